@@ -1,0 +1,64 @@
+// What a tensor is (TensorDesc) and where one lies (TensorView). Nothing here owns memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dpt {
+
+enum class DType : uint8_t { f32, bf16, f16, f64, i64, i32, u8 };
+size_t size_of(DType t);
+std::string_view name_of(DType t);
+
+// Up to six extents, row-major: the last one varies fastest.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims);
+  explicit Shape(std::span<const int64_t> dims);
+  int rank() const { return rank_; }
+  int64_t operator[](int i) const { return dims_[static_cast<size_t>(i)]; }
+  int64_t elements() const;
+  int64_t back() const { return (*this)[rank_ - 1]; }   // REQUIRES: rank() > 0
+  Shape with(int i, int64_t extent) const;              // the same but for one extent
+  Shape tail(int from) const;                           // the extents from number `from` on
+  std::span<const int64_t> extents() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
+  std::string str() const;  // "[32, 784]"
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<int64_t, kMaxRank> dims_{};
+  int rank_ = 0;
+};
+
+struct TensorDesc {
+  DType dtype = DType::f32;
+  Shape shape;
+  size_t bytes() const { return size_of(dtype) * static_cast<size_t>(shape.elements()); }
+  bool operator==(const TensorDesc&) const = default;
+};
+
+// Calls f with a null pointer of the C++ type of a floating dtype: one place that knows which
+// types the plain loops are made for. REQUIRES: dtype is f32 or f64.
+template <class F>
+decltype(auto) with_real(DType dtype, F&& f) {
+  return dtype == DType::f64 ? f(static_cast<double*>(nullptr)) : f(static_cast<float*>(nullptr));
+}
+
+// Contiguous elements at `data`, which belong to an arena that outlives the view.
+struct TensorView {
+  TensorDesc desc;
+  std::byte* data = nullptr;
+  template <class T>
+  std::span<T> as() const {  // REQUIRES: T is the C++ type of desc.dtype, and data is host memory
+    return {reinterpret_cast<T*>(data), static_cast<size_t>(desc.shape.elements())};
+  }
+};
+
+}  // namespace dpt

@@ -1,0 +1,73 @@
+// The settings of operators that have some, as GraphBuilder::apply takes them and kernels read
+// them. Operators that are not here take none.
+#pragma once
+
+#include <cstdint>
+
+#include "base/tensor.h"
+
+namespace dpt {
+
+struct LeakyRelu {
+  double negative_slope = 0.01;
+};
+struct Elu {
+  double alpha = 1;
+};
+struct Gelu {
+  bool tanh = false;  // approximate='tanh'
+};
+struct Softplus {
+  double beta = 1, threshold = 20;
+};
+struct Softmax {
+  int dim = 1;  // counted from 0, the sample's extent included; never 0
+};
+struct LayerNorm {
+  int dims = 1;  // how many of the last extents are normalised over
+  double eps = 1e-5;
+};
+struct Dropout {
+  double p = 0.5;
+  uint64_t key = 0;  // tells the dropout layers of a model apart
+};
+struct Masked {
+  double scale = 1;  // y = x * (mask * scale)
+};
+struct Embedding {
+  int64_t padding_idx = -1;  // the row without a gradient; -1: none
+  int64_t rows = 0;          // embedding_gradient: extent 0 of the weight
+};
+struct Reshape {
+  Shape shape;  // the whole result, the sample's extent included
+};
+struct Concat {
+  int dim = 1;
+};
+struct SliceOf {  // extents begin..begin+length of one dimension
+  int dim = 1;
+  int64_t begin = 0, length = 0;
+};
+
+// Losses. Inputs: output, target, divisor f32[1] and, where there is one, the constant with weights.
+struct CrossEntropy {
+  double label_smoothing = 0;
+  int64_t ignore_index = -100;
+};
+struct NllLoss {
+  int64_t ignore_index = -100;
+};
+struct SmoothL1 {
+  double beta = 1;
+};
+struct Huber {
+  double delta = 1;
+};
+struct BceWithLogits {
+  bool weight = false, pos_weight = false;  // which constants follow the divisor, in this order
+};
+struct KlDiv {
+  bool log_target = false;
+};
+
+}  // namespace dpt

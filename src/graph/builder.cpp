@@ -1,0 +1,91 @@
+#include "graph/builder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+
+void GraphBuilder::enter(std::string name, Span where, bool trainable) {
+  scope_ = std::move(name);
+  where_ = where;
+  trainable_ = trainable;
+}
+
+ValueId GraphBuilder::add(Value value) {
+  graph_.values.push_back(std::move(value));
+  return static_cast<ValueId>(graph_.values.size()) - 1;
+}
+
+ValueId GraphBuilder::input(std::string name, TensorDesc desc, Role role) {
+  return add({.name = std::move(name), .desc = desc, .role = role});
+}
+
+ValueId GraphBuilder::constant(std::string_view name, Shape shape, std::vector<double> content) {
+  return add({.name = fmt::format("{}.{}", scope_, name),
+              .desc = {DType::f32, shape},
+              .role = Role::constant,
+              .content = std::move(content)});
+}
+
+ValueId GraphBuilder::mask(TensorDesc desc, double keep) {
+  return add({.name = fmt::format("{}.mask", scope_),
+              .desc = desc,
+              .role = Role::mask,
+              .probability = keep});
+}
+
+ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init) {
+  const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
+                         .desc = {DType::f32, shape},
+                         .role = Role::parameter,
+                         .init = init,
+                         .trainable = trainable_});
+  graph_.parameters.push_back(v);
+  graph_.gradients.push_back(kNoValue);
+  return v;
+}
+
+ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs) {
+  std::vector<TensorDesc> descs;
+  for (ValueId v : in) descs.push_back(desc(v));
+  GraphNode node{&op, std::move(attrs), std::move(in), {}, scope_, where_};
+  for (const TensorDesc& out : op.infer(descs, node.attrs))
+    node.out.push_back(add({.name = fmt::format("{}.{}", scope_, op.name), .desc = out}));
+  graph_.nodes.push_back(std::move(node));
+  graph_.part.push_back(part_);
+  return graph_.nodes.back().out.at(0);
+}
+
+double Graph::flops() const {
+  double sum = 0;
+  for (const GraphNode& n : nodes) {
+    if (n.op->view) continue;
+    std::vector<TensorDesc> in, out;
+    for (ValueId v : n.in) in.push_back((*this)[v].desc);
+    for (ValueId v : n.out) out.push_back((*this)[v].desc);
+    sum += n.op->flops ? n.op->flops(in, out) : static_cast<double>(out[0].shape.elements());
+  }
+  return sum;
+}
+
+std::string Graph::str() const {
+  std::string out;
+  for (const GraphNode& n : nodes) {
+    std::vector<std::string> args;
+    for (ValueId v : n.in) args.push_back((*this)[v].name);
+    const Value& r = (*this)[n.out.at(0)];
+    out += fmt::format("{} {}{} = {}({})\n", r.name, name_of(r.desc.dtype), r.desc.shape.str(),
+                       n.op->name, fmt::join(args, ", "));
+  }
+  return out;
+}
+
+const OperatorType& op(std::string_view name) {
+  for (const OperatorType& t : operator_table())
+    if (t.name == name) return t;
+  fail(Fault::failed, "no operator '{}'", name);
+}
+
+}  // namespace dpt

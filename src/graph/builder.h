@@ -1,0 +1,61 @@
+// Puts a Graph together; knows which layer of the spec it is building, for names and errors.
+#pragma once
+
+#include <any>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/operator.h"
+
+namespace dpt {
+
+class GraphBuilder {
+ public:
+  // What is common to all layers of one build.
+  struct Mode {
+    bool training = true;      // false: dropout and the like do nothing
+    bool torch_masks = false;  // dropout takes masks that torch's generator draws
+  };
+  GraphBuilder(Graph& graph, Mode mode) : graph_(graph), mode_(mode) {}
+  explicit GraphBuilder(Graph& graph) : GraphBuilder(graph, Mode{}) {}
+
+  const Mode& mode() const { return mode_; }
+
+  // The layer that is being built: names of its parameters begin with it, errors name its place.
+  void enter(std::string name, Span where, bool trainable = true);
+  void part(Part part) { part_ = part; }
+  const std::string& scope() const { return scope_; }
+
+  ValueId input(std::string name, TensorDesc desc, Role role = Role::input);
+  ValueId constant(std::string_view name, Shape shape, std::vector<double> content);
+  ValueId mask(TensorDesc desc, double keep);
+  ValueId parameter(std::string_view name, Shape shape, Init init);
+
+  // Adds a node and gives its first result.
+  ValueId apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs = {});
+  ValueId apply(std::string_view name, std::vector<ValueId> in, std::any attrs = {}) {
+    return apply(op(name), std::move(in), std::move(attrs));
+  }
+
+  // By value: adding a node moves the values.
+  TensorDesc desc(ValueId v) const { return graph_[v].desc; }
+  Shape shape(ValueId v) const { return graph_[v].desc.shape; }
+  Graph& graph() { return graph_; }
+
+ private:
+  ValueId add(Value value);
+  Graph& graph_;
+  Mode mode_;
+  std::string scope_;
+  Span where_;
+  bool trainable_ = true;
+  Part part_ = Part::forward;
+};
+
+// Adds the gradient of graph.loss with respect to the model's output (Part::loss) and to every
+// trainable parameter (Part::backward). Sets graph.gradients and graph.output_gradient.
+void differentiate(Graph& graph);
+
+}  // namespace dpt

@@ -1,0 +1,52 @@
+// How one operator is run on one device: what a kernel is asked, what it is given, and the ordered
+// lists in which a back end offers its kernels.
+#pragma once
+
+#include <any>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor.h"
+
+namespace dpt {
+
+// One node as a kernel sees it: what goes in, what comes out, the operator's settings.
+struct KernelQuery {
+  std::string_view op;
+  std::vector<TensorDesc> in, out;
+  std::any attrs;
+};
+
+// What changes from step to step. Note [randomness]: whatever is random is a function of these and
+// of an element's place, so that no mode, device or number of workers can change it.
+struct StepContext {
+  uint64_t seed = 0;
+  uint64_t step = 0;         // optimizer steps done, over all epochs
+  int64_t first_sample = 0;  // the place of the shard's first sample in the global batch
+};
+
+struct KernelArgs {
+  std::span<const TensorView> in, out;
+  const StepContext* context = nullptr;
+};
+
+// Prepared once for fixed shapes, run every step. run() is called by one thread at a time for each
+// set of arguments and allocates nothing.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const KernelArgs& args) = 0;
+};
+
+// One row of an ordered list: best first, the first that does not refuse is taken.
+struct KernelType {
+  std::string_view op, name;                         // "linear", "avx512"
+  std::string (*refuses)(const KernelQuery& query);  // empty: takes it; else the reason
+  std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query);
+};
+
+}  // namespace dpt

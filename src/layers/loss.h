@@ -1,0 +1,37 @@
+// What a spec can name under `loss:`. One file in layers/losses/ holds one LossType.
+//
+// Note [divisor]: a loss node gives this shard's sum of terms over a divisor that is the same for
+// all shards of the global batch. So a plain sum over shards is the mean, in every mode, however
+// uneven the shards are, and no other place divides.
+#pragma once
+
+#include <any>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/builder.h"
+#include "spec/nameable.h"
+
+namespace dpt {
+
+// What a loss divides by, for a global batch of N samples of which each gives E output elements.
+enum class Divisor { one, samples, elements, targets };  // 1; N; N * E; what target_weight sums to
+
+struct LossType : Nameable {
+  // d[1] is the divisor value; gives f64[1], this shard's sum of terms / divisor.
+  ValueId (*build)(const std::any& settings, GraphBuilder& g, ValueId output, ValueId target,
+                   ValueId divisor);
+  Divisor (*divisor)(const std::any& settings);
+  // Divisor::targets only: f64[1], the sum over this shard of the weights of its targets.
+  ValueId (*target_weight)(const std::any& settings, GraphBuilder& g, ValueId target);
+  bool classes = false;  // targets are class indices i32[N]: accuracy has a meaning
+  // As an expression of PyTorch: "nn.CrossEntropyLoss(label_smoothing=0.1)".
+  std::string (*torch)(const std::any& settings);
+};
+
+std::span<const LossType> loss_table();  // generated from layers/losses/meson.build
+std::vector<const Nameable*> loss_words();
+
+}  // namespace dpt

@@ -1,0 +1,44 @@
+// What a spec can name under `schedule:`. One file in optim/schedules/ holds one ScheduleType.
+#pragma once
+
+#include <any>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/nameable.h"
+#include "spec/spec.h"
+
+namespace dpt {
+
+// The learning rate over a run. Every worker holds its own and all agree, since each is a function
+// of the same numbers. Not thread-safe.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  // After `k` intervals (epochs or steps) are done; base: the optimizer's lr. k counts up from 0.
+  virtual double lr(int64_t k) = 0;
+  // What one_cycle sets besides the learning rate: momentum or beta1. Empty: the optimizer's own.
+  virtual std::optional<double> momentum(int64_t) { return {}; }
+  // The epoch's loss (or the evaluation's, where there is one), for reduce_on_plateau.
+  virtual void metric(double) {}
+};
+
+struct ScheduleType : Nameable {
+  // total: how many intervals the run will have.
+  std::unique_ptr<Schedule> (*make)(const std::any& settings, double base_lr, int64_t total);
+  std::string_view interval = "epoch";  // what k counts where the spec does not say: epoch | step
+  std::string (*torch)(const std::any& settings, int64_t total);  // "lr_scheduler.StepLR(optimizer, step_size=30)"
+};
+
+std::span<const ScheduleType> schedule_table();  // generated from optim/meson.build
+std::vector<const Nameable*> schedule_words();
+
+// The schedule of a spec, with its warm-up in front; a constant one where none is named.
+std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, double base_lr, int64_t total);
+
+}  // namespace dpt

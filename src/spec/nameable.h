@@ -1,0 +1,38 @@
+// What every kind of thing that a spec can name says of itself: layers, losses, optimizers,
+// schedules, data sets, transforms, modes. Rooms above add what they need.
+#pragma once
+
+#include <any>
+#include <string_view>
+#include <vector>
+
+#include "spec/keys.h"
+
+namespace dpt {
+
+struct Nameable {
+  std::string_view name;
+  std::string_view summary;
+  std::any (*decode)(const Node& settings, const Owner& owner, Diagnostics& d);
+  std::vector<KeyDoc> (*describe)();
+};
+
+// REQUIRES: Config has `static KeyTable<Config> keys()`.
+template <class Config>
+Nameable nameable(std::string_view name, std::string_view summary) {
+  return {name, summary,
+          [](const Node& s, const Owner& o, Diagnostics& d) -> std::any {
+            return Config::keys().decode(s, o, d);
+          },
+          [] { return Config::keys().describe(); }};
+}
+
+// One thing that the spec named, with its settings; the room that owns the row casts them back.
+struct Choice {
+  const Nameable* what = nullptr;
+  std::any settings;
+  Span where;
+  explicit operator bool() const { return what != nullptr; }
+};
+
+}  // namespace dpt
