@@ -1,0 +1,229 @@
+#include "graph/plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/fail.h"
+#include "graph/operator.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kLine = 64;  // bytes; tensors begin at cache lines
+constexpr size_t aligned(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+constexpr std::string_view kActionNames[] = {
+    "feed",    "feed_targets", "draw_masks", "prologue",    "forward",     "loss",
+    "backward", "gather",      "scatter",    "sum_divisor", "sum_squares", "sum_shards + update"};
+constexpr std::string_view kWhoNames[] = {"each shard", "loss device", "each worker",
+                                          "first worker"};
+
+// When a value must be in memory, as numbers of instructions.
+struct Lifetime {
+  size_t first = 0, last = 0;
+  bool used = false;
+};
+
+// The value whose memory a value is: itself, or what it views.
+ValueId owner_of(const std::vector<ValueId>& views, ValueId v) {
+  while (views[static_cast<size_t>(v)] != v) v = views[static_cast<size_t>(v)];
+  return v;
+}
+
+std::vector<Instruction>& list_of(Program& p, Part part) {
+  return const_cast<std::vector<Instruction>&>(p.part(part));
+}
+
+Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels) {
+  const GraphNode& n = graph.nodes[node];
+  KernelQuery query{n.op->name, {}, {}, n.attrs};
+  for (ValueId v : n.in) query.in.push_back(graph[v].desc);
+  for (ValueId v : n.out) query.out.push_back(graph[v].desc);
+  Instruction out{node, nullptr, {}};
+  for (const KernelType& k : kernels) {
+    if (!k.op.empty() && k.op != n.op->name) continue;
+    std::string reason = k.refuses ? k.refuses(query) : "";
+    if (reason.empty()) {
+      out.kernel = &k;
+      return out;
+    }
+    out.refusals.push_back(fmt::format("{}: {}", k.name, reason));
+  }
+  fail(Fault::device, "no kernel for {}: {}", n.op->name, fmt::join(out.refusals, "; "));
+}
+
+// Offsets for all values that live in the activations: each takes the lowest place that is free
+// during its life, in the order in which they come to life.
+size_t place_activations(const Graph& graph, const std::vector<Lifetime>& life,
+                         std::vector<Slice>& place) {
+  struct Block {
+    size_t begin, end;
+    Lifetime life;
+  };
+  std::vector<ValueId> order;
+  for (ValueId v = 0; v < static_cast<ValueId>(life.size()); ++v)
+    if (life[static_cast<size_t>(v)].used) order.push_back(v);
+  std::ranges::stable_sort(order, {}, [&](ValueId v) { return life[static_cast<size_t>(v)].first; });
+  std::vector<Block> blocks;  // sorted by begin
+  size_t top = 0;
+  for (ValueId v : order) {
+    const Lifetime& mine = life[static_cast<size_t>(v)];
+    const size_t size = std::max(kLine, aligned(graph[v].desc.bytes(), kLine));
+    size_t at = 0;
+    for (const Block& b : blocks) {
+      if (b.life.last < mine.first || mine.last < b.life.first) continue;
+      if (at + size <= b.begin) break;
+      at = std::max(at, b.end);
+    }
+    const Block block{at, at + size, mine};
+    blocks.insert(std::ranges::upper_bound(blocks, at, {}, &Block::begin), block);
+    place[static_cast<size_t>(v)] = {Arena::activations, at};
+    top = std::max(top, block.end);
+  }
+  return top;
+}
+
+}  // namespace
+
+FlatLayout flat_layout(const Graph& graph) {
+  FlatLayout out;
+  out.offset.resize(graph.parameters.size());
+  const auto put = [&](size_t parameter) {
+    out.offset[parameter] = out.total;
+    const auto elements = static_cast<size_t>(graph[graph.parameters[parameter]].desc.shape.elements());
+    out.total += aligned(elements, kLine / sizeof(float));
+  };
+  for (const GraphNode& n : graph.nodes)
+    for (ValueId v : n.out) {
+      const auto at = std::ranges::find(graph.gradients, v);
+      if (v != kNoValue && at != graph.gradients.end())
+        put(static_cast<size_t>(at - graph.gradients.begin()));
+    }
+  out.trainable = out.total;
+  for (size_t i = 0; i < graph.parameters.size(); ++i)
+    if (graph.gradients[i] == kNoValue) put(i);
+  return out;
+}
+
+const std::vector<Instruction>& Program::part(Part p) const {
+  switch (p) {
+    case Part::prologue: return prologue;
+    case Part::forward: return forward;
+    case Part::loss: return loss;
+    case Part::backward: break;
+  }
+  return backward;
+}
+
+Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayout& layout) {
+  Program p;
+  const size_t count = graph.values.size();
+  std::vector<ValueId> views(count);
+  for (size_t v = 0; v < count; ++v) views[v] = static_cast<ValueId>(v);
+  for (const GraphNode& n : graph.nodes)
+    if (n.op->view) views[static_cast<size_t>(n.out[0])] = n.in[0];
+
+  p.place.resize(count);
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    const size_t bytes = layout.offset[i] * sizeof(float);
+    p.place[static_cast<size_t>(graph.parameters[i])] = {Arena::weights, bytes};
+    if (graph.gradients[i] != kNoValue)
+      p.place[static_cast<size_t>(graph.gradients[i])] = {Arena::gradients, bytes};
+  }
+
+  // In run order; a part's nodes need not stand together in the graph.
+  std::vector<Lifetime> life(count);
+  const auto touch = [&](ValueId v, size_t now) {
+    const auto own = static_cast<size_t>(owner_of(views, v));
+    if (p.place[own].arena != Arena::none) return;
+    if (!life[own].used) life[own] = {now, now, true};
+    life[own].last = std::max(life[own].last, now);
+  };
+  for (ValueId v : {graph.input, graph.target, graph.divisor})
+    if (v != kNoValue) touch(v, 0);
+  for (ValueId v = 0; v < static_cast<ValueId>(count); ++v)
+    if (graph[v].role == Role::mask || graph[v].role == Role::constant) touch(v, 0);
+  size_t now = 0;
+  for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      const GraphNode& n = graph.nodes[i];
+      if (graph.part[i] != part) continue;
+      ++now;
+      for (ValueId v : n.out) touch(v, now);
+      for (ValueId v : n.in) touch(v, now);
+      if (!n.op->view) list_of(p, part).push_back(choose_kernel(graph, i, kernels));
+    }
+  // What the executor reads or fills lives through the whole step.
+  for (ValueId v : {graph.target, graph.divisor, graph.loss, graph.target_weight, graph.correct,
+                    graph.output, graph.output_gradient})
+    if (v != kNoValue) touch(v, now + 1);
+  for (ValueId v = 0; v < static_cast<ValueId>(count); ++v)
+    if (graph[v].role == Role::mask || graph[v].role == Role::constant) touch(v, now + 1);
+  p.activation_bytes = place_activations(graph, life, p.place);
+  for (size_t v = 0; v < count; ++v)
+    p.place[v] = p.place[static_cast<size_t>(owner_of(views, static_cast<ValueId>(v)))];
+  p.graph = std::move(graph);
+  return p;
+}
+
+std::string Program::str() const {
+  std::string out;
+  constexpr std::pair<Part, std::string_view> kParts[] = {{Part::prologue, "prologue"},
+                                                          {Part::forward, "forward"},
+                                                          {Part::loss, "loss"},
+                                                          {Part::backward, "backward"}};
+  for (const auto& [number, name] : kParts) {
+    if (part(number).empty()) continue;
+    out += fmt::format("  {}:\n", name);
+    for (const Instruction& i : part(number)) {
+      const GraphNode& n = graph.nodes[i.node];
+      std::vector<std::string_view> in;
+      for (ValueId v : n.in) in.push_back(graph[v].name);
+      const Value& result = graph[n.out[0]];
+      out += fmt::format("    {:<22} {:<9} {}{} = ({})\n", n.op->name, i.kernel->name, result.name,
+                         result.desc.shape.str(), fmt::join(in, ", "));
+    }
+  }
+  return out;
+}
+
+bool Plan::splits_shards() const {
+  return std::ranges::count_if(micro, [](const Stage& s) { return s.who == Stage::Who::shards; }) > 1;
+}
+
+std::string Plan::str() const {
+  std::string out;
+  const std::pair<std::string_view, const std::vector<Stage>*> parts[] = {
+      {"once a step", &prologue}, {"each micro-batch", &micro}, {"update", &update}};
+  for (const auto& [name, stages] : parts) {
+    if (stages->empty()) continue;
+    out += fmt::format("{}:\n", name);
+    for (const Stage& s : *stages) {
+      std::vector<std::string_view> actions;
+      for (Action a : s.actions) actions.push_back(kActionNames[static_cast<size_t>(a)]);
+      out += fmt::format("  {:<12} {}\n", kWhoNames[static_cast<size_t>(s.who)],
+                         fmt::join(actions, ", "));
+      if (s.meet) out += "  all          meet\n";
+    }
+  }
+  return out;
+}
+
+Plan basic_plan(const PlanQuery& query) {
+  using Who = Stage::Who;
+  Plan plan;
+  if (query.divisor_from_targets) {
+    plan.prologue.push_back({Who::shards, {Action::feed_targets, Action::prologue}});
+    plan.prologue.push_back({Who::workers, {Action::sum_divisor}});
+  }
+  if (query.torch_masks) plan.micro.push_back({Who::first, {Action::draw_masks}});
+  plan.micro.push_back(
+      {Who::shards, {Action::feed, Action::forward, Action::loss, Action::backward}});
+  if (query.clip_norm) plan.update.push_back({Who::workers, {Action::sum_squares}});
+  plan.update.push_back({Who::workers, {Action::update}});
+  return plan;
+}
+
+}  // namespace dpt
