@@ -1,0 +1,41 @@
+// ddp: torch.nn.parallel.DistributedDataParallel. A process for each device, samples dealt out as
+// DistributedSampler does, gradients summed over all ranks.
+//
+// Ranks of one machine keep weights, gradients and optimizer states in shared memory, so the sum
+// over ranks is the sum over shards, each range of weights is updated once and read by all, and
+// nothing is broadcast: the plan is single's, but its meetings span processes.
+#include <algorithm>
+
+#include "base/fail.h"
+#include "parallel/mode.h"
+
+namespace dpt::modes {
+namespace {
+
+struct DistributedDataParallel {
+  static KeyTable<DistributedDataParallel> keys() { return {}; }
+};
+
+Topology topology(const std::any&, const ModeQuery& query) {
+  if (query.world && query.devices && *query.devices != *query.world)
+    fail(Fault::spec, "`devices` says {}, but {} ranks were started; leave `devices` out", *query.devices,
+         *query.world);
+  ModeQuery q = query;
+  if (q.world) q.devices = q.world;
+  return place_workers(q, std::clamp(query.machine_cores, 2, 4), true);
+}
+
+void rewrite(Plan& plan, const Topology& who) {
+  plan.mode = "ddp";
+  share_update(plan, who);
+}
+
+}  // namespace
+
+ModeType ddp() {
+  return {nameable<DistributedDataParallel>(
+              "ddp", "DistributedDataParallel: a process for each device, gradients summed over all."),
+          topology, rewrite, true};
+}
+
+}  // namespace dpt::modes

@@ -1,0 +1,64 @@
+// dp: torch.nn.DataParallel. Several devices in one process; the batch is scattered over them by
+// torch's chunks, and one optimizer step follows for all. The loss is computed on the gathered
+// output, on device 0 or `output_device`, or, `loss: distributed`, by each replica for itself: the
+// same numbers, since a loss divides by the global batch (note [divisor]).
+#include <algorithm>
+
+#include "base/fail.h"
+#include "parallel/mode.h"
+
+namespace dpt::modes {
+namespace {
+
+struct DataParallel {
+  std::string loss = "gathered";
+  int64_t output_device = 0;
+
+  static KeyTable<DataParallel> keys() {
+    return KeyTable<DataParallel>()
+        .choice("loss", &DataParallel::loss, {"gathered", "distributed"},
+                "where the loss is computed: on the output gathered on one device, or by each "
+                "replica for its own part")
+        .optional("output_device", &DataParallel::output_device,
+                  "the device on which outputs are gathered", kNotNegative);
+  }
+};
+
+Topology topology(const std::any& settings, const ModeQuery& query) {
+  const auto& s = std::any_cast<const DataParallel&>(settings);
+  Topology who = place_workers(query, std::clamp(query.machine_cores, 2, 4), false);
+  if (s.output_device >= who.devices)
+    fail(Fault::spec, "output_device {} is not one of the {} devices 0..{}", s.output_device,
+         who.devices, who.devices - 1);
+  if (s.loss == "gathered" && who.devices > 1)
+    who.loss_device = static_cast<int>(s.output_device);
+  return who;
+}
+
+// The loss leaves the stage in which owners compute and gets one of its own on its device, between
+// two meetings.
+void gather_for_loss(Plan& plan) {
+  const auto stage = std::ranges::find(plan.micro, Stage::Who::shards, &Stage::who);
+  const auto loss = std::ranges::find(stage->actions, Action::loss);
+  Stage before{Stage::Who::shards, {stage->actions.begin(), loss}, true};
+  Stage after{Stage::Who::shards, {loss + 1, stage->actions.end()}, stage->meet};
+  before.actions.push_back(Action::gather);
+  after.actions.insert(after.actions.begin(), Action::scatter);
+  *stage = std::move(after);
+  plan.micro.insert(stage, {before, {Stage::Who::loss_device, {Action::loss}, true}});
+}
+
+void rewrite(Plan& plan, const Topology& who) {
+  plan.mode = "dp";
+  if (who.loss_device >= 0) gather_for_loss(plan);
+  share_update(plan, who);
+}
+
+}  // namespace
+
+ModeType dp() {
+  return {nameable<DataParallel>("dp", "DataParallel: one process, the batch scattered over devices."),
+          topology, rewrite};
+}
+
+}  // namespace dpt::modes

@@ -1,0 +1,32 @@
+#include "parallel/mode.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+
+namespace dpt {
+
+Topology place_workers(const ModeQuery& query, int preferred_devices, bool processes) {
+  const int devices = query.devices.value_or(preferred_devices);
+  Topology out;
+  (processes ? out.ranks : out.devices) = devices;
+  out.workers = query.cores.value_or(std::max(1, query.machine_cores / devices));
+  out.shards = query.shards.value_or(out.total_workers());
+  out.reproducible = query.shards.has_value();
+  if (out.total_workers() > 1024)
+    fail(Fault::spec, "{} devices with {} cores each are {} workers; at most 1024 are possible",
+         devices, out.workers, out.total_workers());
+  return out;
+}
+
+void share_update(Plan& plan, const Topology& who) {
+  if (who.total_workers() == 1) return;
+  for (Stage& s : plan.prologue)
+    if (s.who == Stage::Who::shards) s.meet = true;
+  for (Stage& s : plan.micro)
+    if (s.who == Stage::Who::first) s.meet = true;
+  plan.micro.back().meet = true;
+  for (Stage& s : plan.update) s.meet = true;
+}
+
+}  // namespace dpt

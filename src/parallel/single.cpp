@@ -1,0 +1,32 @@
+// single: one device; its cores are workers, each with a shard of the batch.
+#include "base/fail.h"
+#include "parallel/mode.h"
+
+namespace dpt::modes {
+namespace {
+
+struct Single {
+  static KeyTable<Single> keys() { return {}; }
+};
+
+Topology topology(const std::any&, const ModeQuery& query) {
+  if (query.devices.value_or(1) != 1)
+    fail(Fault::spec,
+         "parallel mode 'single' uses one device, not {}; for several write `parallel: dp` or "
+         "`parallel: ddp`",
+         *query.devices);
+  return place_workers(query, 1, false);
+}
+
+void rewrite(Plan& plan, const Topology& who) {
+  plan.mode = "single";
+  share_update(plan, who);
+}
+
+}  // namespace
+
+ModeType single() {
+  return {nameable<Single>("single", "One device; its cores share each batch."), topology, rewrite};
+}
+
+}  // namespace dpt::modes

@@ -1,0 +1,59 @@
+#include "parallel/topology.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace dpt {
+
+int Topology::owner(int shard) const {
+  return static_cast<int>(int64_t{shard} * total_workers() / shards);
+}
+
+int Topology::loss_owner(int shard) const {
+  if (loss_device < 0) return owner(shard);
+  const int first = rank_of(owner(shard)) * workers_per_rank() + loss_device * workers;
+  return first + shard % workers;
+}
+
+std::vector<int> Topology::shards_of(int worker) const {
+  std::vector<int> out;
+  for (int s = 0; s < shards; ++s)
+    if (owner(s) == worker) out.push_back(s);
+  return out;
+}
+
+Rows Topology::shards_of_rank(int rank) const {
+  Rows out{shards, 0};
+  for (int s = 0; s < shards; ++s)
+    if (rank_of(owner(s)) == rank) out = {std::min<int64_t>(out.begin, s), s + 1};
+  return out.end == 0 ? Rows{} : out;
+}
+
+std::vector<Rows> chunk(int64_t n, int parts) {
+  const int64_t size = (n + parts - 1) / parts;
+  std::vector<Rows> out;
+  for (int p = 0; p < parts; ++p)
+    out.push_back({std::min(n, p * size), std::min(n, (p + 1) * size)});
+  return out;
+}
+
+std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& rank_rows) {
+  require(static_cast<int>(rank_rows.size()) == who.ranks, "a count of rows for each rank");
+  std::vector<Rows> out;
+  if (who.reproducible) {
+    const int64_t n = std::accumulate(rank_rows.begin(), rank_rows.end(), int64_t{0});
+    for (int64_t s = 0; s < who.shards; ++s)
+      out.push_back({n * s / who.shards, n * (s + 1) / who.shards});
+    return out;
+  }
+  require(who.shards == who.total_workers(), "a shard for each worker");
+  for (int64_t n : rank_rows)
+    for (const Rows& device : chunk(n, who.devices))
+      for (const Rows& piece : chunk(device.count(), who.workers))
+        out.push_back({device.begin + piece.begin, device.begin + piece.end});
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,49 @@
+// Who does what: ranks (processes), devices in each, workers (cores) of each device, and the shards
+// that the global batch is cut into.
+//
+// Note [same bits]: gradients are summed over shards in one fixed tree (comm/tree.h), so the bits of a
+// run depend on which samples stand in which shard, and on nothing else. A plan's shards are
+// numbered 0..shards-1 over all ranks; workers are numbered over all ranks, too.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace dpt {
+
+// Samples begin..end of a batch.
+struct Rows {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end - begin; }
+  bool operator==(const Rows&) const = default;
+};
+
+struct Topology {
+  int ranks = 1;
+  int devices = 1;  // of each rank
+  int workers = 1;  // of each device
+  int shards = 1;   // of the global batch
+  // Shards are cut from the global batch evenly, whoever owns them, and every mode takes the samples
+  // in the same order. Else each device and worker takes torch's chunks.
+  bool reproducible = false;
+  int loss_device = -1;  // dp with the loss on one device: its number; -1: every owner's own
+
+  int total_workers() const { return ranks * devices * workers; }
+  int workers_per_rank() const { return devices * workers; }
+  int rank_of(int worker) const { return worker / workers_per_rank(); }
+  int owner(int shard) const;       // the worker that computes it
+  int loss_owner(int shard) const;  // the worker that computes its loss
+  std::vector<int> shards_of(int worker) const;
+  Rows shards_of_rank(int rank) const;  // a range of shard numbers
+};
+
+// torch.chunk: pieces of ceil(n / parts), the last is the rest, and there may be fewer: 5 in 4 gives
+// 2, 2, 1, 0.
+std::vector<Rows> chunk(int64_t n, int parts);
+
+// The rows of every shard in one (micro-)batch, counted from the start of its rank's batch, or, where
+// `reproducible`, from the start of the global one.
+// rank_rows: how many samples each rank has in it. REQUIRES: one entry a rank.
+std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& rank_rows);
+
+}  // namespace dpt
