@@ -23,11 +23,11 @@ struct Vocabulary {
 struct ModelItem {
   enum class Kind { layer, sequence, residual };
   Kind kind = Kind::layer;
-  Choice layer;                        // kind layer
-  std::vector<ModelItem> body;         // sequence (a block, one of its repeats), residual
-  std::vector<ModelItem> shortcut;     // residual; empty: the identity
+  Choice layer;                     // kind layer
+  std::vector<ModelItem> body;      // sequence (a block, one of its repeats), residual
+  std::vector<ModelItem> shortcut;  // residual; empty: the identity
   bool has_shortcut = false;
-  std::string name;                    // empty: its number in the list, as in nn.Sequential
+  std::string name;                        // empty: its number in the list, as in nn.Sequential
   std::vector<Located<std::string>> from;  // empty: what stands before it
   bool freeze = false;
   Span where;
@@ -36,80 +36,83 @@ struct ModelItem {
 struct DataSpec {
   Choice dataset;
   std::vector<Choice> transforms, target_transforms;
-  std::optional<int64_t> batch_size;              // of all replicas together, what the optimizer sees
+  std::optional<int64_t> batch_size;  // of all replicas together, what the optimizer sees
   std::optional<int64_t> batch_size_per_replica;  // exactly one of the two is given
   bool shuffle = true;
-  bool reshuffle = true;   // false: every epoch in the order of the first (DistributedSampler without set_epoch)
+  bool reshuffle =
+      true;  // false: every epoch in the order of the first (DistributedSampler without set_epoch)
   bool drop_last = false;  // leave out the last, smaller batch
-  bool pad = false;        // ddp: repeat first samples so that every rank has as many, as torch does
-  int64_t limit = 0;       // use the first so many samples; 0: all
+  bool pad = false;   // ddp: repeat first samples so that every rank has as many, as torch does
+  int64_t limit = 0;  // use the first so many samples; 0: all
   Span where;
 };
 
 struct EvaluateSpec {
   bool on = false;
-  int64_t every = 1;        // epochs
+  int64_t every = 1;  // epochs
   int64_t batch_size = 1000;
   Span where;
 };
 
 struct ScheduleSpec {
-  Choice schedule;               // empty: constant
-  std::string interval = "";     // epoch | step; empty: the schedule's own (one_cycle: step)
-  int64_t warmup = 0;            // intervals of linear warm-up in front
-  double warmup_factor = 1e-2;   // of the learning rate, at the first interval
+  Choice schedule;              // empty: constant
+  std::string interval = "";    // epoch | step; empty: the schedule's own (one_cycle: step)
+  int64_t warmup = 0;           // intervals of linear warm-up in front
+  double warmup_factor = 1e-2;  // of the learning rate, at the first interval
 };
 
 struct LogSpec {
-  int64_t every = 0;             // steps between two step records in metrics.jsonl; 0: none
-  std::string loss = "global";   // global | rank0
-  bool shapes = false;           // print the tutorial's "In Model: ..." lines
+  int64_t every = 0;            // steps between two step records in metrics.jsonl; 0: none
+  std::string loss = "global";  // global | rank0
+  bool shapes = false;          // print the tutorial's "In Model: ..." lines
 };
 
 struct ClipSpec {
-  std::optional<double> max_norm;   // clip_grad_norm
-  double norm_type = 2;             // 1, 2 or .inf
-  std::optional<double> value;      // clip_grad_value
+  std::optional<double> max_norm;  // clip_grad_norm
+  double norm_type = 2;            // 1, 2 or .inf
+  std::optional<double> value;     // clip_grad_value
 };
 
 struct DeviceSpec {
   std::string device = "auto";   // auto | cpu | cuda
   std::optional<int64_t> count;  // `devices: 2`, or the length of a list; empty: see design.md
   std::vector<int64_t> indices;  // `devices: [cpu:0, cpu:1]`
-  std::optional<int64_t> cores;  // worker threads of each CPU device; empty: the machine's, shared evenly
+  std::optional<int64_t>
+      cores;  // worker threads of each CPU device; empty: the machine's, shared evenly
   Span where;
 };
 
 struct Spec {
-  std::string name;              // empty: the file's name without its ending
-  std::string path;              // of the file; extends and data paths are relative to its folder
+  std::string name;  // empty: the file's name without its ending
+  std::string path;  // of the file; extends and data paths are relative to its folder
   int64_t seed = 0;
   DataSpec data;
   std::vector<ModelItem> model;
-  std::string initial_weights;   // a safetensors file; empty: torch's initialisation
+  std::string initial_weights;  // a safetensors file; empty: torch's initialisation
   Choice loss;
   Choice optimizer;
   ScheduleSpec schedule;
   ClipSpec clip;
   std::optional<int64_t> epochs, steps;  // exactly one is given, else one epoch
-  int64_t accumulate = 1;        // micro-batches that make one global batch
+  int64_t accumulate = 1;                // micro-batches that make one global batch
   DeviceSpec devices;
-  Choice parallel;               // always there: `single` where nothing is written
+  Choice parallel;  // always there: `single` where nothing is written
   std::string precision = "fp32";
-  std::string random = "counter";            // counter | torch
+  std::string random = "counter";              // counter | torch
   std::optional<int64_t> reproducible_shards;  // reproducible: {shards: 8}
   EvaluateSpec evaluate;
   LogSpec log;
-  std::string out;               // empty: runs/NAME
-  Span where;                    // line 1 of the file, for complaints about what is missing
+  std::string out;  // empty: runs/NAME
+  Span where;       // line 1 of the file, for complaints about what is missing
 };
 
-// Checks and types a tree. REQUIRES: the tables of `vocabulary` and the source file outlive the Spec.
+// Checks and types a tree. REQUIRES: the tables of `vocabulary` and the source file outlive the
+// Spec.
 Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d);
 
 // `key=value` of the command line, written into the tree before it is read; complaints name the
-// argument as "argument 1:1:8: error: ...". Paths: data.batch_size, model.conv1.out_channels (by the
-// layer's name), model[2].p.
+// argument as "argument 1:1:8: error: ...". Paths: data.batch_size, model.conv1.out_channels (by
+// the layer's name), model[2].p.
 void apply_override(Node& root, const SourceFile& argument, Diagnostics& d);
 
 // Reads a file with everything it extends; paths are relative to the file that names them. Every
