@@ -1,0 +1,261 @@
+#include "comm/team.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include <sched.h>
+
+#include "base/fail.h"
+#include "comm/barrier.h"
+
+namespace dpt {
+
+// A worker's own words, on cache lines of their own.
+struct alignas(128) Team::Seat {
+  std::atomic<uint64_t> meetings = 0;       // of the team that it has come to
+  std::atomic<uint64_t> rank_meetings = 0;  // of its rank
+  std::atomic<int64_t> epoch = 0;
+  std::atomic<int64_t> step = 0;
+  std::atomic<Phase> phase = Phase::starting;
+};
+
+// What belongs to a rank.
+struct alignas(128) Team::Side {
+  Barrier meeting;
+  std::atomic<int> pid = 0;
+};
+
+struct alignas(128) Team::Header {
+  enum Break : uint32_t { none, being_written, written };
+
+  std::atomic<uint64_t> magic = 0;  // written last
+  TeamShape shape;
+  Barrier::Patience first, later;
+  Barrier meeting;
+
+  std::atomic<uint32_t> state = Break::none;
+  std::atomic<int> rank = -1;
+  std::atomic<int> code = 0;
+  std::atomic<bool> told = false;
+  char reason[kLongestReason + 1] = {};
+
+  alignas(128) std::atomic<int> stop_asked = 0;
+  alignas(128) std::atomic<int> stop_agreed = 0;
+};
+
+namespace {
+
+constexpr uint64_t kMagic = 0x315f6d6165547044;  // "DpTeam_1"
+
+size_t whole_pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+int cores_of_this_process() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0
+             ? CPU_COUNT(&set)
+             : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+std::string_view words_of(Phase phase) {
+  switch (phase) {
+    case Phase::starting:
+      return "while starting";
+    case Phase::training:
+      return "";
+    case Phase::evaluating:
+      return "while evaluating";
+    case Phase::saving:
+      return "while saving";
+    case Phase::finished:
+      return "after its last step";
+  }
+  return "";
+}
+
+}  // namespace
+
+Team::Team(std::byte* header) : header_(reinterpret_cast<Header*>(header)) {}
+
+Team::Side& Team::side(int rank) const { return reinterpret_cast<Side*>(header_ + 1)[rank]; }
+
+Team::Seat& Team::seat(int worker) const {
+  return reinterpret_cast<Seat*>(&side(header_->shape.ranks))[worker];
+}
+
+size_t Team::bytes(const TeamShape& shape) {
+  return whole_pages(sizeof(Header) + static_cast<size_t>(shape.ranks) * sizeof(Side) +
+                     static_cast<size_t>(shape.workers()) * sizeof(Seat));
+}
+
+Team Team::create(std::span<std::byte> header, const TeamShape& shape,
+                  const TeamSettings& settings) {
+  require(shape.ranks >= 1 && shape.workers_per_rank >= 1, "a team has at least one worker");
+  require(header.size() >= bytes(shape), "the team's header needs more bytes");
+  require(reinterpret_cast<uintptr_t>(header.data()) % alignof(Header) == 0,
+          "the team's header lies at a multiple of 128");
+  Team team(header.data());
+  Header* const h = new (header.data()) Header;
+  h->shape = shape;
+  for (int r = 0; r < shape.ranks; ++r) new (&team.side(r)) Side;
+  for (int w = 0; w < shape.workers(); ++w) new (&team.seat(w)) Seat;
+  const int cores = settings.cores > 0 ? settings.cores : cores_of_this_process();
+  const double spin_us = shape.workers() <= cores ? settings.spin_us : 0;
+  h->first = {.spin_us = spin_us, .timeout_s = settings.first_timeout_s};
+  h->later = {.spin_us = spin_us, .timeout_s = settings.timeout_s};
+  h->magic.store(kMagic, std::memory_order_release);
+  return team;
+}
+
+Team Team::attach(std::span<std::byte> header) {
+  Team team(header.data());
+  if (header.size() < sizeof(Header) ||
+      team.header_->magic.load(std::memory_order_acquire) != kMagic ||
+      header.size() < bytes(team.shape()))
+    fail(Fault::rank, "the shared memory that was handed over holds no team of this dptrain");
+  return team;
+}
+
+const TeamShape& Team::shape() const { return header_->shape; }
+
+TeamPlace Team::place(int worker) const {
+  const TeamShape& s = header_->shape;
+  return {.worker = worker,
+          .workers = s.workers(),
+          .rank = worker / s.workers_per_rank,
+          .ranks = s.ranks,
+          .workers_per_rank = s.workers_per_rank};
+}
+
+void Team::meet(int worker) {
+  std::atomic<uint64_t>& mine = seat(worker).meetings;
+  const uint64_t before = mine.load(std::memory_order_relaxed);
+  mine.store(before + 1, std::memory_order_relaxed);
+  const Meeting end = header_->meeting.meet(static_cast<uint32_t>(header_->shape.workers()),
+                                            before == 0 ? header_->first : header_->later);
+  if (end != Meeting::met) give_up(worker, end == Meeting::late, true);
+}
+
+void Team::meet_rank(int worker) {
+  const int per_rank = header_->shape.workers_per_rank;
+  std::atomic<uint64_t>& mine = seat(worker).rank_meetings;
+  const uint64_t before = mine.load(std::memory_order_relaxed);
+  mine.store(before + 1, std::memory_order_relaxed);
+  const Meeting end =
+      side(worker / per_rank)
+          .meeting.meet(static_cast<uint32_t>(per_rank),
+                        before == 0 && seat(worker).meetings.load(std::memory_order_relaxed) == 0
+                            ? header_->first
+                            : header_->later);
+  if (end != Meeting::met) give_up(worker, end == Meeting::late, false);
+}
+
+void Team::give_up(int worker, bool late, bool whole) const {
+  Team team = *this;
+  if (late) {
+    const TeamShape& s = shape();
+    const auto count = [&](int w) {
+      return (whole ? seat(w).meetings : seat(w).rank_meetings).load(std::memory_order_relaxed);
+    };
+    const int first = whole ? 0 : worker / s.workers_per_rank * s.workers_per_rank;
+    const int end = whole ? s.workers() : first + s.workers_per_rank;
+    int blamed = worker / s.workers_per_rank;
+    std::string missing;
+    for (int w = end - 1; w >= first; --w) {
+      if (count(w) >= count(worker)) continue;
+      blamed = w / s.workers_per_rank;
+      missing = fmt::format("worker {} of {} {}{}{}", w, name_of(blamed), where_is(blamed),
+                            missing.empty() ? "" : ", ", missing);
+    }
+    const bool first_time = count(worker) == 1;
+    team.break_up(
+        blamed,
+        fmt::format("{} did not {} within {} s", missing.empty() ? "the other workers" : missing,
+                    first_time ? "start" : "come to a meeting",
+                    first_time ? header_->first.timeout_s : header_->later.timeout_s));
+  }
+  throw TeamBroken(reason());
+}
+
+bool Team::break_up(int rank, std::string_view reason, int code) noexcept {
+  Header& h = *header_;
+  uint32_t expected = Header::none;
+  const bool first = h.state.compare_exchange_strong(expected, Header::being_written);
+  if (first) {
+    h.rank.store(rank, std::memory_order_relaxed);
+    h.code.store(code, std::memory_order_relaxed);
+    std::memcpy(h.reason, reason.data(), std::min(reason.size(), kLongestReason));
+    h.state.store(Header::written, std::memory_order_release);
+  }
+  // Also by those who come second: the first may have been killed before it got here.
+  h.meeting.break_up();
+  for (int r = 0; r < h.shape.ranks; ++r) side(r).meeting.break_up();
+  return first;
+}
+
+bool Team::broken() const noexcept {
+  return header_->state.load(std::memory_order_acquire) != Header::none;
+}
+
+std::string Team::reason() const {
+  using std::chrono::milliseconds;
+  if (!broken()) return {};
+  // Whoever was first may still be writing, for less than a microsecond unless it was killed.
+  for (int i = 0; i < 50; ++i) {
+    if (header_->state.load(std::memory_order_acquire) == Header::written) return header_->reason;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return "a rank ended while it was saying why";
+}
+
+int Team::broken_by() const { return header_->rank.load(std::memory_order_acquire); }
+int Team::exit_code() const { return header_->code.load(std::memory_order_acquire); }
+
+bool Team::claim_message() noexcept { return !header_->told.exchange(true); }
+
+void Team::set_progress(int worker, const Progress& progress) noexcept {
+  Seat& mine = seat(worker);
+  mine.epoch.store(progress.epoch, std::memory_order_relaxed);
+  mine.step.store(progress.step, std::memory_order_relaxed);
+  mine.phase.store(progress.phase, std::memory_order_relaxed);
+}
+
+Progress Team::progress(int rank) const noexcept {
+  const Seat& first = seat(rank * header_->shape.workers_per_rank);
+  return {.epoch = first.epoch.load(std::memory_order_relaxed),
+          .step = first.step.load(std::memory_order_relaxed),
+          .phase = first.phase.load(std::memory_order_relaxed)};
+}
+
+void Team::set_pid(int rank, int pid) noexcept {
+  side(rank).pid.store(pid, std::memory_order_relaxed);
+}
+
+std::string Team::name_of(int rank) const {
+  const int pid = side(rank).pid.load(std::memory_order_relaxed);
+  return pid == 0 ? fmt::format("rank {}", rank) : fmt::format("rank {} (pid {})", rank, pid);
+}
+
+std::string Team::where_is(int rank) const {
+  const Progress p = progress(rank);
+  if (p.epoch == 0 && p.step == 0)
+    return std::string(words_of(p.phase).empty() ? "before its first step" : words_of(p.phase));
+  const std::string_view phase = words_of(p.phase);
+  return fmt::format("at epoch {}, step {}{}{}", p.epoch, p.step, phase.empty() ? "" : " ", phase);
+}
+
+std::atomic<int>& Team::stop_word() noexcept { return header_->stop_asked; }
+
+void Team::publish_stop(int worker) noexcept {
+  if (worker == 0)
+    header_->stop_agreed.store(header_->stop_asked.load(std::memory_order_relaxed),
+                               std::memory_order_relaxed);
+}
+
+int Team::agreed_stop() const noexcept {
+  return header_->stop_agreed.load(std::memory_order_relaxed);
+}
+
+}  // namespace dpt

@@ -1,0 +1,118 @@
+// Team: all workers of a run on this machine, threads of one process or of several (the ranks).
+// They meet, say how far they are, agree on when to stop, and end together when one of them fails.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace dpt {
+
+struct TeamShape {
+  int ranks = 1;             // processes
+  int workers_per_rank = 1;  // threads of each
+  int workers() const { return ranks * workers_per_rank; }
+};
+
+// Where a worker stands. Workers are numbered through all ranks: those of rank 1 follow rank 0's.
+struct TeamPlace {
+  int worker = 0;
+  int workers = 1;
+  int rank = 0;
+  int ranks = 1;
+  int workers_per_rank = 1;
+};
+
+struct TeamSettings {
+  int cores = 0;                // that the team may use; 0: those this process may run on
+  double spin_us = 80;          // how long a meeting spins before it sleeps; more workers than
+                                // cores never spin
+  double first_timeout_s = 60;  // for a worker's first meeting: everybody must have started
+  double timeout_s = 600;       // for the others
+};
+
+enum class Phase : uint32_t { starting, training, evaluating, saving, finished };
+
+struct Progress {
+  int64_t epoch = 0;  // from 1; 0: not begun
+  int64_t step = 0;   // of the run, from 1; 0: not begun
+  Phase phase = Phase::starting;
+};
+
+// What a worker throws that was waiting for a team that somebody else broke up. Not a failure of
+// its own: whoever catches it says nothing, unless claim_message() tells it to.
+class TeamBroken : public Error {
+ public:
+  explicit TeamBroken(const std::string& reason) : Error(Fault::rank, reason) {}
+};
+
+// A view of a header in shared memory, so a copy is the same team. Threads: every function may be
+// called by any thread of any rank, those with a `worker` only as that worker.
+class Team {
+ public:
+  static constexpr size_t kLongestReason = 500;  // bytes; the rest is cut off
+
+  // Size of the header: a multiple of 4096.
+  static size_t bytes(const TeamShape& shape);
+
+  // Makes the header, once, in zeroed memory that all ranks share; for one rank any will do.
+  // REQUIRES: header.size() >= bytes(shape), at a multiple of 128.
+  static Team create(std::span<std::byte> header, const TeamShape& shape,
+                     const TeamSettings& settings = {});
+  // The same team, in a process that got the memory by its descriptor. Errors: Error{rank}.
+  static Team attach(std::span<std::byte> header);
+
+  const TeamShape& shape() const;
+  TeamPlace place(int worker) const;
+
+  // Waits until all workers have come. What they wrote before is seen by all afterwards.
+  // Throws TeamBroken when the team is broken up meanwhile or was before. One that waits for longer
+  // than the timeout breaks the team up itself, naming those who have not come.
+  void meet(int worker);
+  // The same for the workers of the worker's own rank.
+  void meet_rank(int worker);
+
+  // Ends the team: all who wait, and all who come, throw. The first call's reason is everybody's;
+  // true for that one. `rank` is the one to blame, `code` the exit code of the run.
+  // May be called in a signal handler.
+  bool break_up(int rank, std::string_view reason,
+                int code = static_cast<int>(Fault::rank)) noexcept;
+  bool broken() const noexcept;
+  std::string reason() const;  // empty while nothing is broken
+  int broken_by() const;       // the rank; -1 while nothing is broken
+  int exit_code() const;       // 0 while nothing is broken
+  // True for exactly one caller of all ranks: the one that tells the user what ended the run.
+  bool claim_message() noexcept;
+
+  void set_progress(int worker, const Progress& progress) noexcept;
+  Progress progress(int rank) const noexcept;  // of the rank's first worker
+  void set_pid(int rank, int pid) noexcept;
+  // "rank 1 (pid 811)" and "at epoch 2, step 137", for messages.
+  std::string name_of(int rank) const;
+  std::string where_is(int rank) const;
+
+  // An orderly end, all ranks after the same step: a signal handler writes the signal's number into
+  // stop_word(); once a step worker 0 calls publish_stop() before a meeting, and after the meeting
+  // (before the next) every worker reads the same agreed_stop(). 0: go on.
+  std::atomic<int>& stop_word() noexcept;
+  void publish_stop(int worker) noexcept;  // does nothing for workers other than 0
+  int agreed_stop() const noexcept;
+
+ private:
+  struct Header;
+  struct Seat;
+  struct Side;
+  explicit Team(std::byte* header);
+  Seat& seat(int worker) const;
+  Side& side(int rank) const;
+  [[noreturn]] void give_up(int worker, bool late, bool whole) const;
+
+  Header* header_;
+};
+
+}  // namespace dpt

@@ -1,0 +1,120 @@
+#include "comm/workers.h"
+
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+// Pins the thread it is made on, and lets it go again.
+class Pinned {
+ public:
+  Pinned(std::span<const int> cpus, size_t index) {
+    if (index >= cpus.size() || cpus[index] < 0 || cpus[index] >= CPU_SETSIZE) return;
+    if (pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<size_t>(cpus[index]), &set);
+    done_ = pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+  }
+  ~Pinned() {
+    if (done_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool done_ = false;
+};
+
+struct Failure {
+  std::string report;
+  int code;
+  bool own;  // not TeamBroken
+};
+
+// REQUIRES: called while an exception is handled.
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const TeamBroken& e) {
+    return {e.report(), static_cast<int>(e.fault()), false};
+  } catch (const Error& e) {
+    return {e.report(), static_cast<int>(e.fault()), true};
+  } catch (const std::bad_alloc&) {
+    return {"out of memory; use a smaller batch or model", static_cast<int>(Fault::memory), true};
+  } catch (const std::exception& e) {
+    return {e.what(), static_cast<int>(Fault::failed), true};
+  } catch (...) {
+    return {"an exception of unknown type", static_cast<int>(Fault::failed), true};
+  }
+}
+
+}  // namespace
+
+void run_workers(Team team, int rank, const std::function<void(int worker)>& body,
+                 std::span<const int> cpus) {
+  const int count = team.shape().workers_per_rank, first = rank * count;
+  std::mutex mutex;
+  std::exception_ptr own, broken;
+  const auto work = [&](int index) {
+    const Pinned pinned(cpus, static_cast<size_t>(index));
+    try {
+      body(first + index);
+    } catch (...) {
+      const Failure failure = current_failure();
+      if (failure.own) team.break_up(rank, failure.report, failure.code);
+      const std::lock_guard lock(mutex);
+      std::exception_ptr& place = failure.own ? own : broken;
+      if (!place) place = std::current_exception();
+    }
+  };
+  bool started = true;
+  {
+    std::vector<std::jthread> others;
+    for (int i = 1; i < count; ++i) {
+      try {
+        others.emplace_back(work, i);
+      } catch (const std::exception& e) {  // those that run already wait for this one
+        const std::string why = fmt::format("cannot start worker {} of {}: {}", i, count, e.what());
+        team.break_up(rank, why);
+        const std::lock_guard lock(mutex);
+        own = std::make_exception_ptr(Error(Fault::rank, why));
+        started = false;
+        break;
+      }
+    }
+    if (started) work(0);
+  }
+  if (own) std::rethrow_exception(own);
+  if (broken) std::rethrow_exception(broken);
+}
+
+int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    const Failure failure = current_failure();
+    if (failure.own) team.break_up(rank, failure.report, failure.code);
+    // A worker of this rank broke the team up with its own report before it threw.
+    const bool mine = failure.own && team.broken_by() == rank;
+    if (mine && team.claim_message()) {
+      const std::string who = team.shape().ranks > 1 ? fmt::format("rank {}: ", rank) : "";
+      const std::string line = fmt::format("dptrain: {}{}\n", who, failure.report);
+      std::fwrite(line.data(), 1, line.size(), stderr);
+    }
+    return failure.own ? failure.code : static_cast<int>(Fault::rank);
+  }
+}
+
+}  // namespace dpt

@@ -1,0 +1,28 @@
+// Runs the workers of a rank as threads, and sees to it that one that fails ends the whole team.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "comm/team.h"
+
+namespace dpt {
+
+// Calls body(worker) for every worker of `rank`: for the first on the calling thread, for each
+// other on a thread of its own. Returns when all have returned.
+//
+// An exception leaves body: the team is broken up with its report, so that all others, of all
+// ranks, leave their meetings by TeamBroken. Then it is thrown here; TeamBroken only when it was
+// another rank's.
+//
+// cpus: where the workers are pinned, one for each; none: nobody is. The calling thread gets its
+// old set of cores back. A core that cannot be had is no error.
+void run_workers(Team team, int rank, const std::function<void(int worker)>& body,
+                 std::span<const int> cpus = {});
+
+// Calls body() and turns what it throws into an exit code, after breaking the team up: the ranks'
+// outermost function. Prints the report to stderr, as "dptrain: rank 1: ...", if no other rank
+// has said what ended the run; so one message is all the user sees.
+int run_rank(Team team, int rank, const std::function<int()>& body) noexcept;
+
+}  // namespace dpt

@@ -1,0 +1,229 @@
+#include "comm/team.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comm/shared_memory.h"
+
+namespace dpt {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct TestTeam {
+  explicit TestTeam(const TeamShape& shape, const TeamSettings& settings = {})
+      : memory(SharedMemory::create(Team::bytes(shape) + 4096)),
+        team(Team::create(memory.span(), shape, settings)),
+        payload(reinterpret_cast<int*>(memory.data() + Team::bytes(shape))) {}
+  SharedMemory memory;
+  Team team;
+  int* payload;  // [1024]
+};
+
+// Every worker adds to plain ints that others read after the meeting: wrong sums, and a report by
+// the thread sanitizer, if a meeting let anybody through too early.
+void count_together(TestTeam& t, int workers, int rounds) {
+  std::vector<std::jthread> threads;
+  std::atomic<int> wrong = 0;
+  for (int w = 0; w < workers; ++w)
+    threads.emplace_back([&t, &wrong, w, workers, rounds] {
+      for (int round = 1; round <= rounds; ++round) {
+        t.payload[w] += round;
+        t.team.meet(w);
+        for (int other = 0; other < workers; ++other)
+          if (t.payload[other] != round * (round + 1) / 2) ++wrong;
+        t.team.meet(w);
+      }
+    });
+  threads.clear();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("nobody passes a meeting before all have come, on enough cores and on too few") {
+  for (const int workers : {1, 2, 3, 4, 8})
+    for (const int cores : {1, 100}) {
+      CAPTURE(workers);
+      CAPTURE(cores);
+      TestTeam t({.ranks = 1, .workers_per_rank = workers}, {.cores = cores});
+      count_together(t, workers, 300);
+    }
+}
+
+TEST_CASE("processes meet as threads do") {
+  TestTeam t({.ranks = 3, .workers_per_rank = 1});
+  for (int r = 0; r < 3; ++r)
+    if (fork() == 0) {
+      for (int round = 1; round <= 500; ++round) {
+        t.payload[r] += round;
+        t.team.meet(r);
+        for (int other = 0; other < 3; ++other)
+          if (t.payload[other] != round * (round + 1) / 2) _exit(1);
+        t.team.meet(r);
+      }
+      _exit(0);
+    }
+  for (int r = 0; r < 3; ++r) {
+    int status = -1;
+    wait(&status);
+    CHECK(status == 0);
+  }
+}
+
+TEST_CASE("a rank's workers meet without the other ranks") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 2});
+  std::vector<std::jthread> threads;
+  for (const int worker : {2, 3})
+    threads.emplace_back([&t, worker] {
+      for (int i = 0; i < 100; ++i) t.team.meet_rank(worker);
+      ++t.payload[worker];
+    });
+  threads.clear();
+  CHECK(t.payload[2] + t.payload[3] == 2);
+}
+
+TEST_CASE("a worker knows its place") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 3});
+  const TeamPlace p = t.team.place(4);
+  CHECK(p.worker == 4);
+  CHECK(p.workers == 6);
+  CHECK(p.rank == 1);
+  CHECK(p.ranks == 2);
+  CHECK(p.workers_per_rank == 3);
+}
+
+TEST_CASE("a broken team throws in everyone who waits or comes, with the first reason") {
+  for (const int cores : {1, 100}) {  // asleep and spinning
+    TestTeam t({.ranks = 2, .workers_per_rank = 2}, {.cores = cores});
+    std::vector<std::string> heard(4);
+    std::vector<std::jthread> threads;
+    for (int w = 0; w < 3; ++w)
+      threads.emplace_back([&, w] {
+        try {
+          w == 2 ? t.team.meet_rank(w) : t.team.meet(w);
+        } catch (const TeamBroken& e) {
+          heard[static_cast<size_t>(w)] = e.what();
+        }
+      });
+    std::this_thread::sleep_for(20ms);
+    CHECK_FALSE(t.team.broken());
+    CHECK(t.team.reason().empty());
+    CHECK(t.team.break_up(1, "rank 1 fell over", 4));
+    CHECK_FALSE(t.team.break_up(0, "rank 0 too"));
+    threads.clear();
+    try {
+      t.team.meet(3);
+    } catch (const TeamBroken& e) {
+      heard[3] = e.what();
+      CHECK(e.fault() == Fault::rank);
+    }
+    CHECK(heard == std::vector<std::string>(4, "rank 1 fell over"));
+    CHECK(t.team.broken_by() == 1);
+    CHECK(t.team.exit_code() == 4);
+  }
+}
+
+TEST_CASE("one of many that break a team up at once wins, with its whole text") {
+  for (int round = 0; round < 50; ++round) {
+    TestTeam t({.ranks = 4, .workers_per_rank = 1});
+    std::atomic<int> winners = 0, told = 0;
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < 4; ++r)
+      threads.emplace_back([&, r] {
+        winners += t.team.break_up(r, std::string(300, static_cast<char>('a' + r)));
+        told += t.team.claim_message();
+      });
+    threads.clear();
+    CHECK(winners == 1);
+    CHECK(told == 1);
+    CHECK(t.team.reason() == std::string(300, static_cast<char>('a' + t.team.broken_by())));
+  }
+}
+
+TEST_CASE("a reason that is too long is cut off") {
+  TestTeam t({});
+  t.team.break_up(0, std::string(2000, 'x'));
+  CHECK(t.team.reason() == std::string(Team::kLongestReason, 'x'));
+}
+
+std::string reason_of_waiting(TestTeam& t, int worker) {
+  try {
+    t.team.meet(worker);
+  } catch (const TeamBroken& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("who does not come is named: at the start, and later with the step") {
+  TestTeam start({.ranks = 2, .workers_per_rank = 2}, {.first_timeout_s = 0.05});
+  std::jthread([&] { reason_of_waiting(start, 0); }).join();
+  CHECK(start.team.reason() ==
+        "worker 1 of rank 0 while starting, worker 2 of rank 1 while starting, "
+        "worker 3 of rank 1 while starting did not start within 0.05 s");
+  CHECK(start.team.broken_by() == 0);
+
+  TestTeam later({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.05});
+  later.team.set_pid(1, 811);
+  std::jthread other([&] {
+    later.team.set_progress(1, {.epoch = 2, .step = 137, .phase = Phase::training});
+    later.team.meet(1);
+  });
+  later.team.meet(0);
+  other.join();
+  CHECK(reason_of_waiting(later, 0) ==
+        "worker 1 of rank 1 (pid 811) at epoch 2, step 137 did not come to a meeting within "
+        "0.05 s");
+  CHECK(later.team.broken_by() == 1);
+}
+
+TEST_CASE("progress reads as a place in the run") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 2});
+  CHECK(t.team.where_is(1) == "while starting");
+  t.team.set_progress(2, {.epoch = 1, .step = 9, .phase = Phase::saving});
+  CHECK(t.team.where_is(1) == "at epoch 1, step 9 while saving");
+  CHECK(t.team.progress(1).step == 9);
+  CHECK(t.team.where_is(0) == "while starting");
+}
+
+TEST_CASE("all workers stop after the same step, whenever the signal comes") {
+  TestTeam t({.ranks = 1, .workers_per_rank = 4}, {.cores = 1});
+  std::vector<std::jthread> threads;
+  for (int w = 0; w < 4; ++w)
+    threads.emplace_back([&t, w] {
+      for (;;) {
+        ++t.payload[w];
+        t.team.publish_stop(w);
+        t.team.meet(w);
+        const int stop = t.team.agreed_stop();
+        t.team.meet(w);
+        if (stop != 0) return;
+      }
+    });
+  std::this_thread::sleep_for(20ms);
+  t.team.stop_word() = 15;
+  threads.clear();
+  CHECK(t.team.agreed_stop() == 15);
+  for (int w = 1; w < 4; ++w) CHECK(t.payload[w] == t.payload[0]);
+}
+
+TEST_CASE("another process finds the team in the memory; anything else is no team") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  const SharedMemory again = SharedMemory::adopt(dup(t.memory.fd()), t.memory.bytes());
+  Team same = Team::attach(again.span());
+  CHECK(same.shape().ranks == 2);
+  same.break_up(1, "seen by both");
+  CHECK(t.team.reason() == "seen by both");
+  const SharedMemory empty = SharedMemory::create(4096);
+  CHECK_THROWS_AS(Team::attach(empty.span()), Error);
+}
+
+}  // namespace
+}  // namespace dpt

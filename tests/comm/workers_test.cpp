@@ -1,0 +1,91 @@
+#include "comm/workers.h"
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <sched.h>
+
+#include "base/fail.h"
+#include "comm/shared_memory.h"
+
+namespace dpt {
+namespace {
+
+struct TestTeam {
+  explicit TestTeam(const TeamShape& shape)
+      : memory(SharedMemory::create(Team::bytes(shape))),
+        team(Team::create(memory.span(), shape)) {}
+  SharedMemory memory;
+  Team team;
+};
+
+TEST_CASE("each worker of the rank runs once, under its number in the team") {
+  TestTeam t({.ranks = 3, .workers_per_rank = 4});
+  std::atomic<int> seen = 0;
+  run_workers(t.team, 1, [&](int worker) {
+    t.team.meet_rank(worker);
+    seen |= 1 << worker;
+  });
+  CHECK(seen == 0xf0);
+}
+
+TEST_CASE("a worker's error ends the others and is the one that is thrown") {
+  for (const int culprit : {0, 2}) {
+    TestTeam t({.ranks = 1, .workers_per_rank = 3});
+    try {
+      run_workers(t.team, 0, [&](int worker) {
+        t.team.meet(worker);
+        if (worker == culprit) fail(Fault::data, "worker {} has bad data", worker);
+        t.team.meet(worker);
+      });
+      FAIL("no error");
+    } catch (const TeamBroken&) {
+      FAIL("not the error itself");
+    } catch (const Error& e) {
+      CHECK(e.what() == fmt::format("worker {} has bad data", culprit));
+      CHECK(t.team.reason() == e.what());
+      CHECK(t.team.exit_code() == 4);
+    }
+  }
+}
+
+TEST_CASE("another rank's failure arrives as TeamBroken") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 2});
+  t.team.break_up(1, "rank 1 is gone");
+  CHECK_THROWS_WITH_AS(run_workers(t.team, 0, [&](int worker) { t.team.meet(worker); }),
+                       "rank 1 is gone", TeamBroken);
+}
+
+TEST_CASE("workers are pinned, and the calling thread is let go") {
+  cpu_set_t before, after;
+  sched_getaffinity(0, sizeof before, &before);
+  int cpu = 0;
+  while (!CPU_ISSET(static_cast<size_t>(cpu), &before)) ++cpu;
+  TestTeam t({.ranks = 1, .workers_per_rank = 2});
+  std::atomic<int> wrong = 0;
+  const int cpus[] = {cpu, cpu};
+  run_workers(
+      t.team, 0, [&](int) { wrong += sched_getcpu() != cpu; }, cpus);
+  CHECK(wrong == 0);
+  sched_getaffinity(0, sizeof after, &after);
+  CHECK(CPU_EQUAL(&before, &after) != 0);
+}
+
+TEST_CASE("a rank's exit code is its own error's, or 6 for another's") {
+  const auto code_of = [](const std::function<int()>& body) {
+    TestTeam t({.ranks = 2, .workers_per_rank = 1});
+    t.team.claim_message();  // keeps the test quiet
+    return run_rank(t.team, 1, body);
+  };
+  CHECK(code_of([] { return 0; }) == 0);
+  CHECK(code_of([] { return 130; }) == 130);
+  CHECK(code_of([]() -> int { fail(Fault::data, "x"); }) == 4);
+  CHECK(code_of([]() -> int { throw std::runtime_error("x"); }) == 1);
+  CHECK(code_of([]() -> int { throw std::bad_alloc(); }) == 5);
+  CHECK(code_of([]() -> int { throw TeamBroken("x"); }) == 6);
+}
+
+}  // namespace
+}  // namespace dpt
