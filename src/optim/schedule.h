@@ -24,7 +24,8 @@ class Schedule {
   virtual double lr(int64_t k) = 0;
   // What one_cycle sets besides the learning rate: momentum or beta1. Empty: the optimizer's own.
   virtual std::optional<double> momentum(int64_t) { return {}; }
-  // The epoch's loss (or the evaluation's, where there is one), for reduce_on_plateau.
+  // The epoch's loss (or the evaluation's, where there is one), for reduce_on_plateau. It counts
+  // for the next lr().
   virtual void metric(double) {}
 };
 
@@ -32,13 +33,26 @@ struct ScheduleType : Nameable {
   // total: how many intervals the run will have.
   std::unique_ptr<Schedule> (*make)(const std::any& settings, double base_lr, int64_t total);
   std::string_view interval = "epoch";  // what k counts where the spec does not say: epoch | step
-  std::string (*torch)(const std::any& settings, int64_t total);  // "lr_scheduler.StepLR(optimizer, step_size=30)"
+  std::string (*torch)(const std::any& settings,
+                       int64_t total);  // "lr_scheduler.StepLR(optimizer, step_size=30)"
+  bool needs_metric = false;            // torch's step() takes one; it comes once an epoch
 };
 
 std::span<const ScheduleType> schedule_table();  // generated from optim/meson.build
 std::vector<const Nameable*> schedule_words();
 
-// The schedule of a spec, with its warm-up in front; a constant one where none is named.
+// The schedule of a spec, with its warm-up in front; a constant one where none is named. total: how
+// many intervals the run will have, warm-up and all.
 std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, double base_lr, int64_t total);
+
+// What k counts in this spec: "epoch" or "step".
+std::string_view schedule_interval(const ScheduleSpec& spec);
+
+// The same as an expression of PyTorch; empty where nothing is named and the rate stays as it is.
+std::string torch_schedule(const ScheduleSpec& spec, int64_t total);
+
+// What the tables of keys cannot see: one_cycle needs an optimizer with momentum or beta1,
+// reduce_on_plateau counts epochs.
+void check_schedule(const Spec& spec, Diagnostics& d);
 
 }  // namespace dpt

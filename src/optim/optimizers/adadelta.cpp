@@ -1,0 +1,56 @@
+// adadelta: steps in the unit of the weights, from averages of squared gradients and steps (Zeiler
+// 2012), as torch.optim.Adadelta.
+#include "optim/optimizers/optimizer_type.h"
+#include "optim/python_call.h"
+
+namespace dpt::optimizers {
+namespace {
+
+struct Adadelta {
+  double lr = 1;
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0;
+  bool maximize = false;
+
+  static KeyTable<Adadelta> keys() {
+    using S = Adadelta;
+    return KeyTable<S>()
+        .optional("lr", &S::lr, "factor of each step", kNotNegative)
+        .optional("rho", &S::rho, "how much of both averages is kept", kProbability)
+        .optional("eps", &S::eps, "added under both roots", kNotNegative)
+        .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
+                  kNotNegative)
+        .optional("maximize", &S::maximize, "whether to go up");
+  }
+
+  std::vector<std::string> states(bool) const { return {"square_avg", "acc_delta"}; }
+
+  formula::Adadelta<double> step(int64_t, double rate, std::optional<double>) const {
+    return {.lr = rate,
+            .rho = rho,
+            .one_minus_rho = 1 - rho,
+            .eps = eps,
+            .weight_decay = weight_decay,
+            .maximize = maximize};
+  }
+
+  std::string torch() const {
+    const Adadelta usual;
+    return PythonCall("optim.Adadelta", "model.parameters()")
+        .arg("lr", lr)
+        .arg("rho", rho, usual.rho)
+        .arg("eps", eps, usual.eps)
+        .arg("weight_decay", weight_decay, usual.weight_decay)
+        .arg("maximize", maximize, usual.maximize)
+        .str();
+  }
+};
+
+}  // namespace
+
+OptimizerType adadelta() {
+  return optimizer_type<Adadelta>("adadelta", "Steps in the unit of the weights, without a rate.");
+}
+
+}  // namespace dpt::optimizers

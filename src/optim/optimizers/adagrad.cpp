@@ -1,0 +1,61 @@
+// adagrad: the gradient over the root of the sum of all its squares (Duchi et al. 2011), as
+// torch.optim.Adagrad.
+#include "optim/optimizers/optimizer_type.h"
+#include "optim/python_call.h"
+
+namespace dpt::optimizers {
+namespace {
+
+struct Adagrad {
+  double lr = 1e-2;
+  double lr_decay = 0;
+  double weight_decay = 0;
+  double initial_accumulator_value = 0;
+  double eps = 1e-10;
+  bool maximize = false;
+
+  static KeyTable<Adagrad> keys() {
+    using S = Adagrad;
+    return KeyTable<S>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
+        .optional("lr_decay", &S::lr_decay, "step t divides lr by 1 + (t - 1) times this",
+                  kNotNegative)
+        .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
+                  kNotNegative)
+        .optional("initial_accumulator_value", &S::initial_accumulator_value,
+                  "what the sums of squares start from", kNotNegative)
+        .optional("eps", &S::eps, "added to the denominator", kNotNegative)
+        .optional("maximize", &S::maximize, "whether to go up");
+  }
+
+  std::vector<std::string> states(bool) const { return {"sum"}; }
+  double initial_state() const { return initial_accumulator_value; }
+
+  formula::Adagrad<double> step(int64_t t, double rate, std::optional<double>) const {
+    return {.clr = rate / (1 + static_cast<double>(t - 1) * lr_decay),
+            .eps = eps,
+            .weight_decay = weight_decay,
+            .maximize = maximize};
+  }
+
+  std::string torch() const {
+    const Adagrad usual;
+    return PythonCall("optim.Adagrad", "model.parameters()")
+        .arg("lr", lr)
+        .arg("lr_decay", lr_decay, usual.lr_decay)
+        .arg("weight_decay", weight_decay, usual.weight_decay)
+        .arg("initial_accumulator_value", initial_accumulator_value,
+             usual.initial_accumulator_value)
+        .arg("eps", eps, usual.eps)
+        .arg("maximize", maximize, usual.maximize)
+        .str();
+  }
+};
+
+}  // namespace
+
+OptimizerType adagrad() {
+  return optimizer_type<Adagrad>("adagrad", "Steps scaled by the sum of all squared gradients.");
+}
+
+}  // namespace dpt::optimizers

@@ -1,0 +1,25 @@
+// adam: Kingma & Ba 2015, algorithm 1, with amsgrad (Reddi et al. 2018), as torch.optim.Adam.
+#include "optim/optimizers/adam_settings.h"
+
+namespace dpt::optimizers {
+namespace {
+
+struct Adam : AdamSettings {
+  static KeyTable<Adam> keys() { return table<Adam>("L2 penalty, added to the gradient"); }
+
+  formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
+    formula::Adam<double> scalars = moments(t, rate, cycled);
+    scalars.weight_decay = weight_decay;
+    return scalars;
+  }
+
+  std::string torch() const { return call("optim.Adam", Adam{}.weight_decay); }
+};
+
+}  // namespace
+
+OptimizerType adam() {
+  return optimizer_type<Adam>("adam", "Steps scaled by averages of the gradient and its square.");
+}
+
+}  // namespace dpt::optimizers

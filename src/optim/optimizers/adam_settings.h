@@ -1,0 +1,75 @@
+// What adam and adam_w share: all but where the weight decay goes.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "optim/optimizers/optimizer_type.h"
+#include "optim/python_call.h"
+
+namespace dpt::optimizers {
+
+struct AdamSettings {
+  double lr = 1e-3;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool amsgrad = false;
+  bool maximize = false;
+
+  static constexpr bool kHasMomentum = true;
+
+  template <class Config>
+  static KeyTable<Config> table(std::string_view decay) {
+    using S = AdamSettings;
+    return KeyTable<Config>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
+        .optional("betas", &S::betas, "how much of the averages of gradient and square is kept",
+                  kBelowOne)
+        .optional("eps", &S::eps, "added to the denominator", kNotNegative)
+        .optional("weight_decay", &S::weight_decay, decay, kNotNegative)
+        .optional("amsgrad", &S::amsgrad, "whether the largest average of squares counts")
+        .optional("maximize", &S::maximize, "whether to go up");
+  }
+
+  static void check(const AdamSettings& s, const Owner& owner, Diagnostics& d) {
+    if (s.betas.size() != 2)
+      d.error(owner.at("betas"), "'betas' must be two numbers, as in [0.9, 0.999]");
+  }
+
+  std::vector<std::string> states(bool) const {
+    if (amsgrad) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+    return {"exp_avg", "exp_avg_sq"};
+  }
+
+  // Without weight decay: that is where the two differ.
+  formula::Adam<double> moments(int64_t t, double rate, std::optional<double> cycled) const {
+    const double beta1 = cycled.value_or(betas[0]), beta2 = betas[1];
+    const auto steps = static_cast<double>(t);
+    return {.step_size = rate / (1 - std::pow(beta1, steps)),
+            .one_minus_beta1 = 1 - beta1,
+            .beta2 = beta2,
+            .one_minus_beta2 = 1 - beta2,
+            .inverse_correction = 1 / std::sqrt(1 - std::pow(beta2, steps)),
+            .eps = eps,
+            .amsgrad = amsgrad,
+            .maximize = maximize};
+  }
+
+  std::string call(std::string_view callee, double usual_decay) const {
+    const AdamSettings usual;
+    PythonCall text(callee, "model.parameters()");
+    text.arg("lr", lr);
+    if (betas != usual.betas) text.arg("betas", betas);
+    return text.arg("eps", eps, usual.eps)
+        .arg("weight_decay", weight_decay, usual_decay)
+        .arg("amsgrad", amsgrad, usual.amsgrad)
+        .arg("maximize", maximize, usual.maximize)
+        .str();
+  }
+};
+
+}  // namespace dpt::optimizers

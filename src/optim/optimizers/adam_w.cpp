@@ -1,0 +1,30 @@
+// adam_w: Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2), as
+// torch.optim.AdamW: the decay is not averaged and not divided by the root.
+#include "optim/optimizers/adam_settings.h"
+
+namespace dpt::optimizers {
+namespace {
+
+struct AdamW : AdamSettings {
+  AdamW() { weight_decay = 1e-2; }
+
+  static KeyTable<AdamW> keys() {
+    return table<AdamW>("part of the weights, times lr, that each step takes away");
+  }
+
+  formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
+    formula::Adam<double> scalars = moments(t, rate, cycled);
+    scalars.keep = 1 - rate * weight_decay;
+    return scalars;
+  }
+
+  std::string torch() const { return call("optim.AdamW", AdamW{}.weight_decay); }
+};
+
+}  // namespace
+
+OptimizerType adam_w() {
+  return optimizer_type<AdamW>("adam_w", "Adam with decoupled weight decay.");
+}
+
+}  // namespace dpt::optimizers

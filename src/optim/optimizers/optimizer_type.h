@@ -1,0 +1,41 @@
+// What a file in optim/optimizers/ needs besides its keys: a settings struct becomes a table's row.
+#pragma once
+
+#include <any>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "optim/optimizer.h"
+
+namespace dpt {
+
+// REQUIRES: Settings has keys(), a double lr, and
+//   std::vector<std::string> states(bool cycles_momentum) const;
+//   a formula's scalars step(int64_t t, double lr, std::optional<double> momentum) const;
+//   std::string torch() const.
+// It may have double initial_state() const and a static constexpr bool kHasMomentum.
+template <class Settings>
+OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
+  OptimizerType type{
+      {nameable<Settings>(name, summary)},
+      [](const std::any& s, bool cycles_momentum) {
+        return std::any_cast<const Settings&>(s).states(cycles_momentum);
+      },
+      [](const std::any& s) {
+        if constexpr (requires(const Settings& c) { c.initial_state(); })
+          return std::any_cast<const Settings&>(s).initial_state();
+        else
+          return 0.0;
+      },
+      [](const std::any& s) { return std::any_cast<const Settings&>(s).lr; },
+      [](const std::any& s, int64_t t, double lr, std::optional<double> momentum) -> OptimizerStep {
+        return std::any_cast<const Settings&>(s).step(t, lr, momentum);
+      },
+      [](const std::any& s) { return std::any_cast<const Settings&>(s).torch(); }};
+  if constexpr (requires { Settings::kHasMomentum; }) type.has_momentum = Settings::kHasMomentum;
+  return type;
+}
+
+}  // namespace dpt

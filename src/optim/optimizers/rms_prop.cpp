@@ -1,0 +1,71 @@
+// rms_prop: the gradient over the root of the average of its square (Hinton's lecture 6e), centered
+// by its average (Graves 2013) where asked, as torch.optim.RMSprop.
+#include "optim/optimizers/optimizer_type.h"
+#include "optim/python_call.h"
+
+namespace dpt::optimizers {
+namespace {
+
+struct RmsProp {
+  double lr = 1e-2;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
+  bool maximize = false;
+
+  static constexpr bool kHasMomentum = true;
+
+  static KeyTable<RmsProp> keys() {
+    using S = RmsProp;
+    return KeyTable<S>()
+        .optional("lr", &S::lr, "learning rate", kNotNegative)
+        .optional("alpha", &S::alpha, "how much of the average of squares is kept", kNotNegative)
+        .optional("eps", &S::eps, "added to the denominator", kNotNegative)
+        .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
+                  kNotNegative)
+        .optional("momentum", &S::momentum, "how much of the last direction is kept", kNotNegative)
+        .optional("centered", &S::centered, "whether the variance takes the square's place")
+        .optional("maximize", &S::maximize, "whether to go up");
+  }
+
+  std::vector<std::string> states(bool cycles_momentum) const {
+    const bool moves = momentum > 0 || cycles_momentum;
+    if (centered) return {"square_avg", moves ? "momentum_buffer" : "", "grad_avg"};
+    if (moves) return {"square_avg", "momentum_buffer"};
+    return {"square_avg"};
+  }
+
+  formula::RmsProp<double> step(int64_t, double rate, std::optional<double> cycled) const {
+    return {.lr = rate,
+            .alpha = alpha,
+            .one_minus_alpha = 1 - alpha,
+            .eps = eps,
+            .momentum = cycled.value_or(momentum),
+            .weight_decay = weight_decay,
+            .centered = centered,
+            .maximize = maximize};
+  }
+
+  std::string torch() const {
+    const RmsProp usual;
+    return PythonCall("optim.RMSprop", "model.parameters()")
+        .arg("lr", lr)
+        .arg("alpha", alpha, usual.alpha)
+        .arg("eps", eps, usual.eps)
+        .arg("weight_decay", weight_decay, usual.weight_decay)
+        .arg("momentum", momentum, usual.momentum)
+        .arg("centered", centered, usual.centered)
+        .arg("maximize", maximize, usual.maximize)
+        .str();
+  }
+};
+
+}  // namespace
+
+OptimizerType rms_prop() {
+  return optimizer_type<RmsProp>("rms_prop", "Steps scaled by the average of squared gradients.");
+}
+
+}  // namespace dpt::optimizers

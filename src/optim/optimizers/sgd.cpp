@@ -1,0 +1,71 @@
+// sgd: stochastic gradient descent with momentum, as torch.optim.SGD. Its momentum is not divided
+// by anything (Sutskever et al. 2013 scale the gradient by lr first), and begins with the gradient
+// itself.
+#include "optim/optimizers/optimizer_type.h"
+#include "optim/python_call.h"
+
+namespace dpt::optimizers {
+namespace {
+
+struct Sgd {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+  bool maximize = false;
+
+  static constexpr bool kHasMomentum = true;
+
+  static KeyTable<Sgd> keys() {
+    return KeyTable<Sgd>()
+        .optional("lr", &Sgd::lr, "learning rate", kNotNegative)
+        .optional("momentum", &Sgd::momentum, "how much of the last direction is kept",
+                  kNotNegative)
+        .optional("dampening", &Sgd::dampening, "the part of the gradient that momentum leaves out")
+        .optional("weight_decay", &Sgd::weight_decay, "L2 penalty, added to the gradient",
+                  kNotNegative)
+        .optional("nesterov", &Sgd::nesterov, "whether momentum looks one step ahead")
+        .optional("maximize", &Sgd::maximize, "whether to go up");
+  }
+
+  static void check(const Sgd& s, const Owner& owner, Diagnostics& d) {
+    if (s.nesterov && (s.momentum <= 0 || s.dampening != 0))
+      d.error(owner.at("nesterov"), "'nesterov' requires a momentum and zero dampening");
+  }
+
+  std::vector<std::string> states(bool cycles_momentum) const {
+    if (momentum == 0 && !cycles_momentum) return {};
+    return {"momentum_buffer"};
+  }
+
+  formula::Sgd<double> step(int64_t t, double rate, std::optional<double> cycled) const {
+    return {.lr = rate,
+            .momentum = cycled.value_or(momentum),
+            .one_minus_dampening = 1 - dampening,
+            .weight_decay = weight_decay,
+            .nesterov = nesterov,
+            .maximize = maximize,
+            .first_step = t == 1};
+  }
+
+  std::string torch() const {
+    const Sgd usual;
+    return PythonCall("optim.SGD", "model.parameters()")
+        .arg("lr", lr)
+        .arg("momentum", momentum, usual.momentum)
+        .arg("dampening", dampening, usual.dampening)
+        .arg("weight_decay", weight_decay, usual.weight_decay)
+        .arg("nesterov", nesterov, usual.nesterov)
+        .arg("maximize", maximize, usual.maximize)
+        .str();
+  }
+};
+
+}  // namespace
+
+OptimizerType sgd() {
+  return optimizer_type<Sgd>("sgd", "Stochastic gradient descent, with or without momentum.");
+}
+
+}  // namespace dpt::optimizers

@@ -1,0 +1,108 @@
+#include "optim/schedule.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "optim/optimizer.h"
+#include "optim/python_call.h"
+
+namespace dpt {
+namespace {
+
+// The Nameable of a Choice is the base of a row of our own table.
+const ScheduleType& type_of(const ScheduleSpec& spec) {
+  return static_cast<const ScheduleType&>(*spec.schedule.what);
+}
+
+// How many intervals are left for the schedule behind its warm-up.
+int64_t after_warmup(const ScheduleSpec& spec, int64_t total) {
+  return std::max<int64_t>(1, total - spec.warmup);
+}
+
+class Constant : public Schedule {
+ public:
+  explicit Constant(double base) : base_(base) {}
+  double lr(int64_t) override { return base_; }
+
+ private:
+  double base_;
+};
+
+// Linear warm-up in front of any schedule, which then counts from 0: torch's SequentialLR of a
+// LinearLR and the schedule.
+class Warmup : public Schedule {
+ public:
+  Warmup(std::unique_ptr<Schedule> then, double base, int64_t length, double factor)
+      : then_(std::move(then)), base_(base), length_(length), factor_(factor) {}
+
+  double lr(int64_t k) override {
+    warm_ = k >= length_;
+    if (warm_) return then_->lr(k - length_);
+    return base_ *
+           (factor_ + (1 - factor_) * static_cast<double>(k) / static_cast<double>(length_));
+  }
+  std::optional<double> momentum(int64_t k) override {
+    return then_->momentum(std::max<int64_t>(0, k - length_));
+  }
+  // A loss of the warm-up is no progress to measure the rest by.
+  void metric(double value) override {
+    if (warm_) then_->metric(value);
+  }
+
+ private:
+  std::unique_ptr<Schedule> then_;
+  double base_;
+  int64_t length_;
+  double factor_;
+  bool warm_ = false;  // the last lr() was of an interval behind the warm-up
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, double base_lr, int64_t total) {
+  std::unique_ptr<Schedule> schedule =
+      spec.schedule ? type_of(spec).make(spec.schedule.settings, base_lr, after_warmup(spec, total))
+                    : std::make_unique<Constant>(base_lr);
+  if (spec.warmup == 0) return schedule;
+  return std::make_unique<Warmup>(std::move(schedule), base_lr, spec.warmup, spec.warmup_factor);
+}
+
+std::string_view schedule_interval(const ScheduleSpec& spec) {
+  if (!spec.interval.empty()) return spec.interval;
+  return spec.schedule ? type_of(spec).interval : "epoch";
+}
+
+std::string torch_schedule(const ScheduleSpec& spec, int64_t total) {
+  const std::string schedule =
+      spec.schedule ? type_of(spec).torch(spec.schedule.settings, after_warmup(spec, total)) : "";
+  if (spec.warmup == 0) return schedule;
+  const std::string warmup = PythonCall("lr_scheduler.LinearLR", "optimizer")
+                                 .arg("start_factor", spec.warmup_factor)
+                                 .arg("total_iters", spec.warmup)
+                                 .str();
+  if (schedule.empty()) return warmup;
+  return fmt::format("lr_scheduler.SequentialLR(optimizer, [{}, {}], milestones=[{}])", warmup,
+                     schedule, spec.warmup);
+}
+
+void check_schedule(const Spec& spec, Diagnostics& d) {
+  const Choice& schedule = spec.schedule.schedule;
+  if (!schedule) return;
+  const ScheduleType& type = type_of(spec.schedule);
+  if (type.needs_metric && spec.schedule.interval == "step")
+    d.error(schedule.where,
+            fmt::format("schedule '{}' looks at the loss of each epoch: its interval is 'epoch', "
+                        "not 'step'",
+                        type.name));
+  const bool cycles = type.make(schedule.settings, 1, 1)->momentum(0).has_value();
+  if (!cycles || !spec.optimizer) return;
+  const auto& optimizer = static_cast<const OptimizerType&>(*spec.optimizer.what);
+  if (!optimizer.has_momentum)
+    d.error(schedule.where,
+            fmt::format("schedule '{}' cycles momentum or beta1, and optimizer '{}' has neither; "
+                        "write 'cycle_momentum: false'",
+                        type.name, optimizer.name));
+}
+
+}  // namespace dpt

@@ -1,0 +1,53 @@
+// A schedule that is a formula of the interval alone: what a file in optim/schedules/ needs besides
+// its keys. Torch computes most of these step by step, from the rate before; the values agree but
+// for the rounding that torch accumulates.
+#pragma once
+
+#include <any>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "optim/schedule.h"
+
+namespace dpt {
+
+// REQUIRES: Settings has keys(); double lr(double base, int64_t k, int64_t total) const;
+// std::string torch(int64_t total) const. It may have std::optional<double> momentum(k, total)
+// const.
+template <class Settings>
+class ClosedForm : public Schedule {
+ public:
+  ClosedForm(Settings settings, double base, int64_t total)
+      : settings_(std::move(settings)), base_(base), total_(total) {}
+
+  double lr(int64_t k) override { return settings_.lr(base_, k, total_); }
+
+  std::optional<double> momentum(int64_t k) override {
+    if constexpr (requires { settings_.momentum(k, total_); })
+      return settings_.momentum(k, total_);
+    else
+      return {};
+  }
+
+ private:
+  Settings settings_;
+  double base_;
+  int64_t total_;
+};
+
+template <class Settings>
+ScheduleType closed_form(std::string_view name, std::string_view summary) {
+  return {{nameable<Settings>(name, summary)},
+          [](const std::any& settings, double base, int64_t total) -> std::unique_ptr<Schedule> {
+            return std::make_unique<ClosedForm<Settings>>(std::any_cast<const Settings&>(settings),
+                                                          base, total);
+          },
+          "epoch",
+          [](const std::any& settings, int64_t total) {
+            return std::any_cast<const Settings&>(settings).torch(total);
+          }};
+}
+
+}  // namespace dpt

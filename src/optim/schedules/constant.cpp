@@ -1,0 +1,25 @@
+// constant: the optimizer's own learning rate, all the time.
+#include "optim/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+struct Constant {
+  static KeyTable<Constant> keys() { return {}; }
+
+  double lr(double base, int64_t, int64_t) const { return base; }
+
+  // Torch's ConstantLR lowers the rate for the first five epochs unless told otherwise.
+  std::string torch(int64_t) const {
+    return PythonCall("lr_scheduler.ConstantLR", "optimizer").arg("factor", 1.0).str();
+  }
+};
+
+}  // namespace
+
+ScheduleType constant() {
+  return closed_form<Constant>("constant", "The optimizer's learning rate, all the time.");
+}
+
+}  // namespace dpt::schedules

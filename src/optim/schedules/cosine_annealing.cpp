@@ -1,0 +1,44 @@
+// cosine_annealing: eta_min + (lr - eta_min) * (1 + cos(pi * k / T_max)) / 2, as torch's
+// CosineAnnealingLR (Loshchilov & Hutter 2017, without restarts); it rises again after T_max.
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+#include "optim/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+struct CosineAnnealing {
+  std::optional<int64_t> t_max;
+  double eta_min = 0;
+
+  static KeyTable<CosineAnnealing> keys() {
+    return KeyTable<CosineAnnealing>()
+        .optional("T_max", &CosineAnnealing::t_max,
+                  "intervals down to eta_min; left out: those of the run", kPositive)
+        .optional("eta_min", &CosineAnnealing::eta_min, "the lowest learning rate", kNotNegative);
+  }
+
+  double lr(double base, int64_t k, int64_t total) const {
+    const double turn = static_cast<double>(k) / static_cast<double>(t_max.value_or(total));
+    return eta_min + (base - eta_min) * (1 + std::cos(std::numbers::pi * turn)) / 2;
+  }
+
+  std::string torch(int64_t total) const {
+    return PythonCall("lr_scheduler.CosineAnnealingLR", "optimizer")
+        .arg("T_max", t_max.value_or(total))
+        .arg("eta_min", eta_min, 0.0)
+        .str();
+  }
+};
+
+}  // namespace
+
+ScheduleType cosine_annealing() {
+  return closed_form<CosineAnnealing>("cosine_annealing",
+                                      "Half a cosine from the learning rate down to eta_min.");
+}
+
+}  // namespace dpt::schedules

@@ -1,0 +1,34 @@
+// exponential: lr * gamma^k, as torch's ExponentialLR.
+#include <cmath>
+
+#include "optim/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+struct Exponential {
+  double gamma = 0;
+
+  static KeyTable<Exponential> keys() {
+    return KeyTable<Exponential>().required("gamma", &Exponential::gamma,
+                                            "factor of the learning rate at each interval");
+  }
+
+  double lr(double base, int64_t k, int64_t) const {
+    return base * std::pow(gamma, static_cast<double>(k));
+  }
+
+  std::string torch(int64_t) const {
+    return PythonCall("lr_scheduler.ExponentialLR", "optimizer").arg("gamma", gamma).str();
+  }
+};
+
+}  // namespace
+
+ScheduleType exponential() {
+  return closed_form<Exponential>("exponential",
+                                  "Multiplies the learning rate by gamma at every interval.");
+}
+
+}  // namespace dpt::schedules

@@ -1,0 +1,48 @@
+// linear: lr times a factor that goes from start_factor to end_factor in total_iters intervals, as
+// torch's LinearLR.
+#include <algorithm>
+
+#include "optim/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+constexpr double kStart = 1.0 / 3;
+constexpr Range kAboveZero{"must be above 0 and at most 1", 0, 1, true};
+
+struct Linear {
+  double start_factor = kStart;
+  double end_factor = 1;
+  int64_t total_iters = 5;
+
+  static KeyTable<Linear> keys() {
+    return KeyTable<Linear>()
+        .optional("start_factor", &Linear::start_factor, "factor at the first interval", kAboveZero)
+        .optional("end_factor", &Linear::end_factor, "factor from total_iters on", kProbability)
+        .optional("total_iters", &Linear::total_iters, "intervals from one to the other",
+                  kPositive);
+  }
+
+  double lr(double base, int64_t k, int64_t) const {
+    const auto done = static_cast<double>(std::min(k, total_iters));
+    return base *
+           (start_factor + (end_factor - start_factor) * done / static_cast<double>(total_iters));
+  }
+
+  std::string torch(int64_t) const {
+    return PythonCall("lr_scheduler.LinearLR", "optimizer")
+        .arg("start_factor", start_factor, kStart)
+        .arg("end_factor", end_factor, 1.0)
+        .arg("total_iters", total_iters, int64_t{5})
+        .str();
+  }
+};
+
+}  // namespace
+
+ScheduleType linear() {
+  return closed_form<Linear>("linear", "A straight line between two factors of the learning rate.");
+}
+
+}  // namespace dpt::schedules

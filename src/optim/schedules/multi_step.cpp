@@ -1,0 +1,42 @@
+// multi_step: lr * gamma^(number of milestones <= k), as torch's MultiStepLR; a milestone written
+// twice counts twice there, and here.
+#include <algorithm>
+#include <cmath>
+
+#include "optim/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+struct MultiStep {
+  std::vector<int64_t> milestones;
+  double gamma = 0.1;
+
+  static KeyTable<MultiStep> keys() {
+    return KeyTable<MultiStep>()
+        .required("milestones", &MultiStep::milestones, "the intervals that begin with a decay")
+        .optional("gamma", &MultiStep::gamma, "factor of the learning rate at each decay");
+  }
+
+  double lr(double base, int64_t k, int64_t) const {
+    const auto passed = std::ranges::count_if(milestones, [=](int64_t m) { return m <= k; });
+    return base * std::pow(gamma, static_cast<double>(passed));
+  }
+
+  std::string torch(int64_t) const {
+    return PythonCall("lr_scheduler.MultiStepLR", "optimizer")
+        .arg("milestones", milestones)
+        .arg("gamma", gamma, 0.1)
+        .str();
+  }
+};
+
+}  // namespace
+
+ScheduleType multi_step() {
+  return closed_form<MultiStep>("multi_step",
+                                "Multiplies the learning rate by gamma at each milestone.");
+}
+
+}  // namespace dpt::schedules

@@ -1,0 +1,104 @@
+// one_cycle: up to max_lr, then down far below the start, with momentum going the other way, as
+// torch's OneCycleLR (Smith & Topin 2018). It sets the learning rate itself: the optimizer's is not
+// looked at. Its length is the run's.
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <span>
+
+#include "optim/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+struct OneCycle {
+  double max_lr = 0;
+  double pct_start = 0.3;
+  std::string anneal_strategy = "cos";
+  bool cycle_momentum = true;
+  double base_momentum = 0.85, max_momentum = 0.95;
+  double div_factor = 25, final_div_factor = 1e4;
+  bool three_phase = false;
+
+  static KeyTable<OneCycle> keys() {
+    using C = OneCycle;
+    return KeyTable<C>()
+        .required("max_lr", &C::max_lr, "the highest learning rate", kPositive)
+        .optional("pct_start", &C::pct_start, "part of the run in which it rises", kProbability)
+        .choice("anneal_strategy", &C::anneal_strategy, {"cos", "linear"},
+                "the shape of each phase")
+        .optional("cycle_momentum", &C::cycle_momentum,
+                  "whether momentum (beta1 of adam) goes the other way")
+        .optional("base_momentum", &C::base_momentum, "momentum at max_lr", kBelowOne)
+        .optional("max_momentum", &C::max_momentum, "momentum at both ends", kBelowOne)
+        .optional("div_factor", &C::div_factor, "max_lr / the first learning rate", kPositive)
+        .optional("final_div_factor", &C::final_div_factor,
+                  "the first learning rate / the last one", kPositive)
+        .optional("three_phase", &C::three_phase,
+                  "whether it comes down to the first learning rate as fast as it rose");
+  }
+
+  // One phase: it ends at interval `end` (which need not be whole) with these values.
+  struct Phase {
+    double end, lr, momentum;
+  };
+
+  double anneal(double from, double to, double part) const {
+    if (anneal_strategy == "linear") return (to - from) * part + from;
+    return to + (from - to) / 2 * (std::cos(std::numbers::pi * part) + 1);
+  }
+
+  // Where interval k stands: one field of the phase that holds it, between its two ends.
+  double at(int64_t k, int64_t total, double Phase::*value) const {
+    const double first = max_lr / div_factor, last = first / final_div_factor;
+    const double rise = pct_start * static_cast<double>(total);
+    const Phase start{0, first, max_momentum};
+    const Phase top{rise - 1, max_lr, base_momentum};
+    const Phase back{2 * rise - 2, first, max_momentum};
+    const Phase done{static_cast<double>(total) - 1, last, max_momentum};
+    const Phase two[] = {start, top, done}, three[] = {start, top, back, done};
+    const std::span<const Phase> phases = three_phase ? std::span<const Phase>(three) : two;
+    const double now = std::min(static_cast<double>(k), done.end);
+    size_t i = 1;
+    while (i + 1 < phases.size() && now > phases[i].end) ++i;
+    const double length = phases[i].end - phases[i - 1].end;
+    // A phase without length (torch divides by zero there) is already at its end.
+    const double part = length == 0 ? 1 : (now - phases[i - 1].end) / length;
+    return anneal(phases[i - 1].*value, phases[i].*value, part);
+  }
+
+  double lr(double, int64_t k, int64_t total) const { return at(k, total, &Phase::lr); }
+
+  std::optional<double> momentum(int64_t k, int64_t total) const {
+    if (!cycle_momentum) return {};
+    return at(k, total, &Phase::momentum);
+  }
+
+  std::string torch(int64_t total) const {
+    const OneCycle usual;
+    return PythonCall("lr_scheduler.OneCycleLR", "optimizer")
+        .arg("max_lr", max_lr)
+        .arg("total_steps", total)
+        .arg("pct_start", pct_start, usual.pct_start)
+        .arg("anneal_strategy", anneal_strategy, usual.anneal_strategy)
+        .arg("cycle_momentum", cycle_momentum, usual.cycle_momentum)
+        .arg("base_momentum", base_momentum, usual.base_momentum)
+        .arg("max_momentum", max_momentum, usual.max_momentum)
+        .arg("div_factor", div_factor, usual.div_factor)
+        .arg("final_div_factor", final_div_factor, usual.final_div_factor)
+        .arg("three_phase", three_phase, usual.three_phase)
+        .str();
+  }
+};
+
+}  // namespace
+
+ScheduleType one_cycle() {
+  ScheduleType type = closed_form<OneCycle>(
+      "one_cycle", "Up to max_lr and down again over the whole run, momentum the other way.");
+  type.interval = "step";
+  return type;
+}
+
+}  // namespace dpt::schedules

@@ -1,0 +1,113 @@
+// reduce_on_plateau: lr * factor whenever the loss has not got better for `patience` epochs, as
+// torch's ReduceLROnPlateau.
+#include <algorithm>
+#include <limits>
+
+#include "optim/python_call.h"
+#include "optim/schedule.h"
+
+namespace dpt::schedules {
+namespace {
+
+struct ReduceOnPlateau {
+  std::string mode = "min";
+  double factor = 0.1;
+  int64_t patience = 10;
+  double threshold = 1e-4;
+  std::string threshold_mode = "rel";
+  int64_t cooldown = 0;
+  double min_lr = 0;
+  double eps = 1e-8;
+
+  static KeyTable<ReduceOnPlateau> keys() {
+    using C = ReduceOnPlateau;
+    return KeyTable<C>()
+        .choice("mode", &C::mode, {"min", "max"}, "whether smaller or larger is better")
+        .optional("factor", &C::factor, "factor of the learning rate at each decay", kBelowOne)
+        .optional("patience", &C::patience, "epochs without progress that are let pass",
+                  kNotNegative)
+        .optional("threshold", &C::threshold, "progress that counts", kNotNegative)
+        .choice("threshold_mode", &C::threshold_mode, {"rel", "abs"},
+                "whether threshold is a part of the best value or a difference to it")
+        .optional("cooldown", &C::cooldown, "epochs after a decay in which nothing is counted",
+                  kNotNegative)
+        .optional("min_lr", &C::min_lr, "the lowest learning rate", kNotNegative)
+        .optional("eps", &C::eps, "a smaller change of the learning rate is not made",
+                  kNotNegative);
+  }
+
+  double worst() const {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return mode == "min" ? kInfinity : -kInfinity;
+  }
+
+  bool better(double value, double best) const {
+    if (mode == "min")
+      return value < (threshold_mode == "rel" ? best * (1 - threshold) : best - threshold);
+    return value > (threshold_mode == "rel" ? best * (threshold + 1) : best + threshold);
+  }
+
+  std::string torch() const {
+    const ReduceOnPlateau usual;
+    return PythonCall("lr_scheduler.ReduceLROnPlateau", "optimizer")
+        .arg("mode", mode, usual.mode)
+        .arg("factor", factor, usual.factor)
+        .arg("patience", patience, usual.patience)
+        .arg("threshold", threshold, usual.threshold)
+        .arg("threshold_mode", threshold_mode, usual.threshold_mode)
+        .arg("cooldown", cooldown, usual.cooldown)
+        .arg("min_lr", min_lr, usual.min_lr)
+        .arg("eps", eps, usual.eps)
+        .str();
+  }
+};
+
+class Plateau : public Schedule {
+ public:
+  Plateau(ReduceOnPlateau settings, double base)
+      : settings_(std::move(settings)), lr_(base), best_(settings_.worst()) {}
+
+  double lr(int64_t) override { return lr_; }
+
+  void metric(double value) override {
+    if (settings_.better(value, best_)) {
+      best_ = value;
+      bad_ = 0;
+    } else {
+      ++bad_;
+    }
+    if (cooling_ > 0) {
+      --cooling_;
+      bad_ = 0;
+    }
+    if (bad_ <= settings_.patience) return;
+    const double next = std::max(lr_ * settings_.factor, settings_.min_lr);
+    if (lr_ - next > settings_.eps) lr_ = next;
+    cooling_ = settings_.cooldown;
+    bad_ = 0;
+  }
+
+ private:
+  ReduceOnPlateau settings_;
+  double lr_;
+  double best_;
+  int64_t bad_ = 0;      // values in a row that were no progress
+  int64_t cooling_ = 0;  // values left in which nothing is counted
+};
+
+}  // namespace
+
+ScheduleType reduce_on_plateau() {
+  return {{nameable<ReduceOnPlateau>("reduce_on_plateau",
+                                     "Lowers the learning rate when the loss stops falling.")},
+          [](const std::any& settings, double base, int64_t) -> std::unique_ptr<Schedule> {
+            return std::make_unique<Plateau>(std::any_cast<const ReduceOnPlateau&>(settings), base);
+          },
+          "epoch",
+          [](const std::any& settings, int64_t) {
+            return std::any_cast<const ReduceOnPlateau&>(settings).torch();
+          },
+          true};
+}
+
+}  // namespace dpt::schedules

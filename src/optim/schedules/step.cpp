@@ -1,0 +1,38 @@
+// step: lr * gamma^(k / step_size), as torch's StepLR.
+#include <cmath>
+
+#include "optim/python_call.h"
+#include "optim/schedules/closed_form.h"
+
+namespace dpt::schedules {
+namespace {
+
+struct Step {
+  int64_t step_size = 0;
+  double gamma = 0.1;
+
+  static KeyTable<Step> keys() {
+    return KeyTable<Step>()
+        .required("step_size", &Step::step_size, "intervals between two decays", kPositive)
+        .optional("gamma", &Step::gamma, "factor of the learning rate at each decay");
+  }
+
+  double lr(double base, int64_t k, int64_t) const {
+    return base * std::pow(gamma, static_cast<double>(k / step_size));
+  }
+
+  std::string torch(int64_t) const {
+    return PythonCall("lr_scheduler.StepLR", "optimizer")
+        .arg("step_size", step_size)
+        .arg("gamma", gamma, 0.1)
+        .str();
+  }
+};
+
+}  // namespace
+
+ScheduleType step() {
+  return closed_form<Step>("step", "Multiplies the learning rate by gamma every step_size.");
+}
+
+}  // namespace dpt::schedules
