@@ -1,0 +1,78 @@
+#include "data/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+Order permutation(int64_t samples, bool shuffle, uint64_t seed) {
+  if (samples < 0 || static_cast<uint64_t>(samples) > Generator::kMaxPermutation)
+    fail(Fault::data, "{} samples are too many to be shuffled as torch does: at most {}", samples,
+         Generator::kMaxPermutation);
+  Order order{std::vector<uint32_t>(static_cast<size_t>(samples))};
+  if (shuffle)
+    Generator(seed).randperm(order.indices);
+  else
+    std::iota(order.indices.begin(), order.indices.end(), 0U);
+  return order;
+}
+
+}  // namespace
+
+Order loader_order(int64_t samples, bool shuffle, Generator& global) {
+  global.random_i64();  // the seed of worker processes, which torch draws even where there are none
+  const uint64_t seed = shuffle ? static_cast<uint64_t>(global.random_i64()) : 0;
+  return permutation(samples, shuffle, seed);
+}
+
+Order reproducible_order(int64_t samples, bool shuffle, uint64_t seed, uint64_t epoch) {
+  return permutation(samples, shuffle, seed + epoch);
+}
+
+int64_t Deal::of(int rank) const {
+  switch (rest) {
+    case Rest::exact:
+      return rank < samples ? (samples - rank + ranks - 1) / ranks : 0;
+    case Rest::pad:
+      return (samples + ranks - 1) / ranks;
+    case Rest::drop:
+      break;
+  }
+  return samples / ranks;
+}
+
+Order distributed_order(const Deal& deal, int rank, bool shuffle, uint64_t seed, uint64_t epoch) {
+  const Order all = reproducible_order(deal.samples, shuffle, seed, epoch);
+  if (deal.ranks == 1) return all;
+  Order own{std::vector<uint32_t>(static_cast<size_t>(deal.samples > 0 ? deal.of(rank) : 0))};
+  size_t position = static_cast<size_t>(rank);
+  for (uint32_t& index : own.indices) {
+    index = all.indices[position % all.indices.size()];  // beyond the end: padding
+    position += static_cast<size_t>(deal.ranks);
+  }
+  return own;
+}
+
+int64_t Batches::steps() const {
+  // Rank 0 has the most samples, the last one the fewest.
+  if (drop_last) return deal.of(deal.ranks - 1) / batch;
+  return (deal.of(0) + batch - 1) / batch;
+}
+
+RowRange Batches::rows(int rank, int64_t step) const {
+  const int64_t samples = deal.of(rank);
+  return {std::min(step * batch, samples), std::min((step + 1) * batch, samples)};
+}
+
+int64_t Batches::place(int rank, int64_t step) const {
+  int64_t before = 0;
+  for (int r = 0; r < rank; ++r) before += rows(r, step).count();
+  return before;
+}
+
+int64_t Batches::global_count(int64_t step) const { return place(deal.ranks, step); }
+
+}  // namespace dpt
