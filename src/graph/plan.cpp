@@ -16,7 +16,8 @@ constexpr size_t aligned(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 constexpr std::string_view kActionNames[] = {
     "feed",    "feed_targets", "draw_masks", "prologue",    "forward",     "loss",
-    "backward", "gather",      "scatter",    "sum_divisor", "sum_squares", "sum_shards + update"};
+    "backward", "gather",      "scatter",    "sum_divisor", "sum_loss",    "sum_squares",
+    "sum_shards, update"};
 constexpr std::string_view kWhoNames[] = {"each shard", "loss device", "each worker",
                                           "first worker"};
 
@@ -143,8 +144,12 @@ Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayo
   };
   for (ValueId v : {graph.input, graph.target, graph.divisor})
     if (v != kNoValue) touch(v, 0);
-  for (ValueId v = 0; v < static_cast<ValueId>(count); ++v)
-    if (graph[v].role == Role::mask || graph[v].role == Role::constant) touch(v, 0);
+  for (ValueId v = 0; v < static_cast<ValueId>(count); ++v) {
+    if (graph[v].role == Role::mask) touch(v, 0);
+    if (graph[v].role != Role::constant) continue;
+    p.place[static_cast<size_t>(v)] = {Arena::constants, p.constant_bytes};
+    p.constant_bytes += aligned(graph[v].desc.bytes(), kLine);
+  }
   size_t now = 0;
   for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -160,7 +165,7 @@ Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayo
                     graph.output, graph.output_gradient})
     if (v != kNoValue) touch(v, now + 1);
   for (ValueId v = 0; v < static_cast<ValueId>(count); ++v)
-    if (graph[v].role == Role::mask || graph[v].role == Role::constant) touch(v, now + 1);
+    if (graph[v].role == Role::mask) touch(v, now + 1);
   p.activation_bytes = place_activations(graph, life, p.place);
   for (size_t v = 0; v < count; ++v)
     p.place[v] = p.place[static_cast<size_t>(owner_of(views, static_cast<ValueId>(v)))];
@@ -190,7 +195,9 @@ std::string Program::str() const {
 }
 
 bool Plan::splits_shards() const {
-  return std::ranges::count_if(micro, [](const Stage& s) { return s.who == Stage::Who::shards; }) > 1;
+  return std::ranges::count_if(micro, [](const Stage& s) {
+           return s.who == Stage::Who::shards || s.who == Stage::Who::first;
+         }) > 1;
 }
 
 std::string Plan::str() const {
@@ -203,8 +210,9 @@ std::string Plan::str() const {
     for (const Stage& s : *stages) {
       std::vector<std::string_view> actions;
       for (Action a : s.actions) actions.push_back(kActionNames[static_cast<size_t>(a)]);
-      out += fmt::format("  {:<12} {}\n", kWhoNames[static_cast<size_t>(s.who)],
-                         fmt::join(actions, ", "));
+      if (!actions.empty())
+        out += fmt::format("  {:<12} {}\n", kWhoNames[static_cast<size_t>(s.who)],
+                           fmt::join(actions, ", "));
       if (s.meet) out += "  all          meet\n";
     }
   }
@@ -221,8 +229,12 @@ Plan basic_plan(const PlanQuery& query) {
   if (query.torch_masks) plan.micro.push_back({Who::first, {Action::draw_masks}});
   plan.micro.push_back(
       {Who::shards, {Action::feed, Action::forward, Action::loss, Action::backward}});
-  if (query.clip_norm) plan.update.push_back({Who::workers, {Action::sum_squares}});
-  plan.update.push_back({Who::workers, {Action::update}});
+  plan.update.push_back({Who::workers, {Action::sum_loss}});
+  if (query.clip_norm) {
+    plan.update.back().actions.push_back(Action::sum_squares);
+    plan.update.push_back({Who::workers, {}});
+  }
+  plan.update.back().actions.push_back(Action::update);
   return plan;
 }
 

@@ -27,7 +27,7 @@ struct FlatLayout {
 FlatLayout flat_layout(const Graph& graph);  // REQUIRES: differentiated
 
 // A tensor in one of a worker's memories. Offsets in bytes.
-enum class Arena { none, weights, gradients, activations };
+enum class Arena { none, weights, gradients, activations, constants };
 struct Slice {
   Arena arena = Arena::none;
   size_t offset = 0;
@@ -44,7 +44,7 @@ struct Program {
   Graph graph;
   std::vector<Slice> place;  // of each value; views lie where what they view lies
   std::vector<Instruction> prologue, forward, loss, backward;
-  size_t activation_bytes = 0;
+  size_t activation_bytes = 0, constant_bytes = 0;
   const std::vector<Instruction>& part(Part p) const;
   std::string str() const;
 };
@@ -65,6 +65,7 @@ enum class Action {
   gather,        // outputs to the loss's device: one memory, so nothing is copied
   scatter,       // their gradients back
   sum_divisor,   // what the loss divides by, summed over all shards
+  sum_loss,      // over all shards; a loss that is no number ends the run before the update
   sum_squares,   // of the summed gradients, for clipping by norm
   update         // sum the shards' gradients in the fixed tree, then the optimizer, in one pass
 };

@@ -25,8 +25,8 @@ void share_update(Plan& plan, const Topology& who) {
     if (s.who == Stage::Who::shards) s.meet = true;
   for (Stage& s : plan.micro)
     if (s.who == Stage::Who::first) s.meet = true;
-  plan.micro.back().meet = true;
   for (Stage& s : plan.update) s.meet = true;
+  plan.update.insert(plan.update.begin(), {Stage::Who::workers, {}, true});
 }
 
 }  // namespace dpt

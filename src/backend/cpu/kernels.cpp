@@ -1,0 +1,42 @@
+#include "backend/cpu/kernels.h"
+
+#include "graph/operator.h"
+
+namespace dpt {
+namespace {
+
+class Reference : public Kernel {
+ public:
+  explicit Reference(const KernelQuery& query) : type_(op(query.op)), attrs_(query.attrs) {}
+  void run(const KernelArgs& args) override { type_.reference(args, attrs_); }
+
+ private:
+  const OperatorType& type_;
+  std::any attrs_;
+};
+
+KernelType reference_row() {
+  return {"", "reference", nullptr, [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<Reference>(query);
+          }};
+}
+
+}  // namespace
+
+std::span<const KernelType> cpu_kernels() {
+  static const std::vector<KernelType> all = [] {
+    std::vector<KernelType> out = linear_kernels();
+    for (auto* more : {&elementwise_kernels, &onednn_kernels})
+      for (const KernelType& row : more()) out.push_back(row);
+    out.push_back(reference_row());
+    return out;
+  }();
+  return all;
+}
+
+std::span<const KernelType> reference_kernels() {
+  static const std::vector<KernelType> all = {reference_row()};
+  return all;
+}
+
+}  // namespace dpt

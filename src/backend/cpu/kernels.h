@@ -1,0 +1,20 @@
+// The CPU's kernels, best first, the plain loops last: `compile` takes the first that does not
+// refuse. Every row is single-threaded; the machine's cores share the batch instead.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/kernel.h"
+
+namespace dpt {
+
+std::span<const KernelType> cpu_kernels();        // what runs are compiled with
+std::span<const KernelType> reference_kernels();  // the operators' own plain loops, for every query
+
+// The rows of one file each.
+std::vector<KernelType> linear_kernels();
+std::vector<KernelType> elementwise_kernels();
+std::vector<KernelType> onednn_kernels();  // empty where dptrain was built without oneDNN
+
+}  // namespace dpt

@@ -1,0 +1,98 @@
+// The rows of `linear` and its gradients that call the hand-written kernels.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+namespace {
+
+std::string refuses(const KernelQuery& query) {
+  if (query.in[0].dtype != DType::f32)
+    return fmt::format("it computes in f32, not {}", name_of(query.in[0].dtype));
+  if (simd_kernels().isa == Isa::baseline) return "this CPU has neither AVX2 nor AVX-512";
+  return "";
+}
+
+size_t size(int64_t n) { return static_cast<size_t>(n); }
+
+float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
+
+class Linear : public Kernel {
+ public:
+  explicit Linear(const KernelQuery& q)
+      : out_(size(q.in[1].shape[0])),
+        in_(size(q.in[1].shape[1])),
+        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, in_)) {}
+  void run(const KernelArgs& a) override {
+    simd_.linear(data(a.in[0]), data(a.in[1]), a.in.size() > 2 ? data(a.in[2]) : nullptr,
+                 data(a.out[0]), n_, out_, in_);
+  }
+
+ private:
+  const SimdKernels& simd_ = simd_kernels();
+  size_t out_, in_, n_;
+};
+
+class LinearInputGradient : public Kernel {
+ public:
+  explicit LinearInputGradient(const KernelQuery& q)
+      : out_(size(q.in[1].shape[0])),
+        in_(size(q.in[1].shape[1])),
+        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
+  void run(const KernelArgs& a) override {
+    simd_.linear_input_gradient(data(a.in[0]), data(a.in[1]), data(a.out[0]), n_, out_, in_);
+  }
+
+ private:
+  const SimdKernels& simd_ = simd_kernels();
+  size_t out_, in_, n_;
+};
+
+class LinearWeightGradient : public Kernel {
+ public:
+  explicit LinearWeightGradient(const KernelQuery& q)
+      : out_(size(q.out[0].shape[0])),
+        in_(size(q.out[0].shape[1])),
+        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
+  void run(const KernelArgs& a) override {
+    simd_.linear_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.out[0]), n_, out_, in_,
+                                 false);
+  }
+
+ private:
+  const SimdKernels& simd_ = simd_kernels();
+  size_t out_, in_, n_;
+};
+
+class SumRows : public Kernel {
+ public:
+  explicit SumRows(const KernelQuery& q)
+      : out_(size(q.out[0].shape[0])),
+        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
+  void run(const KernelArgs& a) override {
+    simd_.sum_rows(data(a.in[0]), data(a.out[0]), n_, out_, false);
+  }
+
+ private:
+  const SimdKernels& simd_ = simd_kernels();
+  size_t out_, n_;
+};
+
+template <class K>
+KernelType row(std::string_view op) {
+  return {op, simd_kernels().name, refuses, [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
+            return std::make_unique<K>(q);
+          }};
+}
+
+}  // namespace
+
+std::vector<KernelType> linear_kernels() {
+  return {row<Linear>("linear"), row<LinearInputGradient>("linear_input_gradient"),
+          row<LinearWeightGradient>("linear_weight_gradient"), row<SumRows>("sum_rows")};
+}
+
+}  // namespace dpt

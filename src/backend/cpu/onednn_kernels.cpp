@@ -1,0 +1,108 @@
+// Matrix products by oneDNN, for CPUs that the hand-written kernels are not made for. The only file
+// that knows oneDNN.
+#include "backend/cpu/kernels.h"
+
+#if DPT_ONEDNN
+
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace dpt {
+namespace {
+
+dnnl::engine& engine() {
+  static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  return cpu;
+}
+
+// c[m, n] = a[m, k] b[k, n] (+ bias[n]), each operand as it lies or transposed.
+class MatMul : public Kernel {
+ public:
+  struct Operands {
+    int64_t m, n, k;
+    bool transpose_a, transpose_b, bias;
+  };
+
+  explicit MatMul(const Operands& o) : stream_(engine()) {
+    using dnnl::memory;
+    const auto desc = [](int64_t rows, int64_t columns, bool transposed) {
+      return memory::desc({rows, columns}, memory::data_type::f32,
+                          transposed ? memory::dims{1, rows} : memory::dims{columns, 1});
+    };
+    const memory::desc a = desc(o.m, o.k, o.transpose_a), b = desc(o.k, o.n, o.transpose_b),
+                       c = desc(o.m, o.n, false), bias = desc(1, o.n, false);
+    const dnnl::matmul::primitive_desc chosen(
+        o.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), engine());
+    matmul_ = dnnl::matmul(chosen);
+    arguments_ = {{DNNL_ARG_SRC, memory(a, engine(), nullptr)},
+                  {DNNL_ARG_WEIGHTS, memory(b, engine(), nullptr)},
+                  {DNNL_ARG_DST, memory(c, engine(), nullptr)}};
+    if (o.bias) arguments_.emplace(DNNL_ARG_BIAS, memory(bias, engine(), nullptr));
+  }
+
+  void run(const KernelArgs& a) override {
+    arguments_.at(DNNL_ARG_SRC).set_data_handle(a.in[0].data);
+    arguments_.at(DNNL_ARG_WEIGHTS).set_data_handle(a.in[1].data);
+    arguments_.at(DNNL_ARG_DST).set_data_handle(a.out[0].data);
+    if (a.in.size() > 2) arguments_.at(DNNL_ARG_BIAS).set_data_handle(a.in[2].data);
+    matmul_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+
+ private:
+  dnnl::stream stream_;
+  dnnl::matmul matmul_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+std::string refuses(const KernelQuery& query) {
+  for (const auto* side : {&query.in, &query.out})
+    for (const TensorDesc& d : *side) {
+      if (d.dtype != DType::f32) return fmt::format("it computes in f32, not {}", name_of(d.dtype));
+      if (d.shape.elements() == 0) return "it takes no empty tensors";
+    }
+  return "";
+}
+
+// y = x w^T + b
+std::unique_ptr<Kernel> linear(const KernelQuery& q) {
+  const int64_t out = q.in[1].shape[0], in = q.in[1].shape[1];
+  return std::make_unique<MatMul>(
+      MatMul::Operands{q.in[0].shape.elements() / in, out, in, false, true, q.in.size() > 2});
+}
+
+// dx = dy w
+std::unique_ptr<Kernel> input_gradient(const KernelQuery& q) {
+  const int64_t out = q.in[1].shape[0], in = q.in[1].shape[1];
+  return std::make_unique<MatMul>(
+      MatMul::Operands{q.in[0].shape.elements() / out, in, out, false, false, false});
+}
+
+// dw = dy^T x
+std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
+  const int64_t out = q.out[0].shape[0], in = q.out[0].shape[1];
+  return std::make_unique<MatMul>(
+      MatMul::Operands{out, in, q.in[0].shape.elements() / out, true, false, false});
+}
+
+}  // namespace
+
+std::vector<KernelType> onednn_kernels() {
+  return {{"linear", "onednn", refuses, linear},
+          {"linear_input_gradient", "onednn", refuses, input_gradient},
+          {"linear_weight_gradient", "onednn", refuses, weight_gradient}};
+}
+
+}  // namespace dpt
+
+#else
+
+namespace dpt {
+
+std::vector<KernelType> onednn_kernels() { return {}; }
+
+}  // namespace dpt
+
+#endif

@@ -1,0 +1,49 @@
+#include "backend/cpu/update.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dpt {
+
+void run_update(const OptimizerStep& step, const UpdateArgs& args) {
+  const SimdKernels& simd = simd_kernels();
+  struct Visit {
+    const SimdKernels& simd;
+    const UpdateArgs& args;
+    void operator()(const formula::Sgd<double>& s) { simd.update_sgd(args, rounded<float>(s)); }
+    void operator()(const formula::Adam<double>& s) { simd.update_adam(args, rounded<float>(s)); }
+    void operator()(const formula::RmsProp<double>& s) {
+      simd.update_rms_prop(args, rounded<float>(s));
+    }
+    void operator()(const formula::Adagrad<double>& s) {
+      simd.update_adagrad(args, rounded<float>(s));
+    }
+    void operator()(const formula::Adadelta<double>& s) {
+      simd.update_adadelta(args, rounded<float>(s));
+    }
+  };
+  std::visit(Visit{simd, args}, step);
+}
+
+void norm_partials(double norm_type, const float* x, size_t size, size_t first, size_t last,
+                   double* partial) {
+  if (norm_type == 2) return simd_kernels().sum_squares(x, size, first, last, partial);
+  for (size_t c = first; c < last; ++c) {
+    double sum = 0;
+    for (size_t i = c * kSquareChunk; i < std::min(size, (c + 1) * kSquareChunk); ++i) {
+      const double a = std::fabs(x[i]);
+      sum = std::isinf(norm_type) ? std::max(sum, a) : sum + std::pow(a, norm_type);
+    }
+    partial[c] = sum;
+  }
+}
+
+double norm_total(double norm_type, const double* partial, size_t chunks) {
+  double sum = 0;
+  for (size_t c = 0; c < chunks; ++c)
+    sum = std::isinf(norm_type) ? std::max(sum, partial[c]) : sum + partial[c];
+  if (std::isinf(norm_type)) return sum;
+  return norm_type == 2 ? std::sqrt(sum) : std::pow(sum, 1 / norm_type);
+}
+
+}  // namespace dpt

@@ -1,0 +1,53 @@
+#include "train/buffers.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t aligned(size_t n) { return (n + 63) / 64 * 64; }
+
+// Begins of buffers, each at a cache line of its own. Sizes that are powers of two would put the same
+// element of all buffers into the same set of a cache: hence the odd line between them.
+struct Walk {
+  size_t at = 0;
+  size_t take(size_t bytes) {
+    const size_t begin = at;
+    at += aligned(bytes) + 64;
+    return begin;
+  }
+};
+
+struct Places {
+  size_t stride, weights, states, gradients, results, evaluations, troubles, squares, end;
+  explicit Places(const Buffers::Sizes& s) {
+    Walk walk;
+    const auto shards = static_cast<size_t>(s.shards);
+    stride = (aligned(s.trainable * sizeof(float)) + 64) / sizeof(float);
+    weights = walk.take(s.weights * sizeof(float));
+    states = walk.take(static_cast<size_t>(s.states) * stride * sizeof(float));
+    gradients = walk.take(shards * stride * sizeof(float));
+    results = walk.take(2 * shards * sizeof(ShardResult));
+    evaluations = walk.take(shards * sizeof(ShardResult));
+    troubles = walk.take(shards * sizeof(Trouble));
+    squares = walk.take((s.trainable / Buffers::kChunk + 1) * sizeof(double));
+    end = walk.at;
+  }
+};
+
+}  // namespace
+
+size_t Buffers::bytes(const Sizes& sizes) { return Places(sizes).end; }
+
+Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
+  const Places p(sizes);
+  const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
+  stride_ = p.stride;
+  weights_ = floats(p.weights);
+  states_ = floats(p.states);
+  gradients_ = floats(p.gradients);
+  results_ = reinterpret_cast<ShardResult*>(memory + p.results);
+  evaluations_ = reinterpret_cast<ShardResult*>(memory + p.evaluations);
+  troubles_ = reinterpret_cast<Trouble*>(memory + p.troubles);
+  squares_ = reinterpret_cast<double*>(memory + p.squares);
+}
+
+}  // namespace dpt

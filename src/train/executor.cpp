@@ -1,0 +1,302 @@
+#include "train/executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "backend/cpu/simd/simd.h"
+#include "backend/cpu/update.h"
+#include "base/error.h"
+#include "comm/tree.h"
+#include "graph/operator.h"
+
+namespace dpt {
+namespace {
+
+constexpr int kTrain = 0;
+constexpr int kTrainMore = 1;  // gradients go to a buffer of the worker's, to be added
+constexpr int kTest = 2;
+constexpr Part kOwnerParts[] = {Part::prologue, Part::forward, Part::backward};
+constexpr Part kLossParts[] = {Part::loss};
+constexpr Part kAllParts[] = {Part::prologue, Part::forward, Part::loss, Part::backward};
+
+size_t most_activation_bytes(const Session& s) {
+  size_t most = 64;
+  for (const auto* programs : {&s.programs, &s.test_programs})
+    for (const auto& [rows, p] : *programs) most = std::max(most, p.activation_bytes);
+  return most;
+}
+
+}  // namespace
+
+Arenas::Arenas(const Session& session, int rank)
+    : base_(static_cast<size_t>(session.who.shards)), memory_(SharedMemory::create_private(64)) {
+  const Topology& who = session.who;
+  // Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
+  const size_t stride = (most_activation_bytes(session) + 4095) / 4096 * 4096 + 1088;
+  std::vector<int> slot(base_.size());
+  int slots = 0, last_owner = -1;
+  for (int s = 0; s < who.shards; ++s) {
+    if (who.rank_of(who.owner(s)) != rank) continue;
+    const bool fresh = session.plan.splits_shards() || who.owner(s) != last_owner;
+    last_owner = who.owner(s);
+    slot[static_cast<size_t>(s)] = fresh ? slots++ : slots - 1;
+    base_[static_cast<size_t>(s)] = memory_.data();  // a mark, set below
+  }
+  if (slots == 0) return;
+  memory_ = SharedMemory::create_private(static_cast<size_t>(slots) * stride);
+  for (size_t s = 0; s < base_.size(); ++s)
+    if (base_[s]) base_[s] = memory_.data() + static_cast<size_t>(slot[s]) * stride;
+}
+
+Executor::Executor(const Session& session, const Buffers& buffers, const Arenas& arenas, Team team,
+                   int worker, Generator* masks)
+    : session_(session),
+      buffers_(buffers),
+      arenas_(arenas),
+      team_(team),
+      worker_(worker),
+      masks_(masks),
+      own_(session.who.shards_of(worker)),
+      sums_(static_cast<size_t>(session.who.shards)) {
+  for (int s = 0; s < session_.who.shards; ++s) {
+    if (session_.who.loss_owner(s) == worker_) own_loss_.push_back(s);
+    gradients_.push_back(buffers_.gradient(s));
+  }
+  if (session_.batch.accumulate > 1) more_.resize(buffers_.sizes().trainable);
+  std::vector<int> mine = own_;
+  std::ranges::copy_if(own_loss_, std::back_inserter(mine),
+                       [&](int s) { return std::ranges::find(own_, s) == own_.end(); });
+  for (int s : mine) {
+    bind(s, kTrain, session_.programs);
+    if (session_.batch.accumulate > 1) bind(s, kTrainMore, session_.programs);
+    bind(s, kTest, session_.test_programs);
+  }
+}
+
+void Executor::bind(int shard, int what, const std::map<int64_t, Program>& programs) {
+  const bool owner = session_.who.owner(shard) == worker_;
+  const bool loss = session_.who.loss_owner(shard) == worker_ || what == kTest;
+  const auto parts = owner && loss ? std::span<const Part>(kAllParts)
+                     : owner       ? std::span<const Part>(kOwnerParts)
+                                   : std::span<const Part>(kLossParts);
+  float* gradient = what == kTrainMore ? more_.data() : buffers_.gradient(shard);
+  for (const auto& [rows, program] : programs)
+    bindings_[{shard, rows, what}] = std::make_unique<Binding>(
+        program,
+        Binding::Memory{reinterpret_cast<std::byte*>(buffers_.weights()),
+                        reinterpret_cast<std::byte*>(gradient), arenas_.of(shard)},
+        parts);
+}
+
+Binding& Executor::binding(int shard, int64_t rows, int what) {
+  const auto at = bindings_.find({shard, rows, what});
+  require(at != bindings_.end(), "every size of shard has its program");
+  return *at->second;
+}
+
+StepResult Executor::step(const StepInput& input) {
+  result_ = {};
+  summed_ = false;
+  clip_scale_ = 1;
+  divisor_ = natural_divisor(input.rows->samples);
+  for (const Stage& s : session_.plan.prologue) {
+    for (int m = 0; m < static_cast<int>(s.who == Stage::Who::shards ? input.rows->micro.size() : 1); ++m)
+      run(s, m, input);
+    if (s.meet) team_.meet(worker_);
+  }
+  for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m)
+    for (const Stage& s : session_.plan.micro) {
+      run(s, m, input);
+      if (s.meet) team_.meet(worker_);
+    }
+  for (const Stage& s : session_.plan.update) {
+    if (result_.finite) run(s, 0, input);
+    if (s.meet) team_.meet(worker_);
+  }
+  return result_;
+}
+
+void Executor::run(const Stage& stage, int micro, const StepInput& input) {
+  switch (stage.who) {
+    case Stage::Who::shards:
+      for (int s : own_)
+        for (Action a : stage.actions) act(a, s, micro, input);
+      break;
+    case Stage::Who::loss_device:
+      for (int s : own_loss_)
+        for (Action a : stage.actions) act(a, s, micro, input);
+      break;
+    case Stage::Who::first:
+      if (masks_) draw_masks(micro, input);
+      break;
+    case Stage::Who::workers:
+      for (Action a : stage.actions)
+        if (result_.finite) act(a, 0, micro, input);
+      break;
+  }
+}
+
+void Executor::act(Action action, int shard, int micro, const StepInput& input) {
+  const ShardRows& rows = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)];
+  const int64_t n = rows.rows.count();
+  switch (action) {
+    case Action::feed:
+      if (n > 0) feed(binding(shard, n, micro == 0 ? kTrain : kTrainMore), rows, input);
+      return;
+    case Action::forward:
+      if (n > 0) binding(shard, n, micro == 0 ? kTrain : kTrainMore).run(Part::forward);
+      return;
+    case Action::feed_targets:  // with the prologue
+    case Action::gather:        // one memory: nothing to copy
+    case Action::scatter:
+    case Action::draw_masks: return;
+    case Action::prologue: return prologue(shard, micro, input);
+    case Action::loss: return loss(shard, micro, input);
+    case Action::backward: return backward(shard, micro, input);
+    case Action::sum_divisor: return sum_divisor(input);
+    case Action::sum_loss: return sum_loss(input);
+    case Action::sum_squares: return sum_squares();
+    case Action::update: return update(input);
+  }
+}
+
+void Executor::feed(Binding& b, const ShardRows& rows, const StepInput& input) const {
+  const auto order = input.order.subspan(static_cast<size_t>(rows.rows.begin),
+                                         static_cast<size_t>(rows.rows.count()));
+  b.context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows.first_sample};
+  session_.feeder->inputs(order, b.input());
+  session_.feeder->targets(order, b.target());
+}
+
+void Executor::prologue(int shard, int micro, const StepInput& input) {
+  const ShardRows& rows = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)];
+  ShardResult& result = buffers_.result(input.number, shard);
+  if (micro == 0) result = {};
+  if (rows.rows.count() == 0) return;
+  Binding& b = binding(shard, rows.rows.count(), kTrain);
+  session_.feeder->targets(input.order.subspan(static_cast<size_t>(rows.rows.begin),
+                                               static_cast<size_t>(rows.rows.count())),
+                           b.target());
+  b.run(Part::prologue);
+  result.weight += b.target_weight();
+}
+
+void Executor::loss(int shard, int micro, const StepInput& input) {
+  const int64_t n = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
+  ShardResult& result = buffers_.result(input.number, shard);
+  const bool known = session_.divisor == Divisor::targets;  // the prologue has set the weight
+  if (micro == 0) result = {.weight = known ? result.weight : 0};
+  if (!known) result.weight += natural_divisor(n);
+  if (n == 0) return;
+  Binding& b = binding(shard, n, micro == 0 ? kTrain : kTrainMore);
+  b.set_divisor(divisor_);
+  b.run(Part::loss);
+  result.loss += b.loss();
+}
+
+void Executor::backward(int shard, int micro, const StepInput& input) {
+  const int64_t n = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
+  float* gradient = buffers_.gradient(shard);
+  const size_t elements = buffers_.sizes().trainable;
+  if (n == 0) {
+    if (micro == 0) std::memset(gradient, 0, elements * sizeof(float));
+    return;
+  }
+  binding(shard, n, micro == 0 ? kTrain : kTrainMore).run(Part::backward);
+  if (micro > 0)
+    for (size_t i = 0; i < elements; ++i) gradient[i] += more_[i];
+}
+
+// As torch draws them: layer by layer, each for the whole batch.
+void Executor::draw_masks(int micro, const StepInput& input) {
+  const std::vector<ShardRows>& shards = input.rows->micro[static_cast<size_t>(micro)];
+  for (ValueId v = 0; v < static_cast<ValueId>(session_.graph.values.size()); ++v) {
+    if (session_.graph[v].role != Role::mask) continue;
+    for (int s = 0; s < session_.who.shards; ++s) {
+      const int64_t n = shards[static_cast<size_t>(s)].rows.count();
+      if (n == 0) continue;
+      const Program& program = session_.programs.at(n);
+      const size_t offset = program.place[static_cast<size_t>(v)].offset;
+      const double keep = program.graph[v].probability;
+      auto* mask = reinterpret_cast<float*>(arenas_.of(s) + offset);
+      for (int64_t i = 0; i < program.graph[v].desc.shape.elements(); ++i)
+        mask[i] = masks_->bernoulli(keep) ? 1.0F : 0.0F;
+    }
+  }
+}
+
+double Executor::natural_divisor(int64_t samples) const {
+  switch (session_.divisor) {
+    case Divisor::samples: return static_cast<double>(samples);
+    case Divisor::elements: return static_cast<double>(samples * session_.output_elements);
+    case Divisor::one:
+    case Divisor::targets: break;  // targets: the prologue finds it
+  }
+  return 1;
+}
+
+// In the fixed tree, so that every worker of every mode gets the same bits.
+double Executor::sum(double ShardResult::*what, uint64_t step, Rows shards) {
+  double* parts[1024];
+  const auto count = static_cast<size_t>(shards.count());
+  for (size_t i = 0; i < count; ++i) {
+    sums_[i] = buffers_.result(step, static_cast<int>(shards.begin) + static_cast<int>(i)).*what;
+    parts[i] = &sums_[i];
+  }
+  sum_tree(std::span<double* const>(parts, count), 0, 1);
+  return count > 0 ? sums_[0] : 0;
+}
+
+void Executor::sum_divisor(const StepInput& input) {
+  divisor_ = sum(&ShardResult::weight, input.number, {0, session_.who.shards});
+}
+
+void Executor::sum_loss(const StepInput& input) {
+  const Rows first_rank = session_.who.shards_of_rank(0);
+  result_.loss = sum(&ShardResult::loss, input.number, {0, session_.who.shards});
+  result_.weight = divisor_;
+  result_.finite = std::isfinite(result_.loss);
+  result_.rank0_loss = result_.loss;
+  if (session_.who.ranks > 1 && session_.divisor != Divisor::one)
+    result_.rank0_loss = sum(&ShardResult::loss, input.number, first_rank) * divisor_ /
+                         sum(&ShardResult::weight, input.number, first_rank);
+}
+
+// Norms are summed over chunks of a fixed size, whoever sums them.
+void Executor::sum_squares() {
+  const auto workers = static_cast<size_t>(session_.who.total_workers());
+  const auto me = static_cast<size_t>(worker_);
+  const size_t chunks = buffers_.chunks(), elements = buffers_.sizes().trainable;
+  const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
+  float* total = buffers_.gradient(0);
+  simd_kernels().sum_shards_range(total, gradients_.data(), session_.who.shards,
+                                  std::min(elements, first * Buffers::kChunk),
+                                  std::min(elements, last * Buffers::kChunk));
+  norm_partials(session_.spec.clip.norm_type, total, elements, first, last, buffers_.squares());
+  summed_ = true;
+}
+
+void Executor::update(const StepInput& input) {
+  const auto [begin, end] = own_range(buffers_.sizes().trainable, static_cast<size_t>(worker_),
+                                      static_cast<size_t>(session_.who.total_workers()));
+  const ClipSpec& clip = session_.spec.clip;
+  if (summed_) {
+    result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks());
+    clip_scale_ = std::min(1.0, *clip.max_norm / (result_.norm + 1e-6));
+  }
+  UpdateArgs args;
+  args.weight = buffers_.weights();
+  for (int i = 0; i < buffers_.sizes().states; ++i) args.state[i] = buffers_.state(i);
+  args.shards = gradients_.data();
+  args.shard_count = summed_ ? 1 : session_.who.shards;
+  args.grad_scale = static_cast<float>(clip_scale_);
+  args.clip_value = static_cast<float>(clip.value.value_or(0));
+  args.begin = begin;
+  args.end = end;
+  run_update(*input.update, args);
+}
+
+}  // namespace dpt

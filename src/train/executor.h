@@ -1,0 +1,105 @@
+// One worker's part of a run: the plan bound to its memory and prepared kernels. A steady step
+// allocates nothing and makes no system call but for waiting.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/generator.h"
+#include "comm/shared_memory.h"
+#include "comm/team.h"
+#include "graph/optimizer_step.h"
+#include "train/binding.h"
+#include "train/buffers.h"
+#include "train/session.h"
+
+namespace dpt {
+
+// Activations of the shards that this process computes: one arena for each worker, or for each shard
+// where a shard's activations must outlive a stage of the plan.
+class Arenas {
+ public:
+  Arenas(const Session& session, int rank);
+  std::byte* of(int shard) const { return base_[static_cast<size_t>(shard)]; }
+
+ private:
+  std::vector<std::byte*> base_;  // by shard; null: another rank's
+  SharedMemory memory_;
+};
+
+struct StepInput {
+  const StepRows* rows = nullptr;
+  std::span<const uint32_t> order;  // of the samples in this epoch, of this rank
+  uint64_t number = 0;              // of the step, from 0, over all epochs
+  const OptimizerStep* update = nullptr;
+};
+
+struct StepResult {
+  double loss = 0;        // of the whole batch
+  double weight = 0;      // the divisor: what `loss` counts in a mean over batches
+  double rank0_loss = 0;  // rank 0's own mean
+  double norm = 0;        // of the gradients before clipping, where they are clipped by norm
+  bool finite = true;     // false: nothing was updated
+};
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = -1;  // -1: has no meaning for this loss
+};
+
+// All workers make the same calls in the same order. Thread: the worker's own.
+class Executor {
+ public:
+  // masks: torch's generator, for the first worker where the plan draws masks; else null.
+  Executor(const Session& session, const Buffers& buffers, const Arenas& arenas, Team team,
+           int worker, Generator* masks);
+
+  StepResult step(const StepInput& input);
+
+  // Over the whole test set, every sample once. REQUIRES: session.test.
+  Evaluation evaluate();
+
+  // After a step that was not finite: computes its forward part again and looks at every result. The
+  // first place found, the same text on every worker: "layer 'lin1' (linear)".
+  std::string find_trouble(const StepInput& input);
+
+ private:
+  using Key = std::tuple<int, int64_t, int>;  // shard, rows, which of kTrain, kTrainMore, kTest
+  Binding& binding(int shard, int64_t rows, int what);
+  void bind(int shard, int what, const std::map<int64_t, Program>& programs);
+  void run(const Stage& stage, int micro, const StepInput& input);
+  void act(Action action, int shard, int micro, const StepInput& input);
+  void feed(Binding& b, const ShardRows& rows, const StepInput& input) const;
+  void prologue(int shard, int micro, const StepInput& input);
+  void loss(int shard, int micro, const StepInput& input);
+  void backward(int shard, int micro, const StepInput& input);
+  void draw_masks(int micro, const StepInput& input);
+  void sum_divisor(const StepInput& input);
+  void sum_loss(const StepInput& input);
+  void sum_squares();
+  void update(const StepInput& input);
+  double sum(double ShardResult::*what, uint64_t step, Rows shards);
+  double natural_divisor(int64_t samples) const;
+
+  const Session& session_;
+  Buffers buffers_;
+  const Arenas& arenas_;
+  Team team_;
+  int worker_;
+  Generator* masks_;
+  std::vector<int> own_, own_loss_;      // shards
+  std::vector<const float*> gradients_;  // of all shards
+  std::vector<float> more_;              // gradients of a later micro-batch
+  std::map<Key, std::unique_ptr<Binding>> bindings_;
+  std::vector<double> sums_;  // of all shards, for the tree
+  double divisor_ = 1, clip_scale_ = 1;
+  bool summed_ = false;  // gradient(0) holds the sum already
+  StepResult result_;
+};
+
+}  // namespace dpt

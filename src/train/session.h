@@ -1,0 +1,66 @@
+// A run as it will be, made before the first batch: data, who does what, programs for every size of
+// shard, the plan. Nothing is computed here, and `dptrain plan` prints it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/batch.h"
+#include "data/dataset.h"
+#include "graph/plan.h"
+#include "layers/loss.h"
+#include "optim/optimizer.h"
+#include "parallel/batches.h"
+#include "parallel/mode.h"
+#include "spec/spec.h"
+
+namespace dpt {
+
+// All words that a spec may use.
+Vocabulary vocabulary();
+
+// Cores that this process may use: its affinity, and its control group's quota.
+std::vector<int> usable_cores();
+
+struct Session {
+  Spec spec;
+  const ModeType* mode = nullptr;
+  const LossType* loss = nullptr;
+  const OptimizerType* optimizer = nullptr;
+  Topology who;
+  std::string device = "cpu";
+  std::string note;  // why `device: auto` is a CPU; empty: nothing to say
+
+  Dataset train;
+  std::optional<Dataset> test;  // where the spec asks for evaluation
+  std::unique_ptr<Feeder> feeder, test_feeder;
+
+  BatchQuery batch;  // of training
+  std::unique_ptr<Batches> batches, test_batches;
+  Divisor divisor = Divisor::samples;
+  int64_t output_elements = 1;  // of one sample
+
+  Graph graph;  // of one shard of the usual size: for names, counts and plans
+  FlatLayout layout;
+  Plan plan;
+  std::map<int64_t, Program> programs, test_programs;  // by the size of the shard
+
+  int64_t epochs = 0;  // that are begun: the last may be cut short by `steps`
+  int64_t steps = 0;   // of the whole run
+  int64_t parameters() const;  // trainable elements
+};
+
+// How ranks that somebody else started change a session; empty: dptrain starts its own.
+struct SessionQuery {
+  std::optional<int> world;
+  bool load_data = true;
+};
+
+// Complaints about the spec (shapes that do not fit, settings that exclude each other) go to `d`;
+// null then. Throws Error{data} where data can't be read, Error{device} for a device that is not there.
+std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diagnostics& d);
+
+}  // namespace dpt
