@@ -1,0 +1,47 @@
+// concat: torch.cat, [N, A, ...] and [N, B, ...] -> [N, A + B, ...]; takes several values by
+// `from`.
+#include "base/fail.h"
+#include "graph/attrs.h"
+#include "layers/dimension.h"
+#include "layers/layer.h"
+
+namespace dpt::layers {
+namespace {
+
+struct ConcatLayer {
+  int64_t dim = 1;
+
+  static KeyTable<ConcatLayer> keys() {
+    return KeyTable<ConcatLayer>().optional("dim", &ConcatLayer::dim,
+                                            "the extent in which they are put one after another");
+  }
+
+  ValueId build(GraphBuilder& g, std::span<const ValueId> x) const {
+    if (x.size() < 2) fail(Fault::spec, "concat takes several values: write from: [a, b]");
+    const Shape first = g.shape(x[0]);
+    const int at = sample_dimension("concat", "dim", dim, first);
+    for (ValueId v : x.subspan(1)) {
+      const Shape other = g.shape(v);
+      if (other.rank() != first.rank() || other.with(at, first[at]) != first)
+        fail(Fault::spec, "concat: {} and {} differ in more than extent {}", first.str(),
+             other.str(), at);
+    }
+    return g.apply("concat", {x.begin(), x.end()}, Concat{at});
+  }
+};
+
+}  // namespace
+
+LayerType concat() {
+  return {nameable<ConcatLayer>("concat", "Puts several values one after another."),
+          [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
+            return std::any_cast<const ConcatLayer&>(settings).build(g, x);
+          },
+          true,
+          [](const std::any& settings, const Shape&) {
+            const int64_t dim = std::any_cast<const ConcatLayer&>(settings).dim;
+            return fmt::format("torch.cat(x, dim={})", dim);
+          }};
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,46 @@
+// dropout: in training each element is zero with probability p, and those that stay are divided by
+// 1 - p; any shape. In evaluation x itself (Srivastava et al. 2014).
+#include <algorithm>
+
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct DropoutLayer {
+  double p = 0.5;
+
+  static KeyTable<DropoutLayer> keys() {
+    return KeyTable<DropoutLayer>().optional(
+        "p", &DropoutLayer::p, "the probability that an element becomes zero", kProbability);
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    if (!g.mode().training || p == 0) return x;
+    // p = 1 draws nothing in torch either, and its counter-based mask is all zeros.
+    if (!g.mode().torch_masks || p == 1) return g.apply("dropout", {x}, Dropout{p, number(g)});
+    const ValueId mask = g.mask(g.desc(x), 1 - p);
+    // The mask is divided by 1 - p in f32, as torch does.
+    const float scale = 1.0F / static_cast<float>(1 - p);
+    return g.apply("masked", {x, mask}, Masked{scale});
+  }
+
+  std::string torch(const Shape&) const { return TorchCall("nn.Dropout").arg(p).str(); }
+
+ private:
+  // Tells this dropout layer apart from the others of the model.
+  static uint64_t number(GraphBuilder& g) {
+    return static_cast<uint64_t>(std::ranges::count_if(
+        g.graph().nodes, [](const GraphNode& n) { return n.op->name == "dropout"; }));
+  }
+};
+
+}  // namespace
+
+LayerType dropout() {
+  return layer_type<DropoutLayer>("dropout", "Zeroes random elements in training.");
+}
+
+}  // namespace dpt::layers

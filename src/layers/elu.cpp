@@ -1,0 +1,24 @@
+// elu: x where x > 0, else alpha * (exp(x) - 1); any shape (Clevert et al. 2016).
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct EluLayer {
+  double alpha = 1;
+
+  static KeyTable<EluLayer> keys() {
+    return KeyTable<EluLayer>().optional("alpha", &EluLayer::alpha,
+                                         "what it tends to, negated, for very negative x");
+  }
+  ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("elu", {x}, Elu{alpha}); }
+  std::string torch(const Shape&) const { return TorchCall("nn.ELU").key("alpha", alpha, 1).str(); }
+};
+
+}  // namespace
+
+LayerType elu() { return layer_type<EluLayer>("elu", "Exponential linear unit."); }
+
+}  // namespace dpt::layers

@@ -1,0 +1,64 @@
+// embedding: a row of a learned table for each number, i32 [N, ...] -> [N, ..., embedding_dim].
+#include "base/fail.h"
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct EmbeddingLayer {
+  int64_t num_embeddings = 0, embedding_dim = 0;
+  std::optional<int64_t> padding_idx;
+
+  static KeyTable<EmbeddingLayer> keys() {
+    return KeyTable<EmbeddingLayer>()
+        .required("num_embeddings", &EmbeddingLayer::num_embeddings, "rows of the table", kPositive)
+        .required("embedding_dim", &EmbeddingLayer::embedding_dim, "size of a row", kPositive)
+        .optional("padding_idx", &EmbeddingLayer::padding_idx,
+                  "a row that starts as zeros and is never trained; negative: from the end");
+  }
+
+  static void check(const EmbeddingLayer& e, const Owner& owner, Diagnostics& d) {
+    if (e.padding_idx && (*e.padding_idx < -e.num_embeddings || *e.padding_idx >= e.num_embeddings))
+      d.error(owner.at("padding_idx"), fmt::format("padding_idx is {}, but there are {} rows",
+                                                   *e.padding_idx, e.num_embeddings));
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const TensorDesc in = g.desc(x);
+    if (in.dtype != DType::i32)
+      fail(Fault::spec,
+           "embedding takes numbers of rows (i32), not {}{}: give it a data set of tokens, without "
+           "transforms",
+           name_of(in.dtype), in.shape.str());
+    if (in.shape.rank() == Shape::kMaxRank)
+      fail(Fault::spec, "embedding: an input of {} has no room for one more extent",
+           in.shape.str());
+    const ValueId weight =
+        g.parameter("weight", {num_embeddings, embedding_dim},
+                    {.kind = Init::Kind::normal, .a = 0, .b = 1, .zero_row = padding_row()});
+    return g.apply("embedding", {x, weight}, Embedding{padding_row(), num_embeddings});
+  }
+
+  std::string torch(const Shape&) const {
+    TorchCall call("nn.Embedding");
+    call.arg(num_embeddings).arg(embedding_dim);
+    if (padding_idx) call.key("padding_idx", *padding_idx);
+    return call.str();
+  }
+
+ private:
+  int64_t padding_row() const {  // -1: none
+    if (!padding_idx) return -1;
+    return *padding_idx < 0 ? *padding_idx + num_embeddings : *padding_idx;
+  }
+};
+
+}  // namespace
+
+LayerType embedding() {
+  return layer_type<EmbeddingLayer>("embedding", "A learned row for each token number.");
+}
+
+}  // namespace dpt::layers

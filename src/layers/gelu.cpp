@@ -1,0 +1,29 @@
+// gelu: x * P(X <= x) for a normal X, any shape (Hendrycks & Gimpel 2016); with approximate: tanh
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct GeluLayer {
+  std::string approximate = "none";
+
+  static KeyTable<GeluLayer> keys() {
+    return KeyTable<GeluLayer>().choice("approximate", &GeluLayer::approximate, {"none", "tanh"},
+                                        "tanh: an approximation that needs no error function");
+  }
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    return g.apply("gelu", {x}, Gelu{approximate == "tanh"});
+  }
+  std::string torch(const Shape&) const {
+    return TorchCall("nn.GELU").key("approximate", approximate, "none").str();
+  }
+};
+
+}  // namespace
+
+LayerType gelu() { return layer_type<GeluLayer>("gelu", "Gaussian error linear unit."); }
+
+}  // namespace dpt::layers

@@ -1,0 +1,17 @@
+// identity: gives its input back; a name for a place in the model, or one end of a residual.
+#include "layers/layer.h"
+
+namespace dpt::layers {
+namespace {
+
+struct Identity {
+  static KeyTable<Identity> keys() { return {}; }
+  ValueId build(GraphBuilder&, ValueId x) const { return x; }
+  std::string torch(const Shape&) const { return "nn.Identity()"; }
+};
+
+}  // namespace
+
+LayerType identity() { return layer_type<Identity>("identity", "Gives its input back."); }
+
+}  // namespace dpt::layers

@@ -1,0 +1,67 @@
+// layer_norm: (x - mean) / sqrt(variance + eps) over the last extents of each sample, then scaled
+// and shifted; any shape (Ba et al. 2016). The variance is the biased one.
+#include "base/fail.h"
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct LayerNormLayer {
+  std::vector<int64_t> normalized_shape;  // empty: the last extent
+  double eps = 1e-5;
+  bool elementwise_affine = true, bias = true;
+
+  static KeyTable<LayerNormLayer> keys() {
+    return KeyTable<LayerNormLayer>()
+        .optional("normalized_shape", &LayerNormLayer::normalized_shape,
+                  "the last extents, which are normalised over; left out: the last one", kPositive)
+        .optional("eps", &LayerNormLayer::eps, "added to the variance", kNotNegative)
+        .optional("elementwise_affine", &LayerNormLayer::elementwise_affine,
+                  "whether there is a learned weight, and bias, for each element")
+        .optional("bias", &LayerNormLayer::bias, "whether a learned offset is added");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const Shape shape = g.shape(x);
+    const Shape last = extents(shape);
+    std::vector<ValueId> inputs = {x};
+    if (elementwise_affine) {
+      inputs.push_back(g.parameter("weight", last, {.a = 1}));
+      if (bias) inputs.push_back(g.parameter("bias", last, {.a = 0}));
+    }
+    return g.apply("layer_norm", inputs, LayerNorm{last.rank(), eps});
+  }
+
+  std::string torch(const Shape& x) const {
+    const Shape last = extents(x);
+    TorchCall call("nn.LayerNorm");
+    if (last.rank() == 1)
+      call.arg(last[0]);
+    else
+      call.arg(std::vector<int64_t>(last.extents().begin(), last.extents().end()));
+    return call.key("eps", eps, 1e-5)
+        .key("elementwise_affine", elementwise_affine, true)
+        .key("bias", bias, true)
+        .str();
+  }
+
+ private:
+  Shape extents(const Shape& x) const {
+    if (x.rank() < 2) fail(Fault::spec, "layer_norm takes [N, ..., features], not {}", x.str());
+    if (normalized_shape.empty()) return x.tail(x.rank() - 1);
+    const Shape given{std::span<const int64_t>(normalized_shape)};
+    if (given.rank() >= x.rank() || x.tail(x.rank() - given.rank()) != given)
+      fail(Fault::spec, "layer_norm: normalized_shape {} is not how {} ends", given.str(), x.str());
+    return given;
+  }
+};
+
+}  // namespace
+
+LayerType layer_norm() {
+  return layer_type<LayerNormLayer>("layer_norm", "Normalises each sample over its last extents.");
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,30 @@
+// leaky_relu: x where x > 0, else negative_slope * x; any shape.
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct LeakyReluLayer {
+  double negative_slope = 0.01;
+
+  static KeyTable<LeakyReluLayer> keys() {
+    return KeyTable<LeakyReluLayer>().optional("negative_slope", &LeakyReluLayer::negative_slope,
+                                               "the slope where x is negative");
+  }
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    return g.apply("leaky_relu", {x}, LeakyRelu{negative_slope});
+  }
+  std::string torch(const Shape&) const {
+    return TorchCall("nn.LeakyReLU").key("negative_slope", negative_slope, 0.01).str();
+  }
+};
+
+}  // namespace
+
+LayerType leaky_relu() {
+  return layer_type<LeakyReluLayer>("leaky_relu", "x, or negative_slope * x where x is negative.");
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,55 @@
+// linear: a fully connected layer on the last extent, [N, ..., I] -> [N, ..., out_features].
+#include <cmath>
+
+#include "base/fail.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+// The bound of kaiming_uniform_(a=sqrt(5)) as torch evaluates it; 1 / sqrt(fan_in) in other digits.
+double weight_bound(double fan_in) {
+  const double gain = std::sqrt(2 / (1 + std::sqrt(5.0) * std::sqrt(5.0)));
+  return std::sqrt(3.0) * (gain / std::sqrt(fan_in));
+}
+
+struct Linear {
+  int64_t out_features = 0;
+  bool bias = true;
+
+  static KeyTable<Linear> keys() {
+    return KeyTable<Linear>()
+        .required("out_features", &Linear::out_features, "size of each output sample", kPositive)
+        .optional("bias", &Linear::bias, "whether a learned offset is added");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const TensorDesc in = g.desc(x);
+    if (in.shape.rank() < 2)
+      fail(Fault::spec, "linear takes [N, ..., features], not {}: put an embedding before it?",
+           in.shape.str());
+    if (in.dtype != DType::f32)
+      fail(Fault::spec, "linear takes real numbers (f32), not {}{}: put an embedding before it?",
+           name_of(in.dtype), in.shape.str());
+    const int64_t features = in.shape.back();
+    const double w = weight_bound(static_cast<double>(features));
+    const double b = 1 / std::sqrt(static_cast<double>(features));
+    std::vector<ValueId> inputs = {
+        x, g.parameter("weight", {out_features, features}, {Init::Kind::uniform, -w, w})};
+    if (bias) inputs.push_back(g.parameter("bias", {out_features}, {Init::Kind::uniform, -b, b}));
+    return g.apply("linear", inputs);
+  }
+
+  std::string torch(const Shape& x) const {
+    return TorchCall("nn.Linear").arg(x.back()).arg(out_features).key("bias", bias, true).str();
+  }
+};
+
+}  // namespace
+
+LayerType linear() {
+  return layer_type<Linear>("linear", "Fully connected layer on the last extent.");
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,32 @@
+// log_softmax: x - log(sum of exp(x)) over one extent; any shape.
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/softmax_dimension.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct LogSoftmaxLayer {
+  std::optional<int64_t> dim;
+
+  static KeyTable<LogSoftmaxLayer> keys() {
+    return KeyTable<LogSoftmaxLayer>().optional(
+        "dim", &LogSoftmaxLayer::dim, "the extent that sums to one; left out: 1, the features");
+  }
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    return g.apply("log_softmax", {x}, Softmax{softmax_dimension("log_softmax", dim, g.shape(x))});
+  }
+  std::string torch(const Shape&) const {
+    return TorchCall("nn.LogSoftmax").key("dim", dim.value_or(1)).str();
+  }
+};
+
+}  // namespace
+
+LayerType log_softmax() {
+  return layer_type<LogSoftmaxLayer>("log_softmax",
+                                     "x - log of the sum of exp(x) over one extent.");
+}
+
+}  // namespace dpt::layers

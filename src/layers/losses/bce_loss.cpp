@@ -1,0 +1,41 @@
+// bce_loss: -w (t log y + (1 - t) log(1 - y)) of each element, logarithms held at -100, for
+// probabilities y (what sigmoid gives); any shape.
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+struct BceLoss : Reduction {
+  std::vector<double> weight;
+
+  static KeyTable<BceLoss> keys() {
+    return KeyTable<BceLoss>()
+        .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
+        .optional("weight", &BceLoss::weight, "of each element of the last extent", kNotNegative);
+  }
+
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    require_values("bce_loss", g, output, target);
+    std::vector<ValueId> in = {output, target, divisor};
+    if (!weight.empty())
+      in.push_back(
+          weight_constant("bce_loss", "weight", g, weight, g.shape(output).back(), "outputs"));
+    return g.apply("bce_loss", in);
+  }
+
+  Divisor divisor() const { return over(Divisor::elements); }
+
+  std::string torch() const {
+    TorchCall call("nn.BCELoss");
+    if (!weight.empty()) call.expression("weight", torch_tensor(weight));
+    return call.key("reduction", reduction, "mean").str();
+  }
+};
+
+}  // namespace
+
+LossType bce_loss() {
+  return loss_type<BceLoss>("bce_loss", "Binary cross entropy of probabilities.");
+}
+
+}  // namespace dpt::losses

@@ -1,0 +1,63 @@
+// What losses share: how they are put into their table, reductions, and complaints about targets.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fail.h"
+#include "graph/attrs.h"
+#include "layers/loss.h"
+#include "layers/torch_call.h"
+
+namespace dpt::losses {
+
+// REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId output,
+// ValueId target, ValueId divisor) const`, `Divisor divisor() const`, `std::string torch() const`
+// and, where targets may decide the divisor, `ValueId target_weight(GraphBuilder&, ValueId) const`.
+template <class L>
+LossType loss_type(std::string_view name, std::string_view summary) {
+  LossType type{nameable<L>(name, summary)};
+  type.build = [](const std::any& s, GraphBuilder& g, ValueId output, ValueId target,
+                  ValueId divisor) {
+    return std::any_cast<const L&>(s).build(g, output, target, divisor);
+  };
+  type.divisor = [](const std::any& s) { return std::any_cast<const L&>(s).divisor(); };
+  if constexpr (requires { &L::target_weight; }) {
+    type.target_weight = [](const std::any& s, GraphBuilder& g, ValueId target) {
+      return std::any_cast<const L&>(s).target_weight(g, target);
+    };
+    type.classes = true;
+  }
+  type.torch = [](const std::any& s) { return std::any_cast<const L&>(s).torch(); };
+  return type;
+}
+
+// The settings of every loss begin with it.
+struct Reduction {
+  std::string reduction = "mean";
+
+  static constexpr std::string_view kDoc = "how the terms become one number";
+
+  // torch's third word is known, and has no meaning here.
+  static void check(const Reduction& r, const Owner& owner, Diagnostics& d) {
+    if (r.reduction == "none")
+      d.error(owner.at("reduction"), "a loss that is trained must be one number: mean or sum");
+  }
+  Divisor over(Divisor mean) const { return reduction == "sum" ? Divisor::one : mean; }
+};
+
+// Losses between values: output and target must be f32 of one shape, which torch would broadcast.
+void require_values(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target);
+
+// Losses over classes: output f32 [N, C, d...], target i32 [N, d...].
+void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target);
+
+// A constant for the weights of the last extent (values) or of the classes; `extent` must match.
+ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,
+                        const std::vector<double>& weight, int64_t extent, std::string_view of);
+
+// "torch.tensor([1, 2.5])": as f32, whatever numbers are in it.
+std::string torch_tensor(const std::vector<double>& values);
+
+}  // namespace dpt::losses

@@ -1,0 +1,77 @@
+// cross_entropy: log_softmax and nll_loss in one, from scores [N, C, d...] to classes i32 [N, d...]
+// or to probabilities f32 [N, C, d...] (pytorch_semantics, losses).
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+struct CrossEntropyLoss : Reduction {
+  std::vector<double> weight;
+  int64_t ignore_index = kNoClass;
+  double label_smoothing = 0;
+
+  static constexpr int64_t kNoClass = -100;
+
+  static KeyTable<CrossEntropyLoss> keys() {
+    return KeyTable<CrossEntropyLoss>()
+        .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
+        .optional("weight", &CrossEntropyLoss::weight, "of each class", kNotNegative)
+        .optional("ignore_index", &CrossEntropyLoss::ignore_index, "a class that counts nothing")
+        .optional("label_smoothing", &CrossEntropyLoss::label_smoothing,
+                  "the share of each target that is spread over all classes", kProbability);
+  }
+
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    const Shape y = g.shape(output);
+    if (probabilities(g, target)) {
+      require_values("cross_entropy", g, output, target);
+      if (y.rank() < 2)
+        fail(Fault::spec, "cross_entropy takes scores of classes [N, C], but the model gives {}",
+             y.str());
+      if (ignore_index >= 0)
+        fail(Fault::spec, "cross_entropy: ignore_index means nothing to targets that are values");
+    } else {
+      require_classes("cross_entropy", g, output, target);
+    }
+    std::vector<ValueId> in = {output, target, divisor};
+    if (!weight.empty())
+      in.push_back(weight_constant("cross_entropy", "weight", g, weight, y[1], "classes"));
+    return g.apply("cross_entropy", in, CrossEntropy{label_smoothing, ignore_index});
+  }
+
+  // Checked labels are never -100, so without settings every sample weighs one.
+  Divisor divisor() const {
+    return over(weight.empty() && ignore_index == kNoClass ? Divisor::samples : Divisor::targets);
+  }
+
+  ValueId target_weight(GraphBuilder& g, ValueId target) const {
+    if (probabilities(g, target)) return kNoValue;  // torch divides by N, whatever the weights
+    std::vector<ValueId> in = {target};
+    if (!weight.empty())
+      in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));
+    return g.apply("target_weight", in, NllLoss{ignore_index});
+  }
+
+  std::string torch() const {
+    TorchCall call("nn.CrossEntropyLoss");
+    if (!weight.empty()) call.expression("weight", torch_tensor(weight));
+    return call.key("ignore_index", ignore_index, kNoClass)
+        .key("reduction", reduction, "mean")
+        .key("label_smoothing", label_smoothing, 0)
+        .str();
+  }
+
+ private:
+  static bool probabilities(const GraphBuilder& g, ValueId target) {
+    return g.desc(target).dtype == DType::f32;
+  }
+};
+
+}  // namespace
+
+LossType cross_entropy() {
+  return loss_type<CrossEntropyLoss>("cross_entropy",
+                                     "Between scores of classes and the right classes.");
+}
+
+}  // namespace dpt::losses

@@ -1,0 +1,34 @@
+// huber_loss: d^2 / 2 where |d| < delta, else delta (|d| - delta / 2), for d = y - t; any shape.
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+struct HuberLoss : Reduction {
+  double delta = 1;
+
+  static KeyTable<HuberLoss> keys() {
+    return KeyTable<HuberLoss>()
+        .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
+        .optional("delta", &HuberLoss::delta, "where the square ends", kPositive);
+  }
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    require_values("huber_loss", g, output, target);
+    return g.apply("huber_loss", {output, target, divisor}, Huber{delta});
+  }
+  Divisor divisor() const { return over(Divisor::elements); }
+  std::string torch() const {
+    return TorchCall("nn.HuberLoss")
+        .key("reduction", reduction, "mean")
+        .key("delta", delta, 1)
+        .str();
+  }
+};
+
+}  // namespace
+
+LossType huber_loss() {
+  return loss_type<HuberLoss>("huber_loss", "The squared difference, linear far from zero.");
+}
+
+}  // namespace dpt::losses

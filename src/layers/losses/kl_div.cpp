@@ -1,0 +1,38 @@
+// kl_div: t (log t - y) of each element, 0 where t = 0, for log-probabilities y (what log_softmax
+// gives); with log_target the targets are logarithms too. Any shape. `mean` is over all elements,
+// as in torch; the divergence itself is batchmean.
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+struct KlDivLoss : Reduction {
+  bool log_target = false;
+
+  static KeyTable<KlDivLoss> keys() {
+    return KeyTable<KlDivLoss>()
+        .choice("reduction", &Reduction::reduction, {"mean", "sum", "batchmean", "none"}, kDoc)
+        .optional("log_target", &KlDivLoss::log_target, "whether targets are log-probabilities");
+  }
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    require_values("kl_div", g, output, target);
+    return g.apply("kl_div", {output, target, divisor}, KlDiv{log_target});
+  }
+  Divisor divisor() const {
+    return over(reduction == "batchmean" ? Divisor::samples : Divisor::elements);
+  }
+  std::string torch() const {
+    return TorchCall("nn.KLDivLoss")
+        .key("reduction", reduction, "mean")
+        .key("log_target", log_target, false)
+        .str();
+  }
+};
+
+}  // namespace
+
+LossType kl_div() {
+  return loss_type<KlDivLoss>("kl_div", "Kullback-Leibler divergence of log-probabilities.");
+}
+
+}  // namespace dpt::losses

@@ -1,0 +1,26 @@
+// l1_loss: |y - t| of each element; any shape.
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+struct L1Loss : Reduction {
+  static KeyTable<L1Loss> keys() {
+    return KeyTable<L1Loss>().choice("reduction", &Reduction::reduction, {"mean", "sum", "none"},
+                                     kDoc);
+  }
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    require_values("l1_loss", g, output, target);
+    return g.apply("l1_loss", {output, target, divisor});
+  }
+  Divisor divisor() const { return over(Divisor::elements); }
+  std::string torch() const {
+    return TorchCall("nn.L1Loss").key("reduction", reduction, "mean").str();
+  }
+};
+
+}  // namespace
+
+LossType l1_loss() { return loss_type<L1Loss>("l1_loss", "The absolute difference."); }
+
+}  // namespace dpt::losses

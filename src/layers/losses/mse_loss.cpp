@@ -1,0 +1,26 @@
+// mse_loss: (y - t)^2 of each element; any shape.
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+struct MseLoss : Reduction {
+  static KeyTable<MseLoss> keys() {
+    return KeyTable<MseLoss>().choice("reduction", &Reduction::reduction, {"mean", "sum", "none"},
+                                      kDoc);
+  }
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    require_values("mse_loss", g, output, target);
+    return g.apply("mse_loss", {output, target, divisor});
+  }
+  Divisor divisor() const { return over(Divisor::elements); }
+  std::string torch() const {
+    return TorchCall("nn.MSELoss").key("reduction", reduction, "mean").str();
+  }
+};
+
+}  // namespace
+
+LossType mse_loss() { return loss_type<MseLoss>("mse_loss", "The squared difference."); }
+
+}  // namespace dpt::losses

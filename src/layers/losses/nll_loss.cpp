@@ -1,0 +1,55 @@
+// nll_loss: minus the log-probability of the right class, from log-probabilities [N, C, d...] (what
+// log_softmax gives) to classes i32 [N, d...].
+#include "layers/losses/common.h"
+
+namespace dpt::losses {
+namespace {
+
+struct NllLossLayer : Reduction {
+  std::vector<double> weight;
+  int64_t ignore_index = kNoClass;
+
+  static constexpr int64_t kNoClass = -100;
+
+  static KeyTable<NllLossLayer> keys() {
+    return KeyTable<NllLossLayer>()
+        .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
+        .optional("weight", &NllLossLayer::weight, "of each class", kNotNegative)
+        .optional("ignore_index", &NllLossLayer::ignore_index, "a class that counts nothing");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
+    require_classes("nll_loss", g, output, target);
+    std::vector<ValueId> in = {output, target, divisor};
+    if (!weight.empty())
+      in.push_back(weight_constant("nll_loss", "weight", g, weight, g.shape(output)[1], "classes"));
+    return g.apply("nll_loss", in, NllLoss{ignore_index});
+  }
+
+  Divisor divisor() const {
+    return over(weight.empty() && ignore_index == kNoClass ? Divisor::samples : Divisor::targets);
+  }
+
+  ValueId target_weight(GraphBuilder& g, ValueId target) const {
+    std::vector<ValueId> in = {target};
+    if (!weight.empty())
+      in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));
+    return g.apply("target_weight", in, NllLoss{ignore_index});
+  }
+
+  std::string torch() const {
+    TorchCall call("nn.NLLLoss");
+    if (!weight.empty()) call.expression("weight", torch_tensor(weight));
+    return call.key("ignore_index", ignore_index, kNoClass)
+        .key("reduction", reduction, "mean")
+        .str();
+  }
+};
+
+}  // namespace
+
+LossType nll_loss() {
+  return loss_type<NllLossLayer>("nll_loss", "Minus the log-probability of the right class.");
+}
+
+}  // namespace dpt::losses

@@ -1,0 +1,224 @@
+#include "layers/model.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+// The values that `from` may name in one list of the model, and those of the lists around it.
+struct Scope {
+  const Scope* outer = nullptr;
+  std::map<std::string, ValueId, std::less<>> values{};
+
+  ValueId find(std::string_view name) const {
+    if (const auto v = values.find(name); v != values.end()) return v->second;
+    return outer ? outer->find(name) : kNoValue;
+  }
+  void add_names(std::vector<std::string_view>& names) const {
+    for (const auto& [name, value] : values) names.push_back(name);
+    if (outer) outer->add_names(names);
+  }
+};
+
+class ModelLowering {
+ public:
+  ModelLowering(GraphBuilder& g, Diagnostics& d) : g_(g), d_(d) {}
+
+  // What a list gives for x; kNoValue after a complaint, since what follows has no input then.
+  ValueId sequence(const std::vector<ModelItem>& items, const std::string& prefix, ValueId x,
+                   const Scope& outer, bool freeze) {
+    Scope scope{&outer};
+    for (size_t i = 0; i < items.size() && x != kNoValue; ++i) {
+      const ModelItem& item = items[i];
+      const std::string name = item.name.empty() ? std::to_string(i) : item.name;
+      const std::vector<ValueId> in = inputs(items, i, x, scope);
+      if (in.empty()) return kNoValue;
+      x = lower(item, prefix.empty() ? name : prefix + "." + name, in, scope,
+                freeze || item.freeze);
+      if (!item.name.empty() && !scope.values.emplace(item.name, x).second) {
+        d_.error(item.where, fmt::format("'{}' is the name of an earlier layer too", item.name));
+        return kNoValue;
+      }
+    }
+    return x;
+  }
+
+ private:
+  // The values that items[at] takes; empty after a complaint.
+  std::vector<ValueId> inputs(const std::vector<ModelItem>& items, size_t at, ValueId x,
+                              const Scope& scope) {
+    const ModelItem& item = items[at];
+    std::vector<ValueId> in;
+    for (const Located<std::string>& from : item.from) {
+      if (const ValueId v = scope.find(from.value); v != kNoValue) {
+        in.push_back(v);
+        continue;
+      }
+      if (std::any_of(items.begin() + static_cast<ptrdiff_t>(at), items.end(),
+                      [&](const ModelItem& later) { return later.name == from.value; })) {
+        d_.error(from.where, fmt::format("'{}' does not stand before this layer", from.value));
+      } else {
+        std::vector<std::string_view> known;
+        scope.add_names(known);
+        d_.unknown("layer", from, " in 'from'", known);
+      }
+      return {};
+    }
+    if (in.empty()) in.push_back(x);
+    const bool several = item.kind == ModelItem::Kind::layer &&
+                         static_cast<const LayerType*>(item.layer.what)->several_inputs;
+    if (in.size() > 1 && !several) {
+      d_.error(item.from[1].where,
+               fmt::format("{} takes one value; add and concat take several", title(item)));
+      return {};
+    }
+    return in;
+  }
+
+  static std::string title(const ModelItem& item) {
+    switch (item.kind) {
+      case ModelItem::Kind::layer:
+        return fmt::format("'{}'", item.layer.what->name);
+      case ModelItem::Kind::sequence:
+        return "a block";
+      case ModelItem::Kind::residual:
+        return "a residual";
+    }
+    return "";
+  }
+
+  ValueId lower(const ModelItem& item, const std::string& name, const std::vector<ValueId>& in,
+                const Scope& scope, bool freeze) {
+    switch (item.kind) {
+      case ModelItem::Kind::layer:
+        return layer(item, name, in, freeze);
+      case ModelItem::Kind::sequence:
+        return sequence(item.body, name, in[0], scope, freeze);
+      case ModelItem::Kind::residual:
+        return residual(item, name, in[0], scope, freeze);
+    }
+    return kNoValue;
+  }
+
+  ValueId layer(const ModelItem& item, const std::string& name, const std::vector<ValueId>& in,
+                bool freeze) {
+    const Span where = item.layer.where;
+    g_.enter(name, where, !freeze);
+    const size_t before = g_.graph().parameters.size();
+    ValueId y = kNoValue;
+    try {
+      y = static_cast<const LayerType*>(item.layer.what)->build(item.layer.settings, g_, in);
+    } catch (const Error& e) {
+      if (e.fault() != Fault::spec) throw;
+      d_.error(where, e.what());
+      return kNoValue;
+    }
+    const std::vector<ValueId>& all = g_.graph().parameters;
+    for (size_t i = before; i < all.size(); ++i)
+      if (const std::string& full = g_.graph()[all[i]].name; !parameters_.insert(full).second) {
+        d_.error(where, fmt::format("a second parameter is called '{}'", full));
+        return kNoValue;
+      }
+    return y;
+  }
+
+  // y = body(x) + shortcut(x).
+  ValueId residual(const ModelItem& item, const std::string& name, ValueId x, const Scope& scope,
+                   bool freeze) {
+    const ValueId body = sequence(item.body, name + ".body", x, scope, freeze);
+    if (body == kNoValue) return kNoValue;
+    const ValueId shortcut = sequence(item.shortcut, name + ".shortcut", x, scope, freeze);
+    if (shortcut == kNoValue) return kNoValue;
+    if (g_.desc(body) != g_.desc(shortcut)) {
+      d_.error(item.where, fmt::format("the body of this residual gives {}, its shortcut {}",
+                                       g_.shape(body).str(), g_.shape(shortcut).str()));
+      return kNoValue;
+    }
+    g_.enter(name, item.where, !freeze);
+    return g_.apply("add", {body, shortcut});
+  }
+
+  GraphBuilder& g_;
+  Diagnostics& d_;
+  std::set<std::string> parameters_;
+};
+
+const LossType& type_of(const Choice& loss) { return *static_cast<const LossType*>(loss.what); }
+
+// Class targets that a loss or the count of right answers would look up beyond the scores.
+void check_classes(const LossType& type, const Graph& graph, int64_t classes) {
+  const Shape y = graph[graph.output].desc.shape;
+  if (classes > 0 && y[1] < classes)
+    fail(Fault::spec, "{}: the model gives {} scores a sample, but the data has {} classes",
+         type.name, y[1], classes);
+}
+
+void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
+  Graph& graph = g.graph();
+  const LossType& type = type_of(loss);
+  g.enter("loss", loss.where);
+  graph.target = g.input("target", q.target, Role::target);
+  graph.divisor = g.input("divisor", {DType::f32, {1}}, Role::divisor);
+  const bool by_class = type.classes && q.target.dtype == DType::i32;
+
+  // One weight a sample needs no sum, unless a sample has several targets.
+  const Divisor divisor = type.divisor(loss.settings);
+  const bool dense = by_class && q.target.shape.rank() > 1 && divisor == Divisor::samples;
+  if (divisor == Divisor::targets || dense) {
+    g.part(Part::prologue);
+    graph.target_weight = type.target_weight(loss.settings, g, graph.target);
+  }
+  g.part(Part::loss);
+  graph.loss = type.build(loss.settings, g, graph.output, graph.target, graph.divisor);
+  if (by_class) check_classes(type, graph, q.classes);
+  if (by_class && graph[graph.output].desc.shape.rank() == 2)
+    graph.correct = g.apply("count_correct", {graph.output, graph.target});
+}
+
+bool trains(const Graph& graph) {
+  return std::ranges::any_of(graph.parameters, [&](ValueId v) { return graph[v].trainable; });
+}
+
+}  // namespace
+
+Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d) {
+  Graph graph;
+  GraphBuilder g(graph, query.mode);
+  g.part(Part::forward);
+  graph.input = g.input("input", query.input);
+  const Scope root{nullptr, {{"input", graph.input}}};
+  graph.output = ModelLowering(g, d).sequence(spec.model, "", graph.input, root, false);
+  if (graph.output == kNoValue || !query.loss) return graph;
+  try {
+    lower_loss(spec.loss, query, g);
+  } catch (const Error& e) {
+    if (e.fault() != Fault::spec) throw;
+    d.error(spec.loss.where, e.what());
+    return graph;
+  }
+  if (!query.differentiate) return graph;
+  if (trains(graph))
+    differentiate(graph);
+  else
+    d.error(spec.model.empty() ? spec.where : spec.model.front().where,
+            "this model has no parameters to train");
+  return graph;
+}
+
+Divisor divisor_of(const Spec& spec, const Graph& graph) {
+  if (graph.target_weight != kNoValue) return Divisor::targets;
+  const Divisor divisor = type_of(spec.loss).divisor(spec.loss.settings);
+  return divisor == Divisor::targets ? Divisor::samples : divisor;
+}
+
+int64_t parameter_count(const Graph& graph) {
+  int64_t count = 0;
+  for (ValueId v : graph.parameters) count += graph[v].desc.shape.elements();
+  return count;
+}
+
+}  // namespace dpt

@@ -1,0 +1,36 @@
+// From the model and the loss of a spec to one graph.
+#pragma once
+
+#include <cstdint>
+
+#include "graph/builder.h"
+#include "layers/layer.h"
+#include "layers/loss.h"
+#include "spec/spec.h"
+
+namespace dpt {
+
+// What a graph is wanted for: the sizes of one shard, and what the shard does.
+struct ModelQuery {
+  TensorDesc input;   // [n, ...]: what the model takes, after transforms
+  TensorDesc target;  // [n, ...]: what it should give, after target transforms
+  GraphBuilder::Mode mode{};
+  bool loss = true;           // false: the model alone; `target` is not looked at
+  bool differentiate = true;  // REQUIRES: loss
+  int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
+};
+
+// Lowers spec.model and spec.loss. Parameters have torch's state_dict names and stand in the order
+// in which torch's modules would be made. Complaints about shapes and `from` go to `d`, at the
+// place of the layer or the loss; the graph is of use only where d is still ok. REQUIRES: `spec`
+// was read without complaints.
+Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d);
+
+// What the loss of a graph that build_graph made divides by, for which see Note [divisor]:
+// `targets` exactly where graph.target_weight is there.
+Divisor divisor_of(const Spec& spec, const Graph& graph);
+
+// Elements of all parameters, frozen ones included.
+int64_t parameter_count(const Graph& graph);
+
+}  // namespace dpt

@@ -1,0 +1,31 @@
+// softmax: exp(x) / sum of exp(x) over one extent; any shape.
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/softmax_dimension.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct SoftmaxLayer {
+  std::optional<int64_t> dim;
+
+  static KeyTable<SoftmaxLayer> keys() {
+    return KeyTable<SoftmaxLayer>().optional(
+        "dim", &SoftmaxLayer::dim, "the extent that sums to one; left out: 1, the features");
+  }
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    return g.apply("softmax", {x}, Softmax{softmax_dimension("softmax", dim, g.shape(x))});
+  }
+  std::string torch(const Shape&) const {
+    return TorchCall("nn.Softmax").key("dim", dim.value_or(1)).str();
+  }
+};
+
+}  // namespace
+
+LayerType softmax() {
+  return layer_type<SoftmaxLayer>("softmax", "exp(x) / sum of exp(x) over one extent.");
+}
+
+}  // namespace dpt::layers

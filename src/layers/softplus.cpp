@@ -1,0 +1,31 @@
+// softplus: log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold; any shape.
+#include "graph/attrs.h"
+#include "layers/layer.h"
+#include "layers/torch_call.h"
+
+namespace dpt::layers {
+namespace {
+
+struct SoftplusLayer {
+  double beta = 1, threshold = 20;
+
+  static KeyTable<SoftplusLayer> keys() {
+    return KeyTable<SoftplusLayer>()
+        .optional("beta", &SoftplusLayer::beta, "how sharp the bend is", kPositive)
+        .optional("threshold", &SoftplusLayer::threshold, "beyond it, in beta * x, it is linear");
+  }
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    return g.apply("softplus", {x}, Softplus{beta, threshold});
+  }
+  std::string torch(const Shape&) const {
+    return TorchCall("nn.Softplus").key("beta", beta, 1).key("threshold", threshold, 20).str();
+  }
+};
+
+}  // namespace
+
+LayerType softplus() {
+  return layer_type<SoftplusLayer>("softplus", "A smooth relu: log(1 + exp(beta * x)) / beta.");
+}
+
+}  // namespace dpt::layers
