@@ -26,7 +26,8 @@ struct Scope {
 
 class ModelLowering {
  public:
-  ModelLowering(GraphBuilder& g, Diagnostics& d) : g_(g), d_(d) {}
+  ModelLowering(GraphBuilder& g, Diagnostics& d, std::vector<LoweredLayer>* layers)
+      : g_(g), d_(d), layers_(layers) {}
 
   // What a list gives for x; kNoValue after a complaint, since what follows has no input then.
   ValueId sequence(const std::vector<ModelItem>& items, const std::string& prefix, ValueId x,
@@ -123,6 +124,7 @@ class ModelLowering {
         d_.error(where, fmt::format("a second parameter is called '{}'", full));
         return kNoValue;
       }
+    if (layers_) layers_->push_back({&item, name, in, y});
     return y;
   }
 
@@ -144,6 +146,7 @@ class ModelLowering {
 
   GraphBuilder& g_;
   Diagnostics& d_;
+  std::vector<LoweredLayer>* layers_;
   std::set<std::string> parameters_;
 };
 
@@ -185,13 +188,14 @@ bool trains(const Graph& graph) {
 
 }  // namespace
 
-Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d) {
+Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
+                  std::vector<LoweredLayer>* layers) {
   Graph graph;
   GraphBuilder g(graph, query.mode);
   g.part(Part::forward);
   graph.input = g.input("input", query.input);
   const Scope root{nullptr, {{"input", graph.input}}};
-  graph.output = ModelLowering(g, d).sequence(spec.model, "", graph.input, root, false);
+  graph.output = ModelLowering(g, d, layers).sequence(spec.model, "", graph.input, root, false);
   if (graph.output == kNoValue || !query.loss) return graph;
   try {
     lower_loss(spec.loss, query, g);

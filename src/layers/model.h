@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "graph/builder.h"
 #include "layers/layer.h"
@@ -20,11 +22,22 @@ struct ModelQuery {
   int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
 };
 
+// One layer of the model as it was lowered.
+struct LoweredLayer {
+  const ModelItem* item;  // belongs to the spec
+  std::string name;       // "layer1.0.conv"
+  std::vector<ValueId> in;
+  ValueId out;
+};
+
 // Lowers spec.model and spec.loss. Parameters have torch's state_dict names and stand in the order
 // in which torch's modules would be made. Complaints about shapes and `from` go to `d`, at the
-// place of the layer or the loss; the graph is of use only where d is still ok. REQUIRES: `spec`
-// was read without complaints.
-Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d);
+// place of the layer or the loss; the graph is of use only where d is still ok. `layers`, where
+// given, gets every layer in the order in which they run.
+//
+// REQUIRES: `spec` was read without complaints.
+Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
+                  std::vector<LoweredLayer>* layers = nullptr);
 
 // What the loss of a graph that build_graph made divides by, for which see Note [divisor]:
 // `targets` exactly where graph.target_weight is there.
