@@ -18,65 +18,17 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset, DistributedSampler
+from torch.utils.data import DataLoader, DistributedSampler
 
 import peer
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin1 = torch.nn.Linear(784, 200)
-        self.lin2 = torch.nn.Linear(200, 200)
-        self.lin3 = torch.nn.Linear(200, 10)
-
-    def forward(self, x):
-        x = torch.flatten(x, 1)
-        x = torch.sigmoid(self.lin1(x))
-        x = torch.nn.functional.log_softmax(self.lin2(x), dim=1)
-        return self.lin3(x)
-
-
-class Pictures(Dataset):
-    """One picture at a time through a transform, as torchvision's FashionMNIST gives them.
-
-    torchvision makes a PIL image of the array before ToTensor turns it back; that is left out here,
-    so the loop is somewhat faster than the tutorial's.
-    """
-
-    def __init__(self, images, labels, transform):
-        self.images = torch.from_numpy(images.copy())
-        self.labels = torch.from_numpy(labels.copy())
-        self.transform = transform
-
-    def __len__(self):
-        return len(self.images)
-
-    def __getitem__(self, index):
-        return self.transform(self.images[index].numpy()), int(self.labels[index])
-
-
-def to_tensor(picture):
-    """torchvision's ToTensor for a grey picture: [28, 28] bytes to [1, 28, 28] in 0 to 1."""
-    tensor = torch.from_numpy(picture[:, :, None]).permute(2, 0, 1).contiguous()
-    return tensor.to(torch.float32).div(255)
-
-
-def divide_again(tensor):
-    return tensor / 255
-
-
-def transform(picture):
-    return divide_again(to_tensor(picture))
+import tutorial
 
 
 class InMemory:
     """The batches of a DataLoader without one: the whole set is one float tensor."""
 
     def __init__(self, images, labels, sampler, batch_size):
-        whole = torch.from_numpy(images.copy()).reshape(-1, 784).to(torch.float32)
-        self.images = whole.div(255) / 255
-        self.labels = torch.from_numpy(labels.copy()).to(torch.int64)
+        self.images, self.labels = tutorial.in_memory(images, labels)
         self.sampler = sampler
         self.batch_size = batch_size
 
@@ -87,18 +39,18 @@ class InMemory:
 
 
 def train(rank, world_size, options, rendezvous, result):
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // world_size))
+    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // world_size))
     dist.init_process_group(
         "gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=world_size
     )
     torch.manual_seed(0)
-    model = DistributedDataParallel(Net())
+    model = DistributedDataParallel(tutorial.Net())
     criterion = torch.nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     images, labels = peer.fashion_mnist(peer.data_folder(options.data))
     sampler = DistributedSampler(range(len(images)), num_replicas=world_size, rank=rank)
     if options.form == "loop":
-        data = Pictures(images, labels, transform)
+        data = tutorial.Pictures(images, labels)
         batches = DataLoader(data, batch_size=100, shuffle=False, num_workers=0, sampler=sampler)
     else:
         batches = InMemory(images, labels, sampler, 100)
