@@ -15,7 +15,8 @@ struct MultiStep {
 
   static KeyTable<MultiStep> keys() {
     return KeyTable<MultiStep>()
-        .required("milestones", &MultiStep::milestones, "the intervals that begin with a decay")
+        .required("milestones", &MultiStep::milestones, "the intervals that begin with a decay",
+                  kNotNegative)
         .optional("gamma", &MultiStep::gamma, "factor of the learning rate at each decay");
   }
 

@@ -1,0 +1,161 @@
+// Runs an optimizer as tests/fixtures/optimizers.json did with PyTorch's: a 2-3-1 sigmoid net in
+// double, MSE over all samples, 1001 steps.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "optim/fixture.h"
+#include "optim/optimizer.h"
+
+namespace dpt::optim_test {
+
+// Weights of Linear(2,3), its bias, those of Linear(3,1): torch's order of parameters().
+using Weights = std::array<double, 13>;
+
+struct Samples {
+  std::vector<double> inputs, targets;  // [N, 2], [N, 1]
+};
+
+// The gradient of mean((net(x) - y)^2); adds the loss to `loss`.
+inline Weights net_gradient(const Weights& w, const Samples& samples, double& loss) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  Weights g{};
+  const auto n = static_cast<double>(samples.targets.size());
+  for (size_t i = 0; i < samples.targets.size(); ++i) {
+    const double* x = &samples.inputs[2 * i];
+    std::array<double, 3> h{};
+    double sum = w[12];
+    for (size_t j = 0; j < 3; ++j) {
+      h[j] = sigmoid(w[2 * j] * x[0] + w[2 * j + 1] * x[1] + w[6 + j]);
+      sum += w[9 + j] * h[j];
+    }
+    const double y = sigmoid(sum), error = y - samples.targets[i];
+    loss += error * error / n;
+    const double dsum = 2 * error / n * y * (1 - y);
+    g[12] += dsum;
+    for (size_t j = 0; j < 3; ++j) {
+      g[9 + j] += dsum * h[j];
+      const double dh = dsum * w[9 + j] * h[j] * (1 - h[j]);
+      g[6 + j] += dh;
+      g[2 * j] += dh * x[0];
+      g[2 * j + 1] += dh * x[1];
+    }
+  }
+  return g;
+}
+
+// One weight with its states, as a back end would update it.
+struct Element {
+  double& weight;
+  std::array<double*, 3> state;
+  double gradient;
+
+  void operator()(const formula::Sgd<double>& s) const {
+    formula::sgd(s, weight, state[0], gradient);
+  }
+  void operator()(const formula::Adam<double>& s) const {
+    formula::adam(s, weight, *state[0], *state[1], state[2], gradient);
+  }
+  void operator()(const formula::RmsProp<double>& s) const {
+    formula::rms_prop(s, weight, *state[0], state[1], state[2], gradient);
+  }
+  void operator()(const formula::Adagrad<double>& s) const {
+    formula::adagrad(s, weight, *state[0], gradient);
+  }
+  void operator()(const formula::Adadelta<double>& s) const {
+    formula::adadelta(s, weight, *state[0], *state[1], gradient);
+  }
+};
+
+// Weights with exactly the buffers that the optimizer asked for: one that it uses and did not ask
+// for is a null pointer.
+class Trainer {
+ public:
+  Trainer(const OptimizerType& type, std::any options, bool cycles_momentum = false)
+      : type_(type), options_(std::move(options)) {
+    const std::vector<std::string> names = type_.states(options_, cycles_momentum);
+    REQUIRE(names.size() <= 3);
+    for (size_t s = 0; s < names.size(); ++s)
+      if (!names[s].empty()) states_[s].assign(Weights{}.size(), type_.initial_state(options_));
+  }
+
+  void step(Weights& w, const Weights& gradient, std::optional<double> momentum = {}) {
+    const OptimizerStep scalars = type_.step(options_, ++t_, type_.lr(options_), momentum);
+    for (size_t i = 0; i < w.size(); ++i) {
+      Element e{w[i], {}, gradient[i]};
+      for (size_t s = 0; s < 3; ++s)
+        if (!states_[s].empty()) e.state[s] = &states_[s][i];
+      std::visit(e, scalars);
+    }
+  }
+
+ private:
+  const OptimizerType& type_;
+  std::any options_;
+  std::array<std::vector<double>, 3> states_;
+  int64_t t_ = 0;
+};
+
+inline double largest_difference(const Weights& ours, const std::vector<double>& torchs) {
+  REQUIRE(ours.size() == torchs.size());
+  double largest = 0;
+  for (size_t i = 0; i < ours.size(); ++i)
+    largest = std::max(largest, std::abs(ours[i] - torchs[i]));
+  return largest;
+}
+
+// All cases of one optimizer; returns how many, so that a test can say what it saw.
+inline int check_golden_optimizer(std::string_view name) {
+  const Document doc = fixture("optimizers");
+  const Samples samples{numbers(at(at(doc.root, "inputs"), "data")),
+                        numbers(at(at(doc.root, "targets"), "data"))};
+  Weights initial{};
+  std::ranges::copy(numbers(at(doc.root, "initial")), initial.begin());
+  double loss = 0;
+  CHECK(largest_difference(net_gradient(initial, samples, loss),
+                           numbers(at(doc.root, "first_gradient"))) < 1e-15);  // a few roundings
+  const std::vector<double> recorded = numbers(at(doc.root, "steps"));
+  int cases = 0;
+  for (const Node& c : at(doc.root, "cases").items) {
+    const Node::Entry& named = at(c, "optimizer").entries.at(0);
+    if (named.key.value != name) continue;
+    ++cases;
+    CAPTURE(c.where.line);
+    const OptimizerType& type = row(optimizer_table(), name);
+    Trainer trainer(type, settings(type, named.value));
+    Weights w = initial;
+    size_t next = 0;
+    for (int64_t t = 1; next < recorded.size(); ++t) {
+      loss = 0;
+      trainer.step(w, net_gradient(w, samples, loss));
+      if (static_cast<double>(t) != recorded[next]) continue;
+      CAPTURE(t);
+      // The gate of 1e-9: roundings of 1e-16 a step, which these cases do not let grow (they were
+      // chosen so, see the fixture), but whose order is torch's own.
+      CHECK(largest_difference(w, numbers(at(c, "parameters").items[next])) < 1e-9);
+      CHECK(std::abs(loss - number(at(c, "losses").items[next])) < 1e-9);
+      ++next;
+    }
+  }
+  return cases;
+}
+
+inline std::string optimizer_text(std::string_view name, const std::string& text) {
+  const OptimizerType& type = row(optimizer_table(), name);
+  return type.torch(settings(type, text));
+}
+
+inline std::vector<std::string> states(std::string_view name, const std::string& text,
+                                       bool cycles_momentum = false) {
+  const OptimizerType& type = row(optimizer_table(), name);
+  return type.states(settings(type, text), cycles_momentum);
+}
+
+inline std::string optimizer_complaints(std::string_view name, const std::string& text) {
+  return complaints(row(optimizer_table(), name), text);
+}
+
+}  // namespace dpt::optim_test

@@ -1,0 +1,30 @@
+#include <limits>
+
+#include "optim/schedules/golden.h"
+
+namespace dpt::optim_test {
+namespace {
+
+TEST_CASE("schedule reduce_on_plateau: torch's rates for torch's metrics") {
+  CHECK(check_golden_schedule("reduce_on_plateau") == 6);
+}
+
+TEST_CASE("schedule reduce_on_plateau: a loss that is no number is no progress") {
+  const auto s = schedule("reduce_on_plateau", "{patience: 1, factor: 0.5}", 1, 10);
+  s->metric(1);
+  for (int i = 0; i < 2; ++i) s->metric(std::numeric_limits<double>::quiet_NaN());
+  CHECK(s->lr(3) == 0.5);
+}
+
+TEST_CASE("schedule reduce_on_plateau: complaints and torch text") {
+  CHECK(row(schedule_table(), "reduce_on_plateau").needs_metric);
+  CHECK(schedule_complaints("reduce_on_plateau", "{factor: 1.0}").find("below 1") !=
+        std::string::npos);
+  CHECK(schedule_complaints("reduce_on_plateau", "minimum").find("for 'mode'") !=
+        std::string::npos);
+  CHECK(schedule_text("reduce_on_plateau", "{mode: max, patience: 3, eps: 0.0}") ==
+        "lr_scheduler.ReduceLROnPlateau(optimizer, mode=\"max\", patience=3, eps=0.0)");
+}
+
+}  // namespace
+}  // namespace dpt::optim_test
