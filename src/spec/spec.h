@@ -29,7 +29,7 @@ struct ModelItem {
   bool has_shortcut = false;
   std::string name;                        // empty: its number in the list, as in nn.Sequential
   std::vector<Located<std::string>> from;  // empty: what stands before it
-  bool freeze = false;
+  bool freeze = false;                     // the parameters of all that is in it are not trained
   Span where;
 };
 
@@ -110,18 +110,25 @@ struct Spec {
 // Spec.
 Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d);
 
-// `key=value` of the command line, written into the tree before it is read; complaints name the
-// argument as "argument 1:1:8: error: ...". Paths: data.batch_size, model.conv1.out_channels (by
-// the layer's name), model[2].p.
-void apply_override(Node& root, const SourceFile& argument, Diagnostics& d);
-
-// Reads a file with everything it extends; paths are relative to the file that names them. Every
-// file read is kept in `files`, since places point into them.
-Node load_spec_file(const std::string& path, std::vector<std::unique_ptr<SourceFile>>& files,
+// `key=value` of the command line, written into the tree before it is read. `argument` has that
+// text as its path too: complaints read "data.batch_size=abc:1:17: error: ...". Paths:
+// data.batch_size, optimizer.lr (a key of whatever optimizer stands there),
+// model.conv1.out_channels (by the layer's name), model[2].p, model[3].body[0]. Makes sections that
+// are missing; of two keys of which one may stand (epochs, steps) the new one stays. Wrong keys and
+// values are found by read_spec, at the argument's place.
+void apply_override(Node& root, const SourceFile& argument, const Vocabulary& vocabulary,
                     Diagnostics& d);
 
-// The finished tree as YAML text: what runs/NAME/spec.resolved.yaml holds. Reading it gives the
-// same Spec.
-std::string to_yaml(const Node& root);
+// Reads a file with everything it extends; paths are relative to the file that names them. Maps
+// merge deep, lists and other values replace; another optimizer (loss, ...) than the base's
+// replaces it with its keys. Every file read is kept in `files`, since places point into them.
+Node load_spec_file(const std::string& path, std::vector<std::unique_ptr<SourceFile>>& files,
+                    const Vocabulary& vocabulary, Diagnostics& d);
+
+// The whole way: a file, what it extends, the arguments over it, typed and checked. `tree` gets
+// what to_yaml then writes into the run directory.
+Spec load_spec(const std::string& path, const std::vector<std::string>& overrides,
+               const Vocabulary& vocabulary, std::vector<std::unique_ptr<SourceFile>>& files,
+               Diagnostics& d, Node* tree = nullptr);
 
 }  // namespace dpt

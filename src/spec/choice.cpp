@@ -1,0 +1,65 @@
+#include "spec/choice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace dpt {
+
+std::vector<std::string_view> names_of(const Words& words) {
+  std::vector<std::string_view> names;
+  for (const Nameable* w : words) names.push_back(w->name);
+  return names;
+}
+
+const Nameable* find_word(const Words& words, std::string_view name) {
+  const auto w = std::ranges::find(words, name, &Nameable::name);
+  return w == words.end() ? nullptr : *w;
+}
+
+Choice decode_choice(std::string_view what, const Located<std::string>& name, const Node& settings,
+                     const Words& words, Diagnostics& d) {
+  Choice out{.where = name.where};
+  out.what = find_word(words, name.value);
+  if (!out.what) {
+    d.unknown(what, name, "", names_of(words));
+    return out;
+  }
+  const Owner owner{fmt::format("{} '{}'", what, name.value), name.where};
+  out.settings = out.what->decode(settings, owner, d);
+  return out;
+}
+
+Choice read_choice(std::string_view what, const Node& n, const Words& words, Diagnostics& d,
+                   const std::vector<std::string_view>& siblings) {
+  if (n.kind == Node::Kind::scalar) return decode_choice(what, {n.text, n.where}, Node{}, words, d);
+  const Node::Entry* chosen = nullptr;
+  for (const Node::Entry& e : n.entries) {
+    if (std::ranges::find(siblings, e.key.value) != siblings.end()) continue;
+    if (!chosen) {
+      chosen = &e;
+    } else {
+      const bool known = find_word(words, chosen->key.value) != nullptr;
+      d.error(e.key.where, fmt::format("'{0}' stands beside the {1} '{2}'; {3}", e.key.value, what,
+                                       chosen->key.value,
+                                       known ? fmt::format("its keys go inside: {}: {{{}: ...}}",
+                                                           chosen->key.value, e.key.value)
+                                             : fmt::format("one {} is named", what)));
+    }
+  }
+  if (chosen) return decode_choice(what, chosen->key, chosen->value, words, d);
+  if (n.kind != Node::Kind::map || n.entries.empty())
+    d.error(n.where,
+            fmt::format("expected the name of one {}: {}", what, fmt::join(names_of(words), ", ")));
+  return {};
+}
+
+std::vector<Choice> read_choices(std::string_view what, const Node& n, const Words& words,
+                                 Diagnostics& d) {
+  std::vector<Choice> out;
+  if (n.kind != Node::Kind::list) return {read_choice(what, n, words, d)};
+  for (const Node& i : n.items) out.push_back(read_choice(what, i, words, d));
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,245 @@
+#include "spec/expression.h"
+
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "spec/keys.h"
+
+namespace dpt {
+namespace {
+
+using Number = std::variant<int64_t, double>;
+
+struct Wrong {
+  std::string why;
+};
+
+double real(const Number& n) {
+  return std::holds_alternative<double>(n) ? std::get<double>(n)
+                                           : static_cast<double>(std::get<int64_t>(n));
+}
+
+int64_t floor_divide(int64_t a, int64_t b) {
+  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
+
+Number of_integers(std::string_view op, int64_t a, int64_t b) {
+  int64_t out = 0;
+  bool over = false;
+  const bool divides = op == "/" || op == "//" || op == "%";
+  if (divides && b == 0) throw Wrong{"divides by zero"};
+  if (divides && b == -1) {  // the smallest integer has no opposite
+    if (op == "%") return int64_t{0};
+    over = __builtin_sub_overflow(int64_t{0}, a, &out);
+  } else if (op == "+") {
+    over = __builtin_add_overflow(a, b, &out);
+  } else if (op == "-") {
+    over = __builtin_sub_overflow(a, b, &out);
+  } else if (op == "*") {
+    over = __builtin_mul_overflow(a, b, &out);
+  } else if (op == "/" && a % b != 0) {
+    throw Wrong{fmt::format("{} / {} is no integer; // rounds down", a, b)};
+  } else {
+    out = op == "%" ? a - b * floor_divide(a, b) : floor_divide(a, b);
+  }
+  if (over) throw Wrong{"does not fit into 64 bits"};
+  return out;
+}
+
+Number of_reals(std::string_view op, double a, double b) {
+  if (op == "//" || op == "%") throw Wrong{fmt::format("'{}' takes integers", op)};
+  if (op == "/" && b == 0) throw Wrong{"divides by zero"};
+  const double out = op == "+" ? a + b : op == "-" ? a - b : op == "*" ? a * b : a / b;
+  if (!std::isfinite(out)) throw Wrong{"does not fit into a double"};
+  return out;
+}
+
+// sum: product (+|- product)*; product: unary (*|/|//|% unary)*; unary: -unary | number | name |
+// (sum)
+class Parser {
+ public:
+  Parser(std::string_view text, const Scope& scope) : rest_(text), scope_(scope) {}
+
+  Number all() {
+    const Number out = sum();
+    if (!rest_.empty()) throw Wrong{fmt::format("does not end at '{}'", rest_)};
+    return out;
+  }
+
+ private:
+  bool take(std::string_view symbol) {
+    skip();
+    if (!rest_.starts_with(symbol)) return false;
+    rest_.remove_prefix(symbol.size());
+    skip();
+    return true;
+  }
+  void skip() {
+    while (rest_.starts_with(' ')) rest_.remove_prefix(1);
+  }
+
+  static Number apply(std::string_view op, const Number& a, const Number& b) {
+    if (std::holds_alternative<int64_t>(a) && std::holds_alternative<int64_t>(b))
+      return of_integers(op, std::get<int64_t>(a), std::get<int64_t>(b));
+    return of_reals(op, real(a), real(b));
+  }
+
+  Number sum() {
+    Number left = product();
+    while (true) {
+      if (take("+"))
+        left = apply("+", left, product());
+      else if (take("-"))
+        left = apply("-", left, product());
+      else
+        return left;
+    }
+  }
+
+  Number product() {
+    Number left = unary();
+    while (true) {
+      if (take("*"))
+        left = apply("*", left, unary());
+      else if (take("//"))
+        left = apply("//", left, unary());
+      else if (take("/"))
+        left = apply("/", left, unary());
+      else if (take("%"))
+        left = apply("%", left, unary());
+      else
+        return left;
+    }
+  }
+
+  Number unary() {
+    if (++depth_ > 100) throw Wrong{"has too many parentheses"};
+    Number out;
+    if (take("-")) {
+      out = apply("-", int64_t{0}, unary());
+    } else if (take("(")) {
+      out = sum();
+      if (!take(")")) throw Wrong{"has a '(' that is not closed"};
+    } else {
+      out = operand();
+    }
+    --depth_;
+    return out;
+  }
+
+  Number operand() {
+    skip();
+    const auto inside = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+    };
+    size_t size = 0;
+    while (size < rest_.size() && (inside(rest_[size]) ||
+                                   // the sign of an exponent, 1e-3
+                                   (size > 0 && (rest_[size] == '-' || rest_[size] == '+') &&
+                                    (rest_[size - 1] == 'e' || rest_[size - 1] == 'E') &&
+                                    std::isdigit(static_cast<unsigned char>(rest_[0])))))
+      ++size;
+    Node word;
+    word.text = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    skip();
+    if (word.text.empty())
+      throw Wrong{rest_.empty() ? "ends too early"
+                                : fmt::format("has an unexpected '{}'", rest_[0])};
+    if (!std::isdigit(static_cast<unsigned char>(word.text[0])) && word.text[0] != '.') {
+      const auto p = scope_.find(word.text);
+      if (p == scope_.end()) throw Wrong{unknown(word.text)};
+      word = p->second;
+    }
+    int64_t whole = 0;
+    double number = 0;
+    if (parse_scalar(word, whole)) return whole;
+    if (parse_scalar(word, number)) return number;
+    throw Wrong{fmt::format("'{:.40}' is not a number", word.text)};
+  }
+
+  std::string unknown(std::string_view name) const {
+    std::vector<std::string_view> known;
+    for (const auto& [key, value] : scope_) known.push_back(key);
+    const std::string_view near = nearest(name, known);
+    if (!near.empty())
+      return fmt::format("has no parameter '{:.40}'; did you mean '{}'?", name, near);
+    if (known.empty()) return fmt::format("has no parameter '{:.40}'; the block has none", name);
+    return fmt::format("has no parameter '{:.40}'; known: {}", name, fmt::join(known, ", "));
+  }
+
+  std::string_view rest_;
+  const Scope& scope_;
+  int depth_ = 0;
+};
+
+std::string_view trimmed(std::string_view s) {
+  while (s.starts_with(' ')) s.remove_prefix(1);
+  while (s.ends_with(' ')) s.remove_suffix(1);
+  return s;
+}
+
+// As a spec writes it. A double that is whole keeps its point: it stays a number with one.
+std::string text_of(const Number& n) {
+  if (std::holds_alternative<int64_t>(n)) return fmt::format("{}", std::get<int64_t>(n));
+  return fmt::format("{}", std::get<double>(n));
+}
+
+// The value of what stands between ${ and }: a parameter as it is, or a number.
+Node evaluate(std::string_view text, const Scope& scope) {
+  const auto p = scope.find(trimmed(text));
+  if (p != scope.end()) return p->second;
+  Node out;
+  out.kind = Node::Kind::scalar;
+  out.text = text_of(Parser(trimmed(text), scope).all());
+  return out;
+}
+
+Node substitute_scalar(const Node& n, const Scope& scope, Diagnostics& d) {
+  Node out = n;
+  out.text.clear();
+  std::string_view rest = n.text;
+  while (!rest.empty()) {
+    const size_t begin = rest.find("${");
+    out.text += rest.substr(0, begin);
+    if (begin == rest.npos) break;
+    rest.remove_prefix(begin);
+    const size_t end = rest.find('}');
+    const std::string_view inside = rest.substr(2, end == rest.npos ? end : end - 2);
+    try {
+      if (end == rest.npos) throw Wrong{"has no closing '}'"};
+      Node value = evaluate(inside, scope);
+      if (rest.size() == n.text.size() && end + 1 == rest.size()) {
+        value.where = n.where;
+        return value;
+      }
+      if (value.kind != Node::Kind::scalar) throw Wrong{"is no single value"};
+      out.text += value.text;
+    } catch (const Wrong& w) {
+      d.error(n.where, fmt::format("'${{{:.60}}}' {}", inside, w.why));
+      return n;
+    }
+    rest.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool has_expression(const Node& scalar) { return scalar.text.find("${") != scalar.text.npos; }
+
+Node substitute(const Node& n, const Scope& scope, Diagnostics& d) {
+  if (n.kind == Node::Kind::scalar) return has_expression(n) ? substitute_scalar(n, scope, d) : n;
+  Node out = n;
+  for (Node& i : out.items) i = substitute(i, scope, d);
+  for (Node::Entry& e : out.entries) e.value = substitute(e.value, scope, d);
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,352 @@
+#include "spec/language.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace dpt {
+namespace {
+
+KeyDoc one_of(std::string_view kind, std::string_view words) {
+  return {.kind = kind, .words = words};
+}
+KeyDoc some_of(std::string_view kind, std::string_view words, std::string fallback) {
+  return {.kind = kind, .fallback = std::move(fallback), .words = words, .many = true};
+}
+
+// A section that is a map of its own keys, decoded by Table.
+template <class Section>
+KeyDoc map_of(std::string fallback = "none", bool main = false) {
+  return {.kind = "a map",
+          .fallback = std::move(fallback),
+          .keys = Section::keys().describe(),
+          .main = main};
+}
+
+struct LogKeys : LogSpec {
+  static KeyTable<LogKeys> keys() {
+    return KeyTable<LogKeys>()
+        .optional("every", &LogKeys::every,
+                  "steps between two step records in metrics.jsonl; 0: none", kNotNegative)
+        .choice("loss", &LogKeys::loss, {"global", "rank0"},
+                "the mean over all samples of all ranks, or rank 0's own mean of its steps")
+        .optional("shapes", &LogKeys::shapes,
+                  "print the sizes of each replica's input and output in the first steps");
+  }
+};
+
+struct EvaluateKeys : EvaluateSpec {
+  static KeyTable<EvaluateKeys> keys() {
+    return KeyTable<EvaluateKeys>()
+        .optional("every", &EvaluateKeys::every, "epochs between two evaluations", kPositive)
+        .optional("batch_size", &EvaluateKeys::batch_size, "samples of one batch", kPositive);
+  }
+};
+
+struct ClipKeys : ClipSpec {
+  static KeyTable<ClipKeys> keys() {
+    return KeyTable<ClipKeys>()
+        .required("max_norm", &ClipKeys::max_norm, "the largest norm of all gradients together",
+                  kPositive)
+        .optional("norm_type", &ClipKeys::norm_type, "p of the norm; .inf is the largest element",
+                  kPositive);
+  }
+};
+
+struct ReproducibleKeys {
+  int64_t shards = 0;
+  static KeyTable<ReproducibleKeys> keys() {
+    return KeyTable<ReproducibleKeys>().required(
+        "shards", &ReproducibleKeys::shards,
+        "into how many pieces each global batch is cut, whatever the number of devices",
+        Range{"must be between 1 and 4096", 1, 4096});
+  }
+};
+
+struct ScheduleKeys : ScheduleSpec {
+  static KeyTable<ScheduleKeys> keys() {
+    return KeyTable<ScheduleKeys>()
+        .choice("interval", &ScheduleKeys::interval, {"epoch", "step"},
+                "what the schedule counts; none: the schedule's own")
+        .optional("warmup", &ScheduleKeys::warmup, "intervals of linear warm-up in front",
+                  kNotNegative)
+        .optional("warmup_factor", &ScheduleKeys::warmup_factor,
+                  "of the learning rate, at the first interval of the warm-up",
+                  Range{"must be above 0 and at most 1", 0, 1, true});
+  }
+};
+
+void read_schedule(ScheduleSpec& out, const Node& n, const Words& words, Diagnostics& d) {
+  static const KeyTable<ScheduleKeys> table = ScheduleKeys::keys();
+  if (n.kind == Node::Kind::null) return;
+  Node beside;
+  beside.kind = Node::Kind::map;
+  const auto names = table.names();
+  for (const Node::Entry& e : n.entries)
+    if (std::ranges::find(names, e.key.value) != names.end()) beside.entries.push_back(e);
+  out = table.decode(beside, {"'schedule'", n.where}, d);
+  out.schedule = read_choice("schedule", n, words, d, names);
+}
+
+void read_evaluate(EvaluateSpec& out, const Node& n, Diagnostics& d) {
+  if (n.kind == Node::Kind::map)
+    out = EvaluateKeys::keys().decode(n, {"'evaluate'", n.where}, d), out.on = true;
+  else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
+    d.error(n.where, "'evaluate' must be true, false or a map of 'every' and 'batch_size'");
+  out.where = n.where;
+}
+
+// "cpu:1", "1": the index; false where it is neither. `kind` is empty for a bare number.
+bool read_device(const std::string& text, std::string& kind, int64_t& index) {
+  const size_t colon = text.find(':');
+  kind = colon == text.npos ? "" : text.substr(0, colon);
+  if (colon != text.npos && kind != "cpu" && kind != "cuda") return false;
+  const std::string_view digits = std::string_view(text).substr(colon == text.npos ? 0 : colon + 1);
+  if (digits.size() > 1 && digits[0] == '0') return false;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  return error == std::errc{} && stop == digits.data() + digits.size() && index >= 0 &&
+         index < 4096;
+}
+
+void read_devices(DeviceSpec& out, const Node& n, Diagnostics& d) {
+  out.where = n.where;
+  if (n.kind != Node::Kind::list) {
+    int64_t count = 0;
+    if (read_value("devices", n, Rule<int64_t>(Range{"must be between 1 and 4096", 1, 4096}), count,
+                   d))
+      out.count = count;
+    return;
+  }
+  if (n.items.empty()) d.error(n.where, "'devices' must name at least one device");
+  for (const Node& i : n.items) {
+    std::string kind;
+    int64_t index = 0;
+    if (i.kind != Node::Kind::scalar || !read_device(i.text, kind, index))
+      d.error(i.where, "a device is cpu:0, cuda:1 or a number");
+    else if (!kind.empty() && out.device != "auto" && out.device != kind)
+      d.error(i.where, fmt::format("'{}' stands beside devices of '{}'; all must be of one kind",
+                                   i.text, out.device));
+    else if (std::ranges::find(out.indices, index) != out.indices.end())
+      d.error(i.where, fmt::format("device {} is named twice", index));
+    else
+      out.indices.push_back(index), out.device = kind.empty() ? out.device : kind;
+  }
+  out.count = static_cast<int64_t>(out.indices.size());
+}
+
+constexpr const char* kDevicesSchema =
+    R"({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "minItems": 1, "items": )"
+    R"({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^(cpu|cuda):[0-9]+$"}]}}]})";
+
+const char* const kNeedsKernels = "kernels that no back end of this version has";
+
+void read_precision(std::string& out, const Node& n, Diagnostics& d) {
+  static const std::vector<std::string_view> words = {"fp32", "tf32", "bf16", "fp16"};
+  if (n.kind != Node::Kind::scalar)
+    d.error(n.where, fmt::format("'precision' must be one of: {}", fmt::join(words, ", ")));
+  else if (std::ranges::find(words, n.text) == words.end())
+    d.unknown("precision", {n.text, n.where}, "", words);
+  else if (n.text != "fp32")
+    d.error(n.where, fmt::format("precision '{}' needs {}; this version trains in fp32 only",
+                                 n.text, kNeedsKernels));
+  else
+    out = n.text;
+}
+
+void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
+  t.section(
+       "loss", "what is minimised",
+       [&v](TopKeys& s, const Node& n, Diagnostics& d) {
+         s.loss = read_choice("loss", n, v.losses, d);
+       },
+       one_of("a loss", "losses"))
+      .section(
+          "optimizer", "what changes the weights",
+          [&v](TopKeys& s, const Node& n, Diagnostics& d) {
+            s.optimizer = read_choice("optimizer", n, v.optimizers, d);
+          },
+          one_of("an optimizer", "optimizers"))
+      .optional_section("schedule", "how the learning rate changes, with a warm-up in front",
+                        [&v](TopKeys& s, const Node& n, Diagnostics& d) {
+                          read_schedule(s.schedule, n, v.schedules, d);
+                        },
+                        {.kind = "a schedule",
+                         .fallback = "constant",
+                         .keys = ScheduleKeys::keys().describe(),
+                         .words = "schedules"})
+      .optional_section(
+          "clip_grad_norm", "scale all gradients so that their norm is at most this",
+          [](TopKeys& s, const Node& n, Diagnostics& d) {
+            const ClipKeys c = ClipKeys::keys().decode(n, {"'clip_grad_norm'", n.where}, d);
+            s.clip.max_norm = c.max_norm;
+            s.clip.norm_type = c.norm_type;
+          },
+          map_of<ClipKeys>("none", true))
+      .optional("clip_grad_value", &TopKeys::clip_grad_value,
+                "cut each element of the gradients to at most this", kPositive)
+      .optional("epochs", &TopKeys::epochs,
+                "passes over the data; 1 where 'steps' is not given either", kPositive)
+      .optional("steps", &TopKeys::steps, "steps of the optimizer, in place of 'epochs'", kPositive)
+      .optional("accumulate", &TopKeys::accumulate, "micro-batches that make one global batch",
+                kPositive);
+}
+
+void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
+  t.choice("device", &TopKeys::device, {"auto", "cpu", "cuda"},
+           "where it runs; auto: CUDA where it is there")
+      .optional_section(
+          "devices", "how many devices, or which: [cpu:0, cpu:1]",
+          [](TopKeys& s, const Node& n, Diagnostics& d) { read_devices(s.devices, n, d); },
+          {.kind = "an integer or a list", .schema = kDevicesSchema})
+      .optional("cores", &TopKeys::cores,
+                "worker threads of each CPU device; none: the machine's, shared evenly",
+                Range{"must be between 1 and 4096", 1, 4096})
+      .optional_section("parallel", "how several devices share the work",
+                        [&v](TopKeys& s, const Node& n, Diagnostics& d) {
+                          s.parallel = read_choice("parallel mode", n, v.modes, d);
+                        },
+                        {.kind = "a mode", .fallback = "single", .words = "modes"})
+      .optional_section(
+          "precision", "of the arithmetic; this version has fp32",
+          [](TopKeys& s, const Node& n, Diagnostics& d) { read_precision(s.precision, n, d); },
+          {.kind = "a word",
+           .fallback = "fp32",
+           .type = KeyKind::choice,
+           .choices = {"fp32", "tf32", "bf16", "fp16"}})
+      .choice("random", &TopKeys::random, {"counter", "torch"},
+              "dropout masks: the same in every mode, or torch's own (single mode)")
+      .optional_section(
+          "reproducible", "the same bits for any number of devices and cores",
+          [](TopKeys& s, const Node& n, Diagnostics& d) {
+            const auto r = ReproducibleKeys::keys().decode(n, {"'reproducible'", n.where}, d);
+            if (r.shards > 0) s.reproducible_shards = r.shards;
+          },
+          map_of<ReproducibleKeys>("none", true));
+}
+
+void read_name(TopKeys& s, const Node& n, Diagnostics& d) {
+  const bool word = n.kind == Node::Kind::scalar && !n.text.empty() && !n.text.starts_with('.') &&
+                    n.text.find('/') == n.text.npos && n.text.find('\n') == n.text.npos;
+  if (!word)
+    d.error(n.where, "'name' must be a word that can name a folder");
+  else
+    s.name = n.text;
+}
+
+}  // namespace
+
+KeyTable<DataSpec> data_keys(const Vocabulary& v) {
+  KeyTable<DataSpec> t;
+  t.section(
+       "dataset", "where samples come from",
+       [&v](DataSpec& s, const Node& n, Diagnostics& d) {
+         s.dataset = read_choice("dataset", n, v.datasets, d);
+       },
+       one_of("a dataset", "datasets"))
+      .optional_section(
+          "transforms", "changes of each sample, first to last",
+          [&v](DataSpec& s, const Node& n, Diagnostics& d) {
+            s.transforms = read_choices("transform", n, v.transforms, d);
+          },
+          some_of("a list of transforms", "transforms", "[]"))
+      .optional_section(
+          "target_transforms", "changes of each target, first to last",
+          [&v](DataSpec& s, const Node& n, Diagnostics& d) {
+            s.target_transforms = read_choices("target transform", n, v.target_transforms, d);
+          },
+          some_of("a list of target transforms", "target_transforms", "[]"))
+      .optional("batch_size", &DataSpec::batch_size,
+                "samples of a step over all replicas together; this or batch_size_per_replica",
+                kPositive)
+      .optional("batch_size_per_replica", &DataSpec::batch_size_per_replica,
+                "samples of a step on each replica; this or batch_size", kPositive)
+      .optional("shuffle", &DataSpec::shuffle, "whether samples come in random order")
+      .optional("reshuffle", &DataSpec::reshuffle,
+                "whether each epoch has an order of its own; false: all have the first's")
+      .optional("drop_last", &DataSpec::drop_last, "leave out a last batch that is smaller")
+      .optional("pad", &DataSpec::pad,
+                "ddp: repeat first samples so that every rank has as many, as torch does")
+      .optional("limit", &DataSpec::limit, "use the first so many samples; 0: all", kNotNegative);
+  return t;
+}
+
+KeyTable<TopKeys> top_keys(const Vocabulary& v) {
+  const auto ignore = [](TopKeys&, const Node&, Diagnostics&) {};
+  KeyTable<TopKeys> t;
+  t.optional("version", &TopKeys::version, "of the language",
+             Rule<int64_t>("must be 1, the version this dptrain reads",
+                           [](const int64_t& x) { return x == 1; }))
+      .optional_section("name", "of the run; none: the file's without its ending", read_name,
+                        {.kind = "text", .type = KeyKind::text})
+      .optional("seed", &TopKeys::seed, "as torch.manual_seed: initial weights and orders")
+      .optional_section("extends",
+                        "a file that this one changes; its path is relative to this file",
+                        [](TopKeys&, const Node& n, Diagnostics& d) {
+                          d.error(n.where, "'extends' can stand only in a file");
+                        },
+                        {.kind = "a path", .type = KeyKind::text})
+      .section("data", "samples, their order and their batches",
+               [&v](TopKeys& s, const Node& n, Diagnostics& d) {
+                 if (n.kind == Node::Kind::map)
+                   s.data = data_keys(v).decode(n, {"'data'", n.where}, d);
+                 else
+                   d.error(n.where, "'data' must be a map of keys");
+                 s.data.where = n.where;
+               },
+               {.kind = "a map", .keys = data_keys(v).describe()})
+      .optional_section("blocks", "lists of layers with parameters, to be used in the model",
+                        ignore, {.kind = "a map of names and blocks", .words = "blocks"})
+      .section("model", "the layers, first to last", ignore,
+               {.kind = "a list of layers", .words = "layers", .many = true})
+      .optional("initial_weights", &TopKeys::initial_weights,
+                "a safetensors file to start from; none: torch's initialisation");
+  add_run(t, v);
+  add_machine(t, v);
+  t.optional_section(
+       "evaluate", "evaluate on the test set: true, or how often",
+       [](TopKeys& s, const Node& n, Diagnostics& d) { read_evaluate(s.evaluate, n, d); },
+       {.kind = "true, false or a map",
+        .fallback = "false",
+        .type = KeyKind::boolean,
+        .keys = EvaluateKeys::keys().describe()})
+      .optional_section(
+          "log", "what is written down while it runs",
+          [](TopKeys& s, const Node& n, Diagnostics& d) {
+            if (n.kind == Node::Kind::map)
+              s.log = LogKeys::keys().decode(n, {"'log'", n.where}, d);
+            else
+              d.error(n.where, "'log' must be a map of keys");
+          },
+          map_of<LogKeys>("the defaults"))
+      .optional("out", &TopKeys::out, "the run's folder; none: runs/NAME");
+  return t;
+}
+
+const Words& words_of(const Vocabulary& v, std::string_view list) {
+  if (list == "losses") return v.losses;
+  if (list == "optimizers") return v.optimizers;
+  if (list == "schedules") return v.schedules;
+  if (list == "datasets") return v.datasets;
+  if (list == "transforms") return v.transforms;
+  if (list == "target_transforms") return v.target_transforms;
+  if (list == "modes") return v.modes;
+  require(list == "layers", "the vocabulary has such a list");
+  return v.layers;
+}
+
+const std::vector<ChoicePlace>& choice_places() {
+  static const std::vector<ChoicePlace> places = {
+      {{"loss"}, "losses", {}},
+      {{"optimizer"}, "optimizers", {}},
+      {{"schedule"}, "schedules", ScheduleKeys::keys().names()},
+      {{"parallel"}, "modes", {}},
+      {{"data", "dataset"}, "datasets", {}},
+      {{"data", "transforms"}, "transforms", {}, true},
+      {{"data", "target_transforms"}, "target_transforms", {}, true}};
+  return places;
+}
+
+}  // namespace dpt

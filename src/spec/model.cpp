@@ -1,0 +1,366 @@
+#include "spec/model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "spec/choice.h"
+
+namespace dpt {
+namespace {
+
+constexpr std::string_view kResidual = "residual";
+
+bool is_word(std::string_view s, bool dots) {
+  return !s.empty() && std::ranges::all_of(s, [&](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || (dots && c == '.');
+  });
+}
+
+// What stands beside a layer's name.
+struct Beside {
+  std::string name;
+  std::vector<Located<std::string>> from;
+  bool freeze = false;
+  std::optional<int64_t> repeat;
+
+  static KeyTable<Beside> keys() {
+    return KeyTable<Beside>()
+        .optional(
+            "name", &Beside::name,
+            "what its parameters and other entries' `from` call it; else its number in the list")
+        .optional_section("from", "the entry, or list of entries, whose output it takes", read_from,
+                          {.kind = "a name or a list of names", .type = KeyKind::texts})
+        .optional("freeze", &Beside::freeze, "whether its parameters are left as they are")
+        .optional("repeat", &Beside::repeat, "how often it stands there, as a sequence 0, 1, ...",
+                  Range{"must be between 1 and 20000", 1, kMostItems});
+  }
+
+  static void read_from(Beside& b, const Node& n, Diagnostics& d) {
+    const bool many = n.kind == Node::Kind::list;
+    const size_t count = many ? n.items.size() : 1;
+    if (count == 0) d.error(n.where, "'from' must name an entry");
+    for (size_t i = 0; i < count; ++i) {
+      const Node& word = many ? n.items[i] : n;
+      if (word.kind != Node::Kind::scalar || !is_word(word.text, true))
+        d.error(word.where, "'from' must be the name of an entry, or a list of names");
+      else
+        b.from.push_back({word.text, word.where});
+    }
+  }
+
+  static void check(const Beside& b, const Owner& owner, Diagnostics& d) {
+    if (owner.given("name") && !is_word(b.name, false))
+      d.error(owner.at("name"), "a name is made of letters, digits, '_' and '-'");
+  }
+};
+
+// Lists are read later, by whoever knows the blocks.
+struct Residual {
+  const Node* body = nullptr;
+  const Node* shortcut = nullptr;
+
+  static KeyTable<Residual> keys() {
+    const KeyDoc items{.kind = "a list of layers", .words = "layers", .many = true};
+    return KeyTable<Residual>()
+        .section(
+            "body", "the layers whose output is added to the shortcut's",
+            [](Residual& r, const Node& n, Diagnostics&) { r.body = &n; }, items)
+        .optional_section(
+            "shortcut", "the layers beside the body; none: the input as it is",
+            [](Residual& r, const Node& n, Diagnostics&) { r.shortcut = &n; }, items);
+  }
+};
+
+struct BlockKeys {
+  const Node* parameters = nullptr;
+  const Node* layers = nullptr;
+
+  static KeyTable<BlockKeys> keys() {
+    return KeyTable<BlockKeys>()
+        .optional_section(
+            "parameters", "its parameters and their defaults; null: must be given where it stands",
+            [](BlockKeys& b, const Node& n, Diagnostics& d) {
+              if (n.kind == Node::Kind::map)
+                b.parameters = &n;
+              else if (n.kind != Node::Kind::null)
+                d.error(n.where, "'parameters' must be a map of names and defaults");
+            },
+            {.kind = "a map of names and defaults", .schema = R"({"type": "object"})"})
+        .section("layers", "its layers, with ${parameter} and arithmetic in their values",
+                 [](BlockKeys& b, const Node& n, Diagnostics&) { b.layers = &n; },
+                 {.kind = "a list of layers", .words = "layers", .many = true});
+  }
+};
+
+size_t count_nodes(const Node& n) {
+  size_t count = 1;
+  for (const Node& i : n.items) count += count_nodes(i);
+  for (const Node::Entry& e : n.entries) count += count_nodes(e.value);
+  return count;
+}
+
+int64_t count_items(const ModelItem& item) {
+  int64_t count = 1;
+  for (const ModelItem& i : item.body) count += count_items(i);
+  for (const ModelItem& i : item.shortcut) count += count_items(i);
+  return count;
+}
+
+}  // namespace
+
+std::vector<KeyDoc> item_keys() { return Beside::keys().describe(); }
+std::vector<KeyDoc> residual_keys() { return Residual::keys().describe(); }
+std::vector<KeyDoc> block_keys() { return BlockKeys::keys().describe(); }
+
+ModelReader::ModelReader(const Node* blocks, const Vocabulary& vocabulary, Diagnostics& d)
+    : words_(vocabulary), d_(d) {
+  if (!blocks || blocks->kind == Node::Kind::null) return;
+  if (blocks->kind != Node::Kind::map)
+    d.error(blocks->where, "'blocks' must be a map of names and blocks");
+  for (const Node::Entry& e : blocks->entries) read_block(e);
+}
+
+void ModelReader::read_block(const Node::Entry& e) {
+  const std::string& name = e.key.value;
+  const auto beside = Beside::keys().names();
+  if (!is_word(name, false))
+    d_.error(e.key.where, "a name is made of letters, digits, '_' and '-'");
+  else if (name == kResidual || find_word(words_.layers, name))
+    d_.error(e.key.where, fmt::format("'{}' is a layer already; call the block otherwise", name));
+  else if (std::ranges::find(beside, name) != beside.end())
+    d_.error(e.key.where, fmt::format("'{}' is a key of layers; call the block otherwise", name));
+  const Owner owner{fmt::format("block '{}'", name), e.key.where};
+  Block block{.name = name};
+  if (e.value.kind == Node::Kind::map) {
+    const BlockKeys keys = BlockKeys::keys().decode(e.value, owner, d_);
+    block.parameters = keys.parameters;
+    block.layers = keys.layers;
+  } else {
+    d_.error(e.value.where, owner.title + " must be a map with 'layers' and maybe 'parameters'");
+  }
+  block.sound = block.layers != nullptr;
+  if (block.layers) block.nodes = count_nodes(*block.layers);
+  blocks_.emplace(name, block);
+}
+
+bool ModelReader::known(std::string_view name) const {
+  return name == kResidual || blocks_.contains(name) || find_word(words_.layers, name);
+}
+
+std::vector<std::string_view> ModelReader::all_names() const {
+  std::vector<std::string_view> names = names_of(words_.layers);
+  names.push_back(kResidual);
+  for (const auto& [name, block] : blocks_) names.push_back(name);
+  return names;
+}
+
+// Blocks and repeats multiply: stops at a number that no net has, with one complaint.
+bool ModelReader::full(const Span& where, int64_t more) {
+  const bool over = more > kMostItems - items_ || block_nodes_ > kMostBlockNodes;
+  if (over && !full_)
+    d_.error(where, fmt::format("more than {} layers, or values in blocks, once blocks and repeats "
+                                "are put in place",
+                                kMostItems));
+  full_ = full_ || over;
+  return full_;
+}
+
+std::vector<ModelItem> ModelReader::read_list(std::string_view key, const Node& list) {
+  std::vector<ModelItem> out;
+  if (list.kind != Node::Kind::list || list.items.empty()) {
+    d_.error(list.where, fmt::format("'{}' must be a list of layers", key));
+    return out;
+  }
+  for (const Node& n : list.items) {
+    if (full_) return out;
+    out.push_back(read_item(n));
+  }
+  check_names(out);
+  return out;
+}
+
+void ModelReader::check_names(const std::vector<ModelItem>& items) {
+  std::map<std::string, int> seen;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string name = items[i].name.empty() ? std::to_string(i) : items[i].name;
+    const auto [first, fresh] = seen.emplace(name, items[i].where.line);
+    if (!fresh)
+      d_.error(items[i].where, fmt::format("a second layer of this list is called '{}'; the first "
+                                           "is in line {}",
+                                           name, first->second));
+  }
+}
+
+ModelItem ModelReader::read_item(const Node& n) {
+  ModelItem out;
+  out.where = n.where;
+  if (full(n.where, 1)) return out;
+  ++items_;
+  if (n.kind == Node::Kind::scalar) {
+    read_named({n.text, n.where}, Node{}, out);
+    return out;
+  }
+  static const KeyTable<Beside> beside_table = Beside::keys();
+  const auto beside = beside_table.names();
+  const Node::Entry* chosen = main_entry(n, beside);
+  if (!chosen) return out;
+  out.where = chosen->key.where;
+  Node rest;
+  rest.kind = Node::Kind::map;
+  for (const Node::Entry& e : n.entries)
+    if (std::ranges::find(beside, e.key.value) != beside.end()) rest.entries.push_back(e);
+  Beside b = beside_table.decode(rest, {"entry", n.where}, d_);
+  read_named(chosen->key, chosen->value, out);
+  if (b.repeat && !full(out.where, (*b.repeat - 1) * count_items(out))) {
+    ModelItem sequence;
+    sequence.kind = ModelItem::Kind::sequence;
+    sequence.where = out.where;
+    items_ += (*b.repeat - 1) * count_items(out);
+    sequence.body.assign(static_cast<size_t>(*b.repeat), out);
+    out = std::move(sequence);
+  }
+  out.name = std::move(b.name);
+  out.from = std::move(b.from);
+  out.freeze = b.freeze;
+  return out;
+}
+
+// The entry of a map that names the layer; complains about all else that is no key beside it.
+const Node::Entry* ModelReader::main_entry(const Node& n,
+                                           const std::vector<std::string_view>& beside) {
+  const auto is_beside = [&](const Node::Entry& e) {
+    return std::ranges::find(beside, e.key.value) != beside.end();
+  };
+  const Node::Entry* chosen = nullptr;
+  for (const Node::Entry& e : n.entries)
+    if (!chosen && !is_beside(e) && known(e.key.value)) chosen = &e;
+  for (const Node::Entry& e : n.entries)
+    if (!chosen && !is_beside(e)) chosen = &e;
+  if (!chosen) {
+    d_.error(n.where, "expected the name of one layer");
+    return nullptr;
+  }
+  for (const Node::Entry& e : n.entries)
+    if (&e != chosen && !is_beside(e)) complain_beside(*chosen, e, beside);
+  return chosen;
+}
+
+void ModelReader::complain_beside(const Node::Entry& chosen, const Node::Entry& other,
+                                  const std::vector<std::string_view>& beside) {
+  const std::string& key = other.key.value;
+  if (known(key)) {
+    d_.error(other.key.where, fmt::format("an entry names one layer; '{}' is a second beside '{}'",
+                                          key, chosen.key.value));
+    return;
+  }
+  if (const Nameable* layer = find_word(words_.layers, chosen.key.value)) {
+    const std::vector<KeyDoc> keys = layer->describe();
+    if (std::ranges::find(keys, key, &KeyDoc::name) != keys.end()) {
+      d_.error(other.key.where, fmt::format("'{0}' stands beside the layer '{1}'; its keys go "
+                                            "inside: {1}: {{{0}: ...}}",
+                                            key, chosen.key.value));
+      return;
+    }
+  }
+  d_.unknown("key", other.key, fmt::format(" beside layer '{}'", chosen.key.value), beside);
+}
+
+void ModelReader::read_named(const Located<std::string>& name, const Node& settings,
+                             ModelItem& out) {
+  const auto block = blocks_.find(name.value);
+  if (name.value == kResidual) {
+    read_residual(settings, {"'residual'", name.where}, out);
+  } else if (block != blocks_.end()) {
+    read_instance(block->second, name, settings, out);
+  } else if (find_word(words_.layers, name.value)) {
+    out.layer = decode_choice("layer", name, settings, words_.layers, d_);
+  } else {
+    d_.unknown("layer", name, "", all_names());
+  }
+}
+
+void ModelReader::read_residual(const Node& settings, const Owner& owner, ModelItem& out) {
+  out.kind = ModelItem::Kind::residual;
+  const Residual keys = Residual::keys().decode(settings, owner, d_);
+  if (keys.body) out.body = read_list("body", *keys.body);
+  if (!keys.shortcut || keys.shortcut->kind == Node::Kind::null) return;
+  out.has_shortcut = true;
+  const bool identity = keys.shortcut->kind == Node::Kind::list && keys.shortcut->items.empty();
+  if (!identity) out.shortcut = read_list("shortcut", *keys.shortcut);
+}
+
+void ModelReader::read_instance(Block& block, const Located<std::string>& name,
+                                const Node& settings, ModelItem& out) {
+  out.kind = ModelItem::Kind::sequence;
+  block.used = true;
+  if (!block.sound) return;  // complained about where it stands
+  if (block.open) {
+    d_.error(name.where, fmt::format("block '{}' stands inside itself", block.name));
+    return;
+  }
+  if (depth_ == kDeepestBlocks) {
+    d_.error(name.where, fmt::format("more than {} blocks inside each other", kDeepestBlocks));
+    return;
+  }
+  const size_t before = d_.count();
+  const Scope scope = arguments(block, name, settings);
+  if (d_.count() != before) return;  // what its parameters make wrong would hide why
+  block_nodes_ += block.nodes;
+  if (full(name.where, 1)) return;
+  const Node layers = substitute(*block.layers, scope, d_);
+  if (d_.count() != before) return;
+  block.open = true;
+  ++depth_;
+  out.body = read_list("layers", layers);
+  --depth_;
+  block.open = false;
+}
+
+Scope ModelReader::arguments(const Block& block, const Located<std::string>& name,
+                             const Node& settings) {
+  Scope scope;
+  const std::string title = fmt::format("block '{}'", block.name);
+  std::vector<std::string_view> names;
+  if (block.parameters)
+    for (const Node::Entry& p : block.parameters->entries) names.push_back(p.key.value);
+  Scope given;
+  if (settings.kind == Node::Kind::map) {
+    for (const Node::Entry& e : settings.entries) {
+      if (std::ranges::find(names, e.key.value) == names.end())
+        d_.unknown("key", e.key, " in " + title, names);
+      else
+        given.emplace(e.key.value, e.value);
+    }
+  } else if (settings.kind != Node::Kind::null) {
+    if (names.empty())
+      d_.error(settings.where, title + " takes no settings");
+    else
+      given.emplace(names[0], settings);
+  }
+  if (!block.parameters) return scope;
+  for (const Node::Entry& p : block.parameters->entries) {
+    const auto g = given.find(p.key.value);
+    const Node value = g != given.end() ? g->second : substitute(p.value, scope, d_);
+    if (value.kind == Node::Kind::null)
+      d_.error(name.where, fmt::format("{} needs '{}', which has no default", title, p.key.value));
+    else
+      scope.emplace(p.key.value, value);
+  }
+  return scope;
+}
+
+void ModelReader::check_unused() {
+  for (auto& [name, block] : blocks_) {
+    if (block.used || !block.sound) continue;
+    const auto has_default = [](const Node::Entry& p) { return p.value.kind != Node::Kind::null; };
+    if (block.parameters && !std::ranges::all_of(block.parameters->entries, has_default)) continue;
+    ModelItem unused;
+    read_instance(block, {name, block.layers->where}, Node{}, unused);
+  }
+}
+
+}  // namespace dpt

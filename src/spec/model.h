@@ -1,0 +1,69 @@
+// `model:` and `blocks:`: lists of entries, with blocks put in place.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/expression.h"
+#include "spec/spec.h"
+
+namespace dpt {
+
+inline constexpr int64_t kMostItems = 20000;        // entries after blocks are put in place
+inline constexpr size_t kMostBlockNodes = 1000000;  // YAML values of blocks put in place
+inline constexpr size_t kDeepestBlocks = 32;        // blocks inside blocks
+
+// The keys that may stand beside the name of a layer, block or residual.
+std::vector<KeyDoc> item_keys();
+// The keys of `residual:` and of one block under `blocks:`.
+std::vector<KeyDoc> residual_keys();
+std::vector<KeyDoc> block_keys();
+
+class ModelReader {
+ public:
+  // `blocks`: what stands under `blocks:`; null where nothing does. It must outlive the reader.
+  ModelReader(const Node* blocks, const Vocabulary& vocabulary, Diagnostics& d);
+
+  std::vector<ModelItem> read_list(std::string_view key, const Node& list);
+
+  // Complains about what is wrong in blocks that no entry uses, as far as their defaults let see.
+  void check_unused();
+
+ private:
+  struct Block {
+    std::string name;
+    const Node* parameters = nullptr;  // null: none
+    const Node* layers = nullptr;
+    size_t nodes = 0;                 // of the layers
+    bool used = false, open = false;  // open: being put in place
+    bool sound = false;
+  };
+
+  void read_block(const Node::Entry& e);
+  ModelItem read_item(const Node& n);
+  const Node::Entry* main_entry(const Node& n, const std::vector<std::string_view>& beside);
+  void complain_beside(const Node::Entry& chosen, const Node::Entry& other,
+                       const std::vector<std::string_view>& beside);
+  void read_named(const Located<std::string>& name, const Node& settings, ModelItem& out);
+  void read_residual(const Node& settings, const Owner& owner, ModelItem& out);
+  void read_instance(Block& block, const Located<std::string>& name, const Node& settings,
+                     ModelItem& out);
+  Scope arguments(const Block& block, const Located<std::string>& name, const Node& settings);
+  bool full(const Span& where, int64_t more);
+  void check_names(const std::vector<ModelItem>& items);
+  bool known(std::string_view name) const;
+  std::vector<std::string_view> all_names() const;
+
+  const Vocabulary& words_;
+  Diagnostics& d_;
+  std::map<std::string, Block, std::less<>> blocks_;
+  int64_t items_ = 0;
+  size_t block_nodes_ = 0;
+  size_t depth_ = 0;
+  bool full_ = false;
+};
+
+}  // namespace dpt

@@ -1,0 +1,297 @@
+// `key=value` of the command line, written into the tree.
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "spec/language.h"
+#include "spec/model.h"
+#include "spec/tree.h"
+
+namespace dpt {
+namespace {
+
+// One step of a path: a name, or a number in brackets.
+struct Step {
+  std::string name;  // empty: a number
+  size_t index = 0;
+  Span where;
+};
+
+// What a value of the tree means, which decides how a step goes on from it.
+struct Shape {
+  enum class Kind { plain, root, section, blocks, block, choice, choices, items, item };
+  Kind kind = Kind::plain;
+  const ChoicePlace* place = nullptr;  // choice, choices
+  std::string_view section{};          // section: "data"
+};
+
+class Override {
+ public:
+  Override(Node& root, const SourceFile& argument, const Vocabulary& vocabulary, Diagnostics& d)
+      : root_(root), argument_(argument), vocabulary_(vocabulary), d_(d) {
+    for (const KeyDoc& k : item_keys()) beside_.push_back(k.name);
+  }
+
+  void run() {
+    const std::string& text = argument_.text;
+    const size_t equals = text.find('=');
+    if (equals == text.npos || equals == 0) {
+      d_.error(span(0, text.size()), "an override is written key=value");
+      return;
+    }
+    if (!read_path(equals)) return;
+    const size_t before = d_.count();
+    value_ = read_yaml(argument_, d_, equals + 1);
+    if (value_.kind == Node::Kind::null) value_.where = span(0, equals);
+    if (d_.count() != before) return;
+    if (root_.kind == Node::Kind::null) return;  // the file could not be read
+    set(root_, 0, {Shape::Kind::root});
+  }
+
+ private:
+  Span span(size_t begin, size_t end) const {
+    const std::string_view text = argument_.text;
+    const size_t column = code_points(text.substr(0, begin));
+    const size_t length = code_points(text.substr(begin, end - begin));
+    return {&argument_, 1, static_cast<int>(column + 1), static_cast<int>(length)};
+  }
+
+  // name(.name|[number])*
+  bool read_path(size_t end) {
+    const std::string_view text = std::string_view(argument_.text).substr(0, end);
+    size_t i = 0;
+    while (i < end) {
+      const size_t begin = i;
+      if (text[i] == '[') {
+        const size_t close = text.find(']', i);
+        Step step{.where = span(i, close == text.npos ? end : close + 1)};
+        const char* first = text.data() + i + 1;
+        const char* last = text.data() + (close == text.npos ? end : close);
+        const auto [stop, error] = std::from_chars(first, last, step.index);
+        if (close == text.npos || error != std::errc{} || stop != last || steps_.empty()) {
+          d_.error(step.where, "expected a number in brackets, as in model[2].p");
+          return false;
+        }
+        steps_.push_back(std::move(step));
+        i = close + 1;
+      } else {
+        if (text[i] == '.' && !steps_.empty()) ++i;
+        const size_t stop = std::min(text.find_first_of(".[", i), end);
+        if (stop == i || (begin == i && !steps_.empty())) {
+          d_.error(span(begin, begin + 1), "expected a key, as in data.batch_size");
+          return false;
+        }
+        steps_.push_back({.name = std::string(text.substr(i, stop - i)), .where = span(i, stop)});
+        i = stop;
+      }
+      if (steps_.size() > kDeepest) {
+        d_.error(span(0, end), fmt::format("more than {} steps", kDeepest));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void set(Node& n, size_t i, const Shape& shape) {
+    if (i == steps_.size()) {
+      n = value_;
+      return;
+    }
+    const Step& step = steps_[i];
+    switch (shape.kind) {
+      case Shape::Kind::choice:
+        return set_choice(n, i, *shape.place);
+      case Shape::Kind::item:
+        return set_item(n, i);
+      case Shape::Kind::items:
+        return set_in_items(n, i);
+      case Shape::Kind::choices: {
+        if (n.kind == Node::Kind::scalar || n.kind == Node::Kind::map) {
+          Node list{.kind = Node::Kind::list, .where = n.where};
+          list.items.push_back(std::move(n));
+          n = std::move(list);
+        }
+        return set_in_list(n, i, {Shape::Kind::choice, shape.place});
+      }
+      case Shape::Kind::plain:
+      case Shape::Kind::root:
+      case Shape::Kind::section:
+      case Shape::Kind::blocks:
+      case Shape::Kind::block:
+        if (step.name.empty())
+          set_in_list(n, i, {});
+        else
+          set_in_map(n, i, shape);
+    }
+  }
+
+  void set_in_list(Node& n, size_t i, const Shape& below) {
+    const Step& step = steps_[i];
+    if (n.kind != Node::Kind::list || !step.name.empty()) {
+      d_.error(step.where,
+               fmt::format("'{}' is {}", path(i),
+                           n.kind == Node::Kind::list ? "a list: say which as in [0]" : "no list"));
+    } else if (step.index >= n.items.size()) {
+      d_.error(step.where,
+               fmt::format("'{}' has {} entries, counted from 0", path(i), n.items.size()));
+    } else {
+      set(n.items[step.index], i + 1, below);
+    }
+  }
+
+  void set_in_map(Node& n, size_t i, const Shape& shape) {
+    const Step& step = steps_[i];
+    if (n.kind == Node::Kind::null) n = {.kind = Node::Kind::map, .where = step.where};
+    if (n.kind != Node::Kind::map) {
+      d_.error(step.where, fmt::format("'{}' is no map, so it has no '{}'", path(i), step.name));
+      return;
+    }
+    const bool last = i + 1 == steps_.size();
+    if (last && (shape.kind == Shape::Kind::root || shape.kind == Shape::Kind::section))
+      erase_rival(n, shape.section, step.name);
+    Node* value = n.find(step.name);
+    if (!value) {
+      n.entries.push_back({{step.name, step.where}, Node{.where = step.where}});
+      value = &n.entries.back().value;
+    }
+    const Shape child = below(shape, step.name);
+    // `evaluate: true` and `reproducible: 8` make room for keys.
+    if (!last && shape.kind == Shape::Kind::root && value->kind == Node::Kind::scalar) {
+      if (step.name == "evaluate") *value = Node{.where = value->where};
+      settings_as_map(*value, section_main_key(vocabulary_, step.name));
+    }
+    set(*value, i + 1, child);
+  }
+
+  static Shape below(const Shape& shape, std::string_view key) {
+    using Kind = Shape::Kind;
+    std::vector<std::string_view> at = {key};
+    if (shape.kind == Kind::section) at = {shape.section, key};
+    if (shape.kind == Kind::root || shape.kind == Kind::section)
+      for (const ChoicePlace& p : choice_places())
+        if (p.path == at) return {p.many ? Kind::choices : Kind::choice, &p};
+    if (shape.kind == Kind::root && key == "data") return {Kind::section, nullptr, "data"};
+    if (shape.kind == Kind::root && key == "blocks") return {Kind::blocks};
+    if (shape.kind == Kind::root && key == "model") return {Kind::items};
+    if (shape.kind == Kind::blocks) return {Kind::block};
+    if (shape.kind == Kind::block && key == "layers") return {Kind::items};
+    return {};
+  }
+
+  void set_choice(Node& n, size_t i, const ChoicePlace& place) {
+    const Step& step = steps_[i];
+    const Words& words = words_of(vocabulary_, place.words);
+    const bool beside = std::ranges::find(place.siblings, step.name) != place.siblings.end();
+    name_as_map(n);
+    if (n.kind == Node::Kind::null) n = {.kind = Node::Kind::map, .where = step.where};
+    Node::Entry* chosen = chosen_entry(n, place.siblings);
+    if (n.kind == Node::Kind::map && beside) {
+      set_in_map(n, i, {});
+    } else if (chosen && step.name != chosen->key.value &&
+               !has_key(words, chosen->key.value, step.name) && find_word(words, step.name)) {
+      *chosen = {{step.name, step.where}, Node{.where = step.where}};
+      set(chosen->value, i + 1, {});
+    } else if (chosen) {
+      set_in_settings(*chosen, i, main_key(words, chosen->key.value));
+    } else if (n.kind == Node::Kind::map && find_word(words, step.name)) {
+      set_in_map(n, i, {});
+    } else {
+      d_.error(step.where,
+               fmt::format("nothing is chosen for '{}', so it has no '{}'", path(i), step.name));
+    }
+  }
+
+  static bool has_key(const Words& words, std::string_view name, std::string_view key) {
+    const Nameable* what = find_word(words, name);
+    if (!what) return false;
+    const std::vector<KeyDoc> keys = what->describe();
+    return std::ranges::find(keys, key, &KeyDoc::name) != keys.end();
+  }
+
+  // A key of what is chosen, or its name again: optimizer.lr, optimizer.adam.lr, optimizer.adam.
+  void set_in_settings(Node::Entry& chosen, size_t i, std::string_view main) {
+    const bool again = steps_[i].name == chosen.key.value;
+    if (again && i + 1 == steps_.size()) {
+      chosen.value = value_;
+    } else if (settings_as_map(chosen.value, main)) {
+      set_in_map(chosen.value, again ? i + 1 : i, {});
+    } else {
+      d_.error(steps_[i].where, fmt::format("'{}' has no '{}'", chosen.key.value, steps_[i].name));
+    }
+  }
+
+  void set_in_items(Node& n, size_t i) {
+    const Step& step = steps_[i];
+    if (step.name.empty() || n.kind != Node::Kind::list)
+      return set_in_list(n, i, {Shape::Kind::item});
+    std::vector<std::string_view> names;
+    for (Node& item : n.items) {
+      const Node* name = item.find("name");
+      if (!name) continue;
+      if (name->text == step.name) return set(item, i + 1, {Shape::Kind::item});
+      names.push_back(name->text);
+    }
+    d_.unknown("name", {step.name, step.where}, fmt::format(" in '{}'", path(i)), names);
+  }
+
+  void set_item(Node& n, size_t i) {
+    const Step& step = steps_[i];
+    name_as_map(n);
+    Node::Entry* chosen = chosen_entry(n, beside_);
+    if (n.kind == Node::Kind::map && std::ranges::find(beside_, step.name) != beside_.end()) {
+      set_in_map(n, i, {});
+    } else if (!chosen) {
+      d_.error(step.where, fmt::format("'{}' names no layer", path(i)));
+    } else if (chosen->key.value == "residual") {
+      settings_as_map(chosen->value, "body");
+      Node* list = chosen->value.find(step.name);
+      if (list && (step.name == "body" || step.name == "shortcut"))
+        set(*list, i + 1, {Shape::Kind::items});
+      else
+        set_in_map(chosen->value, i, {});
+    } else {
+      set_in_settings(*chosen, i, main_of_item(chosen->key.value));
+    }
+  }
+
+  std::string_view main_of_item(std::string_view name) const {
+    const Node* blocks = root_.find("blocks");
+    const Node* block = blocks ? blocks->find(name) : nullptr;
+    const Node* parameters = block ? block->find("parameters") : nullptr;
+    if (parameters && !parameters->entries.empty()) return parameters->entries[0].key.value;
+    return main_key(vocabulary_.layers, name);
+  }
+
+  // The argument's text in front of step i: "model[2]".
+  std::string path(size_t i) const {
+    const int stop = i < steps_.size() ? steps_[i].where.column - 1 : 0;
+    std::string text;
+    for (size_t k = 0; k < i; ++k)
+      text += steps_[k].name.empty() ? fmt::format("[{}]", steps_[k].index)
+                                     : (k > 0 ? "." : "") + steps_[k].name;
+    return stop > 0 ? text : "the spec";
+  }
+
+  Node& root_;
+  const SourceFile& argument_;
+  const Vocabulary& vocabulary_;
+  Diagnostics& d_;
+  std::vector<std::string_view> beside_;
+  std::vector<Step> steps_;
+  Node value_;
+};
+
+}  // namespace
+
+void apply_override(Node& root, const SourceFile& argument, const Vocabulary& vocabulary,
+                    Diagnostics& d) {
+  Override(root, argument, vocabulary, d).run();
+}
+
+}  // namespace dpt

@@ -1,0 +1,88 @@
+#include "spec/spec.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "spec/language.h"
+#include "spec/model.h"
+
+namespace dpt {
+namespace {
+
+// Of two keys of which one may stand; the place is that of the second one in the file.
+void refuse_both(const Node& map, std::string_view a, std::string_view b, Diagnostics& d) {
+  const Node::Entry* first = nullptr;
+  for (const Node::Entry& e : map.entries) {
+    if (e.key.value != a && e.key.value != b) continue;
+    if (first)
+      d.error(e.key.where,
+              fmt::format("'{}' and '{}' exclude each other", first->key.value, e.key.value));
+    first = &e;
+  }
+}
+
+void check_batch(const Node& data, Diagnostics& d) {
+  refuse_both(data, "batch_size", "batch_size_per_replica", d);
+  if (!data.find("batch_size") && !data.find("batch_size_per_replica"))
+    d.error(data.where,
+            "'data' needs 'batch_size', the samples of a step over all replicas, or "
+            "'batch_size_per_replica'");
+}
+
+// Expressions stand in blocks; elsewhere nothing would put a value in.
+void refuse_expressions(const Node& n, Diagnostics& d) {
+  if (n.kind == Node::Kind::scalar && has_expression(n))
+    d.error(n.where, "'${...}' can stand only in a block");
+  for (const Node& i : n.items) refuse_expressions(i, d);
+  for (const Node::Entry& e : n.entries) refuse_expressions(e.value, d);
+}
+
+void read_model(const Node& root, const Vocabulary& vocabulary, Spec& spec, Diagnostics& d) {
+  ModelReader reader(root.find("blocks"), vocabulary, d);
+  if (const Node* model = root.find("model")) spec.model = reader.read_list("model", *model);
+  reader.check_unused();
+}
+
+void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& d) {
+  const Node* devices = root.find("devices");
+  const Node* device = root.find("device");
+  DeviceSpec& out = spec.devices;
+  out.cores = top.cores;
+  if (out.device == "auto")
+    out.device = top.device;
+  else if (device && top.device != "auto" && top.device != out.device)
+    d.error(devices->where,
+            fmt::format("'devices' are of '{}', 'device' is '{}'", out.device, top.device));
+  if (!devices) out.where = device ? device->where : spec.where;
+}
+
+}  // namespace
+
+Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
+  if (root.kind != Node::Kind::map) {
+    // A tree that could not be read has had its complaint.
+    if (root.kind != Node::Kind::null || d.ok())
+      d.error(root.where, "a spec must be a map of keys, such as 'epochs: 10'");
+    return {};
+  }
+  TopKeys top = top_keys(vocabulary).decode(root, {"the spec", root.where}, d);
+  Spec& spec = top;
+  spec.where = root.where;
+  if (root.where.file) spec.path = root.where.file->path;
+  spec.clip.value = top.clip_grad_value;
+  read_model(root, vocabulary, spec, d);
+  if (const Node* data = root.find("data"); data && data->kind == Node::Kind::map)
+    check_batch(*data, d);
+  refuse_both(root, "epochs", "steps", d);
+  if (!spec.epochs && !spec.steps) spec.epochs = 1;
+  set_devices(root, top, spec, d);
+  if (!root.find("parallel") && find_word(vocabulary.modes, "single"))
+    spec.parallel =
+        decode_choice("parallel mode", {"single", root.where}, Node{}, vocabulary.modes, d);
+  for (const Node::Entry& e : root.entries)
+    if (e.key.value != "blocks") refuse_expressions(e.value, d);
+  return std::move(spec);
+}
+
+}  // namespace dpt

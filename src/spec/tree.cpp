@@ -1,0 +1,124 @@
+#include "spec/tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "spec/language.h"
+
+namespace dpt {
+namespace {
+
+using Path = std::vector<std::string_view>;
+
+class Merger {
+ public:
+  explicit Merger(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  Node merge(Node base, Node over, Path path) const {
+    const auto place = std::ranges::find(choice_places(), path, &ChoicePlace::path);
+    const bool named = place != choice_places().end() && !place->many;
+    if (over.kind != Node::Kind::map) return over;
+    if (named) return merge_choice(std::move(base), std::move(over), *place);
+    if (path.size() == 1) settings_as_map(base, section_main_key(vocabulary_, path[0]));
+    if (base.kind != Node::Kind::map) return over;
+    return merge_maps(std::move(base), std::move(over), path);
+  }
+
+ private:
+  Node merge_maps(Node base, Node over, const Path& path) const {
+    const std::string_view section = path.empty() ? "" : path.size() == 1 ? path[0] : "-";
+    for (Node::Entry& e : over.entries) {
+      erase_rival(base, section, e.key.value);
+      const auto old = std::ranges::find(base.entries, e.key.value,
+                                         [](const Node::Entry& b) { return b.key.value; });
+      if (old == base.entries.end()) {
+        base.entries.push_back(std::move(e));
+        continue;
+      }
+      Path below = path;
+      below.push_back(old->key.value);
+      Node merged = merge(std::move(old->value), std::move(e.value), below);
+      *old = {std::move(e.key), std::move(merged)};
+    }
+    base.where = over.where;
+    return base;
+  }
+
+  // Another name than the base's takes its keys away with it; keys beside the name merge.
+  Node merge_choice(Node base, Node over, const ChoicePlace& place) const {
+    name_as_map(base);
+    if (base.kind != Node::Kind::map) return over;
+    Node::Entry* mine = chosen_entry(over, place.siblings);
+    Node::Entry* theirs = chosen_entry(base, place.siblings);
+    if (mine && theirs && mine->key.value != theirs->key.value) {
+      erase_key(base, std::string(theirs->key.value));
+    } else if (mine && theirs && mine->value.kind == Node::Kind::map) {
+      settings_as_map(theirs->value,
+                      main_key(words_of(vocabulary_, place.words), theirs->key.value));
+    }
+    return merge_maps(std::move(base), std::move(over), {"-", "-"});
+  }
+
+  const Vocabulary& vocabulary_;
+};
+
+}  // namespace
+
+Node::Entry* chosen_entry(Node& map, const std::vector<std::string_view>& siblings) {
+  for (Node::Entry& e : map.entries)
+    if (std::ranges::find(siblings, e.key.value) == siblings.end()) return &e;
+  return nullptr;
+}
+
+void name_as_map(Node& choice) {
+  if (choice.kind != Node::Kind::scalar) return;
+  Node map;
+  map.kind = Node::Kind::map;
+  map.where = choice.where;
+  Node nothing;
+  nothing.where = choice.where;
+  map.entries.push_back({{choice.text, choice.where}, std::move(nothing)});
+  choice = std::move(map);
+}
+
+bool settings_as_map(Node& settings, std::string_view key) {
+  if (settings.kind == Node::Kind::map) return true;
+  if (settings.kind != Node::Kind::null && key.empty()) return false;
+  Node map;
+  map.kind = Node::Kind::map;
+  map.where = settings.where;
+  if (settings.kind != Node::Kind::null)
+    map.entries.push_back({{std::string(key), settings.where}, std::move(settings)});
+  settings = std::move(map);
+  return true;
+}
+
+std::string_view main_key(const std::vector<const Nameable*>& words, std::string_view name) {
+  const Nameable* what = find_word(words, name);
+  const std::vector<KeyDoc> keys = what ? what->describe() : std::vector<KeyDoc>{};
+  return keys.empty() ? std::string_view() : keys[0].name;
+}
+
+std::string_view section_main_key(const Vocabulary& vocabulary, std::string_view section) {
+  for (const KeyDoc& k : top_keys(vocabulary).describe())
+    if (k.name == section && k.main) return k.keys[0].name;
+  return {};
+}
+
+void erase_key(Node& map, std::string_view key) {
+  std::erase_if(map.entries, [&](const Node::Entry& e) { return e.key.value == key; });
+}
+
+void erase_rival(Node& map, std::string_view section, std::string_view key) {
+  for (const Rivals& r : kRivals) {
+    if (r.section != section) continue;
+    if (key == r.a) erase_key(map, r.b);
+    if (key == r.b) erase_key(map, r.a);
+  }
+}
+
+Node merge(Node base, Node over, const Vocabulary& vocabulary) {
+  return Merger(vocabulary).merge(std::move(base), std::move(over), {});
+}
+
+}  // namespace dpt
