@@ -1,7 +1,6 @@
 #include "parallel/topology.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 
@@ -39,17 +38,17 @@ std::vector<Rows> chunk(int64_t n, int parts) {
   return out;
 }
 
-std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& rank_rows) {
-  require(static_cast<int>(rank_rows.size()) == who.ranks, "a count of rows for each rank");
+std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches) {
   std::vector<Rows> out;
   if (who.reproducible) {
-    const int64_t n = std::accumulate(rank_rows.begin(), rank_rows.end(), int64_t{0});
+    require(batches.size() == 1, "reproducible runs have one order of samples");
     for (int64_t s = 0; s < who.shards; ++s)
-      out.push_back({n * s / who.shards, n * (s + 1) / who.shards});
+      out.push_back({batches[0] * s / who.shards, batches[0] * (s + 1) / who.shards});
     return out;
   }
-  require(who.shards == who.total_workers(), "a shard for each worker");
-  for (int64_t n : rank_rows)
+  require(who.shards == who.total_workers() && static_cast<int>(batches.size()) == who.ranks,
+          "a shard for each worker, a batch for each rank");
+  for (int64_t n : batches)
     for (const Rows& device : chunk(n, who.devices))
       for (const Rows& piece : chunk(device.count(), who.workers))
         out.push_back({device.begin + piece.begin, device.begin + piece.end});

@@ -41,9 +41,9 @@ struct Topology {
 // 2, 2, 1, 0.
 std::vector<Rows> chunk(int64_t n, int parts);
 
-// The rows of every shard in one (micro-)batch, counted from the start of its rank's batch, or, where
-// `reproducible`, from the start of the global one.
-// rank_rows: how many samples each rank has in it. REQUIRES: one entry a rank.
-std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& rank_rows);
+// The rows of every shard in one (micro-)batch, counted from the start of the batch that it is cut from.
+// batches: how many samples each rank has in it, where samples are dealt to ranks; else one number,
+// of the common batch.
+std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches);
 
 }  // namespace dpt

@@ -10,14 +10,9 @@
 #include "train/executor.h"
 
 namespace dpt {
-namespace {
-
-constexpr int kTrain = 0, kTest = 2;
-
-}  // namespace
 
 Evaluation Executor::evaluate() {
-  const Batches& batches = *session_.test_batches;
+  const StepCutter& batches = *session_.test_batches;
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
   bool classes = false;
@@ -31,8 +26,8 @@ Evaluation Executor::evaluate() {
       Binding& bound = binding(s, mine.count(), kTest);
       const auto samples = std::span<const uint32_t>(order).subspan(
           static_cast<size_t>(mine.begin), static_cast<size_t>(mine.count()));
-      session_.test_feeder->inputs(samples, bound.input());
-      session_.test_feeder->targets(samples, bound.target());
+      feed_inputs(*session_.test_feeder, samples, bound);
+      feed_targets(*session_.test_feeder, samples, bound);
       bound.set_divisor(1);
       bound.run(Part::prologue);
       bound.run(Part::forward);

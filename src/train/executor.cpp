@@ -15,9 +15,6 @@
 namespace dpt {
 namespace {
 
-constexpr int kTrain = 0;
-constexpr int kTrainMore = 1;  // gradients go to a buffer of the worker's, to be added
-constexpr int kTest = 2;
 constexpr Part kOwnerParts[] = {Part::prologue, Part::forward, Part::backward};
 constexpr Part kLossParts[] = {Part::loss};
 constexpr Part kAllParts[] = {Part::prologue, Part::forward, Part::loss, Part::backward};
@@ -60,24 +57,27 @@ Executor::Executor(const Session& session, const Buffers& buffers, const Arenas&
       worker_(worker),
       masks_(masks),
       own_(session.who.shards_of(worker)),
+      state_names_(session.optimizer->states(session.spec.optimizer.settings,
+                                             session.cycles_momentum())),
       sums_(static_cast<size_t>(session.who.shards)) {
   for (int s = 0; s < session_.who.shards; ++s) {
     if (session_.who.loss_owner(s) == worker_) own_loss_.push_back(s);
     gradients_.push_back(buffers_.gradient(s));
   }
-  if (session_.batch.accumulate > 1) more_.resize(buffers_.sizes().trainable);
+  if (session_.batches->accumulate() > 1) more_.resize(buffers_.sizes().trainable);
   std::vector<int> mine = own_;
   std::ranges::copy_if(own_loss_, std::back_inserter(mine),
                        [&](int s) { return std::ranges::find(own_, s) == own_.end(); });
   for (int s : mine) {
     bind(s, kTrain, session_.programs);
-    if (session_.batch.accumulate > 1) bind(s, kTrainMore, session_.programs);
+    if (session_.batches->accumulate() > 1) bind(s, kTrainMore, session_.programs);
     bind(s, kTest, session_.test_programs);
   }
 }
 
 void Executor::bind(int shard, int what, const std::map<int64_t, Program>& programs) {
   const bool owner = session_.who.owner(shard) == worker_;
+  if (!owner && what == kTest) return;  // there every owner computes its own loss
   const bool loss = session_.who.loss_owner(shard) == worker_ || what == kTest;
   const auto parts = owner && loss ? std::span<const Part>(kAllParts)
                      : owner       ? std::span<const Part>(kOwnerParts)
@@ -95,6 +95,20 @@ Binding& Executor::binding(int shard, int64_t rows, int what) {
   const auto at = bindings_.find({shard, rows, what});
   require(at != bindings_.end(), "every size of shard has its program");
   return *at->second;
+}
+
+void Executor::feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {
+  if (feeder.input().dtype == DType::i32)
+    feeder.inputs(rows, reinterpret_cast<int32_t*>(b.input()));
+  else
+    feeder.inputs(rows, reinterpret_cast<float*>(b.input()));
+}
+
+void Executor::feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {
+  if (feeder.target().dtype == DType::i32)
+    feeder.targets(rows, reinterpret_cast<int32_t*>(b.target()));
+  else
+    feeder.targets(rows, reinterpret_cast<float*>(b.target()));
 }
 
 StepResult Executor::step(const StepInput& input) {
@@ -167,8 +181,8 @@ void Executor::feed(Binding& b, const ShardRows& rows, const StepInput& input) c
   const auto order = input.order.subspan(static_cast<size_t>(rows.rows.begin),
                                          static_cast<size_t>(rows.rows.count()));
   b.context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows.first_sample};
-  session_.feeder->inputs(order, b.input());
-  session_.feeder->targets(order, b.target());
+  feed_inputs(*session_.feeder, order, b);
+  feed_targets(*session_.feeder, order, b);
 }
 
 void Executor::prologue(int shard, int micro, const StepInput& input) {
@@ -177,9 +191,10 @@ void Executor::prologue(int shard, int micro, const StepInput& input) {
   if (micro == 0) result = {};
   if (rows.rows.count() == 0) return;
   Binding& b = binding(shard, rows.rows.count(), kTrain);
-  session_.feeder->targets(input.order.subspan(static_cast<size_t>(rows.rows.begin),
-                                               static_cast<size_t>(rows.rows.count())),
-                           b.target());
+  feed_targets(*session_.feeder,
+               input.order.subspan(static_cast<size_t>(rows.rows.begin),
+                                   static_cast<size_t>(rows.rows.count())),
+               b);
   b.run(Part::prologue);
   result.weight += b.target_weight();
 }
@@ -259,6 +274,8 @@ void Executor::sum_loss(const StepInput& input) {
   result_.loss = sum(&ShardResult::loss, input.number, {0, session_.who.shards});
   result_.weight = divisor_;
   result_.finite = std::isfinite(result_.loss);
+  // Here, between two meetings, every worker reads the same.
+  result_.stop = team_.agreed_stop();
   result_.rank0_loss = result_.loss;
   if (session_.who.ranks > 1 && session_.divisor != Divisor::one)
     result_.rank0_loss = sum(&ShardResult::loss, input.number, first_rank) * divisor_ /
@@ -289,7 +306,8 @@ void Executor::update(const StepInput& input) {
   }
   UpdateArgs args;
   args.weight = buffers_.weights();
-  for (int i = 0; i < buffers_.sizes().states; ++i) args.state[i] = buffers_.state(i);
+  for (size_t i = 0, buffer = 0; i < state_names_.size(); ++i)  // a place without a name has no buffer
+    if (!state_names_[i].empty()) args.state[i] = buffers_.state(static_cast<int>(buffer++));
   args.shards = gradients_.data();
   args.shard_count = summed_ ? 1 : session_.who.shards;
   args.grad_scale = static_cast<float>(clip_scale_);

@@ -45,6 +45,7 @@ struct StepResult {
   double rank0_loss = 0;  // rank 0's own mean
   double norm = 0;        // of the gradients before clipping, where they are clipped by norm
   bool finite = true;     // false: nothing was updated
+  int stop = 0;           // the signal that all ranks agreed to stop at; 0: go on
 };
 
 struct Evaluation {
@@ -69,11 +70,16 @@ class Executor {
   std::string find_trouble(const StepInput& input);
 
  private:
-  using Key = std::tuple<int, int64_t, int>;  // shard, rows, which of kTrain, kTrainMore, kTest
+  static constexpr int kTrain = 0;
+  static constexpr int kTrainMore = 1;  // gradients go to a buffer of the worker's, to be added
+  static constexpr int kTest = 2;
+  using Key = std::tuple<int, int64_t, int>;  // shard, rows, which of these
   Binding& binding(int shard, int64_t rows, int what);
   void bind(int shard, int what, const std::map<int64_t, Program>& programs);
   void run(const Stage& stage, int micro, const StepInput& input);
   void act(Action action, int shard, int micro, const StepInput& input);
+  static void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
+  static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
   void feed(Binding& b, const ShardRows& rows, const StepInput& input) const;
   void prologue(int shard, int micro, const StepInput& input);
   void loss(int shard, int micro, const StepInput& input);
@@ -96,6 +102,7 @@ class Executor {
   std::vector<const float*> gradients_;  // of all shards
   std::vector<float> more_;              // gradients of a later micro-batch
   std::map<Key, std::unique_ptr<Binding>> bindings_;
+  std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   double divisor_ = 1, clip_scale_ = 1;
   bool summed_ = false;  // gradient(0) holds the sum already

@@ -13,17 +13,14 @@
 #include "graph/plan.h"
 #include "layers/loss.h"
 #include "optim/optimizer.h"
-#include "parallel/batches.h"
 #include "parallel/mode.h"
 #include "spec/spec.h"
+#include "train/step_rows.h"
 
 namespace dpt {
 
 // All words that a spec may use.
 Vocabulary vocabulary();
-
-// Cores that this process may use: its affinity, and its control group's quota.
-std::vector<int> usable_cores();
 
 struct Session {
   Spec spec;
@@ -38,8 +35,8 @@ struct Session {
   std::optional<Dataset> test;  // where the spec asks for evaluation
   std::unique_ptr<Feeder> feeder, test_feeder;
 
-  BatchQuery batch;  // of training
-  std::unique_ptr<Batches> batches, test_batches;
+  std::optional<StepCutter> batches, test_batches;
+  int64_t global_batch = 1;  // what the optimizer sees
   Divisor divisor = Divisor::samples;
   int64_t output_elements = 1;  // of one sample
 
@@ -51,6 +48,7 @@ struct Session {
   int64_t epochs = 0;  // that are begun: the last may be cut short by `steps`
   int64_t steps = 0;   // of the whole run
   int64_t parameters() const;  // trainable elements
+  bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
 };
 
 // How ranks that somebody else started change a session; empty: dptrain starts its own.

@@ -1,0 +1,61 @@
+#include "cli/command.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/spec_argument.h"
+#include "cli/version.h"
+
+namespace dpt {
+namespace {
+
+int help() {
+  fmt::print(
+      "dptrain trains neural networks from one YAML file, with PyTorch's numbers.\n\n"
+      "  dptrain SPEC [key=value ...]      train; `dptrain configs/fmnist_ddp.yaml epochs=3`\n\n");
+  for (const Command& c : command_table())
+    fmt::print("  dptrain {:<24}  {}\n", c.name, c.summary);
+  fmt::print(
+      "\n`dptrain COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 the spec or the command "
+      "line is\nwrong, 3 device, 4 data, 5 memory, 6 a rank failed, 7 diverged, 130 Ctrl-C.\n");
+  return 0;
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") return help();
+  if (words[0] == "--version" || words[0] == "version") {
+    fmt::print("{}\n", version());
+    return 0;
+  }
+  const auto command = std::ranges::find(command_table(), words[0], &Command::name);
+  if (command == command_table().end()) return command_table()[0].run(words);
+  return command->run({words.begin() + 1, words.end()});
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  try {
+    return dispatch({argv + 1, argv + argc});
+  } catch (const CLI::Success&) {  // --help of a command, printed by parse()
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    fmt::print(stderr, "dptrain: {}; see `dptrain --help`\n", e.what());
+    return static_cast<int>(Fault::spec);
+  } catch (const BadSpec& e) {
+    fmt::print(stderr, "{}", e.text);
+    return static_cast<int>(Fault::spec);
+  } catch (const Error& e) {
+    fmt::print(stderr, "dptrain: {}\n", e.report());
+    return static_cast<int>(e.fault());
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "dptrain: {}\n", e.what());
+    return static_cast<int>(Fault::failed);
+  }
+}
+
+}  // namespace dpt

@@ -1,0 +1,53 @@
+// dptrain doctor: what this machine offers to dptrain, each line with a check or a cross.
+#include <cstdlib>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/simd.h"
+#include "base/machine.h"
+#include "cli/command.h"
+#include "cli/spec_argument.h"
+#include "data/find.h"
+
+namespace dpt::commands {
+namespace {
+
+void line(bool good, std::string_view what, const std::string& found) {
+  fmt::print("[{}] {:<12} {}\n", good ? "x" : " ", what, found);
+}
+
+int run_doctor(const std::vector<std::string>& words) {
+  CLI::App app("What this machine offers: cores, instruction sets, libraries, data.",
+               "dptrain doctor");
+  parse(app, words);
+  const std::vector<int> cores = usable_cores();
+  line(true, "cpu", fmt::format("{}; {} usable core{}", cpu_name(), cores.size(),
+                                cores.size() == 1 ? "" : "s"));
+  const std::string_view isa = simd_kernels().name;
+  line(isa != "baseline", "kernels",
+       isa == "baseline" ? "plain: this CPU has neither AVX2 nor AVX-512" : std::string(isa));
+  line(!onednn_kernels().empty(), "oneDNN",
+       onednn_kernels().empty() ? "built without; install libdnnl-dev and build again"
+                                : "for matrix products on CPUs without own kernels");
+  line(true, "memory", fmt::format("{} MiB usable", usable_memory() >> 20));
+  line(false, "cuda", "this dptrain was built for CPUs only");
+  const std::vector<std::string> folders = data_folders("fashion_mnist", "");
+  std::string found;
+  for (const std::string& f : folders)
+    if (found.empty() && std::filesystem::exists(f)) found = f;
+  line(!found.empty(), "data",
+       found.empty() ? fmt::format("no fashion_mnist in {}; run tools/fetch_data.sh fashion_mnist",
+                                   fmt::join(folders, ", "))
+                     : "fashion_mnist in " + found);
+  return 0;
+}
+
+}  // namespace
+
+Command doctor() { return {"doctor", "what this machine offers, and what is missing", run_doctor}; }
+
+}  // namespace dpt::commands

@@ -1,0 +1,34 @@
+// dptrain eval SPEC: loss and accuracy of given weights on the test set.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/spec_argument.h"
+#include "train/run.h"
+
+namespace dpt::commands {
+namespace {
+
+int run_eval(const std::vector<std::string>& words) {
+  CLI::App app("Loss and accuracy of a model on the test set, every sample once.", "dptrain eval");
+  SpecArgument argument;
+  std::string weights;
+  argument.add_to(app);
+  app.add_option("--weights", weights, "a safetensors file; default: the run's model.safetensors");
+  parse(app, words);
+  LoadedSpec loaded = load(argument);
+  loaded.spec.evaluate.on = true;
+  loaded.spec.initial_weights =
+      weights.empty() ? run_folder(loaded.spec) + "/model.safetensors" : weights;
+  const Evaluation e = evaluate(*open_session(loaded, {}));
+  fmt::print("Test loss: {:.6f}", e.loss);
+  if (e.accuracy >= 0) fmt::print(", Accuracy: {:.2f} %", 100 * e.accuracy);
+  fmt::print("\n");
+  return 0;
+}
+
+}  // namespace
+
+Command eval() { return {"eval", "loss and accuracy of trained weights on the test set", run_eval}; }
+
+}  // namespace dpt::commands

@@ -1,0 +1,48 @@
+// dptrain export SPEC --to torch: the same run as a PyTorch program.
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "cli/command.h"
+#include "cli/spec_argument.h"
+#include "train/export_torch.h"
+
+namespace dpt::commands {
+namespace {
+
+int run_export(const std::vector<std::string>& words) {
+  CLI::App app("Writes a spec as a PyTorch program with the same weights, order and losses.",
+               "dptrain export");
+  SpecArgument argument;
+  std::string to = "torch", output;
+  argument.add_to(app);
+  app.add_option("--to", to, "what to write")->check(CLI::IsMember({"torch"}));
+  app.add_option("-o,--output", output, "a file; standard output where it is left out");
+  parse(app, words);
+  const LoadedSpec loaded = load(argument);
+  const std::unique_ptr<Session> s = open_session(loaded, {});
+  const std::string program = export_torch(
+      loaded.spec, {.input = s->programs.begin()->second.graph[s->graph.input].desc,
+                    .target = s->graph[s->graph.target].desc,
+                    .samples = s->train.size(),
+                    .classes = s->train.classes,
+                    .ranks = s->who.ranks,
+                    .batch = s->global_batch,
+                    .epochs = s->epochs,
+                    .steps = s->steps});
+  if (output.empty()) {
+    fmt::print("{}", program);
+    return 0;
+  }
+  std::ofstream file(output, std::ios::trunc);
+  if (!(file << program)) fail(Fault::failed, "{} can't be written", output);
+  return 0;
+}
+
+}  // namespace
+
+Command export_spec() { return {"export", "write a spec as a PyTorch program", run_export}; }
+
+}  // namespace dpt::commands

@@ -1,0 +1,51 @@
+#include "cli/spec_argument.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace dpt {
+
+void SpecArgument::add_to(CLI::App& app) {
+  app.add_option("SPEC", path, "a YAML file; see configs/");
+  app.add_option("KEY_VALUE", overrides,
+                 "key=value: over what the file says: epochs=3 data.batch_size=256 optimizer.lr=0.1");
+}
+
+LoadedSpec load(const SpecArgument& argument) {
+  if (argument.path.empty())
+    throw BadSpec{"dptrain: no spec was given; try `dptrain configs/fmnist_ddp.yaml`, or `dptrain "
+                  "--help`\n"};
+  LoadedSpec out;
+  Diagnostics d;
+  out.spec = load_spec(argument.path, argument.overrides, vocabulary(), out.files, d, &out.tree);
+  if (!d.ok()) throw BadSpec{d.render()};
+  if (out.spec.name.empty())
+    out.spec.name = std::filesystem::path(argument.path).stem().string();
+  return out;
+}
+
+std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query) {
+  Diagnostics d;
+  std::unique_ptr<Session> session = make_session(loaded.spec, query, d);
+  if (!session) throw BadSpec{d.render()};
+  return session;
+}
+
+void parse(CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+  try {
+    app.parse(reversed);
+  } catch (const CLI::Success&) {
+    fmt::print("{}", app.help());
+    throw;
+  }
+}
+
+std::string run_folder(const Spec& spec) {
+  return spec.out.empty() ? "runs/" + spec.name : spec.out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,48 @@
+// SPEC [key=value ...]: what most commands begin with.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/spec.h"
+#include "train/session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace dpt {
+
+// Thrown with all complaints about a spec, rendered; exit code 2.
+struct BadSpec {
+  std::string text;
+};
+
+struct SpecArgument {
+  std::string path;
+  std::vector<std::string> overrides;
+  bool quiet = false;  // don't print what was overridden
+  void add_to(CLI::App& app);
+};
+
+struct LoadedSpec {
+  std::vector<std::unique_ptr<SourceFile>> files;  // places in the spec point into them
+  Node tree;
+  Spec spec;
+};
+
+// Reads, overrides and checks. Throws BadSpec.
+LoadedSpec load(const SpecArgument& argument);
+
+// The session of a spec. Throws BadSpec where shapes or settings do not fit.
+std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);
+
+// Parses `words` for a command; --help prints and exits through CLI::Success.
+void parse(CLI::App& app, const std::vector<std::string>& words);
+
+// runs/NAME, or `out`.
+std::string run_folder(const Spec& spec);
+
+}  // namespace dpt

@@ -1,0 +1,78 @@
+#include "train/describe.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/operator.h"
+#include "layers/model.h"
+#include "train/run.h"
+
+namespace dpt {
+namespace {
+
+std::string rows_text(const Session& s) {
+  StepRows rows;
+  std::string out;
+  s.batches->step(0, rows);
+  for (int shard = 0; shard < s.who.shards; ++shard) {
+    const Rows& r = rows.micro[0][static_cast<size_t>(shard)].rows;
+    const int worker = s.who.owner(shard);
+    out += fmt::format("  shard {:<3} worker {:<3} rank {:<3} samples {}..{} of {}\n", shard, worker,
+                       s.who.rank_of(worker), r.begin, r.end,
+                       s.batches->dealt() ? "its rank's batch" : "the global batch");
+  }
+  return out;
+}
+
+std::string parameters_text(const Session& s) {
+  std::string out;
+  for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
+    const Value& v = s.graph[s.graph.parameters[i]];
+    out += fmt::format("  {:<28} {:<16} {:>10}{}\n", v.name, v.desc.shape.str(),
+                       v.desc.shape.elements(), s.graph.gradients[i] == kNoValue ? "  frozen" : "");
+  }
+  return out;
+}
+
+std::string refusals_text(const Program& p) {
+  std::string out;
+  for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
+    for (const Instruction& i : p.part(part))
+      for (const std::string& reason : i.refusals)
+        out += fmt::format("  {:<22} not {}\n", p.graph.nodes[i.node].op->name, reason);
+  return out;
+}
+
+}  // namespace
+
+std::string describe(const Session& s, bool refusals) {
+  const Topology& who = s.who;
+  const auto& [rows, program] = *s.programs.rbegin();
+  const Memory memory = memory_of(s);
+  std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
+  out += fmt::format(
+      "mode: {}: {} rank{}, {} device{} each, {} worker{} each, {} shard{}{}\n", s.plan.mode,
+      who.ranks, who.ranks == 1 ? "" : "s", who.devices, who.devices == 1 ? "" : "s", who.workers,
+      who.workers == 1 ? "" : "s", who.shards, who.shards == 1 ? "" : "s",
+      who.reproducible ? " (reproducible)" : "");
+  out += fmt::format("batch: {} samples in {} micro-batch{}; {} steps an epoch, {} in all\n",
+                     s.global_batch, s.batches->accumulate(), s.batches->accumulate() == 1 ? "" : "es",
+                     s.batches->steps(), s.steps);
+  out += rows_text(s);
+  out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));
+  out += fmt::format("work: {:.3f} MFLOP for {} samples, forward and backward\n",
+                     program.graph.flops() / 1e6, rows);
+  out += fmt::format(
+      "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}), {:.2f} MiB "
+      "of activations for each worker\n",
+      memory.shared / 1048576.0, memory.weights / 1048576.0, memory.gradients / 1048576.0,
+      memory.states / 1048576.0, memory.activations / 1048576.0);
+  out += s.plan.str();
+  out += fmt::format("each shard of {} samples:\n{}", rows, program.str());
+  if (refusals) out += fmt::format("refused:\n{}", refusals_text(program));
+  return out;
+}
+
+}  // namespace dpt

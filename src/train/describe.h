@@ -1,0 +1,13 @@
+// A session as stable text: `dptrain plan`.
+#pragma once
+
+#include <string>
+
+#include "train/session.h"
+
+namespace dpt {
+
+// refusals: also why the kernels ahead of the chosen ones were not taken.
+std::string describe(const Session& session, bool refusals);
+
+}  // namespace dpt

@@ -1,0 +1,30 @@
+// A spec as a PyTorch program: one file that needs nothing but PyTorch and runs on CPUs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/tensor.h"
+#include "spec/spec.h"
+
+namespace dpt {
+
+// What the spec itself does not say: sizes of its data, and what the machine decides.
+struct TorchExport {
+  TensorDesc input;     // [1, ...]: one sample as the model takes it, after transforms
+  TensorDesc target;    // [1, ...]: after target transforms
+  int64_t samples = 0;  // of the data set, after `limit`
+  int64_t classes = 0;  // of its targets; 0: they are values
+  int ranks = 1;        // processes of ddp
+  int64_t batch = 1;    // what the optimizer sees: of all ranks, all micro-batches together
+  int64_t epochs = 1;   // that are begun
+  int64_t steps = 0;    // of the whole run
+};
+
+// A complete program with the same initial weights, the same order of samples and the same
+// formulas, so that one loss curve can be laid over the other. It prints dptrain's epoch lines, and
+// `--losses FILE` makes it write the loss of every step as JSON.
+// Throws Error{spec} with the reason where something can't be said in PyTorch.
+std::string export_torch(const Spec& spec, const TorchExport& query);
+
+}  // namespace dpt

@@ -1,0 +1,169 @@
+// The model as Python modules.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "train/export_torch_parts.h"
+
+namespace dpt {
+namespace {
+
+constexpr const char* kResidual = R"py(class Residual(nn.Module):
+    """body(x) + shortcut(x)"""
+
+    def __init__(self, body, shortcut):
+        super().__init__()
+        self.body = body
+        self.shortcut = shortcut
+
+    def forward(self, x):
+        return self.body(x) + self.shortcut(x)
+)py";
+
+// Lists with `from`: values have names, and lists inside see those of the lists around them.
+constexpr const char* kGraph = R"py(class Graph(nn.Module):
+    """Layers one after another; each takes what the one before gives, or the values it names."""
+
+    def __init__(self, *steps):
+        super().__init__()
+        self.steps = steps
+        for name, layer, _ in steps:
+            if isinstance(layer, nn.Module):
+                self.add_module(name, layer)
+
+    def forward(self, x, outer=None):
+        values = dict(outer or {"input": x})
+        for name, layer, sources in self.steps:
+            inputs = [values[source] for source in sources] or [x]
+            x = call(layer, inputs, values)
+            values[name] = x
+        return x
+
+
+class Residual(nn.Module):
+    """body(x) + shortcut(x)"""
+
+    def __init__(self, body, shortcut):
+        super().__init__()
+        self.body = body
+        self.shortcut = shortcut
+
+    def forward(self, x, outer):
+        return call(self.body, [x], outer) + call(self.shortcut, [x], outer)
+
+
+def call(layer, inputs, values):
+    if isinstance(layer, (Graph, Residual)):
+        return layer(*inputs, values)
+    return layer(*inputs)
+)py";
+
+using Items = std::vector<ModelItem>;
+
+bool any_item(const Items& items, bool (*holds)(const ModelItem&)) {
+  return std::ranges::any_of(items, [&](const ModelItem& item) {
+    return holds(item) || any_item(item.body, holds) || any_item(item.shortcut, holds);
+  });
+}
+
+bool names_sources(const ModelItem& item) { return !item.from.empty(); }
+bool is_residual(const ModelItem& item) { return item.kind == ModelItem::Kind::residual; }
+
+class ModelText {
+ public:
+  ModelText(const Graph& graph, const std::vector<LoweredLayer>& layers)
+      : graph_(graph), layers_(layers) {}
+
+  std::string list(const Items& items) const {
+    if (items.empty()) return "nn.Identity()";
+    if (any_item(items, names_sources)) return steps(items);
+    return std::ranges::any_of(items, [](const ModelItem& i) { return !i.name.empty(); })
+               ? named(items)
+               : numbered(items);
+  }
+
+ private:
+  static std::string lines(const std::string& head, const std::vector<std::string>& arguments,
+                           const std::string& tail) {
+    std::string out = head + "\n";
+    for (const std::string& a : arguments) out += indent(a, 4) + ",\n";
+    return out + tail;
+  }
+
+  std::string numbered(const Items& items) const {
+    std::vector<std::string> modules;
+    for (const ModelItem& item : items) modules.push_back(module(item));
+    return lines("nn.Sequential(", modules, ")");
+  }
+
+  std::string named(const Items& items) const {
+    std::vector<std::string> pairs;
+    for (size_t i = 0; i < items.size(); ++i)
+      pairs.push_back(fmt::format("(\"{}\", {})", name_of(items, i), module(items[i])));
+    return "nn.Sequential(\n" + indent(lines("OrderedDict([", pairs, "])"), 4) + "\n)";
+  }
+
+  std::string steps(const Items& items) const {
+    std::vector<std::string> triples;
+    for (size_t i = 0; i < items.size(); ++i) {
+      std::vector<std::string> sources;
+      for (const auto& from : items[i].from) sources.push_back(fmt::format("\"{}\"", from.value));
+      triples.push_back(fmt::format("(\"{}\", {}, [{}])", name_of(items, i), module(items[i]),
+                                    fmt::join(sources, ", ")));
+    }
+    return lines("Graph(", triples, ")");
+  }
+
+  static std::string name_of(const Items& items, size_t i) {
+    return items[i].name.empty() ? std::to_string(i) : items[i].name;
+  }
+
+  std::string module(const ModelItem& item) const {
+    switch (item.kind) {
+      case ModelItem::Kind::layer:
+        return layer(item);
+      case ModelItem::Kind::sequence:
+        return list(item.body);
+      case ModelItem::Kind::residual:
+        return lines("Residual(", {list(item.body), list(item.shortcut)}, ")");
+    }
+    return "";
+  }
+
+  std::string layer(const ModelItem& item) const {
+    const auto at = std::ranges::find(layers_, &item, &LoweredLayer::item);
+    const auto& type = type_of<LayerType>(item.layer);
+    const std::string text = type.torch(item.layer.settings, graph_[at->in.at(0)].desc.shape);
+    return type.several_inputs ? "lambda *x: " + text : text;
+  }
+
+  const Graph& graph_;
+  const std::vector<LoweredLayer>& layers_;
+};
+
+}  // namespace
+
+TorchModel torch_model(const TorchFacts& facts) {
+  const Items& items = facts.spec.model;
+  TorchModel model{"", ModelText(facts.graph, facts.layers).list(items)};
+  if (any_item(items, names_sources))
+    model.classes = kGraph;
+  else if (any_item(items, is_residual))
+    model.classes = kResidual;
+  return model;
+}
+
+std::string indent(std::string_view text, int columns) {
+  std::string out;
+  bool fresh = true;
+  for (char c : text) {
+    if (fresh && c != '\n') out.append(static_cast<size_t>(columns), ' ');
+    out += c;
+    fresh = c == '\n';
+  }
+  return out;
+}
+
+}  // namespace dpt

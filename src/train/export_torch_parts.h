@@ -1,0 +1,54 @@
+// What the parts of an exported program share. Each part gives Python text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "layers/model.h"
+#include "optim/schedule.h"
+#include "train/export_torch.h"
+
+namespace dpt {
+
+// What is known of the program before a line of it is written.
+struct TorchFacts {
+  const Spec& spec;
+  const TorchExport& query;
+  Graph graph;                       // for one sample, with the loss
+  std::vector<LoweredLayer> layers;  // of the model
+  Divisor divisor = Divisor::samples;
+  bool ddp = false;  // ranks of torch.distributed; else one process
+
+  bool by_class() const { return graph.correct != kNoValue; }  // accuracy has a meaning
+  // Each step's loss is the one of all ranks. ReduceLROnPlateau must see the same on every rank.
+  bool global_loss() const;
+  bool needs_metric() const;
+};
+
+struct TorchModel {
+  std::string classes;     // modules that PyTorch does not have; empty: none needed
+  std::string expression;  // "nn.Sequential(\n    nn.Flatten(),\n    ...)"
+};
+
+// Modules in dptrain's order, so that torch draws the same initial weights, under the same
+// state_dict names.
+TorchModel torch_model(const TorchFacts& facts);
+
+// The functions `train` and, where the spec evaluates, `evaluate`.
+std::string torch_training(const TorchFacts& facts);
+
+// Every line of `text` moved right; empty lines stay empty.
+std::string indent(std::string_view text, int columns);
+
+// A definition with the two empty lines that stand before it.
+inline std::string section(std::string_view text) { return "\n\n" + std::string(text); }
+
+// The row of a table that a spec chose. REQUIRES: it is a row of a table of Type.
+template <class Type>
+const Type& type_of(const Choice& choice) {
+  return *static_cast<const Type*>(choice.what);
+}
+
+}  // namespace dpt

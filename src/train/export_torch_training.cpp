@@ -1,0 +1,228 @@
+// The training loop and evaluation of an exported program.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "layers/torch_call.h"
+#include "optim/optimizer.h"
+#include "train/export_torch_parts.h"
+
+namespace dpt {
+namespace {
+
+std::string number(double v) { return std::isinf(v) ? "float(\"inf\")" : fmt::format("{}", v); }
+
+class TrainingText {
+ public:
+  explicit TrainingText(const TorchFacts& facts) : f_(facts), spec_(facts.spec) {}
+
+  std::string text() const {
+    return (spec_.evaluate.on ? evaluation() : "") +
+           section(f_.ddp ? "def train(rank, store, arguments):\n" : "def train(arguments):\n") +
+           indent(setup() + epochs() + ending(), 4);
+  }
+
+ private:
+  bool scheduled() const { return spec_.schedule.schedule || spec_.schedule.warmup > 0; }
+  bool by_step() const { return schedule_interval(spec_.schedule) == "step"; }
+
+  // What the loss of these samples weighs in a mean.
+  std::string weight(std::string_view x, std::string_view y) const {
+    switch (f_.divisor) {
+      case Divisor::one:
+        return "1";
+      case Divisor::targets:
+        return fmt::format("weight_of(criterion, {})", y);
+      case Divisor::samples:
+      case Divisor::elements:
+        break;
+    }
+    return fmt::format("len({})", x);
+  }
+
+  std::string setup() const {
+    std::string out;
+    if (f_.ddp)
+      out +=
+          "dist.init_process_group(\n"
+          "    \"gloo\", init_method=f\"file://{store}\", rank=rank, world_size=RANKS\n"
+          ")\n"
+          "torch.set_num_threads(max(1, os.cpu_count() // RANKS))\n";
+    out += "data = train_data()\n";
+    if (spec_.evaluate.on) out += "test = test_data()\n";
+    out += "torch.manual_seed(SEED)\n";
+    out += f_.ddp ? "model = DistributedDataParallel(make_model())\n" : "model = make_model()\n";
+    out += fmt::format("criterion = {}\noptimizer = {}\n",
+                       type_of<LossType>(spec_.loss).torch(spec_.loss.settings),
+                       type_of<OptimizerType>(spec_.optimizer).torch(spec_.optimizer.settings));
+    if (scheduled())
+      out +=
+          fmt::format("scheduler = {}\n",
+                      torch_schedule(spec_.schedule, by_step() ? f_.query.steps : f_.query.epochs));
+    return out + loader() + "losses = []\n";
+  }
+
+  std::string loader() const {
+    const DataSpec& data = spec_.data;
+    TorchCall call("DataLoader");
+    call.expression("data").expression("batch_size", "BATCH_SIZE");
+    std::string out;
+    if (f_.ddp || spec_.reproducible_shards) {
+      TorchCall sampler("DistributedSampler");
+      sampler.expression("data").expression("num_replicas", f_.ddp ? "RANKS" : "1");
+      sampler.expression("rank", f_.ddp ? "rank" : "0").key("shuffle", data.shuffle, true);
+      if (f_.ddp)
+        sampler.key("drop_last", data.drop_last, false);
+      else
+        sampler.expression("seed", "SEED");
+      out += fmt::format("sampler = {}\n", sampler.str());
+      call.expression("sampler", "sampler");
+    } else if (data.shuffle && !data.reshuffle) {
+      out +=
+          "torch.empty((), dtype=torch.int64).random_()  # what a DataLoader draws first\n"
+          "order = list(RandomSampler(data))  # the same in every epoch\n";
+      call.expression("sampler", "order");
+    } else {
+      call.key("shuffle", data.shuffle, false);
+    }
+    return out + fmt::format("loader = {}\n", call.key("drop_last", data.drop_last, false).str());
+  }
+
+  std::string epochs() const {
+    const DataSpec& data = spec_.data;
+    std::string body;
+    if ((f_.ddp || spec_.reproducible_shards) && data.shuffle && data.reshuffle)
+      body += "sampler.set_epoch(epoch)\n";
+    body += "total, weight = 0.0, 0\n";
+    body += "for x, y in loader:\n" + indent(step(), 4);
+    body += "mean = total / weight\n";
+    if (f_.ddp) body += "if rank == 0:\n    ";
+    body += "print(f\"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean:.4f}\")\n";
+    if (spec_.evaluate.on) body += evaluate_call();
+    if (scheduled() && !by_step())
+      body += f_.needs_metric() ? "scheduler.step(mean)\n" : "scheduler.step()\n";
+    if (spec_.steps) body += "if len(losses) == STEPS:\n    break\n";
+    return "for epoch in range(EPOCHS):\n" + indent(body, 4);
+  }
+
+  std::string step() const {
+    std::string out = "optimizer.zero_grad()\n" + gradient() + clip() + "optimizer.step()\n";
+    if (scheduled() && by_step()) out += "scheduler.step()\n";
+    const bool mean = f_.divisor != Divisor::one;
+    const std::string count = weight("x", "y");
+    std::string counted = count;
+    if (f_.ddp && !f_.global_loss()) {
+      counted = "1";  // rank 0's own mean is one over steps, as the tutorials print it
+    } else if (f_.ddp && mean) {
+      out += fmt::format(
+          "count = sum_over_ranks({0})\n"
+          "loss = sum_over_ranks(loss * {0}) / count\n",
+          count);
+      counted = "count";
+    } else if (f_.ddp) {
+      out += "loss = sum_over_ranks(loss)\n";
+    }
+    out += "losses.append(loss)\n";
+    out += counted == "1" ? "total += loss\nweight += 1\n"
+                          : fmt::format("total += loss * {0}\nweight += {0}\n", counted);
+    if (spec_.steps) out += "if len(losses) == STEPS:\n    break\n";
+    return out;
+  }
+
+  // Forward and backward; afterwards `loss` is a number.
+  std::string gradient() const {
+    // DistributedDataParallel divides by the number of ranks, which is wrong for a sum.
+    const bool sum = f_.ddp && f_.divisor == Divisor::one;
+    const auto backward = [&](std::string_view loss) {
+      return sum ? fmt::format(
+                       "({} * RANKS).backward()  # DistributedDataParallel divides by RANKS\n",
+                       loss)
+                 : fmt::format("{}.backward()\n", loss);
+    };
+    if (spec_.accumulate == 1)
+      return "loss = criterion(model(x), y)\n" + backward("loss") + "loss = loss.item()\n";
+    std::string share;
+    if (f_.divisor != Divisor::one)
+      share = fmt::format(" * ({} / {})", weight("x_part", "y_part"), weight("x", "y"));
+    const std::string loop =
+        fmt::format("part = criterion(model(x_part), y_part){}\n{}loss += part.item()\n", share,
+                    backward("part"));
+    return "loss = 0.0\n"
+           "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
+           indent(loop, 4);
+  }
+
+  std::string clip() const {
+    std::string out;
+    if (spec_.clip.max_norm) {
+      TorchCall call("nn.utils.clip_grad_norm_");
+      call.expression("model.parameters()").expression("max_norm", number(*spec_.clip.max_norm));
+      if (spec_.clip.norm_type != 2) call.expression("norm_type", number(spec_.clip.norm_type));
+      out += call.str() + "\n";
+    }
+    if (spec_.clip.value)
+      out += fmt::format("nn.utils.clip_grad_value_(model.parameters(), {})\n",
+                         number(*spec_.clip.value));
+    return out;
+  }
+
+  std::string evaluation() const {
+    std::string loop = "output = model(x)\n";
+    const std::string count = weight("x", "y");
+    loop += count == "1" ? "total += criterion(output, y).item()\n"
+                         : fmt::format(
+                               "total += criterion(output, y).item() * {0}\n"
+                               "weight += {0}\n",
+                               count);
+    if (f_.by_class()) loop += "right += (output.argmax(dim=1) == y).sum().item()\n";
+    // A DataLoader would draw from the generator that orders the next epoch's samples; dptrain does
+    // so only where its dropout masks are torch's.
+    const std::string batches =
+        spec_.random == "torch"
+            ? fmt::format("DataLoader(data, batch_size={})", spec_.evaluate.batch_size)
+            : fmt::format("zip(*(tensor.split({}) for tensor in data.tensors))",
+                          spec_.evaluate.batch_size);
+    std::string body = "model.eval()\ntotal = 0.0\n";
+    if (count != "1") body += "weight = 0\n";
+    if (f_.by_class()) body += "right = 0\n";
+    body += fmt::format("for x, y in {}:\n", batches) + indent(loop, 4) + "model.train()\n";
+    body += count == "1" ? "return total" : "return total / weight";
+    body += f_.by_class() ? ", right / len(data)\n" : "\n";
+    return section("@torch.no_grad()\ndef evaluate(model, criterion, data):\n" + indent(body, 4));
+  }
+
+  std::string evaluate_call() const {
+    std::string out = f_.by_class() ? "test_loss, accuracy" : "test_loss";
+    out += fmt::format(" = evaluate({}, criterion, test)\n", f_.ddp ? "model.module" : "model");
+    if (f_.ddp) out += "if rank == 0:\n    ";
+    out += f_.by_class() ? "print(f\"Test loss: {test_loss:.4f}, accuracy: {accuracy:.4f}\")\n"
+                         : "print(f\"Test loss: {test_loss:.4f}\")\n";
+    if (f_.needs_metric()) out += "mean = test_loss\n";
+    if (spec_.evaluate.every == 1) return out;
+    return fmt::format("if (epoch + 1) % {} == 0:\n", spec_.evaluate.every) + indent(out, 4);
+  }
+
+  std::string ending() const {
+    std::string out = f_.ddp ? "if rank == 0 and arguments.losses:\n" : "if arguments.losses:\n";
+    out += "    Path(arguments.losses).write_text(json.dumps({\"losses\": losses}))\n";
+    if (f_.ddp) out += "dist.destroy_process_group()\n";
+    return out;
+  }
+
+  const TorchFacts& f_;
+  const Spec& spec_;
+};
+
+}  // namespace
+
+bool TorchFacts::needs_metric() const {
+  return spec.schedule.schedule && type_of<ScheduleType>(spec.schedule.schedule).needs_metric;
+}
+
+bool TorchFacts::global_loss() const {
+  return spec.log.loss != "rank0" || needs_metric() || divisor == Divisor::one;
+}
+
+std::string torch_training(const TorchFacts& facts) { return TrainingText(facts).text(); }
+
+}  // namespace dpt

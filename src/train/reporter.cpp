@@ -1,0 +1,150 @@
+#include "train/reporter.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool shows_bars() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
+}
+
+std::string lines_of_header(const Session& s) {
+  const Topology& who = s.who;
+  std::string out;
+  if (!s.note.empty()) out += s.note + "\n";
+  out += fmt::format("data: {}\n", s.train.description);
+  out += fmt::format("model: {} parameters, {} on {} with {} worker{}\n", s.parameters(),
+                     s.plan.mode,
+                     who.ranks > 1 ? fmt::format("{} ranks", who.ranks)
+                     : who.devices > 1 ? fmt::format("{} CPU devices", who.devices)
+                                       : std::string("one CPU device"),
+                     who.total_workers(), who.total_workers() == 1 ? "" : "s");
+  const int replicas = who.ranks * who.devices;
+  out += fmt::format("batch: {} samples over all replicas, {} of each replica; {} steps an epoch\n",
+                     s.global_batch, s.global_batch / replicas, s.batches->steps());
+  return out;
+}
+
+}  // namespace
+
+std::string batch_shape(const TensorDesc& one_batch, int64_t n) {
+  return one_batch.shape.with(0, n).str();
+}
+
+Reporter::Reporter(const Session& session, std::string folder)
+    : session_(session), folder_(std::move(folder)), terminal_(shows_bars()) {
+  if (folder_.empty()) return;
+  const std::string path = folder_ + "/metrics.jsonl";
+  metrics_ = std::fopen(path.c_str(), "w");
+  if (!metrics_) fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+}
+
+Reporter::~Reporter() {
+  if (metrics_) std::fclose(metrics_);
+}
+
+void Reporter::begin() {
+  fmt::print(stderr, "{}", lines_of_header(session_));
+  const Topology& who = session_.who;
+  if (session_.mode->processes) fmt::print("Number of available CPUs: {}\n", who.ranks);
+  if (who.devices > 1) fmt::print("Let's use {} CPUs!\n", who.devices);
+  std::fflush(stdout);
+}
+
+// As the DataParallel tutorial prints them: every replica inside, the whole outside.
+void Reporter::shapes(const StepRows& rows) {
+  const TensorDesc& x = session_.graph[session_.graph.input].desc;
+  const TensorDesc& y = session_.graph[session_.graph.output].desc;
+  const Topology& who = session_.who;
+  for (const auto& micro : rows.micro) {
+    int64_t total = 0;
+    for (int device = 0; device < who.devices; ++device) {
+      int64_t n = 0;
+      for (int s = 0; s < who.shards; ++s)
+        if (who.owner(s) / who.workers == device) n += micro[static_cast<size_t>(s)].rows.count();
+      total += n;
+      if (n > 0)
+        fmt::print("\tIn Model: input size {} output size {}\n", batch_shape(x, n),
+                   batch_shape(y, n));
+    }
+    fmt::print("Outside: input size {} output_size {}\n", batch_shape(x, total),
+               batch_shape(y, total));
+  }
+}
+
+void Reporter::step(const StepRecord& r) {
+  if (session_.spec.log.shapes) shapes(*r.rows);
+  if (terminal_) bar(r);
+  const int64_t every = session_.spec.log.every;
+  if (!metrics_ || every == 0 || r.step % every != 0) return;
+  fmt::print(metrics_, R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})", r.step, r.epoch,
+             r.loss, r.lr);
+  if (session_.spec.clip.max_norm) fmt::print(metrics_, R"(, "norm": {:.9g})", r.norm);
+  fmt::print(metrics_, "}}\n");
+}
+
+void Reporter::epoch(const EpochRecord& r) {
+  clear_bar();
+  std::string line = fmt::format("Epoch [{}/{}], Loss: {:.4f}", r.epoch, session_.epochs, r.loss);
+  if (r.evaluation) {
+    line += fmt::format(", Test loss: {:.4f}", r.evaluation->loss);
+    if (r.evaluation->accuracy >= 0)
+      line += fmt::format(", Accuracy: {:.2f} %", 100 * r.evaluation->accuracy);
+  }
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+  if (!metrics_) return;
+  const auto samples = static_cast<double>(session_.train.size());
+  fmt::print(metrics_,
+             R"({{"epoch": {}, "loss": {:.9g}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
+             R"("samples_per_second": {:.1f})",
+             r.epoch, r.loss, r.seconds, r.steps, r.lr,
+             samples * static_cast<double>(r.steps) /
+                 static_cast<double>(session_.batches->steps()) / r.seconds);
+  if (r.evaluation) {
+    fmt::print(metrics_, R"(, "test_loss": {:.9g})", r.evaluation->loss);
+    if (r.evaluation->accuracy >= 0)
+      fmt::print(metrics_, R"(, "test_accuracy": {:.6f})", r.evaluation->accuracy);
+  }
+  fmt::print(metrics_, "}}\n");
+  std::fflush(metrics_);
+}
+
+void Reporter::end(int stopped_by) {
+  clear_bar();
+  if (stopped_by) fmt::print(stderr, "stopped by signal {} after a whole step\n", stopped_by);
+  if (!folder_.empty())
+    fmt::print(stderr, "weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
+}
+
+void Reporter::bar(const StepRecord& r) {
+  const double now = now_s();
+  if (now - bar_time_ < 0.1) return;
+  bar_time_ = now;
+  bar_shown_ = true;
+  constexpr int64_t kWidth = 30;
+  const int64_t steps = session_.batches->steps(), full = r.of_epoch * kWidth / steps;
+  fmt::print(stderr, "\r\x1b[Kepoch {}/{} [{:<{}}] {}/{} loss {:.4f}", r.epoch, session_.epochs,
+             std::string(static_cast<size_t>(full), '='), kWidth, r.of_epoch, steps, r.loss);
+  std::fflush(stderr);
+}
+
+void Reporter::clear_bar() {
+  if (!bar_shown_) return;
+  fmt::print(stderr, "\r\x1b[K");
+  bar_shown_ = false;
+}
+
+}  // namespace dpt

@@ -1,0 +1,57 @@
+// What a run tells: lines for people on standard output and error, records in the run directory. Only
+// rank 0's first worker has one.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "train/executor.h"
+#include "train/session.h"
+
+namespace dpt {
+
+struct StepRecord {
+  int64_t step = 0, epoch = 0, of_epoch = 0;
+  double loss = 0, lr = 0, norm = 0;
+  const StepRows* rows = nullptr;
+};
+
+struct EpochRecord {
+  int64_t epoch = 0, steps = 0;
+  double loss = 0, lr = 0, seconds = 0;
+  std::optional<Evaluation> evaluation{};
+};
+
+// Results go to standard output, everything else to standard error; a progress bar only on a
+// terminal, at most ten times a second.
+class Reporter {
+ public:
+  // folder: the run directory, which exists; empty: no files are written.
+  Reporter(const Session& session, std::string folder);
+  ~Reporter();
+
+  void begin();  // the header, and the tutorials' first lines
+  void step(const StepRecord& record);
+  void epoch(const EpochRecord& record);
+  void end(int stopped_by);  // the files that stay
+
+ private:
+  void shapes(const StepRows& rows);
+  void bar(const StepRecord& record);
+  void clear_bar();
+
+  const Session& session_;
+  std::string folder_;
+  std::FILE* metrics_ = nullptr;
+  bool terminal_;
+  bool bar_shown_ = false;
+  double bar_time_ = 0;
+};
+
+// "[10, 5]": the shape of a batch of `n` samples.
+std::string batch_shape(const TensorDesc& one_batch, int64_t n);
+
+}  // namespace dpt

@@ -1,0 +1,150 @@
+#include "train/run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/machine.h"
+#include "base/signals.h"
+#include "comm/launcher.h"
+#include "comm/workers.h"
+#include "train/checkpoint.h"
+#include "train/trainer.h"
+
+namespace dpt {
+namespace {
+
+Buffers::Sizes buffer_sizes(const Session& s) {
+  int states = 0;
+  for (const std::string& name : s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
+    states += name.empty() ? 0 : 1;
+  return {.weights = s.layout.total,
+          .trainable = s.layout.trainable,
+          .states = states,
+          .shards = s.who.shards};
+}
+
+TeamShape team_shape(const Session& s) {
+  return {.ranks = s.who.ranks, .workers_per_rank = s.who.workers_per_rank()};
+}
+
+void check_memory(const Session& s) {
+  const Memory m = memory_of(s);
+  const double activations = m.activations * s.who.total_workers();
+  const auto have = static_cast<double>(usable_memory());
+  constexpr double kMiB = 1048576;
+  if (m.shared + activations > have)
+    fail(Fault::memory,
+         "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
+         "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
+         "shards, or a smaller model",
+         (m.shared + activations) / kMiB, m.shared / kMiB, s.who.shards, activations / kMiB,
+         have / kMiB);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::trunc);
+  if (!(out << text)) fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+}
+
+void prepare_folder(const RunRequest& request) {
+  std::error_code error;
+  std::filesystem::create_directories(request.folder, error);
+  if (error)
+    fail(Fault::failed, "the run directory {} can't be made: {}; choose another with out=DIR",
+         request.folder, error.message());
+  write_text(request.folder + "/spec.resolved.yaml", request.resolved_spec);
+}
+
+// The cores of a rank's workers: one each where there are enough for all, else nobody is pinned.
+std::vector<int> cores_of(const Session& s, int rank) {
+  const std::vector<int> cores = usable_cores();
+  const auto workers = static_cast<size_t>(s.who.workers_per_rank());
+  if (static_cast<size_t>(s.who.total_workers()) > cores.size()) return {};
+  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * workers);
+  return {first, first + static_cast<std::ptrdiff_t>(workers)};
+}
+
+// One rank, in its own process or in this one.
+int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
+                 const Generator& generator, int rank) {
+  RankState state(s, buffers, team, rank, generator);
+  std::unique_ptr<Reporter> reporter;
+  if (rank == 0) reporter = std::make_unique<Reporter>(s, request.folder);
+  Outcome outcome;
+  const auto body = [&](int worker) {
+    const bool first = worker == rank * s.who.workers_per_rank();
+    const Outcome mine = train_worker(state, worker, first ? reporter.get() : nullptr);
+    if (!first) {
+      for (int r = 0; r < s.who.ranks; ++r) team.meet(worker);
+      return;
+    }
+    outcome = mine;
+    if (rank == 0) save_model(s, buffers, request.folder + "/model.safetensors");
+    // In the order of the ranks, whatever their own.
+    for (int r = 0; r < s.who.ranks; ++r) {
+      if (r == rank && !mine.stopped_by) {
+        fmt::print("Training on CPU {} finished.\n", r);
+        std::fflush(stdout);
+      }
+      team.meet(worker);
+    }
+  };
+  run_workers(team, rank, body, cores_of(s, rank));
+  if (reporter) reporter->end(outcome.stopped_by);
+  return outcome.stopped_by ? 128 + outcome.stopped_by : 0;
+}
+
+}  // namespace
+
+Memory memory_of(const Session& s) {
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  constexpr double kFloat = sizeof(float);
+  Memory m;
+  m.weights = kFloat * static_cast<double>(sizes.weights);
+  m.gradients = kFloat * static_cast<double>(sizes.trainable) * sizes.shards;
+  m.states = kFloat * static_cast<double>(sizes.trainable) * sizes.states;
+  m.shared = static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes));
+  const int arenas = s.plan.splits_shards() ? (s.who.shards - 1) / s.who.total_workers() + 1 : 1;
+  for (const auto* programs : {&s.programs, &s.test_programs})
+    for (const auto& [rows, p] : *programs)
+      m.activations = std::max(m.activations, static_cast<double>(p.activation_bytes) * arenas);
+  return m;
+}
+
+int run(const Session& s, const RunRequest& request) {
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  const size_t header = Team::bytes(team_shape(s)), bytes = header + Buffers::bytes(sizes);
+  check_memory(s);
+  const bool writes = !request.world || request.world->rank == 0;
+  if (writes) prepare_folder(request);
+  Generator generator(static_cast<uint64_t>(s.spec.seed));
+  const TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
+
+  if (request.world && request.world->size > 1) {
+    Joined joined = join(*request.world, bytes, spec_hash(s), team_shape(s), settings);
+    const Buffers buffers(joined.memory.data() + header, sizes);
+    // Every rank draws, since every rank's generator goes on from there; rank 0's are the ones written.
+    if (joined.rank() == 0)
+      initialise(s, buffers, generator);
+    else
+      initialise(s, PrivateBuffers(sizes), generator);
+    return joined.run([&](int rank) {
+      return run_one_rank(s, request, joined.team, buffers, generator, rank);
+    });
+  }
+  const SharedMemory memory = s.who.ranks > 1 ? SharedMemory::create(bytes)
+                                              : SharedMemory::create_private(bytes);
+  Team team = Team::create(memory.span().first(header), team_shape(s), settings);
+  const Buffers buffers(memory.data() + header, sizes);
+  initialise(s, buffers, generator);
+  return launch(team, [&](int rank) {
+    return run_one_rank(s, request, team, buffers, generator, rank);
+  });
+}
+
+}  // namespace dpt

@@ -1,0 +1,30 @@
+// A whole run of a session: memory, ranks and workers, from the first weights to the files that stay.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "comm/rendezvous.h"
+#include "train/session.h"
+
+namespace dpt {
+
+// Bytes that a run takes.
+struct Memory {
+  double weights = 0, gradients = 0, states = 0;  // of all ranks together
+  double shared = 0;                              // these and what workers meet with
+  double activations = 0;                         // of each worker
+};
+Memory memory_of(const Session& session);
+
+struct RunRequest {
+  std::string folder;         // the run directory; made where it is missing
+  std::string resolved_spec;  // text of spec.resolved.yaml
+  std::optional<World> world;  // given by whoever started this rank; empty: dptrain starts its own
+};
+
+// Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights
+// so far are saved then). REQUIRES: called from a process of one thread. Throws Error.
+int run(const Session& session, const RunRequest& request);
+
+}  // namespace dpt

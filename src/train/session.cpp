@@ -1,0 +1,200 @@
+#include "train/session.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/simd.h"
+#include "base/fail.h"
+#include "base/machine.h"
+#include "layers/model.h"
+#include "optim/schedule.h"
+
+namespace dpt {
+namespace {
+
+// Runs f; what the spec is to blame for becomes a complaint at `where`.
+template <class F>
+void complain(Diagnostics& d, Span where, F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    if (e.fault() != Fault::spec) throw;
+    d.error(where, e.what());
+  }
+}
+
+void choose_device(Session& s) {
+  const std::string& wanted = s.spec.devices.device;
+  if (wanted == "cuda")
+    fail(Fault::device,
+         "device 'cuda' can't be used: this dptrain was built for CPUs only. Write `device: cpu`, or "
+         "leave `device` out");
+  if (wanted == "auto") s.note = "device: cpu (this dptrain was built for CPUs only)";
+}
+
+void place(Session& s, const SessionQuery& query, Diagnostics& d) {
+  s.mode = static_cast<const ModeType*>(s.spec.parallel.what);
+  ModeQuery q;
+  const DeviceSpec& devices = s.spec.devices;
+  if (devices.count) q.devices = static_cast<int>(*devices.count);
+  if (devices.cores) q.cores = static_cast<int>(*devices.cores);
+  if (s.spec.reproducible_shards) q.shards = static_cast<int>(*s.spec.reproducible_shards);
+  q.machine_cores = static_cast<int>(usable_cores().size());
+  q.world = query.world;
+  if (query.world && *query.world > 1 && !s.mode->processes)
+    d.error(s.spec.parallel.where,
+            fmt::format("{} ranks were started, but parallel mode '{}' is one process; write "
+                        "`parallel: ddp`, or start one",
+                        *query.world, s.mode->name));
+  complain(d, s.spec.parallel.where,
+           [&] { s.who = s.mode->topology(s.spec.parallel.settings, q); });
+}
+
+// The global batch, and how it is cut.
+void cut_batches(Session& s, Diagnostics& d) {
+  const DataSpec& data = s.spec.data;
+  const int64_t replicas = int64_t{s.who.ranks} * s.who.devices;
+  const int64_t n = s.train.size();
+  s.global_batch = data.batch_size ? *data.batch_size
+                                   : *data.batch_size_per_replica * replicas * s.spec.accumulate;
+  const bool dealt = s.mode->processes && !s.who.reproducible;
+  if (dealt && s.global_batch % s.who.ranks != 0)
+    d.error(data.where,
+            fmt::format("batch_size {} can't be shared evenly by {} ranks; take {} or {}, or give "
+                        "batch_size_per_replica",
+                        s.global_batch, s.who.ranks, s.global_batch / s.who.ranks * s.who.ranks,
+                        (s.global_batch / s.who.ranks + 1) * s.who.ranks));
+  if (data.pad && !dealt)
+    d.error(data.where, "pad is for `parallel: ddp` without `reproducible`: only there samples are "
+                        "dealt to ranks");
+  if (!d.ok()) return;
+  Batches batches;
+  batches.deal = {n, dealt ? s.who.ranks : 1, data.pad ? Deal::Rest::pad : Deal::Rest::exact};
+  batches.batch = dealt ? s.global_batch / s.who.ranks : s.global_batch;
+  batches.drop_last = data.drop_last;
+  if (batches.steps() == 0)
+    d.error(data.where, fmt::format("{} samples make no batch of {}; take a smaller batch_size, or "
+                                    "leave drop_last out",
+                                    n, s.global_batch));
+  if (!d.ok()) return;
+  s.batches.emplace(batches, s.who, s.spec.accumulate);
+  if (!s.test) return;
+  Topology common = s.who;  // the test set has one order, cut evenly over all shards
+  common.reproducible = true;
+  s.test_batches.emplace(
+      Batches{.deal = {s.test->size(), 1, Deal::Rest::exact}, .batch = s.spec.evaluate.batch_size},
+      common, 1);
+}
+
+TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
+  std::vector<int64_t> extents = {rows};
+  extents.insert(extents.end(), sample.shape.extents().begin(), sample.shape.extents().end());
+  return {sample.dtype, Shape(extents)};
+}
+
+Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
+  ModelQuery q;
+  q.input = batch_of(s.feeder->input(), rows);
+  q.target = batch_of(s.feeder->target(), rows);
+  q.mode = {.training = train, .torch_masks = s.spec.random == "torch"};
+  q.differentiate = train;
+  q.classes = s.train.classes;
+  return build_graph(s.spec, q, d);
+}
+
+void make_programs(Session& s, Diagnostics& d) {
+  const std::vector<int64_t> sizes = s.batches->shard_sizes();
+  s.graph = graph_for(s, sizes.back(), true, d);
+  if (!d.ok()) return;
+  s.layout = flat_layout(s.graph);
+  s.divisor = divisor_of(s.spec, s.graph);
+  s.output_elements = s.graph[s.graph.output].desc.shape.tail(1).elements();
+  for (int64_t n : sizes)
+    s.programs.emplace(n, compile(graph_for(s, n, true, d), cpu_kernels(), s.layout));
+  if (!s.test) return;
+  for (int64_t n : s.test_batches->shard_sizes())
+    s.test_programs.emplace(n, compile(graph_for(s, n, false, d), cpu_kernels(), s.layout));
+}
+
+void make_plan(Session& s) {
+  const bool masks = std::ranges::any_of(s.graph.values,
+                                         [](const Value& v) { return v.role == Role::mask; });
+  s.plan = basic_plan({.divisor_from_targets = s.divisor == Divisor::targets,
+                       .clip_norm = s.spec.clip.max_norm.has_value(),
+                       .torch_masks = masks});
+  s.mode->rewrite(s.plan, s.who);
+}
+
+void limit(Table& table, int64_t samples) {
+  table.desc.shape = table.desc.shape.with(0, std::min(samples, table.size()));
+}
+
+void load_data(Session& s) {
+  const DataSpec& data = s.spec.data;
+  const auto* type = static_cast<const DatasetType*>(data.dataset.what);
+  const std::string folder = std::filesystem::path(s.spec.path).parent_path().string();
+  s.train = type->load(data.dataset.settings, Split::train, folder);
+  if (data.limit > 0) {
+    limit(s.train.inputs, data.limit);
+    limit(s.train.targets, data.limit);
+  }
+  if (s.spec.evaluate.on) s.test = type->load(data.dataset.settings, Split::test, folder);
+}
+
+void make_feeders(Session& s, Diagnostics& d) {
+  const DataSpec& data = s.spec.data;
+  const SimdKernels& simd = simd_kernels();
+  const GatherKernels gather{simd.gather_u8, simd.gather_u8_table, simd.gather_f32};
+  complain(d, data.where, [&] {
+    s.feeder = std::make_unique<Feeder>(s.train, data.transforms, data.target_transforms, gather);
+    if (s.test)
+      s.test_feeder =
+          std::make_unique<Feeder>(*s.test, data.transforms, data.target_transforms, gather);
+  });
+}
+
+}  // namespace
+
+bool Session::cycles_momentum() const {
+  const Choice& choice = spec.schedule.schedule;
+  if (!choice) return false;
+  const auto* type = static_cast<const ScheduleType*>(choice.what);
+  return type->make(choice.settings, 1, 2)->momentum(0).has_value();
+}
+
+int64_t Session::parameters() const {
+  int64_t n = 0;
+  for (size_t i = 0; i < graph.parameters.size(); ++i)
+    if (graph.gradients[i] != kNoValue) n += graph[graph.parameters[i]].desc.shape.elements();
+  return n;
+}
+
+std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diagnostics& d) {
+  auto session = std::make_unique<Session>();
+  Session& s = *session;
+  s.spec = std::move(spec);
+  s.loss = static_cast<const LossType*>(s.spec.loss.what);
+  s.optimizer = static_cast<const OptimizerType*>(s.spec.optimizer.what);
+  check_schedule(s.spec, d);
+  choose_device(s);
+  place(s, query, d);
+  if (s.spec.random == "torch" && s.mode->name != "single")
+    d.error(s.spec.where, "random: torch draws one sequence of masks, which is for `parallel: single`; "
+                          "leave it out, and masks are the same in every mode");
+  if (!d.ok()) return nullptr;
+  load_data(s);
+  make_feeders(s, d);
+  if (d.ok()) cut_batches(s, d);
+  if (d.ok()) complain(d, s.spec.loss.where, [&] { make_programs(s, d); });
+  if (!d.ok()) return nullptr;
+  make_plan(s);
+  const int64_t of_epoch = s.batches->steps();
+  s.epochs = s.spec.steps ? (*s.spec.steps + of_epoch - 1) / of_epoch : s.spec.epochs.value_or(1);
+  s.steps = s.spec.steps ? *s.spec.steps : s.epochs * of_epoch;
+  return session;
+}
+
+}  // namespace dpt

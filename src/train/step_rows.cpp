@@ -1,0 +1,64 @@
+#include "train/step_rows.h"
+
+#include <algorithm>
+#include <set>
+
+namespace dpt {
+
+StepCutter::StepCutter(const Batches& batches, const Topology& who, int64_t accumulate)
+    : batches_(batches), who_(who), accumulate_(accumulate) {
+  if (steps() > 0) cut_step(0, full_);
+}
+
+void StepCutter::step(int64_t step, StepRows& out) const {
+  if (batches_.global_count(step) < full_.samples) return cut_step(step, out);
+  out = full_;
+  for (auto& micro : out.micro)
+    for (ShardRows& shard : micro) {
+      shard.rows.begin += step * batches_.batch;
+      shard.rows.end += step * batches_.batch;
+    }
+}
+
+void StepCutter::cut_step(int64_t step, StepRows& out) const {
+  const int parts = static_cast<int>(accumulate_), ranks = batches_.deal.ranks;
+  out.samples = batches_.global_count(step);
+  out.micro.resize(static_cast<size_t>(parts));
+  for (int m = 0; m < parts; ++m) {
+    std::vector<int64_t> begins, counts;
+    for (int r = 0; r < ranks; ++r) {
+      const RowRange rows = batches_.rows(r, step);
+      const Rows piece = chunk(rows.count(), parts)[static_cast<size_t>(m)];
+      begins.push_back(rows.begin + piece.begin);
+      counts.push_back(piece.count());
+    }
+    const std::vector<Rows> shards = cut(who_, counts);
+    std::vector<ShardRows>& rows = out.micro[static_cast<size_t>(m)];
+    rows.resize(shards.size());
+    int64_t before = 0;  // samples of the micro-batch on lower ranks
+    size_t rank = 0;
+    for (int s = 0; s < who_.shards; ++s) {
+      const auto own = dealt() ? static_cast<size_t>(who_.rank_of(who_.owner(s))) : 0;
+      for (; rank < own; ++rank) before += counts[rank];
+      const Rows& shard = shards[static_cast<size_t>(s)];
+      rows[static_cast<size_t>(s)] = {{begins[own] + shard.begin, begins[own] + shard.end},
+                                      before + shard.begin};
+    }
+  }
+}
+
+std::vector<int64_t> StepCutter::shard_sizes() const {
+  std::set<int64_t> sizes;
+  StepRows rows;
+  // All steps but an epoch's last few are alike: ranks run out of samples within one step of each
+  // other.
+  for (int64_t b = 0; b < steps(); b = b == 0 ? std::max<int64_t>(1, steps() - 3) : b + 1) {
+    step(b, rows);
+    for (const auto& micro : rows.micro)
+      for (const ShardRows& s : micro) sizes.insert(s.rows.count());
+  }
+  sizes.erase(0);
+  return {sizes.begin(), sizes.end()};
+}
+
+}  // namespace dpt

@@ -1,0 +1,150 @@
+#include "train/trainer.h"
+
+#include <chrono>
+
+#include "base/fail.h"
+#include "optim/schedule.h"
+
+namespace dpt {
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Order make_order(RankState& rank, int64_t epoch) {
+  const Session& s = rank.session;
+  const DataSpec& data = s.spec.data;
+  const auto turn = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
+  if (s.who.reproducible)
+    return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed), turn);
+  if (s.mode->processes)  // its seed is 0, whatever torch.manual_seed was
+    return distributed_order(s.batches->deal(), rank.rank, data.shuffle, 0, turn);
+  if (epoch > 0 && !data.reshuffle) return std::move(rank.order);
+  return loader_order(s.train.size(), data.shuffle, rank.generator);
+}
+
+// What the epoch's line is made of; the same on every worker.
+class EpochMean {
+ public:
+  explicit EpochMean(const Session& s)
+      : rank0_(s.spec.log.loss == "rank0"), weighted_(s.divisor != Divisor::one) {}
+  void add(const StepResult& step) {
+    const double weight = !rank0_ && weighted_ ? step.weight : 1;
+    sum_ += (rank0_ ? step.rank0_loss : step.loss) * weight;
+    weight_ += weight;
+  }
+  double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+
+ private:
+  bool rank0_, weighted_;
+  double sum_ = 0, weight_ = 0;
+};
+
+class Worker {
+ public:
+  Worker(RankState& rank, int worker, Reporter* reporter)
+      : rank_(rank),
+        session_(rank.session),
+        worker_(worker),
+        first_of_rank_(worker % session_.who.workers_per_rank() == 0),
+        reporter_(reporter),
+        executor_(session_, rank.buffers, rank.arenas, rank.team, worker,
+                  first_of_rank_ ? &rank.generator : nullptr),
+        by_step_(schedule_interval(session_.spec.schedule) == "step"),
+        base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
+        schedule_(make_schedule(session_.spec.schedule, base_lr_,
+                                by_step_ ? session_.steps : session_.epochs)) {}
+
+  Outcome run() {
+    rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
+    if (reporter_) reporter_->begin();
+    for (int64_t e = 0; e < session_.epochs && out_.steps < session_.steps && !out_.stopped_by; ++e)
+      epoch(e);
+    return out_;
+  }
+
+ private:
+  void epoch(int64_t e) {
+    const double start = now_s();
+    if (first_of_rank_) rank_.order = make_order(rank_, e);
+    rank_.team.meet_rank(worker_);
+    EpochMean mean(session_);
+    const int64_t begin = out_.steps;
+    for (int64_t b = 0; b < session_.batches->steps(); ++b) {
+      if (out_.steps == session_.steps || out_.stopped_by) break;
+      step(e, b, mean);
+    }
+    if (reporter_) rank_.team.set_progress(worker_, {e + 1, out_.steps, Phase::evaluating});
+    EpochRecord record{.epoch = e + 1,
+                       .steps = out_.steps - begin,
+                       .loss = mean.value(),
+                       .lr = lr_,
+                       .seconds = now_s() - start};
+    double metric = record.loss;
+    if (session_.test && !out_.stopped_by && (e + 1) % session_.spec.evaluate.every == 0) {
+      if (first_of_rank_ && session_.spec.random == "torch")
+        rank_.generator.random_i64();  // torch's loader of the test set draws its base seed
+      record.evaluation = executor_.evaluate();
+      metric = record.evaluation->loss;
+    }
+    schedule_->metric(metric);
+    if (reporter_) reporter_->epoch(record);
+  }
+
+  void step(int64_t e, int64_t b, EpochMean& mean) {
+    const int64_t k = by_step_ ? out_.steps : e;
+    lr_ = schedule_->lr(k);
+    const OptimizerStep update = session_.optimizer->step(
+        session_.spec.optimizer.settings, out_.steps + 1, lr_, schedule_->momentum(k));
+    session_.batches->step(b, rows_);
+    const StepInput input{&rows_, rank_.order.indices, static_cast<uint64_t>(out_.steps), &update};
+    if (first_of_rank_)
+      rank_.team.set_progress(worker_, {e + 1, out_.steps + 1, Phase::training});
+    rank_.team.publish_stop(worker_);
+    const StepResult result = executor_.step(input);
+    if (!result.finite) diverged(e, result, input);
+    ++out_.steps;
+    out_.stopped_by = result.stop;
+    mean.add(result);
+    if (reporter_)
+      reporter_->step({.step = out_.steps,
+                       .epoch = e + 1,
+                       .of_epoch = b + 1,
+                       .loss = session_.spec.log.loss == "rank0" ? result.rank0_loss : result.loss,
+                       .lr = lr_,
+                       .norm = result.norm,
+                       .rows = &rows_});
+  }
+
+  [[noreturn]] void diverged(int64_t e, const StepResult& result, const StepInput& input) {
+    const std::string where = executor_.find_trouble(input);
+    fail(Fault::diverged,
+         "the loss is {} at epoch {}, step {}: {}. The weights of the step before are kept; a lower "
+         "learning rate, clip_grad_norm, or other data may help",
+         result.loss, e + 1, input.number + 1, where);
+  }
+
+  RankState& rank_;
+  const Session& session_;
+  int worker_;
+  bool first_of_rank_;
+  Reporter* reporter_;
+  Executor executor_;
+  bool by_step_;
+  double base_lr_, lr_ = 0;
+  std::unique_ptr<Schedule> schedule_;
+  StepRows rows_;
+  Outcome out_;
+};
+
+}  // namespace
+
+RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Generator& g)
+    : session(s), buffers(b), team(t), rank(r), arenas(s, r), generator(g) {}
+
+Outcome train_worker(RankState& rank, int worker, Reporter* reporter) {
+  return Worker(rank, worker, reporter).run();
+}
+
+}  // namespace dpt

@@ -1,0 +1,44 @@
+// The loop over epochs and steps, as every worker runs it: it knows no mode and no device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/generator.h"
+#include "comm/team.h"
+#include "data/sampler.h"
+#include "train/buffers.h"
+#include "train/executor.h"
+#include "train/reporter.h"
+#include "train/session.h"
+
+namespace dpt {
+
+// What the workers of one rank share beside the buffers of all.
+struct RankState {
+  RankState(const Session& session, const Buffers& buffers, Team team, int rank,
+            const Generator& generator);
+
+  const Session& session;
+  Buffers buffers;
+  Team team;
+  int rank;
+  Arenas arenas;
+  Generator generator;  // torch's global one, after it has drawn the initial weights
+  Order order;          // of this epoch; written by the first worker while the others wait
+};
+
+struct Outcome {
+  int64_t steps = 0;
+  int stopped_by = 0;  // the signal that all agreed to stop at; 0: the run is complete
+};
+
+// Trains to the end. Every worker of every rank calls it, each on its own thread. `reporter` is null
+// but for the first worker of rank 0. Throws Error{diverged} on every worker, with step and layer, when a
+// loss is not finite; nothing of that step is in the weights then.
+Outcome train_worker(RankState& rank, int worker, Reporter* reporter);
+
+}  // namespace dpt

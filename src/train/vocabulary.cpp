@@ -1,0 +1,23 @@
+// All words that a spec may use: the tables of every room.
+#include "data/dataset.h"
+#include "layers/layer.h"
+#include "layers/loss.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "parallel/mode.h"
+#include "train/session.h"
+
+namespace dpt {
+
+Vocabulary vocabulary() {
+  return {.layers = layer_words(),
+          .losses = loss_words(),
+          .optimizers = optimizer_words(),
+          .schedules = schedule_words(),
+          .datasets = dataset_words(),
+          .transforms = transform_words(),
+          .target_transforms = target_transform_words(),
+          .modes = mode_words()};
+}
+
+}  // namespace dpt

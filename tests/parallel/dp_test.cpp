@@ -1,0 +1,49 @@
+#include <doctest/doctest.h>
+
+#include "parallel/plans.h"
+
+namespace dpt {
+
+TEST_CASE("dp gathers the outputs, computes the loss on one device, scatters its gradient") {
+  CHECK(planned("dp", "", {.devices = 3, .machine_cores = 3}) ==
+        "each micro-batch:\n"
+        "  each shard   feed, forward, gather\n"
+        "  all          meet\n"
+        "  loss device  loss\n"
+        "  all          meet\n"
+        "  each shard   scatter, backward\n"
+        "update:\n"
+        "  all          meet\n"
+        "  each worker  sum_loss, sum_shards, update\n"
+        "  all          meet\n");
+}
+
+TEST_CASE("a distributed loss needs no gathering") {
+  CHECK(planned("dp", "{loss: distributed}", {.devices = 2, .machine_cores = 2}) ==
+        "each micro-batch:\n"
+        "  each shard   feed, forward, loss, backward\n"
+        "update:\n"
+        "  all          meet\n"
+        "  each worker  sum_loss, sum_shards, update\n"
+        "  all          meet\n");
+}
+
+TEST_CASE("dp takes at least two devices and at most four where none are written") {
+  const ModeType& dp = mode_named("dp");
+  const std::any settings = mode_settings(dp, "");
+  CHECK(dp.topology(settings, {.machine_cores = 1}).devices == 2);
+  CHECK(dp.topology(settings, {.machine_cores = 3}).devices == 3);
+  const Topology large = dp.topology(settings, {.machine_cores = 16});
+  CHECK(large.devices == 4);
+  CHECK(large.workers == 4);
+}
+
+TEST_CASE("output_device chooses the loss's device, and must be one") {
+  const ModeType& dp = mode_named("dp");
+  const std::any last = mode_settings(dp, "{output_device: 2}");
+  CHECK(dp.topology(last, {.devices = 3}).loss_device == 2);
+  CHECK_THROWS_WITH_AS(dp.topology(last, {.devices = 2}),
+                       "output_device 2 is not one of the 2 devices 0..1", Error);
+}
+
+}  // namespace dpt

@@ -1,0 +1,55 @@
+#include <doctest/doctest.h>
+
+#include "parallel/plans.h"
+
+namespace dpt {
+
+TEST_CASE("one worker meets nobody") {
+  CHECK(planned("single", "", {.machine_cores = 1}) ==
+        "each micro-batch:\n"
+        "  each shard   feed, forward, loss, backward\n"
+        "update:\n"
+        "  each worker  sum_loss, sum_shards, update\n");
+}
+
+TEST_CASE("the cores of one device meet before the sum and after the update") {
+  CHECK(planned("single", "", {.machine_cores = 2}) ==
+        "each micro-batch:\n"
+        "  each shard   feed, forward, loss, backward\n"
+        "update:\n"
+        "  all          meet\n"
+        "  each worker  sum_loss, sum_shards, update\n"
+        "  all          meet\n");
+}
+
+TEST_CASE("a divisor from the targets, clipping and torch's masks each add what they need") {
+  CHECK(planned("single", "", {.machine_cores = 2},
+                {.divisor_from_targets = true, .clip_norm = true, .torch_masks = true}) ==
+        "once a step:\n"
+        "  each shard   feed_targets, prologue\n"
+        "  all          meet\n"
+        "  each worker  sum_divisor\n"
+        "each micro-batch:\n"
+        "  first worker draw_masks\n"
+        "  all          meet\n"
+        "  each shard   feed, forward, loss, backward\n"
+        "update:\n"
+        "  all          meet\n"
+        "  each worker  sum_loss, sum_squares\n"
+        "  all          meet\n"
+        "  each worker  sum_shards, update\n"
+        "  all          meet\n");
+}
+
+TEST_CASE("single takes one device, all cores, and refuses more devices") {
+  const ModeType& single = mode_named("single");
+  const Topology who = single.topology({}, {.machine_cores = 3});
+  CHECK(who.workers == 3);
+  CHECK(who.shards == 3);
+  CHECK_THROWS_WITH_AS(single.topology({}, {.devices = 2}),
+                       "parallel mode 'single' uses one device, not 2; for several write `parallel: "
+                       "dp` or `parallel: ddp`",
+                       Error);
+}
+
+}  // namespace dpt

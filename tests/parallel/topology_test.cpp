@@ -1,0 +1,69 @@
+#include "parallel/topology.h"
+
+#include <doctest/doctest.h>
+
+namespace dpt {
+namespace {
+
+std::vector<int64_t> counts(const std::vector<Rows>& rows) {
+  std::vector<int64_t> out;
+  for (const Rows& r : rows) out.push_back(r.count());
+  return out;
+}
+
+using Counts = std::vector<int64_t>;
+
+TEST_CASE("chunk cuts as torch.chunk does, with fewer pieces where it must") {
+  CHECK(counts(chunk(30, 4)) == Counts{8, 8, 8, 6});
+  CHECK(counts(chunk(5, 4)) == Counts{2, 2, 1, 0});
+  CHECK(counts(chunk(9, 8)) == Counts{2, 2, 2, 2, 1, 0, 0, 0});
+  CHECK(counts(chunk(7, 2)) == Counts{4, 3});
+  CHECK(counts(chunk(0, 3)) == Counts{0, 0, 0});
+}
+
+TEST_CASE("a batch is cut over devices by torch's chunks, then over each device's workers") {
+  const Topology dp{.devices = 2, .workers = 2, .shards = 4};
+  CHECK(cut(dp, {10}) == std::vector<Rows>{{0, 3}, {3, 5}, {5, 8}, {8, 10}});
+}
+
+TEST_CASE("every rank's batch is cut by itself, counted from its own beginning") {
+  const Topology ddp{.ranks = 2, .workers = 2, .shards = 4};
+  CHECK(cut(ddp, {4, 3}) == std::vector<Rows>{{0, 2}, {2, 4}, {0, 2}, {2, 3}});
+}
+
+TEST_CASE("reproducible shards are the same whoever owns them") {
+  const Topology one{.shards = 8, .reproducible = true};
+  const Topology many{.ranks = 2, .workers = 3, .shards = 8, .reproducible = true};
+  for (int64_t n : {0, 1, 5, 8, 13, 100}) {
+    CHECK(cut(one, {n}) == cut(many, {n}));
+    CHECK(cut(one, {n}).back().end == n);
+  }
+}
+
+TEST_CASE("every shard has one owner, ranks own blocks, and a worker may own none") {
+  for (int workers : {1, 2, 3, 4, 8})
+    for (int shards : {1, 2, 3, 8, 16}) {
+      const Topology who{.ranks = workers, .shards = shards, .reproducible = true};
+      int owned = 0, last = -1;
+      for (int w = 0; w < workers; ++w)
+        for (int s : who.shards_of(w)) {
+          CHECK(s == last + 1);
+          last = s;
+          ++owned;
+        }
+      CHECK(owned == shards);
+    }
+  const Topology few{.ranks = 4, .shards = 2, .reproducible = true};
+  CHECK(few.shards_of(1).empty());
+  CHECK(few.shards_of_rank(0) == Rows{0, 1});
+  CHECK(few.shards_of_rank(1) == Rows{});
+}
+
+TEST_CASE("with the loss on one device its workers compute the loss of all shards") {
+  const Topology who{.devices = 3, .workers = 2, .shards = 6, .loss_device = 1};
+  for (int s = 0; s < 6; ++s) CHECK(who.loss_owner(s) / who.workers == 1);
+  CHECK(who.loss_owner(0) != who.loss_owner(1));
+}
+
+}  // namespace
+}  // namespace dpt
