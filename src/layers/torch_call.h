@@ -40,7 +40,8 @@ class TorchCall {
   TorchCall& key(std::string_view name, const T& value, const std::type_identity_t<T>& fallback) {
     return value == fallback ? *this : key(name, value);
   }
-  // An argument that is an expression itself.
+  // Arguments that are expressions themselves.
+  TorchCall& expression(std::string_view value) { return add(std::string(value)); }
   TorchCall& expression(std::string_view name, std::string_view value) {
     return add(fmt::format("{}={}", name, value));
   }
