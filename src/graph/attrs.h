@@ -47,6 +47,7 @@ struct Concat {
 struct SliceOf {  // extents begin..begin+length of one dimension
   int dim = 1;
   int64_t begin = 0, length = 0;
+  int64_t extent = 0;  // slice_gradient: of the whole dimension
 };
 
 // Losses. Inputs: output, target, divisor f32[1] and, where there is one, the constant with weights.

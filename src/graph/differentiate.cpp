@@ -1,0 +1,158 @@
+// Reverse-mode differentiation of a graph: each node's gradient is added as nodes, in reverse
+// order, and what nobody needs is taken out again.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "graph/builder.h"
+
+namespace dpt {
+namespace {
+
+class Backward {
+ public:
+  explicit Backward(Graph& graph)
+      : graph_(graph), g_(graph), first_node_(graph.nodes.size()), first_value_(count(graph)) {}
+
+  void run() {
+    find_wanted();
+    // The loss alone has a gradient without a value: the constant 1.
+    for (size_t i = first_node_; i-- > 0;) {
+      const GraphNode node = graph_.nodes[i];  // a copy: adding nodes moves them
+      const bool ends = std::ranges::find(node.out, graph_.loss) != node.out.end();
+      if (!ends && !reached(node)) continue;
+      if (!wanted(node)) continue;
+      add_gradient_of(node, graph_.part[i] == Part::loss ? Part::loss : Part::backward);
+    }
+    for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+      const ValueId p = graph_.parameters[i];
+      if (!graph_[p].trainable) continue;
+      graph_.gradients[i] = sum_of(p);
+      if (graph_.gradients[i] == kNoValue)
+        fail(Fault::spec, "the loss does not depend on parameter '{}'; freeze it or use its layer",
+             graph_[p].name);
+    }
+    drop_unused();
+  }
+
+ private:
+  static ValueId count(const Graph& graph) { return static_cast<ValueId>(graph.values.size()); }
+
+  // wanted_[v]: some trainable parameter decides v.
+  void find_wanted() {
+    wanted_.assign(graph_.values.size(), false);
+    for (ValueId p : graph_.parameters) wanted_[static_cast<size_t>(p)] = graph_[p].trainable;
+    for (const GraphNode& n : graph_.nodes)
+      if (wanted(n))
+        for (ValueId v : n.out) wanted_[static_cast<size_t>(v)] = true;
+    require(graph_.loss != kNoValue && graph_.output != kNoValue, "a graph to train has a loss");
+    if (!wanted_[static_cast<size_t>(graph_.output)])
+      fail(Fault::spec, "nothing to train: the model's output depends on no trainable parameter");
+  }
+
+  bool wanted(const GraphNode& n) const {
+    return std::ranges::any_of(n.in, [&](ValueId v) { return wanted_[static_cast<size_t>(v)]; });
+  }
+
+  bool reached(const GraphNode& n) const {
+    return std::ranges::any_of(n.out, [&](ValueId v) { return parts_.contains(v); });
+  }
+
+  void add_gradient_of(const GraphNode& node, Part part) {
+    if (node.op->gradient == nullptr)
+      fail(Fault::spec, "operator '{}' has no gradient, so nothing before it can be trained",
+           node.op->name);
+    g_.enter(node.layer, node.where);
+    std::vector<ValueId> dy;
+    for (ValueId v : node.out) dy.push_back(sum_of(v));
+    g_.part(part);
+    const std::vector<ValueId> dx = node.op->gradient(g_, node, dy);
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if (dx[i] != kNoValue && wanted_[static_cast<size_t>(node.in[i])])
+        parts_[node.in[i]].push_back(dx[i]);
+  }
+
+  // The gradient of v, of which every use has given its part by now.
+  ValueId sum_of(ValueId v) {
+    const auto it = parts_.find(v);
+    if (it == parts_.end()) return kNoValue;
+    std::vector<ValueId>& parts = it->second;
+    if (parts.size() > 1) {
+      std::ranges::reverse(parts);  // the order of the uses; they come last one first
+      g_.part(v == graph_.output ? Part::loss : Part::backward);
+      parts = {g_.apply("add", parts)};
+    }
+    if (v == graph_.output) graph_.output_gradient = parts[0];
+    name(parts[0], v);
+    return parts[0];
+  }
+
+  // "d lin1.weight". What passes through an addition keeps the name it got above it.
+  void name(ValueId gradient, ValueId of) {
+    Value& d = graph_.values[static_cast<size_t>(gradient)];
+    if (!d.name.starts_with("d ")) d.name = "d " + graph_[of].name;
+  }
+
+  // Takes out the added nodes whose results nobody uses, last first, and closes the gaps that their
+  // values leave. What was there before keeps its numbers.
+  void drop_unused() {
+    std::vector<bool> used(graph_.values.size(), false);
+    const auto use = [&](ValueId v) {
+      if (v != kNoValue) used[static_cast<size_t>(v)] = true;
+    };
+    for (ValueId v : graph_.gradients) use(v);
+    use(graph_.output_gradient);
+    std::vector<bool> keep(graph_.nodes.size(), true);
+    for (size_t i = graph_.nodes.size(); i-- > first_node_;) {
+      const GraphNode& n = graph_.nodes[i];
+      keep[i] = std::ranges::any_of(n.out, [&](ValueId v) { return used[static_cast<size_t>(v)]; });
+      if (!keep[i]) continue;
+      for (ValueId v : n.in) use(v);
+      for (ValueId v : n.out) use(v);
+    }
+    renumber(used, keep);
+  }
+
+  void renumber(const std::vector<bool>& used, const std::vector<bool>& keep) {
+    std::vector<ValueId> to(graph_.values.size());
+    ValueId next = first_value_;
+    for (ValueId v = 0; v < count(graph_); ++v) {
+      const auto i = static_cast<size_t>(v);
+      if (v >= first_value_ && !used[i]) continue;
+      to[i] = v < first_value_ ? v : next++;
+      if (to[i] != v) graph_.values[static_cast<size_t>(to[i])] = std::move(graph_.values[i]);
+    }
+    graph_.values.resize(static_cast<size_t>(next));
+    const auto move = [&](ValueId& v) {
+      if (v != kNoValue) v = to[static_cast<size_t>(v)];
+    };
+    size_t last = first_node_;
+    for (size_t i = first_node_; i < graph_.nodes.size(); ++i) {
+      if (!keep[i]) continue;
+      for (ValueId& v : graph_.nodes[i].in) move(v);
+      for (ValueId& v : graph_.nodes[i].out) move(v);
+      if (last != i) graph_.nodes[last] = std::move(graph_.nodes[i]);
+      graph_.part[last++] = graph_.part[i];
+    }
+    graph_.nodes.erase(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(last),
+                       graph_.nodes.end());
+    graph_.part.resize(last);
+    for (ValueId& v : graph_.gradients) move(v);
+    move(graph_.output_gradient);
+  }
+
+  Graph& graph_;
+  GraphBuilder g_;
+  size_t first_node_;
+  ValueId first_value_;
+  std::vector<bool> wanted_;
+  std::map<ValueId, std::vector<ValueId>> parts_;  // of a value's gradient, one for each use
+};
+
+}  // namespace
+
+void differentiate(Graph& graph) { Backward(graph).run(); }
+
+}  // namespace dpt

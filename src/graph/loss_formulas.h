@@ -1,0 +1,96 @@
+// One term of each element-wise loss, and its derivative by the model's output x; t is the target.
+// Formulas and limits as in torch (pytorch_semantics, section 9).
+#pragma once
+
+#include "graph/formula_math.h"
+
+namespace dpt::formula {
+
+template <class T>
+DPT_FORMULA T mse(T x, T t) {
+  return (x - t) * (x - t);
+}
+template <class T>
+DPT_FORMULA T mse_slope(T x, T t) {
+  return T(2) * (x - t);
+}
+
+template <class T>
+DPT_FORMULA T sign(T d) {  // 0 at 0, nan at nan
+  return select(d > T(0), T(1), select(d < T(0), T(-1), d));
+}
+template <class T>
+DPT_FORMULA T l1(T x, T t) {
+  return abs(x - t);
+}
+template <class T>
+DPT_FORMULA T l1_slope(T x, T t) {
+  return sign(x - t);
+}
+
+// beta = 0 is l1, as there.
+template <class T>
+DPT_FORMULA T smooth_l1(T x, T t, T beta) {
+  const T d = abs(x - t);
+  return select(d < beta, T(0.5) * d * d / beta, d - T(0.5) * beta);
+}
+template <class T>
+DPT_FORMULA T smooth_l1_slope(T x, T t, T beta) {
+  const T d = x - t;
+  return select(abs(d) < beta, d / beta, sign(d));
+}
+
+template <class T>
+DPT_FORMULA T huber(T x, T t, T delta) {
+  const T d = abs(x - t);
+  return select(d <= delta, T(0.5) * d * d, delta * (d - T(0.5) * delta));
+}
+template <class T>
+DPT_FORMULA T huber_slope(T x, T t, T delta) {
+  const T d = x - t;
+  return select(abs(d) <= delta, d, delta * sign(d));
+}
+
+// Logarithms are held at -100, the slope's denominator at torch's 1e-12f: x may be 0 or 1.
+template <class T>
+DPT_FORMULA T bce(T x, T t) {
+  const T yes = log(x), no = log1p(-x);
+  return (t - T(1)) * select(no < T(-100), T(-100), no) - t * select(yes < T(-100), T(-100), yes);
+}
+template <class T>
+DPT_FORMULA T bce_slope(T x, T t) {
+  const T both = (T(1) - x) * x;
+  return (x - t) / select(both < T(1e-12f), T(1e-12f), both);
+}
+
+// p weighs the positive part.
+template <class T>
+DPT_FORMULA T bce_with_logits(T x, T t, T p) {
+  const T weight = (p - T(1)) * t + T(1);
+  const T below = select(x < T(0), -x, T(0));
+  return (T(1) - t) * x + weight * (log1p(exp(-abs(x))) + below);
+}
+template <class T>
+DPT_FORMULA T bce_with_logits_slope(T x, T t, T p) {
+  const T positive = p * t;
+  return (positive + T(1) - t) / (T(1) + exp(-x)) - positive;
+}
+
+template <class T>
+DPT_FORMULA T kl_div(T x, T t) {  // t log t is 0 at 0
+  return select(t == T(0), T(0), t * log(t)) - t * x;
+}
+template <class T>
+DPT_FORMULA T kl_div_slope(T, T t) {
+  return -t;
+}
+template <class T>
+DPT_FORMULA T kl_div_log_target(T x, T t) {
+  return exp(t) * (t - x);
+}
+template <class T>
+DPT_FORMULA T kl_div_log_target_slope(T, T t) {
+  return -exp(t);
+}
+
+}  // namespace dpt::formula

@@ -1,0 +1,49 @@
+// add: the sum of two or more inputs of one shape, from the first to the last.
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_real("add", in[0]);
+  if (in.size() < 2) fail(Fault::spec, "add: takes two or more inputs");
+  for (const TensorDesc& d : in)
+    if (d != in[0]) fail(Fault::spec, "add: {} and {} do not fit together", str(in[0]), str(d));
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder&, const GraphNode& n, std::span<const ValueId> dy) {
+  return std::vector<ValueId>(n.in.size(), dy[0]);
+}
+
+// In the inputs' own precision: the order is part of the result.
+void reference(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto y = args.out[0].as<T>();
+    for (size_t i = 0; i < y.size(); ++i) {
+      T sum = args.in[0].as<const T>()[i];
+      for (const TensorView& x : args.in.subspan(1)) sum += x.as<const T>()[i];
+      y[i] = sum;
+    }
+  });
+}
+
+double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
+  return static_cast<double>(in.size() - 1) * static_cast<double>(out[0].shape.elements());
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Shape& s : {Shape{3, 5}, Shape{2, 3, 7}})
+    for (size_t inputs : {2UL, 3UL, 5UL})
+      out.push_back({{"add", std::vector(inputs, f32(s)), {f32(s)}, {}}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType add() {
+  return {"add", Precision::follow, infer, gradient, reference, samples, flops};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,59 @@
+// bce_loss: -w (target log output + (1 - target) log(1 - output)), logarithms held at -100. A
+// fourth input holds the weights w of a sample's last extents.
+#include "graph/loss_formulas.h"
+#include "graph/operators/loss_support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("bce_loss", in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("bce_loss", in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "bce_loss_gradient", dy);
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  const TensorView* w = input_or_none(args, 3);
+  sum_terms(args,
+            [&](double x, double t, size_t i) { return weight_at(w, i) * formula::bce(x, t); });
+}
+
+void backward(const KernelArgs& args, const std::any&) {
+  const TensorView* w = input_or_none(args, 3);
+  map_slopes(args, [&](double x, double t, size_t i) {
+    return weight_at(w, i) * formula::bce_slope(x, t);
+  });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  return both(pointwise_samples(op, gradient, {}, {0.1, 0.9}, {0, 1}),
+              pointwise_samples(op, gradient, {}, {0.1, 0.9}, {0, 1}, 1));
+}
+
+}  // namespace
+
+OperatorType bce_loss() {
+  return {"bce_loss",
+          Precision::full,
+          infer,
+          gradient,
+          forward,
+          [] { return samples_of("bce_loss", false); },
+          elements_of_first_input};
+}
+
+OperatorType bce_loss_gradient() {
+  return {"bce_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
+            return samples_of("bce_loss_gradient", true);
+          }};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,58 @@
+// concat: the inputs one behind the other along a dimension; the gradient cuts dy up again.
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  const int dim = settings<Concat>(attrs).dim;
+  need_dim("concat", in[0], dim);
+  int64_t extent = 0;
+  for (const TensorDesc& d : in) {
+    if (d.dtype != in[0].dtype || d.shape.rank() != in[0].shape.rank() ||
+        d.shape.with(dim, 0) != in[0].shape.with(dim, 0))
+      fail(Fault::spec, "concat: {} and {} differ in more than dimension {}", str(in[0]), str(d),
+           dim);
+    extent += d.shape[dim];
+  }
+  return {{in[0].dtype, in[0].shape.with(dim, extent)}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  SliceOf piece{.dim = settings<Concat>(n.attrs).dim};
+  std::vector<ValueId> out;
+  for (ValueId v : n.in) {
+    piece.length = g.shape(v)[piece.dim];
+    out.push_back(g.apply("slice", {dy[0]}, piece));
+    piece.begin += piece.length;
+  }
+  return out;
+}
+
+void reference(const KernelArgs& args, const std::any& attrs) {
+  const int dim = settings<Concat>(attrs).dim;
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto y = args.out[0].as<T>();
+    size_t to = 0;
+    for (int64_t o = 0; o < along(args.in[0].desc.shape, dim).outer; ++o)
+      for (const TensorView& v : args.in) {
+        const Along a = along(v.desc.shape, dim);
+        for (int64_t i = 0; i < a.extent * a.inner; ++i)
+          y[to++] = v.as<const T>()[static_cast<size_t>(o * a.extent * a.inner + i)];
+      }
+  });
+}
+
+std::vector<Sample> samples() {
+  return {
+      {{"concat", {f32({3, 5}), f32({3, 2})}, {f32({3, 7})}, Concat{1}}},
+      {{"concat", {f32({2, 1, 3}), f32({2, 4, 3}), f32({2, 2, 3})}, {f32({2, 7, 3})}, Concat{1}}},
+      {{"concat", {f32({2, 3, 1}), f32({2, 3, 17})}, {f32({2, 3, 18})}, Concat{2}}},
+  };
+}
+
+}  // namespace
+
+OperatorType concat() { return {"concat", Precision::follow, infer, gradient, reference, samples}; }
+
+}  // namespace dpt::operators

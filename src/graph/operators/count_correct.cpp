@@ -1,0 +1,56 @@
+// count_correct: in how many places of output[N, C] (or [N, C, d...]) the greatest element, the
+// first of equals, is that of the target class. A place with a nan counts as wrong.
+#include "graph/operators/class_targets.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_classes("count_correct", in[0]);
+  const Shape places = places_of(in[0].shape);
+  if (in[1] != TensorDesc{DType::i32, places})
+    fail(Fault::spec, "count_correct: output {} needs classes i32{} as targets, not {}", str(in[0]),
+         places.str(), str(in[1]));
+  return one_double();
+}
+
+void reference(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto targets = args.in[1].as<const int32_t>();
+    const Along a = along(args.in[0].desc.shape, 1);
+    int64_t right = 0;
+    for (int64_t n = 0; n < a.outer; ++n)
+      for (int64_t i = 0; i < a.inner; ++i) {
+        const auto at = [&](int64_t c) {
+          return x[static_cast<size_t>((n * a.extent + c) * a.inner + i)];
+        };
+        int64_t best = 0;
+        bool numbers = true;
+        for (int64_t c = 0; c < a.extent; ++c) {
+          if (at(c) > at(best)) best = c;
+          numbers = numbers && at(c) == at(c);
+        }
+        right += numbers && best == targets[static_cast<size_t>(n * a.inner + i)];
+      }
+    args.out[0].as<double>()[0] = static_cast<double>(right);
+  });
+}
+
+std::vector<Sample> samples() {
+  const TensorDesc sum{DType::f64, {1}};
+  return {
+      {{"count_correct", {f32({7, 3}), i32({7})}, {sum}, {}}, {{}, {0, 3}}},
+      {{"count_correct", {f32({33, 10}), i32({33})}, {sum}, {}}, {{}, {0, 10}}},
+      {{"count_correct", {f32({2, 3, 4}), i32({2, 4})}, {sum}, {}}, {{}, {0, 3}}},
+  };
+}
+
+}  // namespace
+
+OperatorType count_correct() {
+  return {"count_correct", Precision::full,        infer, nullptr, reference,
+          samples,         elements_of_first_input};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,159 @@
+// cross_entropy: with lp = log_softmax of a place's C outputs, weights w (1 without) and smoothing
+// e,
+//   class targets y:    -(1 - e) w[y] lp[y] - e / C * sum of w lp; nothing where y is ignored
+//   probabilities p[C]: -sum of w p' lp, where p' = p (1 - e) + e / C
+// Either is a sum of -q lp with weights q that do not depend on the output, hence the gradient
+// softmax * (sum of q) - q.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/operators/class_targets.h"
+
+namespace dpt::operators {
+namespace {
+
+void check(std::span<const TensorDesc> in) {
+  need_classes("cross_entropy", in[0]);
+  const TensorDesc &x = in[0], &t = in[1];
+  const Shape places = places_of(x.shape);
+  if (t != x && t != TensorDesc{DType::i32, places})
+    fail(Fault::spec,
+         "cross_entropy: output {} needs classes i32{} or probabilities {} as targets, not {}",
+         str(x), places.str(), str(x), str(t));
+  need_divisor(x, in[2]);
+  need_class_weight("cross_entropy", in);
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "cross_entropy_gradient", dy);
+}
+
+// Calls f(place, q) for each place that counts.
+template <class T, class F>
+void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
+  const TensorView &output = args.in[0], &target = args.in[1], *w = input_or_none(args, 3);
+  const Along a = along(output.desc.shape, 1);
+  std::vector<double> q(static_cast<size_t>(a.extent));
+  const double even = s.label_smoothing / static_cast<double>(a.extent);
+  const auto weight = [&](size_t c) { return weight_at(w, c); };
+  if (target.desc.dtype == DType::i32) {
+    for_each_place(output, target, s.ignore_index, [&](const Place& p) {
+      for (size_t c = 0; c < q.size(); ++c) q[c] = even * weight(c);
+      const auto y = static_cast<size_t>(p.target);
+      q[y] += (1 - s.label_smoothing) * weight(y);
+      f(p, q);
+    });
+    return;
+  }
+  const auto t = target.as<const T>();
+  for (int64_t n = 0; n < a.outer; ++n)
+    for (int64_t i = 0; i < a.inner; ++i) {
+      const Place p{static_cast<size_t>(n * a.extent * a.inner + i), static_cast<size_t>(a.inner),
+                    a.extent, 0};
+      for (size_t c = 0; c < q.size(); ++c)
+        q[c] = weight(c) *
+               (static_cast<double>(t[p.first + c * p.step]) * (1 - s.label_smoothing) + even);
+      f(p, q);
+    }
+}
+
+// log_softmax of a place.
+template <class T>
+void log_softmax_at(std::span<const T> x, const Place& p, std::vector<double>& lp) {
+  lp.resize(static_cast<size_t>(p.classes));
+  for (size_t c = 0; c < lp.size(); ++c) lp[c] = static_cast<double>(x[p.first + c * p.step]);
+  const double top = *std::max_element(lp.begin(), lp.end());
+  double sum = 0;
+  for (double v : lp) sum += std::exp(v - top);
+  for (double& v : lp) v = v - top - std::log(sum);
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    double sum = 0;
+    std::vector<double> lp;
+    for_each_q<T>(args, settings<CrossEntropy>(attrs),
+                  [&](const Place& p, const std::vector<double>& q) {
+                    log_softmax_at(x, p, lp);
+                    for (size_t c = 0; c < q.size(); ++c)
+                      if (q[c] != 0) sum -= q[c] * lp[c];  // 0 times -inf is 0 here, as in torch
+                  });
+    args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto dx = args.out[0].as<T>();
+    const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
+    for (T& d : dx) d = 0;
+    std::vector<double> lp;
+    for_each_q<T>(
+        args, settings<CrossEntropy>(attrs), [&](const Place& p, const std::vector<double>& q) {
+          log_softmax_at(x, p, lp);
+          double total = 0;
+          for (double v : q) total += v;
+          for (size_t c = 0; c < q.size(); ++c)
+            dx[p.first + c * p.step] = static_cast<T>((std::exp(lp[c]) * total - q[c]) / divisor);
+        });
+  });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  std::vector<Sample> out;
+  const auto add = [&](Shape x, TensorDesc t, bool weight, CrossEntropy attrs) {
+    std::vector<TensorDesc> in = {f32(x), t, f32({1})};
+    const bool classes = t.dtype == DType::i32;
+    std::vector<Sample::Range> ranges = {
+        {-3, 3}, {0, classes ? static_cast<double>(x[1]) : 1}, {1, 8}};
+    if (weight) {
+      in.push_back(f32({x[1]}));
+      ranges.push_back({0, 2});
+    }
+    const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
+    out.push_back({{op, in, {result}, attrs}, ranges});
+  };
+  add({5, 3}, i32({5}), false, {});
+  add({7, 10}, i32({7}), false, {});
+  add({7, 10}, i32({7}), true, {.label_smoothing = 0.1});
+  add({5, 3}, i32({5}), true, {.ignore_index = 1});
+  add({3, 37}, i32({3}), false, {.label_smoothing = 0.2, .ignore_index = 2});
+  add({3, 1}, i32({3}), false, {});
+  add({2, 3, 4}, i32({2, 4}), true, {.label_smoothing = 0.3, .ignore_index = 0});
+  add({5, 3}, f32({5, 3}), false, {});
+  add({4, 11}, f32({4, 11}), true, {.label_smoothing = 0.1});
+  add({2, 3, 4}, f32({2, 3, 4}), false, {.label_smoothing = 0.1});
+  return out;
+}
+
+}  // namespace
+
+OperatorType cross_entropy() {
+  return {"cross_entropy",
+          Precision::full,
+          infer,
+          gradient,
+          forward,
+          [] { return samples_of("cross_entropy", false); },
+          elements_of_first_input};
+}
+
+OperatorType cross_entropy_gradient() {
+  return {"cross_entropy_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
+            return samples_of("cross_entropy_gradient", true);
+          }};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,62 @@
+// dropout: y = x / (1 - p) where an element is kept, else 0. Whether it is kept is a function of
+// the run's seed, the step, the layer and the element's place in the global batch (Note
+// [randomness], Note [dropout's words]), so the gradient draws the same again: dx = dropout of dy.
+#include "graph/operators/support.h"
+#include "graph/philox.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_real("dropout", in[0]);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("dropout_gradient", {dy[0]}, n.attrs)};
+}
+
+// In the inputs' own precision, as torch: x * (1 / (1 - p)).
+void reference(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<Dropout>(attrs);
+  require(args.context != nullptr, "dropout needs the step's context");
+  const StepContext& c = *args.context;
+  const philox::Key key = philox::layer_key(c.seed, s.key);
+  const uint64_t keep = philox::keep_below(s.p);
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const T scale = T{1} / static_cast<T>(1 - s.p);
+    const auto rows = static_cast<size_t>(args.in[0].desc.shape[0]), width = x.size() / rows;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const uint64_t sample = static_cast<uint64_t>(c.first_sample) + i / width;
+      const bool kept = philox::element_word(key, c.step, sample, i % width) < keep;
+      y[i] = kept ? x[i] * scale : T{0};
+    }
+  });
+}
+
+std::vector<Sample> samples_of(std::string_view op) {
+  std::vector<Sample> out;
+  for (const Shape& s : {Shape{3, 5}, Shape{2, 200}, Shape{2, 3, 67}})
+    for (double p : {0.5, 0.1})
+      out.push_back({{op, {f32(s)}, {f32(s)}, Dropout{.p = p, .key = 7}}});
+  out.push_back({{op, {f32({3, 5})}, {f32({3, 5})}, Dropout{.p = 0, .key = 7}}});
+  out.push_back({{op, {f32({3, 5})}, {f32({3, 5})}, Dropout{.p = 1, .key = 7}}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType dropout() {
+  return {"dropout", Precision::follow, infer,
+          gradient,  reference,         [] { return samples_of("dropout"); }};
+}
+
+OperatorType dropout_gradient() {
+  return {"dropout_gradient", Precision::follow, infer, nullptr, reference, [] {
+            return samples_of("dropout_gradient");
+          }};
+}
+
+}  // namespace dpt::operators

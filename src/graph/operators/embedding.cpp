@@ -1,0 +1,123 @@
+// embedding: y[N, ..., E] = the rows of w[R, E] that indices i32[N, ...] name.
+//   embedding_gradient(dy, indices) -> dw[R, E]: the sum of dy over the uses of a row, in the order
+//   of the samples; the padding row's is 0.
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+Shape with_row(const Shape& indices, int64_t width) {
+  std::vector<int64_t> extents(indices.extents().begin(), indices.extents().end());
+  extents.push_back(width);
+  return Shape(extents);
+}
+
+void need_indices(const TensorDesc& d) {
+  if (d.dtype != DType::i32) fail(Fault::spec, "embedding: takes indices (i32), not {}", str(d));
+  if (d.shape.rank() >= Shape::kMaxRank)
+    fail(Fault::spec, "embedding: indices {} have too many dimensions", d.shape.str());
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_indices(in[0]);
+  need_real("embedding", in[1]);
+  if (in[1].shape.rank() != 2)
+    fail(Fault::spec, "embedding: indices {} need a weight [R, E], not {}", in[0].shape.str(),
+         in[1].shape.str());
+  return {{in[1].dtype, with_row(in[0].shape, in[1].shape[1])}};
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  need_indices(in[1]);
+  require(in[0].shape == with_row(in[1].shape, in[0].shape.back()),
+          "embedding_gradient: dy has a row for each index");
+  return {{in[0].dtype, {settings<Embedding>(attrs).rows, in[0].shape.back()}}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  Embedding attrs = settings<Embedding>(n.attrs);
+  attrs.rows = g.shape(n.in[1])[0];
+  return {kNoValue, g.apply("embedding_gradient", {dy[0], n.in[0]}, attrs)};
+}
+
+// The row that use number i names; a wrong one names the sample it stands in.
+int64_t row_at(const TensorView& indices, size_t i, int64_t rows) {
+  const int32_t row = indices.as<const int32_t>()[i];
+  const int64_t uses = indices.desc.shape.elements() / indices.desc.shape[0];
+  if (row < 0 || row >= rows)
+    fail(Fault::data, "embedding: index {} of sample {} in its batch is not in [0, {})", row,
+         static_cast<int64_t>(i) / uses, rows);
+  return row;
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[1], [&]<class T>(T) {
+    const auto w = args.in[1].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const int64_t rows = args.in[1].desc.shape[0];
+    const auto width = static_cast<size_t>(args.in[1].desc.shape[1]);
+    const auto uses = static_cast<size_t>(args.in[0].desc.shape.elements());
+    for (size_t i = 0; i < uses; ++i) {
+      const auto row = static_cast<size_t>(row_at(args.in[0], i, rows));
+      for (size_t e = 0; e < width; ++e) y[i * width + e] = w[row * width + e];
+    }
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    const auto dw = args.out[0].as<T>();
+    const int64_t rows = args.out[0].desc.shape[0],
+                  padding = settings<Embedding>(attrs).padding_idx;
+    const auto width = static_cast<size_t>(args.out[0].desc.shape[1]);
+    const auto uses = static_cast<size_t>(args.in[1].desc.shape.elements());
+    std::vector<double> sum(dw.size());
+    for (size_t i = 0; i < uses; ++i) {
+      const int64_t row = row_at(args.in[1], i, rows);
+      if (row == padding) continue;
+      for (size_t e = 0; e < width; ++e)
+        sum[static_cast<size_t>(row) * width + e] += static_cast<double>(dy[i * width + e]);
+    }
+    for (size_t i = 0; i < dw.size(); ++i) dw[i] = static_cast<T>(sum[i]);
+  });
+}
+
+std::vector<Sample> samples() {
+  return {
+      {{"embedding", {i32({4}), f32({3, 2})}, {f32({4, 2})}, Embedding{}}, {{0, 3}}},
+      {{"embedding", {i32({4, 5}), f32({7, 10})}, {f32({4, 5, 10})}, Embedding{.padding_idx = 6}},
+       {{0, 6}}},
+      {{"embedding", {i32({2, 3, 2}), f32({4, 33})}, {f32({2, 3, 2, 33})}, Embedding{}}, {{0, 4}}},
+  };
+}
+
+std::vector<Sample> gradient_samples() {
+  return {
+      {{"embedding_gradient", {f32({4, 2}), i32({4})}, {f32({3, 2})}, Embedding{.rows = 3}},
+       {{}, {0, 3}}},
+      {{"embedding_gradient",
+        {f32({4, 5, 10}), i32({4, 5})},
+        {f32({7, 10})},
+        Embedding{.padding_idx = 2, .rows = 7}},
+       {{}, {0, 7}}},
+      {{"embedding_gradient",
+        {f32({2, 3, 2, 33}), i32({2, 3, 2})},
+        {f32({4, 33})},
+        Embedding{.rows = 4}},
+       {{}, {0, 4}}},
+  };
+}
+
+}  // namespace
+
+OperatorType embedding() {
+  return {"embedding", Precision::follow, infer, gradient, forward, samples};
+}
+
+OperatorType embedding_gradient() {
+  return {"embedding_gradient", Precision::follow, infer_gradient, nullptr, backward,
+          gradient_samples};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,55 @@
+// huber_loss: d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2); d = output - target.
+#include "graph/loss_formulas.h"
+#include "graph/operators/loss_support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("huber_loss", in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("huber_loss", in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "huber_loss_gradient", dy);
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<Huber>(attrs);
+  sum_terms(args, [&](double x, double t, size_t) { return formula::huber(x, t, s.delta); });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<Huber>(attrs);
+  map_slopes(args, [&](double x, double t, size_t) { return formula::huber_slope(x, t, s.delta); });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  return both(pointwise_samples(op, gradient, Huber{.delta = 0.5}, {1, 3}, {-2, 0}),
+              pointwise_samples(op, gradient, Huber{.delta = 4}, {-1, 1}, {-1, 1}));
+}
+
+}  // namespace
+
+OperatorType huber_loss() {
+  return {"huber_loss",
+          Precision::full,
+          infer,
+          gradient,
+          forward,
+          [] { return samples_of("huber_loss", false); },
+          elements_of_first_input};
+}
+
+OperatorType huber_loss_gradient() {
+  return {"huber_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
+            return samples_of("huber_loss_gradient", true);
+          }};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,52 @@
+// l1_loss: |output - target| for each element; the slope is 0 where they are equal.
+#include "graph/loss_formulas.h"
+#include "graph/operators/loss_support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("l1_loss", in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("l1_loss", in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "l1_loss_gradient", dy);
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  sum_terms(args, [](double x, double t, size_t) { return formula::l1(x, t); });
+}
+
+void backward(const KernelArgs& args, const std::any&) {
+  map_slopes(args, [](double x, double t, size_t) { return formula::l1_slope(x, t); });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  return pointwise_samples(op, gradient, {}, {1, 3}, {-2, 0});
+}
+
+}  // namespace
+
+OperatorType l1_loss() {
+  return {"l1_loss",
+          Precision::full,
+          infer,
+          gradient,
+          forward,
+          [] { return samples_of("l1_loss", false); },
+          elements_of_first_input};
+}
+
+OperatorType l1_loss_gradient() {
+  return {"l1_loss_gradient", Precision::full,
+          infer_gradient,     nullptr,
+          backward,           [] { return samples_of("l1_loss_gradient", true); }};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,46 @@
+// leaky_relu: y = x where x > 0, else negative_slope * x.
+#include "graph/activation_formulas.h"
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  return same_as_first("leaky_relu", in);
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("leaky_relu_gradient", {n.in[0], dy[0]}, n.attrs)};
+}
+
+void forward(const KernelArgs& a, const std::any& attrs) {
+  const auto& s = settings<LeakyRelu>(attrs);
+  map(a, [&](double x) { return formula::leaky_relu(x, s.negative_slope); });
+}
+
+void backward(const KernelArgs& a, const std::any& attrs) {
+  const auto& s = settings<LeakyRelu>(attrs);
+  map(a,
+      [&](double x, double dy) { return formula::leaky_relu_gradient(x, dy, s.negative_slope); });
+}
+
+std::vector<Sample> samples() {
+  return elementwise_samples("leaky_relu", 1, LeakyRelu{.negative_slope = 0.2}, {-4, 4}, {0});
+}
+
+std::vector<Sample> gradient_samples() {
+  return elementwise_samples("leaky_relu_gradient", 2, LeakyRelu{.negative_slope = 0.2}, {-4, 4},
+                             {0});
+}
+
+}  // namespace
+
+OperatorType leaky_relu() {
+  return {"leaky_relu", Precision::follow, infer, gradient, forward, samples};
+}
+
+OperatorType leaky_relu_gradient() {
+  return {"leaky_relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+}
+
+}  // namespace dpt::operators

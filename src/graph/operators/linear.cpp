@@ -1,0 +1,173 @@
+// linear: y[..., O] = x[..., I] w[O, I]^T, plus b[O] where a third input is given.
+//   linear_input_gradient:  dx[..., I] = dy[..., O] w[O, I]
+//   linear_weight_gradient: dw[O, I] = dy[..., O]^T x[..., I], the extents "..." taken as rows
+//   sum_rows:               db[O] = the sum of all rows of dy[..., O]
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+int64_t rows_of(const Shape& s) { return s.elements() / s.back(); }
+
+Shape with_last(const Shape& s, int64_t extent) { return s.with(s.rank() - 1, extent); }
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_real("linear", in[0]);
+  const Shape &x = in[0].shape, &w = in[1].shape;
+  if (x.rank() < 2 || w.rank() != 2 || x.back() != w[1])
+    fail(Fault::spec, "linear: input {} does not fit weight {}", x.str(), w.str());
+  if (in.size() > 2 && in[2].shape != Shape{w[0]})
+    fail(Fault::spec, "linear: bias {} does not fit weight {}", in[2].shape.str(), w.str());
+  return {{in[0].dtype, with_last(x, w[0])}};
+}
+
+std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any&) {
+  const Shape &dy = in[0].shape, &w = in[1].shape;
+  if (dy.rank() < 2 || w.rank() != 2 || dy.back() != w[0])
+    fail(Fault::spec, "linear_input_gradient: {} does not fit weight {}", dy.str(), w.str());
+  return {{in[0].dtype, with_last(dy, w[1])}};
+}
+
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any&) {
+  const Shape &dy = in[0].shape, &x = in[1].shape;
+  if (dy.rank() < 2 || x.rank() < 2 || x != with_last(dy, x.back()))
+    fail(Fault::spec, "linear_weight_gradient: {} does not fit input {}", dy.str(), x.str());
+  return {{in[0].dtype, {dy.back(), x.back()}}};
+}
+
+std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any&) {
+  return {{in[0].dtype, {in[0].shape.back()}}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  std::vector<ValueId> out = {g.apply("linear_input_gradient", {dy[0], n.in[1]}),
+                              g.apply("linear_weight_gradient", {dy[0], n.in[0]})};
+  if (n.in.size() > 2) out.push_back(g.apply("sum_rows", {dy[0]}));
+  return out;
+}
+
+// c[m, n] = sum over k of a(m, k) * b(k, n), plus bias[n]; the operands as functions of two
+// indices.
+template <class A, class B, class Bias, class T>
+void multiply(int64_t rows, int64_t columns, int64_t depth, A a, B b, Bias bias, std::span<T> c) {
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t n = 0; n < columns; ++n) {
+      double sum = bias(n);
+      for (int64_t k = 0; k < depth; ++k)
+        sum += static_cast<double>(a(m, k)) * static_cast<double>(b(k, n));
+      c[m * columns + n] = static_cast<T>(sum);
+    }
+}
+
+double no_bias(int64_t) { return 0; }
+
+void forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    const auto b = args.in.size() > 2 ? args.in[2].as<const T>() : std::span<const T>{};
+    const int64_t outs = args.in[1].desc.shape[0], ins = args.in[1].desc.shape[1];
+    multiply(
+        rows_of(args.in[0].desc.shape), outs, ins,
+        [&](int64_t m, int64_t k) { return x[m * ins + k]; },
+        [&](int64_t k, int64_t n) { return w[n * ins + k]; },
+        [&](int64_t n) { return b.empty() ? 0 : static_cast<double>(b[n]); }, args.out[0].as<T>());
+  });
+}
+
+void input_gradient(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    const int64_t outs = args.in[1].desc.shape[0], ins = args.in[1].desc.shape[1];
+    multiply(
+        rows_of(args.in[0].desc.shape), ins, outs,
+        [&](int64_t m, int64_t k) { return dy[m * outs + k]; },
+        [&](int64_t k, int64_t n) { return w[k * ins + n]; }, no_bias, args.out[0].as<T>());
+  });
+}
+
+void weight_gradient(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
+    const int64_t outs = args.in[0].desc.shape.back(), ins = args.in[1].desc.shape.back();
+    multiply(
+        outs, ins, rows_of(args.in[0].desc.shape),
+        [&](int64_t m, int64_t k) { return dy[k * outs + m]; },
+        [&](int64_t k, int64_t n) { return x[k * ins + n]; }, no_bias, args.out[0].as<T>());
+  });
+}
+
+void sum(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    const int64_t columns = args.in[0].desc.shape.back();
+    multiply(
+        1, columns, rows_of(args.in[0].desc.shape), [](int64_t, int64_t) { return 1.0; },
+        [&](int64_t k, int64_t n) { return dy[k * columns + n]; }, no_bias, args.out[0].as<T>());
+  });
+}
+
+// Two for each product: x w of the result, or of the operand that is not summed away.
+double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
+  return 2.0 * static_cast<double>(out[0].shape.elements() * in[0].shape.back());
+}
+
+double weight_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
+  return 2.0 * static_cast<double>(in[0].shape.elements() * in[1].shape.back());
+}
+
+std::vector<Sample> samples() {
+  return {
+      {{"linear", {f32({3, 5}), f32({2, 5})}, {f32({3, 2})}, {}}},
+      {{"linear", {f32({3, 5}), f32({2, 5}), f32({2})}, {f32({3, 2})}, {}}},
+      {{"linear", {f32({1, 1}), f32({1, 1}), f32({1})}, {f32({1, 1})}, {}}},
+      {{"linear", {f32({2, 3, 7}), f32({9, 7}), f32({9})}, {f32({2, 3, 9})}, {}}},
+      {{"linear", {f32({17, 33}), f32({19, 33}), f32({19})}, {f32({17, 19})}, {}}},
+  };
+}
+
+std::vector<Sample> input_samples() {
+  return {
+      {{"linear_input_gradient", {f32({3, 2}), f32({2, 5})}, {f32({3, 5})}, {}}},
+      {{"linear_input_gradient", {f32({2, 3, 9}), f32({9, 7})}, {f32({2, 3, 7})}, {}}},
+      {{"linear_input_gradient", {f32({17, 19}), f32({19, 33})}, {f32({17, 33})}, {}}},
+  };
+}
+
+std::vector<Sample> weight_samples() {
+  return {
+      {{"linear_weight_gradient", {f32({3, 2}), f32({3, 5})}, {f32({2, 5})}, {}}},
+      {{"linear_weight_gradient", {f32({2, 3, 9}), f32({2, 3, 7})}, {f32({9, 7})}, {}}},
+      {{"linear_weight_gradient", {f32({17, 19}), f32({17, 33})}, {f32({19, 33})}, {}}},
+  };
+}
+
+std::vector<Sample> sum_samples() {
+  return {
+      {{"sum_rows", {f32({3, 2})}, {f32({2})}, {}}},
+      {{"sum_rows", {f32({2, 3, 9})}, {f32({9})}, {}}},
+      {{"sum_rows", {f32({17, 33})}, {f32({33})}, {}}},
+  };
+}
+
+}  // namespace
+
+OperatorType linear() {
+  return {"linear", Precision::compute, infer, gradient, forward, samples, flops};
+}
+
+OperatorType linear_input_gradient() {
+  return {"linear_input_gradient", Precision::compute, infer_input, nullptr,
+          input_gradient,          input_samples,      flops};
+}
+
+OperatorType linear_weight_gradient() {
+  return {"linear_weight_gradient", Precision::compute, infer_weight, nullptr,
+          weight_gradient,          weight_samples,     weight_flops};
+}
+
+OperatorType sum_rows() {
+  return {"sum_rows",  Precision::follow,      infer_sum, nullptr, sum,
+          sum_samples, elements_of_first_input};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,60 @@
+// log_softmax: y = x - log(sum of exp(x)) along one dimension; dx = dy - exp(y) * sum of dy.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/operators/softmax_rows.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  return infer_softmax("log_softmax", in, attrs);
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("log_softmax_gradient", {n.out[0], dy[0]}, n.attrs)};
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    for_each_line(args.in[0].desc.shape, settings<Softmax>(attrs).dim, [&](int64_t n, auto at) {
+      double top = -INFINITY, sum = 0;
+      for (int64_t i = 0; i < n; ++i) top = std::max(top, static_cast<double>(x[at(i)]));
+      for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(x[at(i)]) - top);
+      const double log_sum = std::log(sum);
+      for (int64_t i = 0; i < n; ++i)
+        y[at(i)] = static_cast<T>(static_cast<double>(x[at(i)]) - top - log_sum);
+    });
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto y = args.in[0].as<const T>(), dy = args.in[1].as<const T>();
+    const auto dx = args.out[0].as<T>();
+    for_each_line(args.in[0].desc.shape, settings<Softmax>(attrs).dim, [&](int64_t n, auto at) {
+      double sum = 0;
+      for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(dy[at(i)]);
+      for (int64_t i = 0; i < n; ++i)
+        dx[at(i)] = static_cast<T>(static_cast<double>(dy[at(i)]) -
+                                   std::exp(static_cast<double>(y[at(i)])) * sum);
+    });
+  });
+}
+
+}  // namespace
+
+OperatorType log_softmax() {
+  return {"log_softmax", Precision::full, infer,
+          gradient,      forward,         [] { return softmax_samples("log_softmax", 1); }};
+}
+
+OperatorType log_softmax_gradient() {
+  return {"log_softmax_gradient", Precision::full, infer, nullptr, backward, [] {
+            return softmax_samples("log_softmax_gradient", 2, {-5, 0});
+          }};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,46 @@
+// masked: y = x * (mask * scale), where the mask holds 0 and 1, as bytes or as x's type; dx = dy
+// masked likewise. What dropout is when the executor draws its masks (`random: torch`).
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_real("masked", in[0]);
+  if (in[1].shape != in[0].shape || (in[1].dtype != DType::u8 && in[1].dtype != in[0].dtype))
+    fail(Fault::spec, "masked: mask {} does not fit {}", str(in[1]), str(in[0]));
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("masked", {dy[0], n.in[1]}, n.attrs), kNoValue};
+}
+
+void reference(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const T scale = static_cast<T>(settings<Masked>(attrs).scale);
+    const auto apply = [&](auto mask) {
+      for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * (static_cast<T>(mask[i]) * scale);
+    };
+    if (args.in[1].desc.dtype == DType::u8)
+      apply(args.in[1].as<const uint8_t>());
+    else
+      apply(args.in[1].as<const T>());
+  });
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (DType mask : {DType::u8, DType::f32})
+    for (const Shape& s : {Shape{3, 5}, Shape{2, 3, 17}})
+      out.push_back({{"masked", {f32(s), {mask, s}}, {f32(s)}, Masked{.scale = 2}}, {{}, {0, 2}}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType masked() { return {"masked", Precision::follow, infer, gradient, reference, samples}; }
+
+}  // namespace dpt::operators

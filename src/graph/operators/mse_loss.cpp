@@ -1,0 +1,52 @@
+// mse_loss: (output - target)^2 for each element.
+#include "graph/loss_formulas.h"
+#include "graph/operators/loss_support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("mse_loss", in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("mse_loss", in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "mse_loss_gradient", dy);
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  sum_terms(args, [](double x, double t, size_t) { return formula::mse(x, t); });
+}
+
+void backward(const KernelArgs& args, const std::any&) {
+  map_slopes(args, [](double x, double t, size_t) { return formula::mse_slope(x, t); });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  return pointwise_samples(op, gradient, {}, {-2, 2}, {-2, 2});
+}
+
+}  // namespace
+
+OperatorType mse_loss() {
+  return {"mse_loss",
+          Precision::full,
+          infer,
+          gradient,
+          forward,
+          [] { return samples_of("mse_loss", false); },
+          elements_of_first_input};
+}
+
+OperatorType mse_loss_gradient() {
+  return {"mse_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
+            return samples_of("mse_loss_gradient", true);
+          }};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,99 @@
+// nll_loss: -w[y] * output[y] for class targets y; nothing where y is ignored. The output holds
+// logarithms of probabilities.
+#include "graph/operators/class_targets.h"
+
+namespace dpt::operators {
+namespace {
+
+void check(std::span<const TensorDesc> in) {
+  need_classes("nll_loss", in[0]);
+  const Shape places = places_of(in[0].shape);
+  if (in[1] != TensorDesc{DType::i32, places})
+    fail(Fault::spec, "nll_loss: output {} needs classes i32{} as targets, not {}", str(in[0]),
+         places.str(), str(in[1]));
+  need_divisor(in[0], in[2]);
+  need_class_weight("nll_loss", in);
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  check(in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "nll_loss_gradient", dy);
+}
+
+// Calls f(place of the target's element, its weight).
+template <class F>
+void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
+  const TensorView* w = input_or_none(args, 3);
+  for_each_place(args.in[0], args.in[1], settings<NllLoss>(attrs).ignore_index,
+                 [&](const Place& p) {
+                   const auto y = static_cast<size_t>(p.target);
+                   f(p.first + y * p.step, weight_at(w, y));
+                 });
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    double sum = 0;
+    for_each_target(args, attrs,
+                    [&](size_t at, double w) { sum -= w * static_cast<double>(x[at]); });
+    args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dx = args.out[0].as<T>();
+    const double divisor = static_cast<double>(args.in[2].as<const T>()[0]);
+    for (T& d : dx) d = 0;
+    for_each_target(args, attrs,
+                    [&](size_t at, double w) { dx[at] = static_cast<T>(-w / divisor); });
+  });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  std::vector<Sample> out;
+  const auto add = [&](Shape x, bool weight, NllLoss attrs) {
+    std::vector<TensorDesc> in = {f32(x), i32(places_of(x)), f32({1})};
+    std::vector<Sample::Range> ranges = {{-5, 0}, {0, static_cast<double>(x[1])}, {1, 8}};
+    if (weight) {
+      in.push_back(f32({x[1]}));
+      ranges.push_back({0, 2});
+    }
+    const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
+    out.push_back({{op, in, {result}, attrs}, ranges});
+  };
+  add({5, 3}, false, {});
+  add({7, 10}, true, {.ignore_index = 4});
+  add({2, 3, 4}, true, {});
+  return out;
+}
+
+}  // namespace
+
+OperatorType nll_loss() {
+  return {"nll_loss",
+          Precision::full,
+          infer,
+          gradient,
+          forward,
+          [] { return samples_of("nll_loss", false); },
+          elements_of_first_input};
+}
+
+OperatorType nll_loss_gradient() {
+  return {"nll_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
+            return samples_of("nll_loss_gradient", true);
+          }};
+}
+
+}  // namespace dpt::operators

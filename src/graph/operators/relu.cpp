@@ -1,0 +1,38 @@
+// relu: y = max(0, x), any shape; dx = dy where y > 0, else 0. nan passes through.
+#include "graph/activation_formulas.h"
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  return same_as_first("relu", in);
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("relu_gradient", {n.out[0], dy[0]}, n.attrs)};
+}
+
+void forward(const KernelArgs& a, const std::any&) {
+  map(a, [](double x) { return formula::relu(x); });
+}
+
+void backward(const KernelArgs& a, const std::any&) {
+  map(a, [](double y, double dy) { return formula::relu_gradient(y, dy); });
+}
+
+std::vector<Sample> samples() { return elementwise_samples("relu", 1, {}, {-4, 4}, {0}); }
+
+std::vector<Sample> gradient_samples() {
+  return elementwise_samples("relu_gradient", 2, {}, {-4, 4}, {0});
+}
+
+}  // namespace
+
+OperatorType relu() { return {"relu", Precision::follow, infer, gradient, forward, samples}; }
+
+OperatorType relu_gradient() {
+  return {"relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,38 @@
+// selu: y = scale * elu(x), with the constants that keep mean 0 and variance 1.
+#include "graph/activation_formulas.h"
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  return same_as_first("selu", in);
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("selu_gradient", {n.in[0], dy[0]}, n.attrs)};
+}
+
+void forward(const KernelArgs& a, const std::any&) {
+  map(a, [](double x) { return formula::selu(x); });
+}
+
+void backward(const KernelArgs& a, const std::any&) {
+  map(a, [](double x, double dy) { return formula::selu_gradient(x, dy); });
+}
+
+std::vector<Sample> samples() { return elementwise_samples("selu", 1, {}, {-4, 4}, {0}); }
+
+std::vector<Sample> gradient_samples() {
+  return elementwise_samples("selu_gradient", 2, {}, {-4, 4}, {0});
+}
+
+}  // namespace
+
+OperatorType selu() { return {"selu", Precision::follow, infer, gradient, forward, samples}; }
+
+OperatorType selu_gradient() {
+  return {"selu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+}
+
+}  // namespace dpt::operators

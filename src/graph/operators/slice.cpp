@@ -1,0 +1,81 @@
+// slice: extents begin .. begin + length of one dimension.
+//   slice_gradient(dy): dy where it was cut out, zeros around it
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  const auto& s = settings<SliceOf>(attrs);
+  need_dim("slice", in[0], s.dim);
+  if (s.begin < 0 || s.length < 1 || s.begin + s.length > in[0].shape[s.dim])
+    fail(Fault::spec, "slice: {} has no extents {} to {} in dimension {}", in[0].shape.str(),
+         s.begin, s.begin + s.length, s.dim);
+  return {{in[0].dtype, in[0].shape.with(s.dim, s.length)}};
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  const auto& s = settings<SliceOf>(attrs);
+  require(in[0].shape[s.dim] == s.length && s.begin + s.length <= s.extent,
+          "slice_gradient: dy is the slice");
+  return {{in[0].dtype, in[0].shape.with(s.dim, s.extent)}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  SliceOf s = settings<SliceOf>(n.attrs);
+  s.extent = g.shape(n.in[0])[s.dim];
+  return {g.apply("slice_gradient", {dy[0]}, s)};
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<SliceOf>(attrs);
+  const Along a = along(args.in[0].desc.shape, s.dim);
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    for (int64_t o = 0; o < a.outer; ++o)
+      for (int64_t i = 0; i < s.length * a.inner; ++i)
+        y[static_cast<size_t>(o * s.length * a.inner + i)] =
+            x[static_cast<size_t>((o * a.extent + s.begin) * a.inner + i)];
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<SliceOf>(attrs);
+  const Along a = along(args.out[0].desc.shape, s.dim);
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    const auto dx = args.out[0].as<T>();
+    for (T& d : dx) d = 0;
+    for (int64_t o = 0; o < a.outer; ++o)
+      for (int64_t i = 0; i < s.length * a.inner; ++i)
+        dx[static_cast<size_t>((o * a.extent + s.begin) * a.inner + i)] =
+            dy[static_cast<size_t>(o * s.length * a.inner + i)];
+  });
+}
+
+std::vector<Sample> samples() {
+  return {
+      {{"slice", {f32({3, 5})}, {f32({3, 2})}, SliceOf{1, 1, 2}}},
+      {{"slice", {f32({2, 7, 3})}, {f32({2, 4, 3})}, SliceOf{1, 3, 4}}},
+      {{"slice", {f32({2, 3, 18})}, {f32({2, 3, 1})}, SliceOf{2, 0, 1}}},
+  };
+}
+
+std::vector<Sample> gradient_samples() {
+  return {
+      {{"slice_gradient", {f32({3, 2})}, {f32({3, 5})}, SliceOf{1, 1, 2, 5}}},
+      {{"slice_gradient", {f32({2, 4, 3})}, {f32({2, 7, 3})}, SliceOf{1, 3, 4, 7}}},
+      {{"slice_gradient", {f32({2, 3, 1})}, {f32({2, 3, 18})}, SliceOf{2, 0, 1, 18}}},
+  };
+}
+
+}  // namespace
+
+OperatorType slice() { return {"slice", Precision::follow, infer, gradient, forward, samples}; }
+
+OperatorType slice_gradient() {
+  return {"slice_gradient", Precision::follow, infer_gradient, nullptr, backward, gradient_samples};
+}
+
+}  // namespace dpt::operators

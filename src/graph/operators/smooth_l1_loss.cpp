@@ -1,0 +1,56 @@
+// smooth_l1_loss: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2; d = output - target.
+#include "graph/loss_formulas.h"
+#include "graph/operators/loss_support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("smooth_l1_loss", in);
+  return one_double();
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
+  need_pointwise("smooth_l1_loss", in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return loss_gradient(g, n, "smooth_l1_loss_gradient", dy);
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<SmoothL1>(attrs);
+  sum_terms(args, [&](double x, double t, size_t) { return formula::smooth_l1(x, t, s.beta); });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<SmoothL1>(attrs);
+  map_slopes(args,
+             [&](double x, double t, size_t) { return formula::smooth_l1_slope(x, t, s.beta); });
+}
+
+std::vector<Sample> samples_of(std::string_view op, bool gradient) {
+  return both(pointwise_samples(op, gradient, SmoothL1{.beta = 0.5}, {1, 3}, {-2, 0}),
+              pointwise_samples(op, gradient, SmoothL1{.beta = 4}, {-1, 1}, {-1, 1}));
+}
+
+}  // namespace
+
+OperatorType smooth_l1_loss() {
+  return {"smooth_l1_loss",
+          Precision::full,
+          infer,
+          gradient,
+          forward,
+          [] { return samples_of("smooth_l1_loss", false); },
+          elements_of_first_input};
+}
+
+OperatorType smooth_l1_loss_gradient() {
+  return {"smooth_l1_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
+            return samples_of("smooth_l1_loss_gradient", true);
+          }};
+}
+
+}  // namespace dpt::operators

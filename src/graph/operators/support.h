@@ -1,0 +1,105 @@
+// What the files of this folder share: settings, shape complaints, plain loops and sample cases.
+#pragma once
+
+#include <any>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "graph/attrs.h"
+#include "graph/builder.h"
+
+namespace dpt::operators {
+
+// An operator's settings; the defaults where none were given.
+template <class A>
+const A& settings(const std::any& attrs) {
+  static const A defaults{};
+  return attrs.has_value() ? std::any_cast<const A&>(attrs) : defaults;
+}
+
+inline std::string str(const TensorDesc& d) {
+  return fmt::format("{}{}", name_of(d.dtype), d.shape.str());
+}
+
+inline bool is_real(DType t) { return t == DType::f32 || t == DType::f64; }
+
+// Complains about an input that is not of floating type: embedding's indices where numbers must be.
+inline void need_real(std::string_view op, const TensorDesc& x) {
+  if (!is_real(x.dtype))
+    fail(Fault::spec, "{}: the input must be real numbers, not {}", op, str(x));
+}
+
+// One dimension of a tensor between those before and those after it.
+struct Along {
+  int64_t outer, extent, inner;
+};
+inline Along along(const Shape& s, int dim) {
+  Along a{1, s[dim], 1};
+  for (int i = 0; i < dim; ++i) a.outer *= s[i];
+  for (int i = dim + 1; i < s.rank(); ++i) a.inner *= s[i];
+  return a;
+}
+
+inline void need_dim(std::string_view op, const TensorDesc& x, int dim) {
+  if (dim < 1 || dim >= x.shape.rank())
+    fail(Fault::spec, "{}: {} has no dimension {} behind that of the samples", op, x.shape.str(),
+         dim);
+}
+
+// Calls f with a value of the C++ type of the first input; the loops inside take that type.
+template <class F>
+void with_type_of(const TensorView& v, F f) {
+  with_real(v.desc.dtype, [&](auto* null) { f(std::remove_pointer_t<decltype(null)>{}); });
+}
+
+// y[i] = f(a[i]) or f(a[i], b[i]), computed in double.
+template <class F>
+void map(const KernelArgs& args, F f) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto a = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    if constexpr (std::is_invocable_v<F, double, double>) {
+      const auto b = args.in[1].as<const T>();
+      for (size_t i = 0; i < y.size(); ++i)
+        y[i] = static_cast<T>(f(static_cast<double>(a[i]), static_cast<double>(b[i])));
+    } else {
+      for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<T>(f(static_cast<double>(a[i])));
+    }
+  });
+}
+
+inline TensorDesc f32(Shape s) { return {DType::f32, s}; }
+inline TensorDesc i32(Shape s) { return {DType::i32, s}; }
+
+// Activations: one real input of any shape; gradients: two of the same.
+inline std::vector<TensorDesc> same_as_first(std::string_view op, std::span<const TensorDesc> in) {
+  need_real(op, in[0]);
+  for (const TensorDesc& d : in)
+    require(d == in[0], "operands of an element-wise operator have one shape");
+  return {in[0]};
+}
+
+inline std::vector<Sample> elementwise_samples(std::string_view op, size_t inputs,
+                                               std::any attrs = {}, Sample::Range range = {-4, 4},
+                                               std::vector<double> kinks = {}) {
+  std::vector<Sample> out;
+  for (const Shape& s : {Shape{3, 5}, Shape{1, 33}, Shape{2, 3, 7}}) {
+    std::vector<Sample::Range> ranges(inputs, Sample::Range{});
+    ranges[0] = range;
+    out.push_back({{op, std::vector(inputs, f32(s)), {f32(s)}, attrs}, ranges, kinks});
+  }
+  return out;
+}
+
+inline double elements_of_first_input(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
+  return static_cast<double>(in[0].shape.elements());
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,118 @@
+// Runs a graph on the host by the operators' plain loops, for tests of operators and gradients.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace dpt {
+
+// Bytes of one value, with its shape.
+struct HostTensor {
+  TensorDesc desc;
+  std::vector<double> storage;  // for its alignment
+
+  explicit HostTensor(TensorDesc d) : desc(d), storage((d.bytes() + 7) / 8 + 1) {}
+  TensorView view() { return {desc, reinterpret_cast<std::byte*>(storage.data())}; }
+  size_t size() const { return static_cast<size_t>(desc.shape.elements()); }
+  double get(size_t i) {
+    switch (desc.dtype) {
+      case DType::f32:
+        return static_cast<double>(view().as<float>()[i]);
+      case DType::f64:
+        return view().as<double>()[i];
+      case DType::i32:
+        return view().as<int32_t>()[i];
+      case DType::u8:
+        return view().as<uint8_t>()[i];
+      case DType::bf16:
+      case DType::f16:
+      case DType::i64:
+        break;
+    }
+    return NAN;
+  }
+  void set(size_t i, double x) {
+    switch (desc.dtype) {
+      case DType::f32:
+        view().as<float>()[i] = static_cast<float>(x);
+        break;
+      case DType::f64:
+        view().as<double>()[i] = x;
+        break;
+      case DType::i32:
+        view().as<int32_t>()[i] = static_cast<int32_t>(x);
+        break;
+      case DType::u8:
+        view().as<uint8_t>()[i] = static_cast<uint8_t>(x);
+        break;
+      case DType::bf16:
+      case DType::f16:
+      case DType::i64:
+        break;
+    }
+  }
+};
+
+inline HostTensor tensor(TensorDesc d, const std::vector<double>& content) {
+  HostTensor t(d);
+  for (size_t i = 0; i < content.size(); ++i) t.set(i, content[i]);
+  return t;
+}
+
+inline bool is_float(DType t) { return t == DType::f32 || t == DType::f64; }
+
+// Input number `i` of a sample, in the type `real` where it is a real one. Numbers near a kink are
+// moved away from it, so that differences of 1e-6 stay on one side.
+inline HostTensor sample_input(const Sample& s, size_t i, DType real, std::mt19937& random) {
+  TensorDesc d = s.query.in[i];
+  if (is_float(d.dtype)) d.dtype = real;
+  const Sample::Range range = i < s.ranges.size() ? s.ranges[i] : Sample::Range{};
+  HostTensor t(d);
+  for (size_t e = 0; e < t.size(); ++e) {
+    const double u = std::uniform_real_distribution<double>()(random);
+    double x = range.low + u * (range.high - range.low);
+    if (!is_float(d.dtype)) x = std::floor(x);
+    for (double k : s.kinks)
+      if (std::abs(x - k) < 1e-3) x = k + 2e-3;
+    t.set(e, x);
+  }
+  return t;
+}
+
+// Runs one operator's plain loops and gives its results.
+inline std::vector<HostTensor> run_reference(const OperatorType& op, std::vector<HostTensor>& in,
+                                             const std::any& attrs,
+                                             const StepContext& context = {}) {
+  std::vector<TensorDesc> descs;
+  std::vector<TensorView> from, to;
+  for (HostTensor& t : in) {
+    descs.push_back(t.desc);
+    from.push_back(t.view());
+  }
+  std::vector<HostTensor> out;
+  for (const TensorDesc& d : op.infer(descs, attrs)) out.emplace_back(d);
+  for (HostTensor& t : out) {
+    for (size_t i = 0; i < t.size(); ++i) t.set(i, NAN);  // whatever is not written shows
+    to.push_back(t.view());
+  }
+  op.reference({from, to, &context}, attrs);
+  return out;
+}
+
+// Runs a graph. `values` has a tensor for each value; those that no node makes are filled already.
+inline void run_graph(const Graph& graph, std::vector<HostTensor>& values,
+                      const StepContext& context = {}) {
+  for (const GraphNode& n : graph.nodes) {
+    std::vector<TensorView> in, out;
+    for (ValueId v : n.in) in.push_back(values[static_cast<size_t>(v)].view());
+    for (ValueId v : n.out) out.push_back(values[static_cast<size_t>(v)].view());
+    n.op->reference({in, out, &context}, n.attrs);
+  }
+}
+
+}  // namespace dpt
