@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Installs what building and testing dptrain needs and is not there yet: Debian's own packages, from
+# the sources that this machine already has. Does nothing, in well under two seconds, when all is there.
+set -u
+
+usage() {
+  cat <<'TEXT'
+Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang]
+  --dry-run   say what would be installed, and install nothing
+  --no-sudo   never call sudo; without root, say which command root would have to run
+  -y, --yes   don't ask before installing (also without a terminal to ask on)
+  --clang     clang as well, for tools/test.sh --clang
+TEXT
+}
+
+# what: it is needed for
+packages='g++:compiler
+meson:build system
+ninja-build:runs the build
+pkg-config:finds libraries
+libyaml-cpp-dev:reads specs
+libfmt-dev:formats text
+libcli11-dev:reads command lines
+doctest-dev:unit tests
+libdnnl-dev:oneDNN, matrix products on CPUs
+zlib1g-dev:reads .gz data
+python3:meson, and checks of the sources
+curl:fetches data sets
+ca-certificates:lets curl trust mirrors'
+
+dry_run=false no_sudo=false yes=false
+for word in "$@"; do
+  case $word in
+    --dry-run) dry_run=true ;;
+    --no-sudo) no_sudo=true ;;
+    -y | --yes) yes=true ;;
+    --clang) packages="$packages
+clang:the second compiler" ;;
+    -h | --help) usage; exit 0 ;;
+    *) printf 'setup.sh: unknown option %s\n' "$word" >&2; usage >&2; exit 2 ;;
+  esac
+done
+
+fail() {  # what happened, what to do
+  printf 'setup.sh: error: %s\n  %s\n' "$1" "$2" >&2
+  exit 1
+}
+
+names=$(printf '%s\n' "$packages" | cut -d: -f1)
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  fail 'this is no Debian or Ubuntu: apt-get and dpkg-query are not here' \
+    "install the equivalents of these by hand, then run meson: $(printf '%s' "$names" | tr '\n' ' ')"
+fi
+
+# Installed packages of the list, one a line. dpkg-query also complains of unknown ones: not news.
+installed() {
+  # shellcheck disable=SC2086  # one word a package
+  dpkg-query -W -f='${db:Status-Status} ${Package}\n' $names 2>/dev/null |
+    sed -n 's/^installed //p' | sort -u
+}
+missing() { comm -23 <(printf '%s\n' "$names" | sort -u) <(installed); }
+
+# Debian's apt, as root, never asking for anything but the one yes.
+root=()
+[ "$(id -u)" -eq 0 ] || root=(sudo)
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get)
+install=(install --no-install-recommends)
+if $yes || ! [ -t 0 ]; then install+=(--yes); fi
+
+ticks() {
+  local have
+  have=$(installed)
+  printf '%s\n' "$packages" | while IFS=: read -r name why; do
+    if printf '%s\n' "$have" | grep -qxF "$name"; then mark='ok     '; else mark='missing'; fi
+    printf '  [%s] %-16s %s\n' "$mark" "$name" "$why"
+  done
+}
+
+mapfile -t wanted < <(missing)
+if [ ${#wanted[@]} -gt 0 ]; then
+  line="apt-get ${install[*]} ${wanted[*]}"
+  if $dry_run; then
+    ticks
+    printf 'Would run%s:\n  apt-get update\n  %s\n' "${root:+ with sudo}" "$line"
+    exit 0
+  fi
+  if [ ${#root[@]} -gt 0 ]; then
+    if $no_sudo; then
+      fail "not root, and --no-sudo: ${wanted[*]} can't be installed" "as root: apt-get update && $line"
+    fi
+    command -v sudo >/dev/null ||
+      fail "not root, and there is no sudo: ${wanted[*]} can't be installed" \
+        "as root: apt-get update && $line"
+  fi
+  printf 'Installing: %s\n' "${wanted[*]}"
+  "${root[@]}" "${apt[@]}" update ||
+    fail "'apt-get update' failed, see above" \
+      "check the network and /etc/apt/sources.list, then run tools/setup.sh again"
+  "${root[@]}" "${apt[@]}" "${install[@]}" "${wanted[@]}" ||
+    fail "'$line' failed, see above" "mend what it names, then run tools/setup.sh again"
+  mapfile -t wanted < <(missing)
+  [ ${#wanted[@]} -eq 0 ] ||
+    fail "apt-get installed all but: ${wanted[*]}" \
+      "is this Debian 12 or newer? 'apt-cache policy ${wanted[*]}' says where they would come from"
+fi
+ticks
+if $dry_run; then printf 'Nothing to install.\n'; fi
+printf 'All there. Next: tools/first_run.sh trains a first net, tools/test.sh runs every test.\n'

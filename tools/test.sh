@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Builds dptrain and runs every test; the last line is 'N passed, N failed', with ', N skipped' where
+# tests had nothing to run on. Counts doctest's cases, and every other test as one.
+set -u
+
+usage() {
+  cat <<'TEXT'
+Usage: tools/test.sh [--gcc|--clang] [--sanitize] [-j N] [--no-sudo] [--dry-run] [ARGUMENTS of meson test]
+  --gcc, --clang  compiler (gcc)
+  --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
+  -j N            compile with N processes (as many as there are cores)
+  --no-sudo       passed on to tools/setup.sh
+  --dry-run       say what would be run
+Everything else goes to 'meson test': --suite unit, --repeat 3, the name of a test, ...
+TEXT
+}
+
+compiler=gcc sanitize=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --gcc) compiler=gcc ;;
+    --clang) compiler=clang setup+=(--clang) ;;
+    --sanitize) sanitize=true ;;
+    -j) jobs=${2:-} && shift ;;
+    -j*) jobs=${1#-j} ;;
+    --no-sudo) setup+=(--no-sudo) ;;
+    -y | --yes) ;;
+    --dry-run) dry_run=true setup+=(--dry-run) ;;
+    -h | --help) usage; exit 0 ;;
+    *) rest+=("$1") ;;
+  esac
+  shift
+done
+case $jobs in
+  '' | *[!0-9]* | 0) printf 'test.sh: -j needs a number above 0\n' >&2; exit 2 ;;
+esac
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
+cd "$here" || exit 1
+if [ "$compiler" = clang ]; then cxx=clang++; else cxx=g++; fi
+build=build-test/$compiler
+options=()
+if $sanitize; then
+  build=$build-sanitize
+  # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse.
+  options=('-Db_sanitize=address,undefined' -Db_lundef=false)
+fi
+
+fail() {  # what happened, what to do; the last line counts the step as one failed test
+  printf 'test.sh: error: %s\n  %s\n' "$1" "$2" >&2
+  printf '0 passed, 1 failed\n'
+  exit 1
+}
+
+run() {  # shows a command; runs it unless --dry-run
+  printf '+ %s\n' "$*"
+  $dry_run || "$@"
+}
+
+tools/setup.sh "${setup[@]}" || fail "tools/setup.sh failed, see above" "mend what it names, then run this again"
+if ! [ -e "$build/build.ninja" ]; then
+  run env CXX="$cxx" meson setup "$build" "${options[@]}" ||
+    fail "meson could not set up $build, see above and $build/meson-logs/meson-log.txt" \
+      "remove $build and run this again once it is mended"
+fi
+run ninja -C "$build" -j "$jobs" ||
+  fail "the build in $build failed, see the first error above" "mend it, then run this again"
+
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# Times out by processor load, not by error, when sanitizers slow everything down.
+slow=1
+if $sanitize; then slow=5; fi
+log=$build/meson-logs/testlog.txt
+$dry_run || rm -f "$log"
+run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" "${rest[@]}"
+status=$?
+if $dry_run; then exit 0; fi
+[ -e "$log" ] || fail "meson test ran nothing and left no $log" "see what it said above"
+
+# A block of the log: "=== 2/7 ===", "test: NAME", "result: exit status 0", and what the test printed.
+summary=$(awk '
+  function close_block() {
+    if (!open) return
+    open = 0
+    ok = (result == "exit status 0"); skip = (result == "exit status 77")
+    if (cases) {
+      passed += p; failed += f; skipped += s
+      if (!ok && !skip && f == 0) failed++   # died outside its cases: a leak, a signal
+    }
+    else if (ok) passed++
+    else if (skip) skipped++
+    else failed++
+  }
+  /^=+ [0-9]+\/[0-9]+ =+$/ { close_block(); open = 1; result = ""; cases = 0 }
+  open && result == "" && /^result: / { result = substr($0, 9); sub(/^ +/, "", result) }
+  open && /^\[doctest\] test cases:/ {
+    split($0, part, "|"); p = part[2] + 0; f = part[3] + 0; s = part[4] + 0; cases = 1
+  }
+  END {
+    close_block()
+    printf "%d passed, %d failed", passed, failed
+    if (skipped) printf ", %d skipped", skipped
+    printf "\n"
+    exit failed > 0 || passed == 0
+  }' "$log")
+counted=$?
+if [ "$status" -ne 0 ] || [ "$counted" -ne 0 ]; then
+  printf 'The whole log: %s\n' "$here/$log"
+  printf '%s\n' "$summary"
+  exit 1
+fi
+printf '%s\n' "$summary"
