@@ -1,0 +1,105 @@
+#include "train/run_spec.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "train/run.h"
+
+namespace dpt {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// Sends a descriptor's output to a file for as long as it lives.
+class Redirect {
+ public:
+  Redirect(int fd, const std::string& path) : fd_(fd), saved_(dup(fd)) {
+    std::fflush(nullptr);
+    const int file = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    dup2(file, fd);
+    close(file);
+  }
+  ~Redirect() {
+    std::fflush(nullptr);
+    dup2(saved_, fd_);
+    close(saved_);
+  }
+  Redirect(const Redirect&) = delete;
+  Redirect& operator=(const Redirect&) = delete;
+
+ private:
+  int fd_, saved_;
+};
+
+int train(const std::string& path, const std::vector<std::string>& overrides,
+          const std::string& folder) {
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  Node tree;
+  Spec spec = load_spec(path, overrides, vocabulary(), files, d, &tree);
+  std::unique_ptr<Session> session;
+  if (d.ok()) session = make_session(std::move(spec), {}, d);
+  if (!d.ok()) {
+    fmt::print(stderr, "{}", d.render());
+    return 2;
+  }
+  try {
+    return run(*session, {folder, to_yaml(tree), {}});
+  } catch (const Error& e) {
+    fmt::print(stderr, "{}\n", e.report());
+    return static_cast<int>(e.fault());
+  }
+}
+
+std::vector<double> numbers_after(const std::string& metrics, const std::string& first) {
+  std::vector<double> out;
+  std::istringstream in(metrics);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("{\"" + first + "\""))
+      out.push_back(std::strtod(line.c_str() + line.find("\"loss\": ") + 8, nullptr));
+  return out;
+}
+
+}  // namespace
+
+std::vector<double> Ran::losses() const { return numbers_after(metrics, "epoch"); }
+std::vector<double> Ran::step_losses() const { return numbers_after(metrics, "step"); }
+
+Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides) {
+  char name[] = "/tmp/dptrain-test-XXXXXX";
+  require(mkdtemp(name) != nullptr, "a folder in /tmp");
+  const std::string folder = name;
+  std::ofstream(folder + "/t.yaml") << yaml;
+  Ran ran;
+  {
+    const Redirect out(STDOUT_FILENO, folder + "/out"), err(STDERR_FILENO, folder + "/err");
+    ran.code = train(folder + "/t.yaml", overrides, folder + "/run");
+  }
+  ran.out = read_text(folder + "/out");
+  ran.err = read_text(folder + "/err");
+  ran.weights = read_text(folder + "/run/model.safetensors");
+  ran.metrics = read_text(folder + "/run/metrics.jsonl");
+  std::filesystem::remove_all(folder);
+  return ran;
+}
+
+std::string data_of(const std::string& safetensors) {
+  uint64_t header = 0;
+  require(safetensors.size() > sizeof header, "a safetensors file");
+  std::memcpy(&header, safetensors.data(), sizeof header);
+  return safetensors.substr(sizeof header + header);
+}
+
+}  // namespace dpt

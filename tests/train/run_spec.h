@@ -1,0 +1,24 @@
+// Trains a spec in this process (and, for ddp, in processes of its own) as the program does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dpt {
+
+struct Ran {
+  int code = 0;
+  std::string out, err;      // what was printed
+  std::string weights;       // the bytes of model.safetensors; empty: there is none
+  std::string metrics;       // the text of metrics.jsonl
+  std::vector<double> losses() const;       // of each epoch
+  std::vector<double> step_losses() const;  // of each recorded step
+};
+
+// yaml: a whole spec. Files go to a fresh folder that is removed again.
+Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {});
+
+// The bits of every float of the model, for comparing what is alike but for names.
+std::string data_of(const std::string& safetensors);
+
+}  // namespace dpt
