@@ -1,0 +1,210 @@
+// Matrix products of a linear layer. Note [layouts]: y = x w^T has both operands contiguous in k,
+// the two gradients have one contiguous in n, so the forward pass needs other kernels than they.
+//
+// Forward, two ways; the shapes alone decide, so the bits depend on nothing else:
+//   - dots: a tile of dot products, lanes over k, summed over the lanes at the end. The sums cost
+//     about 45 / K of the time;
+//   - panels: 2 vectors of rows of w transposed into a panel [k, o] that stays in L1, then the
+//     outer-product tile. The transposition costs about 5 / N.
+#include "backend/cpu/simd/tables.h"
+#include "backend/cpu/simd/tile.h"
+
+namespace dpt::DPT_ISA {
+namespace {
+
+constexpr int kDotX = kLanes == 16 ? 5 : 3, kDotW = kLanes == 16 ? 5 : 4;
+
+struct Dots {
+  const float* x;
+  const float* w;
+  const float* bias;
+  float* y;
+  size_t depth, ldy;
+};
+
+template <int kX, int kW>
+[[gnu::noinline]] void dot_tile(const Dots& d) {
+  Vector sum[kX * kW];
+  DPT_UNROLL
+  for (int i = 0; i < kX * kW; ++i) sum[i] = zero();
+  const size_t depth = d.depth;
+  const auto round = [&](auto&& load_lanes, size_t k) __attribute__((always_inline)) {
+    Vector left[kX];
+    DPT_UNROLL
+    for (int i = 0; i < kX; ++i) left[i] = load_lanes(d.x + i * depth + k);
+    DPT_UNROLL
+    for (int j = 0; j < kW; ++j) {
+      const Vector right = load_lanes(d.w + j * depth + k);
+      DPT_UNROLL
+      for (int i = 0; i < kX; ++i) sum[i * kW + j] = fma(left[i], right, sum[i * kW + j]);
+    }
+  };
+  size_t k = 0;
+  for (; k + kLanes <= depth; k += kLanes)
+    round(
+        [](const float* p) __attribute__((always_inline)) { return load(p); }, k);
+  if (k < depth) {
+    const Mask mask = first(depth - k);
+    round(
+        [mask](const float* p) __attribute__((always_inline)) { return load_first(p, mask); }, k);
+  }
+  float out[kX * kW];
+  sum_lanes<kX * kW>(sum, out);
+  for (int i = 0; i < kX; ++i)
+    for (int j = 0; j < kW; ++j)
+      d.y[i * d.ldy + j] = out[i * kW + j] + (d.bias != nullptr ? d.bias[j] : 0.0F);
+}
+
+template <int kX, int kW>
+void dots(const Dots& d, size_t rows, size_t columns) {
+  if constexpr (kX > 1) {
+    if (rows < static_cast<size_t>(kX)) return dots<kX - 1, kW>(d, rows, columns);
+  }
+  if constexpr (kW > 1) {
+    if (columns < static_cast<size_t>(kW)) return dots<kX, kW - 1>(d, rows, columns);
+  }
+  dot_tile<kX, kW>(d);
+}
+
+// Rows of w outside: w is read once, it may have to come from another core's cache.
+void linear_by_dots(const float* x, const float* w, const float* bias, float* y, size_t n,
+                    size_t out, size_t in) {
+  size_t w_tiles = (out + kDotW - 1) / kDotW;
+  for (size_t o = 0, height; o < out; o += height, --w_tiles) {
+    height = (out - o + w_tiles - 1) / w_tiles;
+    size_t x_tiles = (n + kDotX - 1) / kDotX;
+    for (size_t r = 0, rows; r < n; r += rows, --x_tiles) {
+      rows = (n - r + x_tiles - 1) / x_tiles;
+      dots<kDotX, kDotW>(
+          {x + r * in, w + o * in, bias != nullptr ? bias + o : nullptr, y + r * out + o, in, out},
+          rows, height);
+    }
+  }
+}
+
+constexpr size_t kPanelDepth = 256;  // 256 x 2 vectors: 32 KiB with AVX-512
+
+// panel[k - begin, o] = w[o, k]; rows of w past the last one repeat it, what they give is not
+// stored.
+void fill_panel(const float* w, size_t in, size_t columns, size_t begin, size_t end, float* panel) {
+  const float* rows[kTileColumns];
+  for (size_t o = 0; o < kTileColumns; ++o) rows[o] = w + (o < columns ? o : columns - 1) * in;
+  size_t k = begin;
+  for (; k + kLanes <= end; k += kLanes, panel += kLanes * kTileColumns) {
+    transpose(rows, k, panel, kTileColumns);
+    if (columns > kLanes) transpose(rows + kLanes, k, panel + kLanes, kTileColumns);
+  }
+  for (; k < end; ++k, panel += kTileColumns)
+    for (size_t o = 0; o < kTileColumns; ++o) panel[o] = rows[o][k];
+}
+
+void linear_by_panels(const float* x, const float* w, const float* bias, float* y, size_t n,
+                      size_t out, size_t in) {
+  alignas(64) float panel[kPanelDepth * kTileColumns];
+  for (size_t o = 0; o < out; o += kTileColumns) {
+    const size_t columns = out - o < kTileColumns ? out - o : kTileColumns;
+    for (size_t k = 0; k < in; k += kPanelDepth) {
+      const size_t end = in - k < kPanelDepth ? in : k + kPanelDepth;
+      fill_panel(w + o * in, in, columns, k, end, panel);
+      const Product p{.depth = end - k,
+                      .a = x + k,
+                      .row = in,
+                      .step = 1,
+                      .b = panel,
+                      .ldb = kTileColumns,
+                      .c = y + o,
+                      .ldc = out,
+                      .bias = bias != nullptr && end == in ? bias + o : nullptr};
+      if (k == 0) {
+        tile_column<Store::set>(p, n, columns);
+      } else {
+        tile_column<Store::continued>(p, n, columns);
+      }
+    }
+  }
+}
+
+void linear(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
+            size_t in) {
+  // 5 / n < 45 / in, see above; narrow outputs would leave most of a panel's lanes empty.
+  if (n * 9 > in && out > kLanes) {
+    linear_by_panels(x, w, bias, y, n, out, in);
+  } else {
+    linear_by_dots(x, w, bias, y, n, out, in);
+  }
+}
+
+void linear_input_gradient(const float* dy, const float* w, float* dx, size_t n, size_t out,
+                           size_t in) {
+  for (size_t i = 0; i < in; i += kTileColumns) {
+    const size_t columns = in - i < kTileColumns ? in - i : kTileColumns;
+    tile_column<Store::set>({.depth = out,
+                             .a = dy,
+                             .row = out,
+                             .step = 1,
+                             .b = w + i,
+                             .ldb = in,
+                             .c = dx + i,
+                             .ldc = in,
+                             .bias = nullptr},
+                            n, columns);
+  }
+}
+
+void linear_weight_gradient(const float* dy, const float* x, float* dw, size_t n, size_t out,
+                            size_t in, bool accumulate) {
+  for (size_t i = 0; i < in; i += kTileColumns) {
+    const size_t columns = in - i < kTileColumns ? in - i : kTileColumns;
+    const Product p{.depth = n,
+                    .a = dy,
+                    .row = 1,
+                    .step = out,
+                    .b = x + i,
+                    .ldb = in,
+                    .c = dw + i,
+                    .ldc = in,
+                    .bias = nullptr};
+    if (accumulate) {
+      tile_column<Store::add_after>(p, out, columns);
+    } else {
+      tile_column<Store::set>(p, out, columns);
+    }
+  }
+}
+
+// Each column is one chain over n, whatever the width.
+void sum_rows(const float* dy, float* db, size_t n, size_t out, bool accumulate) {
+  constexpr size_t kColumns = 8 * kLanes;  // enough chains to hide the latency of an addition
+  size_t o = 0;
+  for (; o + kColumns <= out; o += kColumns) {
+    Vector sum[8];
+    DPT_UNROLL
+    for (int v = 0; v < 8; ++v) sum[v] = zero();
+    for (size_t r = 0; r < n; ++r) {
+      DPT_UNROLL
+      for (int v = 0; v < 8; ++v) sum[v] = add(sum[v], load(dy + r * out + o + v * kLanes));
+    }
+    DPT_UNROLL
+    for (int v = 0; v < 8; ++v) {
+      float* at = db + o + v * kLanes;
+      store(at, accumulate ? add(load(at), sum[v]) : sum[v]);
+    }
+  }
+  for (; o < out; o += kLanes) {
+    const Mask mask = first(out - o < kLanes ? out - o : kLanes);
+    Vector sum = zero();
+    for (size_t r = 0; r < n; ++r) sum = add(sum, load_first(dy + r * out + o, mask));
+    store_first(db + o, mask, accumulate ? add(load_first(db + o, mask), sum) : sum);
+  }
+}
+
+}  // namespace
+
+void add_linear(SimdKernels& kernels) {
+  kernels.linear = linear;
+  kernels.linear_input_gradient = linear_input_gradient;
+  kernels.linear_weight_gradient = linear_weight_gradient;
+  kernels.sum_rows = sum_rows;
+}
+
+}  // namespace dpt::DPT_ISA

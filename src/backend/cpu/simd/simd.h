@@ -1,0 +1,87 @@
+// The hand-written kernels of one CPU core: plain functions over pointers, the best instruction set
+// of this machine chosen at run time.
+//
+// Everything is f32, row-major and dense, in torch's layouts; weights are [O, I]. No pointer needs
+// an alignment, and none changes a result: the order of every sum depends on the shapes alone (and
+// on the instruction set). Buffers that are written overlap no others. Sizes may be 0.
+// Thread: any; a call uses the caller's core only, and allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "graph/optimizer_formulas.h"
+
+namespace dpt {
+
+enum class Isa { baseline, avx2, avx512 };
+
+// One range of the flat buffers of weights and optimizer states, and the gradients of all shards.
+// For i in [begin, end): g = the sum of shards[s][i] in the order of comm/tree.h, times grad_scale,
+// limited to +-clip_value; g is stored to sum_out[i], what PyTorch would have in .grad; then the
+// optimizer's formula is applied to weight[i], state[..][i] and g.
+struct UpdateArgs {
+  float* weight = nullptr;
+  float* state[3] = {};  // in the order of the formula's comment; those it does not use may be null
+  const float* const* shards = nullptr;
+  int shard_count = 0;       // >= 1
+  float* sum_out = nullptr;  // may be null; may be one of the shards
+  float grad_scale = 1;
+  float clip_value = 0;  // 0: not limited
+  size_t begin = 0, end = 0;
+};
+
+constexpr size_t kSquareChunk = 4096;  // elements in one partial sum of sum_squares
+
+struct SimdKernels {
+  const char* name;  // "avx512", "avx2", "baseline"
+  Isa isa;
+
+  // y[n, out] = x[n, in] w[out, in]^T + bias[out]; bias may be null.
+  void (*linear)(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
+                 size_t in);
+  // dx[n, in] = dy[n, out] w[out, in]
+  void (*linear_input_gradient)(const float* dy, const float* w, float* dx, size_t n, size_t out,
+                                size_t in);
+  // dw[out, in] = dy[n, out]^T x[n, in]; accumulate: dw += the finished sum, as autograd does.
+  void (*linear_weight_gradient)(const float* dy, const float* x, float* dw, size_t n, size_t out,
+                                 size_t in, bool accumulate);
+  // db[out] = the sum of the rows of dy[n, out]; accumulate: db += it.
+  void (*sum_rows)(const float* dy, float* db, size_t n, size_t out, bool accumulate);
+
+  // to[i] = the sum of shards[s][i] for i in [begin, end), in the order of comm/tree.h, which
+  // works in place where this leaves the shards as they are. `to` may be one of the shards.
+  void (*sum_shards_range)(float* to, const float* const* shards, int shard_count, size_t begin,
+                           size_t end);
+
+  // See UpdateArgs. Note [tolerance]: all but update_adam have the formula's bits. update_adam
+  // takes its square root and quotient from 14-bit estimates and a step of Newton where that is
+  // faster (avx512): its step differs by less than 1e-6 of itself from the formula's.
+  void (*update_sgd)(const UpdateArgs& args, const formula::Sgd<float>& scalars);
+  void (*update_adam)(const UpdateArgs& args, const formula::Adam<float>& scalars);
+  void (*update_rms_prop)(const UpdateArgs& args, const formula::RmsProp<float>& scalars);
+  void (*update_adagrad)(const UpdateArgs& args, const formula::Adagrad<float>& scalars);
+  void (*update_adadelta)(const UpdateArgs& args, const formula::Adadelta<float>& scalars);
+
+  // partial[c] = the sum of squares, in double, of chunk c of x[size], chunks of kSquareChunk
+  // elements, c in [first_chunk, last_chunk). Add the partial sums in the order of c, and the
+  // result does not depend on who summed which chunk. The same bits on every instruction set.
+  void (*sum_squares)(const float* x, size_t size, size_t first_chunk, size_t last_chunk,
+                      double* partial);
+
+  // x[r, features] = float(rows[index[r], :]) * scale + shift, rounded after each operation.
+  void (*gather_u8)(const uint8_t* rows, const int64_t* index, size_t n, size_t features,
+                    float scale, float shift, float* x);
+  // x[r, features] = table[rows[index[r], :]], 256 floats: the bits of any chain of element-wise
+  // transforms. Where `table` is float(i) * scale + shift to the bit, gather_u8 is faster.
+  void (*gather_u8_table)(const uint8_t* rows, const int64_t* index, size_t n, size_t features,
+                          const float* table, float* x);
+  // x[r, features] = rows[index[r], :]
+  void (*gather_f32)(const float* rows, const int64_t* index, size_t n, size_t features, float* x);
+};
+
+const SimdKernels& simd_kernels();                      // the best that this CPU runs
+const SimdKernels* simd_kernels(std::string_view isa);  // null: unknown, or not on this CPU
+
+}  // namespace dpt

@@ -1,0 +1,14 @@
+// The kernels of each instruction set; every .inc.cpp file fills in its own. Only for this folder.
+#pragma once
+
+#include "backend/cpu/simd/isa.h"
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+
+DPT_FOR_EACH_ISA(void add_linear(SimdKernels& kernels))
+DPT_FOR_EACH_ISA(void add_sums(SimdKernels& kernels))
+DPT_FOR_EACH_ISA(void add_updates(SimdKernels& kernels))
+DPT_FOR_EACH_ISA(void add_gathers(SimdKernels& kernels))
+
+}  // namespace dpt

@@ -1,0 +1,169 @@
+// The optimizers: gradients of all shards summed tile by tile, and the formula applied while the
+// tile is in L1. The formulas are those of graph/optimizer_formulas.h; compilers make vectors of
+// the loops here, which is why the flags of a formula are constants in them.
+#include "backend/cpu/simd/adam_fast.h"
+#include "backend/cpu/simd/shards.h"
+#include "backend/cpu/simd/tables.h"
+
+namespace dpt::DPT_ISA {
+namespace {
+
+struct Yes {
+  static constexpr bool value = true;
+};
+struct No {
+  static constexpr bool value = false;
+};
+
+// Calls f with a type, so that the flag is a constant in it.
+template <class F>
+DPT_SIMD void with_flag(bool flag, F f) {
+  if (flag) {
+    f(Yes{});
+  } else {
+    f(No{});
+  }
+}
+
+// g[i] = what .grad would hold, for the tile [offset, offset + count).
+DPT_SIMD void prepare_gradient(const UpdateArgs& args, size_t offset, size_t count, float* g) {
+  sum_shards(g, args.shards, args.shard_count, offset, count);
+  if (args.grad_scale != 1) {
+    for (size_t i = 0; i < count; ++i) g[i] *= args.grad_scale;
+  }
+  if (const float limit = args.clip_value; limit > 0) {
+    for (size_t i = 0; i < count; ++i) {
+      const float low = g[i] < -limit ? -limit : g[i];  // nan stays nan, as in torch.clamp
+      g[i] = low > limit ? limit : low;
+    }
+  }
+  if (args.sum_out != nullptr) __builtin_memcpy(args.sum_out + offset, g, count * sizeof(float));
+}
+
+// apply(weight, states.., gradient, count) for each tile; pointers overlap no others.
+template <class Apply>
+DPT_SIMD void for_each_tile(const UpdateArgs& args, Apply apply) {
+  alignas(64) float gradient[kShardTile];
+  for (size_t i = args.begin, count; i < args.end; i += count) {
+    count = args.end - i < kShardTile ? args.end - i : kShardTile;
+    prepare_gradient(args, i, count, gradient);
+    const auto state = [&](int s) __attribute__((always_inline)) {
+      return args.state[s] != nullptr ? args.state[s] + i : nullptr;
+    };
+    apply(args.weight + i, state(0), state(1), state(2), gradient, count);
+  }
+}
+
+template <bool kMomentum>
+DPT_SIMD void sgd_loop(const formula::Sgd<float>& s, float* __restrict w, float* __restrict b,
+                       const float* __restrict g, size_t count) {
+  for (size_t i = 0; i < count; ++i) formula::sgd(s, w[i], kMomentum ? b + i : nullptr, g[i]);
+}
+
+void update_sgd(const UpdateArgs& args, const formula::Sgd<float>& scalars) {
+  for_each_tile(
+      args, [&](float* w, float* b, float*, float*, const float* g, size_t count)
+                __attribute__((always_inline)) {
+                  formula::Sgd<float> s = scalars;
+                  if (s.momentum == 0) {
+                    sgd_loop<false>(s, w, b, g, count);
+                    return;
+                  }
+                  with_flag(
+                      s.first_step, [&](auto first) __attribute__((always_inline)) {
+                        s.first_step = first.value;
+                        with_flag(
+                            s.nesterov, [&](auto nesterov) __attribute__((always_inline)) {
+                              s.nesterov = nesterov.value;
+                              sgd_loop<true>(s, w, b, g, count);
+                            });
+                      });
+                });
+}
+
+template <bool kAmsgrad>
+[[gnu::noinline]] void adam_loop(formula::Adam<float> s, float* __restrict w, float* __restrict m,
+                                 float* __restrict v, float* __restrict top,
+                                 const float* __restrict g, size_t count) {
+  s.amsgrad = kAmsgrad;
+  size_t i = 0;
+#if defined(__AVX512F__)
+  if (s.eps >= kAdamFastEps) i = adam_fast<kAmsgrad>(s, w, m, v, top, g, count);
+#endif
+  for (; i < count; ++i) formula::adam(s, w[i], m[i], v[i], kAmsgrad ? top + i : nullptr, g[i]);
+}
+
+void update_adam(const UpdateArgs& args, const formula::Adam<float>& scalars) {
+  for_each_tile(
+      args, [&](float* w, float* m, float* v, float* top, const float* g, size_t count)
+                __attribute__((always_inline)) {
+                  if (scalars.amsgrad) {
+                    adam_loop<true>(scalars, w, m, v, top, g, count);
+                  } else {
+                    adam_loop<false>(scalars, w, m, v, nullptr, g, count);
+                  }
+                });
+}
+
+template <bool kCentered, bool kMomentum>
+[[gnu::noinline]] void rms_prop_loop(formula::RmsProp<float> s, float* __restrict w,
+                                     float* __restrict square, float* __restrict buffer,
+                                     float* __restrict mean, const float* __restrict g,
+                                     size_t count) {
+  s.centered = kCentered;
+  if (!kMomentum) s.momentum = 0;
+  for (size_t i = 0; i < count; ++i)
+    formula::rms_prop(s, w[i], square[i], kMomentum ? buffer + i : nullptr,
+                      kCentered ? mean + i : nullptr, g[i]);
+}
+
+void update_rms_prop(const UpdateArgs& args, const formula::RmsProp<float>& s) {
+  for_each_tile(
+      args, [&](float* w, float* square, float* buffer, float* mean, const float* g, size_t count)
+                __attribute__((always_inline)) {
+                  with_flag(
+                      s.centered, [&](auto centered) __attribute__((always_inline)) {
+                        with_flag(
+                            s.momentum > 0, [&](auto momentum) __attribute__((always_inline)) {
+                              rms_prop_loop<centered.value, momentum.value>(s, w, square, buffer,
+                                                                            mean, g, count);
+                            });
+                      });
+                });
+}
+
+[[gnu::noinline]] void adagrad_loop(formula::Adagrad<float> s, float* __restrict w,
+                                    float* __restrict sum, const float* __restrict g,
+                                    size_t count) {
+  for (size_t i = 0; i < count; ++i) formula::adagrad(s, w[i], sum[i], g[i]);
+}
+
+void update_adagrad(const UpdateArgs& args, const formula::Adagrad<float>& s) {
+  for_each_tile(
+      args, [&](float* w, float* sum, float*, float*, const float* g, size_t count)
+                __attribute__((always_inline)) { adagrad_loop(s, w, sum, g, count); });
+}
+
+[[gnu::noinline]] void adadelta_loop(formula::Adadelta<float> s, float* __restrict w,
+                                     float* __restrict square, float* __restrict delta,
+                                     const float* __restrict g, size_t count) {
+  for (size_t i = 0; i < count; ++i) formula::adadelta(s, w[i], square[i], delta[i], g[i]);
+}
+
+void update_adadelta(const UpdateArgs& args, const formula::Adadelta<float>& s) {
+  for_each_tile(
+      args, [&](float* w, float* square, float* delta, float*, const float* g, size_t count)
+                __attribute__((always_inline)) { adadelta_loop(s, w, square, delta, g, count); });
+}
+
+}  // namespace
+
+void add_updates(SimdKernels& kernels) {
+  kernels.update_sgd = update_sgd;
+  kernels.update_adam = update_adam;
+  kernels.update_rms_prop = update_rms_prop;
+  kernels.update_adagrad = update_adagrad;
+  kernels.update_adadelta = update_adadelta;
+}
+
+}  // namespace dpt::DPT_ISA

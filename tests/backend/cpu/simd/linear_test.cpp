@@ -1,0 +1,191 @@
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/simd/isas.h"
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Case {
+  size_t n, out, in;
+};
+
+// Sizes around every width of a vector and height of a tile, each extent with several others, and
+// deep enough for more than one panel.
+std::vector<Case> cases() {
+  const size_t sizes[] = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100};
+  std::vector<Case> all = {{50, 200, 784}, {50, 200, 200}, {50, 10, 200},  {1, 1, 4096},
+                           {784, 3, 1},    {3, 784, 65},   {100, 33, 300}, {70, 40, 600},
+                           {29, 43, 257},  {0, 3, 4},      {3, 0, 4},      {57, 64, 511}};
+  for (size_t i = 0; i < std::size(sizes); ++i)
+    for (const size_t j : {i, (i + 5) % std::size(sizes), (i * 7 + 3) % std::size(sizes)})
+      for (size_t k = 0; k < std::size(sizes); k += 1 + i % 3)
+        all.push_back({sizes[i], sizes[j], sizes[k]});
+  return all;
+}
+
+// c[m, n] = sum over k of a(m, k) * b(k, n), in double; all values are integers, so it is exact.
+template <class A, class B>
+Floats product(size_t m, size_t n, size_t k, A a, B b) {
+  Floats c(m * n);
+  for (size_t i = 0; i < m; ++i)
+    for (size_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (size_t l = 0; l < k; ++l)
+        sum += static_cast<double>(a(i, l)) * static_cast<double>(b(l, j));
+      c[i * n + j] = static_cast<float>(sum);
+    }
+  return c;
+}
+
+Floats plus(Floats a, const Floats& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += b[i % b.size()];
+  return a;
+}
+
+// Room behind the result that no kernel may touch.
+constexpr size_t kGuard = 40;
+constexpr float kUntouched = 12345;
+Floats guarded(Floats values) {
+  values.resize(values.size() + kGuard, kUntouched);
+  return values;
+}
+
+TEST_CASE("the products of a linear layer are exact for integers, of every size") {
+  for (const SimdKernels* kernels : isas_of_this_cpu()) {
+    for (const auto& [n, out, in] : cases()) {
+      CAPTURE(kernels->name);
+      CAPTURE(n);
+      CAPTURE(out);
+      CAPTURE(in);
+      Numbers numbers(n * 1000003 + out * 1009 + in);
+      const Floats x = numbers.integers(n * in), w = numbers.integers(out * in),
+                   dy = numbers.integers(n * out), bias = numbers.integers(out);
+
+      const Floats y = product(
+          n, out, in, [&, in = in](size_t r, size_t k) { return x[r * in + k]; },
+          [&, in = in](size_t k, size_t o) { return w[o * in + k]; });
+      Floats got = guarded(Floats(n * out, -1));
+      kernels->linear(x.data(), w.data(), nullptr, got.data(), n, out, in);
+      CHECK(got == guarded(y));
+      kernels->linear(x.data(), w.data(), bias.data(), got.data(), n, out, in);
+      CHECK(got == guarded(plus(y, bias)));
+
+      const Floats dx = product(
+          n, in, out, [&, out = out](size_t r, size_t o) { return dy[r * out + o]; },
+          [&, in = in](size_t o, size_t i) { return w[o * in + i]; });
+      got = guarded(Floats(n * in, -1));
+      kernels->linear_input_gradient(dy.data(), w.data(), got.data(), n, out, in);
+      CHECK(got == guarded(dx));
+
+      const Floats dw = product(
+          out, in, n, [&, out = out](size_t o, size_t r) { return dy[r * out + o]; },
+          [&, in = in](size_t r, size_t i) { return x[r * in + i]; });
+      got = guarded(Floats(out * in, -1));
+      kernels->linear_weight_gradient(dy.data(), x.data(), got.data(), n, out, in, false);
+      CHECK(got == guarded(dw));
+      kernels->linear_weight_gradient(dy.data(), x.data(), got.data(), n, out, in, true);
+      CHECK(got == guarded(plus(dw, dw)));
+
+      const Floats db = product(
+          1, out, n, [](size_t, size_t) { return 1.0F; },
+          [&, out = out](size_t r, size_t o) { return dy[r * out + o]; });
+      got = guarded(Floats(out, -1));
+      kernels->sum_rows(dy.data(), got.data(), n, out, false);
+      CHECK(got == guarded(db));
+      kernels->sum_rows(dy.data(), got.data(), n, out, true);
+      CHECK(got == guarded(plus(db, db)));
+    }
+  }
+}
+
+// What each kernel gives for operands that begin `shift` floats after an aligned place.
+struct Results {
+  Floats y, dx, dw, db;
+  bool operator==(const Results&) const = default;
+};
+Results run_shifted(const SimdKernels& kernels, const Case& c, size_t shift, const Floats& x,
+                    const Floats& w, const Floats& dy) {
+  const auto shifted = [&](const Floats& v) {
+    Floats moved(shift);
+    moved.insert(moved.end(), v.begin(), v.end());
+    return moved;
+  };
+  const Floats xs = shifted(x), ws = shifted(w), dys = shifted(dy);
+  Floats y(shift + c.n * c.out), dx(shift + c.n * c.in), dw(shift + c.out * c.in),
+      db(shift + c.out);
+  kernels.linear(&xs[shift], &ws[shift], nullptr, &y[shift], c.n, c.out, c.in);
+  kernels.linear_input_gradient(&dys[shift], &ws[shift], &dx[shift], c.n, c.out, c.in);
+  kernels.linear_weight_gradient(&dys[shift], &xs[shift], &dw[shift], c.n, c.out, c.in, false);
+  kernels.sum_rows(&dys[shift], &db[shift], c.n, c.out, false);
+  const auto from = static_cast<std::ptrdiff_t>(shift);
+  return {{y.begin() + from, y.end()},
+          {dx.begin() + from, dx.end()},
+          {dw.begin() + from, dw.end()},
+          {db.begin() + from, db.end()}};
+}
+
+TEST_CASE("the bits of a product don't depend on where its operands lie") {
+  for (const SimdKernels* kernels : isas_of_this_cpu())
+    for (const Case& c : {Case{13, 37, 91}, Case{50, 40, 120}, Case{5, 3, 784}}) {
+      Numbers numbers(c.n);
+      const Floats x = numbers.reals(c.n * c.in), w = numbers.reals(c.out * c.in),
+                   dy = numbers.reals(c.n * c.out);
+      const Results aligned = run_shifted(*kernels, c, 0, x, w, dy);
+      for (const size_t shift : {1, 3, 8, 15}) {
+        CAPTURE(kernels->name);
+        CAPTURE(shift);
+        CHECK(run_shifted(*kernels, c, shift, x, w, dy) == aligned);
+      }
+    }
+}
+
+TEST_CASE("the bits of an output don't depend on its place among the rows and columns") {
+  for (const SimdKernels* kernels : isas_of_this_cpu())
+    for (const Case& c : {Case{29, 67, 45}, Case{31, 37, 784}}) {
+      CAPTURE(kernels->name);
+      Numbers numbers(c.in);
+      const Floats row = numbers.reals(c.in), column = numbers.reals(c.in);
+      Floats x, w;
+      for (size_t r = 0; r < c.n; ++r) x.insert(x.end(), row.begin(), row.end());
+      for (size_t o = 0; o < c.out; ++o) w.insert(w.end(), column.begin(), column.end());
+      Floats y(c.n * c.out);
+      kernels->linear(x.data(), w.data(), nullptr, y.data(), c.n, c.out, c.in);
+      CHECK(y == Floats(y.size(), y[0]));
+    }
+}
+
+TEST_CASE("real products are within the error of a sum of products") {
+  for (const SimdKernels* kernels : isas_of_this_cpu())
+    for (const Case& c : {Case{50, 200, 784}, Case{50, 200, 200}}) {
+      CAPTURE(kernels->name);
+      Numbers numbers(7);
+      const Floats x = numbers.reals(c.n * c.in), w = numbers.reals(c.out * c.in);
+      Floats y(c.n * c.out);
+      kernels->linear(x.data(), w.data(), nullptr, y.data(), c.n, c.out, c.in);
+      double worst = 0;
+      for (size_t r = 0; r < c.n; ++r)
+        for (size_t o = 0; o < c.out; ++o) {
+          double sum = 0, size = 0;
+          for (size_t k = 0; k < c.in; ++k) {
+            const double p =
+                static_cast<double>(x[r * c.in + k]) * static_cast<double>(w[o * c.in + k]);
+            sum += p;
+            size += std::abs(p);
+          }
+          worst = std::max(worst, std::abs(static_cast<double>(y[r * c.out + o]) - sum) / size);
+        }
+      // A chain of k roundings of 2^-24 each can be off by k * 2^-24; random ones by about the
+      // root.
+      CHECK(worst < std::sqrt(static_cast<double>(c.in)) * std::ldexp(1.0, -24));
+    }
+}
+
+}  // namespace
+}  // namespace dpt
