@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <any>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -36,11 +35,10 @@ inline Document document(const std::string& path, const std::string& text) {
 
 // fixture("schedules"): tests/fixtures/schedules.json
 inline Document fixture(const std::string& name) {
-  const std::filesystem::path here = std::filesystem::path(__FILE__).parent_path();
-  const std::filesystem::path path = here.parent_path() / "fixtures" / (name + ".json");
+  const std::string path = DPT_TEST_DIR "/fixtures/" + name + ".json";
   std::ifstream in(path);
-  REQUIRE_MESSAGE(in.good(), "cannot read " << path.string());
-  return document(path.string(), {std::istreambuf_iterator<char>(in), {}});
+  REQUIRE_MESSAGE(in.good(), "cannot read " << path);
+  return document(path, {std::istreambuf_iterator<char>(in), {}});
 }
 
 inline const Node* find(const Node& map, std::string_view key) {
