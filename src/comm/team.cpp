@@ -43,6 +43,7 @@ struct alignas(128) Team::Header {
 
   alignas(128) std::atomic<int> stop_asked = 0;
   alignas(128) std::atomic<int> stop_agreed = 0;
+  std::atomic<uint64_t> stop_meeting = 0;  // the first after which it holds
 };
 
 namespace {
@@ -249,13 +250,25 @@ std::string Team::where_is(int rank) const {
 std::atomic<int>& Team::stop_word() noexcept { return header_->stop_asked; }
 
 void Team::publish_stop(int worker) noexcept {
-  if (worker == 0)
-    header_->stop_agreed.store(header_->stop_asked.load(std::memory_order_relaxed),
-                               std::memory_order_relaxed);
+  Header& h = *header_;
+  const int asked = h.stop_asked.load(std::memory_order_relaxed);
+  if (worker != 0 || asked == 0 || h.stop_agreed.load(std::memory_order_relaxed) != 0) return;
+  h.stop_meeting.store(seat(0).meetings.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_relaxed);
+  h.stop_agreed.store(asked, std::memory_order_release);
+}
+
+// A worker that has not been to that meeting may or may not see the signal, but takes it for 0
+// either way.
+int Team::agreed_stop(int worker) const noexcept {
+  const int agreed = header_->stop_agreed.load(std::memory_order_acquire);
+  if (agreed == 0) return 0;
+  const uint64_t been_to = seat(worker).meetings.load(std::memory_order_relaxed);
+  return been_to >= header_->stop_meeting.load(std::memory_order_relaxed) ? agreed : 0;
 }
 
 int Team::agreed_stop() const noexcept {
-  return header_->stop_agreed.load(std::memory_order_relaxed);
+  return header_->stop_agreed.load(std::memory_order_acquire);
 }
 
 }  // namespace dpt

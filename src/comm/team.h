@@ -96,11 +96,13 @@ class Team {
   std::string name_of(int rank) const;
   std::string where_is(int rank) const;
 
-  // An orderly end, all ranks after the same step: a signal handler writes the signal's number into
-  // stop_word(); once a step worker 0 calls publish_stop() before a meeting, and after the meeting
-  // (before the next) every worker reads the same agreed_stop(). 0: go on.
+  // An orderly end, all workers after the same step. A signal handler writes the signal's number
+  // into stop_word(). Worker 0 calls publish_stop() once a step (for others it does nothing); from
+  // the next meet() on, agreed_stop(worker) is that number, for each worker as soon as that very
+  // meeting is behind it and not before. 0: go on. Without a worker: for those who are none.
   std::atomic<int>& stop_word() noexcept;
-  void publish_stop(int worker) noexcept;  // does nothing for workers other than 0
+  void publish_stop(int worker) noexcept;
+  int agreed_stop(int worker) const noexcept;
   int agreed_stop() const noexcept;
 
  private:

@@ -1,0 +1,56 @@
+#include "base/signals.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace dpt {
+namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGTERM};
+constexpr int64_t kSameWishMs = 200;
+
+// A handler sees nothing but globals.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<std::atomic<int>*> g_word = nullptr;
+std::atomic<int64_t> g_first_ms = 0;  // when this process got its first signal; 0: not yet
+std::array<struct sigaction, kSignals.size()> g_before;
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
+
+void on_signal(int signal) {
+  const int error = errno;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t now_ms = int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  int64_t first_ms = 0;
+  if (!g_first_ms.compare_exchange_strong(first_ms, now_ms) && now_ms - first_ms >= kSameWishMs)
+    _exit(128 + signal);
+  int nothing = 0;
+  if (std::atomic<int>* const word = g_word) word->compare_exchange_strong(nothing, signal);
+  errno = error;
+}
+
+}  // namespace
+
+StopSignals::StopSignals(std::atomic<int>& word) {
+  require(g_word == nullptr, "stop signals are handled once in a process");
+  g_first_ms = 0;
+  g_word = &word;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &g_before[i]);
+}
+
+StopSignals::~StopSignals() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
+  g_word = nullptr;
+}
+
+}  // namespace dpt

@@ -1,0 +1,23 @@
+// Ctrl-C and SIGTERM: the first asks for an orderly end, a second one ends the process at once.
+#pragma once
+
+#include <atomic>
+
+namespace dpt {
+
+// While one lives, SIGINT and SIGTERM write their number into `word`, unless it holds one already.
+// Nothing else happens in the handler: whoever runs the steps looks at the word. A second signal
+// ends the process with 128 + its number, as shells do; one that follows within 200 ms is taken as
+// the same wish, since timeout(1) and torchrun send theirs to the process and to its group.
+//
+// The word may lie in memory that processes share. Children that are forked keep the handlers.
+// REQUIRES: one at a time in a process, and `word` outlives it.
+class StopSignals {
+ public:
+  explicit StopSignals(std::atomic<int>& word);
+  ~StopSignals();  // what was before is back
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+};
+
+}  // namespace dpt

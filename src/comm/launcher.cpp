@@ -1,0 +1,242 @@
+#include "comm/launcher.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/signals.h"
+#include "comm/workers.h"
+
+namespace dpt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int kRankLost = static_cast<int>(Fault::rank);
+
+void flush_all() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
+
+int threads_of_this_process() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::directory_iterator tasks("/proc/self/task", error);
+  return error ? 1 : static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+// In the child: two ways to die with the launcher, and one look for whether it is dead already.
+// The pipe serves when the launching thread is not the launcher's last one or the first way is not
+// there: its end of file raises SIGKILL.
+void die_with(pid_t launcher, int pipe) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  fcntl(pipe, F_SETOWN, getpid());
+  fcntl(pipe, F_SETSIG, SIGKILL);
+  fcntl(pipe, F_SETFL, O_ASYNC);
+  if (getppid() != launcher) _exit(kRankLost);
+}
+
+std::string in_words(int signal) {
+  const char* const name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal)
+                         : fmt::format("signal {} (SIG{})", signal, name);
+}
+
+struct Child {
+  int rank = 0;
+  pid_t pid = 0;
+  int descriptor = -1;  // readable once the child has ended; -1: the system has no such thing
+  bool running = false;
+  int code = 0;
+};
+
+class Launch {
+ public:
+  Launch(Team team, const LaunchSettings& settings);
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  void start(int rank, const std::function<int(int rank)>& body);
+  int wait_for_all();
+
+ private:
+  [[noreturn]] void be_rank(int rank, const std::function<int(int rank)>& body);
+  void sleep_until_news();
+  void collect(Child& child);
+  void judge(Child& child, int status);
+  void hasten();
+  void signal_all(int signal);
+  bool any_running() const;
+  int result();
+
+  Team team_;
+  LaunchSettings settings_;
+  pid_t self_ = getpid();
+  int pipe_[2] = {-1, -1};
+  std::vector<Child> children_;
+  bool failing_ = false, terminated_ = false, killed_ = false;
+  Clock::time_point failed_at_;
+};
+
+Launch::Launch(Team team, const LaunchSettings& settings) : team_(team), settings_(settings) {
+  if (pipe2(pipe_, O_CLOEXEC) != 0)
+    fail(Fault::rank, "cannot start ranks: {}", std::generic_category().message(errno));
+}
+
+Launch::~Launch() {
+  signal_all(SIGKILL);  // those that are left, when a later one could not be started
+  for (Child& c : children_) {
+    if (c.running && !killed_) waitpid(c.pid, nullptr, 0);
+    if (c.descriptor >= 0) close(c.descriptor);
+  }
+  for (const int end : pipe_)
+    if (end >= 0) close(end);
+}
+
+void Launch::start(int rank, const std::function<int(int rank)>& body) {
+  flush_all();  // or the child would print it again
+  const pid_t pid = fork();
+  if (pid < 0)
+    fail(Fault::rank, "cannot start rank {} of {}: {}; use fewer devices", rank,
+         team_.shape().ranks, std::generic_category().message(errno));
+  if (pid == 0) be_rank(rank, body);
+  team_.set_pid(rank, pid);
+  const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  children_.push_back({.rank = rank, .pid = pid, .descriptor = descriptor, .running = true});
+}
+
+void Launch::be_rank(int rank, const std::function<int(int rank)>& body) {
+  close(pipe_[1]);
+  for (const Child& c : children_)
+    if (c.descriptor >= 0) close(c.descriptor);
+  die_with(self_, pipe_[0]);
+  team_.set_pid(rank, getpid());
+  const int code = run_rank(team_, rank, [&] { return body(rank); });
+  const bool stopped = team_.agreed_stop() != 0 && code == 128 + team_.agreed_stop();
+  if (code != 0 && !stopped &&
+      team_.break_up(rank, fmt::format("{} ended with code {}", team_.name_of(rank), code), code))
+    team_.claim_message();  // whoever returns a code has said why
+  flush_all();
+  _exit(code);
+}
+
+int Launch::wait_for_all() {
+  while (any_running()) {
+    sleep_until_news();
+    for (Child& c : children_) collect(c);
+    if (failing_) hasten();
+    if (killed_ &&
+        Clock::now() - failed_at_ > milliseconds(settings_.grace_ms + settings_.terminate_ms + 400))
+      break;  // stuck in the kernel: it dies with this process
+  }
+  return result();
+}
+
+void Launch::sleep_until_news() {
+  std::vector<pollfd> news;
+  int limit_ms = failing_ ? 10 : -1;
+  for (const Child& c : children_) {
+    if (!c.running) continue;
+    if (c.descriptor < 0) limit_ms = 10;  // before Linux 5.3
+    news.push_back({.fd = c.descriptor, .events = POLLIN, .revents = 0});
+  }
+  poll(news.data(), news.size(), limit_ms);  // a signal ends it too, to no effect
+}
+
+void Launch::collect(Child& child) {
+  int status = 0;
+  if (!child.running || waitpid(child.pid, &status, WNOHANG) != child.pid) return;
+  child.running = false;
+  judge(child, status);
+  if (team_.broken() && !failing_) {
+    failing_ = true;
+    failed_at_ = Clock::now();
+  }
+}
+
+// Breaks the team up if this child is the first to fail and has not done so itself.
+void Launch::judge(Child& child, int status) {
+  const std::string who = team_.name_of(child.rank), where = team_.where_is(child.rank);
+  if (WIFSIGNALED(status)) {
+    child.code = kRankLost;
+    team_.break_up(child.rank,
+                   fmt::format("{} was killed by {} {}", who, in_words(WTERMSIG(status)), where));
+    return;
+  }
+  child.code = WEXITSTATUS(status);
+  if (child.code == 0) return;
+  const int stop = team_.agreed_stop();
+  if (stop != 0 && child.code == 128 + stop) return;
+  team_.break_up(child.rank, fmt::format("{} ended with code {} {}", who, child.code, where),
+                 child.code);
+}
+
+void Launch::hasten() {
+  const auto since = Clock::now() - failed_at_;
+  if (!terminated_ && since >= milliseconds(settings_.grace_ms)) {
+    terminated_ = true;
+    signal_all(SIGTERM);
+  }
+  if (!killed_ && since >= milliseconds(settings_.grace_ms + settings_.terminate_ms)) {
+    killed_ = true;
+    signal_all(SIGKILL);
+  }
+}
+
+void Launch::signal_all(int signal) {
+  for (const Child& c : children_)
+    if (c.running) kill(c.pid, signal);
+}
+
+bool Launch::any_running() const {
+  return std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.running; });
+}
+
+int Launch::result() {
+  if (team_.broken()) {
+    if (team_.claim_message()) {
+      const std::string line =
+          fmt::format("dptrain: {}; the other ranks were stopped\n", team_.reason());
+      std::fwrite(line.data(), 1, line.size(), stderr);
+    }
+    return team_.exit_code();
+  }
+  int code = 0;
+  for (const Child& c : children_) code = std::max(code, c.code);
+  return code;
+}
+
+}  // namespace
+
+int launch(Team team, const std::function<int(int rank)>& body, const LaunchSettings& settings) {
+  const StopSignals stop(team.stop_word());
+  const int ranks = team.shape().ranks;
+  if (ranks == 1) {
+    team.set_pid(0, getpid());
+    return run_rank(team, 0, [&] { return body(0); });
+  }
+  require(threads_of_this_process() == 1, "ranks are started before any thread is");
+  Launch run(team, settings);
+  for (int rank = 0; rank < ranks; ++rank) run.start(rank, body);
+  return run.wait_for_all();
+}
+
+}  // namespace dpt

@@ -1,0 +1,61 @@
+#include "base/signals.h"
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace dpt {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The code with which a child ends that runs `body`; 1000 + signal when it was killed.
+template <class Body>
+int code_of(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST_CASE("the first signal is written down, and the word keeps it") {
+  for (const int signal : {SIGINT, SIGTERM})
+    CHECK(code_of([&] {
+            std::atomic<int> word = 0;
+            const StopSignals stop(word);
+            if (word != 0) return 99;
+            raise(signal);
+            raise(SIGTERM);  // within 200 ms: the same wish
+            return word.load();
+          }) == signal);
+}
+
+TEST_CASE("a second signal ends the process with 128 + its number") {
+  for (const int signal : {SIGINT, SIGTERM})
+    CHECK(code_of([&] {
+            std::atomic<int> word = 0;
+            const StopSignals stop(word);
+            raise(SIGTERM);
+            std::this_thread::sleep_for(230ms);
+            raise(signal);
+            return 99;
+          }) == 128 + signal);
+}
+
+TEST_CASE("afterwards signals do what they did before") {
+  CHECK(code_of([] {
+          std::signal(SIGTERM, SIG_DFL);
+          std::atomic<int> word = 0;
+          { const StopSignals stop(word); }
+          raise(SIGTERM);
+          return 99;
+        }) == 1000 + SIGTERM);
+}
+
+}  // namespace
+}  // namespace dpt
