@@ -39,12 +39,15 @@ Choice read_choice(std::string_view what, const Node& n, const Words& words, Dia
     if (!chosen) {
       chosen = &e;
     } else {
-      const bool known = find_word(words, chosen->key.value) != nullptr;
-      d.error(e.key.where, fmt::format("'{0}' stands beside the {1} '{2}'; {3}", e.key.value, what,
-                                       chosen->key.value,
-                                       known ? fmt::format("its keys go inside: {}: {{{}: ...}}",
-                                                           chosen->key.value, e.key.value)
-                                             : fmt::format("one {} is named", what)));
+      const std::string_view first = chosen->key.value;
+      const bool inside = find_word(words, first) && !find_word(words, e.key.value);
+      d.error(e.key.where,
+              inside
+                  ? fmt::format(
+                        "'{0}' stands beside the {1} '{2}'; its keys go inside: {2}: {{{0}: ...}}",
+                        e.key.value, what, first)
+                  : fmt::format("one {} is named; '{}' is a second beside '{}'", what, e.key.value,
+                                first));
     }
   }
   if (chosen) return decode_choice(what, chosen->key, chosen->value, words, d);

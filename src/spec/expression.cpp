@@ -222,7 +222,8 @@ Node substitute_scalar(const Node& n, const Scope& scope, Diagnostics& d) {
       if (value.kind != Node::Kind::scalar) throw Wrong{"is no single value"};
       out.text += value.text;
     } catch (const Wrong& w) {
-      d.error(n.where, fmt::format("'${{{:.60}}}' {}", inside, w.why));
+      d.error(n.where,
+              fmt::format("'{:.60}': {}", rest.substr(0, end == rest.npos ? end : end + 1), w.why));
       return n;
     }
     rest.remove_prefix(end + 1);

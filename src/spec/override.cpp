@@ -156,7 +156,9 @@ class Override {
     if (last && (shape.kind == Shape::Kind::root || shape.kind == Shape::Kind::section))
       erase_rival(n, shape.section, step.name);
     Node* value = n.find(step.name);
-    if (!value) {
+    const bool made = value == nullptr;
+    const size_t before = d_.count();
+    if (made) {
       n.entries.push_back({{step.name, step.where}, Node{.where = step.where}});
       value = &n.entries.back().value;
     }
@@ -167,6 +169,7 @@ class Override {
       settings_as_map(*value, section_main_key(vocabulary_, step.name));
     }
     set(*value, i + 1, child);
+    if (made && d_.count() != before) erase_key(n, step.name);  // one complaint is enough
   }
 
   static Shape below(const Shape& shape, std::string_view key) {

@@ -1,0 +1,158 @@
+// The reference page and explain(), from the same tables that decode a spec.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "spec/language.h"
+#include "spec/model.h"
+#include "spec/schema.h"
+
+namespace dpt {
+namespace {
+
+constexpr std::string_view kIntroduction =
+    "# The spec\n\n"
+    "This page is printed by `dptrain schema --markdown` from the tables that read a spec.\n\n"
+    "Whatever is chosen by name is written in one of three ways: `name`, `name: main value` or\n"
+    "`name: {key: value}`. The main value is that of the first key in its table. Numbers are\n"
+    "written in decimal digits (`010`, `0x10` and `1_000` are refused), truth values as `true` "
+    "and\n"
+    "`false`. Any key can be set on the command line: `data.batch_size=256`, `optimizer.lr=0.1`,\n"
+    "`model.conv1.out_channels=64`, `model[2].p=0.1`. `extends: base.yaml` starts from another\n"
+    "file: maps merge deep, lists replace.\n\n";
+
+constexpr std::string_view kBlocks =
+    "```yaml\n"
+    "blocks:\n"
+    "  mlp_block:\n"
+    "    parameters: {width: 64, p: 0.1}    # width: null would have to be given\n"
+    "    layers:\n"
+    "      - linear: ${width * 2}           # + - * / // % and parentheses; quoted inside { } and "
+    "[ ]\n"
+    "      - dropout: ${p}\n"
+    "model:\n"
+    "  - mlp_block: {width: 128}\n"
+    "    name: layer1\n"
+    "    repeat: 3                          # layer1.0, layer1.1, layer1.2\n"
+    "```\n\n";
+
+std::string takes(const KeyDoc& k) {
+  if (!k.choices.empty()) return fmt::format("{}", fmt::join(k.choices, ", "));
+  std::string text(k.kind);
+  std::string_view rule = k.rule;
+  for (std::string_view words : {"must be ", "must "})
+    if (rule.starts_with(words)) rule.remove_prefix(words.size());
+  if (rule.starts_with("not be "))
+    text += fmt::format(", not {}", rule.substr(7));
+  else if (!rule.empty())
+    text += fmt::format(", {}", rule);
+  return text;
+}
+
+std::string_view default_of(const KeyDoc& k) {
+  return k.required() ? std::string_view("required") : std::string_view(k.fallback);
+}
+
+// A '|' would end the cell.
+std::string in_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+std::string table(const std::vector<KeyDoc>& keys) {
+  if (keys.empty()) return "No keys.\n\n";
+  std::string out = "| key | takes | default | meaning |\n|---|---|---|---|\n";
+  for (const KeyDoc& k : keys)
+    out += fmt::format("| `{}` | {} | {} | {} |\n", k.name, in_cell(takes(k)), default_of(k),
+                       in_cell(k.doc));
+  return out + "\n";
+}
+
+std::string lines(const std::vector<KeyDoc>& keys) {
+  size_t width = 0;
+  for (const KeyDoc& k : keys) width = std::max(width, k.name.size());
+  std::string out;
+  for (const KeyDoc& k : keys)
+    out += fmt::format("  {:{}}  {} ({}; {})\n", k.name, width, k.doc, takes(k),
+                       k.required() ? "required" : "default: " + k.fallback);
+  return out;
+}
+
+std::string with_main(const Nameable& n) {
+  const std::vector<KeyDoc> keys = n.describe();
+  std::string out = fmt::format("{}\n", n.summary);
+  if (keys.empty()) return out + "  takes no settings\n";
+  return out + lines(keys);
+}
+
+void explain_key(const KeyDoc& k, std::string_view in, std::string& out) {
+  out += fmt::format("key '{}' of {}: {} ({}; {})\n", k.name, in, k.doc, takes(k),
+                     k.required() ? "required" : "default: " + k.fallback);
+  if (!k.keys.empty()) out += lines(k.keys);
+}
+
+// Every key of the top level, its sections and the entries of a model, with whose it is and how a
+// path names it.
+struct Place {
+  KeyDoc key;
+  std::string in, path;
+};
+std::vector<Place> all_keys(const Vocabulary& v) {
+  std::vector<Place> out;
+  for (const KeyDoc& top : top_keys(v).describe()) {
+    out.push_back({top, "the spec", std::string(top.name)});
+    for (const KeyDoc& k : top.keys)
+      out.push_back({k, fmt::format("'{}'", top.name), fmt::format("{}.{}", top.name, k.name)});
+  }
+  for (const KeyDoc& k : item_keys())
+    out.push_back({k, "an entry of 'model'", fmt::format("model.{}", k.name)});
+  for (const KeyDoc& k : residual_keys())
+    out.push_back({k, "'residual'", fmt::format("residual.{}", k.name)});
+  for (const KeyDoc& k : block_keys())
+    out.push_back({k, "a block", fmt::format("blocks.{}", k.name)});
+  return out;
+}
+
+}  // namespace
+
+std::string reference_page(const Vocabulary& v) {
+  std::string out(kIntroduction);
+  const std::vector<KeyDoc> top = top_keys(v).describe();
+  out += "## Top level\n\n" + table(top);
+  for (const KeyDoc& k : top)
+    if (!k.keys.empty()) out += fmt::format("### `{}`\n\n{}", k.name, table(k.keys));
+  out += "### Entries of `model`\n\nBeside the name of a layer, a block or `residual`:\n\n";
+  out += table(item_keys()) + "### `residual`\n\n" + table(residual_keys());
+  out += fmt::format("### `blocks`\n\n{}{}", kBlocks, table(block_keys()));
+  for (const WordList& w : word_lists()) {
+    out += fmt::format("## {}\n\n", w.title);
+    for (const Nameable* n : words_of(v, w.list))
+      out += fmt::format("### `{}`\n\n{}\n\n{}", n->name, n->summary, table(n->describe()));
+  }
+  return out;
+}
+
+std::string explain(const Vocabulary& v, std::string_view word) {
+  std::string out;
+  for (const WordList& w : word_lists())
+    if (const Nameable* n = find_word(words_of(v, w.list), word))
+      out += fmt::format("{} '{}': {}", w.what, n->name, with_main(*n));
+  for (const Place& p : all_keys(v))
+    if (p.key.name == word || p.path == word) explain_key(p.key, p.in, out);
+  if (word == "residual")
+    out += "'residual': the sum of two lists of layers\n" + lines(residual_keys());
+  return out;
+}
+
+std::string nearest_word(const Vocabulary& v, std::string_view word) {
+  const std::vector<Place> keys = all_keys(v);
+  std::vector<std::string_view> known = {"residual"};
+  for (const WordList& w : word_lists())
+    for (const Nameable* n : words_of(v, w.list)) known.push_back(n->name);
+  for (const Place& p : keys) known.push_back(p.key.name);
+  for (const Place& p : keys) known.push_back(p.path);
+  return std::string(nearest(word, known));
+}
+
+}  // namespace dpt

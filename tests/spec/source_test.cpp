@@ -1,0 +1,75 @@
+#include "spec/source.h"
+
+#include <doctest/doctest.h>
+
+namespace dpt {
+
+TEST_CASE("a complaint has its place, its line and a caret") {
+  const SourceFile file{"a.yaml", "one\ntwo three\nfour"};
+  CHECK(file.line(2) == "two three");
+  CHECK(file.line(4).empty());
+  Diagnostics d;
+  d.error({&file, 3, 1, 4}, "last");
+  d.error({&file, 2, 5, 5}, "first");
+  CHECK(d.render() ==
+        "a.yaml:2:5: error: first\n    2 | two three\n      |     ^^^^^\n"
+        "a.yaml:3:1: error: last\n    3 | four\n      | ^^^^\n");
+}
+
+TEST_CASE("the same complaint of one place comes once, and two hundred are enough") {
+  const SourceFile file{"a.yaml", "x"};
+  Diagnostics d;
+  d.error({&file, 1, 1, 1}, "twice");
+  d.error({&file, 1, 1, 1}, "twice");
+  CHECK(d.render() == "a.yaml:1:1: error: twice\n    1 | x\n      | ^\n");
+  for (int i = 0; i < 300; ++i) d.error({&file, 1, 2 + i, 1}, "more");
+  CHECK(d.render().ends_with("... and 101 more errors\n"));
+}
+
+TEST_CASE("columns are code points, tabs are blanks, control codes never reach a terminal") {
+  const SourceFile file{"a.yaml", "größe:\t\x1b[31m\xff"};
+  Diagnostics d;
+  d.error({&file, 1, 8, 2}, "a\nb\x1b");
+  CHECK(d.render() == "a.yaml:1:8: error: a\\nb\\x1b\n    1 | größe: ?[31m?\n      |        ^^\n");
+  CHECK(code_points("größe") == 5);
+  CHECK(code_points("\xff\xfe") == 2);
+}
+
+TEST_CASE("a caret never runs past its line, also where the place is outside of it") {
+  const SourceFile file{"a.yaml", "abc\ndef"};
+  Diagnostics d;
+  d.error({&file, 1, 2, 1000}, "long");
+  d.error({&file, 2, 9, 1}, "behind");
+  CHECK(d.render() ==
+        "a.yaml:1:2: error: long\n    1 | abc\n      |  ^^\n"
+        "a.yaml:2:9: error: behind\n    2 | def\n      |         ^\n");
+}
+
+TEST_CASE("a long line is cut around the caret") {
+  const SourceFile file{"a.yaml", std::string(300, 'a') + "X" + std::string(300, 'b')};
+  Diagnostics d;
+  d.error({&file, 1, 301, 1}, "here");
+  const std::string text = d.render();
+  const size_t line = text.find("| ...") + 2;
+  const size_t caret = text.find("      | ", line) + 8;
+  CHECK(text.find('X', line) - line == text.find('^', caret) - caret);
+  CHECK(text.size() < 400);
+}
+
+TEST_CASE("the nearest word: first without case and underscores, then by letters") {
+  const std::vector<std::string_view> words = {"linear",        "relu",   "conv2d", "sgd",
+                                               "cross_entropy", "adam_w", "step",   "max_pool2d"};
+  CHECK(nearest("Linear", words) == "linear");
+  CHECK(nearest("ReLU", words) == "relu");
+  CHECK(nearest("CrossEntropyLoss", words) == "cross_entropy");
+  CHECK(nearest("AdamW", words) == "adam_w");
+  CHECK(nearest("StepLR", words) == "step");
+  CHECK(nearest("MaxPool2d", words) == "max_pool2d");
+  CHECK(nearest("sdg", words) == "sgd");
+  CHECK(nearest("linaer", words) == "linear");
+  CHECK(nearest("flowers", words).empty());
+  CHECK(nearest("", words).empty());
+  CHECK(nearest("x", {}).empty());
+}
+
+}  // namespace dpt
