@@ -78,8 +78,8 @@ def train(rank, world_size, options, rendezvous, result):
 def record(path, options, losses):
     """The fixture: rank 0's ten losses."""
     head = {
-        "about": "rank 0's mean of its steps' losses in each epoch: 784-200-200-10, Adam 0.01, batch "
-        "100 for each of two ranks, pixels divided by 255 twice, the same order every epoch",
+        "about": "rank 0's mean of its steps' losses in each epoch: 784-200-200-10, Adam 0.01, "
+        "batch 100 for each of two ranks, pixels divided by 255 twice, the same order every epoch",
         "made_by": f"tools/bench/torch_ddp_tutorial.py --form {options.form}",
         "torch": torch.__version__.split("+")[0],
         "world_size": options.ranks,

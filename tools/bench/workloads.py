@@ -1,0 +1,141 @@
+"""The rows of compare.py: a spec for dptrain and the peers that do the same."""
+
+import array
+import json
+import pathlib
+import random
+import struct
+from dataclasses import dataclass, field
+
+# The tutorial's network and its data; JSON is YAML as well, so this is a spec once dumped.
+TUTORIAL = {
+    "version": 1,
+    "seed": 0,
+    "data": {
+        "dataset": "fashion_mnist",
+        "transforms": ["to_tensor", {"divide": 255}],
+        "shuffle": True,
+    },
+    "model": [
+        "flatten",
+        {"linear": 200},
+        "sigmoid",
+        {"linear": 200},
+        "log_softmax",
+        {"linear": 10},
+    ],
+    "loss": "cross_entropy",
+    "optimizer": {"adam": 0.01},
+    "device": "cpu",
+}
+
+LINEAR_SAMPLES = 64_000
+LINEAR_BATCH = 32
+
+
+@dataclass
+class Peer:
+    name: str
+    script: str
+    arguments: list = field(default_factory=list)
+    module: str = "torch"  # skipped where this can't be imported
+    threads: bool = False  # takes --threads
+    epochs: int = 0  # 0: as many as dptrain runs
+
+
+@dataclass
+class Row:
+    name: str
+    about: str
+    spec: dict
+    peers: list
+    epochs: int = 4
+    cold: bool = False  # wall time of the whole process in place of the seconds of an epoch
+    steps: int = 0  # of an epoch, where a time for each step says more
+
+
+def tutorial(name, data, **more):
+    return {**TUTORIAL, "name": name, "data": {**TUTORIAL["data"], **data}, **more}
+
+
+def linear_files(folder):
+    """inputs.npy and targets.npy of a noisy linear map, the same on every machine."""
+    draw = random.Random(0)
+    truth = [[draw.uniform(-1, 1) for _ in range(10)] for _ in range(10)]
+    inputs, targets = array.array("f"), array.array("f")
+    for _ in range(LINEAR_SAMPLES):
+        x = [draw.uniform(-1, 1) for _ in range(10)]
+        inputs.extend(x)
+        targets.extend(sum(a * b for a, b in zip(x, row)) + draw.gauss(0, 0.1) for row in truth)
+    paths = []
+    for name, values in [("inputs", inputs), ("targets", targets)]:
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({LINEAR_SAMPLES}, 10), }}"
+        header += " " * (63 - (len(header) + 10) % 64) + "\n"
+        paths.append(pathlib.Path(folder) / f"{name}.npy")
+        raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+        paths[-1].write_bytes(raw + values.tobytes())
+    return paths
+
+
+def rows(folder):
+    inputs, targets = linear_files(folder)
+    single = tutorial("bench_single", {"batch_size": 100}, parallel="single")
+    ddp = tutorial(
+        "bench_ddp",
+        {"batch_size_per_replica": 100, "reshuffle": False},
+        parallel="ddp",
+        devices=2,
+        log={"loss": "rank0"},
+    )
+    linear = {
+        "version": 1,
+        "name": "bench_linear",
+        "seed": 0,
+        "data": {
+            "dataset": {"npy": {"inputs": str(inputs), "targets": str(targets)}},
+            "batch_size": LINEAR_BATCH,
+            "shuffle": False,
+        },
+        "model": [{"linear": 10}],
+        "loss": "mse_loss",
+        "optimizer": {"sgd": {"lr": 0.001}},
+        "device": "cpu",
+        "cores": 1,
+        "parallel": "single",
+    }
+    given = ["--inputs", str(inputs), "--targets", str(targets)]
+    memory = Peer("PyTorch, in memory", "torch_memory.py", threads=True)
+    compiled = Peer("PyTorch, compiled", "torch_memory.py", ["--compile"], threads=True)
+    scan = Peer("JAX, epoch jitted", "jax_scan.py", module="jax")
+    loop = Peer("PyTorch, the tutorial's loop", "torch_loop.py", threads=True, epochs=2)
+    on_gloo = ["--json", "--ranks", "2", "--form"]
+    script = "torch_ddp_tutorial.py"
+    ddp_peers = [
+        Peer("PyTorch DDP on gloo, in memory", script, [*on_gloo, "memory"]),
+        Peer("PyTorch DDP, the tutorial's loop", script, [*on_gloo, "loop"], epochs=2),
+    ]
+    return [
+        Row("single", "784-200-200-10, Adam, batch 100", single, [memory, compiled, scan, loop]),
+        Row("ddp", "the same on two ranks, batch 100 each", ddp, ddp_peers),
+        Row(
+            "linear",
+            "Linear(10, 10), MSE, SGD, batch 32",
+            linear,
+            [Peer("PyTorch, in memory", "torch_linear.py", given)],
+            steps=LINEAR_SAMPLES // LINEAR_BATCH,
+        ),
+        Row(
+            "cold",
+            "process start to exit, one epoch of the first",
+            single,
+            [memory, scan, loop],
+            epochs=1,
+            cold=True,
+        ),
+    ]
+
+
+def write_spec(row, folder):
+    path = pathlib.Path(folder) / f"{row.name}.yaml"
+    path.write_text(json.dumps(row.spec, indent=1) + "\n")
+    return path
