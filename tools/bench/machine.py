@@ -34,10 +34,10 @@ def describe(cores):
 
 
 def disturbance():
-    """A fixed piece of work, 50 times: the median over the quickest. Quiet machines: < 1.05."""
+    """A fixed piece of work, 50 times: the mean over the quickest. A quiet machine: below 1.1."""
     times = []
     for _ in range(50):
         start = time.perf_counter()
         sum(range(50_000))
         times.append(time.perf_counter() - start)
-    return statistics.median(times) / min(times)
+    return statistics.fmean(times) / min(times)
