@@ -9,6 +9,17 @@
 namespace dpt {
 namespace {
 
+// Errors about the spec become complaints at `where`.
+template <class F>
+void complaining(Diagnostics& d, Span where, F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    if (e.fault() != Fault::spec) throw;
+    d.error(where, e.what());
+  }
+}
+
 // The values that `from` may name in one list of the model, and those of the lists around it.
 struct Scope {
   const Scope* outer = nullptr;
@@ -111,13 +122,10 @@ class ModelLowering {
     g_.enter(name, where, !freeze);
     const size_t before = g_.graph().parameters.size();
     ValueId y = kNoValue;
-    try {
+    complaining(d_, where, [&] {
       y = static_cast<const LayerType*>(item.layer.what)->build(item.layer.settings, g_, in);
-    } catch (const Error& e) {
-      if (e.fault() != Fault::spec) throw;
-      d_.error(where, e.what());
-      return kNoValue;
-    }
+    });
+    if (y == kNoValue) return kNoValue;
     const std::vector<ValueId>& all = g_.graph().parameters;
     for (size_t i = before; i < all.size(); ++i)
       if (const std::string& full = g_.graph()[all[i]].name; !parameters_.insert(full).second) {
@@ -182,10 +190,6 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
     graph.correct = g.apply("count_correct", {graph.output, graph.target});
 }
 
-bool trains(const Graph& graph) {
-  return std::ranges::any_of(graph.parameters, [&](ValueId v) { return graph[v].trainable; });
-}
-
 }  // namespace
 
 Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
@@ -197,19 +201,10 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   const Scope root{nullptr, {{"input", graph.input}}};
   graph.output = ModelLowering(g, d, layers).sequence(spec.model, "", graph.input, root, false);
   if (graph.output == kNoValue || !query.loss) return graph;
-  try {
-    lower_loss(spec.loss, query, g);
-  } catch (const Error& e) {
-    if (e.fault() != Fault::spec) throw;
-    d.error(spec.loss.where, e.what());
-    return graph;
-  }
-  if (!query.differentiate) return graph;
-  if (trains(graph))
-    differentiate(graph);
-  else
-    d.error(spec.model.empty() ? spec.where : spec.model.front().where,
-            "this model has no parameters to train");
+  complaining(d, spec.loss.where, [&] { lower_loss(spec.loss, query, g); });
+  if (query.differentiate && d.ok())
+    complaining(d, spec.model.empty() ? spec.where : spec.model.front().where,
+                [&] { differentiate(graph); });
   return graph;
 }
 

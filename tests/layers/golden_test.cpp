@@ -1,0 +1,96 @@
+// Every layer of tests/fixtures/layers.json, forward and backward, by the operators' plain loops in
+// double: what a spec says comes out as what torch computes.
+#include "layers/golden.h"
+
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "graph/interpret.h"
+
+namespace dpt {
+namespace {
+
+using namespace golden;
+
+// The output of `graph` for an input: fills `values`, whose parameters are there already.
+std::vector<double> forward(const Graph& graph, std::vector<HostTensor>& values) {
+  run_graph(graph, values);
+  return content(values[static_cast<size_t>(graph.output)]);
+}
+
+// d loss / d output of a sum of squares is 2 (y - t): targets half of the wanted gradient away give
+// just that.
+void set_upstream(const Graph& graph, std::vector<HostTensor>& values,
+                  const std::vector<double>& upstream) {
+  HostTensor& y = values[static_cast<size_t>(graph.output)];
+  HostTensor& t = values[static_cast<size_t>(graph.target)];
+  for (size_t i = 0; i < upstream.size(); ++i) t.set(i, y.get(i) - upstream[i] / 2);
+}
+
+void check_layer(const Node& c) {
+  const std::string name = at(c, "layer").text;
+  const Tensor input = tensor(at(c, "input")), output = tensor(at(c, "output"));
+  const bool indices = name == "embedding";
+  // Gradients of the input are those of a table whose rows it is.
+  Spec spec;
+  spec.loss = choice(loss_words(), "mse_loss", map({{"reduction", "sum"}}));
+  const Shape rows = indices
+                         ? input.shape
+                         : input.shape.extents().first(static_cast<size_t>(input.shape.rank() - 1));
+  if (!indices)
+    spec.model.push_back(
+        layer("embedding", map({{"num_embeddings", std::to_string(rows.elements())},
+                                {"embedding_dim", std::to_string(input.shape.back())}})));
+  spec.model.push_back(layer(name, without(at(c, "args"), "in_features")));
+  Diagnostics d;
+  Graph graph =
+      build_graph(spec, {.input = {DType::i32, rows}, .target = {DType::f32, output.shape}}, d);
+  REQUIRE_MESSAGE(d.ok(), d.render());
+  std::vector<HostTensor> values = in_double(graph);
+  std::vector<double> numbers(static_cast<size_t>(rows.elements()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  fill(values[static_cast<size_t>(graph.input)], indices ? input.data : numbers);
+  fill(values[static_cast<size_t>(graph.divisor)], {1});
+  std::vector<std::vector<double>> expected;
+  size_t next = 0;
+  if (!indices) {
+    fill(values[static_cast<size_t>(graph.parameters[next++])], input.data);
+    expected.push_back(tensor(at(c, "input_gradient")).data);
+  }
+  if (const Node* parameters = find(c, "parameters"))
+    for (const Node::Entry& p : parameters->entries) {
+      fill(values[static_cast<size_t>(graph.parameters.at(next++))], tensor(p.value).data);
+      expected.push_back(tensor(at(at(c, "parameter_gradients"), p.key.value)).data);
+    }
+  REQUIRE(next == graph.parameters.size());
+
+  // Sums of a few terms in another order than torch's.
+  CHECK_MESSAGE(close(forward(graph, values), output.data, 1e-12), name);
+  set_upstream(graph, values, tensor(at(c, "upstream")).data);
+  forward(graph, values);
+  // Where |y| is 700 the target loses the last three digits of the upstream gradient.
+  for (size_t i = 0; i < expected.size(); ++i)
+    CHECK_MESSAGE(
+        close(content(values[static_cast<size_t>(graph.gradients[i])]), expected[i], 1e-11), name,
+        " ", graph[graph.parameters[i]].name);
+}
+
+}  // namespace
+
+TEST_CASE("layers give torch's numbers and gradients") {
+  const Document fixture = read_fixture("layers");
+  int checked = 0;
+  for (const Node& c : at(fixture.root, "cases").items) {
+    const Node* dim = find(at(c, "args"), "dim");
+    const bool over_samples = dim && dim->text == "0";
+    if (over_samples ||
+        (at(at(c, "input"), "shape").items.size() == 1 && at(c, "layer").text != "embedding"))
+      continue;  // what has no batch of samples is refused
+    check_layer(c);
+    ++checked;
+  }
+  CHECK(checked > 70);
+}
+
+}  // namespace dpt

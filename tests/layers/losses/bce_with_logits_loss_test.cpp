@@ -1,0 +1,43 @@
+#include <doctest/doctest.h>
+
+#include "graph/attrs.h"
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("bce_with_logits_loss compares values of one shape") {
+  CHECK(lowered_loss("bce_with_logits_loss", real({4, 3}), real({4, 3})) ==
+        "loss.bce_with_logits_loss f64[1] = bce_with_logits_loss(input, target, divisor)\n");
+  CHECK(complaint(lowered_loss("bce_with_logits_loss", real({4, 3}), real({4, 1}))) ==
+        "error: bce_with_logits_loss: the model gives [4, 3], but the targets are [4, 1]");
+  CHECK(complaint(lowered_loss("bce_with_logits_loss", real({4, 3}), numbers({4}))) ==
+        "error: bce_with_logits_loss compares values, but the targets are classes i32[4]: add "
+        "`target_transforms: [one_hot]`");
+}
+
+TEST_CASE("bce_with_logits_loss divides by what torch divides by") {
+  CHECK(divisor_word("bce_with_logits_loss") == Divisor::elements);
+  CHECK(divisor_word("{bce_with_logits_loss: sum}") == Divisor::one);
+  CHECK(complaint(lowered_loss("{bce_with_logits_loss: none}", real({4, 3}), real({4, 3}))) ==
+        "error: a loss that is trained must be one number: mean or sum");
+}
+
+TEST_CASE("bce_with_logits_loss as PyTorch") {
+  CHECK(torch_loss("bce_with_logits_loss") == "nn.BCEWithLogitsLoss()");
+  CHECK(torch_loss("{bce_with_logits_loss: sum}") == "nn.BCEWithLogitsLoss(reduction='sum')");
+}
+
+TEST_CASE("bce_with_logits_loss weighs the outputs and the positive targets") {
+  const char* const both = "{bce_with_logits_loss: {pos_weight: [3, 4], weight: [1, 2]}}";
+  CHECK(lowered_loss(both, real({4, 2}), real({4, 2})) ==
+        "loss.bce_with_logits_loss f64[1] = bce_with_logits_loss(input, target, divisor, "
+        "loss.weight, loss.pos_weight)\n");
+  CHECK(lowered_loss("{bce_with_logits_loss: {pos_weight: [3, 4]}}", real({4, 2}), real({4, 2})) ==
+        "loss.bce_with_logits_loss f64[1] = bce_with_logits_loss(input, target, divisor, "
+        "loss.pos_weight)\n");
+  CHECK(torch_loss(both) ==
+        "nn.BCEWithLogitsLoss(weight=torch.tensor([1, 2], dtype=torch.float32), "
+        "pos_weight=torch.tensor([3, 4], dtype=torch.float32))");
+}
+
+}  // namespace dpt

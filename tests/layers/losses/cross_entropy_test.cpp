@@ -1,0 +1,66 @@
+#include <doctest/doctest.h>
+
+#include "graph/attrs.h"
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("cross_entropy takes scores and classes") {
+  CHECK(lowered_loss("cross_entropy", real({4, 3}), numbers({4})) ==
+        "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n"
+        "loss.count_correct f64[1] = count_correct(input, target)\n");
+  CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), numbers({5}))) ==
+        "error: cross_entropy: the model gives [4, 3], so targets must be [4], not [5]");
+  CHECK(complaint(lowered_loss("cross_entropy", real({4}), numbers({4}))) ==
+        "error: cross_entropy takes scores of classes [N, C, ...], but the model gives [4]");
+  CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), numbers({4}), 10)) ==
+        "error: cross_entropy: the model gives 3 scores a sample, but the data has 10 classes");
+}
+
+TEST_CASE("cross_entropy with several targets a sample divides by their number") {
+  CHECK(lowered_loss("cross_entropy", real({4, 3, 5}), numbers({4, 5})) ==
+        "loss.target_weight f64[1] = target_weight(target)\n"
+        "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n");
+  CHECK(lowered_loss("{cross_entropy: sum}", real({4, 3, 5}), numbers({4, 5})) ==
+        "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n");
+}
+
+TEST_CASE("cross_entropy with weights divides by those of the targets") {
+  const char* const weighted = "{cross_entropy: {weight: [1, 2, 0.5]}}";
+  CHECK(lowered_loss(weighted, real({4, 3}), numbers({4})) ==
+        "loss.target_weight f64[1] = target_weight(target, loss.weight)\n"
+        "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor, loss.weight)\n"
+        "loss.count_correct f64[1] = count_correct(input, target)\n");
+  CHECK(complaint(lowered_loss(weighted, real({4, 2}), numbers({4}))) ==
+        "error: cross_entropy: 'weight' has 3 numbers, but there are 2 classes");
+  CHECK(divisor_word("cross_entropy") == Divisor::samples);
+  CHECK(divisor_word(weighted) == Divisor::targets);
+  CHECK(divisor_word("{cross_entropy: {ignore_index: 2}}") == Divisor::targets);
+  CHECK(divisor_word("{cross_entropy: {weight: [1, 2], reduction: sum}}") == Divisor::one);
+}
+
+TEST_CASE("cross_entropy as PyTorch, and what is refused") {
+  CHECK(torch_loss("cross_entropy") == "nn.CrossEntropyLoss()");
+  CHECK(torch_loss("{cross_entropy: {weight: [1, 0.5], ignore_index: 1, reduction: sum}}") ==
+        "nn.CrossEntropyLoss(weight=torch.tensor([1, 0.5], dtype=torch.float32), ignore_index=1, "
+        "reduction='sum')");
+  CHECK(complaint(lowered_loss("{cross_entropy: none}", real({4, 3}), numbers({4}))) ==
+        "error: a loss that is trained must be one number: mean or sum");
+}
+
+TEST_CASE("cross_entropy with probabilities divides by the samples, whatever the weights") {
+  CHECK(lowered_loss("{cross_entropy: {weight: [1, 2, 0.5]}}", real({4, 3}), real({4, 3})) ==
+        "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor, loss.weight)\n");
+  CHECK(complaint(lowered_loss("{cross_entropy: {ignore_index: 1}}", real({4, 3}), real({4, 3}))) ==
+        "error: cross_entropy: ignore_index means nothing to targets that are values");
+}
+
+TEST_CASE("cross_entropy smooths its labels") {
+  CHECK(torch_loss("{cross_entropy: {label_smoothing: 0.1}}") ==
+        "nn.CrossEntropyLoss(label_smoothing=0.1)");
+  CHECK(complaint(
+            lowered_loss("{cross_entropy: {label_smoothing: 2}}", real({4, 3}), numbers({4}))) ==
+        "error: 'label_smoothing' must be between 0 and 1");
+}
+
+}  // namespace dpt

@@ -1,0 +1,35 @@
+#include <doctest/doctest.h>
+
+#include "graph/attrs.h"
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("kl_div compares values of one shape") {
+  CHECK(lowered_loss("kl_div", real({4, 3}), real({4, 3})) ==
+        "loss.kl_div f64[1] = kl_div(input, target, divisor)\n");
+  CHECK(complaint(lowered_loss("kl_div", real({4, 3}), real({4, 1}))) ==
+        "error: kl_div: the model gives [4, 3], but the targets are [4, 1]");
+  CHECK(complaint(lowered_loss("kl_div", real({4, 3}), numbers({4}))) ==
+        "error: kl_div compares values, but the targets are classes i32[4]: add "
+        "`target_transforms: [one_hot]`");
+}
+
+TEST_CASE("kl_div divides by what torch divides by") {
+  CHECK(divisor_word("kl_div") == Divisor::elements);
+  CHECK(divisor_word("{kl_div: sum}") == Divisor::one);
+  CHECK(complaint(lowered_loss("{kl_div: none}", real({4, 3}), real({4, 3}))) ==
+        "error: a loss that is trained must be one number: mean or sum");
+}
+
+TEST_CASE("kl_div as PyTorch") {
+  CHECK(torch_loss("kl_div") == "nn.KLDivLoss()");
+  CHECK(torch_loss("{kl_div: sum}") == "nn.KLDivLoss(reduction='sum')");
+  CHECK(torch_loss("{kl_div: {log_target: true}}") == "nn.KLDivLoss(log_target=True)");
+}
+
+TEST_CASE("kl_div: batchmean is the divergence itself") {
+  CHECK(divisor_word("{kl_div: batchmean}") == Divisor::samples);
+}
+
+}  // namespace dpt

@@ -1,0 +1,30 @@
+#include <doctest/doctest.h>
+
+#include "graph/attrs.h"
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("mse_loss compares values of one shape") {
+  CHECK(lowered_loss("mse_loss", real({4, 3}), real({4, 3})) ==
+        "loss.mse_loss f64[1] = mse_loss(input, target, divisor)\n");
+  CHECK(complaint(lowered_loss("mse_loss", real({4, 3}), real({4, 1}))) ==
+        "error: mse_loss: the model gives [4, 3], but the targets are [4, 1]");
+  CHECK(complaint(lowered_loss("mse_loss", real({4, 3}), numbers({4}))) ==
+        "error: mse_loss compares values, but the targets are classes i32[4]: add "
+        "`target_transforms: [one_hot]`");
+}
+
+TEST_CASE("mse_loss divides by what torch divides by") {
+  CHECK(divisor_word("mse_loss") == Divisor::elements);
+  CHECK(divisor_word("{mse_loss: sum}") == Divisor::one);
+  CHECK(complaint(lowered_loss("{mse_loss: none}", real({4, 3}), real({4, 3}))) ==
+        "error: a loss that is trained must be one number: mean or sum");
+}
+
+TEST_CASE("mse_loss as PyTorch") {
+  CHECK(torch_loss("mse_loss") == "nn.MSELoss()");
+  CHECK(torch_loss("{mse_loss: sum}") == "nn.MSELoss(reduction='sum')");
+}
+
+}  // namespace dpt

@@ -1,0 +1,56 @@
+#include <doctest/doctest.h>
+
+#include "graph/attrs.h"
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("nll_loss takes scores and classes") {
+  CHECK(lowered_loss("nll_loss", real({4, 3}), numbers({4})) ==
+        "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n"
+        "loss.count_correct f64[1] = count_correct(input, target)\n");
+  CHECK(complaint(lowered_loss("nll_loss", real({4, 3}), numbers({5}))) ==
+        "error: nll_loss: the model gives [4, 3], so targets must be [4], not [5]");
+  CHECK(complaint(lowered_loss("nll_loss", real({4}), numbers({4}))) ==
+        "error: nll_loss takes scores of classes [N, C, ...], but the model gives [4]");
+  CHECK(complaint(lowered_loss("nll_loss", real({4, 3}), numbers({4}), 10)) ==
+        "error: nll_loss: the model gives 3 scores a sample, but the data has 10 classes");
+}
+
+TEST_CASE("nll_loss with several targets a sample divides by their number") {
+  CHECK(lowered_loss("nll_loss", real({4, 3, 5}), numbers({4, 5})) ==
+        "loss.target_weight f64[1] = target_weight(target)\n"
+        "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n");
+  CHECK(lowered_loss("{nll_loss: sum}", real({4, 3, 5}), numbers({4, 5})) ==
+        "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n");
+}
+
+TEST_CASE("nll_loss with weights divides by those of the targets") {
+  const char* const weighted = "{nll_loss: {weight: [1, 2, 0.5]}}";
+  CHECK(lowered_loss(weighted, real({4, 3}), numbers({4})) ==
+        "loss.target_weight f64[1] = target_weight(target, loss.weight)\n"
+        "loss.nll_loss f64[1] = nll_loss(input, target, divisor, loss.weight)\n"
+        "loss.count_correct f64[1] = count_correct(input, target)\n");
+  CHECK(complaint(lowered_loss(weighted, real({4, 2}), numbers({4}))) ==
+        "error: nll_loss: 'weight' has 3 numbers, but there are 2 classes");
+  CHECK(divisor_word("nll_loss") == Divisor::samples);
+  CHECK(divisor_word(weighted) == Divisor::targets);
+  CHECK(divisor_word("{nll_loss: {ignore_index: 2}}") == Divisor::targets);
+  CHECK(divisor_word("{nll_loss: {weight: [1, 2], reduction: sum}}") == Divisor::one);
+}
+
+TEST_CASE("nll_loss as PyTorch, and what is refused") {
+  CHECK(torch_loss("nll_loss") == "nn.NLLLoss()");
+  CHECK(torch_loss("{nll_loss: {weight: [1, 0.5], ignore_index: 1, reduction: sum}}") ==
+        "nn.NLLLoss(weight=torch.tensor([1, 0.5], dtype=torch.float32), ignore_index=1, "
+        "reduction='sum')");
+  CHECK(complaint(lowered_loss("{nll_loss: none}", real({4, 3}), numbers({4}))) ==
+        "error: a loss that is trained must be one number: mean or sum");
+}
+
+TEST_CASE("nll_loss takes classes only") {
+  CHECK(complaint(lowered_loss("nll_loss", real({4, 3}), real({4, 3}))) ==
+        "error: nll_loss takes classes, but the targets are values f32[4, 3]");
+}
+
+}  // namespace dpt
