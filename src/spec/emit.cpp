@@ -40,9 +40,13 @@ std::string scalar(const Node& n) {
 
 bool plain(const Node& n) { return n.kind == Node::Kind::null || n.kind == Node::Kind::scalar; }
 
-// What may stand without quotes between [ and ].
+// What may stand between [ and ]: quoted text, and plain text as of cpu:0.
 bool safe_in_flow(const Node& n) {
-  return plain(n) && (n.quoted || n.text.find_first_of(",[]{}:#\"'") == n.text.npos);
+  if (!plain(n) || n.quoted) return plain(n);
+  if (n.text.find_first_of(",[]{}#\"'") != n.text.npos || n.text.ends_with(':')) return false;
+  for (size_t i = n.text.find(':'); i != n.text.npos; i = n.text.find(':', i + 1))
+    if (!std::isalnum(static_cast<unsigned char>(n.text[i + 1]))) return false;
+  return true;
 }
 
 // "[1, 2]" and "{}"; empty where it takes lines of its own.

@@ -188,7 +188,9 @@ std::string_view trimmed(std::string_view s) {
 // As a spec writes it. A double that is whole keeps its point: it stays a number with one.
 std::string text_of(const Number& n) {
   if (std::holds_alternative<int64_t>(n)) return fmt::format("{}", std::get<int64_t>(n));
-  return fmt::format("{}", std::get<double>(n));
+  std::string text = fmt::format("{}", std::get<double>(n));
+  if (text.find_first_of(".e") == text.npos) text += ".0";
+  return text;
 }
 
 // The value of what stands between ${ and }: a parameter as it is, or a number.
