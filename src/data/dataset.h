@@ -18,7 +18,7 @@ namespace dpt {
 // are [N, 1, 28, 28] u8, features f32 [N, F], classes i32 [N], token sequences i32 [N, T].
 // Immutable after loading: any thread may read.
 struct Table {
-  TensorDesc desc;                         // with the sample extent first
+  TensorDesc desc;  // with the sample extent first
   std::shared_ptr<const std::byte[]> data;
   int64_t size() const { return desc.shape[0]; }
   Shape sample() const { return desc.shape.tail(1); }
@@ -26,8 +26,9 @@ struct Table {
 
 struct Dataset {
   Table inputs, targets;
-  int64_t classes = 0;       // targets are i32 classes 0 <= c < classes; 0: they are values
-  std::string description;   // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
+  int64_t classes = 0;  // targets are i32 classes 0 <= c < classes; 0: they are values
+  std::string
+      description;  // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
   int64_t size() const { return inputs.size(); }
 };
 
@@ -35,30 +36,38 @@ enum class Split { train, test };
 
 struct DatasetType : Nameable {
   // Loads or makes it. `folder`: of the spec file, for relative paths. Throws Error{Fault::data}
-  // that says what, where, and what to do.
+  // that says what, where, and what to do; also where there is no test split.
   Dataset (*load)(const std::any& settings, Split split, const std::string& folder);
-  // What load would give without reading any data but headers: shapes, so that a plan needs no data.
-  // May throw as load does.
   bool has_test_split = true;
-  // Python lines that make the same tensors for `export --to torch` (x, y); empty: not expressible.
-  std::string (*torch)(const std::any& settings, Split split);
+  // Python lines that make the same tensors for `export --to torch`: x, and y as float32 or int64.
+  // They may use torch, numpy as np, and read_idx(path), which gives a tensor. `folder` as above.
+  // Null or empty: not expressible.
+  std::string (*torch)(const std::any& settings, Split split, const std::string& folder) = nullptr;
 };
 
-// What a spec can name under `data.transforms:`: an element-wise change of the inputs after they
-// have become f32. to_tensor: u8 / 255 as torchvision's. All of them are affine or table-driven,
-// so that gathering, converting and transforming is one pass.
+// What a spec can name under `data.transforms:`: an element-wise change of the inputs, after they
+// have become f32. Where inputs are bytes, the Feeder makes a table of it (data/batch.h), so that
+// gathering, converting and transforming is one pass.
 struct TransformType : Nameable {
-  // x as a sample [sample shape] f32 -> f32, applied in place to `count` elements of channel `c`.
-  void (*apply)(const std::any& settings, float* x, size_t count, int64_t channel);
-  bool per_channel = false;  // settings differ by channel (normalize)
-  std::string (*torch)(const std::any& settings);  // "x = x / 255"
+  // Changes `count` elements of channel `channel` in place. `from`: u8 if they were bytes just
+  // before (the first transform of a list over a u8 set), else f32.
+  void (*apply)(const std::any& settings, float* x, size_t count, int64_t channel,
+                DType from) = nullptr;
+  bool per_channel = false;  // settings may differ by channel (normalize)
+  // Why it does not fit samples of these; empty: it does. Null: it fits all. Channels are the first
+  // extent of a sample.
+  std::string (*refuses)(const std::any& settings, const TensorDesc& sample) = nullptr;
+  std::string (*torch)(const std::any& settings) = nullptr;  // "x = x / 255", x [N, sample shape]
 };
 
 // What a spec can name under `data.target_transforms:`. one_hot: class -> f32 [classes].
 struct TargetTransformType : Nameable {
-  TensorDesc (*infer)(const std::any& settings, const TensorDesc& sample, int64_t classes);
-  void (*apply)(const std::any& settings, const TensorView& in, const TensorView& out);  // for a batch of rows
-  std::string (*torch)(const std::any& settings, int64_t classes);
+  // What becomes of a sample's target. Throws Error{Fault::spec} where it does not fit.
+  TensorDesc (*infer)(const std::any& settings, const TensorDesc& sample,
+                      int64_t classes) = nullptr;
+  // For a batch of rows; `out` is as infer said.
+  void (*apply)(const std::any& settings, const TensorView& in, const TensorView& out) = nullptr;
+  std::string (*torch)(const std::any& settings, int64_t classes) = nullptr;  // "y = ..."
 };
 
 std::span<const DatasetType> dataset_table();

@@ -1,0 +1,72 @@
+// From a data set to the batches of a step: gathers rows, converts and transforms them in one pass.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace dpt {
+
+// The loops that a back end may have faster; the defaults are plain ones with the same bits.
+// Rows are `features` elements, x is [n, features]. The signatures are those of SimdKernels.
+struct GatherKernels {
+  // x[r, i] = float(rows[index[r], i]) * scale + shift, rounded after each operation
+  void (*u8)(const uint8_t* rows, const int64_t* index, size_t n, size_t features, float scale,
+             float shift, float* x);
+  // x[r, i] = table[rows[index[r], i]], 256 floats
+  void (*u8_table)(const uint8_t* rows, const int64_t* index, size_t n, size_t features,
+                   const float* table, float* x);
+  // x[r, i] = rows[index[r], i]
+  void (*f32)(const float* rows, const int64_t* index, size_t n, size_t features, float* x);
+};
+GatherKernels plain_gathers();
+
+// Hands out batches of a data set with its transforms applied. Any thread may call the const
+// functions at the same time; they take no memory. `rows` are numbers of samples, unchecked.
+class Feeder {
+ public:
+  // Throws Error{spec} where a transform does not fit the data.
+  // REQUIRES: the choices name rows of transform_table() and target_transform_table().
+  Feeder(Dataset dataset, std::span<const Choice> transforms,
+         std::span<const Choice> target_transforms, const GatherKernels& gathers = plain_gathers());
+
+  const Dataset& dataset() const { return dataset_; }
+  int64_t size() const { return dataset_.size(); }
+  TensorDesc input() const { return input_; }    // of one sample: f32, or i32 for tokens
+  TensorDesc target() const { return target_; }  // of one sample: f32, or i32 for classes
+  int64_t classes() const { return dataset_.classes; }
+
+  // REQUIRES: `out` has room for rows.size() samples and the type of input() or target().
+  void inputs(std::span<const uint32_t> rows, float* out) const;
+  void inputs(std::span<const uint32_t> rows, int32_t* out) const;
+  void targets(std::span<const uint32_t> rows, float* out) const;
+  void targets(std::span<const uint32_t> rows, int32_t* out) const;
+
+ private:
+  // Bytes to floats, for one channel: a table, which where `affine` is v * scale + shift to the
+  // bit.
+  struct ByteMap {
+    std::vector<float> table;
+    bool affine = false;
+    float scale = 1, shift = 0;
+  };
+
+  void prepare_inputs(std::span<const Choice> transforms);
+  void prepare_targets(std::span<const Choice> transforms);
+  void gather_bytes(std::span<const int64_t> rows, float* out) const;
+
+  Dataset dataset_;
+  GatherKernels gathers_;
+  TensorDesc input_, target_;
+  std::vector<ByteMap> maps_;                   // one, or one a channel
+  std::shared_ptr<const std::byte[]> inputs_;   // of the data set, or f32 ones after transforms
+  std::shared_ptr<const std::byte[]> targets_;  // likewise
+  std::vector<float>
+      of_class_;  // [classes, target]: where target transforms turn classes into values
+};
+
+}  // namespace dpt

@@ -1,0 +1,124 @@
+#include "data/readers/csv.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.h"
+#include "data/tables.h"
+
+namespace dpt::datasets {
+namespace {
+
+// csv: a table of numbers as text, inputs f32 [N, columns]. Targets are f32 [N, columns], or, where
+// `classes` is given, one column of whole numbers.
+struct Csv {
+  std::string path, test_path, delimiter = ",", header = "auto";
+  std::vector<std::string> targets{"-1"}, inputs;
+  int64_t classes = 0;
+  static KeyTable<Csv> keys() {
+    return KeyTable<Csv>()
+        .required("path", &Csv::path, "text file of numbers, a sample on each line")
+        .optional("test_path", &Csv::test_path, "the same for evaluation")
+        .optional("targets", &Csv::targets,
+                  "columns by name, or number from 0 (negative: from the end)")
+        .optional("inputs", &Csv::inputs, "the same; none: all columns that are not targets")
+        .optional("classes", &Csv::classes, "how many classes the target column has; 0: values",
+                  kNotNegative)
+        .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"},
+                "what stands between two numbers")
+        .choice("header", &Csv::header, {"auto", "yes", "no"},
+                "whether the first line names the columns");
+  }
+  static void check(const Csv& c, const Owner& owner, Diagnostics& d) {
+    if (c.targets.empty()) d.error(owner.at("targets"), "'targets' must name a column");
+    if (c.classes > 0 && c.targets.size() > 1)
+      d.error(owner.at("targets"), "'targets' must be one column where 'classes' is given");
+  }
+};
+
+std::string path_of(const Csv& c, Split split, const std::string& folder) {
+  if (split == Split::test && c.test_path.empty())
+    fail(Fault::data, "dataset 'csv' has no test split: write test_path");
+  return resolve(split == Split::train ? c.path : c.test_path, folder);
+}
+
+CsvFormat format_of(const Csv& c) {
+  using HeaderLine = CsvFormat::HeaderLine;
+  return {c.delimiter == "tab" ? '\t' : c.delimiter[0], c.header == "auto"  ? HeaderLine::automatic
+                                                        : c.header == "yes" ? HeaderLine::yes
+                                                                            : HeaderLine::no};
+}
+
+struct Columns {
+  std::vector<size_t> inputs, targets;
+};
+Columns columns_of(const Csv& c, const CsvTable& table, const std::string& path) {
+  Columns out;
+  for (const std::string& name : c.targets) out.targets.push_back(table.column(name, path));
+  for (const std::string& name : c.inputs) out.inputs.push_back(table.column(name, path));
+  if (c.inputs.empty())
+    for (size_t i = 0; i < table.columns(); ++i)
+      if (std::ranges::find(out.targets, i) == out.targets.end()) out.inputs.push_back(i);
+  if (out.inputs.empty()) fail(Fault::data, "{} has no columns but its targets", path);
+  return out;
+}
+
+Table pick(const CsvTable& table, const std::vector<size_t>& columns) {
+  NewTable out(
+      {DType::f32, {static_cast<int64_t>(table.rows), static_cast<int64_t>(columns.size())}});
+  auto to = out.as<float>().begin();
+  for (size_t r = 0; r < table.rows; ++r)
+    for (const size_t c : columns) *to++ = table.values[r * table.columns() + c];
+  return std::move(out).done();
+}
+
+Table classes_from(const Table& values, int64_t classes, const std::string& path) {
+  NewTable out({DType::i32, {values.size()}});
+  const std::span<const float> from = values_of<float>(values);
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (std::trunc(from[i]) != from[i] || std::abs(from[i]) > 1e9F)
+      fail(Fault::data, "{}: the target of sample {} (counted from 0) is {}, which is no class",
+           path, i, from[i]);
+    out.as<int32_t>()[i] = static_cast<int32_t>(from[i]);
+  }
+  return as_classes(std::move(out).done(), classes, path);
+}
+
+Dataset load(const std::any& settings, Split split, const std::string& folder) {
+  const auto& c = std::any_cast<const Csv&>(settings);
+  const std::string path = path_of(c, split, folder);
+  const CsvTable table = read_csv(path, format_of(c));
+  const Columns columns = columns_of(c, table, path);
+  Dataset d;
+  d.inputs = pick(table, columns.inputs);
+  d.targets = pick(table, columns.targets);
+  d.classes = c.classes;
+  if (c.classes > 0) d.targets = classes_from(d.targets, c.classes, path);
+  d.description = describe("csv", d, path);
+  return d;
+}
+
+std::string torch(const std::any& settings, Split split, const std::string& folder) {
+  const auto& c = std::any_cast<const Csv&>(settings);
+  const std::string path = path_of(c, split, folder);
+  const CsvTable table = read_csv(path, format_of(c));
+  const Columns columns = columns_of(c, table, path);
+  const bool header = table.names[0] != "0";
+  return fmt::format(
+      "table = np.loadtxt({}, delimiter={}, skiprows={}, ndmin=2, "
+      "dtype=np.float64).astype(np.float32)\n"
+      "x = torch.from_numpy(table[:, [{}]])\n"
+      "y = torch.from_numpy(table[:, [{}]]){}\n",
+      python_text(path), c.delimiter == "tab" ? "'\\t'" : python_text(c.delimiter), header ? 1 : 0,
+      fmt::join(columns.inputs, ", "), fmt::join(columns.targets, ", "),
+      c.classes > 0 ? "[:, 0].long()" : "");
+}
+
+}  // namespace
+
+DatasetType csv() {
+  return {nameable<Csv>("csv", "A table of numbers as text, a sample on each line."), load, true,
+          torch};
+}
+
+}  // namespace dpt::datasets

@@ -1,0 +1,70 @@
+#include "data/readers/idx.h"
+
+#include "base/fail.h"
+#include "data/tables.h"
+
+namespace dpt::datasets {
+namespace {
+
+// idx: any pair of IDX files. Inputs [N, H, W] become images [N, 1, H, W]; labels are u8 or whole
+// numbers [N]. The number of classes is that of the training labels unless it is given.
+struct Idx {
+  std::string images, labels, test_images, test_labels;
+  int64_t classes = 0;
+  static KeyTable<Idx> keys() {
+    return KeyTable<Idx>()
+        .required("images", &Idx::images, "IDX file of the inputs, plain or .gz")
+        .required("labels", &Idx::labels, "IDX file of the classes")
+        .optional("test_images", &Idx::test_images, "the same for evaluation")
+        .optional("test_labels", &Idx::test_labels, "the same for evaluation")
+        .optional("classes", &Idx::classes, "how many there are; 0: the largest label + 1",
+                  kNotNegative);
+  }
+  static void check(const Idx& c, const Owner& owner, Diagnostics& d) {
+    if (c.test_images.empty() != c.test_labels.empty())
+      d.error(owner.where, "'test_images' and 'test_labels' go together");
+  }
+};
+
+struct Paths {
+  std::string images, labels;
+};
+Paths paths_of(const Idx& c, Split split, const std::string& folder) {
+  const bool train = split == Split::train;
+  if (!train && c.test_images.empty())
+    fail(Fault::data, "dataset 'idx' has no test split: write test_images and test_labels");
+  return {resolve(train ? c.images : c.test_images, folder),
+          resolve(train ? c.labels : c.test_labels, folder)};
+}
+
+Dataset load(const std::any& settings, Split split, const std::string& folder) {
+  const auto& c = std::any_cast<const Idx&>(settings);
+  const Paths paths = paths_of(c, split, folder);
+  Dataset d;
+  d.classes = c.classes;
+  if (d.classes == 0 && split == Split::test) {  // both splits must have the same classes
+    const std::string train = paths_of(c, Split::train, folder).labels;
+    as_classes(read_idx(train), d.classes, train);
+  }
+  d.inputs = with_channel(read_idx(paths.images));
+  d.targets = as_classes(read_idx(paths.labels), d.classes, paths.labels);
+  check_counts(d.inputs, paths.images, d.targets, paths.labels);
+  d.description = describe("idx", d, paths.images);
+  return d;
+}
+
+std::string torch(const std::any& settings, Split split, const std::string& folder) {
+  const Paths paths = paths_of(std::any_cast<const Idx&>(settings), split, folder);
+  return fmt::format(
+      "x = read_idx({})\nx = x.unsqueeze(1) if x.dim() == 3 else x\ny = read_idx({}).long()\n",
+      python_text(paths.images), python_text(paths.labels));
+}
+
+}  // namespace
+
+DatasetType idx() {
+  return {nameable<Idx>("idx", "Two IDX files (the format of MNIST): inputs and classes."), load,
+          true, torch};
+}
+
+}  // namespace dpt::datasets

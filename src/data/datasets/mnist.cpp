@@ -1,0 +1,23 @@
+#include "data/mnist_files.h"
+
+namespace dpt::datasets {
+namespace {
+
+// LeCun, Cortes and Burges 1998: 60000 + 10000 handwritten digits.
+Dataset load(const std::any& settings, Split split, const std::string& folder) {
+  return load_mnist_files("mnist", std::any_cast<const MnistFiles&>(settings), split, folder);
+}
+
+std::string torch(const std::any& settings, Split split, const std::string& folder) {
+  return mnist_files_torch("mnist", std::any_cast<const MnistFiles&>(settings), split, folder);
+}
+
+}  // namespace
+
+DatasetType mnist() {
+  return {nameable<MnistFiles>("mnist",
+                               "MNIST: 70000 handwritten digits, 28 x 28 (LeCun et al. 1998)."),
+          load, true, torch};
+}
+
+}  // namespace dpt::datasets

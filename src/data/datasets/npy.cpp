@@ -1,0 +1,81 @@
+#include "data/readers/npy.h"
+
+#include "base/fail.h"
+#include "data/tables.h"
+
+namespace dpt::datasets {
+namespace {
+
+// npy: two arrays as numpy.save writes them. Inputs u1 stay bytes, i4 and i8 are tokens, f4 and f8
+// numbers. Targets of whole numbers [N] are classes, as many as the training targets need unless
+// `classes` says it; f4 and f8 are values, and [N] then counts as [N, 1].
+struct Npy {
+  std::string inputs, targets, test_inputs, test_targets;
+  int64_t classes = 0;
+  static KeyTable<Npy> keys() {
+    return KeyTable<Npy>()
+        .required("inputs", &Npy::inputs, "NPY file [N, ...]")
+        .required("targets", &Npy::targets, "NPY file of classes [N] or values [N, ...]")
+        .optional("test_inputs", &Npy::test_inputs, "the same for evaluation")
+        .optional("test_targets", &Npy::test_targets, "the same for evaluation")
+        .optional("classes", &Npy::classes, "how many there are; 0: the largest + 1", kNotNegative);
+  }
+  static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
+    if (c.test_inputs.empty() != c.test_targets.empty())
+      d.error(owner.where, "'test_inputs' and 'test_targets' go together");
+  }
+};
+
+struct Paths {
+  std::string inputs, targets;
+};
+Paths paths_of(const Npy& c, Split split, const std::string& folder) {
+  const bool train = split == Split::train;
+  if (!train && c.test_inputs.empty())
+    fail(Fault::data, "dataset 'npy' has no test split: write test_inputs and test_targets");
+  return {resolve(train ? c.inputs : c.test_inputs, folder),
+          resolve(train ? c.targets : c.test_targets, folder)};
+}
+
+Table targets_from(const std::string& path, int64_t& classes) {
+  const Table read = read_npy(path);
+  if (read.desc.dtype != DType::f32) return as_classes(read, classes, path);
+  if (classes > 0)
+    fail(Fault::data, "{} holds {} f32 values, but 'classes' was given; write whole numbers", path,
+         read.desc.shape.str());
+  return read.desc.shape.rank() == 1 ? reshaped(read, {read.size(), 1}) : read;
+}
+
+Dataset load(const std::any& settings, Split split, const std::string& folder) {
+  const auto& c = std::any_cast<const Npy&>(settings);
+  const Paths paths = paths_of(c, split, folder);
+  Dataset d;
+  d.classes = c.classes;
+  if (d.classes == 0 && split == Split::test)  // both splits must have the same classes
+    targets_from(paths_of(c, Split::train, folder).targets, d.classes);
+  d.inputs = read_npy(paths.inputs);
+  d.targets = targets_from(paths.targets, d.classes);
+  check_counts(d.inputs, paths.inputs, d.targets, paths.targets);
+  d.description = describe("npy", d, paths.inputs);
+  return d;
+}
+
+std::string torch(const std::any& settings, Split split, const std::string& folder) {
+  const Paths paths = paths_of(std::any_cast<const Npy&>(settings), split, folder);
+  return fmt::format(
+      "x = torch.from_numpy(np.load({}))\n"
+      "x = x.float() if x.is_floating_point() else x\n"
+      "y = torch.from_numpy(np.load({}))\n"
+      "y = y.float().reshape(len(y), *(y.shape[1:] or [1])) if y.is_floating_point() else "
+      "y.long()\n",
+      python_text(paths.inputs), python_text(paths.targets));
+}
+
+}  // namespace
+
+DatasetType npy() {
+  return {nameable<Npy>("npy", "Two arrays as numpy.save writes them: inputs and targets."), load,
+          true, torch};
+}
+
+}  // namespace dpt::datasets

@@ -1,0 +1,62 @@
+#include "base/generator.h"
+#include "data/tables.h"
+
+namespace dpt::datasets {
+namespace {
+
+// random: inputs f32 [samples, in_features] and targets f32 [samples, out_features], independent
+// normal numbers: torch.randn of a generator with this seed, inputs first. The test split's seed is
+// one higher.
+struct Random {
+  int64_t samples = 100, in_features = 10, out_features = 10, seed = 0, test_samples = 100;
+  static KeyTable<Random> keys() {
+    return KeyTable<Random>()
+        .optional("samples", &Random::samples, "how many to train on", kPositive)
+        .optional("in_features", &Random::in_features, "numbers of an input", kPositive)
+        .optional("out_features", &Random::out_features, "numbers of a target", kPositive)
+        .optional("seed", &Random::seed, "of the generator; the test split's is one higher")
+        .optional("test_samples", &Random::test_samples, "how many to evaluate on", kPositive);
+  }
+};
+
+struct Sizes {
+  int64_t samples, seed;
+};
+Sizes sizes_of(const Random& r, Split split) {
+  return split == Split::train ? Sizes{r.samples, r.seed} : Sizes{r.test_samples, r.seed + 1};
+}
+
+Dataset load(const std::any& settings, Split split, const std::string& /*folder*/) {
+  const auto& r = std::any_cast<const Random&>(settings);
+  const auto [samples, seed] = sizes_of(r, split);
+  Generator g(static_cast<uint64_t>(seed));
+  const NewTable x({DType::f32, {samples, r.in_features}}),
+      y({DType::f32, {samples, r.out_features}});
+  g.normal_(x.as<float>(), 0, 1);
+  g.normal_(y.as<float>(), 0, 1);
+  Dataset d;
+  d.inputs = NewTable(x).done();
+  d.targets = NewTable(y).done();
+  d.description = describe("random", d, "");
+  return d;
+}
+
+std::string torch(const std::any& settings, Split split, const std::string& /*folder*/) {
+  const auto& r = std::any_cast<const Random&>(settings);
+  const auto [samples, seed] = sizes_of(r, split);
+  return fmt::format(
+      "g = torch.Generator().manual_seed({})\n"
+      "x = torch.randn({}, {}, generator=g)\n"
+      "y = torch.randn({}, {}, generator=g)\n",
+      seed, samples, r.in_features, samples, r.out_features);
+}
+
+}  // namespace
+
+DatasetType random() {
+  return {
+      nameable<Random>("random", "Normal random inputs and targets, as torch.randn makes them."),
+      load, true, torch};
+}
+
+}  // namespace dpt::datasets

@@ -1,0 +1,80 @@
+#include "base/generator.h"
+#include "data/tables.h"
+
+namespace dpt::datasets {
+namespace {
+
+// synthetic_regression: y = x W + b + noise, with W [in_features, out_features], b and x normal. A
+// linear layer finds W and b, and its mean squared error ends at noise^2. W and b are drawn from a
+// generator with the seed, x and the noise from one with seed + 1 (test split: + 2).
+struct Regression {
+  int64_t samples = 1000, in_features = 10, out_features = 1, seed = 0, test_samples = 200;
+  double noise = 0.1;
+  static KeyTable<Regression> keys() {
+    return KeyTable<Regression>()
+        .optional("samples", &Regression::samples, "how many to train on", kPositive)
+        .optional("in_features", &Regression::in_features, "numbers of an input", kPositive)
+        .optional("out_features", &Regression::out_features, "numbers of a target", kPositive)
+        .optional("noise", &Regression::noise, "standard deviation of what is added", kNotNegative)
+        .optional("seed", &Regression::seed, "decides the weights and the samples")
+        .optional("test_samples", &Regression::test_samples, "how many to evaluate on", kPositive);
+  }
+};
+
+struct Sizes {
+  int64_t samples, seed;
+};
+Sizes sizes_of(const Regression& r, Split split) {
+  return split == Split::train ? Sizes{r.samples, r.seed + 1} : Sizes{r.test_samples, r.seed + 2};
+}
+
+Dataset load(const std::any& settings, Split split, const std::string& /*folder*/) {
+  const auto& r = std::any_cast<const Regression&>(settings);
+  const auto [samples, seed] = sizes_of(r, split);
+  const auto in = static_cast<size_t>(r.in_features), out = static_cast<size_t>(r.out_features);
+  std::vector<float> w(in * out), b(out);
+  Generator weights(static_cast<uint64_t>(r.seed)), g(static_cast<uint64_t>(seed));
+  weights.normal_(w, 0, 1);
+  weights.normal_(b, 0, 1);
+  NewTable inputs({DType::f32, {samples, r.in_features}}),
+      targets({DType::f32, {samples, r.out_features}});
+  const std::span<float> x = inputs.as<float>(), y = targets.as<float>();
+  g.normal_(x, 0, 1);
+  g.normal_(y, 0, 1);  // the noise
+  for (size_t n = 0; n < static_cast<size_t>(samples); ++n)
+    for (size_t o = 0; o < out; ++o) {
+      double sum = 0;
+      for (size_t i = 0; i < in; ++i)
+        sum += static_cast<double>(x[n * in + i]) * static_cast<double>(w[i * out + o]);
+      float& value = y[n * out + o];
+      value = static_cast<float>(sum + static_cast<double>(b[o]) +
+                                 r.noise * static_cast<double>(value));
+    }
+  Dataset d;
+  d.inputs = std::move(inputs).done();
+  d.targets = std::move(targets).done();
+  d.description = describe("synthetic_regression", d, "");
+  return d;
+}
+
+std::string torch(const std::any& settings, Split split, const std::string& /*folder*/) {
+  const auto& r = std::any_cast<const Regression&>(settings);
+  const auto [samples, seed] = sizes_of(r, split);
+  return fmt::format(
+      "g = torch.Generator().manual_seed({})\n"
+      "w, b = torch.randn({}, {}, generator=g), torch.randn({}, generator=g)\n"
+      "g = torch.Generator().manual_seed({})\n"
+      "x, noise = torch.randn({}, {}, generator=g), torch.randn({}, {}, generator=g)\n"
+      "y = (x.double() @ w.double() + b.double() + {} * noise.double()).float()\n",
+      r.seed, r.in_features, r.out_features, r.out_features, seed, samples, r.in_features, samples,
+      r.out_features, r.noise);
+}
+
+}  // namespace
+
+DatasetType synthetic_regression() {
+  return {nameable<Regression>("synthetic_regression", "y = x W + b + noise, with a known answer."),
+          load, true, torch};
+}
+
+}  // namespace dpt::datasets

@@ -1,0 +1,108 @@
+#include <algorithm>
+
+#include "base/generator.h"
+#include "data/tables.h"
+
+namespace dpt::datasets {
+namespace {
+
+// synthetic_tokens: inputs are uniformly random tokens i32 [N, T], or [N] where length is 0.
+// targets: classes: the token that follows, (31 * last + 17) mod vocabulary, i32 [N].
+// targets: values: each token's own normal numbers, f32 [N, T, out_features] or [N, out_features]:
+// what an Embedding can learn by heart.
+struct Tokens {
+  int64_t samples = 1000, length = 8, vocabulary = 1000, out_features = 10, seed = 0,
+          test_samples = 200;
+  std::string targets = "classes";
+  static KeyTable<Tokens> keys() {
+    return KeyTable<Tokens>()
+        .optional("samples", &Tokens::samples, "how many to train on", kPositive)
+        .optional("length", &Tokens::length,
+                  "tokens of a sample; 0: one, without an extent of its own", kNotNegative)
+        .optional(
+            "vocabulary", &Tokens::vocabulary, "how many different tokens there are",
+            {"must be between 1 and 2^27", [](const int64_t& v) { return v > 0 && v <= 1 << 27; }})
+        .choice("targets", &Tokens::targets, {"classes", "values"},
+                "the next token, or numbers for each token")
+        .optional("out_features", &Tokens::out_features,
+                  "numbers for each token, with targets: values", kPositive)
+        .optional("seed", &Tokens::seed, "decides the tokens and the values")
+        .optional("test_samples", &Tokens::test_samples, "how many to evaluate on", kPositive);
+  }
+};
+
+struct Sizes {
+  int64_t samples, seed;
+};
+Sizes sizes_of(const Tokens& t, Split split) {
+  return split == Split::train ? Sizes{t.samples, t.seed + 1} : Sizes{t.test_samples, t.seed + 2};
+}
+
+Table next_tokens(const Tokens& t, std::span<const int32_t> tokens, int64_t samples) {
+  NewTable out({DType::i32, {samples}});
+  const size_t length = tokens.size() / static_cast<size_t>(samples);
+  for (size_t n = 0; n < static_cast<size_t>(samples); ++n)
+    out.as<int32_t>()[n] =
+        static_cast<int32_t>((31 * int64_t{tokens[n * length + length - 1]} + 17) % t.vocabulary);
+  return std::move(out).done();
+}
+
+Table token_values(const Tokens& t, std::span<const int32_t> tokens, const Shape& shape) {
+  const auto width = static_cast<size_t>(t.out_features);
+  std::vector<float> of_token(static_cast<size_t>(t.vocabulary) * width);
+  Generator(static_cast<uint64_t>(t.seed)).normal_(of_token, 0, 1);
+  NewTable out({DType::f32, shape});
+  auto to = out.as<float>().begin();
+  for (const int32_t token : tokens)
+    to = std::copy_n(
+        of_token.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(token) * width), width,
+        to);
+  return std::move(out).done();
+}
+
+Dataset load(const std::any& settings, Split split, const std::string& /*folder*/) {
+  const auto& t = std::any_cast<const Tokens&>(settings);
+  const auto [samples, seed] = sizes_of(t, split);
+  Generator g(static_cast<uint64_t>(seed));
+  NewTable inputs({DType::i32, t.length > 0 ? Shape{samples, t.length} : Shape{samples}});
+  const std::span<int32_t> tokens = inputs.as<int32_t>();
+  for (int32_t& token : tokens) token = static_cast<int32_t>(g.randint(0, t.vocabulary));
+  Dataset d;
+  if (t.targets == "classes") {
+    d.targets = next_tokens(t, tokens, samples);
+    d.classes = t.vocabulary;
+  } else {
+    d.targets = token_values(
+        t, tokens,
+        t.length > 0 ? Shape{samples, t.length, t.out_features} : Shape{samples, t.out_features});
+  }
+  d.inputs = std::move(inputs).done();
+  d.description = describe("synthetic_tokens", d, "");
+  return d;
+}
+
+std::string torch(const std::any& settings, Split split, const std::string& /*folder*/) {
+  const auto& t = std::any_cast<const Tokens&>(settings);
+  const auto [samples, seed] = sizes_of(t, split);
+  std::string text = fmt::format(
+      "g = torch.Generator().manual_seed({})\n"
+      "x = torch.randint(0, {}, ({},{}), generator=g)\n",
+      seed, t.vocabulary, samples, t.length > 0 ? fmt::format(" {}", t.length) : "");
+  if (t.targets == "classes")
+    return text +
+           fmt::format("y = (31 * x{} + 17) % {}\n", t.length > 0 ? "[:, -1]" : "", t.vocabulary);
+  return text + fmt::format(
+                    "g = torch.Generator().manual_seed({})\n"
+                    "y = torch.randn({}, {}, generator=g)[x]\n",
+                    t.seed, t.vocabulary, t.out_features);
+}
+
+}  // namespace
+
+DatasetType synthetic_tokens() {
+  return {nameable<Tokens>("synthetic_tokens",
+                           "Random tokens; the next one or a value for each is to be learned."),
+          load, true, torch};
+}
+
+}  // namespace dpt::datasets

@@ -1,0 +1,145 @@
+#include "data/tables.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/fail.h"
+#include "data/readers/bytes.h"
+#include "data/readers/cache.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a named set may lie, most wanted first, without doubles.
+std::vector<std::string> folders_of(const std::string& name, const std::string& given,
+                                    const std::string& folder) {
+  std::string dashed = name;
+  std::ranges::replace(dashed, '_', '-');
+  std::vector<std::string> out;
+  const auto add = [&](const fs::path& path) {
+    const std::string text = path.lexically_normal().string();
+    if (std::ranges::find(out, text) == out.end()) out.push_back(text);
+  };
+  const auto add_names = [&](const fs::path& parent) {
+    add(parent / name);
+    add(parent / dashed);
+  };
+  if (!given.empty()) {
+    add(resolve(given, folder));
+    add_names(resolve(given, folder));
+    return out;
+  }
+  if (const char* data = std::getenv("DPTRAIN_DATA")) {  // NOLINT(concurrency-mt-unsafe): none set
+    add_names(data);
+    add(data);
+  }
+  const fs::path here = folder.empty() ? "." : folder;
+  for (const fs::path& parent : {here, here / "..", fs::path(".")}) add_names(parent / "datasets");
+  for (const fs::path& parent : {here / "..", here / ".." / "..", fs::path("..")})
+    add_names(parent / "shared" / "datasets");
+  if (const std::string cache = cache_folder(); !cache.empty()) add_names(cache);
+  return out;
+}
+
+// The file or its .gz; empty if neither is there.
+std::string plain_or_gzip(const fs::path& file) {
+  std::error_code none;
+  for (const std::string& path : {file.string(), file.string() + ".gz"})
+    if (fs::is_regular_file(path, none)) return path;
+  return "";
+}
+
+}  // namespace
+
+NewTable::NewTable(const TensorDesc& d) : desc(d) {
+  constexpr size_t kMost = size_t{1} << 44;
+  size_t bytes = size_of(d.dtype);
+  bool fits = true;
+  for (const int64_t extent : d.shape.extents())
+    fits = fits && !__builtin_mul_overflow(bytes, static_cast<size_t>(extent), &bytes);
+  if (!fits || bytes > kMost)
+    fail(Fault::memory, "a table of {} {} does not fit into any memory", d.shape.str(),
+         name_of(d.dtype));
+  data = allocate_bytes(bytes);
+}
+
+Table reshaped(const Table& table, const Shape& shape) {
+  require(shape.elements() == table.desc.shape.elements(), "reshaped to another count of elements");
+  return {{table.desc.dtype, shape}, table.data};
+}
+
+Table with_channel(const Table& table) {
+  const Shape& s = table.desc.shape;
+  return s.rank() == 3 ? reshaped(table, {s[0], 1, s[1], s[2]}) : table;
+}
+
+Table as_classes(const Table& labels, int64_t& classes, const std::string& path) {
+  if (labels.desc.shape.rank() != 1 || labels.desc.dtype == DType::f32)
+    fail(Fault::data, "{} does not hold labels: it is {} {}, where whole numbers [N] are needed",
+         path, labels.desc.shape.str(), name_of(labels.desc.dtype));
+  NewTable out({DType::i32, labels.desc.shape});
+  const std::span<int32_t> to = out.as<int32_t>();
+  if (labels.desc.dtype == DType::u8)
+    std::ranges::copy(values_of<uint8_t>(labels), to.begin());
+  else
+    std::ranges::copy(values_of<int32_t>(labels), to.begin());
+  if (classes == 0) classes = int64_t{std::max(*std::ranges::max_element(to), 0)} + 1;
+  for (size_t i = 0; i < to.size(); ++i)
+    if (to[i] < 0 || to[i] >= classes)
+      fail(Fault::data,
+           "{}: the label of sample {} (counted from 0) is {}, which is not one of the {} classes "
+           "0..{}",
+           path, i, to[i], classes, classes - 1);
+  return std::move(out).done();
+}
+
+void check_counts(const Table& inputs, const std::string& inputs_path, const Table& targets,
+                  const std::string& targets_path) {
+  if (inputs.size() != targets.size())
+    fail(Fault::data, "{} holds {} samples, but {} holds {}: they do not belong together",
+         inputs_path, inputs.size(), targets_path, targets.size());
+}
+
+std::string describe(const std::string& name, const Dataset& d, const std::string& from) {
+  std::string text = fmt::format("{}: {} x {} {}, ", name, d.size(), d.inputs.sample().str(),
+                                 name_of(d.inputs.desc.dtype));
+  text += d.classes > 0 ? fmt::format("{} classes", d.classes)
+                        : fmt::format("targets {} {}", d.targets.sample().str(),
+                                      name_of(d.targets.desc.dtype));
+  return from.empty() ? text : text + ", from " + from;
+}
+
+std::string resolve(const std::string& path, const std::string& folder) {
+  return (fs::path(folder) / path).lexically_normal().string();  // an absolute path stays
+}
+
+std::string python_text(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+std::vector<std::string> find_files(const std::string& name, const std::string& given,
+                                    const std::string& folder,
+                                    const std::vector<std::string>& files) {
+  const std::vector<std::string> folders = folders_of(name, given, folder);
+  for (const std::string& place : folders) {
+    std::vector<std::string> found;
+    for (const std::string& file : files) found.push_back(plain_or_gzip(fs::path(place) / file));
+    if (std::ranges::none_of(found, &std::string::empty)) return found;
+  }
+  fail(Fault::data,
+       "the files of {} are not there: {}, each plain or .gz, in one of\n  {}\n"
+       "Run tools/fetch_data.sh {}, or set DPTRAIN_DATA, or write `dataset: synthetic_images`, "
+       "which needs no files.",
+       name, fmt::join(files, " and "), fmt::join(folders, "\n  "), name);
+}
+
+}  // namespace dpt

@@ -1,0 +1,32 @@
+#include "data/dataset.h"
+
+namespace dpt::transforms {
+namespace {
+
+struct Divide {
+  double by = 0;
+  static KeyTable<Divide> keys() {
+    return KeyTable<Divide>().required(
+        "by", &Divide::by, "the divisor",
+        {"must not be zero", [](const double& v) { return v != 0; }});
+  }
+};
+
+// In f32, as torch does for a tensor and a Python number.
+void apply(const std::any& settings, float* x, size_t count, int64_t /*channel*/, DType /*from*/) {
+  const auto by = static_cast<float>(std::any_cast<const Divide&>(settings).by);
+  for (size_t i = 0; i < count; ++i) x[i] /= by;
+}
+
+std::string torch(const std::any& settings) {
+  return fmt::format("x = x / {}\n", std::any_cast<const Divide&>(settings).by);
+}
+
+}  // namespace
+
+TransformType divide() {
+  return {nameable<Divide>("divide", "Every element divided by a number."), apply, false, nullptr,
+          torch};
+}
+
+}  // namespace dpt::transforms

@@ -1,0 +1,29 @@
+#include "data/dataset.h"
+
+namespace dpt::transforms {
+namespace {
+
+struct Shift {
+  double by = 0;
+  static KeyTable<Shift> keys() {
+    return KeyTable<Shift>().required("by", &Shift::by, "what is added");
+  }
+};
+
+// In f32, as torch does for a tensor and a Python number.
+void apply(const std::any& settings, float* x, size_t count, int64_t /*channel*/, DType /*from*/) {
+  const auto by = static_cast<float>(std::any_cast<const Shift&>(settings).by);
+  for (size_t i = 0; i < count; ++i) x[i] += by;
+}
+
+std::string torch(const std::any& settings) {
+  return fmt::format("x = x + {}\n", std::any_cast<const Shift&>(settings).by);
+}
+
+}  // namespace
+
+TransformType shift() {
+  return {nameable<Shift>("shift", "Every element plus a number."), apply, false, nullptr, torch};
+}
+
+}  // namespace dpt::transforms

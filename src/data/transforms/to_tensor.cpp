@@ -1,0 +1,27 @@
+#include "data/dataset.h"
+
+namespace dpt::transforms {
+namespace {
+
+// to_tensor: what torchvision's ToTensor does to bytes: u8 0..255 -> f32 0..1. Floats stay.
+struct ToTensor {
+  static KeyTable<ToTensor> keys() { return {}; }
+};
+
+void apply(const std::any& /*settings*/, float* x, size_t count, int64_t /*channel*/, DType from) {
+  if (from != DType::u8) return;
+  for (size_t i = 0; i < count; ++i) x[i] /= 255;
+}
+
+std::string torch(const std::any& /*settings*/) {
+  return "x = x.float() / 255 if x.dtype == torch.uint8 else x.float()\n";
+}
+
+}  // namespace
+
+TransformType to_tensor() {
+  return {nameable<ToTensor>("to_tensor", "Bytes become 0..1, divided by 255; floats stay."), apply,
+          false, nullptr, torch};
+}
+
+}  // namespace dpt::transforms

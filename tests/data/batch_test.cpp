@@ -1,0 +1,180 @@
+#include "data/batch.h"
+
+#include <bit>
+#include <numeric>
+#include <thread>
+
+#include "data/tables.h"
+#include "folder.h"
+
+namespace dpt {
+namespace {
+
+template <class T>
+Table table_of(DType type, const Shape& shape, const std::vector<T>& values) {
+  NewTable t({type, shape});
+  REQUIRE(static_cast<size_t>(shape.elements()) == values.size());
+  std::ranges::copy(values, t.as<T>().begin());
+  return std::move(t).done();
+}
+
+template <class Type>
+Choice choice(std::span<const Type> table, std::string_view name, const std::string& yaml) {
+  for (const Type& t : table)
+    if (t.name == name) return {&t, settings_of(t, yaml), {}};
+  FAIL("no such word");
+  return {};
+}
+Choice transform(std::string_view name, const std::string& yaml = "") {
+  return choice(transform_table(), name, yaml);
+}
+Choice target_transform(std::string_view name, const std::string& yaml = "") {
+  return choice(target_transform_table(), name, yaml);
+}
+
+// Three images of two channels [2, 1, 128]: all bytes once in the first, reversed in the second.
+Dataset images() {
+  std::vector<uint8_t> pixels(3 * 256);
+  for (size_t i = 0; i < 256; ++i) {
+    pixels[i] = static_cast<uint8_t>(i);
+    pixels[256 + i] = static_cast<uint8_t>(255 - i);
+    pixels[512 + i] = 7;
+  }
+  Dataset d;
+  d.inputs = table_of<uint8_t>(DType::u8, {3, 2, 1, 128}, pixels);
+  d.targets = table_of<int32_t>(DType::i32, {3}, {2, 0, 1});
+  d.classes = 3;
+  return d;
+}
+
+std::vector<float> inputs(const Feeder& f, const std::vector<uint32_t>& rows) {
+  std::vector<float> out(rows.size() * static_cast<size_t>(f.input().shape.elements()));
+  f.inputs(rows, out.data());
+  return out;
+}
+
+const std::vector<uint32_t> kRows = {1, 0, 0, 2};
+
+// By hand: f of every byte, with its channel.
+template <class F>
+std::vector<float> expected(F&& f) {
+  const Dataset d = images();
+  std::vector<float> out;
+  for (const uint32_t row : kRows)
+    for (size_t i = 0; i < 256; ++i)
+      out.push_back(
+          f(static_cast<float>(values_of<uint8_t>(d.inputs)[row * 256 + i]), i < 128 ? 0 : 1));
+  return out;
+}
+
+TEST_CASE("bytes without transforms become floats") {
+  const Feeder f(images(), {}, {});
+  CHECK(f.input() == TensorDesc{DType::f32, {2, 1, 128}});
+  CHECK(inputs(f, kRows) == expected([](float v, int) { return v; }));
+}
+
+TEST_CASE("a chain of transforms gives the bits of its steps") {
+  const std::vector<Choice> chain = {transform("to_tensor"), transform("divide", "255")};
+  CHECK(inputs(Feeder(images(), chain, {}), kRows) ==
+        expected([](float v, int) { return (v / 255.0F) / 255.0F; }));
+  const std::vector<Choice> affine = {transform("scale", "0.5"), transform("shift", "-3")};
+  CHECK(inputs(Feeder(images(), affine, {}), kRows) ==
+        expected([](float v, int) { return v * 0.5F + -3.0F; }));
+}
+
+TEST_CASE("normalize differs by channel") {
+  const std::vector<Choice> chain = {
+      transform("to_tensor"), transform("normalize", "{mean: [0.5, 0.25], std: [0.1, 0.3]}")};
+  CHECK(inputs(Feeder(images(), chain, {}), kRows) == expected([](float v, int channel) {
+          return (v / 255.0F - (channel == 0 ? 0.5F : 0.25F)) / (channel == 0 ? 0.1F : 0.3F);
+        }));
+}
+
+TEST_CASE("the fast loop is taken only where it gives the same bits") {
+  static int affine = 0, tables = 0;
+  GatherKernels counting = plain_gathers();
+  counting.u8 = [](const uint8_t* rows, const int64_t* index, size_t n, size_t features,
+                   float scale, float shift, float* x) {
+    ++affine;
+    plain_gathers().u8(rows, index, n, features, scale, shift, x);
+  };
+  counting.u8_table = [](const uint8_t* rows, const int64_t* index, size_t n, size_t features,
+                         const float* table, float* x) {
+    ++tables;
+    plain_gathers().u8_table(rows, index, n, features, table, x);
+  };
+  const std::vector<Choice> half = {transform("divide", "2")}, third = {transform("to_tensor")};
+  const auto halves = [](float v, int) { return v / 2; };
+  CHECK(inputs(Feeder(images(), half, {}, counting), kRows) == expected(halves));
+  CHECK(affine == 1);
+  CHECK(tables == 0);
+  const auto units = [](float v, int) { return v / 255.0F; };  // no one product has these bits
+  CHECK(inputs(Feeder(images(), third, {}, counting), kRows) == expected(units));
+  CHECK(affine == 1);
+  CHECK(tables == 1);
+}
+
+TEST_CASE("floats are transformed by column") {
+  Dataset d;
+  d.inputs = table_of<float>(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  d.targets = table_of<float>(DType::f32, {2, 1}, {10, 20});
+  const std::vector<Choice> chain = {transform("to_tensor"),
+                                     transform("normalize", "{mean: [1, 2, 3], std: 2}")};
+  const Feeder f(d, chain, {});
+  CHECK(inputs(f, {1, 0}) == std::vector<float>{1.5F, 1.5F, 1.5F, 0, 0, 0});
+  std::vector<float> targets(2);
+  f.targets(std::vector<uint32_t>{1, 0}, targets.data());
+  CHECK(targets == std::vector<float>{20, 10});
+  CHECK(f.target() == TensorDesc{DType::f32, {1}});
+}
+
+TEST_CASE("tokens and classes stay whole numbers") {
+  Dataset d;
+  d.inputs = table_of<int32_t>(DType::i32, {2, 2}, {1, 2, 3, 4});
+  d.targets = table_of<int32_t>(DType::i32, {2}, {5, 6});
+  d.classes = 7;
+  const Feeder f(d, {}, {});
+  std::vector<int32_t> x(4), y(2);
+  f.inputs(std::vector<uint32_t>{1, 0}, x.data());
+  f.targets(std::vector<uint32_t>{1, 0}, y.data());
+  CHECK(x == std::vector<int32_t>{3, 4, 1, 2});
+  CHECK(y == std::vector<int32_t>{6, 5});
+  const std::vector<Choice> chain = {transform("to_tensor")};
+  CHECK(has(error_of(Fault::spec, [&] { Feeder(d, chain, {}); }),
+            "transform 'to_tensor' is for numbers"));
+}
+
+TEST_CASE("one_hot turns classes into floats") {
+  const std::vector<Choice> chain = {target_transform("one_hot", "4")};
+  const Feeder f(images(), {}, chain);
+  CHECK(f.target() == TensorDesc{DType::f32, {4}});
+  std::vector<float> y(8);
+  f.targets(std::vector<uint32_t>{0, 1}, y.data());
+  CHECK(y == std::vector<float>{0, 0, 1, 0, 1, 0, 0, 0});
+}
+
+TEST_CASE("a transform that does not fit the samples is refused") {
+  const std::vector<Choice> chain = {transform("normalize", "{mean: [1, 2, 3], std: [1]}")};
+  CHECK(error_of(Fault::spec, [&] { Feeder(images(), chain, {}); }) ==
+        "transform 'normalize': 'mean' has 3 numbers, but samples [2, 1, 128] have 2 channels");
+}
+
+TEST_CASE("batches larger than a block, from many threads") {
+  const Feeder f(images(), {}, {});
+  std::vector<uint32_t> rows(1000);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint32_t>(i % 3);
+  std::vector<std::vector<float>> out(3, std::vector<float>(rows.size() * 256));
+  std::vector<std::thread> threads;
+  for (auto& o : out) threads.emplace_back([&] { f.inputs(rows, o.data()); });
+  for (std::thread& t : threads) t.join();
+  CHECK(out[0] == out[1]);
+  CHECK(out[0] == out[2]);
+  for (size_t r = 0; r < rows.size(); r += 37) {
+    const std::vector<float> one = inputs(f, {rows[r]});
+    CHECK(
+        std::equal(one.begin(), one.end(), out[0].begin() + static_cast<std::ptrdiff_t>(r * 256)));
+  }
+}
+
+}  // namespace
+}  // namespace dpt

@@ -1,0 +1,65 @@
+#include "loading.h"
+
+namespace dpt {
+namespace {
+
+const std::string kText = "a,b,kind\n1,2,0\n3,4,1\n5,6,0\n";
+
+TEST_CASE("csv: the last column is the target unless others are named") {
+  const Folder folder;
+  folder.write("t.csv", kText);
+  const auto of = [&](const std::string& yaml) {
+    return load("csv", yaml, Split::train, folder.path());
+  };
+  const Dataset plain = of("t.csv");
+  CHECK(plain.inputs.desc == TensorDesc{DType::f32, {3, 2}});
+  CHECK(all_of<float>(plain.inputs) == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(plain.targets.desc == TensorDesc{DType::f32, {3, 1}});
+  CHECK(all_of<float>(plain.targets) == std::vector<float>{0, 1, 0});
+  const Dataset classes = of("{path: t.csv, targets: kind, inputs: [b], classes: 2}");
+  CHECK(all_of<int32_t>(classes.targets) == std::vector<int32_t>{0, 1, 0});
+  CHECK(all_of<float>(classes.inputs) == std::vector<float>{2, 4, 6});
+  const Dataset two = of("{path: t.csv, targets: [b, 0]}");
+  CHECK(all_of<float>(two.targets) == std::vector<float>{2, 1, 4, 3, 6, 5});
+  CHECK(all_of<float>(two.inputs) == std::vector<float>{0, 1, 0});
+}
+
+TEST_CASE("csv: delimiters and a test split") {
+  const Folder folder;
+  folder.write("t.csv", "1\t2\n");
+  folder.write("u.csv", "3\t4\n5\t6\n");
+  CHECK(has(complaint_of(dataset_type("csv"), "{path: t, delimiter: ':'}"), "delimiter"));
+  const std::string quoted = "{path: t.csv, test_path: u.csv, delimiter: tab, header: \"no\"}";
+  CHECK(load("csv", quoted, Split::test, folder.path()).size() == 2);
+}
+
+TEST_CASE("csv: what is wrong") {
+  const Folder folder;
+  folder.write("t.csv", kText);
+  folder.write("one.csv", "1\n2\n");
+  const auto why = [&](const std::string& yaml, Split split = Split::train) {
+    return data_error([&] { load("csv", yaml, split, folder.path()); });
+  };
+  CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; its 3 columns are a, b, kind"));
+  CHECK(has(why("{path: t.csv, targets: b, classes: 5}"), "sample 2 (counted from 0) is 6"));
+  CHECK(has(why("one.csv"), "no columns but its targets"));
+  CHECK(has(why("t.csv", Split::test), "has no test split"));
+  folder.write("half.csv", "1,0.5\n");
+  CHECK(has(why("{path: half.csv, classes: 2}"), "is 0.5, which is no class"));
+  CHECK(has(complaint_of(dataset_type("csv"), "{path: t, targets: [a, b], classes: 2}"),
+            "must be one column"));
+  CHECK(has(complaint_of(dataset_type("csv"), "{path: t, targets: []}"), "must name a column"));
+}
+
+TEST_CASE("csv: Python lines") {
+  const Folder folder;
+  folder.write("t.csv", kText);
+  CHECK(torch_of("csv", "{path: t.csv, classes: 2}", Split::train, folder.path()) ==
+        "table = np.loadtxt('" + folder.file("t.csv") +
+            "', delimiter=',', skiprows=1, ndmin=2, dtype=np.float64).astype(np.float32)\n"
+            "x = torch.from_numpy(table[:, [0, 1]])\n"
+            "y = torch.from_numpy(table[:, [2]])[:, 0].long()\n");
+}
+
+}  // namespace
+}  // namespace dpt

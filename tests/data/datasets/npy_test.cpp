@@ -1,0 +1,56 @@
+#include "loading.h"
+
+namespace dpt {
+namespace {
+
+template <class T>
+std::string npy(const std::string& type, const std::string& shape, const std::vector<T>& values) {
+  const std::string header =
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header +
+         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+TEST_CASE("npy: values, classes and tokens") {
+  const Folder folder;
+  folder.write("x", npy<double>("<f8", "(2, 2)", {1, 2, 3, 4}));
+  folder.write("tokens", npy<int64_t>("<i8", "(2, 2)", {1, 2, 3, 4}));
+  folder.write("y", npy<float>("<f4", "(2,)", {5, 6}));
+  folder.write("c", npy<int64_t>("<i8", "(2,)", {0, 4}));
+  folder.write("short", npy<int64_t>("<i8", "(2,)", {1, 0}));
+  const auto of = [&](const std::string& yaml, Split split = Split::train) {
+    return load("npy", yaml, split, folder.path());
+  };
+  const Dataset values = of("{inputs: x, targets: y}");
+  CHECK(all_of<float>(values.inputs) == std::vector<float>{1, 2, 3, 4});
+  CHECK(values.targets.desc == TensorDesc{DType::f32, {2, 1}});
+  CHECK(values.classes == 0);
+  const Dataset classes = of("{inputs: tokens, targets: c}");
+  CHECK(classes.inputs.desc == TensorDesc{DType::i32, {2, 2}});
+  CHECK(classes.classes == 5);
+  CHECK(of("{inputs: x, targets: c, test_inputs: x, test_targets: short}", Split::test).classes ==
+        5);
+  CHECK(of("{inputs: x, targets: c, classes: 9}").classes == 9);
+}
+
+TEST_CASE("npy: what is wrong") {
+  const Folder folder;
+  folder.write("x", npy<float>("<f4", "(2, 1)", {1, 2}));
+  folder.write("c", npy<int32_t>("<i4", "(3,)", {0, 1, 2}));
+  const auto why = [&](const std::string& yaml, Split split = Split::train) {
+    return data_error([&] { load("npy", yaml, split, folder.path()); });
+  };
+  CHECK(has(why("{inputs: x, targets: c}"), "holds 2 samples, but"));
+  CHECK(has(why("{inputs: x, targets: c, classes: 2}"), "sample 2 (counted from 0) is 2"));
+  CHECK(has(why("{inputs: x, targets: x, classes: 2}"), "'classes' was given"));
+  CHECK(has(why("{inputs: x, targets: c}", Split::test), "has no test split"));
+  CHECK(has(complaint_of(dataset_type("npy"), "{inputs: x, targets: c, test_inputs: x}"),
+            "go together"));
+}
+
+TEST_CASE("npy: Python lines") {
+  CHECK(has(torch_of("npy", "{inputs: x, targets: y}"), "x = torch.from_numpy(np.load('x'))\n"));
+}
+
+}  // namespace
+}  // namespace dpt

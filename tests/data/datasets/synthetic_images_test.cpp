@@ -1,0 +1,70 @@
+#include "base/sha256.h"
+#include "loading.h"
+
+namespace dpt {
+namespace {
+
+TEST_CASE("synthetic_images: the format of Fashion-MNIST, the same bytes everywhere") {
+  const Dataset d = load("synthetic_images", "{samples: 500}");
+  CHECK(d.inputs.desc == TensorDesc{DType::u8, {500, 1, 28, 28}});
+  CHECK(d.targets.desc == TensorDesc{DType::i32, {500}});
+  CHECK(d.classes == 10);
+  CHECK(Sha256().update(values_of<uint8_t>(d.inputs)).hex() == "9ac18fb06d1a2bfad0a98ed79b77b3d3375dd78140c6263371e2229805b60673");
+  CHECK(Sha256().update(values_of<int32_t>(d.targets)).hex() == "dd77116f9fd18df3a6a5c467072209fbe463608461ac509032891e900c3a5950");
+}
+
+TEST_CASE("synthetic_images: seeds and splits differ, the count does not matter") {
+  const auto of = [](const std::string& yaml, Split split = Split::train) {
+    return load("synthetic_images", yaml, split);
+  };
+  const Table ten = of("10").inputs;
+  CHECK(std::equal(ten.data.get(), ten.data.get() + ten.desc.bytes(), of("20").inputs.data.get()));
+  CHECK(!same(ten, of("{samples: 10, seed: 1}").inputs));
+  CHECK(!same(ten, of("{test_samples: 10}", Split::test).inputs));
+}
+
+TEST_CASE("synthetic_images: other shapes and counts of classes") {
+  const Dataset d = load("synthetic_images", "{samples: 40, shape: [3, 9, 17], classes: 3}");
+  CHECK(d.inputs.desc == TensorDesc{DType::u8, {40, 3, 9, 17}});
+  for (const int32_t c : values_of<int32_t>(d.targets)) CHECK((c >= 0 && c < 3));
+  const DatasetType& type = dataset_type("synthetic_images");
+  CHECK(has(complaint_of(type, "{shape: [28, 28]}"), "must be [channels, height, width]"));
+  CHECK(has(complaint_of(type, "{shape: [1, 28, 0]}"), "must be between 1 and 1024"));
+}
+
+// The class whose mean training image is nearest: weaker than any trained net.
+TEST_CASE("synthetic_images: can be learned") {
+  const Dataset train = load("synthetic_images", "{samples: 2000}");
+  const Dataset test = load("synthetic_images", "{test_samples: 500}", Split::test);
+  constexpr size_t kPixels = 784, kClasses = 10;
+  std::vector<double> mean(kClasses * kPixels);
+  std::vector<double> count(kClasses);
+  for (size_t n = 0; n < 2000; ++n) {
+    const auto c = static_cast<size_t>(values_of<int32_t>(train.targets)[n]);
+    ++count[c];
+    for (size_t i = 0; i < kPixels; ++i)
+      mean[c * kPixels + i] += values_of<uint8_t>(train.inputs)[n * kPixels + i];
+  }
+  int right = 0;
+  for (size_t n = 0; n < 500; ++n) {
+    size_t best = 0;
+    double nearest = 1e300;
+    for (size_t c = 0; c < kClasses; ++c) {
+      double distance = 0;
+      for (size_t i = 0; i < kPixels; ++i) {
+        const double d =
+            values_of<uint8_t>(test.inputs)[n * kPixels + i] - mean[c * kPixels + i] / count[c];
+        distance += d * d;
+      }
+      if (distance < nearest) {
+        nearest = distance;
+        best = c;
+      }
+    }
+    right += static_cast<int32_t>(best) == values_of<int32_t>(test.targets)[n] ? 1 : 0;
+  }
+  CHECK(right > 450);  // 90 %; chance is 10 %
+}
+
+}  // namespace
+}  // namespace dpt

@@ -1,0 +1,84 @@
+#include "data/tables.h"
+
+#include <cstdlib>
+
+#include "folder.h"
+
+namespace dpt {
+namespace {
+
+template <class T>
+Table table_of(DType type, const std::vector<T>& values) {
+  NewTable t({type, {static_cast<int64_t>(values.size())}});
+  std::ranges::copy(values, t.as<T>().begin());
+  return std::move(t).done();
+}
+
+TEST_CASE("labels become classes and are checked") {
+  int64_t classes = 0;
+  const Table bytes = as_classes(table_of<uint8_t>(DType::u8, {0, 2, 1}), classes, "labels");
+  CHECK(classes == 3);
+  CHECK(values_of<int32_t>(bytes)[1] == 2);
+  classes = 2;
+  CHECK(data_error([&] {
+          as_classes(table_of<uint8_t>(DType::u8, {0, 2, 1}), classes, "labels");
+        }) ==
+        "labels: the label of sample 1 (counted from 0) is 2, which is not one of the 2 classes "
+        "0..1");
+  classes = 0;
+  CHECK(has(data_error([&] {
+              as_classes(table_of<int32_t>(DType::i32, {0, -1}), classes, "labels");
+            }),
+            "sample 1 (counted from 0) is -1"));
+  CHECK(has(data_error([&] { as_classes(table_of<float>(DType::f32, {0}), classes, "labels"); }),
+            "does not hold labels: it is [1] f32"));
+}
+
+TEST_CASE("a table that no memory holds is refused") {
+  CHECK(error_of(Fault::memory, [] {
+          NewTable({DType::f32, {int64_t{1} << 40, int64_t{1} << 40}});
+        }) != "");
+}
+
+TEST_CASE("text is quoted for Python") { CHECK(python_text("it's a\\b") == "'it\\'s a\\\\b'"); }
+
+TEST_CASE("files of a named set are found together, with _ or -, plain or .gz") {
+  const Folder folder;
+  folder.write("datasets/a_set/x", "");  // y is missing here
+  folder.write("datasets/a-set/x.gz", "");
+  folder.write("datasets/a-set/y", "");
+  const std::vector<std::string> found = find_files("a_set", "", folder.path(), {"x", "y"});
+  CHECK(found == std::vector{folder.file("datasets/a-set/x.gz"), folder.file("datasets/a-set/y")});
+  // Also beside the folder of the spec, and where the spec says.
+  CHECK(find_files("a_set", "", folder.file("configs"), {"x", "y"}) == found);
+  CHECK(find_files("a_set", "datasets/a-set", folder.path(), {"x", "y"}) == found);
+  CHECK(find_files("a_set", "datasets", folder.path(), {"x", "y"}) == found);
+}
+
+TEST_CASE("DPTRAIN_DATA goes before datasets/") {
+  const Folder data, folder;
+  const char* old = std::getenv("DPTRAIN_DATA");
+  const std::string before = old != nullptr ? old : "";
+  ::setenv("DPTRAIN_DATA", data.path().c_str(), 1);
+  const std::string wanted = data.write("a_set/x", "");
+  folder.write("datasets/a_set/x", "");
+  CHECK(find_files("a_set", "", folder.path(), {"x"}) == std::vector{wanted});
+  if (old != nullptr)
+    ::setenv("DPTRAIN_DATA", before.c_str(), 1);
+  else
+    ::unsetenv("DPTRAIN_DATA");
+}
+
+TEST_CASE("a set that is not there: every folder tried, and what to do") {
+  const Folder folder;
+  const std::string why = data_error([&] { find_files("a_set", "", folder.path(), {"x", "y"}); });
+  CHECK(has(why, "the files of a_set are not there: x and y"));
+  CHECK(has(why, folder.file("datasets/a_set") + "\n"));
+  CHECK(has(why, folder.file("datasets/a-set") + "\n"));
+  CHECK(has(why, "shared/datasets/a_set"));
+  CHECK(has(why, "tools/fetch_data.sh a_set"));
+  CHECK(has(why, "synthetic_images"));
+}
+
+}  // namespace
+}  // namespace dpt
