@@ -35,6 +35,11 @@ void flush_all() {
   std::fflush(nullptr);
 }
 
+void say(const std::string& message) {
+  const std::string line = fmt::format("dptrain: {}\n", message);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 int threads_of_this_process() {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -130,10 +135,6 @@ void Launch::be_rank(int rank, const std::function<int(int rank)>& body) {
   die_with(self_, pipe_[0]);
   team_.set_pid(rank, getpid());
   const int code = run_rank(team_, rank, [&] { return body(rank); });
-  const bool stopped = team_.agreed_stop() != 0 && code == 128 + team_.agreed_stop();
-  if (code != 0 && !stopped &&
-      team_.break_up(rank, fmt::format("{} ended with code {}", team_.name_of(rank), code), code))
-    team_.claim_message();  // whoever returns a code has said why
   flush_all();
   _exit(code);
 }
@@ -212,11 +213,8 @@ bool Launch::any_running() const {
 
 int Launch::result() {
   if (team_.broken()) {
-    if (team_.claim_message()) {
-      const std::string line =
-          fmt::format("dptrain: {}; the other ranks were stopped\n", team_.reason());
-      std::fwrite(line.data(), 1, line.size(), stderr);
-    }
+    if (team_.claim_message(team_.broken_by()))  // all are gone
+      say(team_.reason() + "; the other ranks were stopped");
     return team_.exit_code();
   }
   int code = 0;
@@ -231,7 +229,9 @@ int launch(Team team, const std::function<int(int rank)>& body, const LaunchSett
   const int ranks = team.shape().ranks;
   if (ranks == 1) {
     team.set_pid(0, getpid());
-    return run_rank(team, 0, [&] { return body(0); });
+    const int code = run_rank(team, 0, [&] { return body(0); });
+    if (team.broken() && team.claim_message()) say(team.reason());  // workers that did not come
+    return code;
   }
   require(threads_of_this_process() == 1, "ranks are started before any thread is");
   Launch run(team, settings);

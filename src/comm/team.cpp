@@ -29,6 +29,7 @@ struct alignas(128) Team::Side {
 
 struct alignas(128) Team::Header {
   enum Break : uint32_t { none, being_written, written };
+  enum Message : uint32_t { open, promised, told };
 
   std::atomic<uint64_t> magic = 0;  // written last
   TeamShape shape;
@@ -38,7 +39,7 @@ struct alignas(128) Team::Header {
   std::atomic<uint32_t> state = Break::none;
   std::atomic<int> rank = -1;
   std::atomic<int> code = 0;
-  std::atomic<bool> told = false;
+  std::atomic<uint32_t> message = Message::open;
   char reason[kLongestReason + 1] = {};
 
   alignas(128) std::atomic<int> stop_asked = 0;
@@ -180,13 +181,15 @@ void Team::give_up(int worker, bool late, bool whole) const {
   throw TeamBroken(reason());
 }
 
-bool Team::break_up(int rank, std::string_view reason, int code) noexcept {
+bool Team::break_up(int rank, std::string_view reason, int code, bool tells) noexcept {
   Header& h = *header_;
   uint32_t expected = Header::none;
   const bool first = h.state.compare_exchange_strong(expected, Header::being_written);
   if (first) {
     h.rank.store(rank, std::memory_order_relaxed);
     h.code.store(code, std::memory_order_relaxed);
+    uint32_t open = Header::open;
+    if (tells) h.message.compare_exchange_strong(open, Header::promised);
     std::memcpy(h.reason, reason.data(), std::min(reason.size(), kLongestReason));
     h.state.store(Header::written, std::memory_order_release);
   }
@@ -214,7 +217,13 @@ std::string Team::reason() const {
 int Team::broken_by() const { return header_->rank.load(std::memory_order_acquire); }
 int Team::exit_code() const { return header_->code.load(std::memory_order_acquire); }
 
-bool Team::claim_message() noexcept { return !header_->told.exchange(true); }
+bool Team::claim_message(int rank) noexcept {
+  std::atomic<uint32_t>& message = header_->message;
+  uint32_t open = Header::open, promised = Header::promised;
+  return message.compare_exchange_strong(open, Header::told) ||
+         (rank >= 0 && rank == broken_by() &&
+          message.compare_exchange_strong(promised, Header::told));
+}
 
 void Team::set_progress(int worker, const Progress& progress) noexcept {
   Seat& mine = seat(worker);

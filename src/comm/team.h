@@ -78,16 +78,18 @@ class Team {
   void meet_rank(int worker);
 
   // Ends the team: all who wait, and all who come, throw. The first call's reason is everybody's;
-  // true for that one. `rank` is the one to blame, `code` the exit code of the run.
-  // May be called in a signal handler.
-  bool break_up(int rank, std::string_view reason,
-                int code = static_cast<int>(Fault::rank)) noexcept;
+  // true for that one. `rank` is the one to blame, `code` the exit code of the run; tells: that
+  // rank will claim_message() itself. May be called in a signal handler.
+  bool break_up(int rank, std::string_view reason, int code = static_cast<int>(Fault::rank),
+                bool tells = false) noexcept;
   bool broken() const noexcept;
   std::string reason() const;  // empty while nothing is broken
   int broken_by() const;       // the rank; -1 while nothing is broken
   int exit_code() const;       // 0 while nothing is broken
-  // True for exactly one caller of all ranks: the one that tells the user what ended the run.
-  bool claim_message() noexcept;
+  // True for exactly one caller of all ranks: the one that tells the user what ended the run. When
+  // the rank to blame tells that itself, only it is asked, or whoever speaks for it once it is
+  // gone.
+  bool claim_message(int rank = -1) noexcept;
 
   void set_progress(int worker, const Progress& progress) noexcept;
   Progress progress(int rank) const noexcept;  // of the rank's first worker

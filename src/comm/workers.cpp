@@ -73,7 +73,7 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
       body(first + index);
     } catch (...) {
       const Failure failure = current_failure();
-      if (failure.own) team.break_up(rank, failure.report, failure.code);
+      if (failure.own) team.break_up(rank, failure.report, failure.code, true);
       const std::lock_guard lock(mutex);
       std::exception_ptr& place = failure.own ? own : broken;
       if (!place) place = std::current_exception();
@@ -102,13 +102,19 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
 
 int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
   try {
-    return body();
+    const int code = body();
+    const bool stopped = team.agreed_stop() != 0 && code == 128 + team.agreed_stop();
+    // Whoever returns a code has said why.
+    if (code != 0 && !stopped &&
+        team.break_up(rank, fmt::format("{} ended with code {}", team.name_of(rank), code), code,
+                      true))
+      team.claim_message(rank);
+    return code;
   } catch (...) {
     const Failure failure = current_failure();
-    if (failure.own) team.break_up(rank, failure.report, failure.code);
-    // A worker of this rank broke the team up with its own report before it threw.
-    const bool mine = failure.own && team.broken_by() == rank;
-    if (mine && team.claim_message()) {
+    if (failure.own) team.break_up(rank, failure.report, failure.code, true);
+    const bool first = failure.own && team.broken_by() == rank;  // maybe by one of its workers
+    if (first && team.claim_message(rank)) {
       const std::string who = team.shape().ranks > 1 ? fmt::format("rank {}: ", rank) : "";
       const std::string line = fmt::format("dptrain: {}{}\n", who, failure.report);
       std::fwrite(line.data(), 1, line.size(), stderr);

@@ -20,9 +20,10 @@ namespace dpt {
 void run_workers(Team team, int rank, const std::function<void(int worker)>& body,
                  std::span<const int> cpus = {});
 
-// Calls body() and turns what it throws into an exit code, after breaking the team up: the ranks'
-// outermost function. Prints the report to stderr, as "dptrain: rank 1: ...", if no other rank
-// has said what ended the run; so one message is all the user sees.
+// The ranks' outermost function: calls body() and returns its exit code, or the one of what it
+// throws. Any but 0 (and 128 + Team::agreed_stop()) breaks the team up. An exception's report is
+// printed to stderr, as "dptrain: rank 1: ...", if no other rank has said what ended the run, so
+// that one message is all the user sees; a body that returns a code has printed why itself.
 int run_rank(Team team, int rank, const std::function<int()>& body) noexcept;
 
 }  // namespace dpt

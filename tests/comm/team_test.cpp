@@ -147,6 +147,15 @@ TEST_CASE("one of many that break a team up at once wins, with its whole text") 
   }
 }
 
+TEST_CASE("a rank that tells its own end is asked before the others, and spoken for once") {
+  TestTeam t({.ranks = 3, .workers_per_rank = 1});
+  t.team.break_up(1, "no such file", 4, true);
+  CHECK_FALSE(t.team.claim_message());
+  CHECK_FALSE(t.team.claim_message(0));
+  CHECK(t.team.claim_message(1));
+  CHECK_FALSE(t.team.claim_message(1));
+}
+
 TEST_CASE("a reason that is too long is cut off") {
   TestTeam t({});
   t.team.break_up(0, std::string(2000, 'x'));

@@ -1,0 +1,70 @@
+// Unix sockets that send whole messages, and the private directory in which they have their names.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace dpt {
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return fd_; }
+  int release();
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Makes the directory, for this user alone. Empty: $XDG_RUNTIME_DIR/dptrain, else /tmp/dptrain-UID.
+// Errors: Error{rank} when it belongs to somebody else or others can enter it.
+std::filesystem::path private_directory(const std::filesystem::path& wanted);
+
+// The name under which the ranks of a job look for each other in the directory.
+std::filesystem::path socket_path(const std::filesystem::path& directory, std::string_view job);
+
+// A socket that others can connect to. Its name goes when it does; names that dead processes left
+// in the directory are removed first. Errors: Error{rank}, also when a live process has the name.
+class Listener {
+ public:
+  explicit Listener(const std::filesystem::path& path);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  int get() const { return socket_.get(); }
+  Descriptor accept();  // none: nobody is there, or it was somebody else's process
+
+ private:
+  std::filesystem::path path_;
+  Descriptor socket_;
+};
+
+// None: nobody listens there (yet).
+Descriptor connect_to(const std::filesystem::path& path);
+
+// The process at the other end when it connected or listened; nullopt: it is another user's.
+std::optional<pid_t> peer_of(int socket);
+
+// One whole message, with a descriptor for the other process if fd >= 0. False: it is gone.
+bool send_message(int socket, std::span<const std::byte> message, int fd = -1) noexcept;
+
+struct Received {
+  enum What { message, nothing_yet, ended } what = nothing_yet;
+  size_t bytes = 0;  // of the message; more than the buffer holds: it was longer
+  Descriptor fd;
+};
+Received receive_message(int socket, std::span<std::byte> buffer) noexcept;  // never waits
+
+}  // namespace dpt

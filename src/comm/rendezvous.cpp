@@ -1,0 +1,344 @@
+#include "comm/rendezvous.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <list>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/signals.h"
+#include "comm/local_socket.h"
+#include "comm/workers.h"
+
+namespace dpt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+using std::chrono::milliseconds;
+
+constexpr uint64_t kMagic = 0x316f6c6c65487044;  // "DpHello1"
+constexpr double kHelloSeconds = 5;              // for whoever connects to say who it is
+constexpr double kGraceSeconds =
+    5;  // rank 0 is the one to say who has not come, so others wait more
+constexpr char kGoodbye = 'G';
+
+struct Hello {
+  uint64_t magic = kMagic;
+  uint64_t spec = 0, build = 0, bytes = 0;  // hashes, and a size
+  int32_t rank = 0, size = 0;
+};
+
+struct Answer {
+  uint64_t magic = kMagic;
+  int32_t welcome = 0;
+  std::array<char, 500> reason{};  // ends with a zero
+};
+
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+Hello hello_of(const World& world, const Identity& identity) {
+  return {.spec = hash_of(identity.spec),
+          .build = hash_of(identity.build),
+          .bytes = identity.bytes,
+          .rank = world.rank,
+          .size = world.size};
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+struct Peer {
+  Descriptor socket;
+  int rank = -1;  // -1: has not said yet
+  pid_t pid = 0;
+  Clock::time_point since = Clock::now();
+};
+
+std::string name_of(int rank, pid_t pid) { return fmt::format("rank {} (pid {})", rank, pid); }
+
+// Rank 0's part: collects the others.
+class Gathering {
+ public:
+  Gathering(const World& world, const Identity& identity)
+      : world_(world), mine_(hello_of(world, identity)) {}
+
+  // Returns the others, by rank from 1 on, when all have come and have the memory.
+  std::vector<Peer> gather(Listener& listener, Clock::time_point deadline, double timeout_s);
+  void hand_over(std::vector<Peer>& peers, const SharedMemory& memory);
+
+ private:
+  void look(Listener& listener, Clock::time_point deadline);
+  bool keep(Peer& peer);                             // false: it is to be dropped
+  void check(const Hello& hello, const Peer& peer);  // sets reason_
+  std::string missing() const;
+  [[noreturn]] void refuse_all();
+
+  const World& world_;
+  Hello mine_;
+  std::list<Peer> peers_;
+  std::string reason_;
+};
+
+std::vector<Peer> Gathering::gather(Listener& listener, Clock::time_point deadline,
+                                    double timeout_s) {
+  const auto here = [&] {
+    return std::count_if(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank > 0; });
+  };
+  while (here() < world_.size - 1 && reason_.empty()) {
+    if (Clock::now() >= deadline)
+      reason_ = fmt::format(
+          "{} of {} did not come within {} s; all ranks of a run must be started together, on this "
+          "machine, by the same {} and with the same MASTER_PORT if that is set (this is '{}')",
+          missing(), world_.size, timeout_s, world_.launcher, world_.job);
+    else
+      look(listener, deadline);
+  }
+  if (!reason_.empty()) refuse_all();
+  std::vector<Peer> sorted;
+  for (Peer& p : peers_)
+    if (p.rank > 0) sorted.push_back(std::move(p));
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Peer& a, const Peer& b) { return a.rank < b.rank; });
+  return sorted;
+}
+
+void Gathering::look(Listener& listener, Clock::time_point deadline) {
+  std::vector<pollfd> news = {{.fd = listener.get(), .events = POLLIN, .revents = 0}};
+  for (const Peer& p : peers_)
+    news.push_back({.fd = p.socket.get(), .events = POLLIN, .revents = 0});
+  const Seconds left = std::min<Seconds>(deadline - Clock::now(), Seconds(0.2));
+  poll(news.data(), news.size(), std::max(1, static_cast<int>(left.count() * 1000)));
+  for (auto p = peers_.begin(); p != peers_.end();) p = keep(*p) ? std::next(p) : peers_.erase(p);
+  if ((news[0].revents & POLLIN) == 0) return;
+  Peer peer{.socket = listener.accept()};
+  if (!peer.socket) return;
+  peer.pid = peer_of(peer.socket.get()).value_or(0);
+  peers_.push_back(std::move(peer));
+  if (peers_.size() > 2 * static_cast<size_t>(world_.size) + 8)  // somebody knocks without a word
+    peers_.erase(
+        std::find_if(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank < 0; }));
+}
+
+bool Gathering::keep(Peer& peer) {
+  std::array<std::byte, sizeof(Hello)> buffer;
+  const Received r = receive_message(peer.socket.get(), buffer);
+  if (r.what == Received::nothing_yet)
+    return peer.rank > 0 || Clock::now() - peer.since < Seconds(kHelloSeconds);
+  if (peer.rank > 0) {
+    if (r.what == Received::ended)
+      reason_ = name_of(peer.rank, peer.pid) + " ended while the ranks were gathering";
+    return true;
+  }
+  Hello hello;
+  if (r.what == Received::ended || r.bytes != sizeof hello) return false;
+  std::memcpy(&hello, buffer.data(), sizeof hello);
+  if (hello.magic != kMagic) return false;
+  check(hello, peer);
+  peer.rank = hello.rank;
+  return true;
+}
+
+void Gathering::check(const Hello& hello, const Peer& peer) {
+  const std::string who = name_of(hello.rank, peer.pid), me = name_of(0, getpid());
+  const auto differ = [&](std::string_view what) {
+    reason_ = fmt::format("{} and {} have different {}", me, who, what);
+  };
+  if (hello.size != mine_.size) return differ("numbers of ranks");
+  if (hello.rank < 1 || hello.rank >= mine_.size) {
+    reason_ = fmt::format("{} came to {}, which waits for ranks 1 to {}", who, me, mine_.size - 1);
+    return;
+  }
+  for (const Peer& other : peers_)
+    if (&other != &peer && other.rank == hello.rank)
+      reason_ = fmt::format("rank {} was started twice, as pid {} and as pid {}", hello.rank,
+                            other.pid, peer.pid);
+  if (hello.build != mine_.build) return differ("builds of dptrain; use the same program");
+  if (hello.spec != mine_.spec) return differ("specs; give all ranks the same file and overrides");
+  if (hello.bytes != mine_.bytes)
+    reason_ = fmt::format("{} needs {} bytes of shared memory, {} needs {}", me, mine_.bytes, who,
+                          hello.bytes);
+}
+
+std::string Gathering::missing() const {
+  std::string list;
+  for (int r = 1, shown = 0; r < world_.size; ++r) {
+    if (std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.rank == r; }))
+      continue;
+    if (++shown > 16) return list + ", ...";
+    list += (list.empty() ? "" : ", ") + std::to_string(r);
+  }
+  return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;
+}
+
+void Gathering::refuse_all() {
+  Answer answer;
+  std::memcpy(answer.reason.data(), reason_.data(),
+              std::min(reason_.size(), answer.reason.size() - 1));
+  for (const Peer& p : peers_) send_message(p.socket.get(), bytes_of(answer));
+  throw Error(Fault::rank, reason_);
+}
+
+void Gathering::hand_over(std::vector<Peer>& peers, const SharedMemory& memory) {
+  const Answer welcome{.welcome = 1};
+  for (const Peer& p : peers)
+    if (!send_message(p.socket.get(), bytes_of(welcome), memory.fd()))
+      fail(Fault::rank, "{} ended while the ranks were gathering", name_of(p.rank, p.pid));
+}
+
+Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
+                       Clock::time_point deadline, double timeout_s) {
+  for (;;) {
+    if (Descriptor s = connect_to(path)) return s;
+    if (Clock::now() >= deadline)
+      fail(Fault::rank,
+           "rank 0 of {} did not come within {} s; all ranks of a run must be started together, on "
+           "this machine, by the same {} and with the same MASTER_PORT if that is set (this is "
+           "rank {} of '{}')",
+           world.size, timeout_s, world.launcher, world.rank, world.job);
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
+
+// The others' part: returns the memory that rank 0 hands over.
+SharedMemory ask_for_memory(int socket, const World& world, const Identity& identity,
+                            double timeout_s) {
+  const std::string rank_0 = name_of(0, peer_of(socket).value_or(0));
+  const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                        Seconds(timeout_s + kGraceSeconds));
+  send_message(socket, bytes_of(hello_of(world, identity)));  // if it fails, so does what follows
+  for (;;) {
+    pollfd news{.fd = socket, .events = POLLIN, .revents = 0};
+    poll(&news, 1, 200);
+    std::array<std::byte, sizeof(Answer)> buffer;
+    Received r = receive_message(socket, buffer);
+    if (r.what == Received::ended)
+      fail(Fault::rank, "{} ended while the ranks were gathering", rank_0);
+    if (r.what == Received::message) {
+      Answer answer;
+      std::memcpy(&answer, buffer.data(), sizeof answer);
+      if (r.bytes != sizeof answer || answer.magic != kMagic)
+        fail(Fault::rank, "{} is no rank of this dptrain", rank_0);
+      answer.reason.back() = 0;
+      if (answer.welcome == 0) throw TeamBroken(answer.reason.data());
+      return SharedMemory::adopt(r.fd.release(), identity.bytes);
+    }
+    if (Clock::now() >= deadline)
+      fail(Fault::rank, "{} did not answer within {} s", rank_0, timeout_s + kGraceSeconds);
+  }
+}
+
+}  // namespace
+
+struct Rendezvous::State {
+  int rank = 0;
+  SharedMemory memory;
+  std::vector<Peer> peers;  // rank 0: all others; the others: rank 0
+  Descriptor wake;          // ends the watcher
+  std::thread watcher;
+
+  void watch(Team team);
+};
+
+// Sleeps until a peer says goodbye or is gone. Rank 0 sees all others go, and they see rank 0.
+void Rendezvous::State::watch(Team team) {
+  std::vector<pollfd> news = {{.fd = wake.get(), .events = POLLIN, .revents = 0}};
+  for (const Peer& p : peers)
+    news.push_back({.fd = p.socket.get(), .events = POLLIN, .revents = 0});
+  for (size_t left = peers.size(); left > 0;) {
+    if (poll(news.data(), news.size(), -1) < 0) continue;
+    if (news[0].revents != 0) return;
+    for (size_t i = 1; i < news.size(); ++i) {
+      if (news[i].revents == 0) continue;
+      std::byte word{0};
+      const Received r = receive_message(news[i].fd, std::span(&word, 1));
+      if (r.what == Received::nothing_yet) continue;
+      const Peer& p = peers[i - 1];
+      if (r.what == Received::ended || word != std::byte{kGoodbye})
+        team.break_up(p.rank, fmt::format("rank {} (pid {}, signal unknown) ended unexpectedly {}",
+                                          p.rank, p.pid, team.where_is(p.rank)));
+      news[i].fd = -1;  // poll() passes over it
+      --left;
+    }
+  }
+}
+
+Rendezvous::Rendezvous(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Rendezvous::Rendezvous(Rendezvous&&) noexcept = default;
+
+Rendezvous::~Rendezvous() {
+  if (!state_ || !state_->watcher.joinable()) return;
+  const uint64_t one = 1;
+  if (write(state_->wake.get(), &one, sizeof one) == sizeof one) state_->watcher.join();
+}
+
+Rendezvous Rendezvous::join(const World& world, const Identity& identity,
+                            const std::function<void(SharedMemory&)>& prepare,
+                            const RendezvousSettings& settings) {
+  const Clock::time_point deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(settings.timeout_s));
+  const auto path = socket_path(private_directory(settings.directory), world.job);
+  Descriptor wake(eventfd(0, EFD_CLOEXEC));
+  if (world.rank == 0) {
+    Listener listener(path);  // before the memory is made: the others need not wait in vain
+    SharedMemory memory = SharedMemory::create(identity.bytes);
+    prepare(memory);
+    Gathering gathering(world, identity);
+    std::vector<Peer> peers = gathering.gather(listener, deadline, settings.timeout_s);
+    gathering.hand_over(peers, memory);
+    return Rendezvous(std::unique_ptr<State>(
+        new State{0, std::move(memory), std::move(peers), std::move(wake), {}}));
+  }
+  std::vector<Peer> peers(1);
+  peers[0].socket = find_rank_0(world, path, deadline, settings.timeout_s);
+  peers[0].rank = 0;
+  peers[0].pid = peer_of(peers[0].socket.get()).value_or(0);
+  SharedMemory memory = ask_for_memory(peers[0].socket.get(), world, identity, settings.timeout_s);
+  return Rendezvous(std::unique_ptr<State>(
+      new State{world.rank, std::move(memory), std::move(peers), std::move(wake), {}}));
+}
+
+const SharedMemory& Rendezvous::memory() const { return state_->memory; }
+
+void Rendezvous::watch(Team team) {
+  team.set_pid(state_->rank, getpid());
+  sigset_t all, before;  // signals are for the thread that runs the steps
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  state_->watcher = std::thread([state = state_.get(), team] { state->watch(team); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Rendezvous::goodbye() noexcept {
+  for (const Peer& p : state_->peers) send_message(p.socket.get(), bytes_of(kGoodbye));
+}
+
+int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body) {
+  const StopSignals stop(team.stop_word());
+  rendezvous.watch(team);
+  const int code = run_rank(team, rank, body);
+  const std::string reason = code == 0 ? "" : team.reason();
+  if (!reason.empty() && team.claim_message()) {
+    const std::string line = fmt::format("dptrain: {}\n", reason);
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+  rendezvous.goodbye();
+  return code;
+}
+
+}  // namespace dpt

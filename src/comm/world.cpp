@@ -1,0 +1,144 @@
+#include "comm/world.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+// How one launcher names its variables; an empty name: it has none for that.
+struct Names {
+  std::string_view launcher, rank, size, local_rank, local_size, nodes;
+};
+
+constexpr Names kTorchrun = {
+    "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE"};
+constexpr Names kOpenMpi = {"Open MPI",
+                            "OMPI_COMM_WORLD_RANK",
+                            "OMPI_COMM_WORLD_SIZE",
+                            "OMPI_COMM_WORLD_LOCAL_RANK",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE",
+                            ""};
+constexpr Names kPmi = {"MPI (PMI)",       "PMI_RANK",        "PMI_SIZE",
+                        "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""};
+constexpr Names kSlurm = {"SLURM", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+                          "",      "SLURM_NNODES"};
+
+class Reader {
+ public:
+  explicit Reader(const Environment& get) : get_(get) {}
+
+  std::string text(std::string_view name) const {
+    const char* const value = name.empty() ? nullptr : get_(std::string(name).c_str());
+    return value == nullptr ? "" : value;
+  }
+
+  bool has(std::string_view name) const { return !text(name).empty(); }
+
+  std::optional<int> number(std::string_view name) const {
+    const std::string value = text(name);
+    if (value.empty()) return std::nullopt;
+    int number = -1;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || number < 0)
+      fail(Fault::spec, "the environment's {}={} is no rank or number of ranks", name, value);
+    return number;
+  }
+
+ private:
+  const Environment& get_;
+};
+
+std::string advice(const Names& n) {
+  return fmt::format(
+      "start the ranks with {} again, or unset its variables so that dptrain starts "
+      "its own ranks",
+      n.launcher);
+}
+
+void check(const World& w, const Names& n) {
+  if (w.size < 1 || w.rank >= w.size)
+    fail(Fault::spec, "the environment has {}={}, but {}={}: ranks are counted from 0; {}", n.rank,
+         w.rank, n.size, w.size, advice(n));
+  if (w.local_size != w.size)
+    fail(Fault::spec,
+         "{} started {} ranks, {} of them on this machine: ranks on several machines are not "
+         "supported in this version; start all of them on one machine",
+         n.launcher, w.size, w.local_size);
+  if (w.local_rank >= w.local_size)
+    fail(Fault::spec, "the environment has {}={}, but {} ranks are on this machine; {}",
+         n.local_rank, w.local_rank, w.local_size, advice(n));
+}
+
+// How many ranks the variables say are on this machine; all, when they do not say.
+int local_size(const Reader& env, const Names& n, int size) {
+  if (const auto local = env.number(n.local_size)) return *local;
+  const int nodes = env.number(n.nodes).value_or(1);
+  return nodes <= 1 ? size : (size + nodes - 1) / nodes;
+}
+
+World read(const Reader& env, const Names& n) {
+  const auto rank = env.number(n.rank), size = env.number(n.size);
+  if (!rank || !size)
+    fail(Fault::spec, "the environment has {}, but not {}; {}",
+         rank ? n.rank : (size ? n.size : n.local_rank), rank ? n.size : n.rank, advice(n));
+  World w{.rank = *rank, .size = *size, .launcher = std::string(n.launcher)};
+  w.local_size = local_size(env, n, w.size);
+  w.local_rank = env.number(n.local_rank).value_or(w.rank);
+  check(w, n);
+  return w;
+}
+
+// The first of the given variables that says anything, or the process that started all ranks.
+std::string job_of(const Reader& env, const Names& n,
+                   std::initializer_list<std::string_view> names) {
+  std::string job(n.launcher);
+  bool known = false;
+  for (const std::string_view name : names) {
+    const std::string value = env.text(name);
+    if (value.empty() || value == "none") continue;  // torchrun's default for its run's name
+    job += fmt::format(" {}={}", name, value);
+    known = true;
+  }
+  return known ? job : fmt::format("{} parent={}", job, getppid());
+}
+
+bool slurm_started_ranks(const Reader& env) {
+  const std::string name = env.text("SLURM_JOB_NAME");
+  return env.has("SLURM_PROCID") && env.text("SLURM_NTASKS") != "1" && name != "bash" &&
+         name != "interactive";
+}
+
+}  // namespace
+
+std::optional<World> world_from_environment(const Environment& get) {
+  const Reader env(get);
+  const auto with_job = [&](const Names& n, std::initializer_list<std::string_view> job) {
+    World world = read(env, n);
+    world.job = job_of(env, n, job);
+    return world;
+  };
+  if (env.has("RANK") || env.has("WORLD_SIZE") || env.has("LOCAL_RANK"))
+    return with_job(kTorchrun,
+                    {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"});
+  if (env.has("OMPI_COMM_WORLD_RANK") || env.has("OMPI_COMM_WORLD_SIZE"))
+    return with_job(kOpenMpi, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
+  const bool slurm = env.has("SLURM_PROCID");
+  if ((env.has("PMI_RANK") || env.has("PMI_SIZE")) && (!slurm || env.has("MPI_LOCALRANKID")))
+    return with_job(kPmi, {"PMI_JOBID", "PMI_ID", "SLURM_JOB_ID"});
+  if (slurm_started_ranks(env)) return with_job(kSlurm, {"SLURM_JOB_ID", "SLURM_STEP_ID"});
+  return std::nullopt;
+}
+
+std::optional<World> world_from_environment() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  return world_from_environment([](const char* name) { return std::getenv(name); });
+}
+
+}  // namespace dpt
