@@ -72,7 +72,7 @@ DPT_FORMULA T gelu_tanh_gradient(T x, T dy) {
 
 template <class T>
 DPT_FORMULA T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
+  return reciprocal(T(1) + exp(-x));
 }
 template <class T>
 DPT_FORMULA T sigmoid_gradient(T y, T dy) {
@@ -81,7 +81,7 @@ DPT_FORMULA T sigmoid_gradient(T y, T dy) {
 
 template <class T>
 DPT_FORMULA T silu(T x) {
-  return x / (T(1) + exp(-x));
+  return x * sigmoid(x);
 }
 template <class T>
 DPT_FORMULA T silu_gradient(T x, T dy) {

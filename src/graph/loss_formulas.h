@@ -73,7 +73,7 @@ DPT_FORMULA T bce_with_logits(T x, T t, T p) {
 template <class T>
 DPT_FORMULA T bce_with_logits_slope(T x, T t, T p) {
   const T positive = p * t;
-  return (positive + T(1) - t) / (T(1) + exp(-x)) - positive;
+  return (positive + T(1) - t) * reciprocal(T(1) + exp(-x)) - positive;
 }
 
 template <class T>

@@ -1,0 +1,386 @@
+// The rows of activations, losses, norms, dropout and of operators that only move elements.
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/elementwise.h"
+#include "base/fail.h"
+#include "graph/attrs.h"
+#include "graph/philox.h"
+
+namespace dpt {
+namespace {
+
+const ElementwiseKernels& simd() {
+  static const ElementwiseKernels& kernels = elementwise_simd(simd_kernels().isa);
+  return kernels;
+}
+
+// A kernel that is one function with what it has to know.
+template <class F>
+class Call : public Kernel {
+ public:
+  explicit Call(F f) : f_(std::move(f)) {}
+  void run(const KernelArgs& args) override { f_(args); }
+
+ private:
+  F f_;
+};
+
+template <class F>
+std::unique_ptr<Kernel> call(F f) {
+  return std::make_unique<Call<F>>(std::move(f));
+}
+
+template <class A>
+A settings(const KernelQuery& q) {
+  return q.attrs.has_value() ? std::any_cast<const A&>(q.attrs) : A{};
+}
+
+float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
+float* data_or_null(const KernelArgs& a, size_t i) {
+  return i < a.in.size() ? data(a.in[i]) : nullptr;
+}
+size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape.elements()); }
+
+std::string not_f32(const KernelQuery& q) {
+  for (const TensorDesc& d : q.in)
+    if (d.dtype != DType::f32 && d.dtype != DType::i32 && d.dtype != DType::u8)
+      return fmt::format("it computes in f32, not {}", name_of(d.dtype));
+  return "";
+}
+
+// Activations.
+
+struct ActivationRow {
+  std::string_view op, gradient;
+  Activation kind;
+};
+constexpr ActivationRow kActivationRows[] = {
+    {"relu", "relu_gradient", Activation::relu},
+    {"leaky_relu", "leaky_relu_gradient", Activation::leaky_relu},
+    {"elu", "elu_gradient", Activation::elu},
+    {"selu", "selu_gradient", Activation::selu},
+    {"gelu", "gelu_gradient", Activation::gelu},
+    {"silu", "silu_gradient", Activation::silu},
+    {"sigmoid", "sigmoid_gradient", Activation::sigmoid},
+    {"tanh", "tanh_gradient", Activation::tanh},
+    {"softplus", "softplus_gradient", Activation::softplus},
+    {"hardswish", "hardswish_gradient", Activation::hardswish},
+};
+
+struct Scalars {
+  float s[2] = {};
+};
+Scalars scalars(double a, double b = 0) { return {{static_cast<float>(a), static_cast<float>(b)}}; }
+
+Scalars activation_settings(const KernelQuery& q, Activation kind) {
+  switch (kind) {
+    case Activation::leaky_relu:
+      return scalars(settings<LeakyRelu>(q).negative_slope);
+    case Activation::elu:
+      return scalars(settings<Elu>(q).alpha);
+    case Activation::softplus: {
+      const auto s = settings<Softplus>(q);
+      return scalars(s.beta, s.threshold);
+    }
+    case Activation::relu:
+    case Activation::selu:
+    case Activation::gelu:
+    case Activation::gelu_tanh:
+    case Activation::silu:
+    case Activation::sigmoid:
+    case Activation::tanh:
+    case Activation::hardswish:
+      break;
+  }
+  return {};
+}
+
+std::unique_ptr<Kernel> prepare_activation(const KernelQuery& q) {
+  const auto* row = std::ranges::find_if(
+      kActivationRows, [&](const ActivationRow& r) { return r.op == q.op || r.gradient == q.op; });
+  Activation kind = row->kind;
+  if (kind == Activation::gelu && settings<Gelu>(q).tanh) kind = Activation::gelu_tanh;
+  const size_t n = elements(q.out[0]);
+  const Scalars s = activation_settings(q, kind);
+  if (row->op == q.op)
+    return call([f = simd().activation[static_cast<int>(kind)], n, s](const KernelArgs& a) {
+      f(data(a.in[0]), data(a.out[0]), n, s.s);
+    });
+  return call([f = simd().activation_gradient[static_cast<int>(kind)], n, s](const KernelArgs& a) {
+    f(data(a.in[0]), data(a.in[1]), data(a.out[0]), n, s.s);
+  });
+}
+
+// Element-wise losses.
+
+struct LossRow {
+  std::string_view op, gradient;
+  PointLoss kind;
+};
+constexpr LossRow kLossRows[] = {
+    {"mse_loss", "mse_loss_gradient", PointLoss::mse},
+    {"l1_loss", "l1_loss_gradient", PointLoss::l1},
+    {"smooth_l1_loss", "smooth_l1_loss_gradient", PointLoss::smooth_l1},
+    {"huber_loss", "huber_loss_gradient", PointLoss::huber},
+    {"bce_loss", "bce_loss_gradient", PointLoss::bce},
+    {"bce_with_logits_loss", "bce_with_logits_loss_gradient", PointLoss::bce_with_logits},
+    {"kl_div", "kl_div_gradient", PointLoss::kl_div},
+};
+
+std::string refuses_loss(const KernelQuery& q) {
+  if (q.in.size() > 3) return "it takes no weights";
+  return not_f32(q);
+}
+
+std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
+  const auto* row = std::ranges::find_if(
+      kLossRows, [&](const LossRow& r) { return r.op == q.op || r.gradient == q.op; });
+  PointLoss kind = row->kind;
+  Scalars s;
+  if (kind == PointLoss::smooth_l1) s = scalars(settings<SmoothL1>(q).beta);
+  if (kind == PointLoss::huber) s = scalars(settings<Huber>(q).delta);
+  if (kind == PointLoss::kl_div && settings<KlDiv>(q).log_target)
+    kind = PointLoss::kl_div_log_target;
+  const size_t n = elements(q.in[0]);
+  if (row->op == q.op)
+    return call([f = simd().loss[static_cast<int>(kind)], n, s](const KernelArgs& a) {
+      const double sum = f(data(a.in[0]), data(a.in[1]), n, s.s);
+      a.out[0].as<double>()[0] = sum / static_cast<double>(data(a.in[2])[0]);
+    });
+  return call([f = simd().loss_gradient[static_cast<int>(kind)], n, s](const KernelArgs& a) {
+    f(data(a.in[0]), data(a.in[1]), data(a.out[0]), n, s.s, 1 / data(a.in[2])[0]);
+  });
+}
+
+// Softmax and its like.
+
+std::string refuses_softmax(const KernelQuery& q) {
+  if (settings<Softmax>(q).dim != q.in[0].shape.rank() - 1)
+    return "it goes along the last dimension only";
+  return not_f32(q);
+}
+
+std::unique_ptr<Kernel> prepare_softmax(const KernelQuery& q) {
+  const auto columns = static_cast<size_t>(q.in[0].shape.back());
+  const size_t rows = elements(q.in[0]) / std::max<size_t>(1, columns);
+  if (q.in.size() == 1)
+    return call([f = q.op == "softmax" ? simd().softmax : simd().log_softmax, rows, columns](
+                    const KernelArgs& a) { f(data(a.in[0]), data(a.out[0]), rows, columns); });
+  return call(
+      [f = q.op == "softmax_gradient" ? simd().softmax_gradient : simd().log_softmax_gradient, rows,
+       columns](const KernelArgs& a) {
+        f(data(a.in[0]), data(a.in[1]), data(a.out[0]), rows, columns);
+      });
+}
+
+std::string refuses_cross_entropy(const KernelQuery& q) {
+  if (q.in[1].dtype != DType::i32) return "it takes classes as targets, not probabilities";
+  if (q.in[0].shape.rank() != 2) return "it takes outputs [N, C] only";
+  return not_f32(q);
+}
+
+ClassLossArgs class_loss(const KernelArgs& a, const CrossEntropy& s) {
+  const TensorView &x = a.in[0], &t = a.in[1];
+  const auto targets = t.as<const int32_t>();
+  const int64_t classes = x.desc.shape[1];
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] != s.ignore_index && (targets[i] < 0 || targets[i] >= classes))
+      fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", targets[i], i,
+           classes);
+  return {data(x),
+          targets.data(),
+          data_or_null(a, 3),
+          targets.size(),
+          static_cast<size_t>(classes),
+          s.ignore_index,
+          static_cast<float>(s.label_smoothing),
+          1 / data(a.in[2])[0]};
+}
+
+std::unique_ptr<Kernel> prepare_cross_entropy(const KernelQuery& q) {
+  const auto s = settings<CrossEntropy>(q);
+  if (q.op == "cross_entropy")
+    return call([s](const KernelArgs& a) {
+      a.out[0].as<double>()[0] =
+          simd().cross_entropy(class_loss(a, s)) / static_cast<double>(data(a.in[2])[0]);
+    });
+  return call([s](const KernelArgs& a) {
+    simd().cross_entropy_gradient(class_loss(a, s), data(a.out[0]));
+  });
+}
+
+std::unique_ptr<Kernel> prepare_layer_norm(const KernelQuery& q) {
+  const auto eps = static_cast<float>(settings<LayerNorm>(q).eps);
+  const size_t rows = elements(q.out[1]), columns = elements(q.in[0]) / std::max<size_t>(1, rows);
+  return call([=](const KernelArgs& a) {
+    simd().layer_norm(data(a.in[0]), data_or_null(a, 1), data_or_null(a, 2), data(a.out[0]),
+                      data(a.out[1]), data(a.out[2]), rows, columns, eps);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_layer_norm_gradient(const KernelQuery& q) {
+  const size_t rows = elements(q.in[2]), columns = elements(q.in[0]) / std::max<size_t>(1, rows);
+  if (q.op == "layer_norm_input_gradient")
+    return call([=](const KernelArgs& a) {
+      simd().layer_norm_input_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]), data(a.in[3]),
+                                       data_or_null(a, 4), data(a.out[0]), rows, columns);
+    });
+  return call([=](const KernelArgs& a) {
+    simd().layer_norm_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]), data(a.in[3]),
+                                      data(a.out[0]), data(a.out[1]), rows, columns);
+  });
+}
+
+// Dropout, masks, sums.
+
+std::unique_ptr<Kernel> prepare_dropout(const KernelQuery& q) {
+  const auto s = settings<Dropout>(q);
+  const auto rows = static_cast<size_t>(q.in[0].shape[0]);
+  const size_t width = elements(q.in[0]) / std::max<size_t>(1, rows);
+  const float scale = 1 / static_cast<float>(1 - s.p);
+  return call([=](const KernelArgs& a) {
+    const philox::Key key = philox::layer_key(a.context->seed, s.key);
+    simd().dropout(data(a.in[0]), data(a.out[0]), rows, width,
+                   {{key.k[0], key.k[1]},
+                    a.context->step,
+                    static_cast<uint64_t>(a.context->first_sample),
+                    philox::keep_below(s.p),
+                    scale});
+  });
+}
+
+std::unique_ptr<Kernel> prepare_masked(const KernelQuery& q) {
+  const auto scale = static_cast<float>(settings<Masked>(q).scale);
+  const size_t n = elements(q.in[0]);
+  if (q.in[1].dtype == DType::u8)
+    return call([=](const KernelArgs& a) {
+      simd().masked_u8(data(a.in[0]), a.in[1].as<const uint8_t>().data(), data(a.out[0]), n, scale);
+    });
+  return call([=](const KernelArgs& a) {
+    simd().masked(data(a.in[0]), data(a.in[1]), data(a.out[0]), n, scale);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_add(const KernelQuery& q) {
+  return call([n = elements(q.out[0])](const KernelArgs& a) {
+    float* y = data(a.out[0]);
+    simd().add(data(a.in[0]), data(a.in[1]), y, n);
+    for (const TensorView& x : a.in.subspan(2)) simd().add(y, data(x), y, n);
+  });
+}
+
+// What moves elements.
+
+size_t embedding_row(std::span<const int32_t> indices, size_t i, const TensorDesc& desc,
+                     int64_t rows) {
+  if (indices[i] < 0 || indices[i] >= rows)
+    fail(Fault::data, "embedding: index {} of sample {} in its batch is not in [0, {})", indices[i],
+         static_cast<int64_t>(i) * desc.shape[0] / desc.shape.elements(), rows);
+  return static_cast<size_t>(indices[i]);
+}
+
+std::unique_ptr<Kernel> prepare_embedding(const KernelQuery& q) {
+  const int64_t rows = q.in[1].shape[0];
+  const auto width = static_cast<size_t>(q.in[1].shape[1]);
+  return call([=](const KernelArgs& a) {
+    const auto indices = a.in[0].as<const int32_t>();
+    for (size_t i = 0; i < indices.size(); ++i)
+      std::memcpy(data(a.out[0]) + i * width,
+                  data(a.in[1]) + embedding_row(indices, i, a.in[0].desc, rows) * width,
+                  width * sizeof(float));
+  });
+}
+
+std::unique_ptr<Kernel> prepare_embedding_gradient(const KernelQuery& q) {
+  const int64_t rows = q.out[0].shape[0], padding = settings<Embedding>(q).padding_idx;
+  const auto width = static_cast<size_t>(q.out[0].shape[1]);
+  return call([=](const KernelArgs& a) {
+    const auto indices = a.in[1].as<const int32_t>();
+    float* dw = data(a.out[0]);
+    std::memset(dw, 0, a.out[0].desc.bytes());
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const size_t row = embedding_row(indices, i, a.in[1].desc, rows);
+      if (indices[i] == padding) continue;
+      simd().add(dw + row * width, data(a.in[0]) + i * width, dw + row * width, width);
+    }
+  });
+}
+
+// Bytes of all extents behind `dim`, and how often they come.
+struct Stride {
+  size_t outer = 1, inner = sizeof(float);
+  Stride(const Shape& s, int dim) {
+    for (int i = 0; i < dim; ++i) outer *= static_cast<size_t>(s[i]);
+    for (int i = dim + 1; i < s.rank(); ++i) inner *= static_cast<size_t>(s[i]);
+  }
+};
+
+std::unique_ptr<Kernel> prepare_concat(const KernelQuery& q) {
+  const int dim = settings<Concat>(q).dim;
+  const Stride s(q.out[0].shape, dim);
+  return call([=](const KernelArgs& a) {
+    std::byte* to = a.out[0].data;
+    for (size_t o = 0; o < s.outer; ++o)
+      for (const TensorView& v : a.in) {
+        const size_t bytes = static_cast<size_t>(v.desc.shape[dim]) * s.inner;
+        std::memcpy(to, v.data + o * bytes, bytes);
+        to += bytes;
+      }
+  });
+}
+
+// Both ways: a piece out of the whole, or into a whole of zeros.
+std::unique_ptr<Kernel> prepare_slice(const KernelQuery& q) {
+  const auto slice = settings<SliceOf>(q);
+  const bool out_of = q.op == "slice";
+  const Shape whole = out_of ? q.in[0].shape : q.out[0].shape;
+  const Stride s(whole, slice.dim);
+  const size_t row = static_cast<size_t>(whole[slice.dim]) * s.inner;
+  const size_t begin = static_cast<size_t>(slice.begin) * s.inner;
+  const size_t length = static_cast<size_t>(slice.length) * s.inner;
+  return call([=](const KernelArgs& a) {
+    if (!out_of) std::memset(a.out[0].data, 0, a.out[0].desc.bytes());
+    for (size_t o = 0; o < s.outer; ++o) {
+      if (out_of)
+        std::memcpy(a.out[0].data + o * length, a.in[0].data + o * row + begin, length);
+      else
+        std::memcpy(a.out[0].data + o * row + begin, a.in[0].data + o * length, length);
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> elementwise_kernels() {
+  const std::string_view isa = simd_kernels().name;
+  std::vector<KernelType> out;
+  for (const ActivationRow& r : kActivationRows)
+    for (std::string_view op : {r.op, r.gradient})
+      out.push_back({op, isa, not_f32, prepare_activation});
+  for (const LossRow& r : kLossRows)
+    for (std::string_view op : {r.op, r.gradient})
+      out.push_back({op, isa, refuses_loss, prepare_loss});
+  for (std::string_view op : {"softmax", "softmax_gradient", "log_softmax", "log_softmax_gradient"})
+    out.push_back({op, isa, refuses_softmax, prepare_softmax});
+  for (std::string_view op : {"cross_entropy", "cross_entropy_gradient"})
+    out.push_back({op, isa, refuses_cross_entropy, prepare_cross_entropy});
+  out.push_back({"layer_norm", isa, not_f32, prepare_layer_norm});
+  for (std::string_view op : {"layer_norm_input_gradient", "layer_norm_weight_gradient"})
+    out.push_back({op, isa, not_f32, prepare_layer_norm_gradient});
+  for (std::string_view op : {"dropout", "dropout_gradient"})
+    out.push_back({op, isa, not_f32, prepare_dropout});
+  out.push_back({"masked", isa, not_f32, prepare_masked});
+  out.push_back({"add", isa, not_f32, prepare_add});
+  out.push_back({"embedding", "copy", not_f32, prepare_embedding});
+  out.push_back({"embedding_gradient", isa, not_f32, prepare_embedding_gradient});
+  out.push_back({"concat", "copy", not_f32, prepare_concat});
+  for (std::string_view op : {"slice", "slice_gradient"})
+    out.push_back({op, "copy", not_f32, prepare_slice});
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,104 @@
+// Hand-written kernels of activations, losses, dropout and norms, for one CPU core: plain functions
+// over pointers, as in simd.h, whose rules hold here too.
+//
+// An element of an element-wise result depends on its own inputs alone, a row's results on the row
+// alone, never on where they stand: so no cut into shards can change them. Sums over samples are
+// taken in the order of the samples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/simd/isa.h"
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+
+// Formulas of graph/activation_formulas.h. Settings s: leaky_relu {slope}, elu {alpha},
+// softplus {beta, threshold}.
+enum class Activation {
+  relu,
+  leaky_relu,
+  elu,
+  selu,
+  gelu,
+  gelu_tanh,
+  silu,
+  sigmoid,
+  tanh,
+  softplus,
+  hardswish
+};
+inline constexpr int kActivations = 11;
+
+// Formulas of graph/loss_formulas.h. Settings s: smooth_l1 {beta}, huber {delta}.
+enum class PointLoss { mse, l1, smooth_l1, huber, bce, bce_with_logits, kl_div, kl_div_log_target };
+inline constexpr int kPointLosses = 8;
+
+struct DropoutArgs {
+  uint32_t key[2];        // philox::layer_key
+  uint64_t step, sample;  // the first row's place in the global batch
+  uint64_t keep_below;    // philox::keep_below
+  float scale;            // of what is kept
+};
+
+// Classes i32[n] for outputs [n, c], all in range or to be ignored.
+struct ClassLossArgs {
+  const float* x;
+  const int32_t* target;
+  const float* weight;  // [c]; may be null
+  size_t n, c;
+  int64_t ignore;
+  float smoothing;
+  float factor;  // of the gradient: 1 / divisor
+};
+
+struct ElementwiseKernels {
+  // y[i] = f(x[i])
+  void (*activation[kActivations])(const float* x, float* y, size_t n, const float* s);
+  // dx[i] = dy[i] f'(at), where at[i] is x[i], or y[i] for relu, sigmoid and tanh
+  void (*activation_gradient[kActivations])(const float* at, const float* dy, float* dx, size_t n,
+                                            const float* s);
+  // The sum of the terms of x[i] and t[i].
+  double (*loss[kPointLosses])(const float* x, const float* t, size_t n, const float* s);
+  // dx[i] = factor * (slope of the term)
+  void (*loss_gradient[kPointLosses])(const float* x, const float* t, float* dx, size_t n,
+                                      const float* s, float factor);
+
+  void (*add)(const float* a, const float* b, float* y, size_t n);  // y may be a
+  // y[i] = x[i] * (mask[i] * scale)
+  void (*masked)(const float* x, const float* mask, float* y, size_t n, float scale);
+  void (*masked_u8)(const float* x, const uint8_t* mask, float* y, size_t n, float scale);
+  void (*dropout)(const float* x, float* y, size_t rows, size_t width, const DropoutArgs& args);
+
+  // Along the columns of x[rows, columns].
+  void (*softmax)(const float* x, float* y, size_t rows, size_t columns);
+  void (*softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows, size_t columns);
+  void (*log_softmax)(const float* x, float* y, size_t rows, size_t columns);
+  void (*log_softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows,
+                               size_t columns);
+
+  double (*cross_entropy)(const ClassLossArgs& args);  // the sum of the terms
+  void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
+
+  // See graph/operators/layer_norm.cpp; w and b [columns] may be null.
+  void (*layer_norm)(const float* x, const float* w, const float* b, float* y, float* mean,
+                     float* rstd, size_t rows, size_t columns, float eps);
+  void (*layer_norm_input_gradient)(const float* dy, const float* x, const float* mean,
+                                    const float* rstd, const float* w, float* dx, size_t rows,
+                                    size_t columns);
+  void (*layer_norm_weight_gradient)(const float* dy, const float* x, const float* mean,
+                                     const float* rstd, float* dw, float* db, size_t rows,
+                                     size_t columns);
+};
+
+// Those of an instruction set that this CPU has.
+const ElementwiseKernels& elementwise_simd(Isa isa);
+
+DPT_FOR_EACH_ISA(void add_activations(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_point_losses(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_dropout(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_softmax(ElementwiseKernels& kernels))
+DPT_FOR_EACH_ISA(void add_layer_norm(ElementwiseKernels& kernels))
+
+}  // namespace dpt
