@@ -1,0 +1,179 @@
+#include "base/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <set>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/safetensors_header.h"
+
+namespace dpt {
+namespace {
+
+constexpr uint64_t kMostHeader = uint64_t{16} << 20;
+constexpr size_t kAlignment = 64;
+
+std::string reason() { return std::generic_category().message(errno); }
+
+class File {
+ public:
+  File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+  uint64_t size() const {
+    struct stat status {};
+    if (fd_ < 0 || ::fstat(fd_, &status) != 0)
+      fail(Fault::data, "{} cannot be opened: {}", path_, reason());
+    if (!S_ISREG(status.st_mode)) fail(Fault::data, "{} is not a file", path_);
+    return static_cast<uint64_t>(status.st_size);
+  }
+  // pread, not mmap: a file that shrinks must not kill the process.
+  void read(std::span<std::byte> out, uint64_t offset) const {
+    while (!out.empty()) {
+      const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0)
+        fail(Fault::data, "{} cannot be read at offset {}: {}", path_, offset,
+             n < 0 ? reason() : "it ends");
+      out = out.subspan(static_cast<size_t>(n));
+      offset += static_cast<uint64_t>(n);
+    }
+  }
+  void write(std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail(Fault::failed, "{} cannot be written: {}", path_, reason());
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    }
+  }
+
+ private:
+  int fd_;
+  std::string path_;
+};
+
+std::shared_ptr<std::byte[]> allocate(size_t bytes) {
+  constexpr std::align_val_t kAlign{kAlignment};
+  auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kAlign));
+  return {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kAlignment}); }};
+}
+
+// The rows must cover the data exactly, one after another, and have names of their own.
+void check_cover(std::vector<SafeTensorsHeader::Row>& rows, uint64_t bytes,
+                 const std::string& path) {
+  std::set<std::string_view> names;
+  for (const auto& row : rows)
+    if (!names.insert(row.name).second)
+      fail(Fault::data, "{} holds tensor '{}' twice", path, row.name);
+  std::ranges::stable_sort(rows, [](const auto& a, const auto& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  uint64_t end = 0;
+  for (const auto& row : rows) {
+    if (row.begin != end)
+      fail(Fault::data,
+           "{}: tensor '{}' starts at byte {} of the data, where the one before ends at {}", path,
+           row.name, row.begin, end);
+    end = row.end;
+  }
+  if (end != bytes)
+    fail(Fault::data, "{} holds {} bytes of data, but its header describes {}", path, bytes, end);
+}
+
+}  // namespace
+
+SafeTensors SafeTensors::read(const std::string& path) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+  const uint64_t size = file.size();
+  std::array<std::byte, 8> length{};
+  if (size < length.size())
+    fail(Fault::data, "{} is too short for a safetensors file: {} bytes", path, size);
+  file.read(length, 0);
+  uint64_t header_bytes = 0;
+  for (size_t i = length.size(); i-- > 0;)
+    header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(length[i]);
+  if (header_bytes > std::min(kMostHeader, size - 8))
+    fail(Fault::data,
+         "{} is not a safetensors file or is cut short: a header of {} bytes in a file of {}", path,
+         header_bytes, size);
+  std::string json(header_bytes, '\0');
+  file.read(std::as_writable_bytes(std::span(json)), 8);
+  SafeTensorsHeader header = parse_safetensors_header(json, path);
+  const uint64_t data_bytes = size - 8 - header_bytes;
+  check_cover(header.rows, data_bytes, path);
+
+  // Each tensor gets a place that its type can be read from, whatever the file's offsets are.
+  size_t room = 0;
+  std::vector<size_t> places;
+  for (const auto& row : header.rows) {
+    places.push_back(room);
+    room += (row.desc.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  const std::shared_ptr<std::byte[]> data = allocate(room);
+  SafeTensors out;
+  for (size_t i = 0; i < places.size(); ++i) {
+    auto& row = header.rows[i];
+    std::byte* to = data.get() + places[i];
+    file.read({to, row.desc.bytes()}, 8 + header_bytes + row.begin);
+    out.entries_.push_back({std::move(row.name), row.desc, to});
+  }
+  out.metadata_ = std::move(header.metadata);
+  out.data_ = data;
+  return out;
+}
+
+const SafeTensors::Entry* SafeTensors::find(std::string_view name) const {
+  const auto found = std::ranges::find(entries_, name, &Entry::name);
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  SafeTensorsHeader header;
+  header.metadata = metadata;
+  uint64_t at = 0;
+  for (const NamedTensor& t : tensors) {
+    header.rows.push_back({t.name, t.desc, at, at + t.desc.bytes()});
+    at += t.desc.bytes();
+  }
+  std::string json = safetensors_header_json(header);
+  json.resize((json.size() + 8 + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
+  std::array<std::byte, 8> length{};
+  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));
+
+  const std::string aside = fmt::format("{}.{}.new", path, ::getpid());
+  ::unlink(aside.c_str());  // left by a process of the same number that died
+  try {
+    const File file(
+        ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666), aside);
+    if (file.fd() < 0) fail(Fault::failed, "{} cannot be written: {}", aside, reason());
+    file.write(length);
+    file.write(std::as_bytes(std::span(json)));
+    for (const NamedTensor& t : tensors) file.write({t.data, t.desc.bytes()});
+    if (::fsync(file.fd()) != 0) fail(Fault::failed, "{} cannot be written: {}", aside, reason());
+    if (::rename(aside.c_str(), path.c_str()) != 0)
+      fail(Fault::failed, "{} cannot be replaced: {}", path, reason());
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const File parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder);
+  if (parent.fd() >= 0) ::fsync(parent.fd());  // so that the new name survives a crash, too
+}
+
+}  // namespace dpt

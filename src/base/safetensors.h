@@ -1,0 +1,54 @@
+// safetensors files: named tensors behind a JSON header. An own reader and writer, since a file may
+// come from anyone: nothing in it is believed before it is checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor.h"
+
+namespace dpt {
+
+// A file, read in whole. dtypes F32 F64 F16 BF16 I64 I32 U8.
+class SafeTensors {
+ public:
+  struct Entry {
+    std::string name;
+    TensorDesc desc;
+    const std::byte* data = nullptr;  // aligned as its type wants
+  };
+
+  // Throws Error{data} that names the file and what is wrong. Refused: headers over 16 MiB, over
+  // 65536 tensors, names over 512 bytes, more extents than a Shape has, sizes that do not fit the
+  // shape, overlaps, holes, bytes after the last tensor, anything twice.
+  static SafeTensors read(const std::string& path);
+
+  const std::vector<Entry>& entries() const { return entries_; }  // in the order of their bytes
+  const Entry* find(std::string_view name) const;                 // null: not there
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  std::vector<Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+  std::shared_ptr<const std::byte[]> data_;
+};
+
+struct NamedTensor {
+  std::string name;
+  TensorDesc desc;
+  const std::byte* data = nullptr;
+};
+
+// Writes aside, syncs, renames: `path` holds the old file or the new one, never half of one. The
+// data starts at a multiple of 64 bytes. Tensors are written in the order given.
+// REQUIRES: names are unique. Throws Error{failed}.
+void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace dpt
