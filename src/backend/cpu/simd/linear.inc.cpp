@@ -5,7 +5,7 @@
 //   - dots: a tile of dot products, lanes over k, summed over the lanes at the end. The sums cost
 //     about 45 / K of the time;
 //   - panels: 2 vectors of rows of w transposed into a panel [k, o] that stays in L1, then the
-//     outer-product tile. The transposition costs about 5 / N.
+//     outer-product tile. The transposition costs about 10 / N.
 #include "backend/cpu/simd/tables.h"
 #include "backend/cpu/simd/tile.h"
 
@@ -20,6 +20,9 @@ struct Dots {
   const float* bias;
   float* y;
   size_t depth, ldy;
+  // What to fetch meanwhile: a line for each vector of k.
+  const char* ahead;
+  size_t ahead_step;
 };
 
 template <int kX, int kW>
@@ -39,10 +42,13 @@ template <int kX, int kW>
       for (int i = 0; i < kX; ++i) sum[i * kW + j] = fma(left[i], right, sum[i * kW + j]);
     }
   };
+  const char* ahead = d.ahead;
   size_t k = 0;
-  for (; k + kLanes <= depth; k += kLanes)
+  for (; k + kLanes <= depth; k += kLanes, ahead += d.ahead_step) {
+    __builtin_prefetch(ahead, 0, 2);  // into the second level: the first is full of x and w
     round(
         [](const float* p) __attribute__((always_inline)) { return load(p); }, k);
+  }
   if (k < depth) {
     const Mask mask = first(depth - k);
     round(
@@ -66,18 +72,23 @@ void dots(const Dots& d, size_t rows, size_t columns) {
   dot_tile<kX, kW>(d);
 }
 
-// Rows of w outside: w is read once, it may have to come from another core's cache.
+// Rows of w outside: w is read once, it may have to come from another core's cache. So the next
+// rows are fetched while these are multiplied with all of x.
 void linear_by_dots(const float* x, const float* w, const float* bias, float* y, size_t n,
                     size_t out, size_t in) {
+  const size_t all_x_tiles = (n + kDotX - 1) / kDotX, vectors = in / kLanes;
+  const size_t ahead_step = kDotW * in * sizeof(float) / (all_x_tiles * vectors + 1) + 1;
   size_t w_tiles = (out + kDotW - 1) / kDotW;
   for (size_t o = 0, height; o < out; o += height, --w_tiles) {
     height = (out - o + w_tiles - 1) / w_tiles;
-    size_t x_tiles = (n + kDotX - 1) / kDotX;
-    for (size_t r = 0, rows; r < n; r += rows, --x_tiles) {
+    const size_t next = o + height < out ? o + height : o;
+    const char* ahead = reinterpret_cast<const char*>(w + next * in);
+    size_t x_tiles = all_x_tiles;
+    for (size_t r = 0, rows; r < n; r += rows, --x_tiles, ahead += vectors * ahead_step) {
       rows = (n - r + x_tiles - 1) / x_tiles;
-      dots<kDotX, kDotW>(
-          {x + r * in, w + o * in, bias != nullptr ? bias + o : nullptr, y + r * out + o, in, out},
-          rows, height);
+      dots<kDotX, kDotW>({x + r * in, w + o * in, bias != nullptr ? bias + o : nullptr,
+                          y + r * out + o, in, out, ahead, ahead_step},
+                         rows, height);
     }
   }
 }
@@ -126,49 +137,90 @@ void linear_by_panels(const float* x, const float* w, const float* bias, float* 
 
 void linear(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
             size_t in) {
-  // 5 / n < 45 / in, see above; narrow outputs would leave most of a panel's lanes empty.
-  if (n * 9 > in && out > kLanes) {
+  // 10 / n < 45 / in, see above; narrow outputs would leave most of a panel's lanes empty.
+  if (n * 9 > in * 2 && out > kLanes) {
     linear_by_panels(x, w, bias, y, n, out, in);
   } else {
     linear_by_dots(x, w, bias, y, n, out, in);
   }
 }
 
+// c[m, n] = a b[k, n] for a and c as in `p`, which begins at column 0. Columns of tiles outside.
+//
+// Note [long rows]: where the rows of b are pages apart, each column of tiles would wait for the
+// translation of an address per row and tile, and the rows would fight for few places of L1; so
+// that part of b is copied into a panel first. The copy costs about 2 / m.
+constexpr size_t kLongRow = 4096 / sizeof(float);
+constexpr size_t kCopiedDepth = 512;
+
+template <Store kStore>
+void outer_product(Product p, size_t m, size_t n) {
+  const float* const b = p.b;
+  float* const c = p.c;
+  const bool copies = p.ldb >= kLongRow && m > kTileRows && p.depth <= kCopiedDepth;
+  alignas(64) float panel[kCopiedDepth * kTileColumns];
+  for (size_t i = 0; i < n; i += kTileColumns) {
+    const size_t columns = n - i < kTileColumns ? n - i : kTileColumns;
+    p.b = b + i;
+    p.c = c + i;
+    if (copies) {
+      for (size_t k = 0; k < p.depth; ++k) {
+        for (size_t l = 0; l < columns; l += kLanes) {
+          const Mask mask = first(columns - l < kLanes ? columns - l : kLanes);
+          store(panel + k * kTileColumns + l, load_first(b + k * p.ldb + i + l, mask));
+        }
+        __builtin_prefetch(b + k * p.ldb + i + kTileColumns, 0, 2);
+        __builtin_prefetch(b + k * p.ldb + i + kTileColumns + 16, 0, 2);
+      }
+      Product copied = p;
+      copied.b = panel;
+      copied.ldb = kTileColumns;
+      tile_column<kStore>(copied, m, columns);
+    } else {
+      tile_column<kStore>(p, m, columns);
+    }
+  }
+}
+
 void linear_input_gradient(const float* dy, const float* w, float* dx, size_t n, size_t out,
                            size_t in) {
-  for (size_t i = 0; i < in; i += kTileColumns) {
-    const size_t columns = in - i < kTileColumns ? in - i : kTileColumns;
-    tile_column<Store::set>({.depth = out,
-                             .a = dy,
-                             .row = out,
-                             .step = 1,
-                             .b = w + i,
-                             .ldb = in,
-                             .c = dx + i,
-                             .ldc = in,
-                             .bias = nullptr},
-                            n, columns);
+  Product p{.depth = out,
+            .a = dy,
+            .row = out,
+            .step = 1,
+            .b = w,
+            .ldb = in,
+            .c = dx,
+            .ldc = in,
+            .bias = nullptr};
+  if (in < kLongRow || out <= kCopiedDepth) return outer_product<Store::set>(p, n, in);
+  for (size_t o = 0; o < out; o += kCopiedDepth) {
+    p.depth = out - o < kCopiedDepth ? out - o : kCopiedDepth;
+    p.a = dy + o;
+    p.b = w + o * in;
+    if (o == 0) {
+      outer_product<Store::set>(p, n, in);
+    } else {
+      outer_product<Store::continued>(p, n, in);
+    }
   }
 }
 
 void linear_weight_gradient(const float* dy, const float* x, float* dw, size_t n, size_t out,
                             size_t in, bool accumulate) {
-  for (size_t i = 0; i < in; i += kTileColumns) {
-    const size_t columns = in - i < kTileColumns ? in - i : kTileColumns;
-    const Product p{.depth = n,
-                    .a = dy,
-                    .row = 1,
-                    .step = out,
-                    .b = x + i,
-                    .ldb = in,
-                    .c = dw + i,
-                    .ldc = in,
-                    .bias = nullptr};
-    if (accumulate) {
-      tile_column<Store::add_after>(p, out, columns);
-    } else {
-      tile_column<Store::set>(p, out, columns);
-    }
+  const Product p{.depth = n,
+                  .a = dy,
+                  .row = 1,
+                  .step = out,
+                  .b = x,
+                  .ldb = in,
+                  .c = dw,
+                  .ldc = in,
+                  .bias = nullptr};
+  if (accumulate) {
+    outer_product<Store::add_after>(p, out, in);
+  } else {
+    outer_product<Store::set>(p, out, in);
   }
 }
 

@@ -55,9 +55,7 @@ struct SimdKernels {
   void (*sum_shards_range)(float* to, const float* const* shards, int shard_count, size_t begin,
                            size_t end);
 
-  // See UpdateArgs. Note [tolerance]: all but update_adam have the formula's bits. update_adam
-  // takes its square root and quotient from 14-bit estimates and a step of Newton where that is
-  // faster (avx512): its step differs by less than 1e-6 of itself from the formula's.
+  // See UpdateArgs. The formulas' bits, on every instruction set.
   void (*update_sgd)(const UpdateArgs& args, const formula::Sgd<float>& scalars);
   void (*update_adam)(const UpdateArgs& args, const formula::Adam<float>& scalars);
   void (*update_rms_prop)(const UpdateArgs& args, const formula::RmsProp<float>& scalars);

@@ -13,6 +13,21 @@ void sum_shards_range(float* to, const float* const* shards, int shard_count, si
   }
 }
 
+// sum[j] += x[j]^2, j < 16.
+DPT_SIMD void add_squares(double* sum, const float* x) {
+#if defined(__AVX512F__)
+  for (int j = 0; j < 16; j += 8) {
+    const __m512d v = _mm512_cvtps_pd(_mm256_loadu_ps(x + j));
+    _mm512_storeu_pd(sum + j, _mm512_fmadd_pd(v, v, _mm512_loadu_pd(sum + j)));
+  }
+#else
+  for (int j = 0; j < 16; ++j) {
+    const double v = static_cast<double>(x[j]);
+    sum[j] += v * v;
+  }
+#endif
+}
+
 // 16 chains on every instruction set; a square of a float is exact in double.
 void sum_squares(const float* x, size_t size, size_t first_chunk, size_t last_chunk,
                  double* partial) {
@@ -21,12 +36,7 @@ void sum_squares(const float* x, size_t size, size_t first_chunk, size_t last_ch
     const size_t end = size - begin < kSquareChunk ? size : begin + kSquareChunk;
     double sum[16] = {};
     size_t i = begin;
-    for (; i + 16 <= end; i += 16) {
-      for (int j = 0; j < 16; ++j) {
-        const double v = static_cast<double>(x[i + j]);
-        sum[j] += v * v;
-      }
-    }
+    for (; i + 16 <= end; i += 16) add_squares(sum, x + i);
     for (int j = 0; i < end; ++i, ++j) {
       const double v = static_cast<double>(x[i]);
       sum[j] += v * v;

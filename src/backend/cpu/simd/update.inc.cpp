@@ -1,7 +1,6 @@
 // The optimizers: gradients of all shards summed tile by tile, and the formula applied while the
 // tile is in L1. The formulas are those of graph/optimizer_formulas.h; compilers make vectors of
 // the loops here, which is why the flags of a formula are constants in them.
-#include "backend/cpu/simd/adam_fast.h"
 #include "backend/cpu/simd/shards.h"
 #include "backend/cpu/simd/tables.h"
 
@@ -86,11 +85,8 @@ template <bool kAmsgrad>
                                  float* __restrict v, float* __restrict top,
                                  const float* __restrict g, size_t count) {
   s.amsgrad = kAmsgrad;
-  size_t i = 0;
-#if defined(__AVX512F__)
-  if (s.eps >= kAdamFastEps) i = adam_fast<kAmsgrad>(s, w, m, v, top, g, count);
-#endif
-  for (; i < count; ++i) formula::adam(s, w[i], m[i], v[i], kAmsgrad ? top + i : nullptr, g[i]);
+  for (size_t i = 0; i < count; ++i)
+    formula::adam(s, w[i], m[i], v[i], kAmsgrad ? top + i : nullptr, g[i]);
 }
 
 void update_adam(const UpdateArgs& args, const formula::Adam<float>& scalars) {

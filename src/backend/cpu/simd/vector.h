@@ -169,10 +169,12 @@ DPT_SIMD void transpose(const float* const* from, size_t c, float* to, size_t st
     DPT_UNROLL
     for (int r = 0; r < 4; ++r) {
       const size_t at = c + 4 * q;
-      v[r] = _mm512_castps128_ps512(_mm_loadu_ps(from[r] + at));
-      v[r] = _mm512_insertf32x4(v[r], _mm_loadu_ps(from[r + 4] + at), 1);
-      v[r] = _mm512_insertf32x4(v[r], _mm_loadu_ps(from[r + 8] + at), 2);
-      v[r] = _mm512_insertf32x4(v[r], _mm_loadu_ps(from[r + 12] + at), 3);
+      // A masked broadcast from memory is a load and a blend, an insert a shuffle on the one port
+      // that has them.
+      v[r] = _mm512_broadcast_f32x4(_mm_loadu_ps(from[r] + at));
+      v[r] = _mm512_mask_broadcast_f32x4(v[r], 0x00F0, _mm_loadu_ps(from[r + 4] + at));
+      v[r] = _mm512_mask_broadcast_f32x4(v[r], 0x0F00, _mm_loadu_ps(from[r + 8] + at));
+      v[r] = _mm512_mask_broadcast_f32x4(v[r], 0xF000, _mm_loadu_ps(from[r + 12] + at));
     }
     const __m512 a = _mm512_unpacklo_ps(v[0], v[1]), b = _mm512_unpackhi_ps(v[0], v[1]);
     const __m512 d = _mm512_unpacklo_ps(v[2], v[3]), e = _mm512_unpackhi_ps(v[2], v[3]);

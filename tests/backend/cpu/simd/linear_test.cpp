@@ -20,9 +20,10 @@ struct Case {
 // deep enough for more than one panel.
 std::vector<Case> cases() {
   const size_t sizes[] = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100};
-  std::vector<Case> all = {{50, 200, 784}, {50, 200, 200}, {50, 10, 200},  {1, 1, 4096},
-                           {784, 3, 1},    {3, 784, 65},   {100, 33, 300}, {70, 40, 600},
-                           {29, 43, 257},  {0, 3, 4},      {3, 0, 4},      {57, 64, 511}};
+  std::vector<Case> all = {{50, 200, 784}, {50, 200, 200}, {50, 10, 200},   {1, 1, 4096},
+                           {784, 3, 1},    {3, 784, 65},   {100, 33, 300},  {70, 40, 600},
+                           {29, 43, 257},  {20, 18, 1030}, {16, 530, 1024}, {17, 3, 2050},
+                           {0, 3, 4},      {3, 0, 4},      {57, 64, 511}};
   for (size_t i = 0; i < std::size(sizes); ++i)
     for (const size_t j : {i, (i + 5) % std::size(sizes), (i * 7 + 3) % std::size(sizes)})
       for (size_t k = 0; k < std::size(sizes); k += 1 + i % 3)
@@ -59,7 +60,8 @@ Floats guarded(Floats values) {
 
 TEST_CASE("the products of a linear layer are exact for integers, of every size") {
   for (const SimdKernels* kernels : isas_of_this_cpu()) {
-    for (const auto& [n, out, in] : cases()) {
+    for (const Case& c : cases()) {
+      const size_t n = c.n, out = c.out, in = c.in;
       CAPTURE(kernels->name);
       CAPTURE(n);
       CAPTURE(out);
@@ -69,8 +71,8 @@ TEST_CASE("the products of a linear layer are exact for integers, of every size"
                    dy = numbers.integers(n * out), bias = numbers.integers(out);
 
       const Floats y = product(
-          n, out, in, [&, in = in](size_t r, size_t k) { return x[r * in + k]; },
-          [&, in = in](size_t k, size_t o) { return w[o * in + k]; });
+          n, out, in, [&](size_t r, size_t k) { return x[r * in + k]; },
+          [&](size_t k, size_t o) { return w[o * in + k]; });
       Floats got = guarded(Floats(n * out, -1));
       kernels->linear(x.data(), w.data(), nullptr, got.data(), n, out, in);
       CHECK(got == guarded(y));
@@ -78,15 +80,15 @@ TEST_CASE("the products of a linear layer are exact for integers, of every size"
       CHECK(got == guarded(plus(y, bias)));
 
       const Floats dx = product(
-          n, in, out, [&, out = out](size_t r, size_t o) { return dy[r * out + o]; },
-          [&, in = in](size_t o, size_t i) { return w[o * in + i]; });
+          n, in, out, [&](size_t r, size_t o) { return dy[r * out + o]; },
+          [&](size_t o, size_t i) { return w[o * in + i]; });
       got = guarded(Floats(n * in, -1));
       kernels->linear_input_gradient(dy.data(), w.data(), got.data(), n, out, in);
       CHECK(got == guarded(dx));
 
       const Floats dw = product(
-          out, in, n, [&, out = out](size_t o, size_t r) { return dy[r * out + o]; },
-          [&, in = in](size_t r, size_t i) { return x[r * in + i]; });
+          out, in, n, [&](size_t o, size_t r) { return dy[r * out + o]; },
+          [&](size_t r, size_t i) { return x[r * in + i]; });
       got = guarded(Floats(out * in, -1));
       kernels->linear_weight_gradient(dy.data(), x.data(), got.data(), n, out, in, false);
       CHECK(got == guarded(dw));
@@ -95,7 +97,7 @@ TEST_CASE("the products of a linear layer are exact for integers, of every size"
 
       const Floats db = product(
           1, out, n, [](size_t, size_t) { return 1.0F; },
-          [&, out = out](size_t r, size_t o) { return dy[r * out + o]; });
+          [&](size_t r, size_t o) { return dy[r * out + o]; });
       got = guarded(Floats(out, -1));
       kernels->sum_rows(dy.data(), got.data(), n, out, false);
       CHECK(got == guarded(db));
