@@ -74,13 +74,13 @@ std::string_view schedule_interval(const ScheduleSpec& spec) {
 }
 
 std::string torch_schedule(const ScheduleSpec& spec, int64_t total) {
-  const std::string schedule =
+  std::string schedule =
       spec.schedule ? type_of(spec).torch(spec.schedule.settings, after_warmup(spec, total)) : "";
   if (spec.warmup == 0) return schedule;
-  const std::string warmup = PythonCall("lr_scheduler.LinearLR", "optimizer")
-                                 .arg("start_factor", spec.warmup_factor)
-                                 .arg("total_iters", spec.warmup)
-                                 .str();
+  std::string warmup = PythonCall("lr_scheduler.LinearLR", "optimizer")
+                           .arg("start_factor", spec.warmup_factor)
+                           .arg("total_iters", spec.warmup)
+                           .str();
   if (schedule.empty()) return warmup;
   return fmt::format("lr_scheduler.SequentialLR(optimizer, [{}, {}], milestones=[{}])", warmup,
                      schedule, spec.warmup);
