@@ -18,7 +18,8 @@ struct Step {
   }
 
   double lr(double base, int64_t k, int64_t) const {
-    return base * std::pow(gamma, static_cast<double>(k / step_size));
+    const int64_t decays = k / step_size;
+    return base * std::pow(gamma, static_cast<double>(decays));
   }
 
   std::string torch(int64_t) const {
