@@ -29,8 +29,9 @@ class SafeTensors {
   // shape, overlaps, holes, bytes after the last tensor, anything twice.
   static SafeTensors read(const std::string& path);
 
-  const std::vector<Entry>& entries() const { return entries_; }  // in the order of their bytes
-  const Entry* find(std::string_view name) const;                 // null: not there
+  const std::vector<Entry>& entries() const& { return entries_; }  // in the order of their bytes
+  void entries() && = delete;                      // a range-for over a temporary would dangle
+  const Entry* find(std::string_view name) const;  // null: not there
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:

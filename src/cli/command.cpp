@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "cli/spec_argument.h"
-#include "cli/version.h"
+#include "base/version.h"
 
 namespace dpt {
 namespace {

@@ -1,17 +1,14 @@
 // dptrain doctor: what this machine offers to dptrain, each line with a check or a cross.
-#include <cstdlib>
-#include <filesystem>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
+#include "base/error.h"
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
-#include "data/find.h"
+#include "data/tables.h"
 
 namespace dpt::commands {
 namespace {
@@ -35,14 +32,12 @@ int run_doctor(const std::vector<std::string>& words) {
                                 : "for matrix products on CPUs without own kernels");
   line(true, "memory", fmt::format("{} MiB usable", usable_memory() >> 20));
   line(false, "cuda", "this dptrain was built for CPUs only");
-  const std::vector<std::string> folders = data_folders("fashion_mnist", "");
-  std::string found;
-  for (const std::string& f : folders)
-    if (found.empty() && std::filesystem::exists(f)) found = f;
-  line(!found.empty(), "data",
-       found.empty() ? fmt::format("no fashion_mnist in {}; run tools/fetch_data.sh fashion_mnist",
-                                   fmt::join(folders, ", "))
-                     : "fashion_mnist in " + found);
+  try {
+    const auto files = find_files("fashion_mnist", "", "", {"train-images-idx3-ubyte"});
+    line(true, "data", files.at(0));
+  } catch (const Error& e) {
+    line(false, "data", e.what());
+  }
   return 0;
 }
 

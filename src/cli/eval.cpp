@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/spec_argument.h"
+#include "parallel/mode.h"
 #include "train/run.h"
 
 namespace dpt::commands {
@@ -20,6 +21,9 @@ int run_eval(const std::vector<std::string>& words) {
   loaded.spec.evaluate.on = true;
   loaded.spec.initial_weights =
       weights.empty() ? run_folder(loaded.spec) + "/model.safetensors" : weights;
+  // Which mode it was trained in does not matter here.
+  loaded.spec.parallel = mode_choice("single");
+  loaded.spec.devices.count.reset();
   const Evaluation e = evaluate(*open_session(loaded, {}));
   fmt::print("Test loss: {:.6f}", e.loss);
   if (e.accuracy >= 0) fmt::print(", Accuracy: {:.2f} %", 100 * e.accuracy);

@@ -15,10 +15,19 @@ int run_explain(const std::vector<std::string>& words) {
   std::string word;
   app.add_option("WORD", word, "linear, adam, cross_entropy, ddp, data, ...")->required();
   parse(app, words);
-  const Explanation e = explain(vocabulary(), word);
-  if (!e.found) throw BadSpec{e.text};
-  fmt::print("{}", e.text);
-  return 0;
+  const Vocabulary words_of_spec = vocabulary();
+  const std::string text = explain(words_of_spec, word);
+  if (!text.empty()) {
+    fmt::print("{}", text);
+    return 0;
+  }
+  const std::string near = nearest_word(words_of_spec, word);
+  throw BadSpec{near.empty() ? fmt::format("dptrain: the spec language has no '{}'; `dptrain schema "
+                                           "--markdown` lists all words\n",
+                                           word)
+                             : fmt::format("dptrain: the spec language has no '{}'; did you mean "
+                                           "'{}'?\n",
+                                           word, near)};
 }
 
 }  // namespace

@@ -6,6 +6,13 @@
 
 namespace dpt {
 
+Choice mode_choice(std::string_view name) {
+  const auto at = std::ranges::find(mode_table(), name, &Nameable::name);
+  require(at != mode_table().end(), "a mode of that name");
+  Diagnostics none;
+  return {&*at, at->decode(Node{}, {std::string(name), {}}, none), {}};
+}
+
 Topology place_workers(const ModeQuery& query, int preferred_devices, bool processes) {
   const int devices = query.devices.value_or(preferred_devices);
   Topology out;

@@ -34,6 +34,9 @@ struct ModeType : Nameable {
 std::span<const ModeType> mode_table();  // generated from parallel/meson.build
 std::vector<const Nameable*> mode_words();
 
+// A mode with its defaults. REQUIRES: there is one of that name.
+Choice mode_choice(std::string_view name);
+
 // Shared by the modes: the number of devices where none is written (`preferred`), cores of each,
 // and the number of shards. `processes`: a device is a rank.
 Topology place_workers(const ModeQuery& query, int preferred_devices, bool processes);

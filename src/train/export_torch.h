@@ -11,8 +11,8 @@ namespace dpt {
 
 // What the spec itself does not say: sizes of its data, and what the machine decides.
 struct TorchExport {
-  TensorDesc input;     // [1, ...]: one sample as the model takes it, after transforms
-  TensorDesc target;    // [1, ...]: after target transforms
+  TensorDesc input;     // [n, ...]: samples as the model takes them, after transforms
+  TensorDesc target;    // [n, ...]: after target transforms
   int64_t samples = 0;  // of the data set, after `limit`
   int64_t classes = 0;  // of its targets; 0: they are values
   int ranks = 1;        // processes of ddp

@@ -141,12 +141,11 @@ class TrainingText {
     };
     if (spec_.accumulate == 1)
       return "loss = criterion(model(x), y)\n" + backward("loss") + "loss = loss.item()\n";
-    std::string share;
+    std::string loop = "part = criterion(model(x_part), y_part)\n";
     if (f_.divisor != Divisor::one)
-      share = fmt::format(" * ({} / {})", weight("x_part", "y_part"), weight("x", "y"));
-    const std::string loop =
-        fmt::format("part = criterion(model(x_part), y_part){}\n{}loss += part.item()\n", share,
-                    backward("part"));
+      loop = fmt::format("share = {} / {}\npart = criterion(model(x_part), y_part) * share\n",
+                         weight("x_part", "y_part"), weight("x", "y"));
+    loop += backward("part") + "loss += part.item()\n";
     return "loss = 0.0\n"
            "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
            indent(loop, 4);

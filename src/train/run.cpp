@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 #include "base/machine.h"
-#include "base/signals.h"
+#include "base/version.h"
 #include "comm/launcher.h"
 #include "comm/workers.h"
 #include "train/checkpoint.h"
@@ -126,16 +126,21 @@ int run(const Session& s, const RunRequest& request) {
   const TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
 
   if (request.world && request.world->size > 1) {
-    Joined joined = join(*request.world, bytes, spec_hash(s), team_shape(s), settings);
-    const Buffers buffers(joined.memory.data() + header, sizes);
-    // Every rank draws, since every rank's generator goes on from there; rank 0's are the ones written.
-    if (joined.rank() == 0)
-      initialise(s, buffers, generator);
-    else
-      initialise(s, PrivateBuffers(sizes), generator);
-    return joined.run([&](int rank) {
-      return run_one_rank(s, request, joined.team, buffers, generator, rank);
-    });
+    const int rank = request.world->rank;
+    Rendezvous ranks = Rendezvous::join(
+        *request.world, {request.resolved_spec, version(), bytes}, [&](SharedMemory& memory) {
+          Team::create(memory.span().first(header), team_shape(s), settings);
+          initialise(s, Buffers(memory.data() + header, sizes), generator);
+        });
+    // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
+    if (rank != 0) {
+      const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
+      initialise(s, Buffers(own.data(), sizes), generator);
+    }
+    const Team team = Team::attach(ranks.memory().span().first(header));
+    const Buffers buffers(ranks.memory().data() + header, sizes);
+    return run_joined(ranks, team, rank,
+                      [&] { return run_one_rank(s, request, team, buffers, generator, rank); });
   }
   const SharedMemory memory = s.who.ranks > 1 ? SharedMemory::create(bytes)
                                               : SharedMemory::create_private(bytes);
@@ -145,6 +150,24 @@ int run(const Session& s, const RunRequest& request) {
   return launch(team, [&](int rank) {
     return run_one_rank(s, request, team, buffers, generator, rank);
   });
+}
+
+Evaluation evaluate(const Session& s) {
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  const size_t header = Team::bytes(team_shape(s));
+  const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
+  const Team team = Team::create(memory.span().first(header), team_shape(s), {});
+  const Buffers buffers(memory.data() + header, sizes);
+  Generator generator(static_cast<uint64_t>(s.spec.seed));
+  initialise(s, buffers, generator);
+  const Arenas arenas(s, 0);
+  Evaluation out;
+  run_workers(team, 0, [&](int worker) {
+    Executor executor(s, buffers, arenas, team, worker, nullptr);
+    const Evaluation mine = executor.evaluate();
+    if (worker == 0) out = mine;
+  }, cores_of(s, 0));
+  return out;
 }
 
 }  // namespace dpt

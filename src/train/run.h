@@ -5,6 +5,7 @@
 #include <string>
 
 #include "comm/rendezvous.h"
+#include "train/executor.h"
 #include "train/session.h"
 
 namespace dpt {
@@ -26,5 +27,9 @@ struct RunRequest {
 // Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights
 // so far are saved then). REQUIRES: called from a process of one thread. Throws Error.
 int run(const Session& session, const RunRequest& request);
+
+// Loss and accuracy of spec.initial_weights on the test set, by the workers of one process.
+// REQUIRES: session.test; a mode of one process.
+Evaluation evaluate(const Session& session);
 
 }  // namespace dpt
