@@ -11,7 +11,7 @@ struct BceLoss : Reduction {
   static KeyTable<BceLoss> keys() {
     return KeyTable<BceLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &BceLoss::weight, "of each element of the last extent", kNotNegative);
+        .optional("weight", &BceLoss::weight, "of each element of the last extent");
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {

@@ -11,10 +11,9 @@ struct BceWithLogitsLoss : Reduction {
   static KeyTable<BceWithLogitsLoss> keys() {
     return KeyTable<BceWithLogitsLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &BceWithLogitsLoss::weight, "of each element of the last extent",
-                  kNotNegative)
+        .optional("weight", &BceWithLogitsLoss::weight, "of each element of the last extent")
         .optional("pos_weight", &BceWithLogitsLoss::pos_weight,
-                  "of targets that are 1, for each element of the last extent", kNotNegative);
+                  "of targets that are 1, for each element of the last extent");
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {

@@ -15,7 +15,7 @@ struct CrossEntropyLoss : Reduction {
   static KeyTable<CrossEntropyLoss> keys() {
     return KeyTable<CrossEntropyLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &CrossEntropyLoss::weight, "of each class", kNotNegative)
+        .optional("weight", &CrossEntropyLoss::weight, "of each class")
         .optional("ignore_index", &CrossEntropyLoss::ignore_index, "a class that counts nothing")
         .optional("label_smoothing", &CrossEntropyLoss::label_smoothing,
                   "the share of each target that is spread over all classes", kProbability);

@@ -14,7 +14,7 @@ struct NllLossLayer : Reduction {
   static KeyTable<NllLossLayer> keys() {
     return KeyTable<NllLossLayer>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &NllLossLayer::weight, "of each class", kNotNegative)
+        .optional("weight", &NllLossLayer::weight, "of each class")
         .optional("ignore_index", &NllLossLayer::ignore_index, "a class that counts nothing");
   }
 

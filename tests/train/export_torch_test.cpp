@@ -1,0 +1,220 @@
+// The text of exported programs. That it runs and gives the same numbers is a matter for PyTorch,
+// which tests do not need.
+#include "train/export_torch.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "data/dataset.h"
+#include "layers/model.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+namespace dpt {
+namespace {
+
+struct NoKeys {
+  static KeyTable<NoKeys> keys() { return {}; }
+};
+
+// Data sets and transforms of this test alone; everything else is real.
+const DatasetType& images() {
+  static const DatasetType type{
+      nameable<NoKeys>("images", ""), nullptr, true,
+      [](const std::any&, Split split, const std::string& folder) -> std::string {
+        return "x = read_idx(\"" + folder + (split == Split::train ? "/train" : "/test") +
+               "-images.gz\")\ny = read_idx(\"labels.gz\").long()\n";
+      }};
+  return type;
+}
+const DatasetType& tokens() {
+  static const DatasetType type{nameable<NoKeys>("tokens", ""), nullptr, true,
+                                [](const std::any&, Split, const std::string&) -> std::string {
+                                  return "x = torch.zeros(7, 3).long()\ny = torch.zeros(7, 3, 2)\n";
+                                }};
+  return type;
+}
+const DatasetType& secret() {
+  static const DatasetType type{nameable<NoKeys>("secret", "")};
+  return type;
+}
+const TransformType& halve() {
+  static const TransformType type{nameable<NoKeys>("halve", ""), nullptr, false, nullptr,
+                                  [](const std::any&) -> std::string { return "x = x / 2\n"; }};
+  return type;
+}
+
+struct Text {
+  SourceFile file;
+  Diagnostics diagnostics{};
+  Spec spec{};
+
+  explicit Text(const std::string& yaml) : file{"configs/t.yaml", yaml} {
+    static const Nameable modes[] = {nameable<NoKeys>("single", ""), nameable<NoKeys>("dp", ""),
+                                     nameable<NoKeys>("ddp", ""), nameable<NoKeys>("other", "")};
+    const Vocabulary words{layer_words(),
+                           loss_words(),
+                           optimizer_words(),
+                           schedule_words(),
+                           {&images(), &tokens(), &secret()},
+                           {&halve()},
+                           {},
+                           {&modes[0], &modes[1], &modes[2], &modes[3]}};
+    spec = read_spec(read_yaml(file, diagnostics), words, diagnostics);
+    REQUIRE_MESSAGE(diagnostics.ok(), diagnostics.render());
+  }
+};
+
+TorchExport sizes(TensorDesc input, TensorDesc target) {
+  return {.input = input,
+          .target = target,
+          .samples = 100,
+          .classes = 10,
+          .ranks = 2,
+          .batch = 20,
+          .epochs = 3,
+          .steps = 15};
+}
+TorchExport image_sizes() { return sizes({DType::f32, {1, 1, 28, 28}}, {DType::i32, {1}}); }
+
+std::string exported(const std::string& yaml, const TorchExport& query = image_sizes()) {
+  const Text text(yaml);
+  return export_torch(text.spec, query);
+}
+
+// The smallest spec, with more lines to come.
+std::string spec(const std::string& more, const std::string& model = "[flatten, {linear: 10}]",
+                 const std::string& loss = "cross_entropy") {
+  return "name: t\ndata: {dataset: images, batch_size: 20}\nmodel: " + model + "\nloss: " + loss +
+         "\noptimizer: {sgd: 0.1}\n" + more;
+}
+
+bool has(const std::string& program, const std::string& part) {
+  const bool found = program.find(part) != program.npos;
+  if (!found) MESSAGE("not found:\n", part, "\nin:\n", program);
+  return found;
+}
+
+// tests/train/golden/NAME is what should come out; DPT_REWRITE_GOLDEN=1 writes it anew.
+void check_golden(const std::string& name, const std::string& program) {
+  const std::string path = DPT_TEST_DIR "/train/golden/" + name;
+  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
+    std::ofstream(path) << program;
+  std::ifstream in(path);
+  CHECK(program == std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
+}  // namespace
+
+TEST_CASE("a ddp spec as a program") {
+  const std::string program = exported(
+      "name: fmnist\nseed: 3\n"
+      "data: {dataset: images, transforms: [halve], batch_size_per_replica: 10, reshuffle: false}\n"
+      "model: [flatten, {linear: 200, name: lin1}, sigmoid, {linear: 10}]\n"
+      "loss: cross_entropy\noptimizer: {adam: 0.01}\nepochs: 3\nparallel: ddp\n");
+  check_golden("torch_ddp.py", program);
+}
+
+TEST_CASE("a spec of one process with everything as a program") {
+  const std::string program = exported(
+      "name: all\n"
+      "data: {dataset: images, batch_size: 20, drop_last: true, limit: 90}\n"
+      "model:\n"
+      "  - flatten\n"
+      "  - {linear: 20, freeze: true}\n"
+      "  - residual: {body: [relu, {linear: 20}]}\n"
+      "  - {dropout: 0.1}\n"
+      "  - linear: 10\n"
+      "loss: {cross_entropy: {weight: [1, 2, 1, 1, 1, 1, 1, 1, 1, 1], label_smoothing: 0.1}}\n"
+      "optimizer: {sgd: {lr: 0.1, momentum: 0.9}}\n"
+      "schedule: {one_cycle: 0.2}\n"
+      "clip_grad_norm: 1\nclip_grad_value: 0.5\naccumulate: 2\nsteps: 15\n"
+      "evaluate: {every: 2, batch_size: 50}\ninitial_weights: start.safetensors\n");
+  check_golden("torch_all.py", program);
+}
+
+TEST_CASE("lists with from become a graph of modules") {
+  const std::string program = exported(
+      spec("",
+           "[flatten, {linear: 8, name: a}, {residual: {body: [relu, {add: , from: [a, a]}]}}, "
+           "{concat: , from: [a, input]}, {linear: 10}]"),
+      sizes({DType::f32, {1, 5}}, {DType::i32, {1}}));
+  CHECK(has(program, "class Graph(nn.Module):"));
+  CHECK(has(program,
+            "    return Graph(\n"
+            "        (\"0\", nn.Flatten(), []),\n"
+            "        (\"a\", nn.Linear(5, 8), []),\n"
+            "        (\"2\", Residual(\n"
+            "            Graph(\n"
+            "                (\"0\", nn.ReLU(), []),\n"
+            "                (\"1\", lambda *x: sum(x), [\"a\", \"a\"]),\n"
+            "            ),\n"
+            "            nn.Identity(),\n"
+            "        ), []),\n"
+            "        (\"3\", lambda *x: torch.cat(x, dim=1), [\"a\", \"input\"]),\n"
+            "        (\"4\", nn.Linear(13, 10), []),\n"
+            "    )\n"));
+}
+
+TEST_CASE("orders of samples") {
+  const std::string single = exported(spec("parallel: single\n"));
+  CHECK(has(single, "loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True)\n"));
+  CHECK(single.find("set_epoch(") == single.npos);
+  const std::string once = exported(
+      "name: t\ndata: {dataset: images, batch_size: 20, reshuffle: false}\n"
+      "model: [flatten, {linear: 10}]\nloss: cross_entropy\noptimizer: sgd\n");
+  CHECK(has(once, "order = list(RandomSampler(data))"));
+  const std::string ddp = exported(spec("parallel: ddp\n"));
+  CHECK(has(ddp, "sampler = DistributedSampler(data, num_replicas=RANKS, rank=rank)\n"));
+  CHECK(has(ddp, "sampler.set_epoch(epoch)\n"));
+  CHECK(has(ddp, "BATCH_SIZE = 10  # of each rank\n"));
+  const std::string fixed = exported(spec("parallel: ddp\nreproducible: 8\n"));
+  CHECK(has(fixed, "sampler = DistributedSampler(data, num_replicas=1, rank=0, seed=SEED)\n"));
+  CHECK(has(fixed, "BATCH_SIZE = 20\n"));
+  CHECK(fixed.find("mp.spawn") == fixed.npos);
+}
+
+TEST_CASE("sums are not divided by DistributedDataParallel, and integers stay integers") {
+  const std::string program = exported(
+      "name: t\ndata: {dataset: tokens, batch_size: 4}\n"
+      "model: [{embedding: {num_embeddings: 5, embedding_dim: 3}}, {linear: 2}]\n"
+      "loss: {mse_loss: sum}\noptimizer: sgd\nparallel: ddp\n",
+      sizes({DType::i32, {1, 3}}, {DType::f32, {1, 3, 2}}));
+  CHECK(has(program, "(loss * RANKS).backward()  # DistributedDataParallel divides by RANKS\n"));
+  CHECK(has(program, "loss = sum_over_ranks(loss)\n"));
+  CHECK(program.find("x.float()") == program.npos);
+}
+
+TEST_CASE("what is not the same in PyTorch is said on top") {
+  TorchExport uneven = image_sizes();
+  uneven.samples = 101;
+  CHECK(has(exported(spec("parallel: ddp\n"), uneven), "101 samples on 2 ranks"));
+  CHECK(has(exported(spec("parallel: dp\n")), "DataParallel gives the numbers of one process"));
+  CHECK(has(exported(spec("", "[flatten, dropout, {linear: 10}]")),
+            "Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`."));
+  CHECK(
+      exported(spec("random: torch\n", "[flatten, dropout, {linear: 10}]")).find("Dropout masks") ==
+      std::string::npos);
+}
+
+TEST_CASE("what can't be exported says why") {
+  const auto refusal = [](const std::string& yaml) -> std::string {
+    try {
+      exported(yaml);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(refusal(spec("parallel: other\n")) ==
+        "parallel mode 'other' has no equivalent program; single, dp and ddp have one");
+  CHECK(refusal("name: t\ndata: {dataset: secret, batch_size: 20}\nmodel: [flatten, {linear: 10}]\n"
+                "loss: cross_entropy\noptimizer: sgd\n") ==
+        "data set 'secret' can't be written as a PyTorch program");
+}
+
+}  // namespace dpt

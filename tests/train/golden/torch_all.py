@@ -1,0 +1,161 @@
+"""all as a PyTorch program, written by `dptrain export --to torch`.
+
+The initial weights and the order of samples are dptrain's, so that one loss curve can be laid
+over the other. `--losses FILE` writes the loss of every step as JSON.
+
+Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`.
+"""
+
+import argparse
+import gzip
+import json
+import struct
+from pathlib import Path
+
+import torch
+from torch import nn, optim
+from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader, TensorDataset
+
+SEED = 0
+EPOCHS = 3
+STEPS = 15
+BATCH_SIZE = 20
+ACCUMULATE = 2  # parts that a batch is computed in
+
+
+def read_idx(path):
+    """A file of the MNIST format, gzipped or not, as a tensor of bytes."""
+    data = Path(path).read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        data = gzip.decompress(data)
+    rank = data[3]
+    shape = struct.unpack_from(f">{rank}I", data, 4)
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * rank).reshape(shape)
+
+
+def read_safetensors(path):
+    data = Path(path).read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8:start]).items():
+        if name != "__metadata__":
+            begin, end = (start + offset for offset in entry["data_offsets"])
+            tensor = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32)
+            tensors[name] = tensor.reshape(entry["shape"])
+    return tensors
+
+
+def weight_of(criterion, y):
+    """What the mean divides by: the sum of the weights of these targets."""
+    kept = y[y != criterion.ignore_index]
+    return len(kept) if criterion.weight is None else criterion.weight[kept].sum().item()
+
+
+def train_data():
+    x = read_idx("configs/train-images.gz")
+    y = read_idx("labels.gz").long()
+    x, y = x[:90], y[:90]
+    x = x.float()
+    return TensorDataset(x, y)
+
+
+def test_data():
+    x = read_idx("configs/test-images.gz")
+    y = read_idx("labels.gz").long()
+    x = x.float()
+    return TensorDataset(x, y)
+
+
+class Residual(nn.Module):
+    """body(x) + shortcut(x)"""
+
+    def __init__(self, body, shortcut):
+        super().__init__()
+        self.body = body
+        self.shortcut = shortcut
+
+    def forward(self, x):
+        return self.body(x) + self.shortcut(x)
+
+
+def make_model():
+    model = nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(784, 20),
+        Residual(
+            nn.Sequential(
+                nn.ReLU(),
+                nn.Linear(20, 20),
+            ),
+            nn.Identity(),
+        ),
+        nn.Dropout(0.1),
+        nn.Linear(20, 10),
+    )
+    model.load_state_dict(read_safetensors("configs/start.safetensors"))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name not in ["1.weight", "1.bias"])
+    return model
+
+
+@torch.no_grad()
+def evaluate(model, criterion, data):
+    model.eval()
+    total = 0.0
+    weight = 0
+    right = 0
+    for x, y in zip(*(tensor.split(50) for tensor in data.tensors)):
+        output = model(x)
+        total += criterion(output, y).item() * weight_of(criterion, y)
+        weight += weight_of(criterion, y)
+        right += (output.argmax(dim=1) == y).sum().item()
+    model.train()
+    return total / weight, right / len(data)
+
+
+def train(arguments):
+    data = train_data()
+    test = test_data()
+    torch.manual_seed(SEED)
+    model = make_model()
+    criterion = nn.CrossEntropyLoss(weight=torch.tensor([1, 2, 1, 1, 1, 1, 1, 1, 1, 1], dtype=torch.float32), label_smoothing=0.1)
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.2, total_steps=15)
+    loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
+    losses = []
+    for epoch in range(EPOCHS):
+        total, weight = 0.0, 0
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = 0.0
+            for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):
+                share = weight_of(criterion, y_part) / weight_of(criterion, y)
+                part = criterion(model(x_part), y_part) * share
+                part.backward()
+                loss += part.item()
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm=1)
+            nn.utils.clip_grad_value_(model.parameters(), 0.5)
+            optimizer.step()
+            scheduler.step()
+            losses.append(loss)
+            total += loss * weight_of(criterion, y)
+            weight += weight_of(criterion, y)
+            if len(losses) == STEPS:
+                break
+        mean = total / weight
+        print(f"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean:.4f}")
+        if (epoch + 1) % 2 == 0:
+            test_loss, accuracy = evaluate(model, criterion, test)
+            print(f"Test loss: {test_loss:.4f}, accuracy: {accuracy:.4f}")
+        if len(losses) == STEPS:
+            break
+    if arguments.losses:
+        Path(arguments.losses).write_text(json.dumps({"losses": losses}))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--losses", metavar="FILE", help="where each step's loss goes")
+    arguments = parser.parse_args()
+    train(arguments)

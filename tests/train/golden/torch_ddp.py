@@ -1,0 +1,103 @@
+"""fmnist as a PyTorch program, written by `dptrain export --to torch`.
+
+The initial weights and the order of samples are dptrain's, so that one loss curve can be laid
+over the other. `--losses FILE` writes the loss of every step as JSON.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import struct
+import tempfile
+from collections import OrderedDict
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn, optim
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+SEED = 3
+EPOCHS = 3
+RANKS = 2
+BATCH_SIZE = 10  # of each rank
+
+
+def read_idx(path):
+    """A file of the MNIST format, gzipped or not, as a tensor of bytes."""
+    data = Path(path).read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        data = gzip.decompress(data)
+    rank = data[3]
+    shape = struct.unpack_from(f">{rank}I", data, 4)
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * rank).reshape(shape)
+
+
+def sum_over_ranks(value):
+    total = torch.tensor(value, dtype=torch.float64)
+    dist.all_reduce(total)
+    return total.item()
+
+
+def train_data():
+    x = read_idx("configs/train-images.gz")
+    y = read_idx("labels.gz").long()
+    x = x.float()
+    x = x / 2
+    return TensorDataset(x, y)
+
+
+def make_model():
+    return nn.Sequential(
+        OrderedDict([
+            ("0", nn.Flatten()),
+            ("lin1", nn.Linear(784, 200)),
+            ("2", nn.Sigmoid()),
+            ("3", nn.Linear(200, 10)),
+        ])
+    )
+
+
+def train(rank, store, arguments):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS
+    )
+    torch.set_num_threads(max(1, os.cpu_count() // RANKS))
+    data = train_data()
+    torch.manual_seed(SEED)
+    model = DistributedDataParallel(make_model())
+    criterion = nn.CrossEntropyLoss()
+    optimizer = optim.Adam(model.parameters(), lr=0.01)
+    sampler = DistributedSampler(data, num_replicas=RANKS, rank=rank)
+    loader = DataLoader(data, batch_size=BATCH_SIZE, sampler=sampler)
+    losses = []
+    for epoch in range(EPOCHS):
+        total, weight = 0.0, 0
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            loss.backward()
+            loss = loss.item()
+            optimizer.step()
+            count = sum_over_ranks(len(x))
+            loss = sum_over_ranks(loss * len(x)) / count
+            losses.append(loss)
+            total += loss * count
+            weight += count
+        mean = total / weight
+        if rank == 0:
+            print(f"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean:.4f}")
+    if rank == 0 and arguments.losses:
+        Path(arguments.losses).write_text(json.dumps({"losses": losses}))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--losses", metavar="FILE", help="where each step's loss goes")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(train, args=(Path(folder) / "store", arguments), nprocs=RANKS)
