@@ -87,7 +87,8 @@ TEST_CASE("writing replaces the file and leaves nothing else") {
   const float one = 1;
   const NamedTensor t{"x", {DType::f32, {1}}, reinterpret_cast<const std::byte*>(&one)};
   write_safetensors(file.path, {&t, 1});
-  CHECK(SafeTensors::read(file.path).entries().size() == 1);
+  const SafeTensors read = SafeTensors::read(file.path);
+  CHECK(read.entries().size() == 1);
   CHECK(!std::filesystem::exists(file.path + "." + std::to_string(::getpid()) + ".new"));
   CHECK_THROWS_AS(write_safetensors("/nowhere/at/all.safetensors", {}), Error);
 }
