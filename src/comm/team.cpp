@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
+#include <memory>
 #include <thread>
 
 #include <sched.h>
@@ -27,6 +27,7 @@ struct alignas(128) Team::Side {
   std::atomic<int> pid = 0;
 };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is written often lies apart
 struct alignas(128) Team::Header {
   enum Break : uint32_t { none, being_written, written };
   enum Message : uint32_t { open, promised, told };
@@ -99,10 +100,10 @@ Team Team::create(std::span<std::byte> header, const TeamShape& shape,
   require(reinterpret_cast<uintptr_t>(header.data()) % alignof(Header) == 0,
           "the team's header lies at a multiple of 128");
   Team team(header.data());
-  Header* const h = new (header.data()) Header;
+  Header* const h = std::construct_at(team.header_);
   h->shape = shape;
-  for (int r = 0; r < shape.ranks; ++r) new (&team.side(r)) Side;
-  for (int w = 0; w < shape.workers(); ++w) new (&team.seat(w)) Seat;
+  for (int r = 0; r < shape.ranks; ++r) std::construct_at(&team.side(r));
+  for (int w = 0; w < shape.workers(); ++w) std::construct_at(&team.seat(w));
   const int cores = settings.cores > 0 ? settings.cores : cores_of_this_process();
   const double spin_us = shape.workers() <= cores ? settings.spin_us : 0;
   h->first = {.spin_us = spin_us, .timeout_s = settings.first_timeout_s};
