@@ -3,6 +3,10 @@
 #include "backend/cpu/simd/lanes.h"
 #include "graph/philox.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace dpt::DPT_ISA {
 namespace {
 
@@ -16,6 +20,8 @@ DPT_SIMD Wide product(Wide a, uint32_t b) {  // of the low halves
   return (Wide)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64(b));
 #elif defined(__AVX2__)
   return (Wide)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x(b));
+#elif defined(__SSE2__)
+  return (Wide)_mm_mul_epu32((__m128i)a, _mm_set1_epi64x(b));
 #else
   return (a & 0xffffffff) * uint64_t{b};
 #endif
