@@ -11,7 +11,8 @@ namespace dpt {
 // group's quota pays for (ceil of quota / period). Never empty.
 std::vector<int> usable_cores();
 
-// Bytes of memory that may still be used: of the machine, or of the control group where it has less.
+// Bytes of memory that may still be used: of the machine, or of the control group where it has
+// less.
 size_t usable_memory();
 
 std::string cpu_name();  // "Intel(R) Xeon(R) Processor"; "unknown" where the system does not say

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "cli/spec_argument.h"
 #include "base/version.h"
+#include "cli/spec_argument.h"
 
 namespace dpt {
 namespace {
@@ -17,16 +17,17 @@ int help() {
   fmt::print(
       "dptrain trains neural networks from one YAML file, with PyTorch's numbers.\n\n"
       "  dptrain SPEC [key=value ...]      train; `dptrain configs/fmnist_ddp.yaml epochs=3`\n\n");
-  for (const Command& c : command_table())
-    fmt::print("  dptrain {:<24}  {}\n", c.name, c.summary);
+  for (const Command& c : command_table()) fmt::print("  dptrain {:<24}  {}\n", c.name, c.summary);
   fmt::print(
-      "\n`dptrain COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 the spec or the command "
+      "\n`dptrain COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 the spec or the "
+      "command "
       "line is\nwrong, 3 device, 4 data, 5 memory, 6 a rank failed, 7 diverged, 130 Ctrl-C.\n");
   return 0;
 }
 
 int dispatch(const std::vector<std::string>& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") return help();
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help")
+    return help();
   if (words[0] == "--version" || words[0] == "version") {
     fmt::print("{}\n", version());
     return 0;

@@ -1,4 +1,5 @@
-// The commands of the command line. One file in cli/ holds one Command; main.cpp hands the words over.
+// The commands of the command line. One file in cli/ holds one Command; main.cpp hands the words
+// over.
 #pragma once
 
 #include <span>

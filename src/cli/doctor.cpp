@@ -22,8 +22,8 @@ int run_doctor(const std::vector<std::string>& words) {
                "dptrain doctor");
   parse(app, words);
   const std::vector<int> cores = usable_cores();
-  line(true, "cpu", fmt::format("{}; {} usable core{}", cpu_name(), cores.size(),
-                                cores.size() == 1 ? "" : "s"));
+  line(true, "cpu",
+       fmt::format("{}; {} usable core{}", cpu_name(), cores.size(), cores.size() == 1 ? "" : "s"));
   const std::string_view isa = simd_kernels().name;
   line(isa != "baseline", "kernels",
        isa == "baseline" ? "plain: this CPU has neither AVX2 nor AVX-512" : std::string(isa));

@@ -33,6 +33,8 @@ int run_eval(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command eval() { return {"eval", "loss and accuracy of trained weights on the test set", run_eval}; }
+Command eval() {
+  return {"eval", "loss and accuracy of trained weights on the test set", run_eval};
+}
 
 }  // namespace dpt::commands

@@ -22,12 +22,13 @@ int run_explain(const std::vector<std::string>& words) {
     return 0;
   }
   const std::string near = nearest_word(words_of_spec, word);
-  throw BadSpec{near.empty() ? fmt::format("dptrain: the spec language has no '{}'; `dptrain schema "
-                                           "--markdown` lists all words\n",
-                                           word)
-                             : fmt::format("dptrain: the spec language has no '{}'; did you mean "
-                                           "'{}'?\n",
-                                           word, near)};
+  throw BadSpec{near.empty()
+                    ? fmt::format("dptrain: the spec language has no '{}'; `dptrain schema "
+                                  "--markdown` lists all words\n",
+                                  word)
+                    : fmt::format("dptrain: the spec language has no '{}'; did you mean "
+                                  "'{}'?\n",
+                                  word, near)};
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // dptrain schema: the spec language for editors (JSON Schema) and for readers (Markdown).
+#include "spec/schema.h"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/spec_argument.h"
-#include "spec/schema.h"
 
 namespace dpt::commands {
 namespace {
@@ -20,6 +21,8 @@ int run_schema(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command schema() { return {"schema", "print the JSON Schema of specs, or a reference page", run_schema}; }
+Command schema() {
+  return {"schema", "print the JSON Schema of specs, or a reference page", run_schema};
+}
 
 }  // namespace dpt::commands

@@ -10,20 +10,21 @@ namespace dpt {
 
 void SpecArgument::add_to(CLI::App& app) {
   app.add_option("SPEC", path, "a YAML file; see configs/");
-  app.add_option("KEY_VALUE", overrides,
-                 "key=value: over what the file says: epochs=3 data.batch_size=256 optimizer.lr=0.1");
+  app.add_option(
+      "KEY_VALUE", overrides,
+      "key=value: over what the file says: epochs=3 data.batch_size=256 optimizer.lr=0.1");
 }
 
 LoadedSpec load(const SpecArgument& argument) {
   if (argument.path.empty())
-    throw BadSpec{"dptrain: no spec was given; try `dptrain configs/fmnist_ddp.yaml`, or `dptrain "
-                  "--help`\n"};
+    throw BadSpec{
+        "dptrain: no spec was given; try `dptrain configs/fmnist_ddp.yaml`, or `dptrain "
+        "--help`\n"};
   LoadedSpec out;
   Diagnostics d;
   out.spec = load_spec(argument.path, argument.overrides, vocabulary(), out.files, d, &out.tree);
   if (!d.ok()) throw BadSpec{d.render()};
-  if (out.spec.name.empty())
-    out.spec.name = std::filesystem::path(argument.path).stem().string();
+  if (out.spec.name.empty()) out.spec.name = std::filesystem::path(argument.path).stem().string();
   return out;
 }
 

@@ -16,11 +16,11 @@ using ValueId = int;
 inline constexpr ValueId kNoValue = -1;
 
 enum class Role {
-  input,      // the samples of the batch
-  target,     // what they should come out as
-  divisor,    // f32[1]: what the loss is divided by; the same for every shard of a batch
-  mask,       // what dropout keeps, drawn by the executor where `random: torch` is asked for
-  constant,   // small, given in the spec: class weights
+  input,     // the samples of the batch
+  target,    // what they should come out as
+  divisor,   // f32[1]: what the loss is divided by; the same for every shard of a batch
+  mask,      // what dropout keeps, drawn by the executor where `random: torch` is asked for
+  constant,  // small, given in the spec: class weights
   parameter,
   activation  // made by a node
 };
@@ -29,18 +29,18 @@ enum class Role {
 // which parameters were added (pytorch_semantics, default initialisation).
 struct Init {
   enum class Kind { constant, uniform, normal } kind = Kind::constant;
-  double a = 0, b = 0;       // constant: a; uniform: [a, b); normal: mean a, deviation b
-  int64_t zero_row = -1;     // embedding's padding row, zeroed after the draw
+  double a = 0, b = 0;    // constant: a; uniform: [a, b); normal: mean a, deviation b
+  int64_t zero_row = -1;  // embedding's padding row, zeroed after the draw
 };
 
 struct Value {
   std::string name;  // "lin1.weight", as in torch's state_dict
   TensorDesc desc;
   Role role = Role::activation;
-  Init init{};                     // parameters
-  bool trainable = true;           // parameters: false where the spec says `freeze`
-  std::vector<double> content{};   // constants
-  double probability = 0;          // masks: the share of elements that is kept
+  Init init{};                    // parameters
+  bool trainable = true;          // parameters: false where the spec says `freeze`
+  std::vector<double> content{};  // constants
+  double probability = 0;         // masks: the share of elements that is kept
 };
 
 struct GraphNode {
@@ -51,8 +51,9 @@ struct GraphNode {
   Span where;         // the line of the spec that asked for it
 };
 
-// Which part of a training step a node belongs to. The loss is a part of its own, since DataParallel
-// computes it on another device than the rest (output gathered there, its gradient scattered back).
+// Which part of a training step a node belongs to. The loss is a part of its own, since
+// DataParallel computes it on another device than the rest (output gathered there, its gradient
+// scattered back).
 enum class Part { prologue, forward, loss, backward };
 
 // Nodes stand in an order in which they can run. Only GraphBuilder adds to one.
@@ -62,13 +63,16 @@ struct Graph {
   std::vector<Part> part;  // of each node
 
   ValueId input = kNoValue, target = kNoValue, divisor = kNoValue;
-  ValueId output = kNoValue;         // of the model
+  ValueId output = kNoValue;           // of the model
   ValueId output_gradient = kNoValue;  // d loss / d output, where the graph trains
-  ValueId loss = kNoValue;           // f64[1]: this shard's share; the sum over shards is the loss
-  ValueId target_weight = kNoValue;  // f64[1]: this shard's share of the divisor, where the targets decide it
-  ValueId correct = kNoValue;        // f64[1]: how many samples are classified right, where that has a meaning
-  std::vector<ValueId> parameters;   // in the order in which they were added, torch's
-  std::vector<ValueId> gradients;    // of each parameter; kNoValue: frozen, or the graph does not train
+  ValueId loss = kNoValue;  // f64[1]: this shard's share; the sum over shards is the loss
+  ValueId target_weight =
+      kNoValue;  // f64[1]: this shard's share of the divisor, where the targets decide it
+  ValueId correct =
+      kNoValue;  // f64[1]: how many samples are classified right, where that has a meaning
+  std::vector<ValueId> parameters;  // in the order in which they were added, torch's
+  std::vector<ValueId>
+      gradients;  // of each parameter; kNoValue: frozen, or the graph does not train
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
   double flops() const;     // of all nodes

@@ -14,10 +14,19 @@ namespace {
 constexpr size_t kLine = 64;  // bytes; tensors begin at cache lines
 constexpr size_t aligned(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-constexpr std::string_view kActionNames[] = {
-    "feed",    "feed_targets", "draw_masks", "prologue",    "forward",     "loss",
-    "backward", "gather",      "scatter",    "sum_divisor", "sum_loss",    "sum_squares",
-    "sum_shards, update"};
+constexpr std::string_view kActionNames[] = {"feed",
+                                             "feed_targets",
+                                             "draw_masks",
+                                             "prologue",
+                                             "forward",
+                                             "loss",
+                                             "backward",
+                                             "gather",
+                                             "scatter",
+                                             "sum_divisor",
+                                             "sum_loss",
+                                             "sum_squares",
+                                             "sum_shards, update"};
 constexpr std::string_view kWhoNames[] = {"each shard", "loss device", "each worker",
                                           "first worker"};
 
@@ -66,7 +75,8 @@ size_t place_activations(const Graph& graph, const std::vector<Lifetime>& life,
   std::vector<ValueId> order;
   for (ValueId v = 0; v < static_cast<ValueId>(life.size()); ++v)
     if (life[static_cast<size_t>(v)].used) order.push_back(v);
-  std::ranges::stable_sort(order, {}, [&](ValueId v) { return life[static_cast<size_t>(v)].first; });
+  std::ranges::stable_sort(order, {},
+                           [&](ValueId v) { return life[static_cast<size_t>(v)].first; });
   std::vector<Block> blocks;  // sorted by begin
   size_t top = 0;
   for (ValueId v : order) {
@@ -93,7 +103,8 @@ FlatLayout flat_layout(const Graph& graph) {
   out.offset.resize(graph.parameters.size());
   const auto put = [&](size_t parameter) {
     out.offset[parameter] = out.total;
-    const auto elements = static_cast<size_t>(graph[graph.parameters[parameter]].desc.shape.elements());
+    const auto elements =
+        static_cast<size_t>(graph[graph.parameters[parameter]].desc.shape.elements());
     out.total += aligned(elements, kLine / sizeof(float));
   };
   for (const GraphNode& n : graph.nodes)
@@ -110,10 +121,14 @@ FlatLayout flat_layout(const Graph& graph) {
 
 const std::vector<Instruction>& Program::part(Part p) const {
   switch (p) {
-    case Part::prologue: return prologue;
-    case Part::forward: return forward;
-    case Part::loss: return loss;
-    case Part::backward: break;
+    case Part::prologue:
+      return prologue;
+    case Part::forward:
+      return forward;
+    case Part::loss:
+      return loss;
+    case Part::backward:
+      break;
   }
   return backward;
 }

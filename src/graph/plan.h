@@ -16,9 +16,9 @@
 
 namespace dpt {
 
-// Where the parameters lie in the flat buffers of weights, gradients and optimizer states: trainable
-// ones first, in the order in which backward completes their gradients, then frozen ones (weights only).
-// Offsets and sizes in elements; each parameter begins at a cache line.
+// Where the parameters lie in the flat buffers of weights, gradients and optimizer states:
+// trainable ones first, in the order in which backward completes their gradients, then frozen ones
+// (weights only). Offsets and sizes in elements; each parameter begins at a cache line.
 struct FlatLayout {
   std::vector<size_t> offset;  // of each of graph.parameters
   size_t trainable = 0;        // elements of the gradient and state buffers
@@ -34,7 +34,7 @@ struct Slice {
 };
 
 struct Instruction {
-  size_t node = 0;                 // of the graph
+  size_t node = 0;  // of the graph
   const KernelType* kernel = nullptr;
   std::vector<std::string> refusals;  // "avx512: ..." of the rows above the chosen one
 };
@@ -62,12 +62,12 @@ enum class Action {
   forward,
   loss,
   backward,
-  gather,        // outputs to the loss's device: one memory, so nothing is copied
-  scatter,       // their gradients back
-  sum_divisor,   // what the loss divides by, summed over all shards
-  sum_loss,      // over all shards; a loss that is no number ends the run before the update
-  sum_squares,   // of the summed gradients, for clipping by norm
-  update         // sum the shards' gradients in the fixed tree, then the optimizer, in one pass
+  gather,       // outputs to the loss's device: one memory, so nothing is copied
+  scatter,      // their gradients back
+  sum_divisor,  // what the loss divides by, summed over all shards
+  sum_loss,     // over all shards; a loss that is no number ends the run before the update
+  sum_squares,  // of the summed gradients, for clipping by norm
+  update        // sum the shards' gradients in the fixed tree, then the optimizer, in one pass
 };
 
 struct Stage {

@@ -18,8 +18,8 @@ struct DistributedDataParallel {
 
 Topology topology(const std::any&, const ModeQuery& query) {
   if (query.world && query.devices && *query.devices != *query.world)
-    fail(Fault::spec, "`devices` says {}, but {} ranks were started; leave `devices` out", *query.devices,
-         *query.world);
+    fail(Fault::spec, "`devices` says {}, but {} ranks were started; leave `devices` out",
+         *query.devices, *query.world);
   ModeQuery q = query;
   if (q.world) q.devices = q.world;
   return place_workers(q, std::clamp(query.machine_cores, 2, 4), true);
@@ -33,9 +33,10 @@ void rewrite(Plan& plan, const Topology& who) {
 }  // namespace
 
 ModeType ddp() {
-  return {nameable<DistributedDataParallel>(
-              "ddp", "DistributedDataParallel: a process for each device, gradients summed over all."),
-          topology, rewrite, true};
+  return {
+      nameable<DistributedDataParallel>(
+          "ddp", "DistributedDataParallel: a process for each device, gradients summed over all."),
+      topology, rewrite, true};
 }
 
 }  // namespace dpt::modes

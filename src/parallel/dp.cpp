@@ -30,8 +30,7 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
   if (s.output_device >= who.devices)
     fail(Fault::spec, "output_device {} is not one of the {} devices 0..{}", s.output_device,
          who.devices, who.devices - 1);
-  if (s.loss == "gathered" && who.devices > 1)
-    who.loss_device = static_cast<int>(s.output_device);
+  if (s.loss == "gathered" && who.devices > 1) who.loss_device = static_cast<int>(s.output_device);
   return who;
 }
 
@@ -57,8 +56,9 @@ void rewrite(Plan& plan, const Topology& who) {
 }  // namespace
 
 ModeType dp() {
-  return {nameable<DataParallel>("dp", "DataParallel: one process, the batch scattered over devices."),
-          topology, rewrite};
+  return {
+      nameable<DataParallel>("dp", "DataParallel: one process, the batch scattered over devices."),
+      topology, rewrite};
 }
 
 }  // namespace dpt::modes

@@ -41,8 +41,8 @@ Choice mode_choice(std::string_view name);
 // and the number of shards. `processes`: a device is a rank.
 Topology place_workers(const ModeQuery& query, int preferred_devices, bool processes);
 
-// All workers meet before gradients are summed and after the weights are there; each sums and updates
-// its own range. The same text for every mode: what differs is whom a meeting spans.
+// All workers meet before gradients are summed and after the weights are there; each sums and
+// updates its own range. The same text for every mode: what differs is whom a meeting spans.
 void share_update(Plan& plan, const Topology& who);
 
 }  // namespace dpt

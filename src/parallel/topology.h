@@ -1,8 +1,8 @@
 // Who does what: ranks (processes), devices in each, workers (cores) of each device, and the shards
 // that the global batch is cut into.
 //
-// Note [same bits]: gradients are summed over shards in one fixed tree (comm/tree.h), so the bits of a
-// run depend on which samples stand in which shard, and on nothing else. A plan's shards are
+// Note [same bits]: gradients are summed over shards in one fixed tree (comm/tree.h), so the bits
+// of a run depend on which samples stand in which shard, and on nothing else. A plan's shards are
 // numbered 0..shards-1 over all ranks; workers are numbered over all ranks, too.
 #pragma once
 
@@ -23,8 +23,8 @@ struct Topology {
   int devices = 1;  // of each rank
   int workers = 1;  // of each device
   int shards = 1;   // of the global batch
-  // Shards are cut from the global batch evenly, whoever owns them, and every mode takes the samples
-  // in the same order. Else each device and worker takes torch's chunks.
+  // Shards are cut from the global batch evenly, whoever owns them, and every mode takes the
+  // samples in the same order. Else each device and worker takes torch's chunks.
   bool reproducible = false;
   int loss_device = -1;  // dp with the loss on one device: its number; -1: every owner's own
 
@@ -37,13 +37,13 @@ struct Topology {
   Rows shards_of_rank(int rank) const;  // a range of shard numbers
 };
 
-// torch.chunk: pieces of ceil(n / parts), the last is the rest, and there may be fewer: 5 in 4 gives
-// 2, 2, 1, 0.
+// torch.chunk: pieces of ceil(n / parts), the last is the rest, and there may be fewer: 5 in 4
+// gives 2, 2, 1, 0.
 std::vector<Rows> chunk(int64_t n, int parts);
 
-// The rows of every shard in one (micro-)batch, counted from the start of the batch that it is cut from.
-// batches: how many samples each rank has in it, where samples are dealt to ranks; else one number,
-// of the common batch.
+// The rows of every shard in one (micro-)batch, counted from the start of the batch that it is cut
+// from. batches: how many samples each rank has in it, where samples are dealt to ranks; else one
+// number, of the common batch.
 std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches);
 
 }  // namespace dpt

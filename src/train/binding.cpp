@@ -55,14 +55,18 @@ std::byte* Binding::pointer(ValueId v) const {
   require(v != kNoValue, "the program has this value");
   const Slice& place = program_.place[static_cast<size_t>(v)];
   switch (place.arena) {
-    case Arena::weights: return memory_.weights + place.offset;
-    case Arena::gradients: return memory_.gradients + place.offset;
-    case Arena::activations: return memory_.activations + place.offset;
+    case Arena::weights:
+      return memory_.weights + place.offset;
+    case Arena::gradients:
+      return memory_.gradients + place.offset;
+    case Arena::activations:
+      return memory_.activations + place.offset;
     case Arena::constants: {
       const auto base = reinterpret_cast<uintptr_t>(constants_.data());
       return reinterpret_cast<std::byte*>((base + kLine - 1) / kLine * kLine + place.offset);
     }
-    case Arena::none: break;
+    case Arena::none:
+      break;
   }
   return nullptr;  // a value that nothing uses
 }

@@ -5,8 +5,8 @@ namespace {
 
 constexpr size_t aligned(size_t n) { return (n + 63) / 64 * 64; }
 
-// Begins of buffers, each at a cache line of its own. Sizes that are powers of two would put the same
-// element of all buffers into the same set of a cache: hence the odd line between them.
+// Begins of buffers, each at a cache line of its own. Sizes that are powers of two would put the
+// same element of all buffers into the same set of a cache: hence the odd line between them.
 struct Walk {
   size_t at = 0;
   size_t take(size_t bytes) {

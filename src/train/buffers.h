@@ -16,8 +16,10 @@ struct alignas(64) ShardResult {
 
 // Where a number that is not finite came from; a later (smaller) instruction of a lower shard wins.
 struct alignas(64) Trouble {
-  int64_t instruction = -1;  // of the forward part, counted over prologue, forward and loss; -1: none found
-  int64_t parameter = -1;    // graph.parameters whose values were not finite before the step; -1: none
+  int64_t instruction =
+      -1;  // of the forward part, counted over prologue, forward and loss; -1: none found
+  int64_t parameter =
+      -1;  // graph.parameters whose values were not finite before the step; -1: none
 };
 
 class Buffers {

@@ -22,9 +22,15 @@ std::span<float> weights_of(const Session& s, const Buffers& buffers, size_t par
 void draw(const Value& v, Generator& generator, std::span<float> out) {
   const Init& init = v.init;
   switch (init.kind) {
-    case Init::Kind::constant: std::ranges::fill(out, static_cast<float>(init.a)); break;
-    case Init::Kind::uniform: generator.uniform_(out, init.a, init.b); break;
-    case Init::Kind::normal: generator.normal_(out, init.a, init.b); break;
+    case Init::Kind::constant:
+      std::ranges::fill(out, static_cast<float>(init.a));
+      break;
+    case Init::Kind::uniform:
+      generator.uniform_(out, init.a, init.b);
+      break;
+    case Init::Kind::normal:
+      generator.normal_(out, init.a, init.b);
+      break;
   }
   if (init.zero_row >= 0) {
     const auto row = static_cast<size_t>(v.desc.shape.tail(1).elements());
@@ -88,7 +94,8 @@ void save_model(const Session& s, const Buffers& buffers, const std::string& pat
     tensors.push_back(
         {v.name, v.desc, reinterpret_cast<const std::byte*>(weights_of(s, buffers, i).data())});
   }
-  write_safetensors(path, tensors, {{"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}});
+  write_safetensors(path, tensors,
+                    {{"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}});
 }
 
 }  // namespace dpt

@@ -10,8 +10,8 @@
 namespace dpt {
 
 // Fills weights and optimizer states with their first values: torch's initialisation, drawn from
-// `generator` in the order of the parameters, or spec.initial_weights. Throws Error{data} where that
-// file does not fit.
+// `generator` in the order of the parameters, or spec.initial_weights. Throws Error{data} where
+// that file does not fit.
 void initialise(const Session& session, const Buffers& buffers, Generator& generator);
 
 // Writes all parameters, frozen ones too, atomically. Throws Error{failed}.

@@ -19,8 +19,8 @@ std::string rows_text(const Session& s) {
   for (int shard = 0; shard < s.who.shards; ++shard) {
     const Rows& r = rows.micro[0][static_cast<size_t>(shard)].rows;
     const int worker = s.who.owner(shard);
-    out += fmt::format("  shard {:<3} worker {:<3} rank {:<3} samples {}..{} of {}\n", shard, worker,
-                       s.who.rank_of(worker), r.begin, r.end,
+    out += fmt::format("  shard {:<3} worker {:<3} rank {:<3} samples {}..{} of {}\n", shard,
+                       worker, s.who.rank_of(worker), r.begin, r.end,
                        s.batches->dealt() ? "its rank's batch" : "the global batch");
   }
   return out;
@@ -52,14 +52,14 @@ std::string describe(const Session& s, bool refusals) {
   const auto& [rows, program] = *s.programs.rbegin();
   const Memory memory = memory_of(s);
   std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
-  out += fmt::format(
-      "mode: {}: {} rank{}, {} device{} each, {} worker{} each, {} shard{}{}\n", s.plan.mode,
-      who.ranks, who.ranks == 1 ? "" : "s", who.devices, who.devices == 1 ? "" : "s", who.workers,
-      who.workers == 1 ? "" : "s", who.shards, who.shards == 1 ? "" : "s",
-      who.reproducible ? " (reproducible)" : "");
+  out +=
+      fmt::format("mode: {}: {} rank{}, {} device{} each, {} worker{} each, {} shard{}{}\n",
+                  s.plan.mode, who.ranks, who.ranks == 1 ? "" : "s", who.devices,
+                  who.devices == 1 ? "" : "s", who.workers, who.workers == 1 ? "" : "s", who.shards,
+                  who.shards == 1 ? "" : "s", who.reproducible ? " (reproducible)" : "");
   out += fmt::format("batch: {} samples in {} micro-batch{}; {} steps an epoch, {} in all\n",
-                     s.global_batch, s.batches->accumulate(), s.batches->accumulate() == 1 ? "" : "es",
-                     s.batches->steps(), s.steps);
+                     s.global_batch, s.batches->accumulate(),
+                     s.batches->accumulate() == 1 ? "" : "es", s.batches->steps(), s.steps);
   out += rows_text(s);
   out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));
   out += fmt::format("work: {:.3f} MFLOP for {} samples, forward and backward\n",

@@ -55,7 +55,8 @@ Evaluation Executor::evaluate() {
   Evaluation out;
   out.loss = total(&ShardResult::loss);
   if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
-  if (classes) out.accuracy = total(&ShardResult::correct) / static_cast<double>(session_.test->size());
+  if (classes)
+    out.accuracy = total(&ShardResult::correct) / static_cast<double>(session_.test->size());
   team_.meet(worker_);  // before anybody begins the next evaluation
   return out;
 }

@@ -57,8 +57,8 @@ Executor::Executor(const Session& session, const Buffers& buffers, const Arenas&
       worker_(worker),
       masks_(masks),
       own_(session.who.shards_of(worker)),
-      state_names_(session.optimizer->states(session.spec.optimizer.settings,
-                                             session.cycles_momentum())),
+      state_names_(
+          session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
       sums_(static_cast<size_t>(session.who.shards)) {
   for (int s = 0; s < session_.who.shards; ++s) {
     if (session_.who.loss_owner(s) == worker_) own_loss_.push_back(s);
@@ -117,7 +117,8 @@ StepResult Executor::step(const StepInput& input) {
   clip_scale_ = 1;
   divisor_ = natural_divisor(input.rows->samples);
   for (const Stage& s : session_.plan.prologue) {
-    for (int m = 0; m < static_cast<int>(s.who == Stage::Who::shards ? input.rows->micro.size() : 1); ++m)
+    for (int m = 0;
+         m < static_cast<int>(s.who == Stage::Who::shards ? input.rows->micro.size() : 1); ++m)
       run(s, m, input);
     if (s.meet) team_.meet(worker_);
   }
@@ -166,14 +167,22 @@ void Executor::act(Action action, int shard, int micro, const StepInput& input) 
     case Action::feed_targets:  // with the prologue
     case Action::gather:        // one memory: nothing to copy
     case Action::scatter:
-    case Action::draw_masks: return;
-    case Action::prologue: return prologue(shard, micro, input);
-    case Action::loss: return loss(shard, micro, input);
-    case Action::backward: return backward(shard, micro, input);
-    case Action::sum_divisor: return sum_divisor(input);
-    case Action::sum_loss: return sum_loss(input);
-    case Action::sum_squares: return sum_squares();
-    case Action::update: return update(input);
+    case Action::draw_masks:
+      return;
+    case Action::prologue:
+      return prologue(shard, micro, input);
+    case Action::loss:
+      return loss(shard, micro, input);
+    case Action::backward:
+      return backward(shard, micro, input);
+    case Action::sum_divisor:
+      return sum_divisor(input);
+    case Action::sum_loss:
+      return sum_loss(input);
+    case Action::sum_squares:
+      return sum_squares();
+    case Action::update:
+      return update(input);
   }
 }
 
@@ -200,7 +209,8 @@ void Executor::prologue(int shard, int micro, const StepInput& input) {
 }
 
 void Executor::loss(int shard, int micro, const StepInput& input) {
-  const int64_t n = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
+  const int64_t n =
+      input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
   ShardResult& result = buffers_.result(input.number, shard);
   const bool known = session_.divisor == Divisor::targets;  // the prologue has set the weight
   if (micro == 0) result = {.weight = known ? result.weight : 0};
@@ -213,7 +223,8 @@ void Executor::loss(int shard, int micro, const StepInput& input) {
 }
 
 void Executor::backward(int shard, int micro, const StepInput& input) {
-  const int64_t n = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
+  const int64_t n =
+      input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
   float* gradient = buffers_.gradient(shard);
   const size_t elements = buffers_.sizes().trainable;
   if (n == 0) {
@@ -245,10 +256,13 @@ void Executor::draw_masks(int micro, const StepInput& input) {
 
 double Executor::natural_divisor(int64_t samples) const {
   switch (session_.divisor) {
-    case Divisor::samples: return static_cast<double>(samples);
-    case Divisor::elements: return static_cast<double>(samples * session_.output_elements);
+    case Divisor::samples:
+      return static_cast<double>(samples);
+    case Divisor::elements:
+      return static_cast<double>(samples * session_.output_elements);
     case Divisor::one:
-    case Divisor::targets: break;  // targets: the prologue finds it
+    case Divisor::targets:
+      break;  // targets: the prologue finds it
   }
   return 1;
 }
@@ -306,7 +320,8 @@ void Executor::update(const StepInput& input) {
   }
   UpdateArgs args;
   args.weight = buffers_.weights();
-  for (size_t i = 0, buffer = 0; i < state_names_.size(); ++i)  // a place without a name has no buffer
+  for (size_t i = 0, buffer = 0; i < state_names_.size();
+       ++i)  // a place without a name has no buffer
     if (!state_names_[i].empty()) args.state[i] = buffers_.state(static_cast<int>(buffer++));
   args.shards = gradients_.data();
   args.shard_count = summed_ ? 1 : session_.who.shards;

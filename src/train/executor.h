@@ -20,8 +20,8 @@
 
 namespace dpt {
 
-// Activations of the shards that this process computes: one arena for each worker, or for each shard
-// where a shard's activations must outlive a stage of the plan.
+// Activations of the shards that this process computes: one arena for each worker, or for each
+// shard where a shard's activations must outlive a stage of the plan.
 class Arenas {
  public:
   Arenas(const Session& session, int rank);
@@ -65,8 +65,8 @@ class Executor {
   // Over the whole test set, every sample once. REQUIRES: session.test.
   Evaluation evaluate();
 
-  // After a step that was not finite: computes its forward part again and looks at every result. The
-  // first place found, the same text on every worker: "layer 'lin1' (linear)".
+  // After a step that was not finite: computes its forward part again and looks at every result.
+  // The first place found, the same text on every worker: "layer 'lin1' (linear)".
   std::string find_trouble(const StepInput& input);
 
  private:

@@ -25,12 +25,12 @@ std::string lines_of_header(const Session& s) {
   std::string out;
   if (!s.note.empty()) out += s.note + "\n";
   out += fmt::format("data: {}\n", s.train.description);
-  out += fmt::format("model: {} parameters, {} on {} with {} worker{}\n", s.parameters(),
-                     s.plan.mode,
-                     who.ranks > 1 ? fmt::format("{} ranks", who.ranks)
-                     : who.devices > 1 ? fmt::format("{} CPU devices", who.devices)
-                                       : std::string("one CPU device"),
-                     who.total_workers(), who.total_workers() == 1 ? "" : "s");
+  out +=
+      fmt::format("model: {} parameters, {} on {} with {} worker{}\n", s.parameters(), s.plan.mode,
+                  who.ranks > 1     ? fmt::format("{} ranks", who.ranks)
+                  : who.devices > 1 ? fmt::format("{} CPU devices", who.devices)
+                                    : std::string("one CPU device"),
+                  who.total_workers(), who.total_workers() == 1 ? "" : "s");
   const int replicas = who.ranks * who.devices;
   out += fmt::format("batch: {} samples over all replicas, {} of each replica; {} steps an epoch\n",
                      s.global_batch, s.global_batch / replicas, s.batches->steps());
@@ -48,7 +48,8 @@ Reporter::Reporter(const Session& session, std::string folder)
   if (folder_.empty()) return;
   const std::string path = folder_ + "/metrics.jsonl";
   metrics_ = std::fopen(path.c_str(), "w");
-  if (!metrics_) fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+  if (!metrics_)
+    fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
 }
 
 Reporter::~Reporter() {
@@ -89,8 +90,8 @@ void Reporter::step(const StepRecord& r) {
   if (terminal_) bar(r);
   const int64_t every = session_.spec.log.every;
   if (!metrics_ || every == 0 || r.step % every != 0) return;
-  fmt::print(metrics_, R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})", r.step, r.epoch,
-             r.loss, r.lr);
+  fmt::print(metrics_, R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})", r.step,
+             r.epoch, r.loss, r.lr);
   if (session_.spec.clip.max_norm) fmt::print(metrics_, R"(, "norm": {:.9g})", r.norm);
   fmt::print(metrics_, "}}\n");
 }

@@ -1,5 +1,5 @@
-// What a run tells: lines for people on standard output and error, records in the run directory. Only
-// rank 0's first worker has one.
+// What a run tells: lines for people on standard output and error, records in the run directory.
+// Only rank 0's first worker has one.
 #pragma once
 
 #include <cstdint>

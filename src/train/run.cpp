@@ -20,7 +20,8 @@ namespace {
 
 Buffers::Sizes buffer_sizes(const Session& s) {
   int states = 0;
-  for (const std::string& name : s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
+  for (const std::string& name :
+       s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
     states += name.empty() ? 0 : 1;
   return {.weights = s.layout.total,
           .trainable = s.layout.trainable,
@@ -48,7 +49,8 @@ void check_memory(const Session& s) {
 
 void write_text(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::trunc);
-  if (!(out << text)) fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+  if (!(out << text))
+    fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
 }
 
 void prepare_folder(const RunRequest& request) {
@@ -65,7 +67,8 @@ std::vector<int> cores_of(const Session& s, int rank) {
   const std::vector<int> cores = usable_cores();
   const auto workers = static_cast<size_t>(s.who.workers_per_rank());
   if (static_cast<size_t>(s.who.total_workers()) > cores.size()) return {};
-  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * workers);
+  const auto first =
+      cores.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * workers);
   return {first, first + static_cast<std::ptrdiff_t>(workers)};
 }
 
@@ -142,14 +145,13 @@ int run(const Session& s, const RunRequest& request) {
     return run_joined(ranks, team, rank,
                       [&] { return run_one_rank(s, request, team, buffers, generator, rank); });
   }
-  const SharedMemory memory = s.who.ranks > 1 ? SharedMemory::create(bytes)
-                                              : SharedMemory::create_private(bytes);
+  const SharedMemory memory =
+      s.who.ranks > 1 ? SharedMemory::create(bytes) : SharedMemory::create_private(bytes);
   Team team = Team::create(memory.span().first(header), team_shape(s), settings);
   const Buffers buffers(memory.data() + header, sizes);
   initialise(s, buffers, generator);
-  return launch(team, [&](int rank) {
-    return run_one_rank(s, request, team, buffers, generator, rank);
-  });
+  return launch(team,
+                [&](int rank) { return run_one_rank(s, request, team, buffers, generator, rank); });
 }
 
 Evaluation evaluate(const Session& s) {
@@ -162,11 +164,14 @@ Evaluation evaluate(const Session& s) {
   initialise(s, buffers, generator);
   const Arenas arenas(s, 0);
   Evaluation out;
-  run_workers(team, 0, [&](int worker) {
-    Executor executor(s, buffers, arenas, team, worker, nullptr);
-    const Evaluation mine = executor.evaluate();
-    if (worker == 0) out = mine;
-  }, cores_of(s, 0));
+  run_workers(
+      team, 0,
+      [&](int worker) {
+        Executor executor(s, buffers, arenas, team, worker, nullptr);
+        const Evaluation mine = executor.evaluate();
+        if (worker == 0) out = mine;
+      },
+      cores_of(s, 0));
   return out;
 }
 

@@ -1,4 +1,5 @@
-// A whole run of a session: memory, ranks and workers, from the first weights to the files that stay.
+// A whole run of a session: memory, ranks and workers, from the first weights to the files that
+// stay.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,8 @@ struct Memory {
 Memory memory_of(const Session& session);
 
 struct RunRequest {
-  std::string folder;         // the run directory; made where it is missing
-  std::string resolved_spec;  // text of spec.resolved.yaml
+  std::string folder;          // the run directory; made where it is missing
+  std::string resolved_spec;   // text of spec.resolved.yaml
   std::optional<World> world;  // given by whoever started this rank; empty: dptrain starts its own
 };
 

@@ -30,7 +30,8 @@ void choose_device(Session& s) {
   const std::string& wanted = s.spec.devices.device;
   if (wanted == "cuda")
     fail(Fault::device,
-         "device 'cuda' can't be used: this dptrain was built for CPUs only. Write `device: cpu`, or "
+         "device 'cuda' can't be used: this dptrain was built for CPUs only. Write `device: cpu`, "
+         "or "
          "leave `device` out");
   if (wanted == "auto") s.note = "device: cpu (this dptrain was built for CPUs only)";
 }
@@ -68,8 +69,9 @@ void cut_batches(Session& s, Diagnostics& d) {
                         s.global_batch, s.who.ranks, s.global_batch / s.who.ranks * s.who.ranks,
                         (s.global_batch / s.who.ranks + 1) * s.who.ranks));
   if (data.pad && !dealt)
-    d.error(data.where, "pad is for `parallel: ddp` without `reproducible`: only there samples are "
-                        "dealt to ranks");
+    d.error(data.where,
+            "pad is for `parallel: ddp` without `reproducible`: only there samples are "
+            "dealt to ranks");
   if (!d.ok()) return;
   Batches batches;
   batches.deal = {n, dealt ? s.who.ranks : 1, data.pad ? Deal::Rest::pad : Deal::Rest::exact};
@@ -120,8 +122,8 @@ void make_programs(Session& s, Diagnostics& d) {
 }
 
 void make_plan(Session& s) {
-  const bool masks = std::ranges::any_of(s.graph.values,
-                                         [](const Value& v) { return v.role == Role::mask; });
+  const bool masks =
+      std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
   s.plan = basic_plan({.divisor_from_targets = s.divisor == Divisor::targets,
                        .clip_norm = s.spec.clip.max_norm.has_value(),
                        .torch_masks = masks});
@@ -182,8 +184,9 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   choose_device(s);
   place(s, query, d);
   if (s.spec.random == "torch" && s.mode->name != "single")
-    d.error(s.spec.where, "random: torch draws one sequence of masks, which is for `parallel: single`; "
-                          "leave it out, and masks are the same in every mode");
+    d.error(s.spec.where,
+            "random: torch draws one sequence of masks, which is for `parallel: single`; "
+            "leave it out, and masks are the same in every mode");
   if (!d.ok()) return nullptr;
   load_data(s);
   make_feeders(s, d);

@@ -45,9 +45,9 @@ struct Session {
   Plan plan;
   std::map<int64_t, Program> programs, test_programs;  // by the size of the shard
 
-  int64_t epochs = 0;  // that are begun: the last may be cut short by `steps`
-  int64_t steps = 0;   // of the whole run
-  int64_t parameters() const;  // trainable elements
+  int64_t epochs = 0;            // that are begun: the last may be cut short by `steps`
+  int64_t steps = 0;             // of the whole run
+  int64_t parameters() const;    // trainable elements
   bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
 };
 
@@ -58,7 +58,8 @@ struct SessionQuery {
 };
 
 // Complaints about the spec (shapes that do not fit, settings that exclude each other) go to `d`;
-// null then. Throws Error{data} where data can't be read, Error{device} for a device that is not there.
+// null then. Throws Error{data} where data can't be read, Error{device} for a device that is not
+// there.
 std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diagnostics& d);
 
 }  // namespace dpt

@@ -23,8 +23,8 @@ struct StepRows {
 
 class StepCutter {
  public:
-  // batches.deal.ranks: who.ranks where samples are dealt to ranks, else 1. accumulate: micro-batches
-  // that a batch is computed in.
+  // batches.deal.ranks: who.ranks where samples are dealt to ranks, else 1. accumulate:
+  // micro-batches that a batch is computed in.
   StepCutter(const Batches& batches, const Topology& who, int64_t accumulate);
 
   int64_t steps() const { return batches_.steps(); }  // of an epoch

@@ -17,7 +17,8 @@ Order make_order(RankState& rank, int64_t epoch) {
   const DataSpec& data = s.spec.data;
   const auto turn = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
   if (s.who.reproducible)
-    return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed), turn);
+    return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed),
+                              turn);
   if (s.mode->processes)  // its seed is 0, whatever torch.manual_seed was
     return distributed_order(s.batches->deal(), rank.rank, data.shuffle, 0, turn);
   if (epoch > 0 && !data.reshuffle) return std::move(rank.order);
@@ -99,8 +100,7 @@ class Worker {
         session_.spec.optimizer.settings, out_.steps + 1, lr_, schedule_->momentum(k));
     session_.batches->step(b, rows_);
     const StepInput input{&rows_, rank_.order.indices, static_cast<uint64_t>(out_.steps), &update};
-    if (first_of_rank_)
-      rank_.team.set_progress(worker_, {e + 1, out_.steps + 1, Phase::training});
+    if (first_of_rank_) rank_.team.set_progress(worker_, {e + 1, out_.steps + 1, Phase::training});
     rank_.team.publish_stop(worker_);
     const StepResult result = executor_.step(input);
     if (!result.finite) diverged(e, result, input);
@@ -119,10 +119,11 @@ class Worker {
 
   [[noreturn]] void diverged(int64_t e, const StepResult& result, const StepInput& input) {
     const std::string where = executor_.find_trouble(input);
-    fail(Fault::diverged,
-         "the loss is {} at epoch {}, step {}: {}. The weights of the step before are kept; a lower "
-         "learning rate, clip_grad_norm, or other data may help",
-         result.loss, e + 1, input.number + 1, where);
+    fail(
+        Fault::diverged,
+        "the loss is {} at epoch {}, step {}: {}. The weights of the step before are kept; a lower "
+        "learning rate, clip_grad_norm, or other data may help",
+        result.loss, e + 1, input.number + 1, where);
   }
 
   RankState& rank_;

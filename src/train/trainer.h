@@ -36,9 +36,9 @@ struct Outcome {
   int stopped_by = 0;  // the signal that all agreed to stop at; 0: the run is complete
 };
 
-// Trains to the end. Every worker of every rank calls it, each on its own thread. `reporter` is null
-// but for the first worker of rank 0. Throws Error{diverged} on every worker, with step and layer, when a
-// loss is not finite; nothing of that step is in the weights then.
+// Trains to the end. Every worker of every rank calls it, each on its own thread. `reporter` is
+// null but for the first worker of rank 0. Throws Error{diverged} on every worker, with step and
+// layer, when a loss is not finite; nothing of that step is in the weights then.
 Outcome train_worker(RankState& rank, int worker, Reporter* reporter);
 
 }  // namespace dpt

@@ -46,10 +46,11 @@ TEST_CASE("single takes one device, all cores, and refuses more devices") {
   const Topology who = single.topology({}, {.machine_cores = 3});
   CHECK(who.workers == 3);
   CHECK(who.shards == 3);
-  CHECK_THROWS_WITH_AS(single.topology({}, {.devices = 2}),
-                       "parallel mode 'single' uses one device, not 2; for several write `parallel: "
-                       "dp` or `parallel: ddp`",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      single.topology({}, {.devices = 2}),
+      "parallel mode 'single' uses one device, not 2; for several write `parallel: "
+      "dp` or `parallel: ddp`",
+      Error);
 }
 
 }  // namespace dpt

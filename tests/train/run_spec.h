@@ -8,9 +8,9 @@ namespace dpt {
 
 struct Ran {
   int code = 0;
-  std::string out, err;      // what was printed
-  std::string weights;       // the bytes of model.safetensors; empty: there is none
-  std::string metrics;       // the text of metrics.jsonl
+  std::string out, err;                     // what was printed
+  std::string weights;                      // the bytes of model.safetensors; empty: there is none
+  std::string metrics;                      // the text of metrics.jsonl
   std::vector<double> losses() const;       // of each epoch
   std::vector<double> step_losses() const;  // of each recorded step
 };

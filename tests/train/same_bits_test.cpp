@@ -1,4 +1,5 @@
-// The central promise: which samples stand in which shard decides a run's bits, and nothing else does.
+// The central promise: which samples stand in which shard decides a run's bits, and nothing else
+// does.
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ void same(const Ran& a, const Ran& b) {
   CHECK(a.losses() == b.losses());
 }
 
-TEST_CASE("reproducible shards: single, dp and ddp with any number of workers end in the same bits") {
+TEST_CASE(
+    "reproducible shards: single, dp and ddp with any number of workers end in the same bits") {
   const std::string text = spec("reproducible: {shards: 8}\n");
   const Ran one = run_spec(text, {"cores=1"});
   CHECK(one.step_losses().size() == 21);  // 203 in batches of 32: seven steps an epoch
@@ -63,7 +65,7 @@ TEST_CASE("reproducible shards: single, dp and ddp with any number of workers en
 TEST_CASE("without it single and dp agree at an equal number of workers") {
   for (const std::string& workers : {std::string("2"), std::string("3")}) {
     const Ran single = run_spec(spec(), {"cores=" + workers});
-    for (const std::string& loss : {"gathered", "distributed"})
+    for (const std::string& loss : {std::string("gathered"), std::string("distributed")})
       same(single, run_spec(spec(), {"parallel={dp: {loss: " + loss + "}}", "cores=1",
                                      "devices=" + workers}));
   }
@@ -71,7 +73,8 @@ TEST_CASE("without it single and dp agree at an equal number of workers") {
 
 TEST_CASE("a divisor from the targets, clipping and accumulation change nothing of it") {
   const std::string text = spec("reproducible: {shards: 4}\naccumulate: 3\nclip_grad_norm: 0.5\n");
-  const std::string loss = "loss={cross_entropy: {weight: [1,2,3,4,5,6,7,8,9,10], ignore_index: 3}}";
+  const std::string loss =
+      "loss={cross_entropy: {weight: [1,2,3,4,5,6,7,8,9,10], ignore_index: 3}}";
   const Ran one = run_spec(text, {loss, "cores=1"});
   same(one, run_spec(text, {loss, "cores=2"}));
   same(one, run_spec(text, {loss, "parallel=dp", "devices=3", "cores=1"}));

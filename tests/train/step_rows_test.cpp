@@ -38,7 +38,8 @@ TEST_CASE("every sample is used once, for all small sizes, worlds, batches and m
           for (int r = 0; r < ranks; ++r)
             for (int u : uses(a, ddp, r, dealt.deal.of(r))) CHECK(u == 1);
           const Topology fixed{.ranks = ranks, .shards = 4, .reproducible = true};
-          const StepCutter b({.deal = {n, 1, Deal::Rest::exact}, .batch = batch}, fixed, accumulate);
+          const StepCutter b({.deal = {n, 1, Deal::Rest::exact}, .batch = batch}, fixed,
+                             accumulate);
           for (int u : uses(b, fixed, 0, n)) CHECK(u == 1);
         }
 }

@@ -83,9 +83,8 @@ class SumRows : public Kernel {
 
 template <class K>
 KernelType row(std::string_view op) {
-  return {op, simd_kernels().name, refuses, [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
-            return std::make_unique<K>(q);
-          }};
+  return {op, simd_kernels().name, refuses,
+          [](const KernelQuery& q) -> std::unique_ptr<Kernel> { return std::make_unique<K>(q); }};
 }
 
 }  // namespace

@@ -12,9 +12,11 @@
 namespace dpt {
 namespace {
 
+// Never destroyed: oneDNN's own globals are gone before ours at the program's end.
 dnnl::engine& engine() {
-  static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
-  return cpu;
+  static auto* cpu =
+      new dnnl::engine(dnnl::engine::kind::cpu, 0);  // NOLINT(cppcoreguidelines-owning-memory)
+  return *cpu;
 }
 
 // c[m, n] = a[m, k] b[k, n] (+ bias[n]), each operand as it lies or transposed.
