@@ -186,7 +186,8 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   g.part(Part::loss);
   graph.loss = type.build(loss.settings, g, graph.output, graph.target, graph.divisor);
   if (by_class) check_classes(type, graph, q.classes);
-  if (by_class && graph[graph.output].desc.shape.rank() == 2)
+  // Accuracy is for evaluation: a training step would pay for what nobody reads.
+  if (by_class && !q.differentiate && graph[graph.output].desc.shape.rank() == 2)
     graph.correct = g.apply("count_correct", {graph.output, graph.target});
 }
 

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/simd/simd.h"
 #include "backend/cpu/update.h"
-#include "base/error.h"
+#include "base/fail.h"
 #include "comm/tree.h"
 #include "graph/operator.h"
 
@@ -57,6 +57,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, const Arenas&
       worker_(worker),
       masks_(masks),
       own_(session.who.shards_of(worker)),
+      bindings_(static_cast<size_t>(session.who.shards) * 3),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
       sums_(static_cast<size_t>(session.who.shards)) {
@@ -83,18 +84,20 @@ void Executor::bind(int shard, int what, const std::map<int64_t, Program>& progr
                      : owner       ? std::span<const Part>(kOwnerParts)
                                    : std::span<const Part>(kLossParts);
   float* gradient = what == kTrainMore ? more_.data() : buffers_.gradient(shard);
+  BySize& bound = bindings_[static_cast<size_t>(shard * 3 + what)];
   for (const auto& [rows, program] : programs)
-    bindings_[{shard, rows, what}] = std::make_unique<Binding>(
-        program,
-        Binding::Memory{reinterpret_cast<std::byte*>(buffers_.weights()),
-                        reinterpret_cast<std::byte*>(gradient), arenas_.of(shard)},
-        parts);
+    bound.emplace_back(
+        rows, std::make_unique<Binding>(
+                  program,
+                  Binding::Memory{reinterpret_cast<std::byte*>(buffers_.weights()),
+                                  reinterpret_cast<std::byte*>(gradient), arenas_.of(shard)},
+                  parts));
 }
 
 Binding& Executor::binding(int shard, int64_t rows, int what) {
-  const auto at = bindings_.find({shard, rows, what});
-  require(at != bindings_.end(), "every size of shard has its program");
-  return *at->second;
+  for (const auto& [size, bound] : bindings_[static_cast<size_t>(shard * 3 + what)])
+    if (size == rows) return *bound;
+  fail(Fault::failed, "no program for {} rows of shard {}", rows, shard);
 }
 
 void Executor::feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/generator.h"
@@ -73,7 +73,8 @@ class Executor {
   static constexpr int kTrain = 0;
   static constexpr int kTrainMore = 1;  // gradients go to a buffer of the worker's, to be added
   static constexpr int kTest = 2;
-  using Key = std::tuple<int, int64_t, int>;  // shard, rows, which of these
+  // Of one shard and one of these, by the number of its rows: there are two or three.
+  using BySize = std::vector<std::pair<int64_t, std::unique_ptr<Binding>>>;
   Binding& binding(int shard, int64_t rows, int what);
   void bind(int shard, int what, const std::map<int64_t, Program>& programs);
   void run(const Stage& stage, int micro, const StepInput& input);
@@ -101,7 +102,7 @@ class Executor {
   std::vector<int> own_, own_loss_;      // shards
   std::vector<const float*> gradients_;  // of all shards
   std::vector<float> more_;              // gradients of a later micro-batch
-  std::map<Key, std::unique_ptr<Binding>> bindings_;
+  std::vector<BySize> bindings_;         // [shard * 3 + which]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   double divisor_ = 1, clip_scale_ = 1;
