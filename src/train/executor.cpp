@@ -60,7 +60,8 @@ Executor::Executor(const Session& session, const Buffers& buffers, const Arenas&
       bindings_(static_cast<size_t>(session.who.shards) * 3),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
-      sums_(static_cast<size_t>(session.who.shards)) {
+      sums_(static_cast<size_t>(session.who.shards)),
+      sum_parts_(sums_.size()) {
   for (int s = 0; s < session_.who.shards; ++s) {
     if (session_.who.loss_owner(s) == worker_) own_loss_.push_back(s);
     gradients_.push_back(buffers_.gradient(s));
@@ -272,13 +273,12 @@ double Executor::natural_divisor(int64_t samples) const {
 
 // In the fixed tree, so that every worker of every mode gets the same bits.
 double Executor::sum(double ShardResult::*what, uint64_t step, Rows shards) {
-  double* parts[1024];
   const auto count = static_cast<size_t>(shards.count());
   for (size_t i = 0; i < count; ++i) {
     sums_[i] = buffers_.result(step, static_cast<int>(shards.begin) + static_cast<int>(i)).*what;
-    parts[i] = &sums_[i];
+    sum_parts_[i] = &sums_[i];
   }
-  sum_tree(std::span<double* const>(parts, count), 0, 1);
+  sum_tree(std::span<double* const>(sum_parts_.data(), count), 0, 1);
   return count > 0 ? sums_[0] : 0;
 }
 

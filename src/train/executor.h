@@ -105,6 +105,7 @@ class Executor {
   std::vector<BySize> bindings_;         // [shard * 3 + which]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
+  std::vector<double*> sum_parts_;
   double divisor_ = 1, clip_scale_ = 1;
   bool summed_ = false;  // gradient(0) holds the sum already
   StepResult result_;
