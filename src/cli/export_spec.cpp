@@ -24,7 +24,7 @@ int run_export(const std::vector<std::string>& words) {
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> s = open_session(loaded, {});
   const std::string program =
-      export_torch(loaded.spec, {.input = s->programs.begin()->second.graph[s->graph.input].desc,
+      export_torch(loaded.spec, {.input = s->graph[s->graph.input].desc,
                                  .target = s->graph[s->graph.target].desc,
                                  .samples = s->train.size(),
                                  .classes = s->train.classes,
@@ -37,7 +37,7 @@ int run_export(const std::vector<std::string>& words) {
     return 0;
   }
   std::ofstream file(output, std::ios::trunc);
-  if (!(file << program)) fail(Fault::failed, "{} can't be written", output);
+  if (!(file << program << std::flush)) fail(Fault::failed, "{} can't be written", output);
   return 0;
 }
 
