@@ -65,7 +65,10 @@ std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, double base_lr
       spec.schedule ? type_of(spec).make(spec.schedule.settings, base_lr, after_warmup(spec, total))
                     : std::make_unique<Constant>(base_lr);
   if (spec.warmup == 0) return schedule;
-  return std::make_unique<Warmup>(std::move(schedule), base_lr, spec.warmup, spec.warmup_factor);
+  // As in torch, where the constructor of OneCycleLR sets the rate that LinearLR then multiplies.
+  const bool own_rate = spec.schedule && type_of(spec).own_rate;
+  const double goal = own_rate ? schedule->lr(0) : base_lr;
+  return std::make_unique<Warmup>(std::move(schedule), goal, spec.warmup, spec.warmup_factor);
 }
 
 std::string_view schedule_interval(const ScheduleSpec& spec) {

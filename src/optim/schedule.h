@@ -36,6 +36,7 @@ struct ScheduleType : Nameable {
   std::string (*torch)(const std::any& settings,
                        int64_t total);  // "lr_scheduler.StepLR(optimizer, step_size=30)"
   bool needs_metric = false;            // torch's step() takes one; it comes once an epoch
+  bool own_rate = false;                // starts from a rate of its own, not the optimizer's
 };
 
 std::span<const ScheduleType> schedule_table();  // generated from optim/meson.build

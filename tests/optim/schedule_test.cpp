@@ -44,6 +44,14 @@ TEST_CASE("behind a warm-up a schedule has what is left of the run") {
   CHECK(cycle->momentum(6).value_or(1) < 0.95);
 }
 
+// As SequentialLR of LinearLR and OneCycleLR, whose constructor sets the rate: 1 / 25 here.
+TEST_CASE("a warm-up ends where a schedule with a rate of its own begins") {
+  const auto cycle = make_schedule(spec_of("one_cycle", "1.0", 4), 100, 12);
+  CHECK(cycle->lr(0) == doctest::Approx(0.02).epsilon(1e-15));
+  CHECK(cycle->lr(2) == doctest::Approx(0.03).epsilon(1e-15));
+  CHECK(cycle->lr(4) == doctest::Approx(0.04).epsilon(1e-15));
+}
+
 TEST_CASE("the losses of a warm-up say nothing about a plateau") {
   const auto s = make_schedule(spec_of("reduce_on_plateau", "{patience: 0}", 3), 1, 12);
   for (int64_t k = 0; k < 3; ++k) {

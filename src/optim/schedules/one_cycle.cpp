@@ -98,6 +98,7 @@ ScheduleType one_cycle() {
   ScheduleType type = closed_form<OneCycle>(
       "one_cycle", "Up to max_lr and down again over the whole run, momentum the other way.");
   type.interval = "step";
+  type.own_rate = true;
   return type;
 }
 
