@@ -10,6 +10,10 @@
 namespace dpt {
 namespace {
 
+// Their product, with 1024 workers, is still a number of 64 bits.
+constexpr Range kCount{"must be between 1 and 2^31", 1, 2147483648};
+constexpr Range kMicroBatches{"must be between 1 and 65536", 1, 65536};
+
 KeyDoc one_of(std::string_view kind, std::string_view words) {
   return {.kind = kind, .words = words};
 }
@@ -42,7 +46,7 @@ struct EvaluateKeys : EvaluateSpec {
   static KeyTable<EvaluateKeys> keys() {
     return KeyTable<EvaluateKeys>()
         .optional("every", &EvaluateKeys::every, "epochs between two evaluations", kPositive)
-        .optional("batch_size", &EvaluateKeys::batch_size, "samples of one batch", kPositive);
+        .optional("batch_size", &EvaluateKeys::batch_size, "samples of one batch", kCount);
   }
 };
 
@@ -191,7 +195,7 @@ void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
                 "passes over the data; 1 where 'steps' is not given either", kPositive)
       .optional("steps", &TopKeys::steps, "steps of the optimizer, in place of 'epochs'", kPositive)
       .optional("accumulate", &TopKeys::accumulate, "micro-batches that make one global batch",
-                kPositive);
+                kMicroBatches);
 }
 
 void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
@@ -260,9 +264,9 @@ KeyTable<DataSpec> data_keys(const Vocabulary& v) {
           some_of("a list of target transforms", "target_transforms", "[]"))
       .optional("batch_size", &DataSpec::batch_size,
                 "samples of a step over all replicas together; this or batch_size_per_replica",
-                kPositive)
+                kCount)
       .optional("batch_size_per_replica", &DataSpec::batch_size_per_replica,
-                "samples of a step on each replica; this or batch_size", kPositive)
+                "samples of a step on each replica; this or batch_size", kCount)
       .optional("shuffle", &DataSpec::shuffle, "whether samples come in random order")
       .optional("reshuffle", &DataSpec::reshuffle,
                 "whether each epoch has an order of its own; false: all have the first's")

@@ -82,7 +82,8 @@ void cut_batches(Session& s, Diagnostics& d) {
                                     "leave drop_last out",
                                     n, s.global_batch));
   if (!d.ok()) return;
-  s.batches.emplace(batches, s.who, s.spec.accumulate);
+  // More micro-batches than samples would be empty ones.
+  s.batches.emplace(batches, s.who, std::min(s.spec.accumulate, batches.batch));
   if (!s.test) return;
   Topology common = s.who;  // the test set has one order, cut evenly over all shards
   common.reproducible = true;
