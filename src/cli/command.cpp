@@ -4,9 +4,11 @@
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include "base/error.h"
+#include "base/fail.h"
 #include "base/version.h"
 #include "cli/spec_argument.h"
 
@@ -37,11 +39,23 @@ int dispatch(const std::vector<std::string>& words) {
   return command->run({words.begin() + 1, words.end()});
 }
 
+// Where the caller has closed one of them (`>&-`), the next file opened would get its number and,
+// say, metrics.jsonl the lines of the epochs.
+void open_standard_files() {
+  for (int fd = 0; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) == -1)
+      open("/dev/null", O_RDWR);  // takes the lowest number that is free
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
+  open_standard_files();
   try {
-    return dispatch({argv + 1, argv + argc});
+    const int code = dispatch({argv + 1, argv + argc});
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      fail(Fault::failed, "standard output can't be written");
+    return code;
   } catch (const CLI::Success&) {  // --help of a command, printed by parse()
     return 0;
   } catch (const CLI::ParseError& e) {

@@ -49,7 +49,7 @@ void check_memory(const Session& s) {
 
 void write_text(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::trunc);
-  if (!(out << text))
+  if (!(out << text << std::flush))
     fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
 }
 
