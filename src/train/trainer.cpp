@@ -1,6 +1,9 @@
 #include "train/trainer.h"
 
 #include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/fail.h"
 #include "optim/schedule.h"
@@ -16,9 +19,12 @@ Order make_order(RankState& rank, int64_t epoch) {
   const Session& s = rank.session;
   const DataSpec& data = s.spec.data;
   const auto turn = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
-  if (s.who.reproducible)
+  if (s.who.reproducible) {
+    if (s.spec.random == "torch")
+      rank.generator.random_i64();  // torch's loader draws its base seed before the masks
     return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed),
                               turn);
+  }
   if (s.mode->processes)  // its seed is 0, whatever torch.manual_seed was
     return distributed_order(s.batches->deal(), rank.rank, data.shuffle, 0, turn);
   if (epoch > 0 && !data.reshuffle) return std::move(rank.order);
@@ -119,11 +125,11 @@ class Worker {
 
   [[noreturn]] void diverged(int64_t e, const StepResult& result, const StepInput& input) {
     const std::string where = executor_.find_trouble(input);
-    fail(
-        Fault::diverged,
-        "the loss is {} at epoch {}, step {}: {}. The weights of the step before are kept; a lower "
-        "learning rate, clip_grad_norm, or other data may help",
-        result.loss, e + 1, input.number + 1, where);
+    fail(Fault::diverged,
+         "the loss is {} at epoch {}, step {}: {}. No weights are saved; a lower learning rate, "
+         "clip_grad_norm, or other data may help",
+         std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), e + 1, input.number + 1,
+         where);
   }
 
   RankState& rank_;
