@@ -144,8 +144,10 @@ class ModelLowering {
     const ValueId shortcut = sequence(item.shortcut, name + ".shortcut", x, scope, freeze);
     if (shortcut == kNoValue) return kNoValue;
     if (g_.desc(body) != g_.desc(shortcut)) {
-      d_.error(item.where, fmt::format("the body of this residual gives {}, its shortcut {}",
-                                       g_.shape(body).str(), g_.shape(shortcut).str()));
+      d_.error(item.where,
+               fmt::format("the body of this residual gives {}, its {} {}", g_.shape(body).str(),
+                           item.has_shortcut ? "shortcut gives" : "input, which is added, is",
+                           g_.shape(shortcut).str()));
       return kNoValue;
     }
     g_.enter(name, item.where, !freeze);

@@ -24,8 +24,10 @@ void require_classes(std::string_view loss, const GraphBuilder& g, ValueId outpu
   std::vector<int64_t> expected(y.shape.extents().begin(), y.shape.extents().end());
   expected.erase(expected.begin() + 1);
   if (const Shape shape{std::span<const int64_t>(expected)}; shape != t.shape)
-    fail(Fault::spec, "{}: the model gives {}, so targets must be {}, not {}", loss, y.shape.str(),
-         shape.str(), t.shape.str());
+    fail(Fault::spec, "{}: the model gives {}, so targets must be {}, not {}{}", loss,
+         y.shape.str(), shape.str(), t.shape.str(),
+         t.shape.rank() == 1 && y.shape.rank() > 2 ? ": put a flatten before the first linear?"
+                                                   : "");
 }
 
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,
