@@ -1,0 +1,209 @@
+// The commands as a user sees them: what they print, and their exit codes.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "cli/process.h"
+#include "spec/node.h"
+
+namespace dpt {
+namespace {
+
+const std::string kSpec = R"(name: small
+data:
+  dataset: {synthetic_images: {samples: 200, test_samples: 100, shape: [1, 4, 4]}}
+  transforms: [to_tensor]
+  batch_size: 40
+model:
+  - flatten
+  - linear: 8
+    name: hidden
+  - relu
+  - linear: 10
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+evaluate: true
+)";
+
+// Compares with tests/cli/golden/NAME.txt; DPT_REWRITE_GOLDEN=1 writes it anew.
+void check_golden(const std::string& text, const std::string& name) {
+  const std::string path = std::string(DPT_TEST_DIR) + "/cli/golden/" + name + ".txt";
+  if (std::getenv("DPT_REWRITE_GOLDEN"))  // NOLINT(concurrency-mt-unsafe)
+    std::ofstream(path, std::ios::binary) << text;
+  CHECK(text == read_file(path));
+}
+
+// Kernels differ by machine, and so does the room that they want.
+std::string without_machine(const std::string& plan) {
+  const std::string kernels =
+      std::regex_replace(plan, std::regex("(\n    [a-z_]+ +)[a-z0-9A-Z]+ +"), "$1KERNEL ");
+  return std::regex_replace(kernels, std::regex("[0-9.]+ MiB of activations"),
+                            "? MiB of activations");
+}
+
+// The last match's first group.
+std::string last_of(const std::string& text, const std::string& expression) {
+  const std::regex r(expression);
+  std::string found;
+  for (std::sregex_iterator m(text.begin(), text.end(), r), end; m != end; ++m) found = (*m)[1];
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("version and help") {
+  const Finished version = dptrain({"--version"});
+  CHECK(version.code == 0);
+  CHECK(std::regex_search(version.out, std::regex("^(dptrain )?[0-9]+\\.[0-9]+\\.[0-9]+")));
+  const Finished help = dptrain({"--help"});
+  CHECK(help.code == 0);
+  for (const std::string command :
+       {"train", "check", "plan", "eval", "export", "explain", "schema", "doctor"}) {
+    CAPTURE(command);
+    CHECK(has(help.out, "dptrain " + command));
+    const Finished own = dptrain({command, "--help"});
+    CHECK(own.code == 0);
+    CHECK(has(own.out, "dptrain " + command));
+    CHECK(own.err.empty());
+  }
+  CHECK(dptrain({}).out == help.out);
+}
+
+TEST_CASE("what can't be understood ends with code 2 and a message") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::string spec = folder.file("t.yaml");
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& message) {
+    const Finished f = dptrain(words);
+    CAPTURE(words[0]);
+    CHECK(f.code == 2);
+    CHECK(f.out.empty());
+    CHECK_MESSAGE(has(f.err, message), f.err);
+  };
+  refused({"trian"}, "trian");
+  refused({"nothing.yaml"}, "nothing.yaml");
+  refused({"check", folder.file("nothing.yaml")}, "nothing.yaml");
+  refused({"check"}, "no spec was given");
+  refused({"check", spec, "--fast"}, "--fast");
+  refused({spec, "epoch=3"}, "did you mean 'epochs'?");
+  refused({spec, "epochs"}, "epochs");
+  refused({"export", spec, "--to", "jax"}, "jax");
+  refused({"explain", "adamm"}, "did you mean 'adam'?");
+  refused({"explain"}, "WORD");
+  refused({spec, "device=cuda:7"}, "cuda:7");
+}
+
+TEST_CASE("check says ok, or everything that is wrong") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const Finished good = dptrain({"check", folder.file("t.yaml")});
+  CHECK(good.code == 0);
+  CHECK(good.out == folder.file("t.yaml") + ": ok\n");
+  CHECK(good.err.empty());
+  folder.write("bad.yaml", kSpec + "epoch: 3\nseed: x\n");
+  const Finished bad = dptrain({"check", folder.file("bad.yaml")});
+  CHECK(bad.code == 2);
+  CHECK(has(bad.err, "bad.yaml:16:1: error: unknown key 'epoch'"));
+  CHECK(has(bad.err, "bad.yaml:17:7: error: 'seed' must be an integer"));
+  CHECK(dptrain({"check", folder.file("t.yaml"), "parallel=ddp", "devices=3"}).code ==
+        2);  // 40 by 3
+}
+
+TEST_CASE("plan prints what a run would do") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  for (const auto& [name, more] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"plan_single", {"cores=2"}},
+           {"plan_dp", {"parallel=dp", "devices=2", "cores=1"}},
+           {"plan_ddp", {"parallel=ddp", "devices=2", "cores=1", "clip_grad_norm=1"}}}) {
+    CAPTURE(name);
+    std::vector<std::string> words = {"plan", folder.file("t.yaml")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished plan = dptrain(words);
+    CHECK_MESSAGE(plan.code == 0, plan.err);
+    check_golden(without_machine(plan.out), name);
+    words.emplace_back("-v");
+    CHECK(dptrain(words).out.starts_with(plan.out));
+  }
+}
+
+TEST_CASE("export writes a PyTorch program, where the data can be told in one") {
+  const Folder folder;
+  folder.write("made.yaml", kSpec);
+  const Finished made = dptrain({"export", folder.file("made.yaml")});
+  CHECK(made.code == 2);
+  CHECK(has(made.err, "data set 'synthetic_images' can't be written as a PyTorch program"));
+  folder.write("t.yaml", R"(
+data: {dataset: {random: {samples: 90, in_features: 5, out_features: 3}}, batch_size: 30}
+model: [{linear: 7}, tanh, {linear: 3}]
+loss: mse_loss
+optimizer: {adam: 0.01}
+)");
+  const Finished shown = dptrain({"export", folder.file("t.yaml"), "--to", "torch"});
+  CHECK_MESSAGE(shown.code == 0, shown.err);
+  CHECK(has(shown.out, "nn.Sequential"));
+  CHECK(has(shown.out, "nn.Linear(5, 7)"));
+  CHECK(has(shown.out, "optim.Adam("));
+  const Finished written = dptrain({"export", folder.file("t.yaml"), "-o", folder.file("t.py")});
+  CHECK(written.code == 0);
+  CHECK(written.out.empty());
+  CHECK(read_file(folder.file("t.py")) == shown.out);
+  CHECK(dptrain({"export", folder.file("t.yaml"), "-o", folder.file("no/t.py")}).code == 1);
+}
+
+TEST_CASE("explain and schema tell the language") {
+  const Finished adam = dptrain({"explain", "adam"});
+  CHECK(adam.code == 0);
+  CHECK(adam.out.starts_with("optimizer 'adam': "));
+  for (const char* key : {"lr", "betas", "eps", "weight_decay", "amsgrad"})
+    CHECK(has(adam.out, std::string("  ") + key + " "));
+
+  const Finished schema = dptrain({"schema"});
+  CHECK(schema.code == 0);
+  const SourceFile file{"schema.json", schema.out};
+  Diagnostics d;
+  const Node root = read_yaml(file, d);  // JSON is YAML
+  CHECK(d.render() == "");
+  REQUIRE(root.find("properties") != nullptr);
+  CHECK(root.find("properties")->find("optimizer") != nullptr);
+  CHECK(dptrain({"schema", "--markdown"}).out.starts_with("#"));
+}
+
+TEST_CASE("eval of a run's weights gives the accuracy of its last line") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::string out = "out=" + folder.file("run");
+  for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
+           {"cores=2"}, {"parallel=ddp", "devices=2", "cores=1"}}) {
+    CAPTURE(how[0]);
+    std::vector<std::string> words = {folder.file("t.yaml"), out};
+    words.insert(words.end(), how.begin(), how.end());
+    const Finished train = dptrain(words);
+    CHECK_MESSAGE(train.code == 0, train.err);
+    words.insert(words.begin(), "eval");
+    const Finished eval = dptrain(words);
+    CHECK_MESSAGE(eval.code == 0, eval.err);
+    const std::string accuracy = last_of(train.out, "Accuracy: ([0-9.]+) %");
+    CHECK(!accuracy.empty());
+    CHECK(accuracy == last_of(eval.out, "Accuracy: ([0-9.]+) %"));
+    // Printed with four digits by the one and six by the other.
+    CHECK(std::stod(last_of(train.out, "Test loss: ([0-9.]+)")) ==
+          doctest::Approx(std::stod(last_of(eval.out, "Test loss: ([0-9.]+)"))).epsilon(1e-4));
+  }
+  CHECK(dptrain({"eval", folder.file("t.yaml"), "--weights", folder.file("none")}).code == 4);
+}
+
+TEST_CASE("doctor describes the machine") {
+  const Finished doctor = dptrain({"doctor"});
+  CHECK(doctor.code == 0);
+  CHECK(has(doctor.out, "[x] cpu"));
+  CHECK(has(doctor.out, "[ ] cuda"));
+}
+
+}  // namespace dpt

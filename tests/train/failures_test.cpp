@@ -1,0 +1,244 @@
+// How runs end that do not end well: no process is left over, and one message says what happened.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/safetensors.h"
+#include "cli/process.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A second is what is promised; the other one is for a machine that is busy with other tests.
+constexpr double kSoon = 2;
+
+// 25 steps an epoch; more epochs than anybody waits for, unless told otherwise.
+const std::string kSpec = R"(
+data:
+  dataset: {synthetic_images: {samples: 800, shape: [1, 6, 6]}}
+  transforms: [to_tensor]
+  batch_size: 32
+model:
+  - flatten
+  - linear: 24
+    name: first
+  - relu
+  - linear: 10
+    name: last
+loss: cross_entropy
+optimizer: {sgd: 0.1}
+epochs: 10000000
+)";
+
+// A run of kSpec that has come as far as its second epoch.
+struct Running {
+  Folder folder;
+  Process run;
+
+  explicit Running(const std::vector<std::string>& more)
+      : run((folder.write("t.yaml", kSpec), words(folder, more))) {
+    REQUIRE_MESSAGE(
+        becomes_true(60, [&] { return run.out().find("Epoch [1/") != std::string::npos; }),
+        run.err());
+  }
+  static std::vector<std::string> words(const Folder& folder,
+                                        const std::vector<std::string>& more) {
+    std::vector<std::string> out = {folder.file("t.yaml"), "cores=1", "out=" + folder.file("run")};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+};
+
+double seconds_of(const std::chrono::steady_clock::time_point& begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t i = text.find(what); i != text.npos; i = text.find(what, i + 1)) ++n;
+  return n;
+}
+
+// Inodes of the TCP sockets of this network namespace, from a table of /proc/net.
+std::set<std::string> tcp_inodes() {
+  std::set<std::string> out;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream in(table);
+    std::string line, word;
+    std::getline(in, line);
+    while (std::getline(in, line)) {
+      std::istringstream words(line);
+      for (int i = 0; i < 10; ++i) words >> word;
+      out.insert("socket:[" + word + "]");
+    }
+  }
+  return out;
+}
+
+// The sockets that a process holds, as "socket:[INODE]".
+std::vector<std::string> sockets_of(pid_t pid) {
+  std::vector<std::string> out;
+  for (const auto& fd : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+    std::error_code closed;
+    const std::string target = fs::read_symlink(fd.path(), closed).string();
+    if (target.starts_with("socket:")) out.push_back(target);
+  }
+  return out;
+}
+
+Variables rank_of_two(int rank) {
+  return {
+      {"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", std::to_string(rank)}};
+}
+
+}  // namespace
+
+TEST_CASE("a loss that is not finite ends every mode with epoch, step and layer") {
+  for (const std::vector<std::string>& how :
+       std::vector<std::vector<std::string>>{{"cores=1"},
+                                             {"cores=2"},
+                                             {"parallel=dp", "devices=2", "cores=1"},
+                                             {"parallel=ddp", "devices=2", "cores=1"}}) {
+    CAPTURE(how[0]);
+    std::vector<std::string> words = how;
+    words.insert(words.end(), {"optimizer.lr=1e30", "epochs=2"});
+    const Ran ran = run_spec(kSpec, words);
+    CHECK(ran.code == 7);
+    // Step 1 makes weights near 1e29; their squares, in the second layer, are no float32.
+    CHECK_MESSAGE(count(ran.err, "at epoch 1, step 2: the output of layer 'last' (linear)") == 1,
+                  ran.err);
+    CHECK(ran.out.find("finished") == std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that is killed ends the run within a second, with one message") {
+  for (const size_t victim : {size_t{0}, size_t{1}}) {
+    CAPTURE(victim);
+    Running r({"parallel=ddp", "devices=2"});
+    const std::vector<pid_t> ranks = r.run.children();
+    REQUIRE(ranks.size() == 2);
+    const auto begin = std::chrono::steady_clock::now();
+    kill(ranks[victim], SIGKILL);
+    CHECK(r.run.wait(10) == 6);
+    CHECK(seconds_of(begin) < kSoon);
+    CHECK(r.run.group().empty());
+    const std::string err = r.run.err();
+    CAPTURE(err);
+    CHECK(count(err, "SIGKILL") == 1);
+    CHECK(count(err, "dptrain: ") == 1);
+    const std::string pid = std::to_string(ranks[victim]);
+    CHECK(std::regex_search(
+        err, std::regex("dptrain: rank [01] \\(.*" + pid +
+                        ".*\\) was killed by signal 9 \\(SIGKILL\\) .*step [0-9]+")));
+  }
+}
+
+TEST_CASE("Ctrl-C ends a run after a whole step, with its weights") {
+  for (const std::vector<std::string>& how :
+       std::vector<std::vector<std::string>>{{"parallel=single"}, {"parallel=ddp", "devices=2"}}) {
+    CAPTURE(how[0]);
+    Running r(how);
+    r.run.send_group(SIGINT);
+    CHECK(r.run.wait(10) == 130);
+    CHECK(becomes_true(kSoon, [&] { return r.run.group().empty(); }));
+    CHECK(count(r.run.err(), "stopped by signal 2 after a whole step") == 1);
+    const SafeTensors model = SafeTensors::read(r.folder.file("run/model.safetensors"));
+    CHECK(model.entries().size() == 4);
+    CHECK(model.find("first.weight") != nullptr);
+    const Finished eval = dptrain({"eval", r.folder.file("t.yaml"), "--weights",
+                                   r.folder.file("run/model.safetensors"), "cores=1"});
+    CHECK_MESSAGE(eval.code == 0, eval.err);
+  }
+}
+
+TEST_CASE("SIGTERM to the launcher alone stops all ranks") {
+  Running r({"parallel=ddp", "devices=2"});
+  r.run.send(SIGTERM);
+  CHECK(r.run.wait(10) == 143);
+  CHECK(becomes_true(kSoon, [&] { return r.run.group().empty(); }));
+  CHECK(!read_file(r.folder.file("run/model.safetensors")).empty());
+}
+
+TEST_CASE("no rank outlives its launcher") {
+  Running r({"parallel=ddp", "devices=2"});
+  CHECK(r.run.children().size() == 2);
+  r.run.send(SIGKILL);
+  CHECK(r.run.wait(10) == 137);
+  CHECK(becomes_true(kSoon, [&] { return r.run.group().empty(); }));
+}
+
+TEST_CASE("ranks started by somebody else train what dptrain's own ranks do") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto words = [&](const std::string& run) {
+    return std::vector<std::string>{
+        folder.file("t.yaml"), "parallel=ddp",           "devices=2", "cores=1", "epochs=3",
+        "log.every=1",         "out=" + folder.file(run)};
+  };
+  const Finished own = dptrain(words("own"));
+  CHECK_MESSAGE(own.code == 0, own.err);
+  // The same arguments for both: ranks compare their specs, of which `out` is a part.
+  Process zero(words("given"), rank_of_two(0)), one(words("given"), rank_of_two(1));
+  CHECK_MESSAGE(zero.wait() == 0, zero.err());
+  CHECK_MESSAGE(one.wait() == 0, one.err());
+  const std::string weights = read_file(folder.file("own/model.safetensors"));
+  CHECK(!weights.empty());
+  CHECK(weights == read_file(folder.file("given/model.safetensors")));
+  CHECK(zero.out().find("Training on CPU 0 finished.") != std::string::npos);
+  CHECK(one.out() == "Training on CPU 1 finished.\n");
+}
+
+TEST_CASE("ranks started by somebody else open no TCP socket, and end when one is killed") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::vector<std::string> words = {folder.file("t.yaml"), "parallel=ddp", "devices=2",
+                                          "cores=1", "out=" + folder.file("run")};
+  Process zero(words, rank_of_two(0)), one(words, rank_of_two(1));
+  REQUIRE_MESSAGE(
+      becomes_true(60, [&] { return zero.out().find("Epoch [1/") != std::string::npos; }),
+      zero.err() << one.err());
+  const std::set<std::string> tcp = tcp_inodes();
+  size_t sockets = 0;
+  for (const Process* p : {&zero, &one})
+    for (const std::string& s : sockets_of(p->pid())) {
+      CHECK(!tcp.contains(s));
+      ++sockets;
+    }
+  CHECK(sockets >= 2);  // the local ones: so this looks at the right place
+  one.send(SIGKILL);
+  CHECK(zero.wait(kSoon) == 6);
+  CHECK(one.wait(10) == 137);
+  CHECK_MESSAGE(count(zero.err(), "rank 1 (pid " + std::to_string(one.pid())) == 1, zero.err());
+}
+
+TEST_CASE("environments that start ranks by half are refused, before anything is waited for") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto run = [&](const std::string& mode, const Variables& environment) {
+    return dptrain({folder.file("t.yaml"), mode, "cores=1", "out=" + folder.file("run")},
+                   environment);
+  };
+  const Finished half = run("parallel=ddp", {{"RANK", "0"}});
+  CHECK(half.code == 2);
+  CHECK_MESSAGE(half.err.find("RANK, but not WORLD_SIZE") != std::string::npos, half.err);
+  const Finished single = run("parallel=single", rank_of_two(0));
+  CHECK(single.code == 2);
+  CHECK_MESSAGE(
+      single.err.find("2 ranks were started, but parallel mode 'single' is one process") !=
+          std::string::npos,
+      single.err);
+  CHECK(!fs::exists(folder.file("run")));
+}
+
+}  // namespace dpt
