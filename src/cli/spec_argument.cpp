@@ -1,8 +1,5 @@
 #include "cli/spec_argument.h"
 
-#include <algorithm>
-#include <filesystem>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -24,7 +21,6 @@ LoadedSpec load(const SpecArgument& argument) {
   Diagnostics d;
   out.spec = load_spec(argument.path, argument.overrides, vocabulary(), out.files, d, &out.tree);
   if (!d.ok()) throw BadSpec{d.render()};
-  if (out.spec.name.empty()) out.spec.name = std::filesystem::path(argument.path).stem().string();
   return out;
 }
 

@@ -96,6 +96,18 @@ class Loader {
   std::vector<fs::path> open_;  // the files that wait for what they extend
 };
 
+// For the run's copy of the spec, whose file has another name.
+void add_name(Node& root, const std::string& name) {
+  if (root.kind != Node::Kind::map) return;
+  std::erase_if(root.entries, [](const Node::Entry& e) { return e.key.value == "name"; });
+  Node::Entry entry;
+  entry.key.value = "name";
+  entry.value.kind = Node::Kind::scalar;
+  entry.value.text = name;
+  entry.value.quoted = true;
+  root.entries.insert(root.entries.begin(), std::move(entry));
+}
+
 }  // namespace
 
 Node load_spec_file(const std::string& path, Files& files, const Vocabulary& vocabulary,
@@ -112,7 +124,10 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
   }
   Spec spec = read_spec(root, vocabulary, d);
   spec.path = path;
-  if (spec.name.empty()) spec.name = fs::path(path).stem().string();
+  if (spec.name.empty()) {
+    spec.name = fs::path(path).stem().string();
+    add_name(root, spec.name);
+  }
   if (tree) *tree = std::move(root);
   return spec;
 }

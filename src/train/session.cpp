@@ -33,6 +33,14 @@ void choose_device(Session& s) {
          "device 'cuda' can't be used: this dptrain was built for CPUs only. Write `device: cpu`, "
          "or "
          "leave `device` out");
+  // They are cut from the machine's cores in order, so there is no cpu:5 among two.
+  const std::vector<int64_t>& indices = s.spec.devices.indices;
+  for (int64_t i : indices)
+    if (i >= std::ssize(indices))
+      fail(Fault::device,
+           "device cpu:{} is not there: CPU devices share the machine's cores and are numbered "
+           "from 0, so {} of them are cpu:0 to cpu:{}",
+           i, indices.size(), indices.size() - 1);
   if (wanted == "auto") s.note = "device: cpu (this dptrain was built for CPUs only)";
 }
 
