@@ -118,16 +118,16 @@ TEST_CASE("check says ok, or everything that is wrong") {
 TEST_CASE("plan prints what a run would do") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
-  for (const auto& [name, more] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+  for (const auto& plan_of : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"plan_single", {"cores=2"}},
            {"plan_dp", {"parallel=dp", "devices=2", "cores=1"}},
            {"plan_ddp", {"parallel=ddp", "devices=2", "cores=1", "clip_grad_norm=1"}}}) {
-    CAPTURE(name);
+    CAPTURE(plan_of.first);
     std::vector<std::string> words = {"plan", folder.file("t.yaml")};
-    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), plan_of.second.begin(), plan_of.second.end());
     const Finished plan = dptrain(words);
     CHECK_MESSAGE(plan.code == 0, plan.err);
-    check_golden(without_machine(plan.out), name);
+    check_golden(without_machine(plan.out), plan_of.first);
     words.emplace_back("-v");
     CHECK(dptrain(words).out.starts_with(plan.out));
   }

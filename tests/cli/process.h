@@ -43,12 +43,9 @@ struct Finished {
 };
 Finished dptrain(const std::vector<std::string>& arguments, const Variables& environment = {});
 
-// Whether `done` becomes true within so many seconds.
-template <class F>
-bool becomes_true(double seconds, F&& done);
-
 void sleep_ms(int ms);
 
+// Whether `done` becomes true within so many seconds.
 template <class F>
 bool becomes_true(double seconds, F&& done) {
   for (int waited = 0; waited <= static_cast<int>(seconds * 1000); waited += 5) {

@@ -119,6 +119,7 @@ TEST_CASE("a loss that is not finite ends every mode with epoch, step and layer"
     CHECK_MESSAGE(count(ran.err, "at epoch 1, step 2: the output of layer 'last' (linear)") == 1,
                   ran.err);
     CHECK(ran.out.find("finished") == std::string::npos);
+    CHECK(ran.weights.empty());  // as the message says
   }
 }
 
