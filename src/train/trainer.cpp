@@ -96,7 +96,8 @@ class Worker {
       metric = record.evaluation->loss;
     }
     schedule_->metric(metric);
-    if (reporter_) reporter_->epoch(record);
+    const bool cut_short = out_.stopped_by && record.steps < session_.batches->steps();
+    if (reporter_ && !cut_short) reporter_->epoch(record);
   }
 
   void step(int64_t e, int64_t b, EpochMean& mean) {
