@@ -39,12 +39,15 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 cd "$here" || exit 1
 if [ "$compiler" = clang ]; then cxx=clang++; else cxx=g++; fi
 build=build-test/$compiler
-options=()
+# Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags.
+options=(-Doptimization=1 -Ddebug=false)
+if [ "$compiler" = clang ]; then options+=(-Db_pch=false); fi
 if $sanitize; then
   build=$build-sanitize
   # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse. They also
   # make gcc warn of what is not there; the builds without them are the ones that must not warn.
-  options=('-Db_sanitize=address,undefined' -Db_lundef=false -Doptimization=1 -Dwerror=false)
+  options=('-Db_sanitize=address,undefined' -Db_lundef=false -Doptimization=1 -Ddebug=false -Dwerror=false)
+  export CXXFLAGS='-g1'
 fi
 # Meson looks for ccache only where no compiler is named.
 if command -v ccache >/dev/null; then cxx="ccache $cxx"; fi

@@ -1,0 +1,18 @@
+// As src/pch/standard.h, with the test framework.
+#ifndef DPT_PCH_STANDARD_H  // gcc warns of a pragma in a header that it compiles itself
+#define DPT_PCH_STANDARD_H
+
+#include <any>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#endif
