@@ -25,9 +25,9 @@ class Shape {
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return dims_[static_cast<size_t>(i)]; }
   int64_t elements() const;
-  int64_t back() const { return (*this)[rank_ - 1]; }   // REQUIRES: rank() > 0
-  Shape with(int i, int64_t extent) const;              // the same but for one extent
-  Shape tail(int from) const;                           // the extents from number `from` on
+  int64_t back() const { return (*this)[rank_ - 1]; }  // REQUIRES: rank() > 0
+  Shape with(int i, int64_t extent) const;             // the same but for one extent
+  Shape tail(int from) const;                          // the extents from number `from` on
   std::span<const int64_t> extents() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
   std::string str() const;  // "[32, 784]"
   bool operator==(const Shape&) const = default;

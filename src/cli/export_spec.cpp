@@ -23,15 +23,14 @@ int run_export(const std::vector<std::string>& words) {
   parse(app, words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> s = open_session(loaded, {});
-  const std::string program =
-      export_torch(loaded.spec, {.input = s->graph[s->graph.input].desc,
-                                 .target = s->graph[s->graph.target].desc,
-                                 .samples = s->train.size(),
-                                 .classes = s->train.classes,
-                                 .ranks = s->who.ranks,
-                                 .batch = s->global_batch,
-                                 .epochs = s->epochs,
-                                 .steps = s->steps});
+  const std::string program = export_torch(loaded.spec, {.input = s->graph[s->graph.input].desc,
+                                                         .target = s->graph[s->graph.target].desc,
+                                                         .samples = s->train.size(),
+                                                         .classes = s->train.classes,
+                                                         .ranks = s->who.ranks,
+                                                         .batch = s->global_batch,
+                                                         .epochs = s->epochs,
+                                                         .steps = s->steps});
   if (output.empty()) {
     fmt::print("{}", program);
     return 0;

@@ -50,7 +50,8 @@ struct SliceOf {  // extents begin..begin+length of one dimension
   int64_t extent = 0;  // slice_gradient: of the whole dimension
 };
 
-// Losses. Inputs: output, target, divisor f32[1] and, where there is one, the constant with weights.
+// Losses. Inputs: output, target, divisor f32[1] and, where there is one, the constant with
+// weights.
 struct CrossEntropy {
   double label_smoothing = 0;
   int64_t ignore_index = -100;

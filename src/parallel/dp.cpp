@@ -22,6 +22,14 @@ struct DataParallel {
         .optional("output_device", &DataParallel::output_device,
                   "the device on which outputs are gathered", kNotNegative);
   }
+
+  static void check(const DataParallel& s, const Owner& owner, Diagnostics& d) {
+    if (s.loss == "distributed" && owner.given("output_device"))
+      d.error(
+          owner.at("output_device"),
+          "'output_device' is where outputs are gathered, and 'loss: distributed' gathers none; "
+          "leave one of the two out");
+  }
 };
 
 Topology topology(const std::any& settings, const ModeQuery& query) {

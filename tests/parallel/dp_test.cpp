@@ -28,6 +28,11 @@ TEST_CASE("a distributed loss needs no gathering") {
         "  all          meet\n");
 }
 
+TEST_CASE("an output_device that nothing would be gathered on is refused") {
+  CHECK_THROWS_AS(mode_settings(mode_named("dp"), "{loss: distributed, output_device: 1}"), Error);
+  CHECK_NOTHROW(mode_settings(mode_named("dp"), "{loss: gathered, output_device: 1}"));
+}
+
 TEST_CASE("dp takes at least two devices and at most four where none are written") {
   const ModeType& dp = mode_named("dp");
   const std::any settings = mode_settings(dp, "");

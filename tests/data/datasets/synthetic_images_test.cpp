@@ -9,8 +9,10 @@ TEST_CASE("synthetic_images: the format of Fashion-MNIST, the same bytes everywh
   CHECK(d.inputs.desc == TensorDesc{DType::u8, {500, 1, 28, 28}});
   CHECK(d.targets.desc == TensorDesc{DType::i32, {500}});
   CHECK(d.classes == 10);
-  CHECK(Sha256().update(values_of<uint8_t>(d.inputs)).hex() == "9ac18fb06d1a2bfad0a98ed79b77b3d3375dd78140c6263371e2229805b60673");
-  CHECK(Sha256().update(values_of<int32_t>(d.targets)).hex() == "dd77116f9fd18df3a6a5c467072209fbe463608461ac509032891e900c3a5950");
+  CHECK(Sha256().update(values_of<uint8_t>(d.inputs)).hex() ==
+        "9ac18fb06d1a2bfad0a98ed79b77b3d3375dd78140c6263371e2229805b60673");
+  CHECK(Sha256().update(values_of<int32_t>(d.targets)).hex() ==
+        "dd77116f9fd18df3a6a5c467072209fbe463608461ac509032891e900c3a5950");
 }
 
 TEST_CASE("synthetic_images: seeds and splits differ, the count does not matter") {
