@@ -1,6 +1,7 @@
 #include "spec/source.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 namespace dpt {
 
@@ -46,7 +47,7 @@ TEST_CASE("a caret never runs past its line, also where the place is outside of 
 }
 
 TEST_CASE("a long line is cut around the caret") {
-  const SourceFile file{"a.yaml", std::string(300, 'a') + "X" + std::string(300, 'b')};
+  const SourceFile file{"a.yaml", fmt::format("{:a>300}X{:b>300}", "", "")};
   Diagnostics d;
   d.error({&file, 1, 301, 1}, "here");
   const std::string text = d.render();
