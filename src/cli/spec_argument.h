@@ -23,7 +23,6 @@ struct BadSpec {
 struct SpecArgument {
   std::string path;
   std::vector<std::string> overrides;
-  bool quiet = false;  // don't print what was overridden
   void add_to(CLI::App& app);
 };
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/simd/simd.h"
+
 namespace dpt {
 
 // What one shard brought in a step, or in an evaluation. A cache line each: owners write at once.
@@ -47,7 +49,7 @@ class Buffers {
   Trouble& trouble(int shard) const { return troubles_[shard]; }
   double* squares() const { return squares_; }  // one partial sum for each chunk of gradients
 
-  static constexpr size_t kChunk = 4096;  // elements of a partial sum
+  static constexpr size_t kChunk = kSquareChunk;  // elements of a partial sum
   size_t chunks() const { return (sizes_.trainable + kChunk - 1) / kChunk; }
 
  private:

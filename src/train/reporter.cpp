@@ -1,19 +1,15 @@
 #include "train/reporter.h"
 
-#include <chrono>
 #include <cstdlib>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "train/clock.h"
 
 namespace dpt {
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 bool shows_bars() {
   const char* term = std::getenv("TERM");

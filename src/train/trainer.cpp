@@ -1,19 +1,15 @@
 #include "train/trainer.h"
 
-#include <chrono>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "base/fail.h"
 #include "optim/schedule.h"
+#include "train/clock.h"
 
 namespace dpt {
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Order make_order(RankState& rank, int64_t epoch) {
   const Session& s = rank.session;
