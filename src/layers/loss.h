@@ -16,8 +16,10 @@
 
 namespace dpt {
 
-// What a loss divides by, for a global batch of N samples of which each gives E output elements.
-enum class Divisor { one, samples, elements, targets };  // 1; N; N * E; what target_weight sums to
+// What a loss divides by, for a global batch of N samples: 1; N; N times the places of a sample
+// that have C scores each, which is one for [N, C]; N times its elements; what target_weight sums
+// to.
+enum class Divisor { one, samples, places, elements, targets };
 
 struct LossType : Nameable {
   // d[1] is the divisor value; gives f64[1], this shard's sum of terms / divisor.

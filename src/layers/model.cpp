@@ -178,10 +178,7 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   graph.divisor = g.input("divisor", {DType::f32, {1}}, Role::divisor);
   const bool by_class = type.classes && q.target.dtype == DType::i32;
 
-  // One weight a sample needs no sum, unless a sample has several targets.
-  const Divisor divisor = type.divisor(loss.settings);
-  const bool dense = by_class && q.target.shape.rank() > 1 && divisor == Divisor::samples;
-  if (divisor == Divisor::targets || dense) {
+  if (type.divisor(loss.settings) == Divisor::targets) {
     g.part(Part::prologue);
     graph.target_weight = type.target_weight(loss.settings, g, graph.target);
   }
@@ -214,7 +211,21 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
 Divisor divisor_of(const Spec& spec, const Graph& graph) {
   if (graph.target_weight != kNoValue) return Divisor::targets;
   const Divisor divisor = type_of(spec.loss).divisor(spec.loss.settings);
-  return divisor == Divisor::targets ? Divisor::samples : divisor;
+  return divisor == Divisor::targets ? Divisor::places : divisor;
+}
+
+int64_t terms_per_sample(Divisor divisor, const Shape& output) {
+  switch (divisor) {
+    case Divisor::places:
+      return output.tail(2).elements();
+    case Divisor::elements:
+      return output.tail(1).elements();
+    case Divisor::one:
+    case Divisor::samples:
+    case Divisor::targets:
+      break;
+  }
+  return 1;
 }
 
 int64_t parameter_count(const Graph& graph) {

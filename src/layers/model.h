@@ -43,6 +43,9 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
 // `targets` exactly where graph.target_weight is there.
 Divisor divisor_of(const Spec& spec, const Graph& graph);
 
+// What one sample adds to a divisor that counts samples, places or elements of an output [N, ...].
+int64_t terms_per_sample(Divisor divisor, const Shape& output);
+
 // Elements of all parameters, frozen ones included.
 int64_t parameter_count(const Graph& graph);
 

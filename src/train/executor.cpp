@@ -259,16 +259,9 @@ void Executor::draw_masks(int micro, const StepInput& input) {
 }
 
 double Executor::natural_divisor(int64_t samples) const {
-  switch (session_.divisor) {
-    case Divisor::samples:
-      return static_cast<double>(samples);
-    case Divisor::elements:
-      return static_cast<double>(samples * session_.output_elements);
-    case Divisor::one:
-    case Divisor::targets:
-      break;  // targets: the prologue finds it
-  }
-  return 1;
+  // Of targets the prologue finds it.
+  if (session_.divisor == Divisor::one || session_.divisor == Divisor::targets) return 1;
+  return static_cast<double>(samples * session_.terms_per_sample);
 }
 
 // In the fixed tree, so that every worker of every mode gets the same bits.

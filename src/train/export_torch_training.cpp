@@ -34,6 +34,7 @@ class TrainingText {
       case Divisor::targets:
         return fmt::format("weight_of(criterion, {})", y);
       case Divisor::samples:
+      case Divisor::places:
       case Divisor::elements:
         break;
     }

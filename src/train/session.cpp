@@ -122,7 +122,7 @@ void make_programs(Session& s, Diagnostics& d) {
   if (!d.ok()) return;
   s.layout = flat_layout(s.graph);
   s.divisor = divisor_of(s.spec, s.graph);
-  s.output_elements = s.graph[s.graph.output].desc.shape.tail(1).elements();
+  s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
   for (int64_t n : sizes)
     s.programs.emplace(n, compile(graph_for(s, n, true, d), cpu_kernels(), s.layout));
   if (!s.test) return;

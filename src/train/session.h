@@ -38,7 +38,7 @@ struct Session {
   std::optional<StepCutter> batches, test_batches;
   int64_t global_batch = 1;  // what the optimizer sees
   Divisor divisor = Divisor::samples;
-  int64_t output_elements = 1;  // of one sample
+  int64_t terms_per_sample = 1;  // see layers/model.h
 
   Graph graph;  // of one shard of the usual size: for names, counts and plans
   FlatLayout layout;

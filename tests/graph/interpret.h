@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -104,10 +105,13 @@ inline std::vector<HostTensor> run_reference(const OperatorType& op, std::vector
   return out;
 }
 
-// Runs a graph. `values` has a tensor for each value; those that no node makes are filled already.
+// Runs a graph, or one part of it. `values` has a tensor for each value; those that no node makes
+// are filled already.
 inline void run_graph(const Graph& graph, std::vector<HostTensor>& values,
-                      const StepContext& context = {}) {
-  for (const GraphNode& n : graph.nodes) {
+                      const StepContext& context = {}, std::optional<Part> only = {}) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (only && graph.part[i] != *only) continue;
+    const GraphNode& n = graph.nodes[i];
     std::vector<TensorView> in, out;
     for (ValueId v : n.in) in.push_back(values[static_cast<size_t>(v)].view());
     for (ValueId v : n.out) out.push_back(values[static_cast<size_t>(v)].view());

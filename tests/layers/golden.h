@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -98,15 +99,37 @@ inline ModelItem layer(std::string_view name, const Node& settings) {
   return item;
 }
 
-inline void fill(HostTensor& t, const std::vector<double>& data) {
-  REQUIRE(t.size() == data.size());
-  for (size_t i = 0; i < data.size(); ++i) t.set(i, data[i]);
+// Calls f with the elements of a view, whatever their type is.
+template <class F>
+void with_elements(const TensorView& view, F f) {
+  switch (view.desc.dtype) {
+    case DType::f32:
+      return f(view.as<float>());
+    case DType::f64:
+      return f(view.as<double>());
+    case DType::i32:
+      return f(view.as<int32_t>());
+    case DType::u8:
+    case DType::bf16:
+    case DType::f16:
+    case DType::i64:
+      break;
+  }
+  FAIL("no fixture has " << name_of(view.desc.dtype));
 }
-inline std::vector<double> content(HostTensor& t) {
-  std::vector<double> data(t.size());
-  for (size_t i = 0; i < data.size(); ++i) data[i] = t.get(i);
+inline void fill(const TensorView& view, const std::vector<double>& data) {
+  with_elements(view, [&]<class T>(std::span<T> to) {
+    REQUIRE(to.size() == data.size());
+    std::ranges::transform(data, to.begin(), [](double x) { return static_cast<T>(x); });
+  });
+}
+inline std::vector<double> content(const TensorView& view) {
+  std::vector<double> data;
+  with_elements(view, [&](auto from) { data.assign(from.begin(), from.end()); });
   return data;
 }
+inline void fill(HostTensor& t, const std::vector<double>& data) { fill(t.view(), data); }
+inline std::vector<double> content(HostTensor& t) { return content(t.view()); }
 
 // A place for every value, f64 where the graph has f32; constants are filled.
 inline std::vector<HostTensor> in_double(const Graph& graph) {
@@ -118,6 +141,13 @@ inline std::vector<HostTensor> in_double(const Graph& graph) {
     if (v.role == Role::constant) fill(values.back(), v.content);
   }
   return values;
+}
+
+// What a loss divides by, of an output of that shape.
+inline double divisor_number(Divisor divisor, const Shape& output, double target_weight) {
+  if (divisor == Divisor::one) return 1;
+  if (divisor == Divisor::targets) return target_weight;
+  return static_cast<double>(output[0] * terms_per_sample(divisor, output));
 }
 
 // Each within `tolerance`, absolute below 1 and relative above; nan equals nan.

@@ -39,13 +39,13 @@ struct CrossEntropyLoss : Reduction {
     return g.apply("cross_entropy", in, CrossEntropy{label_smoothing, ignore_index});
   }
 
-  // Checked labels are never -100, so without settings every sample weighs one.
+  // Checked labels are never -100, so without settings every place weighs one.
   Divisor divisor() const {
-    return over(weight.empty() && ignore_index == kNoClass ? Divisor::samples : Divisor::targets);
+    return over(weight.empty() && ignore_index == kNoClass ? Divisor::places : Divisor::targets);
   }
 
   ValueId target_weight(GraphBuilder& g, ValueId target) const {
-    if (probabilities(g, target)) return kNoValue;  // torch divides by N, whatever the weights
+    if (probabilities(g, target)) return kNoValue;  // torch divides by their number, whatever the weights
     std::vector<ValueId> in = {target};
     if (!weight.empty())
       in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));

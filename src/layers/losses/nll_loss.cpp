@@ -27,7 +27,7 @@ struct NllLossLayer : Reduction {
   }
 
   Divisor divisor() const {
-    return over(weight.empty() && ignore_index == kNoClass ? Divisor::samples : Divisor::targets);
+    return over(weight.empty() && ignore_index == kNoClass ? Divisor::places : Divisor::targets);
   }
 
   ValueId target_weight(GraphBuilder& g, ValueId target) const {

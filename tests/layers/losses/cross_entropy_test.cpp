@@ -19,7 +19,6 @@ TEST_CASE("cross_entropy takes scores and classes") {
 
 TEST_CASE("cross_entropy with several targets a sample divides by their number") {
   CHECK(lowered_loss("cross_entropy", real({4, 3, 5}), numbers({4, 5})) ==
-        "loss.target_weight f64[1] = target_weight(target)\n"
         "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n");
   CHECK(lowered_loss("{cross_entropy: sum}", real({4, 3, 5}), numbers({4, 5})) ==
         "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n");
@@ -33,7 +32,7 @@ TEST_CASE("cross_entropy with weights divides by those of the targets") {
         "loss.count_correct f64[1] = count_correct(input, target)\n");
   CHECK(complaint(lowered_loss(weighted, real({4, 2}), numbers({4}))) ==
         "error: cross_entropy: 'weight' has 3 numbers, but there are 2 classes");
-  CHECK(divisor_word("cross_entropy") == Divisor::samples);
+  CHECK(divisor_word("cross_entropy") == Divisor::places);
   CHECK(divisor_word(weighted) == Divisor::targets);
   CHECK(divisor_word("{cross_entropy: {ignore_index: 2}}") == Divisor::targets);
   CHECK(divisor_word("{cross_entropy: {weight: [1, 2], reduction: sum}}") == Divisor::one);
@@ -48,7 +47,7 @@ TEST_CASE("cross_entropy as PyTorch, and what is refused") {
         "error: a loss that is trained must be one number: mean or sum");
 }
 
-TEST_CASE("cross_entropy with probabilities divides by the samples, whatever the weights") {
+TEST_CASE("cross_entropy with probabilities divides by their number, whatever the weights") {
   CHECK(lowered_loss("{cross_entropy: {weight: [1, 2, 0.5]}}", real({4, 3}), real({4, 3})) ==
         "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor, loss.weight)\n");
   CHECK(complaint(lowered_loss("{cross_entropy: {ignore_index: 1}}", real({4, 3}), real({4, 3}))) ==

@@ -19,7 +19,6 @@ TEST_CASE("nll_loss takes scores and classes") {
 
 TEST_CASE("nll_loss with several targets a sample divides by their number") {
   CHECK(lowered_loss("nll_loss", real({4, 3, 5}), numbers({4, 5})) ==
-        "loss.target_weight f64[1] = target_weight(target)\n"
         "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n");
   CHECK(lowered_loss("{nll_loss: sum}", real({4, 3, 5}), numbers({4, 5})) ==
         "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n");
@@ -33,7 +32,7 @@ TEST_CASE("nll_loss with weights divides by those of the targets") {
         "loss.count_correct f64[1] = count_correct(input, target)\n");
   CHECK(complaint(lowered_loss(weighted, real({4, 2}), numbers({4}))) ==
         "error: nll_loss: 'weight' has 3 numbers, but there are 2 classes");
-  CHECK(divisor_word("nll_loss") == Divisor::samples);
+  CHECK(divisor_word("nll_loss") == Divisor::places);
   CHECK(divisor_word(weighted) == Divisor::targets);
   CHECK(divisor_word("{nll_loss: {ignore_index: 2}}") == Divisor::targets);
   CHECK(divisor_word("{nll_loss: {weight: [1, 2], reduction: sum}}") == Divisor::one);
