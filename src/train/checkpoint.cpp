@@ -19,25 +19,6 @@ std::span<float> weights_of(const Session& s, const Buffers& buffers, size_t par
           static_cast<size_t>(v.desc.shape.elements())};
 }
 
-void draw(const Value& v, Generator& generator, std::span<float> out) {
-  const Init& init = v.init;
-  switch (init.kind) {
-    case Init::Kind::constant:
-      std::ranges::fill(out, static_cast<float>(init.a));
-      break;
-    case Init::Kind::uniform:
-      generator.uniform_(out, init.a, init.b);
-      break;
-    case Init::Kind::normal:
-      generator.normal_(out, init.a, init.b);
-      break;
-  }
-  if (init.zero_row >= 0) {
-    const auto row = static_cast<size_t>(v.desc.shape.tail(1).elements());
-    std::ranges::fill(out.subspan(static_cast<size_t>(init.zero_row) * row, row), 0.0F);
-  }
-}
-
 // "module." is what torch's DataParallel writes in front of every name.
 const SafeTensors::Entry* find(const SafeTensors& file, const std::string& name) {
   const SafeTensors::Entry* e = file.find(name);
@@ -77,9 +58,28 @@ void load(const Session& s, const Buffers& buffers) {
 
 }  // namespace
 
+void draw_initial(const Value& v, Generator& generator, std::span<float> out) {
+  const Init& init = v.init;
+  switch (init.kind) {
+    case Init::Kind::constant:
+      std::ranges::fill(out, static_cast<float>(init.a));
+      break;
+    case Init::Kind::uniform:
+      generator.uniform_(out, init.a, init.b);
+      break;
+    case Init::Kind::normal:
+      generator.normal_(out, init.a, init.b);
+      break;
+  }
+  if (init.zero_row >= 0) {
+    const auto row = static_cast<size_t>(v.desc.shape.tail(1).elements());
+    std::ranges::fill(out.subspan(static_cast<size_t>(init.zero_row) * row, row), 0.0F);
+  }
+}
+
 void initialise(const Session& s, const Buffers& buffers, Generator& generator) {
   for (size_t i = 0; i < s.graph.parameters.size(); ++i)
-    draw(s.graph[s.graph.parameters[i]], generator, weights_of(s, buffers, i));
+    draw_initial(s.graph[s.graph.parameters[i]], generator, weights_of(s, buffers, i));
   if (!s.spec.initial_weights.empty()) load(s, buffers);
   const auto first = static_cast<float>(s.optimizer->initial_state(s.spec.optimizer.settings));
   if (first != 0)

@@ -1,6 +1,7 @@
 // Weights in and out: torch's initial values, and model.safetensors with torch's names.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/generator.h"
@@ -8,6 +9,9 @@
 #include "train/session.h"
 
 namespace dpt {
+
+// The first values of one parameter: torch's initialisation. REQUIRES: `out` has its size.
+void draw_initial(const Value& parameter, Generator& generator, std::span<float> out);
 
 // Fills weights and optimizer states with their first values: torch's initialisation, drawn from
 // `generator` in the order of the parameters, or spec.initial_weights. Throws Error{data} where

@@ -45,7 +45,7 @@ struct CrossEntropyLoss : Reduction {
   }
 
   ValueId target_weight(GraphBuilder& g, ValueId target) const {
-    if (probabilities(g, target)) return kNoValue;  // torch divides by their number, whatever the weights
+    if (probabilities(g, target)) return kNoValue;  // torch counts them, whatever the weights
     std::vector<ValueId> in = {target};
     if (!weight.empty())
       in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));

@@ -1,0 +1,138 @@
+// What a seed decides: initial weights, and the orders of samples behind them, bit for bit as
+// PyTorch makes them (tests/fixtures/initial_weights.json, sampler_orders.json).
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/sha256.h"
+#include "data/sampler.h"
+#include "layers/golden.h"
+#include "train/checkpoint.h"
+
+namespace dpt {
+namespace {
+
+using golden::at;
+using golden::find;
+
+int64_t integer(const Node& map, std::string_view key) {
+  int64_t value = 0;
+  REQUIRE(parse_scalar(at(map, key), value));
+  return value;
+}
+bool flag(const Node& map, std::string_view key) {
+  bool value = false;
+  REQUIRE(parse_scalar(at(map, key), value));
+  return value;
+}
+
+// An input that the layer takes: dptrain infers in_features from it.
+TensorDesc input_of(const Node& layer) {
+  if (find(layer, "num_embeddings")) return {DType::i32, {1}};
+  if (find(layer, "in_features")) return {DType::f32, {1, integer(layer, "in_features")}};
+  std::vector<int64_t> shape = {1};
+  const Node& normalized = at(layer, "normalized_shape");
+  for (const Node& extent : normalized.items)
+    shape.push_back(static_cast<int64_t>(golden::number(extent)));
+  if (normalized.items.empty()) shape.push_back(integer(layer, "normalized_shape"));
+  return {DType::f32, Shape(shape)};
+}
+
+// The parameters of a list of {type, arguments}, which need not fit one another.
+std::vector<Value> parameters_of(const Node& model) {
+  std::vector<Value> parameters;
+  for (const Node& described : model.items) {
+    const std::string& name = at(described, "type").text;
+    const Choice layer = golden::choice(
+        layer_words(), name, golden::without(golden::without(described, "type"), "in_features"));
+    Graph graph;
+    GraphBuilder g(graph);
+    const ValueId x = g.input("x", input_of(described));
+    static_cast<const LayerType*>(layer.what)->build(layer.settings, g, {&x, 1});
+    for (ValueId p : graph.parameters) parameters.push_back(graph[p]);
+  }
+  return parameters;
+}
+
+// Draws them all, and gives the hash of their bytes.
+std::string draw_model(const Node& model, Generator& generator) {
+  Sha256 hash;
+  for (const Value& p : parameters_of(model)) {
+    std::vector<float> values(static_cast<size_t>(p.desc.shape.elements()));
+    draw_initial(p, generator, values);
+    hash.update(std::span<const float>(values));
+  }
+  return hash.hex();
+}
+
+void check_order(const Order& order, const Node& expected) {
+  const std::vector<int64_t> wide(order.indices.begin(), order.indices.end());  // as torch has them
+  CHECK(Sha256().update(std::span<const int64_t>(wide)).hex() == at(expected, "sha256").text);
+}
+
+void check_loader(const Node& c) {
+  Generator global(static_cast<uint64_t>(integer(c, "seed")));
+  draw_model(at(c, "model"), global);
+  for (const Node& epoch : at(c, "epochs").items) {
+    check_order(loader_order(integer(c, "samples"), true, global), epoch);
+    if (const int64_t others = integer(c, "validation"); others > 0)
+      loader_order(others, false, global);
+  }
+}
+
+void check_distributed(const Node& c) {
+  const std::vector<Node>& ranks = at(c, "ranks").items;
+  const Deal deal{.samples = integer(c, "samples"),
+                  .ranks = static_cast<int>(integer(c, "world_size")),
+                  .rest = flag(c, "drop_last") ? Deal::Rest::drop : Deal::Rest::pad};
+  REQUIRE(static_cast<int>(ranks.size()) == deal.ranks);
+  for (int rank = 0; rank < deal.ranks; ++rank) {
+    const Order order =
+        distributed_order(deal, rank, flag(c, "shuffle"), static_cast<uint64_t>(integer(c, "seed")),
+                          static_cast<uint64_t>(integer(c, "epoch")));
+    const Node& expected = ranks[static_cast<size_t>(rank)];
+    CHECK(static_cast<int64_t>(order.indices.size()) == integer(expected, "samples"));
+    check_order(order, expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("initial weights are PyTorch's for 21 models and their seeds") {
+  const golden::Document fixture = golden::read_fixture("initial_weights");
+  int checked = 0;
+  for (const Node& c : at(fixture.root, "cases").items) {
+    CAPTURE(c.where.line);
+    Generator generator(static_cast<uint64_t>(integer(c, "seed")));
+    CHECK(draw_model(at(c, "model"), generator) == at(c, "sha256").text);
+    ++checked;
+  }
+  CHECK(checked == 45);
+}
+
+TEST_CASE("orders of samples are PyTorch's, behind a model and on ranks") {
+  const golden::Document fixture = golden::read_fixture("sampler_orders");
+  int loaders = 0, permutations = 0, distributed = 0;
+  for (const Node& c : at(fixture.root, "cases").items) {
+    CAPTURE(c.where.line);
+    const std::string& kind = at(c, "kind").text;
+    if (kind == "loader") {
+      check_loader(c);
+      ++loaders;
+    } else if (kind == "randperm") {
+      check_order(reproducible_order(integer(c, "samples"), true,
+                                     static_cast<uint64_t>(integer(c, "seed")), 0),
+                  c);
+      ++permutations;
+    } else {
+      check_distributed(c);
+      ++distributed;
+    }
+  }
+  CHECK(loaders == 30);
+  CHECK(permutations == 8);
+  CHECK(distributed == 18);
+}
+
+}  // namespace dpt
