@@ -25,8 +25,7 @@ struct Document {
   Node root;
 };
 
-inline Document read_fixture(const std::string& name) {
-  const std::string path = DPT_TEST_DIR "/fixtures/" + name + ".json";
+inline Document read_document(const std::string& path) {
   std::ifstream in(path);
   REQUIRE_MESSAGE(in.good(), "cannot read " << path);
   Document doc{
@@ -35,6 +34,9 @@ inline Document read_fixture(const std::string& name) {
   doc.root = read_yaml(*doc.file, d);
   REQUIRE_MESSAGE(d.ok(), d.render());
   return doc;
+}
+inline Document read_fixture(const std::string& name) {
+  return read_document(DPT_TEST_DIR "/fixtures/" + name + ".json");
 }
 
 inline const Node* find(const Node& map, std::string_view key) {

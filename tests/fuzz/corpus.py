@@ -1,0 +1,123 @@
+"""Makes the corpus of the fuzzers again: the seeds below, and nothing that a fuzzer has found.
+
+Findings are kept beside them, as found-NAME, and are not touched.
+"""
+
+import gzip
+import json
+import pathlib
+import struct
+
+CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+
+
+def idx(code, extents, elements):
+    return struct.pack(f">BBBB{len(extents)}I", 0, 0, code, len(extents), *extents) + elements
+
+
+def npy(descr, shape, elements, version=1):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + header + elements
+
+
+def safetensors(header, data):
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+IDX = {
+    "images": idx(8, (2, 3, 3), bytes(range(18))),
+    "labels": idx(8, (5,), bytes(5)),
+    "doubles": idx(14, (2, 1), struct.pack(">2d", 1.5, -2)),
+    "shorts": idx(11, (1, 2, 1, 1), struct.pack(">2h", -1, 7)),
+    "too-large": idx(8, (2**32 - 1, 2**32 - 1), b""),
+}
+SEEDS = {
+    "idx": IDX,
+    "idx_gzip": {name: gzip.compress(content, mtime=0) for name, content in IDX.items()}
+    | {"two-members": gzip.compress(IDX["labels"], mtime=0) * 2},
+    "npy": {
+        "floats": npy("<f4", "(2, 3)", struct.pack("<6f", *range(6))),
+        "longs": npy("<i8", "(2,)", struct.pack("<2q", -1, 2**31 - 1), 2),
+        "bytes": npy("|u1", "(1, 1, 2)", b"\x00\xff", 3),
+        "fields": npy("<f4", "(1,)", bytes(4)).replace(b"'<f4'", b"[('a', '<f4')]"),
+        "zip": b"PK\x03\x04" + bytes(26),
+        "gzip": gzip.compress(npy("|b1", "(3,)", b"\x00\x01\x01"), mtime=0),
+    },
+    "csv": {
+        "header": b'a,b,"c d"\n1,2.5,-3e2\n\n4,"5", 6 \r\n',
+        "numbers": b"\xef\xbb\xbf1 2 3\n4 5 6",
+        "semicolons": b"x;y\n+1;.5\n",
+        "tabs": b"1\t2\n3\t4\n",
+        "quote": b'1,"2\n3,4\n',
+        "huge": b"1e39,nan,inf\n",
+    },
+    "safetensors": {
+        "two": safetensors({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+                            "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]},
+                            "__metadata__": {"format": "pt"}}, bytes(9)),
+        "escapes": safetensors({"\u00e9\U0001f600\"\\\n": {"dtype": "BF16", "shape": [0, 3],
+                                                      "data_offsets": [0, 0]}}, b""),
+        "overlap": safetensors({"a": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]},
+                                "b": {"dtype": "I64", "shape": [1], "data_offsets": [4, 12]}},
+                               bytes(12)),
+        "too-large": struct.pack("<Q", 2**63) + b"{}",
+    },
+    "spec": {
+        "usual": b"""data: {dataset: fashion_mnist, transforms: [to_tensor], batch_size: 100}
+model:
+  - flatten
+  - linear: 200
+    name: lin1
+  - sigmoid
+  - dropout: 0.2
+  - linear: 10
+loss: cross_entropy
+optimizer: {adam: {lr: 0.01, betas: [0.9, 0.999]}}
+schedule: {cosine_annealing: {}, warmup: 1}
+epochs: 10
+parallel: ddp
+""",
+        "blocks": b"""#= model.layer1.width=8
+data: {dataset: {synthetic_tokens: {samples: 10}}, batch_size_per_replica: 5}
+blocks:
+  mlp:
+    parameters: {width: 64, m: null}
+    layers:
+      - linear: ${width * 2 / 4 + 1}
+        name: lin${m}
+      - residual: {body: [relu, {linear: "${width / 2 + 1}"}], shortcut: [identity]}
+model:
+  - embedding: {num_embeddings: 9, embedding_dim: 3}
+  - mlp: {m: 1}
+    repeat: 3
+    name: layer1
+  - layer_norm
+loss: {mse_loss: sum}
+optimizer: sgd
+reproducible: 8
+""",
+        "list": b"""data: {dataset: random, batch_size: 3}
+model:
+  - linear: 4
+    name: a
+  - linear: 4
+    name: b
+  - concat: {dim: -1}
+    from: [a, b, "0"]
+loss: {huber_loss: {delta: .5}}
+optimizer: {sgd: 0.1}
+clip_grad_norm: {max_norm: 1, norm_type: .inf}
+name: 'it''s "quoted" \xc3\xb6'
+""",
+        "broken": b"model: [{linear: }, - x\n\t- y: &a *a]\n!t ? |\n  >\n",
+    },
+}
+
+
+for target, seeds in SEEDS.items():
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in seeds.items():
+        (folder / name).write_bytes(content)

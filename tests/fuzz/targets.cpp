@@ -1,0 +1,180 @@
+#include "fuzz/targets.h"
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/error.h"
+#include "base/safetensors.h"
+#include "base/safetensors_header.h"
+#include "data/readers/csv.h"
+#include "data/readers/idx.h"
+#include "data/readers/npy.h"
+#include "layers/model.h"
+#include "spec/node.h"
+#include "train/session.h"
+
+namespace dpt::fuzz {
+namespace {
+
+void expect(bool ok, const std::string& what) {
+  if (!ok) throw std::logic_error(what);
+}
+
+// A file in memory that readers open by its path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::span<const std::byte> bytes) : fd_(::memfd_create("fuzz", 0)) {
+    const auto size = static_cast<ssize_t>(bytes.size());
+    expect(::write(fd_, bytes.data(), bytes.size()) == size, "memfd cannot be written");
+  }
+  ~MemoryFile() { ::close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return fmt::format("/proc/self/fd/{}", fd_); }
+
+ private:
+  int fd_;
+};
+
+// What a reader gives, or nothing where it refuses the data with a message.
+template <class F>
+auto unless_refused(F read) -> std::optional<decltype(read())> {
+  try {
+    return read();
+  } catch (const Error& e) {
+    expect(e.fault() == Fault::data, fmt::format("not an error of the data: {}", e.what()));
+    expect(!std::string_view(e.what()).empty(), "a refusal without a word");
+    return std::nullopt;
+  }
+}
+
+void check_table(const Table& t) {
+  expect(t.desc.shape.rank() > 0 && t.desc.shape.elements() > 0, "an empty table");
+  unsigned sum = 0;  // every byte is there to be read
+  for (size_t i = 0; i < t.desc.bytes(); ++i) sum += std::to_integer<unsigned>(t.data[i]);
+  expect(sum <= 255 * t.desc.bytes(), "");
+}
+
+bool same(const Table& a, const Table& b) {
+  return a.desc == b.desc && std::memcmp(a.data.get(), b.data.get(), a.desc.bytes()) == 0;
+}
+
+std::vector<std::byte> gzip(std::span<const std::byte> bytes) {
+  z_stream s{};
+  constexpr int kGzip = 16;
+  expect(deflateInit2(&s, 1, Z_DEFLATED, MAX_WBITS + kGzip, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib");
+  std::vector<std::byte> out(deflateBound(&s, bytes.size()));
+  s.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+  s.avail_in = static_cast<uInt>(bytes.size());
+  s.next_out = reinterpret_cast<Bytef*>(out.data());
+  s.avail_out = static_cast<uInt>(out.size());
+  expect(deflate(&s, Z_FINISH) == Z_STREAM_END, "zlib");
+  out.resize(s.total_out);
+  deflateEnd(&s);
+  return out;
+}
+
+// Plain bytes; what is compressed must come out the same.
+void idx(std::span<const std::byte> bytes) {
+  const MemoryFile plain(bytes), compressed(gzip(bytes));
+  const auto table = unless_refused([&] { return read_idx(plain.path()); });
+  const auto header = unless_refused([&] { return read_idx_header(plain.path()); });
+  if (!table) return;
+  check_table(*table);
+  expect(header && *header == table->desc, "the header alone says something else");
+  const bool gzip_itself = bytes.size() > 1 && bytes[0] == std::byte{0x1f};
+  const auto again = unless_refused([&] { return read_idx(compressed.path()); });
+  expect(gzip_itself || (again && same(*again, *table)),
+         "compressed, it is read as something else");
+}
+
+void idx_gzip(std::span<const std::byte> bytes) {
+  const MemoryFile file(bytes);
+  if (const auto table = unless_refused([&] { return read_idx(file.path()); })) check_table(*table);
+}
+
+void npy(std::span<const std::byte> bytes) {
+  const MemoryFile file(bytes);
+  if (const auto table = unless_refused([&] { return read_npy(file.path()); })) check_table(*table);
+}
+
+void csv(std::span<const std::byte> bytes) {
+  const MemoryFile file(bytes);
+  using enum CsvFormat::HeaderLine;
+  for (const CsvFormat& format :
+       {CsvFormat{}, CsvFormat{'\t', no}, CsvFormat{' ', yes}, CsvFormat{';', automatic}}) {
+    const auto table = unless_refused([&] { return read_csv(file.path(), format); });
+    if (!table) continue;
+    expect(table->rows > 0 && table->columns() > 0, "an empty table");
+    expect(table->values.size() == table->rows * table->columns(), "rows of several lengths");
+    for (float x : table->values) expect(std::isfinite(x), "not a finite number");
+  }
+}
+
+// What is read and written must be read the same.
+void safetensors(std::span<const std::byte> bytes) {
+  const MemoryFile file(bytes);
+  const auto read = unless_refused([&] { return SafeTensors::read(file.path()); });
+  if (!read) return;
+  SafeTensorsHeader header;
+  header.metadata = read->metadata();
+  uint64_t end = 0;
+  for (const SafeTensors::Entry& e : read->entries()) {
+    header.rows.push_back({e.name, e.desc, end, end + e.desc.bytes()});
+    end += e.desc.bytes();
+    expect(read->find(e.name) == &e, "a tensor is not found by its name");
+  }
+  const SafeTensorsHeader again =
+      parse_safetensors_header(safetensors_header_json(header), "written");
+  expect(again.metadata == header.metadata && again.rows.size() == header.rows.size(),
+         "written, the header is another");
+  for (size_t i = 0; i < again.rows.size(); ++i)
+    expect(again.rows[i].name == header.rows[i].name && again.rows[i].desc == header.rows[i].desc,
+           "written, a tensor is another");
+}
+
+// The text of a spec; a first line "#= key=value" is an argument. What is accepted must read back
+// the same, and its model is lowered for images and for numbers.
+void spec(std::span<const std::byte> bytes) {
+  const SourceFile file{"fuzz.yaml", {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+  const Vocabulary words = vocabulary();
+  Diagnostics d;
+  Node root = read_yaml(file, d);
+  const std::string first(file.line(1));
+  const SourceFile argument{first.substr(std::min<size_t>(3, first.size())),
+                            first.substr(std::min<size_t>(3, first.size()))};
+  if (first.starts_with("#= ")) apply_override(root, argument, words, d);
+  const Spec spec = read_spec(root, words, d);
+  expect(d.ok() == d.render().empty(), "refused without a word, or accepted with one");
+  if (!d.ok()) return;
+  const SourceFile again{"again.yaml", to_yaml(root)};
+  Diagnostics fresh;
+  const Node second = read_yaml(again, fresh);
+  read_spec(second, words, fresh);
+  expect(fresh.ok(), "what was accepted is refused when written again:\n" + fresh.render());
+  expect(to_yaml(second) == again.text, "what is written again is another text");
+  for (const TensorDesc& input :
+       {TensorDesc{DType::f32, {4, 1, 28, 28}}, TensorDesc{DType::i32, {4, 7}}}) {
+    Diagnostics about_shapes;
+    const TensorDesc target{DType::i32, {4}};
+    build_graph(spec, {.input = input, .target = target}, about_shapes);
+    expect(about_shapes.ok() == about_shapes.render().empty(), "refused without a word");
+  }
+}
+
+constexpr Target kTargets[] = {{"spec", spec}, {"idx", idx}, {"idx_gzip", idx_gzip},
+                               {"npy", npy},   {"csv", csv}, {"safetensors", safetensors}};
+
+}  // namespace
+
+std::span<const Target> targets() { return kTargets; }
+
+}  // namespace dpt::fuzz
