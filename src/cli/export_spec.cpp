@@ -27,6 +27,7 @@ int run_export(const std::vector<std::string>& words) {
                                                          .target = s->graph[s->graph.target].desc,
                                                          .samples = s->train.size(),
                                                          .classes = s->train.classes,
+                                                         .ignores = s->ignores(),
                                                          .ranks = s->who.ranks,
                                                          .batch = s->global_batch,
                                                          .epochs = s->epochs,

@@ -9,16 +9,27 @@
 namespace dpt::commands {
 namespace {
 
+// A set known by its name is found beside the spec, from the working directory, by $DPTRAIN_DATA:
+// the run's copy of the spec, which is to run from anywhere, says where it was.
+void write_found(const Session& session, Node& tree) {
+  if (session.train.found_in.empty()) return;
+  const Node path{.kind = Node::Kind::scalar, .text = session.train.found_in, .quoted = true};
+  const SourceFile argument{.path = "", .text = "data.dataset.path=" + to_yaml(path)};
+  Diagnostics d;
+  apply_override(tree, argument, vocabulary(), d);
+}
+
 int run_train(const std::vector<std::string>& words) {
   CLI::App app("Trains what a spec describes; the same as `dptrain SPEC`.", "dptrain train");
   SpecArgument argument;
   argument.add_to(app);
   parse(app, words);
   const std::optional<World> world = world_from_environment();
-  const LoadedSpec loaded = load(argument);
+  LoadedSpec loaded = load(argument);
   SessionQuery query;
   if (world) query.world = world->size;
   const std::unique_ptr<Session> session = open_session(loaded, query);
+  write_found(*session, loaded.tree);
   return run(*session, {run_folder(loaded.spec), to_yaml(loaded.tree), world});
 }
 

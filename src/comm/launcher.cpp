@@ -176,6 +176,14 @@ void Launch::collect(Child& child) {
 // Breaks the team up if this child is the first to fail and has not done so itself.
 void Launch::judge(Child& child, int status) {
   const std::string who = team_.name_of(child.rank), where = team_.where_is(child.rank);
+  // Whoever read our output has enough of it: as a program of one process would, we end without a
+  // word.
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
+    child.code = 128 + SIGPIPE;
+    if (team_.break_up(child.rank, "its output was closed", child.code, true))
+      team_.claim_message(child.rank);  // nobody says it
+    return;
+  }
   if (WIFSIGNALED(status)) {
     child.code = kRankLost;
     team_.break_up(child.rank,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,9 @@ struct Table {
 
 struct Dataset {
   Table inputs, targets;
-  int64_t classes = 0;  // targets are i32 classes 0 <= c < classes; 0: they are values
+  int64_t classes = 0;   // targets are i32 classes 0 <= c < classes; 0: they are values
+  int64_t ignored = 0;   // how many targets are none of them, but the query's ignore_index
+  std::string found_in;  // the folder of a set known by name that had to be looked for
   std::string
       description;  // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
   int64_t size() const { return inputs.size(); }
@@ -34,15 +37,21 @@ struct Dataset {
 
 enum class Split { train, test };
 
+struct LoadQuery {
+  Split split = Split::train;
+  std::string folder{};  // of the spec: sets known by name are looked for beside it
+  std::optional<int64_t> ignore_index{};  // a label that the loss passes over
+};
+
 struct DatasetType : Nameable {
-  // Loads or makes it. `folder`: of the spec file, for relative paths. Throws Error{Fault::data}
-  // that says what, where, and what to do; also where there is no test split.
-  Dataset (*load)(const std::any& settings, Split split, const std::string& folder);
+  // Loads or makes it. Throws Error{Fault::data} that says what, where, and what to do; also where
+  // there is no test split.
+  Dataset (*load)(const std::any& settings, const LoadQuery& query);
   bool has_test_split = true;
   // Python lines that make the same tensors for `export --to torch`: x, and y as float32 or int64.
-  // They may use torch, numpy as np, and read_idx(path), which gives a tensor. `folder` as above.
-  // Null or empty: not expressible.
-  std::string (*torch)(const std::any& settings, Split split, const std::string& folder) = nullptr;
+  // They may use torch, numpy as np, and read_idx(path), which gives a tensor. Null or
+  // empty: not expressible.
+  std::string (*torch)(const std::any& settings, const LoadQuery& query) = nullptr;
 };
 
 // What a spec can name under `data.transforms:`: an element-wise change of the inputs, after they

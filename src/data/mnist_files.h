@@ -8,16 +8,16 @@ namespace dpt {
 struct MnistFiles {
   std::string path;  // of the folder; empty: where find_files looks
   static KeyTable<MnistFiles> keys() {
-    return KeyTable<MnistFiles>().optional("path", &MnistFiles::path,
-                                           "folder of the four files; none: $DPTRAIN_DATA, "
-                                           "datasets/, ../shared/datasets, user's cache");
+    return KeyTable<MnistFiles>().path("path", &MnistFiles::path,
+                                       "folder of the four files; none: $DPTRAIN_DATA, "
+                                       "datasets/, ../shared/datasets, user's cache");
   }
 };
 
 // Images u8 [N, 1, 28, 28], ten classes. `name` is the set's.
-Dataset load_mnist_files(const std::string& name, const MnistFiles& settings, Split split,
-                         const std::string& folder);
-std::string mnist_files_torch(const std::string& name, const MnistFiles& settings, Split split,
-                              const std::string& folder);
+Dataset load_mnist_files(const std::string& name, const MnistFiles& settings,
+                         const LoadQuery& query);
+std::string mnist_files_torch(const std::string& name, const MnistFiles& settings,
+                              const LoadQuery& query);
 
 }  // namespace dpt

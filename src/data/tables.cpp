@@ -29,8 +29,8 @@ std::vector<std::string> folders_of(const std::string& name, const std::string& 
     add(parent / dashed);
   };
   if (!given.empty()) {
-    add(resolve(given, folder));
-    add_names(resolve(given, folder));
+    add(given);
+    add_names(given);
     return out;
   }
   if (const char* data = std::getenv("DPTRAIN_DATA")) {  // NOLINT(concurrency-mt-unsafe): none set
@@ -77,7 +77,8 @@ Table with_channel(const Table& table) {
   return s.rank() == 3 ? reshaped(table, {s[0], 1, s[1], s[2]}) : table;
 }
 
-Table as_classes(const Table& labels, int64_t& classes, const std::string& path) {
+Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
+                 std::optional<int64_t> ignore) {
   if (labels.desc.shape.rank() != 1 || labels.desc.dtype == DType::f32)
     fail(Fault::data, "{} does not hold labels: it is {} {}, where whole numbers [N] are needed",
          path, labels.desc.shape.str(), name_of(labels.desc.dtype));
@@ -87,9 +88,13 @@ Table as_classes(const Table& labels, int64_t& classes, const std::string& path)
     std::ranges::copy(values_of<uint8_t>(labels), to.begin());
   else
     std::ranges::copy(values_of<int32_t>(labels), to.begin());
-  if (classes == 0) classes = int64_t{std::max(*std::ranges::max_element(to), 0)} + 1;
+  if (classes == 0) {
+    classes = 1;
+    for (const int64_t label : to)
+      if (label != ignore) classes = std::max(classes, label + 1);
+  }
   for (size_t i = 0; i < to.size(); ++i)
-    if (to[i] < 0 || to[i] >= classes)
+    if ((to[i] < 0 || to[i] >= classes) && to[i] != ignore)
       fail(Fault::data,
            "{}: the label of sample {} (counted from 0) is {}, which is not one of the {} classes "
            "0..{}",
@@ -111,19 +116,6 @@ std::string describe(const std::string& name, const Dataset& d, const std::strin
                         : fmt::format("targets {} {}", d.targets.sample().str(),
                                       name_of(d.targets.desc.dtype));
   return from.empty() ? text : text + ", from " + from;
-}
-
-std::string resolve(const std::string& path, const std::string& folder) {
-  return (fs::path(folder) / path).lexically_normal().string();  // an absolute path stays
-}
-
-std::string python_text(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "'";
 }
 
 std::vector<std::string> find_files(const std::string& name, const std::string& given,

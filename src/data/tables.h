@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,11 @@ Table reshaped(const Table& table, const Shape& shape);
 // Images [N, H, W] get their channel: [N, 1, H, W]. Others stay.
 Table with_channel(const Table& table);
 
-// u8 or i32 labels [N] as classes i32 [N]. Each must be 0 <= c < classes; where `classes` is 0 it
-// becomes the largest label + 1. Throws Error{data} with `path` and the first wrong label's place.
-Table as_classes(const Table& labels, int64_t& classes, const std::string& path);
+// u8 or i32 labels [N] as classes i32 [N]. Each must be 0 <= c < classes or `ignore`; where
+// `classes` is 0 it becomes the largest other label + 1. Throws Error{data} with `path` and the
+// first wrong label's place.
+Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
+                 std::optional<int64_t> ignore = {});
 
 // Throws Error{data} unless both have as many samples.
 void check_counts(const Table& inputs, const std::string& inputs_path, const Table& targets,
@@ -45,16 +48,10 @@ void check_counts(const Table& inputs, const std::string& inputs_path, const Tab
 // "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
 std::string describe(const std::string& name, const Dataset& dataset, const std::string& from);
 
-// A path as it stands in a spec: relative to the spec's folder.
-std::string resolve(const std::string& path, const std::string& folder);
-
-// "'a/b.npy'", quoted for Python.
-std::string python_text(const std::string& text);
-
 // Finds the files of a named set, each plain or with .gz, all in one folder. Looked for in `given`
-// (relative to the spec's folder) if there is one, else in $DPTRAIN_DATA, datasets/ beside the
-// spec, beside its folder and here, ../shared/datasets, and the user's cache, under the name with _
-// or -. Throws Error{data} that lists every folder tried and says how to fetch the set.
+// if there is one, else in $DPTRAIN_DATA, datasets/ in the spec's `folder`, beside it and here,
+// ../shared/datasets, and the user's cache, under the name with _ or -. Throws Error{data} that
+// lists every folder tried and says how to fetch the set.
 std::vector<std::string> find_files(const std::string& name, const std::string& given,
                                     const std::string& folder,
                                     const std::vector<std::string>& files);

@@ -2,9 +2,9 @@
 // 1 - p; any shape. In evaluation x itself (Srivastava et al. 2014).
 #include <algorithm>
 
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -27,7 +27,7 @@ struct DropoutLayer {
     return g.apply("masked", {x, mask}, Masked{scale});
   }
 
-  std::string torch(const Shape&) const { return TorchCall("nn.Dropout").arg(p).str(); }
+  std::string torch(const Shape&) const { return PythonCall("nn.Dropout").arg(p).str(); }
 
  private:
   // Tells this dropout layer apart from the others of the model.

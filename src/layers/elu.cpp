@@ -1,7 +1,7 @@
 // elu: x where x > 0, else alpha * (exp(x) - 1); any shape (Clevert et al. 2016).
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -14,7 +14,9 @@ struct EluLayer {
                                          "what it tends to, negated, for very negative x");
   }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("elu", {x}, Elu{alpha}); }
-  std::string torch(const Shape&) const { return TorchCall("nn.ELU").key("alpha", alpha, 1).str(); }
+  std::string torch(const Shape&) const {
+    return PythonCall("nn.ELU").key("alpha", alpha, 1).str();
+  }
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // embedding: a row of a learned table for each number, i32 [N, ...] -> [N, ..., embedding_dim].
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -42,7 +42,7 @@ struct EmbeddingLayer {
   }
 
   std::string torch(const Shape&) const {
-    TorchCall call("nn.Embedding");
+    PythonCall call("nn.Embedding");
     call.arg(num_embeddings).arg(embedding_dim);
     if (padding_idx) call.key("padding_idx", *padding_idx);
     return call.str();

@@ -1,10 +1,10 @@
 // flatten: makes the extents start_dim..end_dim one; by default all of a sample's, [N, ...] -> [N,
 // F].
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/dimension.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -40,7 +40,10 @@ struct Flatten {
   }
 
   std::string torch(const Shape&) const {
-    return TorchCall("nn.Flatten").key("start_dim", start_dim, 1).key("end_dim", end_dim, -1).str();
+    return PythonCall("nn.Flatten")
+        .key("start_dim", start_dim, 1)
+        .key("end_dim", end_dim, -1)
+        .str();
   }
 };
 

@@ -1,8 +1,8 @@
 // gelu: x * P(X <= x) for a normal X, any shape (Hendrycks & Gimpel 2016); with approximate: tanh
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -18,7 +18,7 @@ struct GeluLayer {
     return g.apply("gelu", {x}, Gelu{approximate == "tanh"});
   }
   std::string torch(const Shape&) const {
-    return TorchCall("nn.GELU").key("approximate", approximate, "none").str();
+    return PythonCall("nn.GELU").key("approximate", approximate, "none").str();
   }
 };
 

@@ -1,9 +1,9 @@
 // layer_norm: (x - mean) / sqrt(variance + eps) over the last extents of each sample, then scaled
 // and shifted; any shape (Ba et al. 2016). The variance is the biased one.
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -36,7 +36,7 @@ struct LayerNormLayer {
 
   std::string torch(const Shape& x) const {
     const Shape last = extents(x);
-    TorchCall call("nn.LayerNorm");
+    PythonCall call("nn.LayerNorm");
     if (last.rank() == 1)
       call.arg(last[0]);
     else

@@ -1,7 +1,7 @@
 // leaky_relu: x where x > 0, else negative_slope * x; any shape.
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -17,7 +17,7 @@ struct LeakyReluLayer {
     return g.apply("leaky_relu", {x}, LeakyRelu{negative_slope});
   }
   std::string torch(const Shape&) const {
-    return TorchCall("nn.LeakyReLU").key("negative_slope", negative_slope, 0.01).str();
+    return PythonCall("nn.LeakyReLU").key("negative_slope", negative_slope, 0.01).str();
   }
 };
 

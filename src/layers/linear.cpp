@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -42,7 +42,7 @@ struct Linear {
   }
 
   std::string torch(const Shape& x) const {
-    return TorchCall("nn.Linear").arg(x.back()).arg(out_features).key("bias", bias, true).str();
+    return PythonCall("nn.Linear").arg(x.back()).arg(out_features).key("bias", bias, true).str();
   }
 };
 

@@ -1,8 +1,8 @@
 // log_softmax: x - log(sum of exp(x)) over one extent; any shape.
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 #include "layers/softmax_dimension.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -18,7 +18,7 @@ struct LogSoftmaxLayer {
     return g.apply("log_softmax", {x}, Softmax{softmax_dimension("log_softmax", dim, g.shape(x))});
   }
   std::string torch(const Shape&) const {
-    return TorchCall("nn.LogSoftmax").key("dim", dim.value_or(1)).str();
+    return PythonCall("nn.LogSoftmax").key("dim", dim.value_or(1)).str();
   }
 };
 

@@ -28,7 +28,12 @@ struct LossType : Nameable {
   Divisor (*divisor)(const std::any& settings);
   // Divisor::targets only: f64[1], the sum over this shard of the weights of its targets.
   ValueId (*target_weight)(const std::any& settings, GraphBuilder& g, ValueId target);
+  // Divisor::targets only: the class whose targets count nothing.
+  int64_t (*ignore_index)(const std::any& settings) = nullptr;
   bool classes = false;  // targets are class indices i32[N]: accuracy has a meaning
+  // What it asks of the model's outputs, and what to do: told where it is not finite though they
+  // are. Empty: nothing.
+  std::string_view needs{};
   // As an expression of PyTorch: "nn.CrossEntropyLoss(label_smoothing=0.1)".
   std::string (*torch)(const std::any& settings);
 };

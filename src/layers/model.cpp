@@ -11,12 +11,12 @@ namespace {
 
 // Errors about the spec become complaints at `where`.
 template <class F>
-void complaining(Diagnostics& d, Span where, F f) {
+void complaining(Diagnostics& d, Span where, F f, const std::string& more = "") {
   try {
     f();
   } catch (const Error& e) {
     if (e.fault() != Fault::spec) throw;
-    d.error(where, e.what());
+    d.error(where, e.what() + more);
   }
 }
 
@@ -108,8 +108,12 @@ class ModelLowering {
     switch (item.kind) {
       case ModelItem::Kind::layer:
         return layer(item, name, in, freeze);
-      case ModelItem::Kind::sequence:
-        return sequence(item.body, name, in[0], scope, freeze);
+      case ModelItem::Kind::sequence: {
+        uses_.push_back(item.where);
+        const ValueId y = sequence(item.body, name, in[0], scope, freeze);
+        uses_.pop_back();
+        return y;
+      }
       case ModelItem::Kind::residual:
         return residual(item, name, in[0], scope, freeze);
     }
@@ -122,9 +126,12 @@ class ModelLowering {
     g_.enter(name, where, !freeze);
     const size_t before = g_.graph().parameters.size();
     ValueId y = kNoValue;
-    complaining(d_, where, [&] {
-      y = static_cast<const LayerType*>(item.layer.what)->build(item.layer.settings, g_, in);
-    });
+    complaining(
+        d_, where,
+        [&] {
+          y = static_cast<const LayerType*>(item.layer.what)->build(item.layer.settings, g_, in);
+        },
+        use_of(name));
     if (y == kNoValue) return kNoValue;
     const std::vector<ValueId>& all = g_.graph().parameters;
     for (size_t i = before; i < all.size(); ++i)
@@ -134,6 +141,13 @@ class ModelLowering {
       }
     if (layers_) layers_->push_back({&item, name, in, y});
     return y;
+  }
+
+  // A layer of a block stands in the file once and in the model often: which of these it is.
+  std::string use_of(const std::string& name) const {
+    return uses_.empty() ? ""
+                         : fmt::format("; here it is layer '{}', which line {} makes", name,
+                                       uses_.front().line);
   }
 
   // y = body(x) + shortcut(x).
@@ -158,6 +172,7 @@ class ModelLowering {
   Diagnostics& d_;
   std::vector<LoweredLayer>* layers_;
   std::set<std::string> parameters_;
+  std::vector<Span> uses_;  // of the blocks and repeats around, outermost first
 };
 
 const LossType& type_of(const Choice& loss) { return *static_cast<const LossType*>(loss.what); }
@@ -178,7 +193,9 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   graph.divisor = g.input("divisor", {DType::f32, {1}}, Role::divisor);
   const bool by_class = type.classes && q.target.dtype == DType::i32;
 
-  if (type.divisor(loss.settings) == Divisor::targets) {
+  // A place that counts nothing makes the weights of the others uneven.
+  const Divisor divisor = type.divisor(loss.settings);
+  if (divisor == Divisor::targets || (divisor == Divisor::places && by_class && q.ignores)) {
     g.part(Part::prologue);
     graph.target_weight = type.target_weight(loss.settings, g, graph.target);
   }

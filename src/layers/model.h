@@ -20,6 +20,8 @@ struct ModelQuery {
   bool loss = true;           // false: the model alone; `target` is not looked at
   bool differentiate = true;  // REQUIRES: loss
   int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
+  bool ignores =
+      false;  // some target is the loss's ignore_index: what it divides by must be summed
 };
 
 // One layer of the model as it was lowered.

@@ -1,8 +1,8 @@
 // softmax: exp(x) / sum of exp(x) over one extent; any shape.
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 #include "layers/softmax_dimension.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -18,7 +18,7 @@ struct SoftmaxLayer {
     return g.apply("softmax", {x}, Softmax{softmax_dimension("softmax", dim, g.shape(x))});
   }
   std::string torch(const Shape&) const {
-    return TorchCall("nn.Softmax").key("dim", dim.value_or(1)).str();
+    return PythonCall("nn.Softmax").key("dim", dim.value_or(1)).str();
   }
 };
 

@@ -1,7 +1,7 @@
 // softplus: log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold; any shape.
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/torch_call.h"
 
 namespace dpt::layers {
 namespace {
@@ -18,7 +18,7 @@ struct SoftplusLayer {
     return g.apply("softplus", {x}, Softplus{beta, threshold});
   }
   std::string torch(const Shape&) const {
-    return TorchCall("nn.Softplus").key("beta", beta, 1).key("threshold", threshold, 20).str();
+    return PythonCall("nn.Softplus").key("beta", beta, 1).key("threshold", threshold, 20).str();
   }
 };
 

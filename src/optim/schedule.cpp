@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/python_call.h"
 #include "optim/optimizer.h"
-#include "optim/python_call.h"
 
 namespace dpt {
 namespace {
@@ -80,9 +80,10 @@ std::string torch_schedule(const ScheduleSpec& spec, int64_t total) {
   std::string schedule =
       spec.schedule ? type_of(spec).torch(spec.schedule.settings, after_warmup(spec, total)) : "";
   if (spec.warmup == 0) return schedule;
-  std::string warmup = PythonCall("lr_scheduler.LinearLR", "optimizer")
-                           .arg("start_factor", spec.warmup_factor)
-                           .arg("total_iters", spec.warmup)
+  std::string warmup = PythonCall("lr_scheduler.LinearLR")
+                           .expression("optimizer")
+                           .key("start_factor", spec.warmup_factor)
+                           .key("total_iters", spec.warmup)
                            .str();
   if (schedule.empty()) return warmup;
   return fmt::format("lr_scheduler.SequentialLR(optimizer, [{}, {}], milestones=[{}])", warmup,

@@ -24,8 +24,8 @@ class Schedule {
   virtual double lr(int64_t k) = 0;
   // What one_cycle sets besides the learning rate: momentum or beta1. Empty: the optimizer's own.
   virtual std::optional<double> momentum(int64_t) { return {}; }
-  // The epoch's loss (or the evaluation's, where there is one), for reduce_on_plateau. It counts
-  // for the next lr().
+  // For reduce_on_plateau: the test loss of each evaluation, or, where the spec evaluates nothing,
+  // the loss of each epoch. It counts for the next lr().
   virtual void metric(double) {}
 };
 

@@ -13,7 +13,12 @@ namespace dpt::modes {
 namespace {
 
 struct DistributedDataParallel {
-  static KeyTable<DistributedDataParallel> keys() { return {}; }
+  std::optional<double> timeout;
+  static KeyTable<DistributedDataParallel> keys() {
+    return KeyTable<DistributedDataParallel>().optional(
+        "timeout", &DistributedDataParallel::timeout,
+        "seconds that ranks wait for each other; none: 60 for all to start, then 600", kPositive);
+  }
 };
 
 Topology topology(const std::any&, const ModeQuery& query) {
@@ -30,13 +35,17 @@ void rewrite(Plan& plan, const Topology& who) {
   share_update(plan, who);
 }
 
+std::optional<double> timeout(const std::any& settings) {
+  return std::any_cast<const DistributedDataParallel&>(settings).timeout;
+}
+
 }  // namespace
 
 ModeType ddp() {
   return {
       nameable<DistributedDataParallel>(
           "ddp", "DistributedDataParallel: a process for each device, gradients summed over all."),
-      topology, rewrite, true};
+      topology, rewrite, timeout, true};
 }
 
 }  // namespace dpt::modes

@@ -28,6 +28,8 @@ struct ModeType : Nameable {
   Topology (*topology)(const std::any& settings, const ModeQuery& query);
   // Adds what communicates and leaves the rest as it was. Pure: nothing is touched but the plan.
   void (*rewrite)(Plan& plan, const Topology& who);
+  // Seconds that ranks wait for each other; empty: the usual ones. Null: there are no ranks.
+  std::optional<double> (*timeout)(const std::any& settings) = nullptr;
   bool processes = false;  // every rank is a process of its own
 };
 

@@ -305,8 +305,8 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
                         ignore, {.kind = "a map of names and blocks", .words = "blocks"})
       .section("model", "the layers, first to last", ignore,
                {.kind = "a list of layers", .words = "layers", .many = true})
-      .optional("initial_weights", &TopKeys::initial_weights,
-                "a safetensors file to start from; none: torch's initialisation");
+      .path("initial_weights", &TopKeys::initial_weights,
+            "a safetensors file to start from; none: torch's initialisation");
   add_run(t, v);
   add_machine(t, v);
   t.optional_section(
@@ -325,7 +325,8 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
               d.error(n.where, "'log' must be a map of keys");
           },
           map_of<LogKeys>("the defaults"))
-      .optional("out", &TopKeys::out, "the run's folder; none: runs/NAME");
+      .optional("out", &TopKeys::out,
+                "the run's folder, relative to the working directory; none: runs/NAME");
   return t;
 }
 

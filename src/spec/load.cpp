@@ -52,7 +52,8 @@ class Loader {
   Node load(const std::string& path, const Span& named) {
     std::string why;
     std::optional<std::string> text = read_text(path, why);
-    files_.push_back(std::make_unique<SourceFile>(SourceFile{path, text.value_or("")}));
+    const std::string folder = fs::path(path).parent_path().string();
+    files_.push_back(std::make_unique<SourceFile>(SourceFile{path, text.value_or(""), folder}));
     const SourceFile& file = *files_.back();
     if (!text) {
       const Span here{&file, 1, 1, 1};
@@ -122,6 +123,7 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
     files.push_back(std::make_unique<SourceFile>(SourceFile{text, text}));
     apply_override(root, *files.back(), vocabulary, d);
   }
+  anchor_paths(root, vocabulary);
   Spec spec = read_spec(root, vocabulary, d);
   spec.path = path;
   if (spec.name.empty()) {

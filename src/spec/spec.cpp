@@ -38,6 +38,13 @@ void refuse_expressions(const Node& n, Diagnostics& d) {
   for (const Node::Entry& e : n.entries) refuse_expressions(e.value, d);
 }
 
+void find_places(const Node& map, const std::string& prefix, Spec& spec) {
+  for (const Node::Entry& e : map.entries) {
+    spec.places[prefix + e.key.value] = e.value.where;
+    find_places(e.value, prefix + e.key.value + ".", spec);
+  }
+}
+
 void read_model(const Node& root, const Vocabulary& vocabulary, Spec& spec, Diagnostics& d) {
   ModelReader reader(root.find("blocks"), vocabulary, d);
   if (const Node* model = root.find("model")) spec.model = reader.read_list("model", *model);
@@ -59,6 +66,12 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
 
 }  // namespace
 
+Span Spec::at(std::string_view key) const {
+  if (const auto p = places.find(key); p != places.end()) return p->second;
+  const size_t dot = key.rfind('.');
+  return dot == key.npos ? where : at(key.substr(0, dot));
+}
+
 Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
   if (root.kind != Node::Kind::map) {
     // A tree that could not be read has had its complaint.
@@ -70,6 +83,7 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
   Spec& spec = top;
   spec.where = root.where;
   if (root.where.file) spec.path = root.where.file->path;
+  find_places(root, "", spec);
   spec.clip.value = top.clip_grad_value;
   read_model(root, vocabulary, spec, d);
   if (const Node* data = root.find("data"); data && data->kind == Node::Kind::map)

@@ -3,9 +3,11 @@
 
 #include <any>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "spec/nameable.h"
@@ -84,7 +86,7 @@ struct DeviceSpec {
 
 struct Spec {
   std::string name;  // empty: the file's name without its ending
-  std::string path;  // of the file; extends and data paths are relative to its folder
+  std::string path;  // of the file; data sets known by name are looked for beside it
   int64_t seed = 0;
   DataSpec data;
   std::vector<ModelItem> model;
@@ -104,6 +106,10 @@ struct Spec {
   LogSpec log;
   std::string out;  // empty: runs/NAME
   Span where;       // line 1 of the file, for complaints about what is missing
+  std::map<std::string, Span, std::less<>> places;  // of what was written, by "data.batch_size"
+
+  // Where the value of a key stands, or else that of the section it belongs to.
+  Span at(std::string_view key) const;
 };
 
 // Checks and types a tree. REQUIRES: the tables of `vocabulary` and the source file outlive the
@@ -125,8 +131,9 @@ void apply_override(Node& root, const SourceFile& argument, const Vocabulary& vo
 Node load_spec_file(const std::string& path, std::vector<std::unique_ptr<SourceFile>>& files,
                     const Vocabulary& vocabulary, Diagnostics& d);
 
-// The whole way: a file, what it extends, the arguments over it, typed and checked. `tree` gets
-// what to_yaml then writes into the run directory.
+// The whole way: a file, what it extends, the arguments over it, typed and checked. Paths become
+// absolute: one in a file is relative to the file it stands in, one in an argument to the working
+// directory. `tree` gets what to_yaml then writes into the run directory.
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides,
                const Vocabulary& vocabulary, std::vector<std::unique_ptr<SourceFile>>& files,
                Diagnostics& d, Node* tree = nullptr);

@@ -1,6 +1,7 @@
 #include "spec/tree.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "spec/language.h"
@@ -62,6 +63,18 @@ class Merger {
   const Vocabulary& vocabulary_;
 };
 
+void anchor(Node& path) {
+  if (path.kind != Node::Kind::scalar || path.text.empty()) return;
+  const std::filesystem::path from = path.where.file ? path.where.file->folder : "";
+  path.text = std::filesystem::absolute(from / path.text).lexically_normal().string();
+  path.quoted = true;
+}
+
+void anchor_map(Node& map, const std::vector<KeyDoc>& keys) {
+  for (const KeyDoc& k : keys)
+    if (Node* value = map.find(k.name); value && k.type == KeyKind::path) anchor(*value);
+}
+
 }  // namespace
 
 Node::Entry* chosen_entry(Node& map, const std::vector<std::string_view>& siblings) {
@@ -115,6 +128,24 @@ void erase_rival(Node& map, std::string_view section, std::string_view key) {
     if (key == r.a) erase_key(map, r.b);
     if (key == r.b) erase_key(map, r.a);
   }
+}
+
+void anchor_settings(Node& settings, const Nameable& what) {
+  const std::vector<KeyDoc> keys = what.describe();
+  if (settings.kind == Node::Kind::map)
+    anchor_map(settings, keys);
+  else if (!keys.empty() && keys[0].type == KeyKind::path)
+    anchor(settings);
+}
+
+void anchor_paths(Node& root, const Vocabulary& vocabulary) {
+  anchor_map(root, top_keys(vocabulary).describe());
+  Node* data = root.find("data");
+  Node* dataset = data ? data->find("dataset") : nullptr;
+  if (!dataset) return;
+  for (Node::Entry& e : dataset->entries)
+    if (const Nameable* what = find_word(vocabulary.datasets, e.key.value))
+      anchor_settings(e.value, *what);
 }
 
 Node merge(Node base, Node over, const Vocabulary& vocabulary) {

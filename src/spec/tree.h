@@ -30,6 +30,11 @@ void erase_key(Node& map, std::string_view key);
 // Takes the key out that may not stand beside `key`.
 void erase_rival(Node& map, std::string_view section, std::string_view key);
 
+// Makes the paths in a spec's tree absolute, each from the folder of the file it stands in.
+void anchor_paths(Node& root, const Vocabulary& vocabulary);
+// The same of what stands after the name of a data set.
+void anchor_settings(Node& settings, const Nameable& what);
+
 // `over` on top of `base`: maps merge deep, all else replaces.
 Node merge(Node base, Node over, const Vocabulary& vocabulary);
 

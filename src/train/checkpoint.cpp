@@ -1,7 +1,6 @@
 #include "train/checkpoint.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,15 +24,8 @@ const SafeTensors::Entry* find(const SafeTensors& file, const std::string& name)
   return e ? e : file.find("module." + name);
 }
 
-std::string path_of(const Session& s) {
-  const std::filesystem::path given = s.spec.initial_weights;
-  return given.is_absolute() || std::filesystem::exists(given)
-             ? given.string()
-             : (std::filesystem::path(s.spec.path).parent_path() / given).string();
-}
-
 void load(const Session& s, const Buffers& buffers) {
-  const std::string path = path_of(s);
+  const std::string& path = s.spec.initial_weights;
   const SafeTensors file = SafeTensors::read(path);
   std::vector<std::string> wrong;
   for (size_t i = 0; i < s.graph.parameters.size(); ++i) {

@@ -56,12 +56,15 @@ Evaluation Executor::evaluate() {
   out.loss = total(&ShardResult::loss);
   if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
   if (classes)
-    out.accuracy = total(&ShardResult::correct) / static_cast<double>(session_.test->size());
+    out.accuracy = total(&ShardResult::correct) /
+                   static_cast<double>(session_.test->size() - session_.test->ignored);
   team_.meet(worker_);  // before anybody begins the next evaluation
   return out;
 }
 
-std::string Executor::find_trouble(const StepInput& input) {
+Finding Executor::find_trouble(const StepInput& input) {
+  constexpr std::string_view kRemedy =
+      "a lower learning rate, clip_grad_norm, or other data may help";
   const Graph& graph = session_.graph;
   constexpr int64_t kForward = 1000000;  // an instruction's number: by micro-batch, then in order
   for (int s : own_) {
@@ -93,15 +96,22 @@ std::string Executor::find_trouble(const StepInput& input) {
   team_.meet(worker_);
   if (first.parameter >= 0) {
     const Value& v = graph[graph.parameters[static_cast<size_t>(first.parameter)]];
-    return fmt::format("the values of parameter '{}' were not finite before the step", v.name);
+    return {fmt::format("the values of parameter '{}' were not finite before the step", v.name),
+            kRemedy};
   }
-  if (first.instruction < 0)
-    return "every layer's output is finite, so it arose in the loss itself";
+  if (first.instruction < 0) {
+    const LossType& loss = *session_.loss;
+    if (!loss.needs.empty())
+      return {fmt::format("the model's outputs are finite, but {} can't take them", loss.name),
+              loss.needs};
+    return {"every layer's output is finite, so it arose in the loss itself", kRemedy};
+  }
   const Instruction& i =
       session_.programs.begin()->second.forward[static_cast<size_t>(first.instruction % kForward)];
   const GraphNode& n = session_.programs.begin()->second.graph.nodes[i.node];
-  return fmt::format("the output of layer '{}' ({}) is the first that is not finite", n.layer,
-                     n.op->name);
+  return {fmt::format("the output of layer '{}' ({}) is the first that is not finite", n.layer,
+                      n.op->name),
+          kRemedy};
 }
 
 }  // namespace dpt

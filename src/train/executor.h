@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,11 @@ struct Evaluation {
   double accuracy = -1;  // -1: has no meaning for this loss
 };
 
+struct Finding {
+  std::string where;        // "the output of layer 'lin1' (linear) is the first that is not finite"
+  std::string_view remedy;  // what the user can do
+};
+
 // All workers make the same calls in the same order. Thread: the worker's own.
 class Executor {
  public:
@@ -66,8 +72,8 @@ class Executor {
   Evaluation evaluate();
 
   // After a step that was not finite: computes its forward part again and looks at every result.
-  // The first place found, the same text on every worker: "layer 'lin1' (linear)".
-  std::string find_trouble(const StepInput& input);
+  // The first place found, the same on every worker.
+  Finding find_trouble(const StepInput& input);
 
  private:
   static constexpr int kTrain = 0;

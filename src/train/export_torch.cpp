@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "data/dataset.h"
 #include "train/export_torch_parts.h"
 
@@ -63,7 +64,8 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
                             {.input = query.input,
                              .target = query.target,
                              .differentiate = false,
-                             .classes = query.classes},
+                             .classes = query.classes,
+                             .ignores = query.ignores},
                             d, &facts.layers);
   if (!d.ok()) throw Error(Fault::spec, d.render());
   facts.divisor = divisor_of(spec, facts.graph);
@@ -163,16 +165,16 @@ std::string constants(const TorchFacts& f) {
   return out;
 }
 
-std::string folder_of(const Spec& spec) {
-  return std::filesystem::path(spec.path).parent_path().string();
-}
-
 std::string dataset_text(const Spec& spec, Split split) {
   const Choice& dataset = spec.data.dataset;
   const auto& type = type_of<DatasetType>(dataset);
-  std::string text = type.torch ? type.torch(dataset.settings, split, folder_of(spec)) : "";
+  const LoadQuery query{split, std::filesystem::path(spec.path).parent_path().string()};
+  std::string text = type.torch ? type.torch(dataset.settings, query) : "";
   if (text.empty())
-    fail(Fault::spec, "data set '{}' can't be written as a PyTorch program", type.name);
+    fail(Fault::spec,
+         "data set '{}' can't be written as a PyTorch program; export with a data set that can, "
+         "as with data.dataset=fashion_mnist",
+         type.name);
   return text.ends_with('\n') ? text : text + "\n";
 }
 
@@ -209,9 +211,8 @@ std::string model_function(const TorchFacts& f) {
     if (!f.graph[v].trainable) frozen.push_back("\"" + f.graph[v].name + "\"");
   std::string body;
   if (!f.spec.initial_weights.empty())
-    body +=
-        fmt::format("model.load_state_dict(read_safetensors(\"{}\"))\n",
-                    (std::filesystem::path(folder_of(f.spec)) / f.spec.initial_weights).string());
+    body += fmt::format("model.load_state_dict(read_safetensors({}))\n",
+                        python(f.spec.initial_weights));
   if (!frozen.empty())
     body += fmt::format(
         "for name, parameter in model.named_parameters():\n"

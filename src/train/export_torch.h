@@ -11,14 +11,15 @@ namespace dpt {
 
 // What the spec itself does not say: sizes of its data, and what the machine decides.
 struct TorchExport {
-  TensorDesc input;     // [n, ...]: samples as the model takes them, after transforms
-  TensorDesc target;    // [n, ...]: after target transforms
-  int64_t samples = 0;  // of the data set, after `limit`
-  int64_t classes = 0;  // of its targets; 0: they are values
-  int ranks = 1;        // processes of ddp
-  int64_t batch = 1;    // what the optimizer sees: of all ranks, all micro-batches together
-  int64_t epochs = 1;   // that are begun
-  int64_t steps = 0;    // of the whole run
+  TensorDesc input;      // [n, ...]: samples as the model takes them, after transforms
+  TensorDesc target;     // [n, ...]: after target transforms
+  int64_t samples = 0;   // of the data set, after `limit`
+  int64_t classes = 0;   // of its targets; 0: they are values
+  bool ignores = false;  // some targets are the loss's ignore_index, and no classes
+  int ranks = 1;         // processes of ddp
+  int64_t batch = 1;     // what the optimizer sees: of all ranks, all micro-batches together
+  int64_t epochs = 1;    // that are begun
+  int64_t steps = 0;     // of the whole run
 };
 
 // A complete program with the same initial weights, the same order of samples and the same

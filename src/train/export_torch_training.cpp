@@ -1,16 +1,12 @@
 // The training loop and evaluation of an exported program.
-#include <cmath>
-
 #include <fmt/format.h>
 
-#include "layers/torch_call.h"
+#include "base/python_call.h"
 #include "optim/optimizer.h"
 #include "train/export_torch_parts.h"
 
 namespace dpt {
 namespace {
-
-std::string number(double v) { return std::isinf(v) ? "float(\"inf\")" : fmt::format("{}", v); }
 
 class TrainingText {
  public:
@@ -65,11 +61,11 @@ class TrainingText {
 
   std::string loader() const {
     const DataSpec& data = spec_.data;
-    TorchCall call("DataLoader");
+    PythonCall call("DataLoader");
     call.expression("data").expression("batch_size", "BATCH_SIZE");
     std::string out;
     if (f_.ddp || spec_.reproducible_shards) {
-      TorchCall sampler("DistributedSampler");
+      PythonCall sampler("DistributedSampler");
       sampler.expression("data").expression("num_replicas", f_.ddp ? "RANKS" : "1");
       sampler.expression("rank", f_.ddp ? "rank" : "0").key("shuffle", data.shuffle, true);
       if (f_.ddp)
@@ -100,7 +96,8 @@ class TrainingText {
     if (f_.ddp) body += "if rank == 0:\n    ";
     body += "print(f\"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean:.4f}\")\n";
     if (spec_.evaluate.on) body += evaluate_call();
-    if (scheduled() && !by_step())
+    // The test loss where there is one, which evaluate_call() hands over.
+    if (scheduled() && !by_step() && !(f_.needs_metric() && spec_.evaluate.on))
       body += f_.needs_metric() ? "scheduler.step(mean)\n" : "scheduler.step()\n";
     if (spec_.steps) body += "if len(losses) == STEPS:\n    break\n";
     return "for epoch in range(EPOCHS):\n" + indent(body, 4);
@@ -155,14 +152,13 @@ class TrainingText {
   std::string clip() const {
     std::string out;
     if (spec_.clip.max_norm) {
-      TorchCall call("nn.utils.clip_grad_norm_");
-      call.expression("model.parameters()").expression("max_norm", number(*spec_.clip.max_norm));
-      if (spec_.clip.norm_type != 2) call.expression("norm_type", number(spec_.clip.norm_type));
-      out += call.str() + "\n";
+      PythonCall call("nn.utils.clip_grad_norm_");
+      call.expression("model.parameters()").key("max_norm", *spec_.clip.max_norm);
+      out += call.key("norm_type", spec_.clip.norm_type, 2).str() + "\n";
     }
     if (spec_.clip.value)
       out += fmt::format("nn.utils.clip_grad_value_(model.parameters(), {})\n",
-                         number(*spec_.clip.value));
+                         python(*spec_.clip.value));
     return out;
   }
 
@@ -187,7 +183,12 @@ class TrainingText {
     if (f_.by_class()) body += "right = 0\n";
     body += fmt::format("for x, y in {}:\n", batches) + indent(loop, 4) + "model.train()\n";
     body += count == "1" ? "return total" : "return total / weight";
-    body += f_.by_class() ? ", right / len(data)\n" : "\n";
+    if (!f_.by_class())
+      body += "\n";
+    else if (f_.query.ignores)
+      body += ", right / (data.tensors[1] != criterion.ignore_index).sum().item()\n";
+    else
+      body += ", right / len(data)\n";
     return section("@torch.no_grad()\ndef evaluate(model, criterion, data):\n" + indent(body, 4));
   }
 
@@ -197,7 +198,7 @@ class TrainingText {
     if (f_.ddp) out += "if rank == 0:\n    ";
     out += f_.by_class() ? "print(f\"Test loss: {test_loss:.4f}, accuracy: {accuracy:.4f}\")\n"
                          : "print(f\"Test loss: {test_loss:.4f}\")\n";
-    if (f_.needs_metric()) out += "mean = test_loss\n";
+    if (f_.needs_metric()) out += "scheduler.step(test_loss)\n";
     if (spec_.evaluate.every == 1) return out;
     return fmt::format("if (epoch + 1) % {} == 0:\n", spec_.evaluate.every) + indent(out, 4);
   }

@@ -1,6 +1,8 @@
 #include "train/reporter.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -35,6 +37,12 @@ std::string lines_of_header(const Session& s) {
 
 }  // namespace
 
+std::string model_file(const std::string& folder) { return folder + "/model.safetensors"; }
+
+std::string previous_model_file(const std::string& folder) {
+  return folder + "/model.previous.safetensors";
+}
+
 std::string batch_shape(const TensorDesc& one_batch, int64_t n) {
   return one_batch.shape.with(0, n).str();
 }
@@ -53,6 +61,8 @@ Reporter::~Reporter() {
 }
 
 void Reporter::begin() {
+  if (!folder_.empty())
+    std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
   fmt::print(stderr, "{}", lines_of_header(session_));
   const Topology& who = session_.who;
   if (session_.mode->processes) fmt::print("Number of available CPUs: {}\n", who.ranks);
@@ -86,10 +96,10 @@ void Reporter::step(const StepRecord& r) {
   if (terminal_) bar(r);
   const int64_t every = session_.spec.log.every;
   if (!metrics_ || every == 0 || r.step % every != 0) return;
-  fmt::print(metrics_, R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})", r.step,
-             r.epoch, r.loss, r.lr);
-  if (session_.spec.clip.max_norm) fmt::print(metrics_, R"(, "norm": {:.9g})", r.norm);
-  fmt::print(metrics_, "}}\n");
+  std::string line = fmt::format(R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})",
+                                 r.step, r.epoch, r.loss, r.lr);
+  if (session_.spec.clip.max_norm) line += fmt::format(R"(, "norm": {:.9g})", r.norm);
+  std::fputs((line + "}\n").c_str(), metrics_);
 }
 
 void Reporter::epoch(const EpochRecord& r) {
@@ -104,23 +114,33 @@ void Reporter::epoch(const EpochRecord& r) {
   std::fflush(stdout);
   if (!metrics_) return;
   const auto samples = static_cast<double>(session_.train.size());
-  fmt::print(metrics_,
-             R"({{"epoch": {}, "loss": {:.9g}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
-             R"("samples_per_second": {:.1f})",
-             r.epoch, r.loss, r.seconds, r.steps, r.lr,
-             samples * static_cast<double>(r.steps) /
-                 static_cast<double>(session_.batches->steps()) / r.seconds);
+  line =
+      fmt::format(R"({{"epoch": {}, "loss": {:.9g}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
+                  R"("samples_per_second": {:.1f})",
+                  r.epoch, r.loss, r.seconds, r.steps, r.lr,
+                  samples * static_cast<double>(r.steps) /
+                      static_cast<double>(session_.batches->steps()) / r.seconds);
   if (r.evaluation) {
-    fmt::print(metrics_, R"(, "test_loss": {:.9g})", r.evaluation->loss);
+    line += fmt::format(R"(, "test_loss": {:.9g})", r.evaluation->loss);
     if (r.evaluation->accuracy >= 0)
-      fmt::print(metrics_, R"(, "test_accuracy": {:.6f})", r.evaluation->accuracy);
+      line += fmt::format(R"(, "test_accuracy": {:.6f})", r.evaluation->accuracy);
   }
-  fmt::print(metrics_, "}}\n");
-  std::fflush(metrics_);
+  std::fputs((line + "}\n").c_str(), metrics_);  // does not throw, unlike fmt::print
+  flush_metrics();
+}
+
+// A full disk is no reason to lose the weights: says it once and goes on without.
+void Reporter::flush_metrics() {
+  if (std::fflush(metrics_) == 0 && !std::ferror(metrics_)) return;
+  fmt::print(stderr, "{}/metrics.jsonl can't be written any more ({}); the run goes on\n", folder_,
+             std::generic_category().message(errno));
+  std::fclose(metrics_);
+  metrics_ = nullptr;
 }
 
 void Reporter::end(int stopped_by) {
   clear_bar();
+  if (metrics_) flush_metrics();
   if (stopped_by) fmt::print(stderr, "stopped by signal {} after a whole step\n", stopped_by);
   if (!folder_.empty())
     fmt::print(stderr, "weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);

@@ -33,7 +33,7 @@ class Reporter {
   Reporter(const Session& session, std::string folder);
   ~Reporter();
 
-  void begin();  // the header, and the tutorials' first lines
+  void begin();  // the header, and the tutorials' first lines; sets earlier weights aside
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
   void end(int stopped_by);  // the files that stay
@@ -42,6 +42,7 @@ class Reporter {
   void shapes(const StepRows& rows);
   void bar(const StepRecord& record);
   void clear_bar();
+  void flush_metrics();
 
   const Session& session_;
   std::string folder_;
@@ -50,6 +51,11 @@ class Reporter {
   bool bar_shown_ = false;
   double bar_time_ = 0;
 };
+
+// The weights in a run directory, and where those of an earlier run lie until this one has saved
+// its own: so a run that fails neither destroys them nor passes them off as its result.
+std::string model_file(const std::string& folder);
+std::string previous_model_file(const std::string& folder);
 
 // "[10, 5]": the shape of a batch of `n` samples.
 std::string batch_shape(const TensorDesc& one_batch, int64_t n);

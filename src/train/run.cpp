@@ -87,7 +87,10 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
       return;
     }
     outcome = mine;
-    if (rank == 0) save_model(s, buffers, request.folder + "/model.safetensors");
+    if (rank == 0) {
+      save_model(s, buffers, model_file(request.folder));
+      std::remove(previous_model_file(request.folder).c_str());
+    }
     // In the order of the ranks, whatever their own.
     for (int r = 0; r < s.who.ranks; ++r) {
       if (r == rank && !mine.stopped_by) {
@@ -126,15 +129,21 @@ int run(const Session& s, const RunRequest& request) {
   const bool writes = !request.world || request.world->rank == 0;
   if (writes) prepare_folder(request);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
-  const TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
+  TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
+  RendezvousSettings gathering;
+  if (s.mode->timeout)
+    if (const auto seconds = s.mode->timeout(s.spec.parallel.settings))
+      settings.first_timeout_s = settings.timeout_s = gathering.timeout_s = *seconds;
 
   if (request.world && request.world->size > 1) {
     const int rank = request.world->rank;
     Rendezvous ranks = Rendezvous::join(
-        *request.world, {request.resolved_spec, version(), bytes}, [&](SharedMemory& memory) {
+        *request.world, {request.resolved_spec, version(), bytes},
+        [&](SharedMemory& memory) {
           Team::create(memory.span().first(header), team_shape(s), settings);
           initialise(s, Buffers(memory.data() + header, sizes), generator);
-        });
+        },
+        gathering);
     // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
     if (rank != 0) {
       const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));

@@ -9,6 +9,7 @@
 #include "backend/cpu/simd/simd.h"
 #include "base/fail.h"
 #include "base/machine.h"
+#include "data/tables.h"
 #include "layers/model.h"
 #include "optim/schedule.h"
 
@@ -71,13 +72,13 @@ void cut_batches(Session& s, Diagnostics& d) {
                                    : *data.batch_size_per_replica * replicas * s.spec.accumulate;
   const bool dealt = s.mode->processes && !s.who.reproducible;
   if (dealt && s.global_batch % s.who.ranks != 0)
-    d.error(data.where,
+    d.error(s.spec.at("data.batch_size"),
             fmt::format("batch_size {} can't be shared evenly by {} ranks; take {} or {}, or give "
                         "batch_size_per_replica",
                         s.global_batch, s.who.ranks, s.global_batch / s.who.ranks * s.who.ranks,
                         (s.global_batch / s.who.ranks + 1) * s.who.ranks));
   if (data.pad && !dealt)
-    d.error(data.where,
+    d.error(s.spec.at("data.pad"),
             "pad is for `parallel: ddp` without `reproducible`: only there samples are "
             "dealt to ranks");
   if (!d.ok()) return;
@@ -86,9 +87,10 @@ void cut_batches(Session& s, Diagnostics& d) {
   batches.batch = dealt ? s.global_batch / s.who.ranks : s.global_batch;
   batches.drop_last = data.drop_last;
   if (batches.steps() == 0)
-    d.error(data.where, fmt::format("{} samples make no batch of {}; take a smaller batch_size, or "
-                                    "leave drop_last out",
-                                    n, s.global_batch));
+    d.error(s.spec.at("data.drop_last"),
+            fmt::format("{} samples make no batch of {}; take a smaller batch_size, or "
+                        "leave drop_last out",
+                        n, s.global_batch));
   if (!d.ok()) return;
   // More micro-batches than samples would be empty ones.
   s.batches.emplace(batches, s.who, std::min(s.spec.accumulate, batches.batch));
@@ -113,6 +115,7 @@ Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
   q.mode = {.training = train, .torch_masks = s.spec.random == "torch"};
   q.differentiate = train;
   q.classes = s.train.classes;
+  q.ignores = s.ignores();
   return build_graph(s.spec, q, d);
 }
 
@@ -143,23 +146,38 @@ void limit(Table& table, int64_t samples) {
   table.desc.shape = table.desc.shape.with(0, std::min(samples, table.size()));
 }
 
+// The labels that are no classes: as_classes let them pass, since the loss does.
+int64_t count_outside(const Dataset& d) {
+  if (d.classes == 0) return 0;
+  return std::ranges::count_if(values_of<int32_t>(d.targets),
+                               [&](int32_t c) { return c < 0 || c >= d.classes; });
+}
+
 void load_data(Session& s) {
   const DataSpec& data = s.spec.data;
   const auto* type = static_cast<const DatasetType*>(data.dataset.what);
-  const std::string folder = std::filesystem::path(s.spec.path).parent_path().string();
-  s.train = type->load(data.dataset.settings, Split::train, folder);
+  LoadQuery query{.folder = std::filesystem::path(s.spec.path).parent_path().string()};
+  if (s.loss->ignore_index && data.target_transforms.empty())
+    query.ignore_index = s.loss->ignore_index(s.spec.loss.settings);
+  const auto load = [&](Split split) {
+    query.split = split;
+    Dataset d = type->load(data.dataset.settings, query);
+    d.ignored = count_outside(d);
+    return d;
+  };
+  s.train = load(Split::train);
   if (data.limit > 0) {
     limit(s.train.inputs, data.limit);
     limit(s.train.targets, data.limit);
   }
-  if (s.spec.evaluate.on) s.test = type->load(data.dataset.settings, Split::test, folder);
+  if (s.spec.evaluate.on) s.test = load(Split::test);
 }
 
 void make_feeders(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
   const SimdKernels& simd = simd_kernels();
   const GatherKernels gather{simd.gather_u8, simd.gather_u8_table, simd.gather_f32};
-  complain(d, data.where, [&] {
+  complain(d, s.spec.at("data.transforms"), [&] {
     s.feeder = std::make_unique<Feeder>(s.train, data.transforms, data.target_transforms, gather);
     if (s.test)
       s.test_feeder =
@@ -193,7 +211,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   choose_device(s);
   place(s, query, d);
   if (s.spec.random == "torch" && s.mode->name != "single")
-    d.error(s.spec.where,
+    d.error(s.spec.at("random"),
             "random: torch draws one sequence of masks, which is for `parallel: single`; "
             "leave it out, and masks are the same in every mode");
   if (!d.ok()) return nullptr;

@@ -49,6 +49,7 @@ struct Session {
   int64_t steps = 0;             // of the whole run
   int64_t parameters() const;    // trainable elements
   bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
+  bool ignores() const { return train.ignored > 0 || (test && test->ignored > 0); }
 };
 
 // How ranks that somebody else started change a session; empty: dptrain starts its own.

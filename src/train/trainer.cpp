@@ -84,14 +84,16 @@ class Worker {
                        .loss = mean.value(),
                        .lr = lr_,
                        .seconds = now_s() - start};
-    double metric = record.loss;
     if (session_.test && !out_.stopped_by && (e + 1) % session_.spec.evaluate.every == 0) {
       if (first_of_rank_ && session_.spec.random == "torch")
         rank_.generator.random_i64();  // torch's loader of the test set draws its base seed
       record.evaluation = executor_.evaluate();
-      metric = record.evaluation->loss;
     }
-    schedule_->metric(metric);
+    // Of two sorts of losses neither says whether the other got better.
+    if (record.evaluation)
+      schedule_->metric(record.evaluation->loss);
+    else if (!session_.test)
+      schedule_->metric(record.loss);
     const bool cut_short = out_.stopped_by && record.steps < session_.batches->steps();
     if (reporter_ && !cut_short) reporter_->epoch(record);
   }
@@ -121,12 +123,10 @@ class Worker {
   }
 
   [[noreturn]] void diverged(int64_t e, const StepResult& result, const StepInput& input) {
-    const std::string where = executor_.find_trouble(input);
-    fail(Fault::diverged,
-         "the loss is {} at epoch {}, step {}: {}. No weights are saved; a lower learning rate, "
-         "clip_grad_norm, or other data may help",
+    const Finding found = executor_.find_trouble(input);
+    fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
          std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), e + 1, input.number + 1,
-         where);
+         found.where, found.remedy);
   }
 
   RankState& rank_;

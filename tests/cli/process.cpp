@@ -75,6 +75,8 @@ constexpr const char* kUnset[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WOR
 
 }  // namespace
 
+std::string program() { return DPT_PROGRAM; }
+
 Process::Process(const std::vector<std::string>& arguments, const Variables& environment) {
   pid_ = fork();
   require(pid_ >= 0, "a process");

@@ -41,6 +41,7 @@ struct Finished {
   int code = -1;
   std::string out, err;
 };
+std::string program();  // its path, for shells
 Finished dptrain(const std::vector<std::string>& arguments, const Variables& environment = {});
 
 void sleep_ms(int ms);

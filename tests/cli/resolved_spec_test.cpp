@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/process.h"
+#include "data/datasets/loading.h"
 
 namespace dpt {
 namespace {
@@ -24,6 +25,43 @@ TEST_CASE("a run's spec.resolved.yaml has the run's name and gives the same weig
   CHECK_FALSE(read_file(folder.file("one/model.safetensors")).empty());
   CHECK(read_file(folder.file("one/model.safetensors")) ==
         read_file(folder.file("two/model.safetensors")));
+}
+
+TEST_CASE("spec.resolved.yaml runs from anywhere: files named by a base's folder, by an argument") {
+  const Folder folder;
+  folder.write("base/t.csv", "1,2,3\n4,5,6\n7,8,9\n");
+  folder.write("base/b.yaml",
+               "data: {dataset: {csv: t.csv}, batch_size: 2}\nmodel: [{linear: 1}]\n"
+               "loss: mse_loss\noptimizer: {sgd: 0.001}\n");
+  folder.write("specs/t.yaml", "extends: ../base/b.yaml\n");
+  REQUIRE(dptrain({folder.file("specs/t.yaml"), "out=" + folder.file("one")}).code == 0);
+  const std::string start =
+      std::filesystem::relative(folder.file("one/model.safetensors")).string();
+  const Finished second = dptrain(
+      {folder.file("specs/t.yaml"), "out=" + folder.file("two"), "initial_weights=" + start});
+  REQUIRE_MESSAGE(second.code == 0, second.err);
+  const Finished third =
+      dptrain({folder.file("two/spec.resolved.yaml"), "out=" + folder.file("three")});
+  REQUIRE_MESSAGE(third.code == 0, third.err);
+  CHECK(read_file(folder.file("two/model.safetensors")) ==
+        read_file(folder.file("three/model.safetensors")));
+}
+
+TEST_CASE("spec.resolved.yaml says where a data set known by name was found") {
+  const Folder folder, elsewhere;
+  const Folder set;
+  write_mnist(set);
+  std::filesystem::create_directories(folder.file("datasets"));
+  std::filesystem::rename(set.path(), folder.file("datasets/mnist"));
+  folder.write("t.yaml",
+               "data: {dataset: mnist, batch_size: 2}\nmodel: [flatten, {linear: 10}]\n"
+               "loss: cross_entropy\noptimizer: sgd\n");
+  const Variables nowhere = {{"DPTRAIN_DATA", elsewhere.path()}};
+  REQUIRE(dptrain({folder.file("t.yaml"), "out=" + elsewhere.file("one")}, nowhere).code == 0);
+  const std::string resolved = elsewhere.file("one/spec.resolved.yaml");
+  const Finished again = dptrain({resolved, "out=" + elsewhere.file("two")}, nowhere);
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(again.err.find("from " + folder.file("datasets/mnist")) != std::string::npos);
 }
 
 TEST_CASE("CPU devices are numbered from 0") {

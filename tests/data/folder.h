@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "spec/nameable.h"
+#include "spec/tree.h"
 
 namespace dpt {
 
@@ -83,11 +84,13 @@ inline std::string idx_bytes(const std::vector<uint32_t>& extents) {
   return out;
 }
 
-// Settings as a spec would give them.
-inline std::any settings_of(const Nameable& type, const std::string& yaml) {
-  const SourceFile file{"test", yaml};
+// Settings as a spec in that folder would give them.
+inline std::any settings_of(const Nameable& type, const std::string& yaml,
+                            const std::string& folder = "") {
+  const SourceFile file{"test", yaml, folder};
   Diagnostics d;
-  const Node node = read_yaml(file, d);
+  Node node = read_yaml(file, d);
+  anchor_settings(node, type);
   const std::any settings = type.decode(node, {"'" + std::string(type.name) + "'", {}}, d);
   INFO(d.render());
   REQUIRE(d.ok());

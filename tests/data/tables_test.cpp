@@ -40,8 +40,6 @@ TEST_CASE("a table that no memory holds is refused") {
         }) != "");
 }
 
-TEST_CASE("text is quoted for Python") { CHECK(python_text("it's a\\b") == "'it\\'s a\\\\b'"); }
-
 TEST_CASE("files of a named set are found together, with _ or -, plain or .gz") {
   const Folder folder;
   folder.write("datasets/a_set/x", "");  // y is missing here
@@ -51,8 +49,8 @@ TEST_CASE("files of a named set are found together, with _ or -, plain or .gz") 
   CHECK(found == std::vector{folder.file("datasets/a-set/x.gz"), folder.file("datasets/a-set/y")});
   // Also beside the folder of the spec, and where the spec says.
   CHECK(find_files("a_set", "", folder.file("configs"), {"x", "y"}) == found);
-  CHECK(find_files("a_set", "datasets/a-set", folder.path(), {"x", "y"}) == found);
-  CHECK(find_files("a_set", "datasets", folder.path(), {"x", "y"}) == found);
+  CHECK(find_files("a_set", folder.file("datasets/a-set"), "", {"x", "y"}) == found);
+  CHECK(find_files("a_set", folder.file("datasets"), "", {"x", "y"}) == found);
 }
 
 TEST_CASE("DPTRAIN_DATA goes before datasets/") {
@@ -67,6 +65,20 @@ TEST_CASE("DPTRAIN_DATA goes before datasets/") {
     ::setenv("DPTRAIN_DATA", before.c_str(), 1);
   else
     ::unsetenv("DPTRAIN_DATA");
+}
+
+TEST_CASE("labels that the loss passes over are no classes") {
+  int64_t classes = 0;
+  const Table labels =
+      as_classes(table_of<int32_t>(DType::i32, {-100, 2, -100}), classes, "labels", -100);
+  CHECK(classes == 3);
+  CHECK(values_of<int32_t>(labels)[0] == -100);
+  classes = 0;
+  as_classes(table_of<uint8_t>(DType::u8, {255, 1}), classes, "labels", 255);
+  CHECK(classes == 2);
+  CHECK(has(
+      data_error([&] { as_classes(table_of<int32_t>(DType::i32, {-1}), classes, "labels", -100); }),
+      "is -1, which is not one of the 2 classes"));
 }
 
 TEST_CASE("a set that is not there: every folder tried, and what to do") {

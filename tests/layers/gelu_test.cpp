@@ -16,7 +16,7 @@ TEST_CASE("gelu hands its settings to the operator and to PyTorch") {
   CHECK(!usual.tanh);
   CHECK(given.tanh);
   CHECK(torch_layer("model: [gelu]", {2, 3}) == "nn.GELU()");
-  CHECK(torch_layer("model: [{gelu: tanh}]", {2, 3}) == "nn.GELU(approximate='tanh')");
+  CHECK(torch_layer("model: [{gelu: tanh}]", {2, 3}) == "nn.GELU(approximate=\"tanh\")");
 }
 
 TEST_CASE("gelu refuses a wrong setting") {

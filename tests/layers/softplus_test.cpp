@@ -20,7 +20,7 @@ TEST_CASE("softplus hands its settings to the operator and to PyTorch") {
   CHECK(given.threshold == 5);
   CHECK(torch_layer("model: [softplus]", {2, 3}) == "nn.Softplus()");
   CHECK(torch_layer("model: [{softplus: {beta: 2, threshold: 5}}]", {2, 3}) ==
-        "nn.Softplus(beta=2, threshold=5)");
+        "nn.Softplus(beta=2.0, threshold=5.0)");
 }
 
 TEST_CASE("softplus refuses a wrong setting") {

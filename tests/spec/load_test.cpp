@@ -116,6 +116,22 @@ TEST_CASE("a chain of files, each path relative to the file that names it") {
   CHECK(l.files.size() == 3);
 }
 
+TEST_CASE("a path is relative to the file it stands in, in an argument to the working directory") {
+  const Folder folder;
+  folder.write("parts/base.yaml", std::string(kBase) + "initial_weights: w/../start.safetensors\n");
+  folder.write("a.yaml", "extends: parts/base.yaml\nepochs: 5\n");
+  const std::string of_base = (folder.path / "parts/start.safetensors").string();
+  const Loaded file(folder.path / "a.yaml", {});
+  CHECK(file.d.render() == "");
+  CHECK(file.spec.initial_weights == of_base);
+  CHECK(file.yaml("initial_weights") == "\"" + of_base + "\"\n");
+  const Loaded argument(folder.path / "a.yaml", {"initial_weights=start.safetensors"});
+  CHECK(argument.spec.initial_weights == (fs::current_path() / "start.safetensors").string());
+  const Loaded absolute(folder.path / "a.yaml", {"initial_weights=/x/start.safetensors"});
+  CHECK(absolute.spec.initial_weights == "/x/start.safetensors");
+  CHECK(Loaded(folder.path / "a.yaml", {"initial_weights="}).spec.initial_weights.empty());
+}
+
 TEST_CASE("a missing file is named where it is asked for") {
   const Folder folder;
   const Loaded gone(folder.path / "gone.yaml", {"epochs=3"});

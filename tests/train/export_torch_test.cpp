@@ -23,17 +23,17 @@ struct NoKeys {
 
 // Data sets and transforms of this test alone; everything else is real.
 const DatasetType& images() {
-  static const DatasetType type{
-      nameable<NoKeys>("images", ""), nullptr, true,
-      [](const std::any&, Split split, const std::string& folder) -> std::string {
-        return "x = read_idx(\"" + folder + (split == Split::train ? "/train" : "/test") +
-               "-images.gz\")\ny = read_idx(\"labels.gz\").long()\n";
-      }};
+  static const DatasetType type{nameable<NoKeys>("images", ""), nullptr, true,
+                                [](const std::any&, const LoadQuery& query) -> std::string {
+                                  return "x = read_idx(\"" + query.folder +
+                                         (query.split == Split::train ? "/train" : "/test") +
+                                         "-images.gz\")\ny = read_idx(\"labels.gz\").long()\n";
+                                }};
   return type;
 }
 const DatasetType& tokens() {
   static const DatasetType type{nameable<NoKeys>("tokens", ""), nullptr, true,
-                                [](const std::any&, Split, const std::string&) -> std::string {
+                                [](const std::any&, const LoadQuery&) -> std::string {
                                   return "x = torch.zeros(7, 3).long()\ny = torch.zeros(7, 3, 2)\n";
                                 }};
   return type;
@@ -133,7 +133,7 @@ TEST_CASE("a spec of one process with everything as a program") {
       "optimizer: {sgd: {lr: 0.1, momentum: 0.9}}\n"
       "schedule: {one_cycle: 0.2}\n"
       "clip_grad_norm: 1\nclip_grad_value: 0.5\naccumulate: 2\nsteps: 15\n"
-      "evaluate: {every: 2, batch_size: 50}\ninitial_weights: start.safetensors\n");
+      "evaluate: {every: 2, batch_size: 50}\ninitial_weights: configs/start.safetensors\n");
   check_golden("torch_all.py", program);
 }
 
@@ -158,6 +158,14 @@ TEST_CASE("lists with from become a graph of modules") {
             "        (\"3\", lambda *x: torch.cat(x, dim=1), [\"a\", \"input\"]),\n"
             "        (\"4\", nn.Linear(13, 10), []),\n"
             "    )\n"));
+}
+
+TEST_CASE("a plateau is looked for where dptrain does: in test losses, if there are any") {
+  const std::string plateau = "schedule: reduce_on_plateau\n";
+  CHECK(has(exported(spec(plateau)), "    scheduler.step(mean)\n"));
+  const std::string evaluated = exported(spec(plateau + "evaluate: {every: 2}\n"));
+  CHECK(has(evaluated, "            scheduler.step(test_loss)\n"));
+  CHECK(evaluated.find("scheduler.step(mean)") == evaluated.npos);
 }
 
 TEST_CASE("orders of samples") {
@@ -214,7 +222,9 @@ TEST_CASE("what can't be exported says why") {
         "parallel mode 'other' has no equivalent program; single, dp and ddp have one");
   CHECK(refusal("name: t\ndata: {dataset: secret, batch_size: 20}\nmodel: [flatten, {linear: 10}]\n"
                 "loss: cross_entropy\noptimizer: sgd\n") ==
-        "data set 'secret' can't be written as a PyTorch program");
+        "data set 'secret' can't be written as a PyTorch program; export with a data set that can, "
+        "as "
+        "with data.dataset=fashion_mnist");
 }
 
 }  // namespace dpt

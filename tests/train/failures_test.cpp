@@ -1,6 +1,7 @@
 // How runs end that do not end well: no process is left over, and one message says what happened.
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 
 #include "base/safetensors.h"
 #include "cli/process.h"
@@ -103,6 +105,79 @@ Variables rank_of_two(int rank) {
 }
 
 }  // namespace
+
+TEST_CASE("weights of an earlier run are not taken for those of one that failed") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto run = [&](const std::string& lr) {
+    return dptrain({folder.file("t.yaml"), "cores=1", "epochs=1", "out=" + folder.file("run"),
+                    "optimizer.lr=" + lr})
+        .code;
+  };
+  const std::string model = folder.file("run/model.safetensors");
+  const std::string previous = folder.file("run/model.previous.safetensors");
+  REQUIRE(run("0.1") == 0);
+  const std::string first = read_file(model);
+  REQUIRE_FALSE(first.empty());
+  CHECK(run("1e30") == 7);
+  CHECK_FALSE(fs::exists(model));
+  CHECK(read_file(previous) == first);
+  CHECK(run("1e30") == 7);  // a second failure destroys nothing either
+  CHECK(read_file(previous) == first);
+  CHECK(run("0.2") == 0);
+  CHECK(read_file(model) != first);
+  CHECK_FALSE(fs::exists(previous));
+}
+
+TEST_CASE("bce_loss of outputs that are no probabilities says what is to be done") {
+  const Ran ran = run_spec(
+      "data: {dataset: {random: {samples: 64, out_features: 2}}, batch_size: 64}\n"
+      "model: [{linear: 2}]\nloss: bce_loss\noptimizer: sgd\ncores: 1\n");
+  CHECK(ran.code == 7);
+  CHECK_MESSAGE(count(ran.err, "bce_loss can't take them") == 1, ran.err);
+  CHECK(count(ran.err, "must be between 0 and 1; end it with a sigmoid") == 1);
+}
+
+TEST_CASE("metrics that can't be written are told once, and the run goes on") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  fs::create_directories(folder.file("run"));
+  fs::create_symlink("/dev/full", folder.file("run/metrics.jsonl"));
+  const Finished run = dptrain(
+      {folder.file("t.yaml"), "cores=1", "epochs=3", "log.every=1", "out=" + folder.file("run")});
+  CHECK(run.code == 0);
+  CHECK_MESSAGE(count(run.err, "metrics.jsonl can't be written any more (No space left") == 1,
+                run.err);
+  CHECK(fs::exists(folder.file("run/model.safetensors")));
+}
+
+TEST_CASE("a reader that closes our output ends the run without a word, as SIGPIPE does") {
+  for (const char* mode : {"single", "ddp"}) {
+    CAPTURE(mode);
+    const Folder folder;
+    folder.write("t.yaml", kSpec);
+    const std::string err = folder.file("err");
+    const std::string command = std::string("bash -c '") + program() + " " + folder.file("t.yaml") +
+                                " devices=" + (mode == std::string("ddp") ? "2" : "1") +
+                                " cores=1 parallel=" + mode + " out=" + folder.file("run") + " 2>" +
+                                err + " | head -1; exit ${PIPESTATUS[0]}' >/dev/null";
+    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
+    CHECK(WEXITSTATUS(status) == 128 + SIGPIPE);
+    CHECK_MESSAGE(read_file(err).find("killed") == std::string::npos, read_file(err));
+  }
+}
+
+TEST_CASE("a rank that is never started is waited for as long as the spec says") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto begin = std::chrono::steady_clock::now();
+  const Finished alone = dptrain({folder.file("t.yaml"), "parallel=ddp", "parallel.timeout=0.3",
+                                  "cores=1", "out=" + folder.file("run")},
+                                 rank_of_two(0));
+  CHECK(alone.code == 6);
+  CHECK_MESSAGE(count(alone.err, "rank 1 of 2 did not come within 0.3 s") == 1, alone.err);
+  CHECK(seconds_of(begin) < 10);  // a busy machine's; 60 without the key
+}
 
 TEST_CASE("a loss that is not finite ends every mode with epoch, step and layer") {
   for (const std::vector<std::string>& how :

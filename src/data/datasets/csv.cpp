@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "data/tables.h"
 
 namespace dpt::datasets {
@@ -17,8 +18,8 @@ struct Csv {
   int64_t classes = 0;
   static KeyTable<Csv> keys() {
     return KeyTable<Csv>()
-        .required("path", &Csv::path, "text file of numbers, a sample on each line")
-        .optional("test_path", &Csv::test_path, "the same for evaluation")
+        .required_path("path", &Csv::path, "text file of numbers, a sample on each line")
+        .path("test_path", &Csv::test_path, "the same for evaluation")
         .optional("targets", &Csv::targets,
                   "columns by name, or number from 0 (negative: from the end)")
         .optional("inputs", &Csv::inputs, "the same; none: all columns that are not targets")
@@ -36,10 +37,10 @@ struct Csv {
   }
 };
 
-std::string path_of(const Csv& c, Split split, const std::string& folder) {
+const std::string& path_of(const Csv& c, Split split) {
   if (split == Split::test && c.test_path.empty())
     fail(Fault::data, "dataset 'csv' has no test split: write test_path");
-  return resolve(split == Split::train ? c.path : c.test_path, folder);
+  return split == Split::train ? c.path : c.test_path;
 }
 
 CsvFormat format_of(const Csv& c) {
@@ -72,7 +73,8 @@ Table pick(const CsvTable& table, const std::vector<size_t>& columns) {
   return std::move(out).done();
 }
 
-Table classes_from(const Table& values, int64_t classes, const std::string& path) {
+Table classes_from(const Table& values, int64_t classes, const std::string& path,
+                   std::optional<int64_t> ignore) {
   NewTable out({DType::i32, {values.size()}});
   const std::span<const float> from = values_of<float>(values);
   for (size_t i = 0; i < from.size(); ++i) {
@@ -81,26 +83,26 @@ Table classes_from(const Table& values, int64_t classes, const std::string& path
            path, i, from[i]);
     out.as<int32_t>()[i] = static_cast<int32_t>(from[i]);
   }
-  return as_classes(std::move(out).done(), classes, path);
+  return as_classes(std::move(out).done(), classes, path, ignore);
 }
 
-Dataset load(const std::any& settings, Split split, const std::string& folder) {
+Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
-  const std::string path = path_of(c, split, folder);
+  const std::string& path = path_of(c, query.split);
   const CsvTable table = read_csv(path, format_of(c));
   const Columns columns = columns_of(c, table, path);
   Dataset d;
   d.inputs = pick(table, columns.inputs);
   d.targets = pick(table, columns.targets);
   d.classes = c.classes;
-  if (c.classes > 0) d.targets = classes_from(d.targets, c.classes, path);
+  if (c.classes > 0) d.targets = classes_from(d.targets, c.classes, path, query.ignore_index);
   d.description = describe("csv", d, path);
   return d;
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& folder) {
+std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
-  const std::string path = path_of(c, split, folder);
+  const std::string& path = path_of(c, query.split);
   const CsvTable table = read_csv(path, format_of(c));
   const Columns columns = columns_of(c, table, path);
   const bool header = table.names[0] != "0";
@@ -109,7 +111,7 @@ std::string torch(const std::any& settings, Split split, const std::string& fold
       "dtype=np.float64).astype(np.float32)\n"
       "x = torch.from_numpy(table[:, [{}]])\n"
       "y = torch.from_numpy(table[:, [{}]]){}\n",
-      python_text(path), c.delimiter == "tab" ? "'\\t'" : python_text(c.delimiter), header ? 1 : 0,
+      python(path), python(std::string(1, format_of(c).delimiter)), header ? 1 : 0,
       fmt::join(columns.inputs, ", "), fmt::join(columns.targets, ", "),
       c.classes > 0 ? "[:, 0].long()" : "");
 }

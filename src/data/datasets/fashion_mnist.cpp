@@ -4,14 +4,12 @@ namespace dpt::datasets {
 namespace {
 
 // Xiao, Rasul and Vollgraf 2017: 60000 + 10000 photographs of clothes.
-Dataset load(const std::any& settings, Split split, const std::string& folder) {
-  return load_mnist_files("fashion_mnist", std::any_cast<const MnistFiles&>(settings), split,
-                          folder);
+Dataset load(const std::any& settings, const LoadQuery& query) {
+  return load_mnist_files("fashion_mnist", std::any_cast<const MnistFiles&>(settings), query);
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& folder) {
-  return mnist_files_torch("fashion_mnist", std::any_cast<const MnistFiles&>(settings), split,
-                           folder);
+std::string torch(const std::any& settings, const LoadQuery& query) {
+  return mnist_files_torch("fashion_mnist", std::any_cast<const MnistFiles&>(settings), query);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "data/readers/idx.h"
 
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "data/tables.h"
 
 namespace dpt::datasets {
@@ -13,10 +14,10 @@ struct Idx {
   int64_t classes = 0;
   static KeyTable<Idx> keys() {
     return KeyTable<Idx>()
-        .required("images", &Idx::images, "IDX file of the inputs, plain or .gz")
-        .required("labels", &Idx::labels, "IDX file of the classes")
-        .optional("test_images", &Idx::test_images, "the same for evaluation")
-        .optional("test_labels", &Idx::test_labels, "the same for evaluation")
+        .required_path("images", &Idx::images, "IDX file of the inputs, plain or .gz")
+        .required_path("labels", &Idx::labels, "IDX file of the classes")
+        .path("test_images", &Idx::test_images, "the same for evaluation")
+        .path("test_labels", &Idx::test_labels, "the same for evaluation")
         .optional("classes", &Idx::classes, "how many there are; 0: the largest label + 1",
                   kNotNegative);
   }
@@ -29,35 +30,34 @@ struct Idx {
 struct Paths {
   std::string images, labels;
 };
-Paths paths_of(const Idx& c, Split split, const std::string& folder) {
+Paths paths_of(const Idx& c, Split split) {
   const bool train = split == Split::train;
   if (!train && c.test_images.empty())
     fail(Fault::data, "dataset 'idx' has no test split: write test_images and test_labels");
-  return {resolve(train ? c.images : c.test_images, folder),
-          resolve(train ? c.labels : c.test_labels, folder)};
+  return {train ? c.images : c.test_images, train ? c.labels : c.test_labels};
 }
 
-Dataset load(const std::any& settings, Split split, const std::string& folder) {
+Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Idx&>(settings);
-  const Paths paths = paths_of(c, split, folder);
+  const Paths paths = paths_of(c, query.split);
   Dataset d;
   d.classes = c.classes;
-  if (d.classes == 0 && split == Split::test) {  // both splits must have the same classes
-    const std::string train = paths_of(c, Split::train, folder).labels;
-    as_classes(read_idx(train), d.classes, train);
+  if (d.classes == 0 && query.split == Split::test) {  // both splits must have the same classes
+    const std::string train = paths_of(c, Split::train).labels;
+    as_classes(read_idx(train), d.classes, train, query.ignore_index);
   }
   d.inputs = with_channel(read_idx(paths.images));
-  d.targets = as_classes(read_idx(paths.labels), d.classes, paths.labels);
+  d.targets = as_classes(read_idx(paths.labels), d.classes, paths.labels, query.ignore_index);
   check_counts(d.inputs, paths.images, d.targets, paths.labels);
   d.description = describe("idx", d, paths.images);
   return d;
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& folder) {
-  const Paths paths = paths_of(std::any_cast<const Idx&>(settings), split, folder);
+std::string torch(const std::any& settings, const LoadQuery& query) {
+  const Paths paths = paths_of(std::any_cast<const Idx&>(settings), query.split);
   return fmt::format(
       "x = read_idx({})\nx = x.unsqueeze(1) if x.dim() == 3 else x\ny = read_idx({}).long()\n",
-      python_text(paths.images), python_text(paths.labels));
+      python(paths.images), python(paths.labels));
 }
 
 }  // namespace

@@ -4,12 +4,12 @@ namespace dpt::datasets {
 namespace {
 
 // Clanuwat et al. 2018: 60000 + 10000 cursive Japanese characters.
-Dataset load(const std::any& settings, Split split, const std::string& folder) {
-  return load_mnist_files("kmnist", std::any_cast<const MnistFiles&>(settings), split, folder);
+Dataset load(const std::any& settings, const LoadQuery& query) {
+  return load_mnist_files("kmnist", std::any_cast<const MnistFiles&>(settings), query);
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& folder) {
-  return mnist_files_torch("kmnist", std::any_cast<const MnistFiles&>(settings), split, folder);
+std::string torch(const std::any& settings, const LoadQuery& query) {
+  return mnist_files_torch("kmnist", std::any_cast<const MnistFiles&>(settings), query);
 }
 
 }  // namespace

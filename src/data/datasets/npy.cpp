@@ -1,6 +1,7 @@
 #include "data/readers/npy.h"
 
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "data/tables.h"
 
 namespace dpt::datasets {
@@ -14,10 +15,10 @@ struct Npy {
   int64_t classes = 0;
   static KeyTable<Npy> keys() {
     return KeyTable<Npy>()
-        .required("inputs", &Npy::inputs, "NPY file [N, ...]")
-        .required("targets", &Npy::targets, "NPY file of classes [N] or values [N, ...]")
-        .optional("test_inputs", &Npy::test_inputs, "the same for evaluation")
-        .optional("test_targets", &Npy::test_targets, "the same for evaluation")
+        .required_path("inputs", &Npy::inputs, "NPY file [N, ...]")
+        .required_path("targets", &Npy::targets, "NPY file of classes [N] or values [N, ...]")
+        .path("test_inputs", &Npy::test_inputs, "the same for evaluation")
+        .path("test_targets", &Npy::test_targets, "the same for evaluation")
         .optional("classes", &Npy::classes, "how many there are; 0: the largest + 1", kNotNegative);
   }
   static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
@@ -29,46 +30,45 @@ struct Npy {
 struct Paths {
   std::string inputs, targets;
 };
-Paths paths_of(const Npy& c, Split split, const std::string& folder) {
+Paths paths_of(const Npy& c, Split split) {
   const bool train = split == Split::train;
   if (!train && c.test_inputs.empty())
     fail(Fault::data, "dataset 'npy' has no test split: write test_inputs and test_targets");
-  return {resolve(train ? c.inputs : c.test_inputs, folder),
-          resolve(train ? c.targets : c.test_targets, folder)};
+  return {train ? c.inputs : c.test_inputs, train ? c.targets : c.test_targets};
 }
 
-Table targets_from(const std::string& path, int64_t& classes) {
+Table targets_from(const std::string& path, int64_t& classes, std::optional<int64_t> ignore) {
   const Table read = read_npy(path);
-  if (read.desc.dtype != DType::f32) return as_classes(read, classes, path);
+  if (read.desc.dtype != DType::f32) return as_classes(read, classes, path, ignore);
   if (classes > 0)
     fail(Fault::data, "{} holds {} f32 values, but 'classes' was given; write whole numbers", path,
          read.desc.shape.str());
   return read.desc.shape.rank() == 1 ? reshaped(read, {read.size(), 1}) : read;
 }
 
-Dataset load(const std::any& settings, Split split, const std::string& folder) {
+Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Npy&>(settings);
-  const Paths paths = paths_of(c, split, folder);
+  const Paths paths = paths_of(c, query.split);
   Dataset d;
   d.classes = c.classes;
-  if (d.classes == 0 && split == Split::test)  // both splits must have the same classes
-    targets_from(paths_of(c, Split::train, folder).targets, d.classes);
+  if (d.classes == 0 && query.split == Split::test)  // both splits must have the same classes
+    targets_from(paths_of(c, Split::train).targets, d.classes, query.ignore_index);
   d.inputs = read_npy(paths.inputs);
-  d.targets = targets_from(paths.targets, d.classes);
+  d.targets = targets_from(paths.targets, d.classes, query.ignore_index);
   check_counts(d.inputs, paths.inputs, d.targets, paths.targets);
   d.description = describe("npy", d, paths.inputs);
   return d;
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& folder) {
-  const Paths paths = paths_of(std::any_cast<const Npy&>(settings), split, folder);
+std::string torch(const std::any& settings, const LoadQuery& query) {
+  const Paths paths = paths_of(std::any_cast<const Npy&>(settings), query.split);
   return fmt::format(
       "x = torch.from_numpy(np.load({}))\n"
       "x = x.float() if x.is_floating_point() else x\n"
       "y = torch.from_numpy(np.load({}))\n"
       "y = y.float().reshape(len(y), *(y.shape[1:] or [1])) if y.is_floating_point() else "
       "y.long()\n",
-      python_text(paths.inputs), python_text(paths.targets));
+      python(paths.inputs), python(paths.targets));
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ Sizes sizes_of(const Random& r, Split split) {
   return split == Split::train ? Sizes{r.samples, r.seed} : Sizes{r.test_samples, r.seed + 1};
 }
 
-Dataset load(const std::any& settings, Split split, const std::string& /*folder*/) {
+Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& r = std::any_cast<const Random&>(settings);
-  const auto [samples, seed] = sizes_of(r, split);
+  const auto [samples, seed] = sizes_of(r, query.split);
   Generator g(static_cast<uint64_t>(seed));
   const NewTable x({DType::f32, {samples, r.in_features}}),
       y({DType::f32, {samples, r.out_features}});
@@ -41,9 +41,9 @@ Dataset load(const std::any& settings, Split split, const std::string& /*folder*
   return d;
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& /*folder*/) {
+std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& r = std::any_cast<const Random&>(settings);
-  const auto [samples, seed] = sizes_of(r, split);
+  const auto [samples, seed] = sizes_of(r, query.split);
   return fmt::format(
       "g = torch.Generator().manual_seed({})\n"
       "x = torch.randn({}, {}, generator=g)\n"

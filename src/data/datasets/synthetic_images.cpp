@@ -109,16 +109,16 @@ class Painter {
 
 static_assert(std::endian::native == std::endian::little, "noise is taken byte by byte");
 
-Dataset load(const std::any& settings, Split split, const std::string& /*folder*/) {
+Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const Images&>(settings);
-  const int64_t samples = split == Split::train ? s.samples : s.test_samples;
+  const int64_t samples = query.split == Split::train ? s.samples : s.test_samples;
   NewTable inputs({DType::u8, {samples, s.shape[0], s.shape[1], s.shape[2]}}),
       targets({DType::i32, {samples}});
   Painter painter(s);
   uint8_t* pixels = inputs.as<uint8_t>().data();
   uint64_t n = 0;
   for (int32_t& target : targets.as<int32_t>()) {
-    target = painter.paint(split == Split::train ? 0 : 1, n++, pixels);
+    target = painter.paint(query.split == Split::train ? 0 : 1, n++, pixels);
     pixels += painter.features();
   }
   Dataset d;

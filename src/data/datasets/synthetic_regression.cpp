@@ -28,9 +28,9 @@ Sizes sizes_of(const Regression& r, Split split) {
   return split == Split::train ? Sizes{r.samples, r.seed + 1} : Sizes{r.test_samples, r.seed + 2};
 }
 
-Dataset load(const std::any& settings, Split split, const std::string& /*folder*/) {
+Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& r = std::any_cast<const Regression&>(settings);
-  const auto [samples, seed] = sizes_of(r, split);
+  const auto [samples, seed] = sizes_of(r, query.split);
   const auto in = static_cast<size_t>(r.in_features), out = static_cast<size_t>(r.out_features);
   std::vector<float> w(in * out), b(out);
   Generator weights(static_cast<uint64_t>(r.seed)), g(static_cast<uint64_t>(seed));
@@ -57,9 +57,9 @@ Dataset load(const std::any& settings, Split split, const std::string& /*folder*
   return d;
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& /*folder*/) {
+std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& r = std::any_cast<const Regression&>(settings);
-  const auto [samples, seed] = sizes_of(r, split);
+  const auto [samples, seed] = sizes_of(r, query.split);
   return fmt::format(
       "g = torch.Generator().manual_seed({})\n"
       "w, b = torch.randn({}, {}, generator=g), torch.randn({}, generator=g)\n"

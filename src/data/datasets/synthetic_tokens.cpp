@@ -60,9 +60,9 @@ Table token_values(const Tokens& t, std::span<const int32_t> tokens, const Shape
   return std::move(out).done();
 }
 
-Dataset load(const std::any& settings, Split split, const std::string& /*folder*/) {
+Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& t = std::any_cast<const Tokens&>(settings);
-  const auto [samples, seed] = sizes_of(t, split);
+  const auto [samples, seed] = sizes_of(t, query.split);
   Generator g(static_cast<uint64_t>(seed));
   NewTable inputs({DType::i32, t.length > 0 ? Shape{samples, t.length} : Shape{samples}});
   const std::span<int32_t> tokens = inputs.as<int32_t>();
@@ -81,9 +81,9 @@ Dataset load(const std::any& settings, Split split, const std::string& /*folder*
   return d;
 }
 
-std::string torch(const std::any& settings, Split split, const std::string& /*folder*/) {
+std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& t = std::any_cast<const Tokens&>(settings);
-  const auto [samples, seed] = sizes_of(t, split);
+  const auto [samples, seed] = sizes_of(t, query.split);
   std::string text = fmt::format(
       "g = torch.Generator().manual_seed({})\n"
       "x = torch.randint(0, {}, ({},{}), generator=g)\n",

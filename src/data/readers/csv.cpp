@@ -49,6 +49,11 @@ class Reader {
       for (const Field& f : fields) table.values.push_back(number(f));
       ++table.rows;
     }
+    if (table.rows == 0 && odd_.column > 0)
+      fail(Fault::data,
+           "{}:{}:{}: '{}' is not a finite number, so this line, the only one, was taken for the "
+           "names of the columns; {} holds no numbers",
+           path_, line_, odd_.column, odd_.text.substr(0, 40), path_);
     if (table.rows == 0) fail(Fault::data, "{} holds no numbers", path_);
     return table;
   }
@@ -96,11 +101,14 @@ class Reader {
     }
   }
 
-  bool is_header(const std::vector<Field>& fields) const {
+  bool is_header(const std::vector<Field>& fields) {
     if (format_.header != CsvFormat::HeaderLine::automatic)
       return format_.header == CsvFormat::HeaderLine::yes;
     float ignored = 0;
-    return std::ranges::any_of(fields, [&](const Field& f) { return !parse(f.text, ignored); });
+    const auto odd =
+        std::ranges::find_if(fields, [&](const Field& f) { return !parse(f.text, ignored); });
+    if (odd != fields.end()) odd_ = *odd;
+    return odd != fields.end();
   }
 
   static bool parse(std::string_view text, float& out) {
@@ -123,6 +131,7 @@ class Reader {
   std::string_view text_;  // what is left
   CsvFormat format_;
   size_t line_ = 0;
+  Field odd_;  // what made the first line a header
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct BceLoss : Reduction {
   Divisor divisor() const { return over(Divisor::elements); }
 
   std::string torch() const {
-    TorchCall call("nn.BCELoss");
+    PythonCall call("nn.BCELoss");
     if (!weight.empty()) call.expression("weight", torch_tensor(weight));
     return call.key("reduction", reduction, "mean").str();
   }
@@ -35,7 +35,11 @@ struct BceLoss : Reduction {
 }  // namespace
 
 LossType bce_loss() {
-  return loss_type<BceLoss>("bce_loss", "Binary cross entropy of probabilities.");
+  LossType type = loss_type<BceLoss>("bce_loss", "Binary cross entropy of probabilities.");
+  type.needs =
+      "all outputs of the model must be between 0 and 1; end it with a sigmoid, or take "
+      "bce_with_logits_loss";
+  return type;
 }
 
 }  // namespace dpt::losses

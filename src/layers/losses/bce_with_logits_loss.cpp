@@ -32,7 +32,7 @@ struct BceWithLogitsLoss : Reduction {
   Divisor divisor() const { return over(Divisor::elements); }
 
   std::string torch() const {
-    TorchCall call("nn.BCEWithLogitsLoss");
+    PythonCall call("nn.BCEWithLogitsLoss");
     if (!weight.empty()) call.expression("weight", torch_tensor(weight));
     call.key("reduction", reduction, "mean");
     if (!pos_weight.empty()) call.expression("pos_weight", torch_tensor(pos_weight));

@@ -39,7 +39,7 @@ ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilde
 }
 
 std::string torch_tensor(const std::vector<double>& values) {
-  return fmt::format("torch.tensor([{}], dtype=torch.float32)", fmt::join(values, ", "));
+  return fmt::format("torch.tensor({}, dtype=torch.float32)", python(values));
 }
 
 }  // namespace dpt::losses

@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/loss.h"
-#include "layers/torch_call.h"
 
 namespace dpt::losses {
 
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId output,
 // ValueId target, ValueId divisor) const`, `Divisor divisor() const`, `std::string torch() const`
-// and, where targets may decide the divisor, `ValueId target_weight(GraphBuilder&, ValueId) const`.
+// and, where targets may decide the divisor, `ValueId target_weight(GraphBuilder&, ValueId) const`
+// and `int64_t ignore_index`.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{nameable<L>(name, summary)};
@@ -27,6 +28,7 @@ LossType loss_type(std::string_view name, std::string_view summary) {
     type.target_weight = [](const std::any& s, GraphBuilder& g, ValueId target) {
       return std::any_cast<const L&>(s).target_weight(g, target);
     };
+    type.ignore_index = [](const std::any& s) { return std::any_cast<const L&>(s).ignore_index; };
     type.classes = true;
   }
   type.torch = [](const std::any& s) { return std::any_cast<const L&>(s).torch(); };
@@ -57,7 +59,7 @@ void require_classes(std::string_view loss, const GraphBuilder& g, ValueId outpu
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,
                         const std::vector<double>& weight, int64_t extent, std::string_view of);
 
-// "torch.tensor([1, 2.5])": as f32, whatever numbers are in it.
+// "torch.tensor([1.0, 2.5], dtype=torch.float32)": as f32, whatever numbers are in it.
 std::string torch_tensor(const std::vector<double>& values);
 
 }  // namespace dpt::losses

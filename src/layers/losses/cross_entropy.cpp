@@ -39,7 +39,7 @@ struct CrossEntropyLoss : Reduction {
     return g.apply("cross_entropy", in, CrossEntropy{label_smoothing, ignore_index});
   }
 
-  // Checked labels are never -100, so without settings every place weighs one.
+  // build_graph knows whether any target is -100; without, every place weighs one.
   Divisor divisor() const {
     return over(weight.empty() && ignore_index == kNoClass ? Divisor::places : Divisor::targets);
   }
@@ -53,7 +53,7 @@ struct CrossEntropyLoss : Reduction {
   }
 
   std::string torch() const {
-    TorchCall call("nn.CrossEntropyLoss");
+    PythonCall call("nn.CrossEntropyLoss");
     if (!weight.empty()) call.expression("weight", torch_tensor(weight));
     return call.key("ignore_index", ignore_index, kNoClass)
         .key("reduction", reduction, "mean")

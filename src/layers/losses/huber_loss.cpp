@@ -18,7 +18,7 @@ struct HuberLoss : Reduction {
   }
   Divisor divisor() const { return over(Divisor::elements); }
   std::string torch() const {
-    return TorchCall("nn.HuberLoss")
+    return PythonCall("nn.HuberLoss")
         .key("reduction", reduction, "mean")
         .key("delta", delta, 1)
         .str();

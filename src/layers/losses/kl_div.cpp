@@ -22,7 +22,7 @@ struct KlDivLoss : Reduction {
     return over(reduction == "batchmean" ? Divisor::samples : Divisor::elements);
   }
   std::string torch() const {
-    return TorchCall("nn.KLDivLoss")
+    return PythonCall("nn.KLDivLoss")
         .key("reduction", reduction, "mean")
         .key("log_target", log_target, false)
         .str();

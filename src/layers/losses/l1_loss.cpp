@@ -15,7 +15,7 @@ struct L1Loss : Reduction {
   }
   Divisor divisor() const { return over(Divisor::elements); }
   std::string torch() const {
-    return TorchCall("nn.L1Loss").key("reduction", reduction, "mean").str();
+    return PythonCall("nn.L1Loss").key("reduction", reduction, "mean").str();
   }
 };
 

@@ -15,7 +15,7 @@ struct MseLoss : Reduction {
   }
   Divisor divisor() const { return over(Divisor::elements); }
   std::string torch() const {
-    return TorchCall("nn.MSELoss").key("reduction", reduction, "mean").str();
+    return PythonCall("nn.MSELoss").key("reduction", reduction, "mean").str();
   }
 };
 

@@ -38,7 +38,7 @@ struct NllLossLayer : Reduction {
   }
 
   std::string torch() const {
-    TorchCall call("nn.NLLLoss");
+    PythonCall call("nn.NLLLoss");
     if (!weight.empty()) call.expression("weight", torch_tensor(weight));
     return call.key("ignore_index", ignore_index, kNoClass)
         .key("reduction", reduction, "mean")

@@ -18,7 +18,7 @@ struct SmoothL1Loss : Reduction {
   }
   Divisor divisor() const { return over(Divisor::elements); }
   std::string torch() const {
-    return TorchCall("nn.SmoothL1Loss")
+    return PythonCall("nn.SmoothL1Loss")
         .key("reduction", reduction, "mean")
         .key("beta", beta, 1)
         .str();

@@ -1,7 +1,7 @@
 // adadelta: steps in the unit of the weights, from averages of squared gradients and steps (Zeiler
 // 2012), as torch.optim.Adadelta.
+#include "base/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
-#include "optim/python_call.h"
 
 namespace dpt::optimizers {
 namespace {
@@ -37,12 +37,13 @@ struct Adadelta {
 
   std::string torch() const {
     const Adadelta usual;
-    return PythonCall("optim.Adadelta", "model.parameters()")
-        .arg("lr", lr)
-        .arg("rho", rho, usual.rho)
-        .arg("eps", eps, usual.eps)
-        .arg("weight_decay", weight_decay, usual.weight_decay)
-        .arg("maximize", maximize, usual.maximize)
+    return PythonCall("optim.Adadelta")
+        .expression("model.parameters()")
+        .key("lr", lr)
+        .key("rho", rho, usual.rho)
+        .key("eps", eps, usual.eps)
+        .key("weight_decay", weight_decay, usual.weight_decay)
+        .key("maximize", maximize, usual.maximize)
         .str();
   }
 };

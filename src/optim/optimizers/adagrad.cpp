@@ -1,7 +1,7 @@
 // adagrad: the gradient over the root of the sum of all its squares (Duchi et al. 2011), as
 // torch.optim.Adagrad.
+#include "base/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
-#include "optim/python_call.h"
 
 namespace dpt::optimizers {
 namespace {
@@ -40,14 +40,15 @@ struct Adagrad {
 
   std::string torch() const {
     const Adagrad usual;
-    return PythonCall("optim.Adagrad", "model.parameters()")
-        .arg("lr", lr)
-        .arg("lr_decay", lr_decay, usual.lr_decay)
-        .arg("weight_decay", weight_decay, usual.weight_decay)
-        .arg("initial_accumulator_value", initial_accumulator_value,
+    return PythonCall("optim.Adagrad")
+        .expression("model.parameters()")
+        .key("lr", lr)
+        .key("lr_decay", lr_decay, usual.lr_decay)
+        .key("weight_decay", weight_decay, usual.weight_decay)
+        .key("initial_accumulator_value", initial_accumulator_value,
              usual.initial_accumulator_value)
-        .arg("eps", eps, usual.eps)
-        .arg("maximize", maximize, usual.maximize)
+        .key("eps", eps, usual.eps)
+        .key("maximize", maximize, usual.maximize)
         .str();
   }
 };

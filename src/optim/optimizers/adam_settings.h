@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
-#include "optim/python_call.h"
 
 namespace dpt::optimizers {
 
@@ -61,13 +61,14 @@ struct AdamSettings {
 
   std::string call(std::string_view callee, double usual_decay) const {
     const AdamSettings usual;
-    PythonCall text(callee, "model.parameters()");
-    text.arg("lr", lr);
-    if (betas != usual.betas) text.arg("betas", betas);
-    return text.arg("eps", eps, usual.eps)
-        .arg("weight_decay", weight_decay, usual_decay)
-        .arg("amsgrad", amsgrad, usual.amsgrad)
-        .arg("maximize", maximize, usual.maximize)
+    PythonCall text(callee);
+    text.expression("model.parameters()");
+    text.key("lr", lr);
+    if (betas != usual.betas) text.key("betas", betas);
+    return text.key("eps", eps, usual.eps)
+        .key("weight_decay", weight_decay, usual_decay)
+        .key("amsgrad", amsgrad, usual.amsgrad)
+        .key("maximize", maximize, usual.maximize)
         .str();
   }
 };

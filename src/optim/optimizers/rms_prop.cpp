@@ -1,7 +1,7 @@
 // rms_prop: the gradient over the root of the average of its square (Hinton's lecture 6e), centered
 // by its average (Graves 2013) where asked, as torch.optim.RMSprop.
+#include "base/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
-#include "optim/python_call.h"
 
 namespace dpt::optimizers {
 namespace {
@@ -50,14 +50,15 @@ struct RmsProp {
 
   std::string torch() const {
     const RmsProp usual;
-    return PythonCall("optim.RMSprop", "model.parameters()")
-        .arg("lr", lr)
-        .arg("alpha", alpha, usual.alpha)
-        .arg("eps", eps, usual.eps)
-        .arg("weight_decay", weight_decay, usual.weight_decay)
-        .arg("momentum", momentum, usual.momentum)
-        .arg("centered", centered, usual.centered)
-        .arg("maximize", maximize, usual.maximize)
+    return PythonCall("optim.RMSprop")
+        .expression("model.parameters()")
+        .key("lr", lr)
+        .key("alpha", alpha, usual.alpha)
+        .key("eps", eps, usual.eps)
+        .key("weight_decay", weight_decay, usual.weight_decay)
+        .key("momentum", momentum, usual.momentum)
+        .key("centered", centered, usual.centered)
+        .key("maximize", maximize, usual.maximize)
         .str();
   }
 };

@@ -1,8 +1,8 @@
 // sgd: stochastic gradient descent with momentum, as torch.optim.SGD. Its momentum is not divided
 // by anything (Sutskever et al. 2013 scale the gradient by lr first), and begins with the gradient
 // itself.
+#include "base/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
-#include "optim/python_call.h"
 
 namespace dpt::optimizers {
 namespace {
@@ -51,13 +51,14 @@ struct Sgd {
 
   std::string torch() const {
     const Sgd usual;
-    return PythonCall("optim.SGD", "model.parameters()")
-        .arg("lr", lr)
-        .arg("momentum", momentum, usual.momentum)
-        .arg("dampening", dampening, usual.dampening)
-        .arg("weight_decay", weight_decay, usual.weight_decay)
-        .arg("nesterov", nesterov, usual.nesterov)
-        .arg("maximize", maximize, usual.maximize)
+    return PythonCall("optim.SGD")
+        .expression("model.parameters()")
+        .key("lr", lr)
+        .key("momentum", momentum, usual.momentum)
+        .key("dampening", dampening, usual.dampening)
+        .key("weight_decay", weight_decay, usual.weight_decay)
+        .key("nesterov", nesterov, usual.nesterov)
+        .key("maximize", maximize, usual.maximize)
         .str();
   }
 };

@@ -1,5 +1,5 @@
 // constant: the optimizer's own learning rate, all the time.
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -12,7 +12,7 @@ struct Constant {
 
   // Torch's ConstantLR lowers the rate for the first five epochs unless told otherwise.
   std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.ConstantLR", "optimizer").arg("factor", 1.0).str();
+    return PythonCall("lr_scheduler.ConstantLR").expression("optimizer").key("factor", 1.0).str();
   }
 };
 

@@ -4,7 +4,7 @@
 #include <numbers>
 #include <optional>
 
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -27,9 +27,10 @@ struct CosineAnnealing {
   }
 
   std::string torch(int64_t total) const {
-    return PythonCall("lr_scheduler.CosineAnnealingLR", "optimizer")
-        .arg("T_max", t_max.value_or(total))
-        .arg("eta_min", eta_min, 0.0)
+    return PythonCall("lr_scheduler.CosineAnnealingLR")
+        .expression("optimizer")
+        .key("T_max", t_max.value_or(total))
+        .key("eta_min", eta_min, 0.0)
         .str();
   }
 };

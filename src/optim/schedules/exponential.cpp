@@ -1,7 +1,7 @@
 // exponential: lr * gamma^k, as torch's ExponentialLR.
 #include <cmath>
 
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -20,7 +20,10 @@ struct Exponential {
   }
 
   std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.ExponentialLR", "optimizer").arg("gamma", gamma).str();
+    return PythonCall("lr_scheduler.ExponentialLR")
+        .expression("optimizer")
+        .key("gamma", gamma)
+        .str();
   }
 };
 

@@ -2,7 +2,7 @@
 // torch's LinearLR.
 #include <algorithm>
 
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -31,10 +31,11 @@ struct Linear {
   }
 
   std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.LinearLR", "optimizer")
-        .arg("start_factor", start_factor, kStart)
-        .arg("end_factor", end_factor, 1.0)
-        .arg("total_iters", total_iters, int64_t{5})
+    return PythonCall("lr_scheduler.LinearLR")
+        .expression("optimizer")
+        .key("start_factor", start_factor, kStart)
+        .key("end_factor", end_factor, 1.0)
+        .key("total_iters", total_iters, int64_t{5})
         .str();
   }
 };

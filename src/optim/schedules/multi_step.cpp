@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -26,9 +26,10 @@ struct MultiStep {
   }
 
   std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.MultiStepLR", "optimizer")
-        .arg("milestones", milestones)
-        .arg("gamma", gamma, 0.1)
+    return PythonCall("lr_scheduler.MultiStepLR")
+        .expression("optimizer")
+        .key("milestones", milestones)
+        .key("gamma", gamma, 0.1)
         .str();
   }
 };

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -77,17 +77,18 @@ struct OneCycle {
 
   std::string torch(int64_t total) const {
     const OneCycle usual;
-    return PythonCall("lr_scheduler.OneCycleLR", "optimizer")
-        .arg("max_lr", max_lr)
-        .arg("total_steps", total)
-        .arg("pct_start", pct_start, usual.pct_start)
-        .arg("anneal_strategy", anneal_strategy, usual.anneal_strategy)
-        .arg("cycle_momentum", cycle_momentum, usual.cycle_momentum)
-        .arg("base_momentum", base_momentum, usual.base_momentum)
-        .arg("max_momentum", max_momentum, usual.max_momentum)
-        .arg("div_factor", div_factor, usual.div_factor)
-        .arg("final_div_factor", final_div_factor, usual.final_div_factor)
-        .arg("three_phase", three_phase, usual.three_phase)
+    return PythonCall("lr_scheduler.OneCycleLR")
+        .expression("optimizer")
+        .key("max_lr", max_lr)
+        .key("total_steps", total)
+        .key("pct_start", pct_start, usual.pct_start)
+        .key("anneal_strategy", anneal_strategy, usual.anneal_strategy)
+        .key("cycle_momentum", cycle_momentum, usual.cycle_momentum)
+        .key("base_momentum", base_momentum, usual.base_momentum)
+        .key("max_momentum", max_momentum, usual.max_momentum)
+        .key("div_factor", div_factor, usual.div_factor)
+        .key("final_div_factor", final_div_factor, usual.final_div_factor)
+        .key("three_phase", three_phase, usual.three_phase)
         .str();
   }
 };

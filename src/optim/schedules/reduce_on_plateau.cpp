@@ -1,9 +1,10 @@
-// reduce_on_plateau: lr * factor whenever the loss has not got better for `patience` epochs, as
-// torch's ReduceLROnPlateau.
+// reduce_on_plateau: lr * factor whenever the loss has not got better for `patience` times, as
+// torch's ReduceLROnPlateau, whose step() is called with the test loss after each evaluation, or,
+// where the spec evaluates nothing, with the loss of each epoch.
 #include <algorithm>
 #include <limits>
 
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedule.h"
 
 namespace dpt::schedules {
@@ -24,13 +25,16 @@ struct ReduceOnPlateau {
     return KeyTable<C>()
         .choice("mode", &C::mode, {"min", "max"}, "whether smaller or larger is better")
         .optional("factor", &C::factor, "factor of the learning rate at each decay", kBelowOne)
-        .optional("patience", &C::patience, "epochs without progress that are let pass",
-                  kNotNegative)
+        .optional(
+            "patience", &C::patience,
+            "evaluations (or epochs, where nothing is evaluated) without progress that are let "
+            "pass",
+            kNotNegative)
         .optional("threshold", &C::threshold, "progress that counts", kNotNegative)
         .choice("threshold_mode", &C::threshold_mode, {"rel", "abs"},
                 "whether threshold is a part of the best value or a difference to it")
-        .optional("cooldown", &C::cooldown, "epochs after a decay in which nothing is counted",
-                  kNotNegative)
+        .optional("cooldown", &C::cooldown,
+                  "evaluations (or epochs) after a decay in which nothing is counted", kNotNegative)
         .optional("min_lr", &C::min_lr, "the lowest learning rate", kNotNegative)
         .optional("eps", &C::eps, "a smaller change of the learning rate is not made",
                   kNotNegative);
@@ -49,15 +53,16 @@ struct ReduceOnPlateau {
 
   std::string torch() const {
     const ReduceOnPlateau usual;
-    return PythonCall("lr_scheduler.ReduceLROnPlateau", "optimizer")
-        .arg("mode", mode, usual.mode)
-        .arg("factor", factor, usual.factor)
-        .arg("patience", patience, usual.patience)
-        .arg("threshold", threshold, usual.threshold)
-        .arg("threshold_mode", threshold_mode, usual.threshold_mode)
-        .arg("cooldown", cooldown, usual.cooldown)
-        .arg("min_lr", min_lr, usual.min_lr)
-        .arg("eps", eps, usual.eps)
+    return PythonCall("lr_scheduler.ReduceLROnPlateau")
+        .expression("optimizer")
+        .key("mode", mode, usual.mode)
+        .key("factor", factor, usual.factor)
+        .key("patience", patience, usual.patience)
+        .key("threshold", threshold, usual.threshold)
+        .key("threshold_mode", threshold_mode, usual.threshold_mode)
+        .key("cooldown", cooldown, usual.cooldown)
+        .key("min_lr", min_lr, usual.min_lr)
+        .key("eps", eps, usual.eps)
         .str();
   }
 };
@@ -99,7 +104,8 @@ class Plateau : public Schedule {
 
 ScheduleType reduce_on_plateau() {
   return {{nameable<ReduceOnPlateau>("reduce_on_plateau",
-                                     "Lowers the learning rate when the loss stops falling.")},
+                                     "Lowers the learning rate when the test loss, or without "
+                                     "evaluation the training loss, stops falling.")},
           [](const std::any& settings, double base, int64_t) -> std::unique_ptr<Schedule> {
             return std::make_unique<Plateau>(std::any_cast<const ReduceOnPlateau&>(settings), base);
           },

@@ -1,7 +1,7 @@
 // step: lr * gamma^(k / step_size), as torch's StepLR.
 #include <cmath>
 
-#include "optim/python_call.h"
+#include "base/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {
@@ -23,9 +23,10 @@ struct Step {
   }
 
   std::string torch(int64_t) const {
-    return PythonCall("lr_scheduler.StepLR", "optimizer")
-        .arg("step_size", step_size)
-        .arg("gamma", gamma, 0.1)
+    return PythonCall("lr_scheduler.StepLR")
+        .expression("optimizer")
+        .key("step_size", step_size)
+        .key("gamma", gamma, 0.1)
         .str();
   }
 };

@@ -17,13 +17,13 @@ inline const DatasetType& dataset_type(const std::string& name) {
 inline Dataset load(const std::string& name, const std::string& yaml, Split split = Split::train,
                     const std::string& folder = "") {
   const DatasetType& type = dataset_type(name);
-  return type.load(settings_of(type, yaml), split, folder);
+  return type.load(settings_of(type, yaml, folder), {.split = split, .folder = folder});
 }
 
 inline std::string torch_of(const std::string& name, const std::string& yaml,
                             Split split = Split::train, const std::string& folder = "") {
   const DatasetType& type = dataset_type(name);
-  return type.torch(settings_of(type, yaml), split, folder);
+  return type.torch(settings_of(type, yaml, folder), {.split = split, .folder = folder});
 }
 
 template <class T>

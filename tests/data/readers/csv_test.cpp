@@ -52,7 +52,8 @@ TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("1,2\n\"3,4\n"), "t.csv:2:1: a quote that is not closed"));
   CHECK(has(why_not("1,2\n\"3\"x,4\n"), "t.csv:2:4: text after a quoted field"));
   CHECK(has(why_not(""), "holds no numbers"));
-  CHECK(has(why_not("a,b\n"), "holds no numbers"));
+  CHECK(has(why_not("a,b\n"), "t.csv:1:1: 'a' is not a finite number, so this line, the only one"));
+  CHECK(has(why_not("1,x\n"), "t.csv:1:3: 'x' is not a finite number, so this line, the only one"));
 }
 
 TEST_CASE("columns by name or number") {

@@ -24,7 +24,7 @@ TEST_CASE("bce_loss divides by what torch divides by") {
 
 TEST_CASE("bce_loss as PyTorch") {
   CHECK(torch_loss("bce_loss") == "nn.BCELoss()");
-  CHECK(torch_loss("{bce_loss: sum}") == "nn.BCELoss(reduction='sum')");
+  CHECK(torch_loss("{bce_loss: sum}") == "nn.BCELoss(reduction=\"sum\")");
 }
 
 TEST_CASE("bce_loss weighs the outputs") {
@@ -34,7 +34,7 @@ TEST_CASE("bce_loss weighs the outputs") {
   CHECK(complaint(lowered_loss(weighted, real({4, 2}), real({4, 2}))) ==
         "error: bce_loss: 'weight' has 3 numbers, but there are 2 outputs");
   CHECK(torch_loss(weighted) ==
-        "nn.BCELoss(weight=torch.tensor([1, 0.5, 2], dtype=torch.float32))");
+        "nn.BCELoss(weight=torch.tensor([1.0, 0.5, 2.0], dtype=torch.float32))");
 }
 
 }  // namespace dpt

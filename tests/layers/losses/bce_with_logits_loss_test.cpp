@@ -24,7 +24,7 @@ TEST_CASE("bce_with_logits_loss divides by what torch divides by") {
 
 TEST_CASE("bce_with_logits_loss as PyTorch") {
   CHECK(torch_loss("bce_with_logits_loss") == "nn.BCEWithLogitsLoss()");
-  CHECK(torch_loss("{bce_with_logits_loss: sum}") == "nn.BCEWithLogitsLoss(reduction='sum')");
+  CHECK(torch_loss("{bce_with_logits_loss: sum}") == "nn.BCEWithLogitsLoss(reduction=\"sum\")");
 }
 
 TEST_CASE("bce_with_logits_loss weighs the outputs and the positive targets") {
@@ -36,8 +36,8 @@ TEST_CASE("bce_with_logits_loss weighs the outputs and the positive targets") {
         "loss.bce_with_logits_loss f64[1] = bce_with_logits_loss(input, target, divisor, "
         "loss.pos_weight)\n");
   CHECK(torch_loss(both) ==
-        "nn.BCEWithLogitsLoss(weight=torch.tensor([1, 2], dtype=torch.float32), "
-        "pos_weight=torch.tensor([3, 4], dtype=torch.float32))");
+        "nn.BCEWithLogitsLoss(weight=torch.tensor([1.0, 2.0], dtype=torch.float32), "
+        "pos_weight=torch.tensor([3.0, 4.0], dtype=torch.float32))");
 }
 
 }  // namespace dpt

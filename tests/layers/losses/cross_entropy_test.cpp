@@ -41,8 +41,8 @@ TEST_CASE("cross_entropy with weights divides by those of the targets") {
 TEST_CASE("cross_entropy as PyTorch, and what is refused") {
   CHECK(torch_loss("cross_entropy") == "nn.CrossEntropyLoss()");
   CHECK(torch_loss("{cross_entropy: {weight: [1, 0.5], ignore_index: 1, reduction: sum}}") ==
-        "nn.CrossEntropyLoss(weight=torch.tensor([1, 0.5], dtype=torch.float32), ignore_index=1, "
-        "reduction='sum')");
+        "nn.CrossEntropyLoss(weight=torch.tensor([1.0, 0.5], dtype=torch.float32), ignore_index=1, "
+        "reduction=\"sum\")");
   CHECK(complaint(lowered_loss("{cross_entropy: none}", real({4, 3}), numbers({4}))) ==
         "error: a loss that is trained must be one number: mean or sum");
 }

@@ -24,7 +24,7 @@ TEST_CASE("huber_loss divides by what torch divides by") {
 
 TEST_CASE("huber_loss as PyTorch") {
   CHECK(torch_loss("huber_loss") == "nn.HuberLoss()");
-  CHECK(torch_loss("{huber_loss: sum}") == "nn.HuberLoss(reduction='sum')");
+  CHECK(torch_loss("{huber_loss: sum}") == "nn.HuberLoss(reduction=\"sum\")");
   CHECK(torch_loss("{huber_loss: {delta: 0.5}}") == "nn.HuberLoss(delta=0.5)");
 }
 

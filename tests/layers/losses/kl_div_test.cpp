@@ -24,7 +24,7 @@ TEST_CASE("kl_div divides by what torch divides by") {
 
 TEST_CASE("kl_div as PyTorch") {
   CHECK(torch_loss("kl_div") == "nn.KLDivLoss()");
-  CHECK(torch_loss("{kl_div: sum}") == "nn.KLDivLoss(reduction='sum')");
+  CHECK(torch_loss("{kl_div: sum}") == "nn.KLDivLoss(reduction=\"sum\")");
   CHECK(torch_loss("{kl_div: {log_target: true}}") == "nn.KLDivLoss(log_target=True)");
 }
 

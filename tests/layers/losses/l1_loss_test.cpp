@@ -24,7 +24,7 @@ TEST_CASE("l1_loss divides by what torch divides by") {
 
 TEST_CASE("l1_loss as PyTorch") {
   CHECK(torch_loss("l1_loss") == "nn.L1Loss()");
-  CHECK(torch_loss("{l1_loss: sum}") == "nn.L1Loss(reduction='sum')");
+  CHECK(torch_loss("{l1_loss: sum}") == "nn.L1Loss(reduction=\"sum\")");
 }
 
 }  // namespace dpt

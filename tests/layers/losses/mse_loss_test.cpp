@@ -24,7 +24,7 @@ TEST_CASE("mse_loss divides by what torch divides by") {
 
 TEST_CASE("mse_loss as PyTorch") {
   CHECK(torch_loss("mse_loss") == "nn.MSELoss()");
-  CHECK(torch_loss("{mse_loss: sum}") == "nn.MSELoss(reduction='sum')");
+  CHECK(torch_loss("{mse_loss: sum}") == "nn.MSELoss(reduction=\"sum\")");
 }
 
 }  // namespace dpt

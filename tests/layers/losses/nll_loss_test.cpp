@@ -41,8 +41,8 @@ TEST_CASE("nll_loss with weights divides by those of the targets") {
 TEST_CASE("nll_loss as PyTorch, and what is refused") {
   CHECK(torch_loss("nll_loss") == "nn.NLLLoss()");
   CHECK(torch_loss("{nll_loss: {weight: [1, 0.5], ignore_index: 1, reduction: sum}}") ==
-        "nn.NLLLoss(weight=torch.tensor([1, 0.5], dtype=torch.float32), ignore_index=1, "
-        "reduction='sum')");
+        "nn.NLLLoss(weight=torch.tensor([1.0, 0.5], dtype=torch.float32), ignore_index=1, "
+        "reduction=\"sum\")");
   CHECK(complaint(lowered_loss("{nll_loss: none}", real({4, 3}), numbers({4}))) ==
         "error: a loss that is trained must be one number: mean or sum");
 }

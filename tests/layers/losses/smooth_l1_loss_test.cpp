@@ -24,12 +24,12 @@ TEST_CASE("smooth_l1_loss divides by what torch divides by") {
 
 TEST_CASE("smooth_l1_loss as PyTorch") {
   CHECK(torch_loss("smooth_l1_loss") == "nn.SmoothL1Loss()");
-  CHECK(torch_loss("{smooth_l1_loss: sum}") == "nn.SmoothL1Loss(reduction='sum')");
+  CHECK(torch_loss("{smooth_l1_loss: sum}") == "nn.SmoothL1Loss(reduction=\"sum\")");
   CHECK(torch_loss("{smooth_l1_loss: {beta: 0.25}}") == "nn.SmoothL1Loss(beta=0.25)");
 }
 
 TEST_CASE("smooth_l1_loss may have beta 0, which is l1_loss") {
-  CHECK(torch_loss("{smooth_l1_loss: {beta: 0}}") == "nn.SmoothL1Loss(beta=0)");
+  CHECK(torch_loss("{smooth_l1_loss: {beta: 0}}") == "nn.SmoothL1Loss(beta=0.0)");
   CHECK(complaint(lowered_loss("{smooth_l1_loss: {beta: -1}}", real({4}), real({4}))) ==
         "error: 'beta' must not be negative");
 }

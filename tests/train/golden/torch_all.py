@@ -119,7 +119,7 @@ def train(arguments):
     test = test_data()
     torch.manual_seed(SEED)
     model = make_model()
-    criterion = nn.CrossEntropyLoss(weight=torch.tensor([1, 2, 1, 1, 1, 1, 1, 1, 1, 1], dtype=torch.float32), label_smoothing=0.1)
+    criterion = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], dtype=torch.float32), label_smoothing=0.1)
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.2, total_steps=15)
     loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
@@ -134,7 +134,7 @@ def train(arguments):
                 part = criterion(model(x_part), y_part) * share
                 part.backward()
                 loss += part.item()
-            nn.utils.clip_grad_norm_(model.parameters(), max_norm=1)
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
             nn.utils.clip_grad_value_(model.parameters(), 0.5)
             optimizer.step()
             scheduler.step()

@@ -1,0 +1,64 @@
+// What a run makes of its losses: which targets count, and which of them a schedule looks at.
+#include <regex>
+
+#include <doctest/doctest.h>
+
+#include "data/folder.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+std::vector<double> numbers_of(const std::string& metrics, const std::string& key) {
+  std::vector<double> out;
+  const std::regex number("\"" + key + R"(": ([-+.e0-9]+))");
+  for (std::sregex_iterator i(metrics.begin(), metrics.end(), number), end; i != end; ++i)
+    out.push_back(std::stod((*i)[1]));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("targets that are the loss's ignore_index count nothing, in the mean and the accuracy") {
+  const Folder folder;
+  folder.write("some.csv", "1,2,0\n3,-1,-100\n0,4,1\n-100,7,-100\n2,2,2\n");
+  folder.write("kept.csv", "1,2,0\n0,4,1\n2,2,2\n");
+  const auto run = [&](const std::string& file, const std::string& loss) {
+    const std::string path = folder.file(file);
+    return run_spec("data:\n  dataset: {csv: {path: " + path + ", test_path: " + path +
+                    ", classes: 3}}\n  batch_size: 8\n  shuffle: false\n" +
+                    "model: [{linear: 3}]\nloss: " + loss +
+                    "\noptimizer: {sgd: 0.01}\nepochs: 3\nevaluate: true\ncores: 1\n");
+  };
+  const Ran some = run("some.csv", "cross_entropy"), kept = run("kept.csv", "cross_entropy");
+  REQUIRE_MESSAGE(some.code == 0, some.err);
+  for (const char* key : {"loss", "test_loss", "test_accuracy"}) {
+    const std::vector<double> a = numbers_of(some.metrics, key), b = numbers_of(kept.metrics, key);
+    REQUIRE(a.size() == 3);
+    // Sums over other numbers of rows are rounded in another order.
+    for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-6));
+  }
+  CHECK(has(data_error([&] { run("some.csv", "{cross_entropy: {ignore_index: 7}}"); }),
+            "the label of sample 1 (counted from 0) is -100"));
+}
+
+TEST_CASE("reduce_on_plateau looks at one sort of loss: that of the evaluations there are") {
+  // The rate is too low for any progress, so each value after the first lowers it.
+  const auto rates = [](const std::string& evaluate) {
+    const Ran ran = run_spec(
+        "data: {dataset: {random: {samples: 8}}, batch_size: 8}\nmodel: [{linear: 10}]\n"
+        "loss: mse_loss\noptimizer: {sgd: 1e-6}\nepochs: 7\ncores: 1\nschedule: "
+        "{reduce_on_plateau: {patience: 0, threshold: 0.5}}\n" +
+        evaluate);
+    REQUIRE_MESSAGE(ran.code == 0, ran.err);
+    return numbers_of(ran.metrics, "lr");
+  };
+  const auto expect = [](const std::vector<double>& got, const std::vector<double>& wanted) {
+    REQUIRE(got.size() == wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(wanted[i]));
+  };
+  expect(rates("evaluate: {every: 3}\n"), {1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-7});
+  expect(rates("evaluate: {every: 2}\n"), {1e-6, 1e-6, 1e-6, 1e-6, 1e-7, 1e-7, 1e-8});
+}
+
+}  // namespace dpt
