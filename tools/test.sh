@@ -5,9 +5,10 @@ set -u
 
 usage() {
   cat <<'TEXT'
-Usage: tools/test.sh [--gcc|--clang] [--sanitize] [-j N] [--no-sudo] [--dry-run] [ARGUMENTS of meson test]
+Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [-j N] [--no-sudo] [--dry-run] [ARGUMENTS of meson test]
   --gcc, --clang  compiler (gcc)
   --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
+  --tsan          with ThreadSanitizer, by clang: the tests of comm, data and train whose threads meet
   -j N            compile with N processes (as many as there are cores)
   --no-sudo       passed on to tools/setup.sh
   --dry-run       say what would be run
@@ -15,12 +16,13 @@ Everything else goes to 'meson test': --suite unit, --repeat 3, the name of a te
 TEXT
 }
 
-compiler=gcc sanitize=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
+compiler=gcc sanitize=false tsan=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
 while [ $# -gt 0 ]; do
   case $1 in
     --gcc) compiler=gcc ;;
     --clang) compiler=clang setup+=(--clang) ;;
     --sanitize) sanitize=true ;;
+    --tsan) tsan=true compiler=clang setup+=(--clang) ;;
     -j) jobs=${2:-} && shift ;;
     -j*) jobs=${1#-j} ;;
     --no-sudo) setup+=(--no-sudo) ;;
@@ -42,7 +44,11 @@ build=build-test/$compiler
 # Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags.
 options=(-Doptimization=1 -Ddebug=false)
 if [ "$compiler" = clang ]; then options+=(-Db_pch=false); fi
-if $sanitize; then
+if $tsan; then
+  build="build-test/tsan"
+  options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false)
+  export CXXFLAGS='-g1'
+elif $sanitize; then
   build=$build-sanitize
   # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse. They also
   # make gcc warn of what is not there; the builds without them are the ones that must not warn.
@@ -63,13 +69,35 @@ run() {  # shows a command; runs it unless --dry-run
   $dry_run || "$@"
 }
 
+# Whether a program with ThreadSanitizer starts: where addresses are more random than it knows
+# (vm.mmap_rnd_bits over 28), clang 14's does not, or only sometimes.
+tsan_runs() {
+  local folder ok=true
+  folder=$(mktemp -d) || return 1
+  printf 'int main() {}\n' >"$folder/t.cpp"
+  clang++ -fsanitize=thread "$folder/t.cpp" -o "$folder/t" || ok=false
+  for _ in 1 2 3 4 5 6 7 8; do $ok && { "$folder/t" >/dev/null 2>&1 || ok=false; }; done
+  rm -r "$folder"
+  $ok
+}
+
 tools/setup.sh "${setup[@]}" || fail "tools/setup.sh failed, see above" "mend what it names, then run this again"
+targets=()
+if $tsan; then
+  if ! $dry_run && ! tsan_runs; then
+    printf 'skipped: ThreadSanitizer does not run here; vm.mmap_rnd_bits is %s, "sysctl vm.mmap_rnd_bits=28" may help\n' \
+      "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo unknown)"
+    printf '0 passed, 0 failed, 1 skipped\n'
+    exit 0
+  fi
+  targets=(tests/unit)
+fi
 if ! [ -e "$build/build.ninja" ]; then
   run env CXX="$cxx" meson setup "$build" "${options[@]}" ||
     fail "meson could not set up $build, see above and $build/meson-logs/meson-log.txt" \
       "remove $build and run this again once it is mended"
 fi
-run ninja -C "$build" -j "$jobs" ||
+run ninja -C "$build" -j "$jobs" "${targets[@]}" ||
   fail "the build in $build failed, see the first error above" "mend it, then run this again"
 
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -78,6 +106,13 @@ slow=1
 if $sanitize; then slow=5; fi
 log=$build/meson-logs/testlog.txt
 $dry_run || rm -f "$log"
+if $tsan; then
+  # Where threads meet. Not what forks ranks, which is refused where there is more than one thread:
+  # ThreadSanitizer has one of its own, and sees the threads of one process only.
+  files='*tests/comm/*,*tests/data/*,*tests/parallel/*,*tests/train/same_bits_test*,*tests/train/step_rows_test*'
+  rest=(unit "--test-args=--no-skipped-summary -sf=$files -sfe=*launcher_test*" "${rest[@]}")
+  export TSAN_OPTIONS=halt_on_error=1
+fi
 run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" "${rest[@]}"
 status=$?
 if $dry_run; then exit 0; fi

@@ -217,8 +217,9 @@ void Executor::loss(int shard, int micro, const StepInput& input) {
       input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
   ShardResult& result = buffers_.result(input.number, shard);
   const bool known = session_.divisor == Divisor::targets;  // the prologue has set the weight
-  if (micro == 0) result = {.weight = known ? result.weight : 0};
-  if (!known) result.weight += natural_divisor(n);
+  if (micro == 0) result.loss = 0;
+  // A weight that is known is not written again: others may still be summing them.
+  if (!known) result.weight = (micro == 0 ? 0 : result.weight) + natural_divisor(n);
   if (n == 0) return;
   Binding& b = binding(shard, n, micro == 0 ? kTrain : kTrainMore);
   b.set_divisor(divisor_);

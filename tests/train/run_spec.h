@@ -15,6 +15,16 @@ struct Ran {
   std::vector<double> step_losses() const;  // of each recorded step
 };
 
+// Whether ddp can be run in this process: ThreadSanitizer has a thread of its own, and ranks are
+// forked only where there is one. It would see the threads of one rank alone, anyway.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kCanFork = false;
+#elif defined(__has_feature)
+inline constexpr bool kCanFork = !__has_feature(thread_sanitizer);
+#else
+inline constexpr bool kCanFork = true;
+#endif
+
 // yaml: a whole spec. Files go to a fresh folder that is removed again.
 Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {});
 
