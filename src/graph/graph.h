@@ -39,6 +39,7 @@ struct Value {
   Role role = Role::activation;
   Init init{};                    // parameters
   bool trainable = true;          // parameters: false where the spec says `freeze`
+  bool transposed = false;        // parameters: memory, and so desc, holds the transpose of torch's
   std::vector<double> content{};  // constants
   double probability = 0;         // masks: the share of elements that is kept
 };
@@ -75,8 +76,9 @@ struct Graph {
       gradients;  // of each parameter; kNoValue: frozen, or the graph does not train
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
-  double flops() const;     // of all nodes
-  std::string str() const;  // one line a node, stable: golden tests compare it
+  Shape torch_shape(ValueId parameter) const;  // as in torch's state_dict
+  double flops() const;                        // of all nodes
+  std::string str() const;                     // one line a node, stable: golden tests compare it
 };
 
 }  // namespace dpt

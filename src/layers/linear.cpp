@@ -35,10 +35,14 @@ struct Linear {
     const int64_t features = in.shape.back();
     const double w = weight_bound(static_cast<double>(features));
     const double b = 1 / std::sqrt(static_cast<double>(features));
-    std::vector<ValueId> inputs = {
-        x, g.parameter("weight", {out_features, features}, {Init::Kind::uniform, -w, w})};
+    // Where x needs no gradient, all products have w as [in, out], in which rows of x and w are
+    // multiplied without a transposition, and zeros of x, often half of an image, are left out.
+    constexpr int64_t kPays = 64;
+    const bool transposed = features >= kPays && out_features >= kPays && !g.trained(x);
+    std::vector<ValueId> inputs = {x, g.parameter("weight", {out_features, features},
+                                                  {Init::Kind::uniform, -w, w}, transposed)};
     if (bias) inputs.push_back(g.parameter("bias", {out_features}, {Init::Kind::uniform, -b, b}));
-    return g.apply("linear", inputs);
+    return g.apply(transposed ? "matmul" : "linear", inputs);
   }
 
   std::string torch(const Shape& x) const {

@@ -18,6 +18,31 @@ std::span<float> weights_of(const Session& s, const Buffers& buffers, size_t par
           static_cast<size_t>(v.desc.shape.elements())};
 }
 
+// A parameter's values in torch's layout, to or from memory.
+void transpose(std::span<const float> from, const Shape& shape, std::span<float> to) {
+  const auto rows = static_cast<size_t>(shape[0]), columns = static_cast<size_t>(shape[1]);
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+}
+
+void put(const Session& s, const Buffers& buffers, size_t parameter,
+         std::span<const float> values) {
+  const ValueId v = s.graph.parameters[parameter];
+  const std::span<float> to = weights_of(s, buffers, parameter);
+  if (s.graph[v].transposed)
+    transpose(values, s.graph.torch_shape(v), to);
+  else
+    std::ranges::copy(values, to.begin());
+}
+
+std::vector<float> get(const Session& s, const Buffers& buffers, size_t parameter) {
+  const Value& v = s.graph[s.graph.parameters[parameter]];
+  const std::span<const float> from = weights_of(s, buffers, parameter);
+  std::vector<float> out(from.begin(), from.end());
+  if (v.transposed) transpose(from, v.desc.shape, out);
+  return out;
+}
+
 // "module." is what torch's DataParallel writes in front of every name.
 const SafeTensors::Entry* find(const SafeTensors& file, const std::string& name) {
   const SafeTensors::Entry* e = file.find(name);
@@ -30,16 +55,17 @@ void load(const Session& s, const Buffers& buffers) {
   std::vector<std::string> wrong;
   for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
     const Value& v = s.graph[s.graph.parameters[i]];
+    const TensorDesc wanted{v.desc.dtype, s.graph.torch_shape(s.graph.parameters[i])};
     const SafeTensors::Entry* e = find(file, v.name);
     if (!e)
       wrong.push_back(fmt::format("it has no '{}'", v.name));
-    else if (e->desc != v.desc)
+    else if (e->desc != wanted)
       wrong.push_back(fmt::format("its '{}' is {}{}, the model's is {}{}", v.name,
                                   name_of(e->desc.dtype), e->desc.shape.str(),
-                                  name_of(v.desc.dtype), v.desc.shape.str()));
+                                  name_of(wanted.dtype), wanted.shape.str()));
     else
-      std::copy_n(reinterpret_cast<const float*>(e->data), v.desc.shape.elements(),
-                  weights_of(s, buffers, i).begin());
+      put(s, buffers, i,
+          {reinterpret_cast<const float*>(e->data), static_cast<size_t>(wanted.shape.elements())});
   }
   if (file.entries().size() > s.graph.parameters.size() && wrong.empty())
     wrong.push_back(fmt::format("it has {} tensors, the model has {}", file.entries().size(),
@@ -70,8 +96,11 @@ void draw_initial(const Value& v, Generator& generator, std::span<float> out) {
 }
 
 void initialise(const Session& s, const Buffers& buffers, Generator& generator) {
-  for (size_t i = 0; i < s.graph.parameters.size(); ++i)
-    draw_initial(s.graph[s.graph.parameters[i]], generator, weights_of(s, buffers, i));
+  for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
+    std::vector<float> values(weights_of(s, buffers, i).size());
+    draw_initial(s.graph[s.graph.parameters[i]], generator, values);
+    put(s, buffers, i, values);
+  }
   if (!s.spec.initial_weights.empty()) load(s, buffers);
   const auto first = static_cast<float>(s.optimizer->initial_state(s.spec.optimizer.settings));
   if (first != 0)
@@ -81,10 +110,13 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator) 
 
 void save_model(const Session& s, const Buffers& buffers, const std::string& path) {
   std::vector<NamedTensor> tensors;
+  std::vector<std::vector<float>> values;  // moving one leaves its elements where they are
   for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
-    const Value& v = s.graph[s.graph.parameters[i]];
-    tensors.push_back(
-        {v.name, v.desc, reinterpret_cast<const std::byte*>(weights_of(s, buffers, i).data())});
+    const ValueId v = s.graph.parameters[i];
+    values.push_back(get(s, buffers, i));
+    tensors.push_back({s.graph[v].name,
+                       {s.graph[v].desc.dtype, s.graph.torch_shape(v)},
+                       reinterpret_cast<const std::byte*>(values.back().data())});
   }
   write_safetensors(path, tensors,
                     {{"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}});

@@ -57,7 +57,7 @@ TEST_CASE("two layers: gradients in reverse order, none for the input") {
   b.finish(b.linear("lin2", h, 2));
   CHECK(b.added() ==
         "d lin2.linear f32[4, 2] = mse_loss_gradient(lin2.linear, target, divisor)\n"
-        "d act.sigmoid f32[4, 5] = linear_input_gradient(d lin2.linear, lin2.weight)\n"
+        "d act.sigmoid f32[4, 5] = matmul(d lin2.linear, lin2.weight)\n"
         "d lin2.weight f32[2, 5] = linear_weight_gradient(d lin2.linear, act.sigmoid)\n"
         "d lin2.bias f32[2] = sum_rows(d lin2.linear)\n"
         "d lin1.linear f32[4, 5] = sigmoid_gradient(act.sigmoid, d act.sigmoid)\n"
@@ -131,7 +131,7 @@ TEST_CASE("a frozen layer above a trainable one passes gradients through") {
   b.finish(b.linear("lin2", b.linear("lin1", b.graph.input, 5), 2, false));
   CHECK(b.added() ==
         "d lin2.linear f32[4, 2] = mse_loss_gradient(lin2.linear, target, divisor)\n"
-        "d lin1.linear f32[4, 5] = linear_input_gradient(d lin2.linear, lin2.weight)\n"
+        "d lin1.linear f32[4, 5] = matmul(d lin2.linear, lin2.weight)\n"
         "d lin1.weight f32[5, 3] = linear_weight_gradient(d lin1.linear, x)\n"
         "d lin1.bias f32[5] = sum_rows(d lin1.linear)\n");
 }

@@ -114,11 +114,11 @@ void bench_products(const SimdKernels& kernels, size_t sets, size_t n, size_t ou
   });
   const double input = best_seconds([&] {
     const size_t i = t.next();
-    kernels.linear_input_gradient(t.y[i].data(), t.w[i].data(), t.x[i].data(), n, out, in);
+    kernels.matmul(t.y[i].data(), t.w[i].data(), nullptr, t.x[i].data(), n, in, out);
   });
   const double weight = best_seconds([&] {
     const size_t i = t.next();
-    kernels.linear_weight_gradient(t.y[i].data(), t.x[i].data(), t.w[i].data(), n, out, in, false);
+    kernels.linear_weight_gradient(t.y[i].data(), t.x[i].data(), t.w[i].data(), n, out, in);
   });
   const auto N = static_cast<int64_t>(n), O = static_cast<int64_t>(out),
              I = static_cast<int64_t>(in);

@@ -36,14 +36,15 @@ class Linear : public Kernel {
   size_t out_, in_, n_;
 };
 
-class LinearInputGradient : public Kernel {
+class MatMul : public Kernel {
  public:
-  explicit LinearInputGradient(const KernelQuery& q)
-      : out_(size(q.in[1].shape[0])),
-        in_(size(q.in[1].shape[1])),
-        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
+  explicit MatMul(const KernelQuery& q)
+      : out_(size(q.in[1].shape[1])),
+        in_(size(q.in[1].shape[0])),
+        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, in_)) {}
   void run(const KernelArgs& a) override {
-    simd_.linear_input_gradient(data(a.in[0]), data(a.in[1]), data(a.out[0]), n_, out_, in_);
+    simd_.matmul(data(a.in[0]), data(a.in[1]), a.in.size() > 2 ? data(a.in[2]) : nullptr,
+                 data(a.out[0]), n_, out_, in_);
   }
 
  private:
@@ -58,8 +59,7 @@ class LinearWeightGradient : public Kernel {
         in_(size(q.out[0].shape[1])),
         n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
   void run(const KernelArgs& a) override {
-    simd_.linear_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.out[0]), n_, out_, in_,
-                                 false);
+    simd_.linear_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.out[0]), n_, out_, in_);
   }
 
  private:
@@ -73,7 +73,7 @@ class SumRows : public Kernel {
       : out_(size(q.out[0].shape[0])),
         n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
   void run(const KernelArgs& a) override {
-    simd_.sum_rows(data(a.in[0]), data(a.out[0]), n_, out_, false);
+    simd_.sum_rows(data(a.in[0]), data(a.out[0]), n_, out_);
   }
 
  private:
@@ -90,7 +90,7 @@ KernelType row(std::string_view op) {
 }  // namespace
 
 std::vector<KernelType> linear_kernels() {
-  return {row<Linear>("linear"), row<LinearInputGradient>("linear_input_gradient"),
+  return {row<Linear>("linear"), row<MatMul>("matmul"),
           row<LinearWeightGradient>("linear_weight_gradient"), row<SumRows>("sum_rows")};
 }
 

@@ -75,11 +75,11 @@ std::unique_ptr<Kernel> linear(const KernelQuery& q) {
       MatMul::Operands{q.in[0].shape.elements() / in, out, in, false, true, q.in.size() > 2});
 }
 
-// dx = dy w
-std::unique_ptr<Kernel> input_gradient(const KernelQuery& q) {
-  const int64_t out = q.in[1].shape[0], in = q.in[1].shape[1];
+// y = x w + b
+std::unique_ptr<Kernel> matmul(const KernelQuery& q) {
+  const int64_t out = q.in[1].shape[1], in = q.in[1].shape[0];
   return std::make_unique<MatMul>(
-      MatMul::Operands{q.in[0].shape.elements() / out, in, out, false, false, false});
+      MatMul::Operands{q.in[0].shape.elements() / in, out, in, false, false, q.in.size() > 2});
 }
 
 // dw = dy^T x
@@ -93,7 +93,7 @@ std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
 
 std::vector<KernelType> onednn_kernels() {
   return {{"linear", "onednn", refuses, linear},
-          {"linear_input_gradient", "onednn", refuses, input_gradient},
+          {"matmul", "onednn", refuses, matmul},
           {"linear_weight_gradient", "onednn", refuses, weight_gradient}};
 }
 

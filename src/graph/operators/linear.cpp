@@ -1,5 +1,6 @@
 // linear: y[..., O] = x[..., I] w[O, I]^T, plus b[O] where a third input is given.
-//   linear_input_gradient:  dx[..., I] = dy[..., O] w[O, I]
+// matmul: y[..., O] = x[..., I] w[I, O], plus b[O] where a third input is given. Each is the
+// other's input gradient.
 //   linear_weight_gradient: dw[O, I] = dy[..., O]^T x[..., I], the extents "..." taken as rows
 //   sum_rows:               db[O] = the sum of all rows of dy[..., O]
 #include "graph/operators/support.h"
@@ -11,21 +12,24 @@ int64_t rows_of(const Shape& s) { return s.elements() / s.back(); }
 
 Shape with_last(const Shape& s, int64_t extent) { return s.with(s.rank() - 1, extent); }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
-  need_real("linear", in[0]);
+// x and w as above; `of_x` and `of_y`: the extents of w that fit them.
+std::vector<TensorDesc> infer_product(std::string_view op, std::span<const TensorDesc> in, int of_x,
+                                      int of_y) {
+  need_real(op, in[0]);
   const Shape &x = in[0].shape, &w = in[1].shape;
-  if (x.rank() < 2 || w.rank() != 2 || x.back() != w[1])
-    fail(Fault::spec, "linear: input {} does not fit weight {}", x.str(), w.str());
-  if (in.size() > 2 && in[2].shape != Shape{w[0]})
-    fail(Fault::spec, "linear: bias {} does not fit weight {}", in[2].shape.str(), w.str());
-  return {{in[0].dtype, with_last(x, w[0])}};
+  if (x.rank() < 2 || w.rank() != 2 || x.back() != w[of_x])
+    fail(Fault::spec, "{}: input {} does not fit weight {}", op, x.str(), w.str());
+  if (in.size() > 2 && in[2].shape != Shape{w[of_y]})
+    fail(Fault::spec, "{}: bias {} does not fit weight {}", op, in[2].shape.str(), w.str());
+  return {{in[0].dtype, with_last(x, w[of_y])}};
 }
 
-std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any&) {
-  const Shape &dy = in[0].shape, &w = in[1].shape;
-  if (dy.rank() < 2 || w.rank() != 2 || dy.back() != w[0])
-    fail(Fault::spec, "linear_input_gradient: {} does not fit weight {}", dy.str(), w.str());
-  return {{in[0].dtype, with_last(dy, w[1])}};
+std::vector<TensorDesc> infer_linear(std::span<const TensorDesc> in, const std::any&) {
+  return infer_product("linear", in, 1, 0);
+}
+
+std::vector<TensorDesc> infer_matmul(std::span<const TensorDesc> in, const std::any&) {
+  return infer_product("matmul", in, 0, 1);
 }
 
 std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any&) {
@@ -40,8 +44,11 @@ std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  std::vector<ValueId> out = {g.apply("linear_input_gradient", {dy[0], n.in[1]}),
-                              g.apply("linear_weight_gradient", {dy[0], n.in[0]})};
+  const ValueId x = n.in[0], w = n.in[1];
+  const bool linear = n.op->name == "linear";
+  std::vector<ValueId> out = {g.apply(linear ? "matmul" : "linear", {dy[0], w}),
+                              linear ? g.apply("linear_weight_gradient", {dy[0], x})
+                                     : g.apply("linear_weight_gradient", {x, dy[0]})};
   if (n.in.size() > 2) out.push_back(g.apply("sum_rows", {dy[0]}));
   return out;
 }
@@ -61,28 +68,25 @@ void multiply(int64_t rows, int64_t columns, int64_t depth, A a, B b, Bias bias,
 
 double no_bias(int64_t) { return 0; }
 
-void forward(const KernelArgs& args, const std::any&) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
-    const auto b = args.in.size() > 2 ? args.in[2].as<const T>() : std::span<const T>{};
-    const int64_t outs = args.in[1].desc.shape[0], ins = args.in[1].desc.shape[1];
-    multiply(
-        rows_of(args.in[0].desc.shape), outs, ins,
-        [&](int64_t m, int64_t k) { return x[m * ins + k]; },
-        [&](int64_t k, int64_t n) { return w[n * ins + k]; },
-        [&](int64_t n) { return b.empty() ? 0 : static_cast<double>(b[n]); }, args.out[0].as<T>());
-  });
+// w(k, n) lies at w[k * by_k + n * by_n].
+template <class T>
+void product(const KernelArgs& args, int64_t by_k, int64_t by_n) {
+  const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+  const auto b = args.in.size() > 2 ? args.in[2].as<const T>() : std::span<const T>{};
+  const int64_t ins = args.in[0].desc.shape.back(), outs = args.out[0].desc.shape.back();
+  multiply(
+      rows_of(args.in[0].desc.shape), outs, ins,
+      [&](int64_t m, int64_t k) { return x[m * ins + k]; },
+      [&](int64_t k, int64_t n) { return w[k * by_k + n * by_n]; },
+      [&](int64_t n) { return b.empty() ? 0 : static_cast<double>(b[n]); }, args.out[0].as<T>());
 }
 
-void input_gradient(const KernelArgs& args, const std::any&) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>(), w = args.in[1].as<const T>();
-    const int64_t outs = args.in[1].desc.shape[0], ins = args.in[1].desc.shape[1];
-    multiply(
-        rows_of(args.in[0].desc.shape), ins, outs,
-        [&](int64_t m, int64_t k) { return dy[m * outs + k]; },
-        [&](int64_t k, int64_t n) { return w[k * ins + n]; }, no_bias, args.out[0].as<T>());
-  });
+void linear_forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, 1, args.in[0].desc.shape.back()); });
+}
+
+void matmul_forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, args.out[0].desc.shape.back(), 1); });
 }
 
 void weight_gradient(const KernelArgs& args, const std::any&) {
@@ -125,11 +129,12 @@ std::vector<Sample> samples() {
   };
 }
 
-std::vector<Sample> input_samples() {
+std::vector<Sample> matmul_samples() {
   return {
-      {{"linear_input_gradient", {f32({3, 2}), f32({2, 5})}, {f32({3, 5})}, {}}},
-      {{"linear_input_gradient", {f32({2, 3, 9}), f32({9, 7})}, {f32({2, 3, 7})}, {}}},
-      {{"linear_input_gradient", {f32({17, 19}), f32({19, 33})}, {f32({17, 33})}, {}}},
+      {{"matmul", {f32({3, 2}), f32({2, 5})}, {f32({3, 5})}, {}}},
+      {{"matmul", {f32({3, 2}), f32({2, 5}), f32({5})}, {f32({3, 5})}, {}}},
+      {{"matmul", {f32({2, 3, 9}), f32({9, 7})}, {f32({2, 3, 7})}, {}}},
+      {{"matmul", {f32({17, 19}), f32({19, 33}), f32({33})}, {f32({17, 33})}, {}}},
   };
 }
 
@@ -152,12 +157,12 @@ std::vector<Sample> sum_samples() {
 }  // namespace
 
 OperatorType linear() {
-  return {"linear", Precision::compute, infer, gradient, forward, samples, flops};
+  return {"linear", Precision::compute, infer_linear, gradient, linear_forward, samples, flops};
 }
 
-OperatorType linear_input_gradient() {
-  return {"linear_input_gradient", Precision::compute, infer_input, nullptr,
-          input_gradient,          input_samples,      flops};
+OperatorType matmul() {
+  return {"matmul",       Precision::compute, infer_matmul, gradient,
+          matmul_forward, matmul_samples,     flops};
 }
 
 OperatorType linear_weight_gradient() {

@@ -1,11 +1,12 @@
 // Matrix products of a linear layer. Note [layouts]: y = x w^T has both operands contiguous in k,
-// the two gradients have one contiguous in n, so the forward pass needs other kernels than they.
+// matmul and the weight gradient have one contiguous in n, so x w^T needs other kernels than they.
 //
-// Forward, two ways; the shapes alone decide, so the bits depend on nothing else:
+// x w^T, two ways; the shapes alone decide, so the bits depend on nothing else:
 //   - dots: a tile of dot products, lanes over k, summed over the lanes at the end. The sums cost
 //     about 45 / K of the time;
 //   - panels: 2 vectors of rows of w transposed into a panel [k, o] that stays in L1, then the
 //     outer-product tile. The transposition costs about 10 / N.
+#include "backend/cpu/simd/pairs.h"
 #include "backend/cpu/simd/tables.h"
 #include "backend/cpu/simd/tile.h"
 
@@ -157,12 +158,14 @@ template <Store kStore>
 void outer_product(Product p, size_t m, size_t n) {
   const float* const b = p.b;
   float* const c = p.c;
+  const float* const bias = p.bias;
   const bool copies = p.ldb >= kLongRow && m > kTileRows && p.depth <= kCopiedDepth;
   alignas(64) float panel[kCopiedDepth * kTileColumns];
   for (size_t i = 0; i < n; i += kTileColumns) {
     const size_t columns = n - i < kTileColumns ? n - i : kTileColumns;
     p.b = b + i;
     p.c = c + i;
+    p.bias = bias != nullptr ? bias + i : nullptr;
     if (copies) {
       for (size_t k = 0; k < p.depth; ++k) {
         for (size_t l = 0; l < columns; l += kLanes) {
@@ -182,50 +185,55 @@ void outer_product(Product p, size_t m, size_t n) {
   }
 }
 
-void linear_input_gradient(const float* dy, const float* w, float* dx, size_t n, size_t out,
-                           size_t in) {
-  Product p{.depth = out,
-            .a = dy,
-            .row = out,
-            .step = 1,
-            .b = w,
-            .ldb = in,
-            .c = dx,
-            .ldc = in,
-            .bias = nullptr};
-  if (in < kLongRow || out <= kCopiedDepth) return outer_product<Store::set>(p, n, in);
-  for (size_t o = 0; o < out; o += kCopiedDepth) {
-    p.depth = out - o < kCopiedDepth ? out - o : kCopiedDepth;
-    p.a = dy + o;
-    p.b = w + o * in;
-    if (o == 0) {
-      outer_product<Store::set>(p, n, in);
+// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`.
+void product(Product p, size_t m, size_t n) {
+  if (has_zeros(p, m, n)) return pair_product(p, m, n);
+  if (p.ldb < kLongRow || p.depth <= kCopiedDepth) return outer_product<Store::set>(p, m, n);
+  const Product all = p;
+  for (size_t k = 0; k < all.depth; k += kCopiedDepth) {
+    const size_t left = all.depth - k;
+    p.depth = left < kCopiedDepth ? left : kCopiedDepth;
+    p.a = all.a + k * all.step;
+    p.b = all.b + k * all.ldb;
+    p.bias = left <= kCopiedDepth ? all.bias : nullptr;
+    if (k == 0) {
+      outer_product<Store::set>(p, m, n);
     } else {
-      outer_product<Store::continued>(p, n, in);
+      outer_product<Store::continued>(p, m, n);
     }
   }
 }
 
+void matmul(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
+            size_t in) {
+  product({.depth = in,
+           .a = x,
+           .row = in,
+           .step = 1,
+           .b = w,
+           .ldb = out,
+           .c = y,
+           .ldc = out,
+           .bias = bias},
+          n, out);
+}
+
 void linear_weight_gradient(const float* dy, const float* x, float* dw, size_t n, size_t out,
-                            size_t in, bool accumulate) {
-  const Product p{.depth = n,
-                  .a = dy,
-                  .row = 1,
-                  .step = out,
-                  .b = x,
-                  .ldb = in,
-                  .c = dw,
-                  .ldc = in,
-                  .bias = nullptr};
-  if (accumulate) {
-    outer_product<Store::add_after>(p, out, in);
-  } else {
-    outer_product<Store::set>(p, out, in);
-  }
+                            size_t in) {
+  product({.depth = n,
+           .a = dy,
+           .row = 1,
+           .step = out,
+           .b = x,
+           .ldb = in,
+           .c = dw,
+           .ldc = in,
+           .bias = nullptr},
+          out, in);
 }
 
 // Each column is one chain over n, whatever the width.
-void sum_rows(const float* dy, float* db, size_t n, size_t out, bool accumulate) {
+void sum_rows(const float* dy, float* db, size_t n, size_t out) {
   constexpr size_t kColumns = 8 * kLanes;  // enough chains to hide the latency of an addition
   size_t o = 0;
   for (; o + kColumns <= out; o += kColumns) {
@@ -237,16 +245,13 @@ void sum_rows(const float* dy, float* db, size_t n, size_t out, bool accumulate)
       for (int v = 0; v < 8; ++v) sum[v] = add(sum[v], load(dy + r * out + o + v * kLanes));
     }
     DPT_UNROLL
-    for (int v = 0; v < 8; ++v) {
-      float* at = db + o + v * kLanes;
-      store(at, accumulate ? add(load(at), sum[v]) : sum[v]);
-    }
+    for (int v = 0; v < 8; ++v) store(db + o + v * kLanes, sum[v]);
   }
   for (; o < out; o += kLanes) {
     const Mask mask = first(out - o < kLanes ? out - o : kLanes);
     Vector sum = zero();
     for (size_t r = 0; r < n; ++r) sum = add(sum, load_first(dy + r * out + o, mask));
-    store_first(db + o, mask, accumulate ? add(load_first(db + o, mask), sum) : sum);
+    store_first(db + o, mask, sum);
   }
 }
 
@@ -254,7 +259,7 @@ void sum_rows(const float* dy, float* db, size_t n, size_t out, bool accumulate)
 
 void add_linear(SimdKernels& kernels) {
   kernels.linear = linear;
-  kernels.linear_input_gradient = linear_input_gradient;
+  kernels.matmul = matmul;
   kernels.linear_weight_gradient = linear_weight_gradient;
   kernels.sum_rows = sum_rows;
 }

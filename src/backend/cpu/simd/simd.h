@@ -41,14 +41,15 @@ struct SimdKernels {
   // y[n, out] = x[n, in] w[out, in]^T + bias[out]; bias may be null.
   void (*linear)(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
                  size_t in);
-  // dx[n, in] = dy[n, out] w[out, in]
-  void (*linear_input_gradient)(const float* dy, const float* w, float* dx, size_t n, size_t out,
-                                size_t in);
-  // dw[out, in] = dy[n, out]^T x[n, in]; accumulate: dw += the finished sum, as autograd does.
+  // y[n, out] = x[n, in] w[in, out] + bias[out]; bias may be null. Zeros of x may be left out: they
+  // meet no w that is not finite.
+  void (*matmul)(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
+                 size_t in);
+  // dw[out, in] = dy[n, out]^T x[n, in]; zeros of dy may be left out.
   void (*linear_weight_gradient)(const float* dy, const float* x, float* dw, size_t n, size_t out,
-                                 size_t in, bool accumulate);
-  // db[out] = the sum of the rows of dy[n, out]; accumulate: db += it.
-  void (*sum_rows)(const float* dy, float* db, size_t n, size_t out, bool accumulate);
+                                 size_t in);
+  // db[out] = the sum of the rows of dy[n, out].
+  void (*sum_rows)(const float* dy, float* db, size_t n, size_t out);
 
   // to[i] = the sum of shards[s][i] for i in [begin, end), in the order of comm/tree.h, which
   // works in place where this leaves the shards as they are. `to` may be one of the shards.

@@ -10,7 +10,7 @@ namespace dpt::DPT_ISA {
 constexpr int kTileRows = kLanes == 16 ? 14 : 6;
 constexpr int kTileColumns = 2 * kLanes;
 
-enum class Store { set, add_after, continued };
+enum class Store { set, continued };
 
 // What all tiles of one product share. A's element (m, k) is a[m * row + k * step].
 struct Product {
@@ -26,7 +26,7 @@ struct Product {
 
 // kRows x (kVectors * kLanes) elements; with kMasked only `mask` of the last vector is read and
 // written. Each element is one chain of fma over k from 0, or from C's value if kStore is
-// continued; add_after: C's value is added to the finished sum.
+// continued.
 template <int kRows, int kVectors, bool kMasked, Store kStore>
 DPT_SIMD void tile(const Product& p, Mask mask) {
   Vector sum[kRows][kVectors];
@@ -72,8 +72,6 @@ DPT_SIMD void tile(const Product& p, Mask mask) {
       Vector s = sum[r][v];
       if (p.bias != nullptr)
         s = add(s, masked ? load_first(p.bias + v * kLanes, mask) : load(p.bias + v * kLanes));
-      if constexpr (kStore == Store::add_after)
-        s = add(masked ? load_first(at, mask) : load(at), s);
       if (masked) {
         store_first(at, mask, s);
       } else {

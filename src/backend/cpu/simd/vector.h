@@ -32,6 +32,8 @@ DPT_SIMD Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
 DPT_SIMD Mask first(size_t n) { return static_cast<Mask>((1U << n) - 1U); }
 DPT_SIMD Vector load_first(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
 DPT_SIMD void store_first(float* p, Mask m, Vector v) { _mm512_mask_storeu_ps(p, m, v); }
+// A bit for each lane that is not 0, the first lane's lowest; nan is not 0.
+DPT_SIMD uint64_t nonzero(Vector v) { return _mm512_cmp_ps_mask(v, zero(), _CMP_NEQ_UQ); }
 
 #elif defined(__AVX2__)
 
@@ -51,6 +53,9 @@ DPT_SIMD Mask first(size_t n) {
 }
 DPT_SIMD Vector load_first(const float* p, Mask m) { return _mm256_maskload_ps(p, m); }
 DPT_SIMD void store_first(float* p, Mask m, Vector v) { _mm256_maskstore_ps(p, m, v); }
+DPT_SIMD uint64_t nonzero(Vector v) {
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(v, zero(), _CMP_NEQ_UQ)));
+}
 
 #else  // any machine: vectors of the compiler
 
@@ -78,7 +83,21 @@ DPT_SIMD void store_first(float* p, Mask n, Vector v) {
   if (n > 2) p[2] = v[2];
   if (n > 3) p[3] = v[3];
 }
+DPT_SIMD uint64_t nonzero(Vector v) {
+  return (v[0] != 0 ? 1U : 0U) | (v[1] != 0 ? 2U : 0U) | (v[2] != 0 ? 4U : 0U) |
+         (v[3] != 0 ? 8U : 0U);
+}
 
+#endif
+
+// Makes v a register here: compilers fold a load into each fma that uses it, though it is the loads
+// that are scarce.
+#if defined(__AVX512F__)
+DPT_SIMD void keep(Vector& v) { __asm__("" : "+v"(v)); }
+#elif defined(__AVX2__)
+DPT_SIMD void keep(Vector& v) { __asm__("" : "+x"(v)); }
+#else
+DPT_SIMD void keep(Vector&) {}
 #endif
 
 // The first steps of a sum over lanes, for two vectors at once: each block of kWidth lanes becomes

@@ -1,0 +1,178 @@
+// Products whose left operand holds many zeros, as images, and gradients behind a relu, do: two
+// rows of C at a time, and only those k where one of their two A is not 0. Only for .inc.cpp files.
+//
+// What is left out would add a zero, so the bits are those of the full chain (but for B's that are
+// not finite, which such a zero would turn into nan). Two rows, because one would need as many
+// loads of B as it has fma, and neighbours have most of their zeros in common.
+#pragma once
+
+#include "backend/cpu/simd/tile.h"
+
+namespace dpt::DPT_ISA {
+
+constexpr int kPairVectors = kLanes == 16 ? 13 : 6;  // two rows of them fill the registers
+// Rows of B that are used again and again for the pairs of a column should stay in L1; a mask has
+// 64 bits.
+constexpr size_t kPairDepth = kLanes == 16 ? 52 : 64;
+constexpr size_t kPairColumns = kPairVectors * kLanes;
+
+// masks[r]: a bit for each k < depth where A(r, k) is not 0, for kLanes rows, or for `rows` that
+// are fewer. Columns of A, for the product with a transposed one, and rows.
+DPT_SIMD void nonzero_in_columns(const Product& p, size_t rows, uint64_t* masks) {
+  const Mask lanes = first(rows);
+#if defined(__AVX512F__)
+  __m512i low = _mm512_setzero_si512(), high = low;
+  for (size_t k = 0; k < p.depth; ++k) {
+    const uint64_t found = nonzero(load_first(p.a + k * p.step, lanes));
+    const __m512i bit = _mm512_set1_epi64(static_cast<long long>(uint64_t{1} << k));
+    low = _mm512_mask_or_epi64(low, static_cast<__mmask8>(found), low, bit);
+    high = _mm512_mask_or_epi64(high, static_cast<__mmask8>(found >> 8), high, bit);
+  }
+  _mm512_storeu_si512(masks, low);
+  _mm512_storeu_si512(masks + 8, high);
+#else
+  for (size_t r = 0; r < kLanes; ++r) masks[r] = 0;
+  for (size_t k = 0; k < p.depth; ++k) {
+    const uint64_t found = nonzero(load_first(p.a + k * p.step, lanes));
+    for (size_t r = 0; r < kLanes; ++r) masks[r] |= (found >> r & 1) << k;
+  }
+#endif
+}
+
+DPT_SIMD void nonzero_in_rows(const Product& p, size_t rows, uint64_t* masks) {
+  for (size_t r = 0; r < rows; ++r) {
+    const float* a = p.a + r * p.row;
+    uint64_t found = 0;
+    size_t k = 0;
+    for (; k + kLanes <= p.depth; k += kLanes) found |= nonzero(load(a + k)) << k;
+    if (k < p.depth) found |= nonzero(load_first(a + k, first(p.depth - k))) << k;
+    masks[r] = found;
+  }
+}
+
+// Two rows of kVectors vectors, the last one masked. begins: of these two rows of A and C.
+template <int kVectors, bool kContinued>
+DPT_SIMD void pair(const Product& p, const float* const* a, float* const* c, uint64_t mask,
+                   Mask last) {
+  Vector sum[2][kVectors];
+  DPT_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    DPT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const float* at = c[r] + v * kLanes;
+      sum[r][v] = !kContinued ? zero() : v == kVectors - 1 ? load_first(at, last) : load(at);
+    }
+  }
+  for (; mask != 0; mask &= mask - 1) {
+    const auto k = static_cast<size_t>(__builtin_ctzll(mask));
+    const float* b = p.b + k * p.ldb;
+    const Vector left0 = all(a[0][k * p.step]), left1 = all(a[1][k * p.step]);
+    DPT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const float* at = b + v * kLanes;
+      Vector right = v == kVectors - 1 ? load_first(at, last) : load(at);
+      keep(right);
+      sum[0][v] = fma(left0, right, sum[0][v]);
+      sum[1][v] = fma(left1, right, sum[1][v]);
+    }
+  }
+  DPT_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    DPT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const bool masked = v == kVectors - 1;
+      Vector s = sum[r][v];
+      if (p.bias != nullptr)
+        s = add(s, masked ? load_first(p.bias + v * kLanes, last) : load(p.bias + v * kLanes));
+      if (masked) {
+        store_first(c[r] + v * kLanes, last, s);
+      } else {
+        store(c[r] + v * kLanes, s);
+      }
+    }
+  }
+}
+
+// One column of C, and p.depth <= kPairDepth. `ahead` rows of B that follow are fetched meanwhile:
+// another core may have written them, and no hardware guesses which are next.
+template <int kVectors, bool kContinued>
+[[gnu::noinline]] static void pair_column(const Product& p, size_t rows, size_t columns,
+                                          size_t ahead) {
+  const Mask last = first(columns - (kVectors - 1) * kLanes);
+  float nowhere[kVectors * kLanes] = {};
+  uint64_t masks[kLanes];
+  Product part = p;
+  const float* next = p.b + p.depth * p.ldb;
+  const size_t rows_ahead = (ahead + rows / 2) / (rows / 2 + 1);
+  for (size_t r = 0; r < rows; r += kLanes) {
+    const size_t height = rows - r < kLanes ? rows - r : kLanes;
+    part.a = p.a + r * p.row;
+    if (p.row == 1) {
+      nonzero_in_columns(part, height, masks);
+    } else {
+      nonzero_in_rows(part, height, masks);
+    }
+    for (size_t i = 0; i < height; i += 2) {
+      const bool alone = i + 1 == height;
+      const float* a[2] = {part.a + i * p.row, part.a + (alone ? i : i + 1) * p.row};
+      float* c[2] = {p.c + (r + i) * p.ldc, alone ? nowhere : p.c + (r + i + 1) * p.ldc};
+      pair<kVectors, kContinued>(part, a, c, alone ? masks[i] : masks[i] | masks[i + 1], last);
+      for (size_t n = 0; n < rows_ahead && ahead > 0; ++n, --ahead, next += p.ldb)
+        for (int v = 0; v < kVectors; ++v) __builtin_prefetch(next + v * kLanes, 0, 2);
+    }
+  }
+}
+
+template <bool kContinued, int kVectors = kPairVectors>
+DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, size_t ahead) {
+  if constexpr (kVectors > 1) {
+    if (columns <= (kVectors - 1) * kLanes) {
+      pair_column_of<kContinued, kVectors - 1>(p, rows, columns, ahead);
+      return;
+    }
+  }
+  pair_column<kVectors, kContinued>(p, rows, columns, ahead);
+}
+
+constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
+
+// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0.
+static void pair_product(Product p, size_t m, size_t n) {
+  const Product all = p;
+  size_t columns_left = pieces(n, kPairColumns);
+  for (size_t i = 0, columns; i < n; i += columns, --columns_left) {
+    // Whole vectors, about as many in each column.
+    columns = pieces(pieces(n - i, kLanes), columns_left) * kLanes;
+    if (columns > n - i) columns = n - i;
+    for (size_t k = 0; k < all.depth; k += p.depth) {
+      p.depth = all.depth - k <= kPairDepth ? all.depth - k : kPairDepth / kLanes * kLanes;
+      p.a = all.a + k * all.step;
+      p.b = all.b + k * all.ldb + i;
+      p.c = all.c + i;
+      p.bias = all.bias != nullptr && k + p.depth == all.depth ? all.bias + i : nullptr;
+      const size_t left = all.depth - k - p.depth;
+      const size_t ahead = left < kPairDepth ? left : kPairDepth;
+      if (k == 0) {
+        pair_column_of<false>(p, m, columns, ahead);
+      } else {
+        pair_column_of<true>(p, m, columns, ahead);
+      }
+    }
+  }
+}
+
+// Whether that pays: about how many of the pairs, looked at in a few places, are not 0.
+DPT_SIMD bool has_zeros(const Product& p, size_t m, size_t n) {
+  if (n < 4 * kLanes || m < 2 || p.depth == 0) return false;
+  constexpr size_t kPlaces = 16;
+  const size_t row_step = m / kPlaces + 1, k_step = p.depth / kPlaces + 1;
+  size_t looked = 0, full = 0;
+  for (size_t r = 0; r + 1 < m; r += row_step)
+    for (size_t k = r % k_step; k < p.depth; k += k_step, ++looked) {
+      const float* at = p.a + r * p.row + k * p.step;
+      if (at[0] != 0 || at[p.row] != 0) ++full;
+    }
+  return full * 8 < looked * 7;
+}
+
+}  // namespace dpt::DPT_ISA
