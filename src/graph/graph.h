@@ -54,8 +54,8 @@ struct GraphNode {
 
 // Which part of a training step a node belongs to. The loss is a part of its own, since
 // DataParallel computes it on another device than the rest (output gathered there, its gradient
-// scattered back).
-enum class Part { prologue, forward, loss, backward };
+// scattered back). update: gradients of weights that the optimizer's pass makes itself, plan.h.
+enum class Part { prologue, forward, loss, backward, update };
 
 // Nodes stand in an order in which they can run. Only GraphBuilder adds to one.
 struct Graph {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <any>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,6 +41,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
+  // Rows [begin, end) of the only result, a matrix, to `out` in the place of its own: the bits that
+  // run() gives. REQUIRES: a type that makes rows.
+  virtual void run_rows(const KernelArgs& args, int64_t begin, int64_t end, std::byte* out);
 };
 
 // One row of an ordered list: best first, the first that does not refuse is taken.
@@ -47,6 +51,7 @@ struct KernelType {
   std::string_view op, name;                         // "linear", "avx512"
   std::string (*refuses)(const KernelQuery& query);  // empty: takes it; else the reason
   std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query);
+  bool makes_rows = false;  // its kernels have run_rows()
 };
 
 }  // namespace dpt

@@ -1,6 +1,7 @@
 #include "graph/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,6 +45,15 @@ ValueId owner_of(const std::vector<ValueId>& views, ValueId v) {
 
 std::vector<Instruction>& list_of(Program& p, Part part) {
   return const_cast<std::vector<Instruction>&>(p.part(part));
+}
+
+// The parameter of which v is the gradient, as a place in graph.parameters, or kNone.
+constexpr auto kNone = static_cast<size_t>(-1);
+size_t parameter_of(const Graph& graph, ValueId v) {
+  const auto at = std::ranges::find(graph.gradients, v);
+  return v == kNoValue || at == graph.gradients.end()
+             ? kNone
+             : static_cast<size_t>(at - graph.gradients.begin());
 }
 
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels) {
@@ -98,21 +108,39 @@ size_t place_activations(const Graph& graph, const std::vector<Lifetime>& life,
 
 }  // namespace
 
-FlatLayout flat_layout(const Graph& graph) {
+std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels) {
+  std::vector<bool> out(graph.parameters.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& n = graph.nodes[i];
+    const size_t p = parameter_of(graph, n.out[0]);
+    if (p == kNone || graph.part[i] != Part::backward || n.out.size() != 1 || n.op->view) continue;
+    const bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& other) {
+      return std::ranges::find(other.in, n.out[0]) != other.in.end();
+    });
+    out[p] = !read && choose_kernel(graph, i, kernels).kernel->makes_rows;
+  }
+  return out;
+}
+
+FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
   FlatLayout out;
   out.offset.resize(graph.parameters.size());
+  out.fused = std::move(fused);
+  out.fused.resize(graph.parameters.size());
   const auto put = [&](size_t parameter) {
     out.offset[parameter] = out.total;
     const auto elements =
         static_cast<size_t>(graph[graph.parameters[parameter]].desc.shape.elements());
     out.total += aligned(elements, kLine / sizeof(float));
   };
-  for (const GraphNode& n : graph.nodes)
-    for (ValueId v : n.out) {
-      const auto at = std::ranges::find(graph.gradients, v);
-      if (v != kNoValue && at != graph.gradients.end())
-        put(static_cast<size_t>(at - graph.gradients.begin()));
-    }
+  const auto put_trained = [&](bool which) {
+    for (const GraphNode& n : graph.nodes)
+      for (ValueId v : n.out)
+        if (const size_t p = parameter_of(graph, v); p != kNone && out.fused[p] == which) put(p);
+  };
+  put_trained(false);
+  out.stored = out.total;
+  put_trained(true);
   out.trainable = out.total;
   for (size_t i = 0; i < graph.parameters.size(); ++i)
     if (graph.gradients[i] == kNoValue) put(i);
@@ -127,6 +155,8 @@ const std::vector<Instruction>& Program::part(Part p) const {
       return forward;
     case Part::loss:
       return loss;
+    case Part::update:
+      return update;
     case Part::backward:
       break;
   }
@@ -136,6 +166,10 @@ const std::vector<Instruction>& Program::part(Part p) const {
 Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayout& layout) {
   Program p;
   const size_t count = graph.values.size();
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (const size_t made = parameter_of(graph, graph.nodes[i].out[0]);
+        made != kNone && layout.fused[made])
+      graph.part[i] = Part::update;
   std::vector<ValueId> views(count);
   for (size_t v = 0; v < count; ++v) views[v] = static_cast<ValueId>(v);
   for (const GraphNode& n : graph.nodes)
@@ -145,7 +179,7 @@ Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayo
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const size_t bytes = layout.offset[i] * sizeof(float);
     p.place[static_cast<size_t>(graph.parameters[i])] = {Arena::weights, bytes};
-    if (graph.gradients[i] != kNoValue)
+    if (graph.gradients[i] != kNoValue && !layout.fused[i])
       p.place[static_cast<size_t>(graph.gradients[i])] = {Arena::gradients, bytes};
   }
 
@@ -166,13 +200,14 @@ Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayo
     p.constant_bytes += aligned(graph[v].desc.bytes(), kLine);
   }
   size_t now = 0;
-  for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
+  for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward, Part::update})
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       const GraphNode& n = graph.nodes[i];
       if (graph.part[i] != part) continue;
-      ++now;
-      for (ValueId v : n.out) touch(v, now);
-      for (ValueId v : n.in) touch(v, now);
+      if (part != Part::update) ++now;  // those are run row by row, as if all at once
+      if (part != Part::update)
+        for (ValueId v : n.out) touch(v, now);
+      for (ValueId v : n.in) touch(v, part == Part::update ? now + 1 : now);
       if (!n.op->view) list_of(p, part).push_back(choose_kernel(graph, i, kernels));
     }
   // What the executor reads or fills lives through the whole step.
@@ -193,7 +228,8 @@ std::string Program::str() const {
   constexpr std::pair<Part, std::string_view> kParts[] = {{Part::prologue, "prologue"},
                                                           {Part::forward, "forward"},
                                                           {Part::loss, "loss"},
-                                                          {Part::backward, "backward"}};
+                                                          {Part::backward, "backward"},
+                                                          {Part::update, "update, row by row"}};
   for (const auto& [number, name] : kParts) {
     if (part(number).empty()) continue;
     out += fmt::format("  {}:\n", name);

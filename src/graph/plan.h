@@ -16,15 +16,30 @@
 
 namespace dpt {
 
-// Where the parameters lie in the flat buffers of weights, gradients and optimizer states:
-// trainable ones first, in the order in which backward completes their gradients, then frozen ones
-// (weights only). Offsets and sizes in elements; each parameter begins at a cache line.
+// Where the parameters lie in the flat buffers of weights, gradients and optimizer states: those
+// whose gradients are stored first, in the order in which backward completes them, then fused ones,
+// which have no gradient buffer, then frozen ones (weights only). Offsets and sizes in elements;
+// each parameter begins at a cache line.
+//
+// Note [fused]: the gradient of a linear layer's weight, dy^T x, is far larger than dy and x. Where
+// nobody asks for the gradient itself, the optimizer's pass makes it from the dy and x of all
+// shards: some rows of each shard's, their sum, the update, the next rows. What workers read of
+// each other is factors in the place of products (Xie et al., "Lighter-Communication Distributed
+// Machine Learning via Sufficient Factor Broadcasting", 2016), and a gradient never leaves the
+// cache of the core that uses it.
 struct FlatLayout {
   std::vector<size_t> offset;  // of each of graph.parameters
-  size_t trainable = 0;        // elements of the gradient and state buffers
+  std::vector<bool> fused;     // the same
+  size_t stored = 0;           // elements of the gradient buffers
+  size_t trainable = 0;        // elements of the state buffers
   size_t total = 0;            // elements of the weight buffer
 };
-FlatLayout flat_layout(const Graph& graph);  // REQUIRES: differentiated
+// fused: of each parameter; empty: none. REQUIRES: differentiated.
+FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused = {});
+
+// Which parameters can be fused: their gradients are made by one node that nothing else reads, with
+// a kernel that makes rows.
+std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels);
 
 // A tensor in one of a worker's memories. Offsets in bytes.
 enum class Arena { none, weights, gradients, activations, constants };
@@ -44,13 +59,15 @@ struct Program {
   Graph graph;
   std::vector<Slice> place;  // of each value; views lie where what they view lies
   std::vector<Instruction> prologue, forward, loss, backward;
+  std::vector<Instruction> update;  // note [fused]
   size_t activation_bytes = 0, constant_bytes = 0;
   const std::vector<Instruction>& part(Part p) const;
   std::string str() const;
 };
 
 // Chooses a kernel for each node and gives each value its place; two values share memory where no
-// instruction needs both. REQUIRES: `layout` is of a graph with the same parameters.
+// instruction needs both. Gradients of fused parameters get none. REQUIRES: `layout` is of a graph
+// with the same parameters.
 Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayout& layout);
 
 // What a stage is made of.
@@ -67,7 +84,8 @@ enum class Action {
   sum_divisor,  // what the loss divides by, summed over all shards
   sum_loss,     // over all shards; a loss that is no number ends the run before the update
   sum_squares,  // of the summed gradients, for clipping by norm
-  update        // sum the shards' gradients in the fixed tree, then the optimizer, in one pass
+  update        // sum the shards' gradients in the fixed tree, then the optimizer, in one pass over
+                // the worker's share of the parameters
 };
 
 struct Stage {

@@ -26,6 +26,12 @@ class Binding {
   // the part, or -1.
   int64_t run_until_not_finite(Part part);
 
+  // Rows [begin, end) of what instruction `i` of Part::update makes, to `out`.
+  void run_rows(size_t i, int64_t begin, int64_t end, float* out) {
+    const Bound& b = bound_[static_cast<size_t>(Part::update)][i];
+    b.kernel->run_rows(b.args, begin, end, reinterpret_cast<std::byte*>(out));
+  }
+
   StepContext context;  // what the kernels see; set it before run()
 
   std::byte* input() const { return pointer(program_.graph.input); }
@@ -52,7 +58,7 @@ class Binding {
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::unique_ptr<TensorView[]>> views_;
-  std::vector<Bound> bound_[4];  // by Part
+  std::vector<Bound> bound_[5];  // by Part
 };
 
 }  // namespace dpt

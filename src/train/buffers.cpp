@@ -17,18 +17,21 @@ struct Walk {
 };
 
 struct Places {
-  size_t stride, weights, states, gradients, results, evaluations, troubles, squares, end;
+  size_t stride, gradient_stride, weights, states, gradients, results, evaluations, troubles,
+      squares, activations, end;
   explicit Places(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
     stride = (aligned(s.trainable * sizeof(float)) + 64) / sizeof(float);
+    gradient_stride = (aligned(s.stored * sizeof(float)) + 64) / sizeof(float);
     weights = walk.take(s.weights * sizeof(float));
     states = walk.take(static_cast<size_t>(s.states) * stride * sizeof(float));
-    gradients = walk.take(shards * stride * sizeof(float));
+    gradients = walk.take(shards * gradient_stride * sizeof(float));
     results = walk.take(2 * shards * sizeof(ShardResult));
     evaluations = walk.take(shards * sizeof(ShardResult));
     troubles = walk.take(shards * sizeof(Trouble));
-    squares = walk.take((s.trainable / Buffers::kChunk + 1) * sizeof(double));
+    squares = walk.take((s.stored / Buffers::kChunk + 1) * sizeof(double));
+    activations = walk.take(s.activations);
     end = walk.at;
   }
 };
@@ -41,6 +44,7 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   const Places p(sizes);
   const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
   stride_ = p.stride;
+  gradient_stride_ = p.gradient_stride;
   weights_ = floats(p.weights);
   states_ = floats(p.states);
   gradients_ = floats(p.gradients);
@@ -48,6 +52,7 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   evaluations_ = reinterpret_cast<ShardResult*>(memory + p.evaluations);
   troubles_ = reinterpret_cast<Trouble*>(memory + p.troubles);
   squares_ = reinterpret_cast<double*>(memory + p.squares);
+  activations_ = memory + p.activations;
 }
 
 }  // namespace dpt

@@ -1,5 +1,6 @@
 // What the workers of a run share, laid out in one piece of memory: weights, optimizer states, a
-// gradient buffer for each shard, and small results. Ranks of one machine map the same piece.
+// gradient buffer for each shard, activations, and small results. Ranks of one machine map the same
+// piece.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +29,11 @@ class Buffers {
  public:
   struct Sizes {
     size_t weights = 0;    // elements
-    size_t trainable = 0;  // elements of each state and gradient buffer
+    size_t stored = 0;     // elements of each gradient buffer
+    size_t trainable = 0;  // elements of each state buffer
     int states = 0;
     int shards = 1;
+    size_t activations = 0;  // bytes, of all arenas
   };
   static size_t bytes(const Sizes& sizes);
 
@@ -40,25 +43,29 @@ class Buffers {
   const Sizes& sizes() const { return sizes_; }
   float* weights() const { return weights_; }
   float* state(int i) const { return states_ + static_cast<size_t>(i) * stride_; }
-  float* gradient(int shard) const { return gradients_ + static_cast<size_t>(shard) * stride_; }
+  float* gradient(int shard) const {
+    return gradients_ + static_cast<size_t>(shard) * gradient_stride_;
+  }
   // Two sets, for even and odd steps: one is read while the next step fills the other.
   ShardResult& result(uint64_t step, int shard) const {
     return results_[(step % 2) * static_cast<size_t>(sizes_.shards) + static_cast<size_t>(shard)];
   }
   ShardResult& evaluation(int shard) const { return evaluations_[shard]; }
   Trouble& trouble(int shard) const { return troubles_[shard]; }
+  std::byte* activations() const { return activations_; }
   double* squares() const { return squares_; }  // one partial sum for each chunk of gradients
 
   static constexpr size_t kChunk = kSquareChunk;  // elements of a partial sum
-  size_t chunks() const { return (sizes_.trainable + kChunk - 1) / kChunk; }
+  size_t chunks() const { return (sizes_.stored + kChunk - 1) / kChunk; }
 
  private:
   Sizes sizes_;
-  size_t stride_ = 0;
+  size_t stride_ = 0, gradient_stride_ = 0;
   float *weights_, *states_, *gradients_;
   ShardResult *results_, *evaluations_;
   Trouble* troubles_;
   double* squares_;
+  std::byte* activations_;
 };
 
 }  // namespace dpt

@@ -67,7 +67,7 @@ std::string describe(const Session& s, bool refusals) {
                      program.graph.flops() / 1e6, rows);
   out += fmt::format(
       "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}), {:.2f} MiB "
-      "of activations for each worker\n",
+      "of activations\n",
       memory.shared / 1048576.0, memory.weights / 1048576.0, memory.gradients / 1048576.0,
       memory.states / 1048576.0, memory.activations / 1048576.0);
   out += s.plan.str();

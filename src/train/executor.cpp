@@ -15,10 +15,6 @@
 namespace dpt {
 namespace {
 
-constexpr Part kOwnerParts[] = {Part::prologue, Part::forward, Part::backward};
-constexpr Part kLossParts[] = {Part::loss};
-constexpr Part kAllParts[] = {Part::prologue, Part::forward, Part::loss, Part::backward};
-
 size_t most_activation_bytes(const Session& s) {
   size_t most = 64;
   for (const auto* programs : {&s.programs, &s.test_programs})
@@ -26,33 +22,33 @@ size_t most_activation_bytes(const Session& s) {
   return most;
 }
 
-}  // namespace
-
-Arenas::Arenas(const Session& session, int rank)
-    : base_(static_cast<size_t>(session.who.shards)), memory_(SharedMemory::create_private(64)) {
-  const Topology& who = session.who;
-  // Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
-  const size_t stride = (most_activation_bytes(session) + 4095) / 4096 * 4096 + 1088;
-  std::vector<int> slot(base_.size());
-  int slots = 0, last_owner = -1;
-  for (int s = 0; s < who.shards; ++s) {
-    if (who.rank_of(who.owner(s)) != rank) continue;
-    const bool fresh = session.plan.splits_shards() || who.owner(s) != last_owner;
-    last_owner = who.owner(s);
-    slot[static_cast<size_t>(s)] = fresh ? slots++ : slots - 1;
-    base_[static_cast<size_t>(s)] = memory_.data();  // a mark, set below
-  }
-  if (slots == 0) return;
-  memory_ = SharedMemory::create_private(static_cast<size_t>(slots) * stride);
-  for (size_t s = 0; s < base_.size(); ++s)
-    if (base_[s]) base_[s] = memory_.data() + static_cast<size_t>(slot[s]) * stride;
+// Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
+size_t arena_stride(const Session& s) {
+  return (most_activation_bytes(s) + 4095) / 4096 * 4096 + 1088;
 }
 
-Executor::Executor(const Session& session, const Buffers& buffers, const Arenas& arenas, Team team,
-                   int worker, Generator* masks)
+bool by_shard(const Session& s) {
+  return s.plan.splits_shards() || s.layout.stored < s.layout.trainable;
+}
+
+}  // namespace
+
+size_t Arenas::bytes(const Session& s) {
+  const int count = by_shard(s) ? s.who.shards : s.who.total_workers();
+  return static_cast<size_t>(count) * arena_stride(s);
+}
+
+Arenas::Arenas(const Session& s, std::byte* memory) {
+  for (int shard = 0; shard < s.who.shards; ++shard)
+    base_.push_back(memory + static_cast<size_t>(by_shard(s) ? shard : s.who.owner(shard)) *
+                                 arena_stride(s));
+}
+
+Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
+                   Generator* masks)
     : session_(session),
       buffers_(buffers),
-      arenas_(arenas),
+      arenas_(session, buffers.activations()),
       team_(team),
       worker_(worker),
       masks_(masks),
@@ -66,24 +62,34 @@ Executor::Executor(const Session& session, const Buffers& buffers, const Arenas&
     if (session_.who.loss_owner(s) == worker_) own_loss_.push_back(s);
     gradients_.push_back(buffers_.gradient(s));
   }
-  if (session_.batches->accumulate() > 1) more_.resize(buffers_.sizes().trainable);
-  std::vector<int> mine = own_;
-  std::ranges::copy_if(own_loss_, std::back_inserter(mine),
-                       [&](int s) { return std::ranges::find(own_, s) == own_.end(); });
-  for (int s : mine) {
+  const Program& any = session_.programs.begin()->second;
+  share_ = share_update(any, session_.layout, session_.global_batch,
+                        session_.who.total_workers())[static_cast<size_t>(worker_)];
+  size_t tile = 0;
+  for (const UpdatePiece& p : share_)
+    if (p.fused >= 0)
+      tile = std::max(
+          tile, static_cast<size_t>(rows_of_tile(p.columns, session_.who.shards) * p.columns));
+  rows_.resize(tile * (sums_.size() + 1));
+  tiles_.resize(sums_.size());
+  const bool accumulates = session_.batches->accumulate() > 1;
+  if (accumulates) more_.resize(buffers_.sizes().stored);
+  for (int s = 0; s < session_.who.shards; ++s) {
     bind(s, kTrain, session_.programs);
-    if (session_.batches->accumulate() > 1) bind(s, kTrainMore, session_.programs);
+    if (accumulates) bind(s, kTrainMore, session_.programs);
     bind(s, kTest, session_.test_programs);
   }
 }
 
 void Executor::bind(int shard, int what, const std::map<int64_t, Program>& programs) {
+  std::vector<Part> parts;
   const bool owner = session_.who.owner(shard) == worker_;
-  if (!owner && what == kTest) return;  // there every owner computes its own loss
-  const bool loss = session_.who.loss_owner(shard) == worker_ || what == kTest;
-  const auto parts = owner && loss ? std::span<const Part>(kAllParts)
-                     : owner       ? std::span<const Part>(kOwnerParts)
-                                   : std::span<const Part>(kLossParts);
+  if (owner) parts = {Part::prologue, Part::forward, Part::backward};
+  // In a test every owner computes its own loss.
+  if (what == kTest ? owner : session_.who.loss_owner(shard) == worker_)
+    parts.push_back(Part::loss);
+  if (what == kTrain && !rows_.empty()) parts.push_back(Part::update);
+  if (parts.empty()) return;
   float* gradient = what == kTrainMore ? more_.data() : buffers_.gradient(shard);
   BySize& bound = bindings_[static_cast<size_t>(shard * 3 + what)];
   for (const auto& [rows, program] : programs)
@@ -231,7 +237,7 @@ void Executor::backward(int shard, int micro, const StepInput& input) {
   const int64_t n =
       input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
   float* gradient = buffers_.gradient(shard);
-  const size_t elements = buffers_.sizes().trainable;
+  const size_t elements = buffers_.sizes().stored;
   if (n == 0) {
     if (micro == 0) std::memset(gradient, 0, elements * sizeof(float));
     return;
@@ -297,7 +303,7 @@ void Executor::sum_loss(const StepInput& input) {
 void Executor::sum_squares() {
   const auto workers = static_cast<size_t>(session_.who.total_workers());
   const auto me = static_cast<size_t>(worker_);
-  const size_t chunks = buffers_.chunks(), elements = buffers_.sizes().trainable;
+  const size_t chunks = buffers_.chunks(), elements = buffers_.sizes().stored;
   const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
   float* total = buffers_.gradient(0);
   simd_kernels().sum_shards_range(total, gradients_.data(), session_.who.shards,
@@ -307,9 +313,21 @@ void Executor::sum_squares() {
   summed_ = true;
 }
 
+// Of every shard: rows [begin, end) of the gradient that `piece` is a part of.
+void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end,
+                         const StepInput& input) {
+  const size_t tile = rows_.size() / (tiles_.size() + 1);
+  for (size_t s = 0; s < tiles_.size(); ++s) {
+    const int64_t n = input.rows->micro[0][s].rows.count();
+    float* to = rows_.data() + (n > 0 ? s : tiles_.size()) * tile;
+    tiles_[s] = to;
+    if (n > 0)
+      binding(static_cast<int>(s), n, kTrain)
+          .run_rows(static_cast<size_t>(piece.fused), begin, end, to);
+  }
+}
+
 void Executor::update(const StepInput& input) {
-  const auto [begin, end] = own_range(buffers_.sizes().trainable, static_cast<size_t>(worker_),
-                                      static_cast<size_t>(session_.who.total_workers()));
   const ClipSpec& clip = session_.spec.clip;
   if (summed_) {
     result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks());
@@ -320,13 +338,29 @@ void Executor::update(const StepInput& input) {
   for (size_t i = 0, buffer = 0; i < state_names_.size();
        ++i)  // a place without a name has no buffer
     if (!state_names_[i].empty()) args.state[i] = buffers_.state(static_cast<int>(buffer++));
-  args.shards = gradients_.data();
-  args.shard_count = summed_ ? 1 : session_.who.shards;
   args.grad_scale = static_cast<float>(clip_scale_);
   args.clip_value = static_cast<float>(clip.value.value_or(0));
-  args.begin = begin;
-  args.end = end;
-  run_update(*input.update, args);
+  for (const UpdatePiece& piece : share_) {
+    args.begin = piece.begin;
+    args.end = piece.end;
+    if (piece.fused < 0) {
+      args.first = 0;
+      args.shards = gradients_.data();
+      args.shard_count = summed_ ? 1 : session_.who.shards;
+      run_update(*input.update, args);
+      continue;
+    }
+    args.shards = tiles_.data();
+    args.shard_count = session_.who.shards;
+    const int64_t height = rows_of_tile(piece.columns, session_.who.shards);
+    for (int64_t r = 0; r < piece.rows; r += height) {
+      const int64_t rows = std::min(height, piece.rows - r);
+      make_rows(piece, piece.first_row + r, piece.first_row + r + rows, input);
+      args.begin = args.first = piece.begin + static_cast<size_t>(r * piece.columns);
+      args.end = args.begin + static_cast<size_t>(rows * piece.columns);
+      run_update(*input.update, args);
+    }
+  }
 }
 
 }  // namespace dpt

@@ -12,25 +12,26 @@
 #include <vector>
 
 #include "base/generator.h"
-#include "comm/shared_memory.h"
 #include "comm/team.h"
 #include "graph/optimizer_step.h"
 #include "train/binding.h"
 #include "train/buffers.h"
 #include "train/session.h"
+#include "train/update_share.h"
 
 namespace dpt {
 
-// Activations of the shards that this process computes: one arena for each worker, or for each
-// shard where a shard's activations must outlive a stage of the plan.
+// Activations: one arena for each worker, or for each shard where a shard's activations must
+// outlive a stage of the plan.
 class Arenas {
  public:
-  Arenas(const Session& session, int rank);
+  static size_t bytes(const Session& session);
+  // REQUIRES: `memory` holds bytes(session) and begins at a multiple of 64.
+  Arenas(const Session& session, std::byte* memory);
   std::byte* of(int shard) const { return base_[static_cast<size_t>(shard)]; }
 
  private:
-  std::vector<std::byte*> base_;  // by shard; null: another rank's
-  SharedMemory memory_;
+  std::vector<std::byte*> base_;  // by shard
 };
 
 struct StepInput {
@@ -63,8 +64,7 @@ struct Finding {
 class Executor {
  public:
   // masks: torch's generator, for the first worker where the plan draws masks; else null.
-  Executor(const Session& session, const Buffers& buffers, const Arenas& arenas, Team team,
-           int worker, Generator* masks);
+  Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks);
 
   StepResult step(const StepInput& input);
 
@@ -96,19 +96,23 @@ class Executor {
   void sum_loss(const StepInput& input);
   void sum_squares();
   void update(const StepInput& input);
+  void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end, const StepInput& input);
   double sum(double ShardResult::*what, uint64_t step, Rows shards);
   double natural_divisor(int64_t samples) const;
 
   const Session& session_;
   Buffers buffers_;
-  const Arenas& arenas_;
+  Arenas arenas_;
   Team team_;
   int worker_;
   Generator* masks_;
   std::vector<int> own_, own_loss_;      // shards
   std::vector<const float*> gradients_;  // of all shards
-  std::vector<float> more_;              // gradients of a later micro-batch
-  std::vector<BySize> bindings_;         // [shard * 3 + which]
+  std::vector<UpdatePiece> share_;
+  std::vector<float> rows_;          // of fused gradients: a tile for each shard, and one of zeros
+  std::vector<const float*> tiles_;  // where this step has them
+  std::vector<float> more_;          // gradients of a later micro-batch
+  std::vector<BySize> bindings_;     // [shard * 3 + which]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   std::vector<double*> sum_parts_;

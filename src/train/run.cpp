@@ -24,9 +24,11 @@ Buffers::Sizes buffer_sizes(const Session& s) {
        s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
     states += name.empty() ? 0 : 1;
   return {.weights = s.layout.total,
+          .stored = s.layout.stored,
           .trainable = s.layout.trainable,
           .states = states,
-          .shards = s.who.shards};
+          .shards = s.who.shards,
+          .activations = Arenas::bytes(s)};
 }
 
 TeamShape team_shape(const Session& s) {
@@ -35,15 +37,14 @@ TeamShape team_shape(const Session& s) {
 
 void check_memory(const Session& s) {
   const Memory m = memory_of(s);
-  const double activations = m.activations * s.who.total_workers();
   const auto have = static_cast<double>(usable_memory());
   constexpr double kMiB = 1048576;
-  if (m.shared + activations > have)
+  if (m.shared + m.activations > have)
     fail(Fault::memory,
          "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
          "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
          "shards, or a smaller model",
-         (m.shared + activations) / kMiB, m.shared / kMiB, s.who.shards, activations / kMiB,
+         (m.shared + m.activations) / kMiB, m.shared / kMiB, s.who.shards, m.activations / kMiB,
          have / kMiB);
 }
 
@@ -112,13 +113,11 @@ Memory memory_of(const Session& s) {
   constexpr double kFloat = sizeof(float);
   Memory m;
   m.weights = kFloat * static_cast<double>(sizes.weights);
-  m.gradients = kFloat * static_cast<double>(sizes.trainable) * sizes.shards;
+  m.gradients = kFloat * static_cast<double>(sizes.stored) * sizes.shards;
   m.states = kFloat * static_cast<double>(sizes.trainable) * sizes.states;
-  m.shared = static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes));
-  const int arenas = s.plan.splits_shards() ? (s.who.shards - 1) / s.who.total_workers() + 1 : 1;
-  for (const auto* programs : {&s.programs, &s.test_programs})
-    for (const auto& [rows, p] : *programs)
-      m.activations = std::max(m.activations, static_cast<double>(p.activation_bytes) * arenas);
+  m.activations = static_cast<double>(sizes.activations);
+  m.shared =
+      static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes)) - m.activations;
   return m;
 }
 
@@ -171,12 +170,11 @@ Evaluation evaluate(const Session& s) {
   const Buffers buffers(memory.data() + header, sizes);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
-  const Arenas arenas(s, 0);
   Evaluation out;
   run_workers(
       team, 0,
       [&](int worker) {
-        Executor executor(s, buffers, arenas, team, worker, nullptr);
+        Executor executor(s, buffers, team, worker, nullptr);
         const Evaluation mine = executor.evaluate();
         if (worker == 0) out = mine;
       },

@@ -15,7 +15,7 @@ namespace dpt {
 struct Memory {
   double weights = 0, gradients = 0, states = 0;  // of all ranks together
   double shared = 0;                              // these and what workers meet with
-  double activations = 0;                         // of each worker
+  double activations = 0;                         // of all shards
 };
 Memory memory_of(const Session& session);
 

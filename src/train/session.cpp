@@ -123,7 +123,9 @@ void make_programs(Session& s, Diagnostics& d) {
   const std::vector<int64_t> sizes = s.batches->shard_sizes();
   s.graph = graph_for(s, sizes.back(), true, d);
   if (!d.ok()) return;
-  s.layout = flat_layout(s.graph);
+  // Clipping by norm wants all gradients before the first update, and accumulation more than one.
+  const bool stores = s.spec.clip.max_norm.has_value() || s.batches->accumulate() > 1;
+  s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, cpu_kernels()));
   s.divisor = divisor_of(s.spec, s.graph);
   s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
   for (int64_t n : sizes)

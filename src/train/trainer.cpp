@@ -52,7 +52,7 @@ class Worker {
         worker_(worker),
         first_of_rank_(worker % session_.who.workers_per_rank() == 0),
         reporter_(reporter),
-        executor_(session_, rank.buffers, rank.arenas, rank.team, worker,
+        executor_(session_, rank.buffers, rank.team, worker,
                   first_of_rank_ ? &rank.generator : nullptr),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
@@ -145,7 +145,7 @@ class Worker {
 }  // namespace
 
 RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Generator& g)
-    : session(s), buffers(b), team(t), rank(r), arenas(s, r), generator(g) {}
+    : session(s), buffers(b), team(t), rank(r), generator(g) {}
 
 Outcome train_worker(RankState& rank, int worker, Reporter* reporter) {
   return Worker(rank, worker, reporter).run();

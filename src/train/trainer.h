@@ -26,7 +26,6 @@ struct RankState {
   Buffers buffers;
   Team team;
   int rank;
-  Arenas arenas;
   Generator generator;  // torch's global one, after it has drawn the initial weights
   Order order;          // of this epoch; written by the first worker while the others wait
 };

@@ -118,7 +118,7 @@ void bench_products(const SimdKernels& kernels, size_t sets, size_t n, size_t ou
   });
   const double weight = best_seconds([&] {
     const size_t i = t.next();
-    kernels.linear_weight_gradient(t.y[i].data(), t.x[i].data(), t.w[i].data(), n, out, in);
+    kernels.linear_weight_gradient(t.y[i].data(), out, t.x[i].data(), t.w[i].data(), n, out, in);
   });
   const auto N = static_cast<int64_t>(n), O = static_cast<int64_t>(out),
              I = static_cast<int64_t>(in);

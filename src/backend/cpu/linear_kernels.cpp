@@ -59,7 +59,11 @@ class LinearWeightGradient : public Kernel {
         in_(size(q.out[0].shape[1])),
         n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
   void run(const KernelArgs& a) override {
-    simd_.linear_weight_gradient(data(a.in[0]), data(a.in[1]), data(a.out[0]), n_, out_, in_);
+    simd_.linear_weight_gradient(data(a.in[0]), out_, data(a.in[1]), data(a.out[0]), n_, out_, in_);
+  }
+  void run_rows(const KernelArgs& a, int64_t begin, int64_t end, std::byte* out) override {
+    simd_.linear_weight_gradient(data(a.in[0]) + begin, out_, data(a.in[1]),
+                                 reinterpret_cast<float*>(out), n_, size(end - begin), in_);
   }
 
  private:
@@ -82,16 +86,17 @@ class SumRows : public Kernel {
 };
 
 template <class K>
-KernelType row(std::string_view op) {
+KernelType row(std::string_view op, bool makes_rows = false) {
   return {op, simd_kernels().name, refuses,
-          [](const KernelQuery& q) -> std::unique_ptr<Kernel> { return std::make_unique<K>(q); }};
+          [](const KernelQuery& q) -> std::unique_ptr<Kernel> { return std::make_unique<K>(q); },
+          makes_rows};
 }
 
 }  // namespace
 
 std::vector<KernelType> linear_kernels() {
   return {row<Linear>("linear"), row<MatMul>("matmul"),
-          row<LinearWeightGradient>("linear_weight_gradient"), row<SumRows>("sum_rows")};
+          row<LinearWeightGradient>("linear_weight_gradient", true), row<SumRows>("sum_rows")};
 }
 
 }  // namespace dpt

@@ -187,6 +187,7 @@ void outer_product(Product p, size_t m, size_t n) {
 
 // c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`.
 void product(Product p, size_t m, size_t n) {
+  if (p.depth == 0) p.a = p.b = p.c;  // empty arrays may be null, to which nothing may be added
   if (has_zeros(p, m, n)) return pair_product(p, m, n);
   if (p.ldb < kLongRow || p.depth <= kCopiedDepth) return outer_product<Store::set>(p, m, n);
   const Product all = p;
@@ -218,12 +219,12 @@ void matmul(const float* x, const float* w, const float* bias, float* y, size_t 
           n, out);
 }
 
-void linear_weight_gradient(const float* dy, const float* x, float* dw, size_t n, size_t out,
-                            size_t in) {
+void linear_weight_gradient(const float* dy, size_t stride, const float* x, float* dw, size_t n,
+                            size_t out, size_t in) {
   product({.depth = n,
            .a = dy,
            .row = 1,
-           .step = out,
+           .step = stride,
            .b = x,
            .ldb = in,
            .c = dw,

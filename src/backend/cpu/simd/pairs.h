@@ -24,6 +24,7 @@ DPT_SIMD void nonzero_in_columns(const Product& p, size_t rows, uint64_t* masks)
   __m512i low = _mm512_setzero_si512(), high = low;
   for (size_t k = 0; k < p.depth; ++k) {
     const uint64_t found = nonzero(load_first(p.a + k * p.step, lanes));
+    __builtin_prefetch(p.a + k * p.step + 2 * kLanes);
     const __m512i bit = _mm512_set1_epi64(static_cast<long long>(uint64_t{1} << k));
     low = _mm512_mask_or_epi64(low, static_cast<__mmask8>(found), low, bit);
     high = _mm512_mask_or_epi64(high, static_cast<__mmask8>(found >> 8), high, bit);
@@ -164,7 +165,7 @@ static void pair_product(Product p, size_t m, size_t n) {
 // Whether that pays: about how many of the pairs, looked at in a few places, are not 0.
 DPT_SIMD bool has_zeros(const Product& p, size_t m, size_t n) {
   if (n < 4 * kLanes || m < 2 || p.depth == 0) return false;
-  constexpr size_t kPlaces = 16;
+  constexpr size_t kPlaces = 6;
   const size_t row_step = m / kPlaces + 1, k_step = p.depth / kPlaces + 1;
   size_t looked = 0, full = 0;
   for (size_t r = 0; r + 1 < m; r += row_step)

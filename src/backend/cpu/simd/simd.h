@@ -18,14 +18,15 @@ namespace dpt {
 enum class Isa { baseline, avx2, avx512 };
 
 // One range of the flat buffers of weights and optimizer states, and the gradients of all shards.
-// For i in [begin, end): g = the sum of shards[s][i] in the order of comm/tree.h, times grad_scale,
-// limited to +-clip_value; g is stored to sum_out[i], what PyTorch would have in .grad; then the
-// optimizer's formula is applied to weight[i], state[..][i] and g.
+// For i in [begin, end): g = the sum of shards[s][i - first] in the order of comm/tree.h, times
+// grad_scale, limited to +-clip_value; g is stored to sum_out[i - first], what PyTorch would have
+// in .grad; then the optimizer's formula is applied to weight[i], state[..][i] and g.
 struct UpdateArgs {
   float* weight = nullptr;
   float* state[3] = {};  // in the order of the formula's comment; those it does not use may be null
   const float* const* shards = nullptr;
   int shard_count = 0;       // >= 1
+  size_t first = 0;          // of the flat buffers, where shards and sum_out begin
   float* sum_out = nullptr;  // may be null; may be one of the shards
   float grad_scale = 1;
   float clip_value = 0;  // 0: not limited
@@ -45,9 +46,10 @@ struct SimdKernels {
   // meet no w that is not finite.
   void (*matmul)(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
                  size_t in);
-  // dw[out, in] = dy[n, out]^T x[n, in]; zeros of dy may be left out.
-  void (*linear_weight_gradient)(const float* dy, const float* x, float* dw, size_t n, size_t out,
-                                 size_t in);
+  // dw[out, in] = dy[n, out]^T x[n, in], rows of dy `stride` elements apart; zeros of dy may be
+  // left out.
+  void (*linear_weight_gradient)(const float* dy, size_t stride, const float* x, float* dw,
+                                 size_t n, size_t out, size_t in);
   // db[out] = the sum of the rows of dy[n, out].
   void (*sum_rows)(const float* dy, float* db, size_t n, size_t out);
 

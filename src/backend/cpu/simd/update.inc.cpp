@@ -1,6 +1,7 @@
 // The optimizers: gradients of all shards summed tile by tile, and the formula applied while the
 // tile is in L1. The formulas are those of graph/optimizer_formulas.h; compilers make vectors of
-// the loops here, which is why the flags of a formula are constants in them.
+// the loops here, which is why the flags of a formula are constants in them; but for Adam's.
+#include "backend/cpu/simd/roots.h"
 #include "backend/cpu/simd/shards.h"
 #include "backend/cpu/simd/tables.h"
 
@@ -26,7 +27,7 @@ DPT_SIMD void with_flag(bool flag, F f) {
 
 // g[i] = what .grad would hold, for the tile [offset, offset + count).
 DPT_SIMD void prepare_gradient(const UpdateArgs& args, size_t offset, size_t count, float* g) {
-  sum_shards(g, args.shards, args.shard_count, offset, count);
+  sum_shards(g, args.shards, args.shard_count, offset - args.first, count);
   if (args.grad_scale != 1) {
     for (size_t i = 0; i < count; ++i) g[i] *= args.grad_scale;
   }
@@ -36,7 +37,8 @@ DPT_SIMD void prepare_gradient(const UpdateArgs& args, size_t offset, size_t cou
       g[i] = low > limit ? limit : low;
     }
   }
-  if (args.sum_out != nullptr) __builtin_memcpy(args.sum_out + offset, g, count * sizeof(float));
+  if (args.sum_out != nullptr)
+    __builtin_memcpy(args.sum_out + offset - args.first, g, count * sizeof(float));
 }
 
 // apply(weight, states.., gradient, count) for each tile; pointers overlap no others.
@@ -80,13 +82,38 @@ void update_sgd(const UpdateArgs& args, const formula::Sgd<float>& scalars) {
                 });
 }
 
+// formula::adam on lanes, with the roots of roots.h: operation by operation, so the bits are the
+// formula's.
 template <bool kAmsgrad>
 [[gnu::noinline]] void adam_loop(formula::Adam<float> s, float* __restrict w, float* __restrict m,
                                  float* __restrict v, float* __restrict top,
                                  const float* __restrict g, size_t count) {
   s.amsgrad = kAmsgrad;
-  for (size_t i = 0; i < count; ++i)
-    formula::adam(s, w[i], m[i], v[i], kAmsgrad ? top + i : nullptr, g[i]);
+  const auto scalar = [](float x) __attribute__((always_inline)) { return Lanes(all(x)); };
+  const Lanes keep = scalar(s.keep), decay = scalar(s.weight_decay),
+              one_minus_beta1 = scalar(s.one_minus_beta1), beta2 = scalar(s.beta2),
+              one_minus_beta2 = scalar(s.one_minus_beta2), step_size = scalar(s.step_size),
+              correction = scalar(s.inverse_correction), eps = scalar(s.eps);
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Lanes weight = Lanes(load(w + i)) * keep;
+    Lanes gradient = load(g + i);
+    if (s.maximize) gradient = -gradient;
+    if (s.weight_decay != 0) gradient = gradient + decay * weight;
+    Lanes mean = load(m + i), square = load(v + i);
+    mean = mean + one_minus_beta1 * (gradient - mean);
+    square = square * beta2 + one_minus_beta2 * gradient * gradient;
+    store(m + i, mean.v);
+    store(v + i, square.v);
+    if constexpr (kAmsgrad) {
+      const Lanes before = load(top + i);
+      square = select(square < before, before, square);
+      store(top + i, square.v);
+    }
+    const Lanes denominator = square_root(square) * correction + eps;
+    store(w + i, (weight - step_size * mean / denominator).v);
+  }
+  for (; i < count; ++i) formula::adam(s, w[i], m[i], v[i], kAmsgrad ? top + i : nullptr, g[i]);
 }
 
 void update_adam(const UpdateArgs& args, const formula::Adam<float>& scalars) {

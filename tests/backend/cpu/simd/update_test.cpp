@@ -1,6 +1,7 @@
 // The fused updates against the double instantiation of the same formulas. That the formulas are
 // PyTorch's is the business of the optimizers' own tests.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -179,6 +180,47 @@ TEST_CASE("adam's step is within 1e-6 of itself, and right at the ends of the ra
         }
       }
     }
+}
+
+// Weights -1 / sqrt(v): where a root's last bit is wrong, so is most often that of the weight.
+void check_roots(const SimdKernels& kernels, std::vector<float> v) {
+  const formula::Adam<float> s{.step_size = 1,
+                               .one_minus_beta1 = 0,
+                               .beta2 = 1,
+                               .one_minus_beta2 = 0,
+                               .inverse_correction = 1,
+                               .eps = 0};
+  std::vector<float> m(v.size(), 1), g(v.size()), w(v.size());
+  const float* shard = g.data();
+  kernels.update_adam({.weight = w.data(),
+                       .state = {m.data(), v.data(), nullptr},
+                       .shards = &shard,
+                       .shard_count = 1,
+                       .end = g.size()},
+                      s);
+  size_t wrong = 0;
+  for (size_t i = 0; i < v.size(); ++i) {
+    float wanted = 0, mean = 1, square = v[i];
+    formula::adam<float>(s, wanted, mean, square, nullptr, 0.0F);
+    if (w[i] != wanted && !(std::isnan(w[i]) && std::isnan(wanted))) ++wrong;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("adam's roots have the bits of sqrt: all floats of [1, 4), and some of every size") {
+  for (const SimdKernels* kernels : isas_of_this_cpu()) {
+    CAPTURE(kernels->name);
+    constexpr uint32_t kOne = 0x3F800000, kFour = 0x40800000, kPart = 1 << 20;
+    for (uint32_t begin = kOne; begin < kFour; begin += kPart) {
+      std::vector<float> v(kPart);
+      for (uint32_t i = 0; i < kPart; ++i) v[i] = std::bit_cast<float>(begin + i);
+      check_roots(*kernels, std::move(v));
+    }
+    std::vector<float> v = {0, -0.0F, -1, std::numeric_limits<float>::infinity()};
+    for (uint32_t bits = 1; bits < 0x7F800000; bits += 4099)
+      v.push_back(std::bit_cast<float>(bits));
+    check_roots(*kernels, std::move(v));
+  }
 }
 
 TEST_CASE("rms_prop") {

@@ -1,0 +1,30 @@
+// A worker's share of the optimizer's pass: which ranges of the flat buffers are its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "graph/plan.h"
+
+namespace dpt {
+
+// A range of the flat buffers: of parameters whose gradients are stored, or some rows of one that
+// is fused (plan.h, note [fused]).
+struct UpdatePiece {
+  size_t begin = 0, end = 0;  // elements of the flat buffers
+  int fused = -1;             // the instruction of Part::update that makes its gradient; -1: stored
+  int64_t first_row = 0;      // fused: the rows of the parameter, each `columns` elements
+  int64_t rows = 0, columns = 0;
+};
+
+// All elements below layout.trainable that belong to a parameter are in one piece of one worker,
+// cut so that workers have about the same work with `batch` samples a step: whole cache lines, and
+// fused parameters by groups of rows. `program`: of any size.
+std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
+                                                   int64_t batch, int workers);
+
+// Rows of a fused parameter that are made at a time, so that those of all shards stay in the cache.
+int64_t rows_of_tile(int64_t columns, int shards);
+
+}  // namespace dpt
