@@ -65,7 +65,7 @@ TEST_CASE("workers get about the same work") {
       compiled("model: [{linear: 256}, {linear: 256}]", real({6, 256}), real({6, 256}), true);
   if (c.program.update.empty()) return;
   const auto shares = share_update(c.program, c.layout, 100, 2);
-  // Two equal matrices, of which the first, where zeros are left out, counts 0.6 of the second in
+  // Two equal matrices, of which the first, where zeros are left out, counts 0.78 of the second in
   // what is not the update: the cut lies in the one that comes first in the buffers, the second.
   size_t first = 0;
   for (const UpdatePiece& p : shares[0]) first += p.end - p.begin;
