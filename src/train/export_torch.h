@@ -24,7 +24,7 @@ struct TorchExport {
 
 // A complete program with the same initial weights, the same order of samples and the same
 // formulas, so that one loss curve can be laid over the other. It prints dptrain's epoch lines, and
-// `--losses FILE` makes it write the loss of every step as JSON.
+// `--losses FILE` makes it write the loss of every step as metrics.jsonl has it.
 // Throws Error{spec} with the reason where something can't be said in PyTorch.
 std::string export_torch(const Spec& spec, const TorchExport& query);
 

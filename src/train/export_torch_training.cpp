@@ -205,7 +205,12 @@ class TrainingText {
 
   std::string ending() const {
     std::string out = f_.ddp ? "if rank == 0 and arguments.losses:\n" : "if arguments.losses:\n";
-    out += "    Path(arguments.losses).write_text(json.dumps({\"losses\": losses}))\n";
+    out +=
+        "    lines = [\n"
+        "        f'{{\"step\": {step}, \"loss\": {loss:.9g}}}\\n' for step, loss in "
+        "enumerate(losses, 1)\n"
+        "    ]\n"
+        "    Path(arguments.losses).write_text(\"\".join(lines))\n";
     if (f_.ddp) out += "dist.destroy_process_group()\n";
     return out;
   }

@@ -13,6 +13,8 @@
 namespace dpt {
 namespace {
 
+constexpr size_t kMostSteps = 1024;  // kept before they are written
+
 bool shows_bars() {
   const char* term = std::getenv("TERM");
   return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
@@ -54,10 +56,13 @@ Reporter::Reporter(const Session& session, std::string folder)
   metrics_ = std::fopen(path.c_str(), "w");
   if (!metrics_)
     fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+  if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
 }
 
 Reporter::~Reporter() {
-  if (metrics_) std::fclose(metrics_);
+  if (!metrics_) return;
+  write_steps();  // those before an error are what explains it
+  std::fclose(metrics_);
 }
 
 void Reporter::begin() {
@@ -96,10 +101,20 @@ void Reporter::step(const StepRecord& r) {
   if (terminal_) bar(r);
   const int64_t every = session_.spec.log.every;
   if (!metrics_ || every == 0 || r.step % every != 0) return;
-  std::string line = fmt::format(R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})",
-                                 r.step, r.epoch, r.loss, r.lr);
-  if (session_.spec.clip.max_norm) line += fmt::format(R"(, "norm": {:.9g})", r.norm);
-  std::fputs((line + "}\n").c_str(), metrics_);
+  steps_.push_back(r);
+  if (steps_.size() == kMostSteps) write_steps();
+}
+
+void Reporter::write_steps() {
+  std::string lines;
+  for (const StepRecord& r : steps_) {
+    lines += fmt::format(R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})", r.step,
+                         r.epoch, r.loss, r.lr);
+    if (session_.spec.clip.max_norm) lines += fmt::format(R"(, "norm": {:.9g})", r.norm);
+    lines += "}\n";
+  }
+  steps_.clear();
+  std::fputs(lines.c_str(), metrics_);
 }
 
 void Reporter::epoch(const EpochRecord& r) {
@@ -113,6 +128,7 @@ void Reporter::epoch(const EpochRecord& r) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
   if (!metrics_) return;
+  write_steps();
   const auto samples = static_cast<double>(session_.train.size());
   line =
       fmt::format(R"({{"epoch": {}, "loss": {:.9g}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
@@ -140,7 +156,10 @@ void Reporter::flush_metrics() {
 
 void Reporter::end(int stopped_by) {
   clear_bar();
-  if (metrics_) flush_metrics();
+  if (metrics_) {
+    write_steps();
+    flush_metrics();
+  }
   if (stopped_by) fmt::print(stderr, "stopped by signal {} after a whole step\n", stopped_by);
   if (!folder_.empty())
     fmt::print(stderr, "weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);

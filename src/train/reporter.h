@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "train/executor.h"
 #include "train/session.h"
@@ -42,11 +43,13 @@ class Reporter {
   void shapes(const StepRows& rows);
   void bar(const StepRecord& record);
   void clear_bar();
+  void write_steps();
   void flush_metrics();
 
   const Session& session_;
   std::string folder_;
   std::FILE* metrics_ = nullptr;
+  std::vector<StepRecord> steps_;  // recorded and not yet written: a step only puts numbers here
   bool terminal_;
   bool bar_shown_ = false;
   double bar_time_ = 0;

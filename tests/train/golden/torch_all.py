@@ -1,7 +1,7 @@
 """all as a PyTorch program, written by `dptrain export --to torch`.
 
 The initial weights and the order of samples are dptrain's, so that one loss curve can be laid
-over the other. `--losses FILE` writes the loss of every step as JSON.
+over the other. `--losses FILE` writes each step's loss, for `dptrain compare`.
 
 Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`.
 """
@@ -151,7 +151,10 @@ def train(arguments):
         if len(losses) == STEPS:
             break
     if arguments.losses:
-        Path(arguments.losses).write_text(json.dumps({"losses": losses}))
+        lines = [
+            f'{{"step": {step}, "loss": {loss:.9g}}}\n' for step, loss in enumerate(losses, 1)
+        ]
+        Path(arguments.losses).write_text("".join(lines))
 
 
 if __name__ == "__main__":

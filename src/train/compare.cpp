@@ -1,0 +1,155 @@
+#include "train/compare.h"
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+// What a line of flat JSON has under a key; torch's NaN and Infinity are numbers here.
+std::optional<double> number_of(std::string_view line, std::string_view quoted_key) {
+  const size_t key = line.find(quoted_key);
+  if (key == std::string_view::npos) return std::nullopt;
+  const size_t begin = line.find_first_not_of(" \t:", key + quoted_key.size());
+  if (begin == std::string_view::npos) return std::nullopt;
+  double value = 0;
+  const auto end = std::from_chars(line.data() + begin, line.data() + line.size(), value);
+  return end.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+double distance_of(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double d = std::abs(a - b);
+  return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+}
+
+bool within(double distance, double b, Tolerance t) {
+  return distance == 0 ||
+         (std::isfinite(distance) && distance <= t.absolute + t.relative * std::abs(b));
+}
+
+// Where a float stands among all of its type, neighbours one apart and both zeros at 0.
+template <class Bits>
+int64_t place_of(Bits bits) {
+  constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
+  const auto magnitude = static_cast<int64_t>(bits & kMagnitude);
+  return bits > kMagnitude ? -magnitude : magnitude;
+}
+
+double value_of_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double x = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  if (exponent == 31) x = fraction == 0 ? HUGE_VAL : NAN;
+  return bits >> 15 ? -x : x;
+}
+
+template <class Bits, class ValueOf>
+void compare_elements(const std::byte* a, const std::byte* b, Tolerance t, ValueOf value_of,
+                      TensorParting& p) {
+  const int64_t n = p.desc.shape.elements();
+  for (int64_t i = 0; i < n; ++i, a += sizeof(Bits), b += sizeof(Bits)) {
+    Bits x, y;
+    std::memcpy(&x, a, sizeof x);
+    std::memcpy(&y, b, sizeof y);
+    if (x == y) continue;
+    const double right = value_of(y), distance = distance_of(value_of(x), right);
+    ++p.differ;
+    p.beyond += within(distance, right, t) ? 0 : 1;
+    p.distance = std::max(p.distance, distance);
+    const auto here = static_cast<uint64_t>(place_of(x)),
+               there = static_cast<uint64_t>(place_of(y));
+    p.ulps = std::max(p.ulps, std::min(here - there, there - here));
+  }
+}
+
+void compare_tensors(const std::byte* a, const std::byte* b, Tolerance t, TensorParting& p) {
+  switch (p.desc.dtype) {
+    case DType::f32:
+      return compare_elements<uint32_t>(
+          a, b, t, [](uint32_t x) { return double{std::bit_cast<float>(x)}; }, p);
+    case DType::f64:
+      return compare_elements<uint64_t>(
+          a, b, t, [](uint64_t x) { return std::bit_cast<double>(x); }, p);
+    case DType::bf16:
+      return compare_elements<uint16_t>(
+          a, b, t, [](uint16_t x) { return double{std::bit_cast<float>(uint32_t{x} << 16)}; }, p);
+    case DType::f16:
+      return compare_elements<uint16_t>(a, b, t, value_of_half, p);
+    case DType::i64:
+      return compare_elements<uint64_t>(
+          a, b, t, [](uint64_t x) { return static_cast<double>(static_cast<int64_t>(x)); }, p);
+    case DType::i32:
+      return compare_elements<uint32_t>(
+          a, b, t, [](uint32_t x) { return static_cast<double>(static_cast<int32_t>(x)); }, p);
+    case DType::u8:
+      return compare_elements<uint8_t>(
+          a, b, t, [](uint8_t x) { return static_cast<double>(x); }, p);
+  }
+}
+
+}  // namespace
+
+RecordedLosses read_losses(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) fail(Fault::data, "{} can't be read", path);
+  RecordedLosses out;
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto step = number_of(line, "\"step\""), epoch = number_of(line, "\"epoch\""),
+               loss = number_of(line, "\"loss\"");
+    if (!loss || !(step || epoch))
+      fail(Fault::data, R"({}:{}: not a record like {{"step": 1, "loss": 2.3}})", path, number);
+    const auto at = static_cast<int64_t>(step ? *step : *epoch);
+    if (!(step ? out.steps : out.epochs).emplace(at, *loss).second)
+      fail(Fault::data, "{}:{}: {} {} has a record already", path, number, step ? "step" : "epoch",
+           at);
+  }
+  return out;
+}
+
+LossParting compare_losses(const LossesBy& a, const LossesBy& b, Tolerance tolerance) {
+  LossParting out;
+  for (const auto& [at, loss] : a) {
+    const auto other = b.find(at);
+    if (other == b.end()) continue;
+    ++out.compared;
+    const LossPair pair{at, loss, other->second, distance_of(loss, other->second)};
+    if (pair.distance == 0) continue;
+    if (!out.first) out.first = pair;
+    if (!out.first_beyond && !within(pair.distance, pair.b, tolerance)) out.first_beyond = pair;
+    if (!out.largest || pair.distance > out.largest->distance) out.largest = pair;
+  }
+  return out;
+}
+
+std::vector<TensorParting> compare_weights(const SafeTensors& a, const SafeTensors& b,
+                                           Tolerance tolerance) {
+  std::vector<TensorParting> out;
+  for (const SafeTensors::Entry& x : a.entries()) {
+    TensorParting p{.name = x.name, .desc = x.desc};
+    const SafeTensors::Entry* y = b.find(x.name);
+    if (!y)
+      p.unlike = "only in A";
+    else if (y->desc != x.desc)
+      p.unlike = fmt::format("{}{} in B", name_of(y->desc.dtype), y->desc.shape.str());
+    else
+      compare_tensors(x.data, y->data, tolerance, p);
+    out.push_back(std::move(p));
+  }
+  for (const SafeTensors::Entry& y : b.entries())
+    if (!a.find(y.name)) out.push_back({.name = y.name, .unlike = "only in B", .desc = y.desc});
+  return out;
+}
+
+}  // namespace dpt
