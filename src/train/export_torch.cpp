@@ -104,7 +104,8 @@ std::string docstring(const TorchFacts& f) {
       "\"\"\"{} as a PyTorch program, written by `dptrain export --to torch`.\n\n"
       "The initial weights and the order of samples are dptrain's, so that one loss curve can be "
       "laid\n"
-      "over the other. `--losses FILE` writes each step's loss, for `dptrain compare`.\n{}\"\"\"\n\n",
+      "over the other. `--losses FILE` writes each step's loss, for `dptrain "
+      "compare`.\n{}\"\"\"\n\n",
       f.spec.name, notes(f));
 }
 
