@@ -11,6 +11,7 @@
 #include <sched.h>
 
 #include "base/fail.h"
+#include "base/flush_subnormals.h"
 
 namespace dpt {
 namespace {
@@ -69,6 +70,7 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
   std::exception_ptr own, broken;
   const auto work = [&](int index) {
     const Pinned pinned(cpus, static_cast<size_t>(index));
+    const FlushSubnormals flush;
     try {
       body(first + index);
     } catch (...) {

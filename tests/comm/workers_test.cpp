@@ -31,6 +31,20 @@ TEST_CASE("each worker of the rank runs once, under its number in the team") {
   CHECK(seen == 0xf0);
 }
 
+TEST_CASE("workers take numbers below 1.2e-38 as 0, and the calling thread only meanwhile") {
+  TestTeam t({.ranks = 1, .workers_per_rank = 2});
+  const volatile float tiny = 1e-40F, small = 2e-38F, half = 0.5F;
+  std::atomic<int> zeros = 0;
+  run_workers(t.team, 0, [&](int) {
+    if (tiny * 2 == 0) ++zeros;      // an operand
+    if (small * half == 0) ++zeros;  // a result
+  });
+#if defined(__x86_64__) || defined(__aarch64__)
+  CHECK(zeros == 4);
+#endif
+  CHECK(tiny * 2 > 0);
+}
+
 TEST_CASE("a worker's error ends the others and is the one that is thrown") {
   for (const int culprit : {0, 2}) {
     TestTeam t({.ranks = 1, .workers_per_rank = 3});

@@ -46,10 +46,10 @@ struct HostTensor {
         view().as<double>()[i] = x;
         break;
       case DType::i32:
-        view().as<int32_t>()[i] = static_cast<int32_t>(x);
+        view().as<int32_t>()[i] = std::isnan(x) ? INT32_MIN : static_cast<int32_t>(x);
         break;
       case DType::u8:
-        view().as<uint8_t>()[i] = static_cast<uint8_t>(x);
+        view().as<uint8_t>()[i] = std::isnan(x) ? UINT8_MAX : static_cast<uint8_t>(x);
         break;
       case DType::bf16:
       case DType::f16:

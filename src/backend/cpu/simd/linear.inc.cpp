@@ -205,18 +205,23 @@ void product(Product p, size_t m, size_t n) {
   }
 }
 
+// A strip of w two vectors wide and more than this deep would not stay in L1 for all tiles of a
+// column; blocks of pairs.h do, zeros or not.
+constexpr size_t kDeep = 256;
+
 void matmul(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
             size_t in) {
-  product({.depth = in,
-           .a = x,
-           .row = in,
-           .step = 1,
-           .b = w,
-           .ldb = out,
-           .c = y,
-           .ldc = out,
-           .bias = bias},
-          n, out);
+  const Product p{.depth = in,
+                  .a = x,
+                  .row = in,
+                  .step = 1,
+                  .b = w,
+                  .ldb = out,
+                  .c = y,
+                  .ldc = out,
+                  .bias = bias};
+  if (in > kDeep && out >= 4 * kLanes) return pair_product(p, n, out);
+  product(p, n, out);
 }
 
 void linear_weight_gradient(const float* dy, size_t stride, const float* x, float* dw, size_t n,
