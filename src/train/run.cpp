@@ -16,7 +16,6 @@
 #include "train/trainer.h"
 
 namespace dpt {
-namespace {
 
 Buffers::Sizes buffer_sizes(const Session& s) {
   int states = 0;
@@ -30,6 +29,8 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .shards = s.who.shards,
           .activations = Arenas::bytes(s)};
 }
+
+namespace {
 
 TeamShape team_shape(const Session& s) {
   return {.ranks = s.who.ranks, .workers_per_rank = s.who.workers_per_rank()};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "comm/rendezvous.h"
+#include "train/buffers.h"
 #include "train/executor.h"
 #include "train/session.h"
 
@@ -18,6 +19,8 @@ struct Memory {
   double activations = 0;                         // of all shards
 };
 Memory memory_of(const Session& session);
+
+Buffers::Sizes buffer_sizes(const Session& session);
 
 struct RunRequest {
   std::string folder;          // the run directory; made where it is missing

@@ -31,7 +31,7 @@ class StepCutter {
   int64_t accumulate() const { return accumulate_; }
   bool dealt() const { return batches_.deal.ranks > 1; }
   const Deal& deal() const { return batches_.deal; }
-  // Fills `out`; allocates nothing when it was filled before. REQUIRES: 0 <= step < steps().
+  // Fills `out`; for a full batch allocates nothing when it was filled before. REQUIRES: 0 <= step < steps().
   void step(int64_t step, StepRows& out) const;
   // All sizes of shards that occur, without 0, ascending.
   std::vector<int64_t> shard_sizes() const;
