@@ -51,8 +51,9 @@ if $tsan; then
 elif $sanitize; then
   build=$build-sanitize
   # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse. They also
-  # make gcc warn of what is not there; the builds without them are the ones that must not warn.
-  options=('-Db_sanitize=address,undefined' -Db_lundef=false -Doptimization=1 -Ddebug=false -Dwerror=false)
+  # make gcc warn of what is not there.
+  options+=('-Db_sanitize=address,undefined' -Db_lundef=false)
+  if [ "$compiler" = gcc ]; then options+=(-Dwerror=false); fi
   export CXXFLAGS='-g1'
 fi
 # Meson looks for ccache only where no compiler is named.
