@@ -138,7 +138,7 @@ DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, size
 constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
 
 // c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0.
-static void pair_product(Product p, size_t m, size_t n) {
+[[maybe_unused]] static void pair_product(Product p, size_t m, size_t n) {
   const Product all = p;
   size_t columns_left = pieces(n, kPairColumns);
   for (size_t i = 0, columns; i < n; i += columns, --columns_left) {
