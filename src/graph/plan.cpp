@@ -47,15 +47,6 @@ std::vector<Instruction>& list_of(Program& p, Part part) {
   return const_cast<std::vector<Instruction>&>(p.part(part));
 }
 
-// The parameter of which v is the gradient, as a place in graph.parameters, or kNone.
-constexpr auto kNone = static_cast<size_t>(-1);
-size_t parameter_of(const Graph& graph, ValueId v) {
-  const auto at = std::ranges::find(graph.gradients, v);
-  return v == kNoValue || at == graph.gradients.end()
-             ? kNone
-             : static_cast<size_t>(at - graph.gradients.begin());
-}
-
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels) {
   const GraphNode& n = graph.nodes[node];
   KernelQuery query{n.op->name, {}, {}, n.attrs};
@@ -108,12 +99,20 @@ size_t place_activations(const Graph& graph, const std::vector<Lifetime>& life,
 
 }  // namespace
 
+size_t parameter_of(const Graph& graph, ValueId v) {
+  const auto at = std::ranges::find(graph.gradients, v);
+  return v == kNoValue || at == graph.gradients.end()
+             ? kNoParameter
+             : static_cast<size_t>(at - graph.gradients.begin());
+}
+
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels) {
   std::vector<bool> out(graph.parameters.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& n = graph.nodes[i];
     const size_t p = parameter_of(graph, n.out[0]);
-    if (p == kNone || graph.part[i] != Part::backward || n.out.size() != 1 || n.op->view) continue;
+    if (p == kNoParameter || graph.part[i] != Part::backward || n.out.size() != 1 || n.op->view)
+      continue;
     const bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& other) {
       return std::ranges::find(other.in, n.out[0]) != other.in.end();
     });
@@ -136,7 +135,8 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
   const auto put_trained = [&](bool which) {
     for (const GraphNode& n : graph.nodes)
       for (ValueId v : n.out)
-        if (const size_t p = parameter_of(graph, v); p != kNone && out.fused[p] == which) put(p);
+        if (const size_t p = parameter_of(graph, v); p != kNoParameter && out.fused[p] == which)
+          put(p);
   };
   put_trained(false);
   out.stored = out.total;
@@ -168,7 +168,7 @@ Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayo
   const size_t count = graph.values.size();
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (const size_t made = parameter_of(graph, graph.nodes[i].out[0]);
-        made != kNone && layout.fused[made])
+        made != kNoParameter && layout.fused[made])
       graph.part[i] = Part::update;
   std::vector<ValueId> views(count);
   for (size_t v = 0; v < count; ++v) views[v] = static_cast<ValueId>(v);

@@ -26,9 +26,8 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
   if (layout.stored > 0)
     out.push_back({{.begin = 0, .end = layout.stored}, static_cast<int64_t>(layout.stored), 1});
   for (size_t i = 0; i < program.update.size(); ++i) {
-    const ValueId made = program.graph.nodes[program.update[i].node].out[0];
-    const auto p = static_cast<size_t>(std::ranges::find(program.graph.gradients, made) -
-                                       program.graph.gradients.begin());
+    const size_t p =
+        parameter_of(program.graph, program.graph.nodes[program.update[i].node].out[0]);
     const Value& parameter = program.graph[program.graph.parameters[p]];
     const int64_t rows = parameter.desc.shape[0], columns = parameter.desc.shape.tail(1).elements();
     const size_t begin = layout.offset[p];
