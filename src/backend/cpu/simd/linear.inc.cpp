@@ -188,7 +188,11 @@ void outer_product(Product p, size_t m, size_t n) {
 // c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`.
 void product(Product p, size_t m, size_t n) {
   if (p.depth == 0) p.a = p.b = p.c;  // empty arrays may be null, to which nothing may be added
-  if (has_zeros(p, m, n)) return pair_product(p, m, n);
+  // A strip of b two vectors wide and this deep would not stay in L1 for all tiles of a column; the
+  // blocks of pairs.h do, zeros or not.
+  constexpr size_t kDeep = 256;
+  const bool deep = p.row != 1 && p.depth > kDeep && n >= 4 * kLanes;
+  if (deep || has_zeros(p, m, n)) return pair_product(p, m, n);
   if (p.ldb < kLongRow || p.depth <= kCopiedDepth) return outer_product<Store::set>(p, m, n);
   const Product all = p;
   for (size_t k = 0; k < all.depth; k += kCopiedDepth) {
@@ -205,23 +209,18 @@ void product(Product p, size_t m, size_t n) {
   }
 }
 
-// A strip of w two vectors wide and more than this deep would not stay in L1 for all tiles of a
-// column; blocks of pairs.h do, zeros or not.
-constexpr size_t kDeep = 256;
-
 void matmul(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
             size_t in) {
-  const Product p{.depth = in,
-                  .a = x,
-                  .row = in,
-                  .step = 1,
-                  .b = w,
-                  .ldb = out,
-                  .c = y,
-                  .ldc = out,
-                  .bias = bias};
-  if (in > kDeep && out >= 4 * kLanes) return pair_product(p, n, out);
-  product(p, n, out);
+  product({.depth = in,
+           .a = x,
+           .row = in,
+           .step = 1,
+           .b = w,
+           .ldb = out,
+           .c = y,
+           .ldc = out,
+           .bias = bias},
+          n, out);
 }
 
 void linear_weight_gradient(const float* dy, size_t stride, const float* x, float* dw, size_t n,
