@@ -47,24 +47,6 @@ std::vector<Instruction>& list_of(Program& p, Part part) {
   return const_cast<std::vector<Instruction>&>(p.part(part));
 }
 
-Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels) {
-  const GraphNode& n = graph.nodes[node];
-  KernelQuery query{n.op->name, {}, {}, n.attrs};
-  for (ValueId v : n.in) query.in.push_back(graph[v].desc);
-  for (ValueId v : n.out) query.out.push_back(graph[v].desc);
-  Instruction out{node, nullptr, {}};
-  for (const KernelType& k : kernels) {
-    if (!k.op.empty() && k.op != n.op->name) continue;
-    std::string reason = k.refuses ? k.refuses(query) : "";
-    if (reason.empty()) {
-      out.kernel = &k;
-      return out;
-    }
-    out.refusals.push_back(fmt::format("{}: {}", k.name, reason));
-  }
-  fail(Fault::device, "no kernel for {}: {}", n.op->name, fmt::join(out.refusals, "; "));
-}
-
 // Offsets for all values that live in the activations: each takes the lowest place that is free
 // during its life, in the order in which they come to life.
 size_t place_activations(const Graph& graph, const std::vector<Lifetime>& life,
@@ -98,6 +80,29 @@ size_t place_activations(const Graph& graph, const std::vector<Lifetime>& life,
 }
 
 }  // namespace
+
+KernelQuery query_of(const Graph& graph, size_t node) {
+  const GraphNode& n = graph.nodes[node];
+  KernelQuery query{n.op->name, {}, {}, n.attrs};
+  for (ValueId v : n.in) query.in.push_back(graph[v].desc);
+  for (ValueId v : n.out) query.out.push_back(graph[v].desc);
+  return query;
+}
+
+Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels) {
+  const KernelQuery query = query_of(graph, node);
+  Instruction out{node, nullptr, {}};
+  for (const KernelType& k : kernels) {
+    if (!k.op.empty() && k.op != query.op) continue;
+    std::string reason = k.refuses ? k.refuses(query) : "";
+    if (reason.empty()) {
+      out.kernel = &k;
+      return out;
+    }
+    out.refusals.push_back(fmt::format("{}: {}", k.name, reason));
+  }
+  fail(Fault::device, "no kernel for {}: {}", query.op, fmt::join(out.refusals, "; "));
+}
 
 size_t parameter_of(const Graph& graph, ValueId v) {
   const auto at = std::ranges::find(graph.gradients, v);

@@ -58,6 +58,11 @@ struct Instruction {
   std::vector<std::string> refusals;  // "avx512: ..." of the rows above the chosen one
 };
 
+// What a kernel is asked to run a node.
+KernelQuery query_of(const Graph& graph, size_t node);
+// The first row that takes it. Throws Error{device} where none does.
+Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels);
+
 // REQUIRES: the kernel list outlives it.
 struct Program {
   Graph graph;

@@ -35,16 +35,12 @@ void Binding::bind(Part part) {
   const Graph& graph = program_.graph;
   for (const Instruction& i : program_.part(part)) {
     const GraphNode& node = graph.nodes[i.node];
-    KernelQuery query{node.op->name, {}, {}, node.attrs};
     const size_t count = node.in.size() + node.out.size();
     views_.push_back(std::make_unique<TensorView[]>(count));
     const std::span<TensorView> all(views_.back().get(), count);
-    for (size_t n = 0; n < count; ++n) {
-      const bool in = n < node.in.size();
-      all[n] = view(in ? node.in[n] : node.out[n - node.in.size()]);
-      (in ? query.in : query.out).push_back(all[n].desc);
-    }
-    kernels_.push_back(i.kernel->prepare(query));
+    for (size_t n = 0; n < count; ++n)
+      all[n] = view(n < node.in.size() ? node.in[n] : node.out[n - node.in.size()]);
+    kernels_.push_back(i.kernel->prepare(query_of(graph, i.node)));
     bound_[static_cast<size_t>(part)].push_back(
         {kernels_.back().get(),
          {all.first(node.in.size()), all.subspan(node.in.size()), &context}});

@@ -1,4 +1,4 @@
-// Runs a graph on the host by the operators' plain loops, for tests of operators and gradients.
+// Runs a graph on the host, for tests of operators and gradients.
 #pragma once
 
 #include <cmath>
@@ -6,9 +6,11 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/plan.h"
 
 namespace dpt {
 
@@ -105,17 +107,23 @@ inline std::vector<HostTensor> run_reference(const OperatorType& op, std::vector
   return out;
 }
 
-// Runs a graph, or one part of it. `values` has a tensor for each value; those that no node makes
-// are filled already.
+// Runs a graph, or one part of it, by the operators' plain loops or, where rows of kernels are
+// given, by the first that takes a node. `values` has a tensor for each value; those that no node
+// makes are filled already.
 inline void run_graph(const Graph& graph, std::vector<HostTensor>& values,
-                      const StepContext& context = {}, std::optional<Part> only = {}) {
+                      const StepContext& context = {}, std::optional<Part> only = {},
+                      std::span<const KernelType> kernels = {}) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (only && graph.part[i] != *only) continue;
     const GraphNode& n = graph.nodes[i];
     std::vector<TensorView> in, out;
     for (ValueId v : n.in) in.push_back(values[static_cast<size_t>(v)].view());
     for (ValueId v : n.out) out.push_back(values[static_cast<size_t>(v)].view());
-    n.op->reference({in, out, &context}, n.attrs);
+    const KernelArgs args{in, out, &context};
+    if (kernels.empty())
+      n.op->reference(args, n.attrs);
+    else
+      choose_kernel(graph, i, kernels).kernel->prepare(query_of(graph, i))->run(args);
   }
 }
 

@@ -35,16 +35,8 @@ Choice choose(const std::vector<const Nameable*>& words, std::string_view name,
   return golden::choice(words, name, settings_of(settings, file));
 }
 
-const KernelType& first_that_takes(const KernelQuery& query, std::span<const KernelType> rows) {
-  for (const KernelType& row : rows)
-    if ((row.op.empty() || row.op == query.op) && (!row.refuses || row.refuses(query).empty()))
-      return row;
-  FAIL("no kernel for ", query.op);
-  return rows.back();
-}
-
-// Every value of the graph once its nodes have run.
-std::vector<HostTensor> run_graph(const Graph& graph, const Contents& filled, DType real) {
+// Every value of the graph once its nodes have run: f64 by the plain loops, f32 by the kernels.
+std::vector<HostTensor> values_of(const Graph& graph, const Contents& filled, DType real) {
   std::vector<HostTensor> values;
   for (const Value& v : graph.values) {
     TensorDesc d = v.desc;
@@ -53,24 +45,13 @@ std::vector<HostTensor> run_graph(const Graph& graph, const Contents& filled, DT
     if (v.role == Role::constant) golden::fill(values.back(), v.content);
   }
   for (const auto& [v, data] : filled) golden::fill(values[static_cast<size_t>(v)], data);
-  const StepContext context{};
-  for (const GraphNode& n : graph.nodes) {
-    KernelQuery query{n.op->name, {}, {}, n.attrs};
-    std::vector<TensorView> in, out;
-    for (ValueId v : n.in) {
-      in.push_back(values[static_cast<size_t>(v)].view());
-      query.in.push_back(in.back().desc);
-    }
-    for (ValueId v : n.out) {
-      out.push_back(values[static_cast<size_t>(v)].view());
-      query.out.push_back(out.back().desc);
-    }
-    const auto rows = real == DType::f64 ? reference_kernels() : cpu_kernels();
-    first_that_takes(query, rows).prepare(query)->run({in, out, &context});
-    if (n.out[0] == graph.target_weight)  // one shard, whose sum is the whole divisor
-      values[static_cast<size_t>(graph.divisor)].set(0,
-                                                     values[static_cast<size_t>(n.out[0])].get(0));
-  }
+  const std::span<const KernelType> rows =
+      real == DType::f64 ? std::span<const KernelType>() : cpu_kernels();
+  run_graph(graph, values, {}, Part::prologue, rows);
+  if (graph.target_weight != kNoValue)  // one shard, whose sum is the whole divisor
+    values[static_cast<size_t>(graph.divisor)].set(
+        0, values[static_cast<size_t>(graph.target_weight)].get(0));
+  for (Part part : {Part::forward, Part::loss}) run_graph(graph, values, {}, part, rows);
   return values;
 }
 
@@ -116,7 +97,7 @@ void Net::masks(const Tensor& t) {
 std::vector<Comparison> Net::run() const {
   std::vector<Comparison> out;
   for (const DType real : {DType::f64, DType::f32}) {
-    std::vector<HostTensor> values = run_graph(graph_, filled_, real);
+    std::vector<HostTensor> values = values_of(graph_, filled_, real);
     for (const Expected& e : expected_)
       out.push_back({fmt::format("{} in {}", e.want.name, name_of(real)),
                      golden::content(values[static_cast<size_t>(e.value)]), e.want.data,
@@ -146,7 +127,7 @@ std::vector<double> loss(std::string_view name, const std::string& settings,
   std::vector<double> out;
   for (const DType real : {DType::f64, DType::f32})
     out.push_back(
-        run_graph(graph,
+        values_of(graph,
                   {{graph.input, output}, {graph.target, target}, {graph.divisor, {divisor}}},
                   real)[static_cast<size_t>(graph.loss)]
             .get(0));
