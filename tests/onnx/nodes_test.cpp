@@ -67,7 +67,7 @@ TEST_CASE("the committed ONNX node cases") {
   std::string reasons;
   for (const auto& [reason, names] : tally.inexpressible)
     reasons += fmt::format("{} {}\n", names.size(), reason);
-  CHECK(tally.passed == 183);
+  CHECK(tally.passed == 186);
   CHECK(reasons ==
         "2 a mask of numpy's generator that the case does not give\n"
         "2 a sequence, not a tensor\n"
@@ -81,8 +81,6 @@ TEST_CASE("the committed ONNX node cases") {
         "4 linear has one matrix for all samples\n"
         "2 selu has the paper's constants only\n"
         "1 slice takes every element of a range\n"
-        "2 slice: [1, 0] has no extents 0 to 0 in dimension 1\n"
-        "1 slice: [1, 20, 10, 5] has no extents 10 to 10 in dimension 2\n"
         "1 uint16 elements\n"
         "1 uint32 elements\n"
         "1 uint64 elements\n"
@@ -100,7 +98,7 @@ TEST_CASE("every ONNX node case") {
     not_said += names.size();
   }
   std::printf("%d cases agree, %zu cannot be said in dptrain\n", tally.passed, not_said);
-  CHECK(tally.passed >= 192);  // onnx 1.23; fewer: what was collected is not what is meant
+  CHECK(tally.passed >= 195);  // onnx 1.23; fewer: what was collected is not what is meant
 }
 
 TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such operator") {

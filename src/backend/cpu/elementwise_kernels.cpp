@@ -223,7 +223,8 @@ std::unique_ptr<Kernel> prepare_layer_norm(const KernelQuery& q) {
 }
 
 std::unique_ptr<Kernel> prepare_layer_norm_gradient(const KernelQuery& q) {
-  const size_t rows = elements(q.in[2]), columns = elements(q.in[0]) / std::max<size_t>(1, rows);
+  const size_t rows = elements(q.in[2]);
+  const size_t columns = rows > 0 ? elements(q.in[0]) / rows : elements(q.out[0]);
   if (q.op == "layer_norm_input_gradient")
     return call([=](const KernelArgs& a) {
       simd().layer_norm_input_gradient(data(a.in[0]), data(a.in[1]), data(a.in[2]), data(a.in[3]),

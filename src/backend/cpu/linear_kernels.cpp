@@ -1,6 +1,4 @@
 // The rows of `linear` and its gradients that call the hand-written kernels.
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "backend/cpu/kernels.h"
@@ -17,15 +15,15 @@ std::string refuses(const KernelQuery& query) {
 }
 
 size_t size(int64_t n) { return static_cast<size_t>(n); }
+// The extents before the last, any of which may be 0.
+size_t rows(const Shape& s) { return size(s.with(s.rank() - 1, 1).elements()); }
 
 float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
 
 class Linear : public Kernel {
  public:
   explicit Linear(const KernelQuery& q)
-      : out_(size(q.in[1].shape[0])),
-        in_(size(q.in[1].shape[1])),
-        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, in_)) {}
+      : out_(size(q.in[1].shape[0])), in_(size(q.in[1].shape[1])), n_(rows(q.in[0].shape)) {}
   void run(const KernelArgs& a) override {
     simd_.linear(data(a.in[0]), data(a.in[1]), a.in.size() > 2 ? data(a.in[2]) : nullptr,
                  data(a.out[0]), n_, out_, in_);
@@ -39,9 +37,7 @@ class Linear : public Kernel {
 class MatMul : public Kernel {
  public:
   explicit MatMul(const KernelQuery& q)
-      : out_(size(q.in[1].shape[1])),
-        in_(size(q.in[1].shape[0])),
-        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, in_)) {}
+      : out_(size(q.in[1].shape[1])), in_(size(q.in[1].shape[0])), n_(rows(q.in[0].shape)) {}
   void run(const KernelArgs& a) override {
     simd_.matmul(data(a.in[0]), data(a.in[1]), a.in.size() > 2 ? data(a.in[2]) : nullptr,
                  data(a.out[0]), n_, out_, in_);
@@ -55,9 +51,7 @@ class MatMul : public Kernel {
 class LinearWeightGradient : public Kernel {
  public:
   explicit LinearWeightGradient(const KernelQuery& q)
-      : out_(size(q.out[0].shape[0])),
-        in_(size(q.out[0].shape[1])),
-        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
+      : out_(size(q.out[0].shape[0])), in_(size(q.out[0].shape[1])), n_(rows(q.in[0].shape)) {}
   void run(const KernelArgs& a) override {
     simd_.linear_weight_gradient(data(a.in[0]), out_, data(a.in[1]), data(a.out[0]), n_, out_, in_);
   }
@@ -73,9 +67,7 @@ class LinearWeightGradient : public Kernel {
 
 class SumRows : public Kernel {
  public:
-  explicit SumRows(const KernelQuery& q)
-      : out_(size(q.out[0].shape[0])),
-        n_(size(q.in[0].shape.elements()) / std::max<size_t>(1, out_)) {}
+  explicit SumRows(const KernelQuery& q) : out_(size(q.out[0].shape[0])), n_(rows(q.in[0].shape)) {}
   void run(const KernelArgs& a) override {
     simd_.sum_rows(data(a.in[0]), data(a.out[0]), n_, out_);
   }

@@ -1,6 +1,8 @@
 // dropout: y = x / (1 - p) where an element is kept, else 0. Whether it is kept is a function of
 // the run's seed, the step, the layer and the element's place in the global batch (Note
 // [randomness], Note [dropout's words]), so the gradient draws the same again: dx = dropout of dy.
+#include <algorithm>
+
 #include "graph/operators/support.h"
 #include "graph/philox.h"
 
@@ -27,7 +29,8 @@ void reference(const KernelArgs& args, const std::any& attrs) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
     const T scale = T{1} / static_cast<T>(1 - s.p);
-    const auto rows = static_cast<size_t>(args.in[0].desc.shape[0]), width = x.size() / rows;
+    const auto rows = static_cast<size_t>(args.in[0].desc.shape[0]);
+    const size_t width = x.size() / std::max<size_t>(1, rows);
     for (size_t i = 0; i < x.size(); ++i) {
       const uint64_t sample = static_cast<uint64_t>(c.first_sample) + i / width;
       const bool kept = philox::element_word(key, c.step, sample, i % width) < keep;

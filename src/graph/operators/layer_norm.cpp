@@ -3,6 +3,7 @@
 // mean[M...] and rstd[M...] for the gradient. The deviation is sqrt(biased variance + eps).
 //   layer_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   layer_norm_weight_gradient(dy, x, mean, rstd) -> dw[K...], db[K...]
+#include <algorithm>
 #include <cmath>
 
 #include "graph/operators/support.h"
@@ -60,7 +61,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
     const auto w = args.in.size() > 1 ? args.in[1].as<const T>() : std::span<const T>{};
     const auto b = args.in.size() > 2 ? args.in[2].as<const T>() : std::span<const T>{};
     const auto y = args.out[0].as<T>(), mean = args.out[1].as<T>(), rstd = args.out[2].as<T>();
-    const size_t rows = mean.size(), k = x.size() / rows;
+    const size_t rows = mean.size(), k = x.size() / std::max<size_t>(1, rows);
     for (size_t r = 0; r < rows; ++r) {
       double sum = 0, squares = 0;
       for (size_t i = 0; i < k; ++i) sum += static_cast<double>(x[r * k + i]);
@@ -88,7 +89,7 @@ void input_gradient(const KernelArgs& args, const std::any&) {
     const auto mean = args.in[2].as<const T>(), rstd = args.in[3].as<const T>();
     const auto w = args.in.size() > 4 ? args.in[4].as<const T>() : std::span<const T>{};
     const auto dx = args.out[0].as<T>();
-    const size_t rows = mean.size(), k = x.size() / rows;
+    const size_t rows = mean.size(), k = x.size() / std::max<size_t>(1, rows);
     for (size_t r = 0; r < rows; ++r) {
       const double m = static_cast<double>(mean[r]), s = static_cast<double>(rstd[r]);
       const auto g = [&](size_t i) {

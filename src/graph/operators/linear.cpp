@@ -8,7 +8,8 @@
 namespace dpt::operators {
 namespace {
 
-int64_t rows_of(const Shape& s) { return s.elements() / s.back(); }
+// The extents before the last, any of which may be 0.
+int64_t rows_of(const Shape& s) { return s.with(s.rank() - 1, 1).elements(); }
 
 Shape with_last(const Shape& s, int64_t extent) { return s.with(s.rank() - 1, extent); }
 

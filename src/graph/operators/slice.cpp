@@ -8,7 +8,7 @@ namespace {
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   const auto& s = settings<SliceOf>(attrs);
   need_dim("slice", in[0], s.dim);
-  if (s.begin < 0 || s.length < 1 || s.begin + s.length > in[0].shape[s.dim])
+  if (s.begin < 0 || s.length < 0 || s.begin + s.length > in[0].shape[s.dim])
     fail(Fault::spec, "slice: {} has no extents {} to {} in dimension {}", in[0].shape.str(),
          s.begin, s.begin + s.length, s.dim);
   return {{in[0].dtype, in[0].shape.with(s.dim, s.length)}};

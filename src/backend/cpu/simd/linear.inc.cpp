@@ -139,7 +139,7 @@ void linear_by_panels(const float* x, const float* w, const float* bias, float* 
 void linear(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
             size_t in) {
   // 10 / n < 45 / in, see above; narrow outputs would leave most of a panel's lanes empty.
-  if (n * 9 > in * 2 && out > kLanes) {
+  if (n * 9 > in * 2 && in > 0 && out > kLanes) {
     linear_by_panels(x, w, bias, y, n, out, in);
   } else {
     linear_by_dots(x, w, bias, y, n, out, in);

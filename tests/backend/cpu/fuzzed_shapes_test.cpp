@@ -1,0 +1,187 @@
+// Every row of cpu_kernels() against its operator's plain loops, on shapes that nobody chose; a
+// failure says which. More of them: graph/fuzzed_samples.h.
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/kernels.h"
+#include "graph/fuzzed_samples.h"
+#include "graph/interpret.h"
+
+namespace dpt {
+namespace {
+
+const StepContext kContext{.seed = 5, .step = 2, .first_sample = 9};
+
+// An operator and those of its gradient on one sample, each result by the plain loops in f32.
+struct Reference {
+  Graph graph;
+  std::vector<HostTensor> values;
+
+  Reference(const Sample& s, bool whole, std::mt19937& random) {
+    GraphBuilder g(graph);
+    std::vector<ValueId> in;
+    for (size_t i = 0; i < s.query.in.size(); ++i) {
+      in.push_back(g.input("x", s.query.in[i]));
+      values.push_back(sample_input(s, i, DType::f32, random));
+    }
+    g.apply(s.query.op, in, s.query.attrs);
+    const GraphNode node = graph.nodes[0];
+    add_values();
+    if (node.op->gradient) add_gradient(g, node, random);
+    if (whole)
+      for (const Value& v : graph.values)
+        if (v.role == Role::input) round(values[static_cast<size_t>(&v - graph.values.data())]);
+    run_graph(graph, values, kContext);
+  }
+
+ private:
+  void add_values() {
+    while (values.size() < graph.values.size())
+      values.emplace_back(graph.values[values.size()].desc);
+  }
+  // Only the first result has an upstream, and a loss has none.
+  void add_gradient(GraphBuilder& g, const GraphNode& node, std::mt19937& random) {
+    std::vector<ValueId> dy(node.out.size(), kNoValue);
+    if (g.desc(node.out[0]).dtype != DType::f64) {
+      dy[0] = g.input("dy", g.desc(node.out[0]));
+      add_values();
+      for (size_t i = 0; i < values.back().size(); ++i)
+        values.back().set(i, std::uniform_real_distribution<double>(-2, 2)(random));
+    }
+    node.op->gradient(g, node, dy);
+    add_values();
+  }
+  static void round(HostTensor& t) {
+    for (size_t i = 0; i < t.size(); ++i) t.set(i, std::round(t.get(i)));
+  }
+};
+
+bool whole_numbers(HostTensor& t) {
+  for (size_t i = 0; i < t.size(); ++i)
+    if (t.get(i) != std::round(t.get(i))) return false;
+  return true;
+}
+
+struct Count {
+  int compared = 0, exact = 0, empty = 0;
+};
+// By operator and row.
+using Counts = std::map<std::pair<std::string_view, std::string_view>, Count>;
+
+// What multiplies and adds whole numbers and gives whole ones has their very bits, in whatever
+// order it sums: they stay far below 2^24. Others: some ten roundings of the largest result and,
+// where terms of size one have cancelled, one of single precision for each of the `terms`.
+void check_same(HostTensor& got, HostTensor& expected, bool exact, size_t terms) {
+  double largest = 0;
+  for (size_t i = 0; i < expected.size(); ++i)
+    largest = std::max(largest, std::abs(expected.get(i)));
+  const double tolerance = exact ? 0 : 1e-5 * largest + 0x1p-24 * static_cast<double>(terms + 16);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double a = got.get(i), b = expected.get(i);
+    if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
+    REQUIRE_MESSAGE(std::abs(a - b) <= tolerance, "element " << i << ": " << a << " and " << b);
+  }
+}
+
+class Comparison {
+ public:
+  explicit Comparison(ShapeFuzzer& fuzzer) : fuzzer_(fuzzer) {}
+
+  void compare(const Sample& s, bool whole) {
+    Reference r(s, whole, fuzzer_.random());
+    for (size_t i = 0; i < r.graph.nodes.size(); ++i)
+      if (!r.graph.nodes[i].op->view) compare(r, i);
+  }
+  Counts counts;
+
+ private:
+  void compare(Reference& r, size_t node) {
+    const KernelQuery query = query_of(r.graph, node);
+    const GraphNode& n = r.graph.nodes[node];
+    const auto value = [&](ValueId v) -> HostTensor& { return r.values[static_cast<size_t>(v)]; };
+    std::vector<TensorView> in;
+    std::string shapes;
+    size_t terms = 0;
+    for (ValueId v : n.in) {
+      terms = std::max(terms, value(v).size());
+      in.push_back(value(v).view());
+      shapes += value(v).desc.shape.str() + " ";
+    }
+    bool exact = n.op->precision != Precision::full;
+    for (const auto* side : {&n.in, &n.out})
+      for (ValueId v : *side) exact = exact && whole_numbers(value(v));
+    const bool empty = value(n.out[0]).size() == 0;
+    for (const KernelType& row : cpu_kernels()) {
+      if (row.op != query.op || !row.refuses(query).empty()) continue;
+      CAPTURE(row.op);
+      CAPTURE(row.name);
+      CAPTURE(shapes);
+      std::vector<HostTensor> out;
+      std::vector<TensorView> to;
+      for (const TensorDesc& d : query.out) out.emplace_back(d);
+      for (HostTensor& t : out) {
+        std::ranges::fill(t.storage, NAN);  // whatever is not written shows, and so does too much
+        to.push_back(t.view());
+      }
+      const std::unique_ptr<Kernel> kernel = row.prepare(query);
+      kernel->run({in, to, &kContext});
+      for (size_t i = 0; i < out.size(); ++i) check_same(out[i], value(n.out[i]), exact, terms);
+      for (HostTensor& t : out) CHECK(std::isnan(t.storage.back()));
+      if (row.makes_rows) compare_rows(*kernel, in, out[0]);
+      Count& c = counts[{row.op, row.name}];
+      ++c.compared;
+      c.exact += exact;
+      c.empty += empty;
+    }
+  }
+
+  // Some rows of the result have the bits that they have in the whole.
+  void compare_rows(Kernel& kernel, const std::vector<TensorView>& in, HostTensor& whole) {
+    const Shape& s = whole.desc.shape;
+    const auto begin = static_cast<int64_t>(fuzzer_.below(static_cast<size_t>(s[0]) + 1));
+    const auto end =
+        begin + static_cast<int64_t>(fuzzer_.below(static_cast<size_t>(s[0] - begin) + 1));
+    HostTensor rows({DType::f32, s.with(0, end - begin)});
+    const TensorView to = whole.view();
+    kernel.run_rows({in, {&to, 1}, &kContext}, begin, end, rows.view().data);
+    for (size_t i = 0; i < rows.size(); ++i)
+      REQUIRE(rows.get(i) == whole.get(static_cast<size_t>(begin * s.back()) + i));
+  }
+
+  ShapeFuzzer& fuzzer_;
+};
+
+}  // namespace
+
+TEST_CASE("every kernel agrees with the plain loops on fuzzed shapes, exactly on whole numbers") {
+  ShapeFuzzer fuzzer(fuzz_setting("DPT_FUZZ_SEED", 1));
+  Comparison all(fuzzer);
+  const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", 60);
+  for (const OperatorType& type : operator_table()) {
+    if (type.view) continue;
+    const std::vector<Sample> samples = type.samples();
+    for (uint64_t i = 0; i < shapes; ++i)
+      if (const std::optional<Sample> s = fuzzer.draw(samples)) all.compare(*s, i % 2 == 0);
+  }
+  for (const KernelType& row : cpu_kernels()) {
+    if (row.op.empty()) continue;
+    CAPTURE(row.op);
+    CAPTURE(row.name);
+    CHECK(all.counts[{row.op, row.name}].compared > 0);
+  }
+  for (std::string_view sums : {"linear", "matmul", "linear_weight_gradient", "sum_rows", "add",
+                                "embedding_gradient", "relu_gradient", "masked", "concat"})
+    for (const KernelType& row : cpu_kernels())
+      if (row.op == sums) {
+        CAPTURE(sums);
+        CAPTURE(row.name);
+        CHECK(all.counts[{sums, row.name}].exact > 5);
+        CHECK((all.counts[{sums, row.name}].empty > 0 || row.name == "onednn"));
+      }
+}
+
+}  // namespace dpt
