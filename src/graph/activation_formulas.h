@@ -17,6 +17,16 @@ DPT_FORMULA T relu_gradient(T y, T dy) {
   return select(y <= T(0), T(0), dy);
 }
 
+// The same, and no more than 6. y decides the slope as x does.
+template <class T>
+DPT_FORMULA T relu6(T x) {
+  return select(x <= T(0), T(0), select(x >= T(6), T(6), x));
+}
+template <class T>
+DPT_FORMULA T relu6_gradient(T y, T dy) {
+  return select(y <= T(0), T(0), select(y >= T(6), T(0), dy));
+}
+
 template <class T>
 DPT_FORMULA T leaky_relu(T x, T slope) {
   return select(x > T(0), x, x * slope);

@@ -2,6 +2,7 @@
 // them. Operators that are not here take none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/tensor.h"
@@ -10,6 +11,9 @@ namespace dpt {
 
 struct LeakyRelu {
   double negative_slope = 0.01;
+};
+struct PRelu {
+  int64_t parameters = 1;  // prelu_weight_gradient: of the weight
 };
 struct Elu {
   double alpha = 1;
@@ -48,6 +52,39 @@ struct SliceOf {  // extents begin..begin+length of one dimension
   int dim = 1;
   int64_t begin = 0, length = 0;
   int64_t extent = 0;  // slice_gradient: of the whole dimension
+};
+
+// Of values [N, C, W] or [N, C, H, W], as pairs of height and width; [N, C, W] has the height 1.
+using Pair = std::array<int64_t, 2>;
+
+// How a window goes over an image. Padding is in front of and behind each extent.
+struct Window {
+  Pair kernel{1, 1}, stride{1, 1}, dilation{1, 1}, before{0, 0}, behind{0, 0};
+};
+struct Convolution {
+  Window window;
+  int64_t groups = 1;
+  Pair output_padding{0, 0};  // convolution_transpose: further extents of the result
+};
+struct Pool {
+  Window window;
+  bool ceil_mode = false;
+  bool count_include_pad = true;  // avg_pool
+  int64_t divisor_override = 0;   // avg_pool; 0: none
+  Pair extents{0, 0};             // gradients: of x
+};
+struct Resize {
+  Pair extents{0, 0};  // of the result
+  // upsample_nearest: torch's scale_factor, which decides the source; 0: result / input
+  std::array<double, 2> scale{0, 0};
+};
+struct GroupNorm {
+  int64_t groups = 1;
+  double eps = 1e-5;
+};
+struct Pad {  // of each dimension in front and behind; negative: cut off
+  std::array<int64_t, Shape::kMaxRank> before{}, behind{};
+  double value = 0;
 };
 
 // Losses. Inputs: output, target, divisor f32[1] and, where there is one, the constant with

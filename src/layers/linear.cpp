@@ -1,18 +1,11 @@
 // linear: a fully connected layer on the last extent, [N, ..., I] -> [N, ..., out_features].
-#include <cmath>
-
 #include "base/fail.h"
 #include "base/python_call.h"
+#include "layers/kaiming.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {
 namespace {
-
-// The bound of kaiming_uniform_(a=sqrt(5)) as torch evaluates it; 1 / sqrt(fan_in) in other digits.
-double weight_bound(double fan_in) {
-  const double gain = std::sqrt(2 / (1 + std::sqrt(5.0) * std::sqrt(5.0)));
-  return std::sqrt(3.0) * (gain / std::sqrt(fan_in));
-}
 
 struct Linear {
   int64_t out_features = 0;
@@ -33,15 +26,14 @@ struct Linear {
       fail(Fault::spec, "linear takes real numbers (f32), not {}{}: put an embedding before it?",
            name_of(in.dtype), in.shape.str());
     const int64_t features = in.shape.back();
-    const double w = weight_bound(static_cast<double>(features));
-    const double b = 1 / std::sqrt(static_cast<double>(features));
+    const auto fan_in = static_cast<double>(features);
     // Where x needs no gradient, all products have w as [in, out], in which rows of x and w are
     // multiplied without a transposition, and zeros of x, often half of an image, are left out.
     constexpr int64_t kPays = 64;
     const bool transposed = features >= kPays && out_features >= kPays && !g.trained(x);
-    std::vector<ValueId> inputs = {x, g.parameter("weight", {out_features, features},
-                                                  {Init::Kind::uniform, -w, w}, transposed)};
-    if (bias) inputs.push_back(g.parameter("bias", {out_features}, {Init::Kind::uniform, -b, b}));
+    std::vector<ValueId> inputs = {
+        x, g.parameter("weight", {out_features, features}, weight_init(fan_in), transposed)};
+    if (bias) inputs.push_back(g.parameter("bias", {out_features}, bias_init(fan_in)));
     return g.apply(transposed ? "matmul" : "linear", inputs);
   }
 

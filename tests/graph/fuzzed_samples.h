@@ -75,6 +75,14 @@ class ShapeFuzzer {
       if (embedding->rows > 0) embedding->rows = drawn(embedding->rows);
     } else if (auto* reshape = std::any_cast<Reshape>(&attrs)) {
       reshape->shape = drawn(reshape->shape);
+    } else if (auto* convolution = std::any_cast<Convolution>(&attrs)) {
+      for (int64_t& k : convolution->window.kernel)
+        if (k > 1) k = drawn(k);
+    } else if (auto* resize = std::any_cast<Resize>(&attrs)) {
+      for (int64_t& e : resize->extents)
+        if (e > 1) e = drawn(e);
+    } else if (auto* prelu = std::any_cast<PRelu>(&attrs)) {
+      prelu->parameters = drawn(prelu->parameters);
     }
   }
 

@@ -15,4 +15,7 @@ std::vector<Comparison> run_case(const Case& c);
 // The training operators of ai.onnx.preview.training, by the CPU's update kernels.
 std::vector<Comparison> run_training_case(const Case& c);
 
+// Convolutions, pooling, norms and what else works on images.
+std::vector<Comparison> run_image_case(const Case& c);
+
 }  // namespace dpt::onnx

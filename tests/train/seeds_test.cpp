@@ -27,10 +27,16 @@ bool flag(const Node& map, std::string_view key) {
   return value;
 }
 
-// An input that the layer takes: dptrain infers in_features from it.
+// An input that the layer takes: dptrain infers in_features and the like from it.
 TensorDesc input_of(const Node& layer) {
   if (find(layer, "num_embeddings")) return {DType::i32, {1}};
   if (find(layer, "in_features")) return {DType::f32, {1, integer(layer, "in_features")}};
+  for (const char* key : {"in_channels", "num_channels", "num_parameters"})
+    if (find(layer, key)) {
+      const int64_t channels = integer(layer, key);
+      return {DType::f32, at(layer, "type").text == "conv1d" ? Shape{1, channels, 16}
+                                                             : Shape{1, channels, 16, 16}};
+    }
   std::vector<int64_t> shape = {1};
   const Node& normalized = at(layer, "normalized_shape");
   for (const Node& extent : normalized.items)
@@ -44,8 +50,10 @@ std::vector<Value> parameters_of(const Node& model) {
   std::vector<Value> parameters;
   for (const Node& described : model.items) {
     const std::string& name = at(described, "type").text;
-    const Choice layer = golden::choice(
-        layer_words(), name, golden::without(golden::without(described, "type"), "in_features"));
+    Node settings = described;
+    for (const char* key : {"type", "in_features", "in_channels", "num_channels"})
+      settings = golden::without(settings, key);
+    const Choice layer = golden::choice(layer_words(), name, settings);
     Graph graph;
     GraphBuilder g(graph);
     const ValueId x = g.input("x", input_of(described));
@@ -99,7 +107,7 @@ void check_distributed(const Node& c) {
 
 }  // namespace
 
-TEST_CASE("initial weights are PyTorch's for 21 models and their seeds") {
+TEST_CASE("initial weights are PyTorch's for 26 models and their seeds") {
   const golden::Document fixture = golden::read_fixture("initial_weights");
   int checked = 0;
   for (const Node& c : at(fixture.root, "cases").items) {
@@ -108,7 +116,7 @@ TEST_CASE("initial weights are PyTorch's for 21 models and their seeds") {
     CHECK(draw_model(at(c, "model"), generator) == at(c, "sha256").text);
     ++checked;
   }
-  CHECK(checked == 45);
+  CHECK(checked == 52);
 }
 
 TEST_CASE("orders of samples are PyTorch's, behind a model and on ranks") {

@@ -60,6 +60,7 @@ struct ActivationRow {
 };
 constexpr ActivationRow kActivationRows[] = {
     {"relu", "relu_gradient", Activation::relu},
+    {"relu6", "relu6_gradient", Activation::relu6},
     {"leaky_relu", "leaky_relu_gradient", Activation::leaky_relu},
     {"elu", "elu_gradient", Activation::elu},
     {"selu", "selu_gradient", Activation::selu},
@@ -87,6 +88,7 @@ Scalars activation_settings(const KernelQuery& q, Activation kind) {
       return scalars(s.beta, s.threshold);
     }
     case Activation::relu:
+    case Activation::relu6:
     case Activation::selu:
     case Activation::gelu:
     case Activation::gelu_tanh:
@@ -112,6 +114,29 @@ std::unique_ptr<Kernel> prepare_activation(const KernelQuery& q) {
     });
   return call([f = simd().activation_gradient[static_cast<int>(kind)], n, s](const KernelArgs& a) {
     f(data(a.in[0]), data(a.in[1]), data(a.out[0]), n, s.s);
+  });
+}
+
+// The slope of prelu is one for all, or one for each of the channels, whose elements stand
+// together.
+std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
+  const bool gradient = q.op == "prelu_gradient";
+  const TensorDesc &x = q.in[gradient ? 1 : 0], &w = q.in[gradient ? 2 : 1];
+  const size_t slopes = elements(w), n = elements(x);
+  const size_t together = slopes == 1 ? n : static_cast<size_t>(x.shape.tail(2).elements());
+  // [N, C]: a row has all the slopes, in their order.
+  const size_t step = slopes > 1 && together == 1 ? 1 : 0;
+  const size_t length = step == 1 ? slopes : together;
+  return call([=](const KernelArgs& a) {
+    const float* s = data(a.in[gradient ? 2 : 1]);
+    for (size_t i = 0, run = 0; i < n; i += length, ++run) {
+      const float* slope = step == 1 ? s : s + run % slopes;
+      if (gradient)
+        simd().prelu_gradient(data(a.in[0]) + i, data(a.in[1]) + i, slope, step, data(a.out[0]) + i,
+                              length);
+      else
+        simd().prelu(data(a.in[0]) + i, slope, step, data(a.out[0]) + i, length);
+    }
   });
 }
 
@@ -362,6 +387,8 @@ std::vector<KernelType> elementwise_kernels() {
   for (const ActivationRow& r : kActivationRows)
     for (std::string_view op : {r.op, r.gradient})
       out.push_back({op, isa, not_f32, prepare_activation});
+  for (std::string_view op : {"prelu", "prelu_gradient"})
+    out.push_back({op, isa, not_f32, prepare_prelu});
   for (const LossRow& r : kLossRows)
     for (std::string_view op : {r.op, r.gradient})
       out.push_back({op, isa, refuses_loss, prepare_loss});

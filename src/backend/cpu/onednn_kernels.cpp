@@ -1,32 +1,17 @@
-// Matrix products by oneDNN, for CPUs that the hand-written kernels are not made for. The only file
-// that knows oneDNN.
+// Matrix products by oneDNN, for CPUs that the hand-written kernels are not made for.
 #include "backend/cpu/kernels.h"
 
 #if DPT_ONEDNN
 
 #include <unordered_map>
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-#include <oneapi/dnnl/dnnl.hpp>
+#include "backend/cpu/onednn.h"
 
 namespace dpt {
 namespace {
 
-// Never destroyed: oneDNN's own globals are gone before ours at the program's end.
-dnnl::engine& engine() {
-  static auto* cpu =
-      new dnnl::engine(dnnl::engine::kind::cpu, 0);  // NOLINT(cppcoreguidelines-owning-memory)
-  return *cpu;
-}
-
-// Primitives of this thread take one core, when they are made and when they run: oneDNN asks OpenMP,
-// whose answer belongs to the thread. Found by name, since the library is oneDNN's to choose.
-void use_one_core() {
-  using SetThreads = void (*)(int);
-  static const auto set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set != nullptr) set(1);
-}
+using onednn::engine;
+using onednn::refuses;
 
 // c[m, n] = a[m, k] b[k, n] (+ bias[n]), each operand as it lies or transposed.
 class MatMul : public Kernel {
@@ -37,7 +22,7 @@ class MatMul : public Kernel {
   };
 
   explicit MatMul(const Operands& o) : stream_(engine()) {
-    use_one_core();
+    onednn::use_one_core();
     using dnnl::memory;
     const auto desc = [](int64_t rows, int64_t columns, bool transposed) {
       return memory::desc({rows, columns}, memory::data_type::f32,
@@ -55,7 +40,7 @@ class MatMul : public Kernel {
   }
 
   void run(const KernelArgs& a) override {
-    use_one_core();
+    onednn::use_one_core();
     arguments_.at(DNNL_ARG_SRC).set_data_handle(a.in[0].data);
     arguments_.at(DNNL_ARG_WEIGHTS).set_data_handle(a.in[1].data);
     arguments_.at(DNNL_ARG_DST).set_data_handle(a.out[0].data);
@@ -69,15 +54,6 @@ class MatMul : public Kernel {
   dnnl::matmul matmul_;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
-
-std::string refuses(const KernelQuery& query) {
-  for (const auto* side : {&query.in, &query.out})
-    for (const TensorDesc& d : *side) {
-      if (d.dtype != DType::f32) return fmt::format("it computes in f32, not {}", name_of(d.dtype));
-      if (d.shape.elements() == 0) return "it takes no empty tensors";
-    }
-  return "";
-}
 
 // y = x w^T + b
 std::unique_ptr<Kernel> linear(const KernelQuery& q) {

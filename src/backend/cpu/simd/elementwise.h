@@ -18,6 +18,7 @@ namespace dpt {
 // softplus {beta, threshold}.
 enum class Activation {
   relu,
+  relu6,
   leaky_relu,
   elu,
   selu,
@@ -29,7 +30,7 @@ enum class Activation {
   softplus,
   hardswish
 };
-inline constexpr int kActivations = 11;
+inline constexpr int kActivations = 12;
 
 // Formulas of graph/loss_formulas.h. Settings s: smooth_l1 {beta}, huber {delta}.
 enum class PointLoss { mse, l1, smooth_l1, huber, bce, bce_with_logits, kl_div, kl_div_log_target };
@@ -56,7 +57,7 @@ struct ClassLossArgs {
 struct ElementwiseKernels {
   // y[i] = f(x[i])
   void (*activation[kActivations])(const float* x, float* y, size_t n, const float* s);
-  // dx[i] = dy[i] f'(at), where at[i] is x[i], or y[i] for relu, sigmoid and tanh
+  // dx[i] = dy[i] f'(at), where at[i] is x[i], or y[i] for relu, relu6, sigmoid and tanh
   void (*activation_gradient[kActivations])(const float* at, const float* dy, float* dx, size_t n,
                                             const float* s);
   // The sum of the terms of x[i] and t[i].
@@ -65,6 +66,11 @@ struct ElementwiseKernels {
   void (*loss_gradient[kPointLosses])(const float* x, const float* t, float* dx, size_t n,
                                       const float* s, float factor);
 
+  // y[i] = x[i] where x[i] > 0, else w[i] x[i]; dx[i] = dy[i], else w[i] dy[i]. Steps of w: 1, or 0
+  // for one w.
+  void (*prelu)(const float* x, const float* w, size_t step, float* y, size_t n);
+  void (*prelu_gradient)(const float* dy, const float* x, const float* w, size_t step, float* dx,
+                         size_t n);
   void (*add)(const float* a, const float* b, float* y, size_t n);  // y may be a
   // y[i] = x[i] * (mask[i] * scale)
   void (*masked)(const float* x, const float* mask, float* y, size_t n, float scale);

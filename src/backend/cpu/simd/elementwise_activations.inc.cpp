@@ -11,6 +11,7 @@ using A = Activation;
 template <A kind>
 DPT_SIMD Lanes value(Lanes x, Lanes s0, [[maybe_unused]] Lanes s1) {
   if constexpr (kind == A::relu) return formula::relu(x);
+  if constexpr (kind == A::relu6) return formula::relu6(x);
   if constexpr (kind == A::leaky_relu) return formula::leaky_relu(x, s0);
   if constexpr (kind == A::elu) return formula::elu(x, s0);
   if constexpr (kind == A::selu) return formula::selu(x);
@@ -26,6 +27,7 @@ DPT_SIMD Lanes value(Lanes x, Lanes s0, [[maybe_unused]] Lanes s1) {
 template <A kind>
 DPT_SIMD Lanes slope(Lanes x, Lanes dy, Lanes s0, [[maybe_unused]] Lanes s1) {
   if constexpr (kind == A::relu) return formula::relu_gradient(x, dy);
+  if constexpr (kind == A::relu6) return formula::relu6_gradient(x, dy);
   if constexpr (kind == A::leaky_relu) return formula::leaky_relu_gradient(x, dy, s0);
   if constexpr (kind == A::elu) return formula::elu_gradient(x, dy, s0);
   if constexpr (kind == A::selu) return formula::selu_gradient(x, dy);
@@ -61,6 +63,30 @@ void add_one(ElementwiseKernels& kernels) {
   kernels.activation_gradient[static_cast<int>(kind)] = backward<kind>;
 }
 
+// Calls f(i, access, w) with the slopes of elements i ...
+template <class F>
+DPT_SIMD void each_slope(const float* w, size_t step, size_t n, F f) {
+  const Lanes one = all(step == 0 && n > 0 ? *w : 0.0F);
+  each_vector(
+      n, [&](size_t i, auto at)
+             __attribute__((always_inline)) { f(i, at, step == 0 ? one : at.get(w + i)); });
+}
+
+void prelu(const float* x, const float* w, size_t step, float* y, size_t n) {
+  each_slope(
+      w, step, n, [&](size_t i, auto at, Lanes slope) __attribute__((always_inline)) {
+        at.put(y + i, formula::leaky_relu(at.get(x + i), slope));
+      });
+}
+
+void prelu_gradient(const float* dy, const float* x, const float* w, size_t step, float* dx,
+                    size_t n) {
+  each_slope(
+      w, step, n, [&](size_t i, auto at, Lanes slope) __attribute__((always_inline)) {
+        at.put(dx + i, formula::leaky_relu_gradient(at.get(x + i), at.get(dy + i), slope));
+      });
+}
+
 void add(const float* a, const float* b, float* y, size_t n) {
   each_vector(
       n, [&](size_t i, auto at)
@@ -71,6 +97,7 @@ void add(const float* a, const float* b, float* y, size_t n) {
 
 void add_activations(ElementwiseKernels& kernels) {
   add_one<A::relu>(kernels);
+  add_one<A::relu6>(kernels);
   add_one<A::leaky_relu>(kernels);
   add_one<A::elu>(kernels);
   add_one<A::selu>(kernels);
@@ -81,6 +108,8 @@ void add_activations(ElementwiseKernels& kernels) {
   add_one<A::tanh>(kernels);
   add_one<A::softplus>(kernels);
   add_one<A::hardswish>(kernels);
+  kernels.prelu = prelu;
+  kernels.prelu_gradient = prelu_gradient;
   kernels.add = add;
 }
 

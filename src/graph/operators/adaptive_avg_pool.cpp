@@ -1,0 +1,116 @@
+// adaptive_avg_pool: y[N, C, H', W'] = the mean of x[N, C, H, W] over extents floor(i H / H') to
+// ceil((i + 1) H / H'), and the like of W.
+//   adaptive_avg_pool_gradient(dy) -> dx, whose extents are the attribute's
+#include "graph/operators/image.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer_as(std::string_view op, std::span<const TensorDesc> in,
+                                 const std::any& attrs) {
+  need_image(op, in[0]);
+  const Shape& x = in[0].shape;
+  for (const Pair& extents : {Image(x).extents(), settings<Resize>(attrs).extents})
+    if (extents[0] < 1 || extents[1] < 1)
+      fail(Fault::spec, "{}: there is no mean of no elements, {} to {} x {}", op, x.str(),
+           settings<Resize>(attrs).extents[0], settings<Resize>(attrs).extents[1]);
+  return {{in[0].dtype, image_shape(x, x[1], settings<Resize>(attrs).extents)}};
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  return infer_as("adaptive_avg_pool", in, attrs);
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  return infer_as("adaptive_avg_pool_gradient", in, attrs);
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {
+      g.apply("adaptive_avg_pool_gradient", {dy[0]}, Resize{Image(g.shape(n.in[0])).extents()})};
+}
+
+// Calls f(place in x, place in y, elements of the mean).
+template <class F>
+void each_element(const Image& x, const Image& y, F f) {
+  const auto begin = [](int64_t i, int64_t in, int64_t out) { return i * in / out; };
+  const auto end = [](int64_t i, int64_t in, int64_t out) {
+    return ((i + 1) * in + out - 1) / out;
+  };
+  for (int64_t n = 0; n < y.n; ++n)
+    for (int64_t c = 0; c < y.c; ++c)
+      for (int64_t h = 0; h < y.h; ++h)
+        for (int64_t w = 0; w < y.w; ++w) {
+          const Span1 rows{begin(h, x.h, y.h), end(h, x.h, y.h)};
+          const Span1 columns{begin(w, x.w, y.w), end(w, x.w, y.w)};
+          const auto area =
+              static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
+          for (int64_t i = rows.first; i < rows.last; ++i)
+            for (int64_t j = columns.first; j < columns.last; ++j)
+              f(x.at(n, c, i, j), y.at(n, c, h, w), area);
+        }
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    each_element(Image(args.in[0]), Image(args.out[0]), [&](size_t i, size_t k, double area) {
+      y[k] += static_cast<double>(x[i]) / area;
+    });
+    store(y, args.out[0].as<T>());
+  });
+}
+
+void backward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    each_element(Image(args.out[0]), Image(args.in[0]), [&](size_t i, size_t k, double area) {
+      dx[i] += static_cast<double>(dy[k]) / area;
+    });
+    store(dx, args.out[0].as<T>());
+  });
+}
+
+struct Case {
+  Shape x, y;
+};
+const Case kCases[] = {{{2, 3, 4, 6}, {2, 3, 1, 1}},
+                       {{2, 17, 6, 4}, {2, 17, 3, 2}},
+                       {{1, 2, 7, 5}, {1, 2, 3, 4}},
+                       {{2, 2, 2, 3}, {2, 2, 3, 3}},
+                       {{2, 3, 7}, {2, 3, 2}}};
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"adaptive_avg_pool", {f32(c.x)}, {f32(c.y)}, Resize{Image(c.y).extents()}}});
+  return out;
+}
+
+std::vector<Sample> gradient_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back(
+        {{"adaptive_avg_pool_gradient", {f32(c.y)}, {f32(c.x)}, Resize{Image(c.x).extents()}}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType adaptive_avg_pool() {
+  return {"adaptive_avg_pool",    Precision::follow, infer, gradient, forward, samples,
+          elements_of_first_input};
+}
+
+OperatorType adaptive_avg_pool_gradient() {
+  return {"adaptive_avg_pool_gradient",
+          Precision::follow,
+          infer_gradient,
+          nullptr,
+          backward,
+          gradient_samples};
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,121 @@
+// avg_pool: y[N, C, H', W'] = the sum of each window of x[N, C, H, W] over its divisor:
+// divisor_override where it is not 0; else the elements of the window, with count_include_pad those
+// of the padding too.
+//   avg_pool_gradient(dy) -> dx
+#include "graph/operators/image.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  const auto& s = settings<Pool>(attrs);
+  need_image("avg_pool", in[0]);
+  const Shape& x = in[0].shape;
+  return {{in[0].dtype, image_shape(x, x[1], places("avg_pool", x, s.window, s.ceil_mode))}};
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  const Shape& dy = in[0].shape;
+  return {{in[0].dtype, image_shape(dy, dy[1], settings<Pool>(attrs).extents)}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  Pool s = settings<Pool>(n.attrs);
+  s.extents = Image(g.shape(n.in[0])).extents();
+  return {g.apply("avg_pool_gradient", {dy[0]}, s)};
+}
+
+// Calls f(place in x, place in y, divisor) for every element of every window.
+template <class F>
+void each_element(const Image& x, const Image& y, const Pool& s, F f) {
+  const Window& k = s.window;
+  // With padding, but not beyond it, where ceil_mode may go.
+  const auto counted = [&](size_t i, int64_t place, int64_t extent) {
+    const int64_t begin = place * k.stride[i] - k.before[i];
+    return std::min(begin + k.kernel[i], extent + k.behind[i]) - begin;
+  };
+  for (int64_t n = 0; n < y.n; ++n)
+    for (int64_t c = 0; c < y.c; ++c)
+      for (int64_t h = 0; h < y.h; ++h)
+        for (int64_t w = 0; w < y.w; ++w) {
+          const Span1 rows = inside(k, 0, h, x.h), columns = inside(k, 1, w, x.w);
+          const int64_t here = (rows.last - rows.first) * (columns.last - columns.first);
+          const int64_t by = s.divisor_override != 0 ? s.divisor_override
+                             : s.count_include_pad   ? counted(0, h, x.h) * counted(1, w, x.w)
+                                                     : here;
+          for (int64_t i = rows.first; i < rows.last; ++i)
+            for (int64_t j = columns.first; j < columns.last; ++j)
+              f(x.at(n, c, i, j), y.at(n, c, h, w), static_cast<double>(by));
+        }
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    std::vector<double> y(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    each_element(Image(args.in[0]), Image(args.out[0]), settings<Pool>(attrs),
+                 [&](size_t i, size_t k, double by) { y[k] += static_cast<double>(x[i]) / by; });
+    store(y, args.out[0].as<T>());
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    each_element(Image(args.out[0]), Image(args.in[0]), settings<Pool>(attrs),
+                 [&](size_t i, size_t k, double by) { dx[i] += static_cast<double>(dy[k]) / by; });
+    store(dx, args.out[0].as<T>());
+  });
+}
+
+struct Case {
+  Shape x, y;
+  Pool s;
+};
+
+std::vector<Case> cases() {
+  const Window padded{.kernel = {3, 3}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}};
+  return {
+      {{2, 3, 4, 6}, {2, 3, 2, 3}, {{.kernel = {2, 2}, .stride = {2, 2}}}},
+      {{2, 17, 5, 5}, {2, 17, 3, 3}, {padded}},
+      {{2, 3, 6, 5}, {2, 3, 3, 3}, {.window = padded, .count_include_pad = false}},
+      {{2, 3, 6, 5}, {2, 3, 4, 3}, {.window = padded, .ceil_mode = true}},
+      {{1, 2, 6, 5},
+       {1, 2, 4, 3},
+       {.window = padded, .ceil_mode = true, .count_include_pad = false}},
+      {{1, 2, 5, 6}, {1, 2, 3, 3}, {.window = padded, .divisor_override = 4}},
+      {{2, 3, 9},
+       {2, 3, 5},
+       {{.kernel = {1, 2}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}}}},
+  };
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : cases()) out.push_back({{"avg_pool", {f32(c.x)}, {f32(c.y)}, c.s}});
+  return out;
+}
+
+std::vector<Sample> gradient_samples() {
+  std::vector<Sample> out;
+  for (Case c : cases()) {
+    c.s.extents = Image(c.x).extents();
+    out.push_back({{"avg_pool_gradient", {f32(c.y)}, {f32(c.x)}, c.s}});
+  }
+  return out;
+}
+
+}  // namespace
+
+OperatorType avg_pool() {
+  return {"avg_pool", Precision::follow,      infer, gradient, forward,
+          samples,    elements_of_first_input};
+}
+
+OperatorType avg_pool_gradient() {
+  return {"avg_pool_gradient", Precision::follow, infer_gradient, nullptr, backward,
+          gradient_samples};
+}
+
+}  // namespace dpt::operators

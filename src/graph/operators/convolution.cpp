@@ -1,0 +1,288 @@
+// convolution: y[N, O, H', W'] = the sum over windows of x[N, C, H, W] w[O, C / groups, kh, kw],
+// plus b[O] where a third input is given; H' = (H + before + behind - dilation (kh - 1) - 1) /
+// stride + 1. convolution_transpose: y[N, C, H, W] of x[N, O, H', W'] and the same w, plus b[C]; H
+// is the least that gives H', plus output_padding. Each is the other's input gradient.
+//   convolution_weight_gradient: dw of dy[N, O, H', W'] and x[N, C, H, W]
+//   sum_channels:                db[C] = the sum of all dy[N, C, ...] of a channel
+// Values [N, C, W] have weights [O, C / groups, kw].
+#include "graph/operators/image.h"
+
+namespace dpt::operators {
+namespace {
+
+Pair kernel_of(const Shape& weight) { return Image(weight).extents(); }
+
+void need_weight(std::string_view op, std::span<const TensorDesc> in, const Convolution& s,
+                 int64_t channels, int64_t bias) {
+  const Shape &x = in[0].shape, &w = in[1].shape;
+  if (w.rank() != x.rank() || channels != x[1] || w[0] % s.groups != 0 ||
+      kernel_of(w) != s.window.kernel)
+    fail(Fault::spec, "{}: input {} does not fit weight {} in {} group{}", op, x.str(), w.str(),
+         s.groups, s.groups == 1 ? "" : "s");
+  if (in.size() > 2 && in[2].shape != Shape{bias})
+    fail(Fault::spec, "{}: bias {} does not fit weight {} in {} group{}", op, in[2].shape.str(),
+         w.str(), s.groups, s.groups == 1 ? "" : "s");
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  const auto& s = settings<Convolution>(attrs);
+  need_image("convolution", in[0]);
+  const Shape &x = in[0].shape, &w = in[1].shape;
+  need_weight("convolution", in, s, w[1] * s.groups, w[0]);
+  return {{in[0].dtype, image_shape(x, w[0], places("convolution", x, s.window))}};
+}
+
+std::vector<TensorDesc> infer_transpose(std::span<const TensorDesc> in, const std::any& attrs) {
+  const auto& s = settings<Convolution>(attrs);
+  need_image("convolution_transpose", in[0]);
+  const Shape &x = in[0].shape, &w = in[1].shape;
+  need_weight("convolution_transpose", in, s, w[0], w[1] * s.groups);
+  Pair out = Image(x).extents();
+  for (size_t i = 0; i < 2; ++i) {
+    if (out[i] < 1) fail(Fault::spec, "convolution_transpose: the images of {} are empty", x.str());
+    out[i] = (out[i] - 1) * s.window.stride[i] + covered(s.window, i) - s.window.before[i] -
+             s.window.behind[i] + s.output_padding[i];
+    if (out[i] < 1)
+      fail(Fault::spec, "convolution_transpose: the padding leaves nothing of {}", x.str());
+  }
+  return {{in[0].dtype, image_shape(x, w[1] * s.groups, out)}};
+}
+
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
+  const auto& s = settings<Convolution>(attrs);
+  const Shape &dy = in[0].shape, &x = in[1].shape;
+  need_image("convolution_weight_gradient", in[1]);
+  if (dy.rank() != x.rank() || dy[0] != x[0] || x[1] % s.groups != 0 || dy[1] % s.groups != 0 ||
+      Image(dy).extents() != places("convolution_weight_gradient", x, s.window))
+    fail(Fault::spec, "convolution_weight_gradient: {} does not fit input {}", dy.str(), x.str());
+  const Pair& k = s.window.kernel;
+  const int64_t channels = x[1] / s.groups;
+  return {{in[0].dtype,
+           x.rank() == 4 ? Shape{dy[1], channels, k[0], k[1]} : Shape{dy[1], channels, k[1]}}};
+}
+
+std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any&) {
+  require(in[0].shape.rank() >= 2, "sum_channels: dy has channels");
+  return {{in[0].dtype, {in[0].shape[1]}}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  const ValueId x = n.in[0], w = n.in[1];
+  Convolution s = settings<Convolution>(n.attrs);
+  std::vector<ValueId> out;
+  if (n.op->name == "convolution") {
+    // What the strides leave over at the end of x.
+    const Pair in = Image(g.shape(x)).extents();
+    for (size_t i = 0; i < 2; ++i)
+      s.output_padding[i] =
+          (in[i] + s.window.before[i] + s.window.behind[i] - covered(s.window, i)) %
+          s.window.stride[i];
+    out = {g.apply("convolution_transpose", {dy[0], w}, s),
+           g.apply("convolution_weight_gradient", {dy[0], x}, n.attrs)};
+  } else {
+    // Whole strides of output_padding, which dilation allows, get no window.
+    for (size_t i = 0; i < 2; ++i)
+      s.window.behind[i] -= s.output_padding[i] / s.window.stride[i] * s.window.stride[i];
+    out = {g.apply("convolution", {dy[0], w}, s),
+           g.apply("convolution_weight_gradient", {x, dy[0]}, s)};
+  }
+  if (n.in.size() > 2) out.push_back(g.apply("sum_channels", {dy[0]}));
+  return out;
+}
+
+// Calls f(place in x, place in w, place in y) for every product of a convolution y of x and w.
+template <class F>
+void each_product(const Image& x, const Image& w, const Image& y, const Convolution& s, F f) {
+  const Window& k = s.window;
+  const int64_t outs = y.c / s.groups;
+  for (int64_t n = 0; n < y.n; ++n)
+    for (int64_t o = 0; o < y.c; ++o)
+      for (int64_t h = 0; h < y.h; ++h)
+        for (int64_t v = 0; v < y.w; ++v)
+          for (int64_t kh = 0; kh < w.h; ++kh) {
+            const int64_t xh = h * k.stride[0] - k.before[0] + kh * k.dilation[0];
+            if (xh < 0 || xh >= x.h) continue;
+            for (int64_t kw = 0; kw < w.w; ++kw) {
+              const int64_t xw = v * k.stride[1] - k.before[1] + kw * k.dilation[1];
+              if (xw < 0 || xw >= x.w) continue;
+              for (int64_t c = 0; c < w.c; ++c)
+                f(x.at(n, o / outs * w.c + c, xh, xw), w.at(o, c, kh, kw), y.at(n, o, h, v));
+            }
+          }
+}
+
+template <class T>
+std::vector<double> filled_with_bias(const KernelArgs& args) {
+  const Image y(args.out[0]);
+  std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
+  if (args.in.size() < 3) return sums;
+  const auto b = args.in[2].as<const T>();
+  const auto area = static_cast<size_t>(y.h * y.w);
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] = static_cast<double>(b[i / area % static_cast<size_t>(y.c)]);
+  return sums;
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    std::vector<double> y = filled_with_bias<T>(args);
+    each_product(Image(args.in[0]), Image(args.in[1]), Image(args.out[0]),
+                 settings<Convolution>(attrs), [&](size_t i, size_t j, size_t k) {
+                   y[k] += static_cast<double>(x[i]) * static_cast<double>(w[j]);
+                 });
+    store(y, args.out[0].as<T>());
+  });
+}
+
+void transpose(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto y = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    std::vector<double> x = filled_with_bias<T>(args);
+    each_product(Image(args.out[0]), Image(args.in[1]), Image(args.in[0]),
+                 settings<Convolution>(attrs), [&](size_t i, size_t j, size_t k) {
+                   x[i] += static_cast<double>(y[k]) * static_cast<double>(w[j]);
+                 });
+    store(x, args.out[0].as<T>());
+  });
+}
+
+void weight_gradient(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto y = args.in[0].as<const T>(), x = args.in[1].as<const T>();
+    std::vector<double> w(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    each_product(Image(args.in[1]), Image(args.out[0]), Image(args.in[0]),
+                 settings<Convolution>(attrs), [&](size_t i, size_t j, size_t k) {
+                   w[j] += static_cast<double>(x[i]) * static_cast<double>(y[k]);
+                 });
+    store(w, args.out[0].as<T>());
+  });
+}
+
+void sum(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    const Along a = along(args.in[0].desc.shape, 1);
+    std::vector<double> sums(static_cast<size_t>(a.extent));
+    for (size_t i = 0; i < dy.size(); ++i)
+      sums[i / static_cast<size_t>(a.inner) % sums.size()] += static_cast<double>(dy[i]);
+    store(sums, args.out[0].as<T>());
+  });
+}
+
+// Two for each product, padding included; a weight is used once for each place of what has the
+// weight's first extent as channels.
+double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
+  return 2.0 * static_cast<double>(out[0].shape.elements() * in[1].shape.tail(1).elements());
+}
+double transpose_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
+  return 2.0 * static_cast<double>(in[0].shape.elements() * in[1].shape.tail(1).elements());
+}
+double weight_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
+  return 2.0 * static_cast<double>(in[0].shape.elements() * out[0].shape.tail(1).elements());
+}
+
+// A convolution as shapes.
+struct Case {
+  Shape x, w, y;
+  Convolution s{};
+};
+
+std::vector<Case> cases() {
+  return {
+      {{2, 3, 5, 4}, {4, 3, 3, 3}, {2, 4, 3, 2}, {{.kernel = {3, 3}}}},
+      {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}, {{.kernel = {1, 1}}}},
+      {{2, 17, 4, 5}, {19, 17, 1, 1}, {2, 19, 4, 5}, {{.kernel = {1, 1}}}},
+      {{2, 4, 7, 6},
+       {6, 2, 3, 2},
+       {2, 6, 4, 4},
+       {{.kernel = {3, 2}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}}, 2}},
+      {{1, 3, 6, 7},
+       {3, 1, 2, 3},
+       {1, 3, 6, 7},
+       {{.kernel = {2, 3}, .dilation = {1, 2}, .before = {0, 2}, .behind = {1, 2}}, 3}},
+      {{2, 2, 8, 9},
+       {5, 2, 3, 3},
+       {2, 5, 2, 3},
+       {{.kernel = {3, 3}, .stride = {3, 2}, .dilation = {2, 2}, .behind = {0, 1}}}},
+      {{3, 2, 9},
+       {4, 2, 3},
+       {3, 4, 5},
+       {{.kernel = {1, 3}, .stride = {1, 2}, .before = {0, 1}, .behind = {0, 1}}}},
+      {{2, 4, 6}, {4, 1, 4}, {2, 4, 3}, {{.kernel = {1, 4}}, 4}},
+  };
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : cases()) {
+    std::vector<TensorDesc> in = {f32(c.x), f32(c.w)};
+    out.push_back({{"convolution", in, {f32(c.y)}, c.s}});
+    in.push_back(f32({c.w[0]}));
+    out.push_back({{"convolution", in, {f32(c.y)}, c.s}});
+  }
+  return out;
+}
+
+std::vector<Sample> transpose_samples() {
+  std::vector<Sample> out;
+  for (Case c : cases()) {
+    const Pair x = Image(c.x).extents();
+    const Window& k = c.s.window;
+    for (size_t i = 0; i < 2; ++i)
+      c.s.output_padding[i] = (x[i] + k.before[i] + k.behind[i] - covered(k, i)) % k.stride[i];
+    std::vector<TensorDesc> in = {f32(c.y), f32(c.w)};
+    out.push_back({{"convolution_transpose", in, {f32(c.x)}, c.s}});
+    in.push_back(f32({c.x[1]}));
+    out.push_back({{"convolution_transpose", in, {f32(c.x)}, c.s}});
+  }
+  const Window apart{.kernel = {1, 3}, .stride = {1, 2}, .dilation = {1, 4}};
+  out.push_back({{"convolution_transpose",
+                  {f32({2, 3, 4}), f32({3, 2, 3})},
+                  {f32({2, 2, 18})},
+                  Convolution{apart, 1, {0, 3}}}});
+  return out;
+}
+
+std::vector<Sample> weight_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : cases())
+    out.push_back({{"convolution_weight_gradient", {f32(c.y), f32(c.x)}, {f32(c.w)}, c.s}});
+  return out;
+}
+
+std::vector<Sample> sum_samples() {
+  return {
+      {{"sum_channels", {f32({3, 2, 5, 4})}, {f32({2})}, {}}},
+      {{"sum_channels", {f32({2, 19, 7})}, {f32({19})}, {}}},
+      {{"sum_channels", {f32({17, 33})}, {f32({33})}, {}}},
+  };
+}
+
+}  // namespace
+
+OperatorType convolution() {
+  return {"convolution", Precision::compute, infer, gradient, forward, samples, flops};
+}
+
+OperatorType convolution_transpose() {
+  return {"convolution_transpose", Precision::compute, infer_transpose, gradient, transpose,
+          transpose_samples,       transpose_flops};
+}
+
+OperatorType convolution_weight_gradient() {
+  return {"convolution_weight_gradient",
+          Precision::compute,
+          infer_weight,
+          nullptr,
+          weight_gradient,
+          weight_samples,
+          weight_flops};
+}
+
+OperatorType sum_channels() {
+  return {"sum_channels", Precision::follow,      infer_sum, nullptr, sum,
+          sum_samples,    elements_of_first_input};
+}
+
+}  // namespace dpt::operators

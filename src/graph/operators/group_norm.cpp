@@ -1,0 +1,222 @@
+// group_norm: y = (x - mean) * rstd * w[c] + b[c] of x[N, C, ...], with mean and 1 / deviation over
+// the C / groups channels of each group of a sample; w and b are [C], may both be left out, or b
+// alone. Results: y, and mean[N, groups] and rstd[N, groups] for the gradient. The deviation is
+// sqrt(biased variance + eps). With as many groups as channels it is instance normalisation.
+//   group_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
+//   group_norm_weight_gradient(dy, x, mean, rstd) -> dw[C], db[C]
+#include <algorithm>
+#include <cmath>
+
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+// A sample's channels in groups: elements of a group follow one another.
+struct Groups {
+  int64_t n, groups, channels, area;  // channels of a group, elements of a channel
+  Groups(const Shape& x, const GroupNorm& s)
+      : n(x[0]),
+        groups(s.groups),
+        channels(x[1] / s.groups),
+        area(x.elements() / std::max<int64_t>(1, x[0] * x[1])) {}
+  size_t rows() const { return static_cast<size_t>(n * groups); }
+  size_t width() const { return static_cast<size_t>(channels * area); }
+  // The channel of element i of row r.
+  size_t channel(size_t r, size_t i) const {
+    return r % static_cast<size_t>(groups) * static_cast<size_t>(channels) +
+           i / static_cast<size_t>(area);
+  }
+};
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  need_real("group_norm", in[0]);
+  const int64_t groups = settings<GroupNorm>(attrs).groups;
+  const Shape& x = in[0].shape;
+  if (x.rank() < 2 || groups < 1 || x[1] % groups != 0)
+    fail(Fault::spec, "group_norm: the channels of {} can't be made {} groups", x.str(), groups);
+  for (const TensorDesc& p : in.subspan(1))
+    if (p.shape != Shape{x[1]})
+      fail(Fault::spec, "group_norm: parameter {} does not fit the channels of {}", p.shape.str(),
+           x.str());
+  const TensorDesc per_group{in[0].dtype, {x[0], groups}};
+  return {in[0], per_group, per_group};
+}
+
+std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any&) {
+  require(in[0] == in[1] && in[2] == in[3], "group_norm_input_gradient: dy is like x");
+  return {in[0]};
+}
+
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any&) {
+  require(in[0] == in[1] && in[2] == in[3], "group_norm_weight_gradient: dy is like x");
+  const TensorDesc d{in[0].dtype, {in[0].shape[1]}};
+  return {d, d};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  std::vector<ValueId> in = {dy[0], n.in[0], n.out[1], n.out[2]};
+  std::vector<ValueId> out(n.in.size(), kNoValue);
+  if (n.in.size() > 1) {
+    out[1] = g.apply("group_norm_weight_gradient", in, n.attrs);
+    if (n.in.size() > 2) out[2] = g.graph().nodes.back().out[1];
+    in.push_back(n.in[1]);
+  }
+  out[0] = g.apply("group_norm_input_gradient", in, n.attrs);
+  return out;
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<GroupNorm>(attrs);
+  const Groups g(args.in[0].desc.shape, s);
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto w = args.in.size() > 1 ? args.in[1].as<const T>() : std::span<const T>{};
+    const auto b = args.in.size() > 2 ? args.in[2].as<const T>() : std::span<const T>{};
+    const auto y = args.out[0].as<T>(), mean = args.out[1].as<T>(), rstd = args.out[2].as<T>();
+    const size_t k = g.width();
+    for (size_t r = 0; r < g.rows(); ++r) {
+      double sum = 0, squares = 0;
+      for (size_t i = 0; i < k; ++i) sum += static_cast<double>(x[r * k + i]);
+      const double m = sum / static_cast<double>(k);
+      for (size_t i = 0; i < k; ++i) {
+        const double d = static_cast<double>(x[r * k + i]) - m;
+        squares += d * d;
+      }
+      const double rs = 1 / std::sqrt(squares / static_cast<double>(k) + s.eps);
+      for (size_t i = 0; i < k; ++i) {
+        const double h = (static_cast<double>(x[r * k + i]) - m) * rs;
+        const size_t c = g.channel(r, i);
+        y[r * k + i] = static_cast<T>(h * (w.empty() ? 1 : static_cast<double>(w[c])) +
+                                      (b.empty() ? 0 : static_cast<double>(b[c])));
+      }
+      mean[r] = static_cast<T>(m);
+      rstd[r] = static_cast<T>(rs);
+    }
+  });
+}
+
+// With g = dy * w and h the normalised x: dx = rstd * (g - mean of g - h * mean of g * h).
+void input_gradient(const KernelArgs& args, const std::any& attrs) {
+  const Groups groups(args.in[0].desc.shape, settings<GroupNorm>(attrs));
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
+    const auto mean = args.in[2].as<const T>(), rstd = args.in[3].as<const T>();
+    const auto w = args.in.size() > 4 ? args.in[4].as<const T>() : std::span<const T>{};
+    const auto dx = args.out[0].as<T>();
+    const size_t k = groups.width();
+    for (size_t r = 0; r < groups.rows(); ++r) {
+      const double m = static_cast<double>(mean[r]), s = static_cast<double>(rstd[r]);
+      const auto g = [&](size_t i) {
+        return static_cast<double>(dy[r * k + i]) *
+               (w.empty() ? 1 : static_cast<double>(w[groups.channel(r, i)]));
+      };
+      const auto h = [&](size_t i) { return (static_cast<double>(x[r * k + i]) - m) * s; };
+      double sum = 0, along_h = 0;
+      for (size_t i = 0; i < k; ++i) {
+        sum += g(i);
+        along_h += g(i) * h(i);
+      }
+      const double n = static_cast<double>(k);
+      for (size_t i = 0; i < k; ++i)
+        dx[r * k + i] = static_cast<T>(s * (g(i) - sum / n - h(i) * along_h / n));
+    }
+  });
+}
+
+void weight_gradient(const KernelArgs& args, const std::any& attrs) {
+  const Groups groups(args.in[0].desc.shape, settings<GroupNorm>(attrs));
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
+    const auto mean = args.in[2].as<const T>(), rstd = args.in[3].as<const T>();
+    const auto dw = args.out[0].as<T>(), db = args.out[1].as<T>();
+    std::vector<double> along_h(dw.size()), sum(db.size());
+    const size_t k = groups.width();
+    for (size_t r = 0; r < groups.rows(); ++r)
+      for (size_t i = 0; i < k; ++i) {
+        const size_t c = groups.channel(r, i);
+        const double d = static_cast<double>(dy[r * k + i]);
+        sum[c] += d;
+        along_h[c] += d * (static_cast<double>(x[r * k + i]) - static_cast<double>(mean[r])) *
+                      static_cast<double>(rstd[r]);
+      }
+    for (size_t c = 0; c < dw.size(); ++c) {
+      dw[c] = static_cast<T>(along_h[c]);
+      db[c] = static_cast<T>(sum[c]);
+    }
+  });
+}
+
+struct Case {
+  Shape x;
+  GroupNorm s;
+};
+const Case kCases[] = {{{2, 4, 3, 5}, {2, 1e-3}},
+                       {{3, 3, 2, 4}, {3, 1e-3}},
+                       {{2, 6, 7}, {1, 1e-3}},
+                       {{2, 34}, {2, 1e-3}},
+                       {{1, 32, 2, 3}, {4, 1e-3}}};
+
+Shape of_rows(const Case& c) { return {c.x[0], c.s.groups}; }
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases) {
+    const std::vector<TensorDesc> results = {f32(c.x), f32(of_rows(c)), f32(of_rows(c))};
+    const TensorDesc w = f32({c.x[1]});
+    out.push_back({{"group_norm", {f32(c.x)}, results, c.s}});
+    out.push_back({{"group_norm", {f32(c.x), w}, results, c.s}});
+    out.push_back({{"group_norm", {f32(c.x), w, w}, results, c.s}});
+  }
+  return out;
+}
+
+std::vector<Sample> input_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases) {
+    std::vector<TensorDesc> in = {f32(c.x), f32(c.x), f32(of_rows(c)), f32(of_rows(c))};
+    const std::vector<Sample::Range> ranges = {{}, {}, {-1, 1}, {0.5, 2}};
+    out.push_back({{"group_norm_input_gradient", in, {f32(c.x)}, c.s}, ranges});
+    in.push_back(f32({c.x[1]}));
+    out.push_back({{"group_norm_input_gradient", in, {f32(c.x)}, c.s}, ranges});
+  }
+  return out;
+}
+
+std::vector<Sample> weight_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"group_norm_weight_gradient",
+                    {f32(c.x), f32(c.x), f32(of_rows(c)), f32(of_rows(c))},
+                    {f32({c.x[1]}), f32({c.x[1]})},
+                    c.s},
+                   {{}, {}, {-1, 1}, {0.5, 2}}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType group_norm() {
+  return {"group_norm", Precision::full, infer, gradient, forward, samples};
+}
+
+OperatorType group_norm_input_gradient() {
+  return {"group_norm_input_gradient",
+          Precision::full,
+          infer_input,
+          nullptr,
+          input_gradient,
+          input_samples};
+}
+
+OperatorType group_norm_weight_gradient() {
+  return {"group_norm_weight_gradient",
+          Precision::full,
+          infer_weight,
+          nullptr,
+          weight_gradient,
+          weight_samples,
+          elements_of_first_input};
+}
+
+}  // namespace dpt::operators

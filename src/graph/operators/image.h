@@ -1,0 +1,73 @@
+// What operators on values [N, C, W] and [N, C, H, W] share: both are seen with four extents.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+
+struct Image {
+  int64_t n, c, h, w;
+  explicit Image(const Shape& s) : n(s[0]), c(s[1]), h(s.rank() == 4 ? s[2] : 1), w(s.back()) {}
+  explicit Image(const TensorView& v) : Image(v.desc.shape) {}
+  Pair extents() const { return {h, w}; }
+  size_t at(int64_t in, int64_t ic, int64_t ih, int64_t iw) const {
+    return static_cast<size_t>(((in * c + ic) * h + ih) * w + iw);
+  }
+  size_t plane(int64_t in, int64_t ic) const { return at(in, ic, 0, 0); }
+};
+
+// The same number of extents as `like`, with other channels, height and width.
+inline Shape image_shape(const Shape& like, int64_t channels, Pair extents) {
+  return like.rank() == 4 ? Shape{like[0], channels, extents[0], extents[1]}
+                          : Shape{like[0], channels, extents[1]};
+}
+
+inline void need_image(std::string_view op, const TensorDesc& x) {
+  need_real(op, x);
+  if (x.shape.rank() != 3 && x.shape.rank() != 4)
+    fail(Fault::spec, "{}: takes [N, C, W] or [N, C, H, W], not {}", op, x.shape.str());
+}
+
+// What a window covers with its dilation.
+inline int64_t covered(const Window& w, size_t i) { return w.dilation[i] * (w.kernel[i] - 1) + 1; }
+
+// How many places a window has along each extent. With ceil_mode the last may reach beyond the
+// padding, but must begin before it (torch's pooling_output_shape).
+inline Pair places(std::string_view op, const Shape& x, const Window& w, bool ceil_mode = false) {
+  const Pair in = Image(x).extents();
+  Pair out{};
+  for (size_t i = 0; i < 2; ++i) {
+    if (in[i] < 1) fail(Fault::spec, "{}: the images of {} are empty", op, x.str());
+    const int64_t left = in[i] + w.before[i] + w.behind[i] - covered(w, i);
+    if (left < 0)
+      fail(Fault::spec, "{}: a window that covers {} does not fit into {}, padded to {}", op,
+           covered(w, i), x.str(), in[i] + w.before[i] + w.behind[i]);
+    out[i] = (left + (ceil_mode ? w.stride[i] - 1 : 0)) / w.stride[i] + 1;
+    if (ceil_mode && (out[i] - 1) * w.stride[i] >= in[i] + w.before[i]) --out[i];
+  }
+  return out;
+}
+
+// Where the elements of one place of a window lie along one extent: from first in steps of the
+// dilation to below last, all of them inside.
+struct Span1 {
+  int64_t first, last;
+};
+inline Span1 inside(const Window& w, size_t i, int64_t place, int64_t extent) {
+  const int64_t begin = place * w.stride[i] - w.before[i];
+  const int64_t missing = begin < 0 ? (-begin + w.dilation[i] - 1) / w.dilation[i] : 0;
+  return {begin + missing * w.dilation[i], std::min(begin + covered(w, i), extent)};
+}
+
+// Sums in double, rounded once.
+template <class T>
+void store(const std::vector<double>& sums, std::span<T> to) {
+  for (size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(sums[i]);
+}
+
+}  // namespace dpt::operators

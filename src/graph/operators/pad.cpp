@@ -1,0 +1,69 @@
+// pad: x with elements of one value in front of and behind each extent, or with some cut off where
+// the amount is negative. Its gradient cuts off what was added, and adds zeros where it was cut.
+#include <algorithm>
+
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  need_real("pad", in[0]);
+  const auto& s = settings<Pad>(attrs);
+  Shape y = in[0].shape;
+  for (int i = 0; i < y.rank(); ++i) {
+    const auto d = static_cast<size_t>(i);
+    const int64_t extent = y[i] + s.before[d] + s.behind[d];
+    if (i == 0 ? extent != y[0] : extent < 0 || y[i] + std::min(s.before[d], s.behind[d]) < 0)
+      fail(Fault::spec, "pad: {} in front and {} behind don't fit dimension {} of {}", s.before[d],
+           s.behind[d], i, in[0].shape.str());
+    y = y.with(i, extent);
+  }
+  return {{in[0].dtype, y}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  Pad s = settings<Pad>(n.attrs);
+  for (auto* side : {&s.before, &s.behind})
+    for (int64_t& amount : *side) amount = -amount;
+  s.value = 0;
+  return {g.apply("pad", {dy[0]}, s)};
+}
+
+void reference(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<Pad>(attrs);
+  const Shape &from = args.in[0].desc.shape, &to = args.out[0].desc.shape;
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    for (size_t e = 0; e < y.size(); ++e) {
+      // The place in x, extent by extent from the last.
+      auto rest = static_cast<int64_t>(e);
+      int64_t at = 0, step = 1;
+      bool inside = true;
+      for (int i = to.rank(); i-- > 0;) {
+        const int64_t place = rest % to[i] - s.before[static_cast<size_t>(i)];
+        inside = inside && place >= 0 && place < from[i];
+        at += place * step;
+        step *= from[i];
+        rest /= to[i];
+      }
+      y[e] = inside ? x[static_cast<size_t>(at)] : static_cast<T>(s.value);
+    }
+  });
+}
+
+std::vector<Sample> samples() {
+  return {
+      {{"pad", {f32({2, 3, 4, 5})}, {f32({2, 3, 7, 6})}, Pad{{0, 0, 1, 0}, {0, 0, 2, 1}, 0.5}}},
+      {{"pad", {f32({2, 3, 4, 5})}, {f32({2, 4, 2, 6})}, Pad{{0, 0, -1, 2}, {0, 1, -1, -1}}}},
+      {{"pad", {f32({3, 9})}, {f32({3, 17})}, Pad{{0, 8}, {}, -1}}},
+      {{"pad", {f32({2, 3, 7})}, {f32({2, 3, 7})}, Pad{}}},
+  };
+}
+
+}  // namespace
+
+OperatorType pad() { return {"pad", Precision::follow, infer, gradient, reference, samples}; }
+
+}  // namespace dpt::operators

@@ -1,0 +1,132 @@
+// prelu: y = x where x > 0, else w[c] * x, with one w for all of x, or one for each channel of
+// x[N, C, ...] (He et al. 2015).
+//   prelu_gradient(dy, x, w) -> dx
+//   prelu_weight_gradient(dy, x) -> dw[1 or C], as the attribute says
+#include "graph/activation_formulas.h"
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+void need_weight(const Shape& x, const Shape& w) {
+  if (w != Shape{1} && (x.rank() < 2 || w != Shape{x[1]}))
+    fail(Fault::spec, "prelu: weight {} is neither [1] nor the channels of {}", w.str(), x.str());
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_real("prelu", in[0]);
+  need_weight(in[0].shape, in[1].shape);
+  return {in[0]};
+}
+
+std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any&) {
+  require(in[0] == in[1], "prelu_gradient: dy is like x");
+  need_weight(in[1].shape, in[2].shape);
+  return {in[0]};
+}
+
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
+  require(in[0] == in[1], "prelu_weight_gradient: dy is like x");
+  const Shape w{settings<PRelu>(attrs).parameters};
+  need_weight(in[1].shape, w);
+  return {{in[0].dtype, w}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  const ValueId x = n.in[0], w = n.in[1];
+  return {g.apply("prelu_gradient", {dy[0], x, w}),
+          g.apply("prelu_weight_gradient", {dy[0], x}, PRelu{g.shape(w)[0]})};
+}
+
+// The weight of element i of x, as a place among `parameters`.
+class WeightOf {
+ public:
+  WeightOf(const Shape& x, size_t parameters)
+      : parameters_(parameters),
+        inner_(parameters == 1 ? 1 : static_cast<size_t>(along(x, 1).inner)) {}
+  size_t operator()(size_t i) const { return i / inner_ % parameters_; }
+
+ private:
+  size_t parameters_, inner_;
+};
+
+void forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const WeightOf of(args.in[0].desc.shape, w.size());
+    for (size_t i = 0; i < y.size(); ++i)
+      y[i] = static_cast<T>(
+          formula::leaky_relu(static_cast<double>(x[i]), static_cast<double>(w[of(i)])));
+  });
+}
+
+void input_gradient(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>(),
+               w = args.in[2].as<const T>();
+    const auto dx = args.out[0].as<T>();
+    const WeightOf of(args.in[1].desc.shape, w.size());
+    for (size_t i = 0; i < dx.size(); ++i)
+      dx[i] = static_cast<T>(formula::leaky_relu_gradient(
+          static_cast<double>(x[i]), static_cast<double>(dy[i]), static_cast<double>(w[of(i)])));
+  });
+}
+
+void weight_gradient(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
+    const auto dw = args.out[0].as<T>();
+    const WeightOf of(args.in[1].desc.shape, dw.size());
+    std::vector<double> sum(dw.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!(x[i] > T{0})) sum[of(i)] += static_cast<double>(dy[i]) * static_cast<double>(x[i]);
+    for (size_t c = 0; c < dw.size(); ++c) dw[c] = static_cast<T>(sum[c]);
+  });
+}
+
+struct Case {
+  Shape x, w;
+};
+const Case kCases[] = {
+    {{3, 5}, {1}}, {{2, 33}, {33}}, {{2, 3, 4, 5}, {3}}, {{2, 17, 3}, {17}}, {{2, 3, 7}, {1}}};
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"prelu", {f32(c.x), f32(c.w)}, {f32(c.x)}, {}}, {{-4, 4}}, {0}});
+  return out;
+}
+
+std::vector<Sample> input_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back(
+        {{"prelu_gradient", {f32(c.x), f32(c.x), f32(c.w)}, {f32(c.x)}, {}}, {{}, {-4, 4}}, {0}});
+  return out;
+}
+
+std::vector<Sample> weight_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"prelu_weight_gradient", {f32(c.x), f32(c.x)}, {f32(c.w)}, PRelu{c.w[0]}},
+                   {{}, {-4, 4}},
+                   {0}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType prelu() { return {"prelu", Precision::compute, infer, gradient, forward, samples}; }
+
+OperatorType prelu_gradient() {
+  return {"prelu_gradient", Precision::compute, infer_input,
+          nullptr,          input_gradient,     input_samples};
+}
+
+OperatorType prelu_weight_gradient() {
+  return {"prelu_weight_gradient", Precision::compute, infer_weight,           nullptr,
+          weight_gradient,         weight_samples,     elements_of_first_input};
+}
+
+}  // namespace dpt::operators

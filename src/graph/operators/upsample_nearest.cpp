@@ -1,0 +1,126 @@
+// upsample_nearest: y[N, C, H', W'] whose element h is x's floor(h * r) in float32, r = 1 / scale,
+// or H / H' where no scale is given; the like of W (torch's nearest, not its nearest-exact).
+//   upsample_nearest_gradient(dy) -> dx, whose extents are the attribute's
+#include <cmath>
+
+#include "graph/operators/image.h"
+
+namespace dpt::operators {
+namespace {
+
+// Where each of `out` elements comes from among `in`.
+std::vector<int64_t> sources(int64_t in, int64_t out, double scale) {
+  std::vector<int64_t> from(static_cast<size_t>(out));
+  const float ratio =
+      scale > 0 ? static_cast<float>(1 / scale) : static_cast<float>(in) / static_cast<float>(out);
+  for (int64_t i = 0; i < out; ++i) {
+    const int64_t near = out == in ? i
+                         : out == 2 * in
+                             ? i / 2
+                             : static_cast<int64_t>(std::floor(static_cast<float>(i) * ratio));
+    from[static_cast<size_t>(i)] = std::min(near, in - 1);
+  }
+  return from;
+}
+
+std::vector<TensorDesc> infer_as(std::string_view op, std::span<const TensorDesc> in,
+                                 const std::any& attrs) {
+  need_image(op, in[0]);
+  const Shape& x = in[0].shape;
+  for (const Pair& extents : {Image(x).extents(), settings<Resize>(attrs).extents})
+    if (extents[0] < 1 || extents[1] < 1)
+      fail(Fault::spec, "{}: there is no nearest among no elements, {} to {} x {}", op, x.str(),
+           settings<Resize>(attrs).extents[0], settings<Resize>(attrs).extents[1]);
+  return {{in[0].dtype, image_shape(x, x[1], settings<Resize>(attrs).extents)}};
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  return infer_as("upsample_nearest", in, attrs);
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  return infer_as("upsample_nearest_gradient", in, attrs);
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("upsample_nearest_gradient", {dy[0]},
+                  Resize{Image(g.shape(n.in[0])).extents(), settings<Resize>(n.attrs).scale})};
+}
+
+// Calls f(place in x, place in y).
+template <class F>
+void each_element(const Image& x, const Image& y, const Resize& s, F f) {
+  const std::vector<int64_t> rows = sources(x.h, y.h, s.scale[0]),
+                             columns = sources(x.w, y.w, s.scale[1]);
+  for (int64_t n = 0; n < y.n; ++n)
+    for (int64_t c = 0; c < y.c; ++c)
+      for (int64_t h = 0; h < y.h; ++h)
+        for (int64_t w = 0; w < y.w; ++w)
+          f(x.at(n, c, rows[static_cast<size_t>(h)], columns[static_cast<size_t>(w)]),
+            y.at(n, c, h, w));
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    each_element(Image(args.in[0]), Image(args.out[0]), settings<Resize>(attrs),
+                 [&](size_t i, size_t k) { y[k] = x[i]; });
+  });
+}
+
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    std::vector<double> dx(static_cast<size_t>(args.out[0].desc.shape.elements()));
+    each_element(Image(args.out[0]), Image(args.in[0]), settings<Resize>(attrs),
+                 [&](size_t i, size_t k) { dx[i] += static_cast<double>(dy[k]); });
+    store(dx, args.out[0].as<T>());
+  });
+}
+
+struct Case {
+  Shape x, y;
+  std::array<double, 2> scale{0, 0};
+};
+const Case kCases[] = {{{2, 3, 4, 3}, {2, 3, 8, 6}},
+                       {{2, 17, 3, 4}, {2, 17, 5, 9}},
+                       {{1, 2, 5, 4}, {1, 2, 3, 4}},
+                       {{1, 2, 3, 4}, {1, 2, 7, 9}, {2.5, 2.4}},
+                       {{2, 3, 4}, {2, 3, 12}, {0, 3}}};
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back(
+        {{"upsample_nearest", {f32(c.x)}, {f32(c.y)}, Resize{Image(c.y).extents(), c.scale}}});
+  return out;
+}
+
+std::vector<Sample> gradient_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"upsample_nearest_gradient",
+                    {f32(c.y)},
+                    {f32(c.x)},
+                    Resize{Image(c.x).extents(), c.scale}}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType upsample_nearest() {
+  return {"upsample_nearest", Precision::follow, infer, gradient, forward, samples};
+}
+
+OperatorType upsample_nearest_gradient() {
+  return {"upsample_nearest_gradient",
+          Precision::follow,
+          infer_gradient,
+          nullptr,
+          backward,
+          gradient_samples,
+          elements_of_first_input};
+}
+
+}  // namespace dpt::operators

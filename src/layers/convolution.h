@@ -1,0 +1,134 @@
+// What conv1d and conv2d are: they differ in the number of extents.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "layers/kaiming.h"
+#include "layers/layer.h"
+#include "layers/window.h"
+
+namespace dpt::layers {
+
+// 'same', 'valid', or numbers.
+struct Padding {
+  std::string word;
+  Sizes sizes = {0};
+
+  static void read(Padding& p, const Node& n, Diagnostics& d) {
+    if (n.kind == Node::Kind::scalar && (n.text == "same" || n.text == "valid")) {
+      p.word = n.text;
+      return;
+    }
+    const bool many = n.kind == Node::Kind::list;
+    Sizes sizes;
+    for (size_t i = 0; i < (many ? n.items.size() : 1); ++i) {
+      int64_t value = 0;
+      const Node& item = many ? n.items[i] : n;
+      if (!many && item.kind == Node::Kind::scalar && !parse_scalar(item, value)) {
+        d.error(n.where, fmt::format("'padding' must be an integer, a list of them, same or valid, "
+                                     "not '{:.40}'",
+                                     n.text));
+        return;
+      }
+      if (!read_value<int64_t>("padding", item, kNotNegative, value, d)) return;
+      sizes.push_back(value);
+    }
+    p.sizes = sizes;
+  }
+};
+
+template <int kDims>
+struct Conv {
+  static constexpr std::string_view kName = kDims == 1 ? "conv1d" : "conv2d";
+
+  int64_t out_channels = 0;
+  Sizes kernel_size, stride = {1}, dilation = {1};
+  Padding padding;
+  int64_t groups = 1;
+  bool bias = true;
+  std::string padding_mode = "zeros";
+
+  static KeyTable<Conv> keys() {
+    return KeyTable<Conv>()
+        .required("out_channels", &Conv::out_channels, "channels of the output", kPositive)
+        .required("kernel_size", &Conv::kernel_size,
+                  "extents of the window: one number, or one for each", kPositive)
+        .optional("stride", &Conv::stride, "how far the window moves", kPositive)
+        .optional_section(
+            "padding",
+            "zeros around the input: numbers, or same (as many outputs as inputs), or valid (none)",
+            [](Conv& c, const Node& n, Diagnostics& d) { Padding::read(c.padding, n, d); },
+            {.kind = "an integer, a list of them, same or valid",
+             .fallback = "0",
+             .schema = R"({"type": ["integer", "array", "string"]})"})
+        .optional("dilation", &Conv::dilation, "distance of the window's elements", kPositive)
+        .optional("groups", &Conv::groups,
+                  "groups of channels, each output sees the inputs of its own only", kPositive)
+        .optional("bias", &Conv::bias, "whether a learned offset is added")
+        .choice("padding_mode", &Conv::padding_mode, {"zeros"}, "what the padding is filled with");
+  }
+
+  static void check(const Conv& c, const Owner& owner, Diagnostics& d) {
+    check_count("kernel_size", c.kernel_size, kDims, owner, d);
+    check_count("stride", c.stride, kDims, owner, d);
+    check_count("padding", c.padding.sizes, kDims, owner, d);
+    check_count("dilation", c.dilation, kDims, owner, d);
+    if (c.out_channels % c.groups != 0)
+      d.error(owner.at("groups"),
+              fmt::format("out_channels {} can't be made {} groups", c.out_channels, c.groups));
+    if (c.padding.word == "same" && std::ranges::any_of(c.stride, [](int64_t s) { return s != 1; }))
+      d.error(owner.at("padding"), "padding: same needs stride 1, as in torch");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const TensorDesc in = g.desc(x);
+    need_image(kName, in, kDims);
+    const int64_t channels = in.shape[1];
+    if (channels % groups != 0)
+      fail(Fault::spec, "{}: the {} channels of {} can't be made {} groups", kName, channels,
+           in.shape.str(), groups);
+    const Convolution settings{window(), groups};
+    need_room(kName, in.shape, settings.window, kDims);
+    std::vector<int64_t> extents = {out_channels, channels / groups};
+    double fan_in = static_cast<double>(channels / groups);
+    for (int64_t k : spread(kernel_size, kDims)) {
+      extents.push_back(k);
+      fan_in *= static_cast<double>(k);
+    }
+    std::vector<ValueId> inputs = {x, g.parameter("weight", Shape(extents), weight_init(fan_in))};
+    if (bias) inputs.push_back(g.parameter("bias", {out_channels}, bias_init(fan_in)));
+    return g.apply("convolution", inputs, settings);
+  }
+
+  std::string torch(const Shape& x) const {
+    PythonCall call(kDims == 1 ? "nn.Conv1d" : "nn.Conv2d");
+    call.arg(x[1]).arg(out_channels);
+    add_sizes(call, "kernel_size", kernel_size);
+    add_sizes(call, "stride", stride, 1);
+    if (padding.word.empty())
+      add_sizes(call, "padding", padding.sizes, 0);
+    else
+      call.key("padding", padding.word);
+    add_sizes(call, "dilation", dilation, 1);
+    return call.key("groups", groups, 1).key("bias", bias, true).str();
+  }
+
+ private:
+  Window window() const {
+    Window w{.kernel = pair_of(spread(kernel_size, kDims)),
+             .stride = pair_of(spread(stride, kDims)),
+             .dilation = pair_of(spread(dilation, kDims))};
+    if (padding.word.empty()) w.before = w.behind = pair_of(spread(padding.sizes, kDims), 0);
+    if (padding.word == "same")
+      for (size_t i = 0; i < 2; ++i) {
+        const int64_t all = w.dilation[i] * (w.kernel[i] - 1);
+        w.before[i] = all / 2;
+        w.behind[i] = all - all / 2;
+      }
+    return w;
+  }
+};
+
+}  // namespace dpt::layers

@@ -1,0 +1,58 @@
+// group_norm: (x - mean) / sqrt(variance + eps) over groups of a sample's channels, then scaled and
+// shifted by channel; [N, C, ...] (Wu & He 2018). The variance is the biased one.
+#include "base/fail.h"
+#include "base/python_call.h"
+#include "graph/attrs.h"
+#include "layers/layer.h"
+
+namespace dpt::layers {
+namespace {
+
+struct GroupNormLayer {
+  int64_t num_groups = 0;
+  double eps = 1e-5;
+  bool affine = true, bias = true;
+
+  static KeyTable<GroupNormLayer> keys() {
+    return KeyTable<GroupNormLayer>()
+        .required("num_groups", &GroupNormLayer::num_groups,
+                  "how many groups the channels are made, each normalised by itself", kPositive)
+        .optional("eps", &GroupNormLayer::eps, "added to the variance", kNotNegative)
+        .optional("affine", &GroupNormLayer::affine,
+                  "whether there is a learned weight, and bias, for each channel")
+        .optional("bias", &GroupNormLayer::bias, "whether a learned offset is added");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const Shape shape = g.shape(x);
+    if (shape.rank() < 2)
+      fail(Fault::spec, "group_norm takes [N, channels, ...], not {}", shape.str());
+    if (shape[1] % num_groups != 0)
+      fail(Fault::spec, "group_norm: the {} channels of {} can't be made {} groups", shape[1],
+           shape.str(), num_groups);
+    std::vector<ValueId> inputs = {x};
+    if (affine) {
+      inputs.push_back(g.parameter("weight", {shape[1]}, {.a = 1}));
+      if (bias) inputs.push_back(g.parameter("bias", {shape[1]}, {.a = 0}));
+    }
+    return g.apply("group_norm", inputs, GroupNorm{num_groups, eps});
+  }
+
+  std::string torch(const Shape& x) const {
+    return PythonCall("nn.GroupNorm")
+        .arg(num_groups)
+        .arg(x[1])
+        .key("eps", eps, 1e-5)
+        .key("affine", affine, true)
+        .key("bias", bias, true)
+        .str();
+  }
+};
+
+}  // namespace
+
+LayerType group_norm() {
+  return layer_type<GroupNormLayer>("group_norm", "Normalises groups of each sample's channels.");
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,58 @@
+// instance_norm: (x - mean) / sqrt(variance + eps) over each channel of each sample, [N, C, ...],
+// in training and evaluation alike (Ulyanov et al. 2016): torch's InstanceNorm without running
+// statistics. The variance is the biased one.
+#include "base/fail.h"
+#include "base/python_call.h"
+#include "graph/attrs.h"
+#include "layers/layer.h"
+
+namespace dpt::layers {
+namespace {
+
+struct InstanceNorm {
+  double eps = 1e-5;
+  bool affine = false, bias = true;
+
+  static KeyTable<InstanceNorm> keys() {
+    return KeyTable<InstanceNorm>()
+        .optional("eps", &InstanceNorm::eps, "added to the variance", kNotNegative)
+        .optional("affine", &InstanceNorm::affine,
+                  "whether there is a learned weight, and bias, for each channel")
+        .optional("bias", &InstanceNorm::bias, "whether a learned offset is added");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const Shape shape = g.shape(x);
+    if (shape.rank() < 3 || shape.rank() > 5)
+      fail(Fault::spec, "instance_norm takes [N, channels, ...] with 1 to 3 extents behind, not {}",
+           shape.str());
+    if (shape.tail(2).elements() == 1)
+      fail(Fault::spec,
+           "instance_norm: each channel of {} is one element, which has no deviation; take "
+           "layer_norm or group_norm",
+           shape.str());
+    std::vector<ValueId> inputs = {x};
+    if (affine) {
+      inputs.push_back(g.parameter("weight", {shape[1]}, {.a = 1}));
+      if (bias) inputs.push_back(g.parameter("bias", {shape[1]}, {.a = 0}));
+    }
+    return g.apply("group_norm", inputs, GroupNorm{shape[1], eps});
+  }
+
+  std::string torch(const Shape& x) const {
+    return PythonCall(fmt::format("nn.InstanceNorm{}d", x.rank() - 2))
+        .arg(x[1])
+        .key("eps", eps, 1e-5)
+        .key("affine", affine, false)
+        .key("bias", bias, true)
+        .str();
+  }
+};
+
+}  // namespace
+
+LayerType instance_norm() {
+  return layer_type<InstanceNorm>("instance_norm", "Normalises each channel of each sample.");
+}
+
+}  // namespace dpt::layers

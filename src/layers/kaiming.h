@@ -1,0 +1,23 @@
+// torch's default initialisation of linear and convolution layers: kaiming_uniform_(a=sqrt(5)) for
+// the weight, and the bound of the bias. fan_in: what one output sums over.
+#pragma once
+
+#include <cmath>
+
+#include "graph/graph.h"
+
+namespace dpt::layers {
+
+// As torch evaluates it; 1 / sqrt(fan_in) in other digits.
+inline Init weight_init(double fan_in) {
+  const double gain = std::sqrt(2 / (1 + std::sqrt(5.0) * std::sqrt(5.0)));
+  const double bound = std::sqrt(3.0) * (gain / std::sqrt(fan_in));
+  return {Init::Kind::uniform, -bound, bound};
+}
+
+inline Init bias_init(double fan_in) {
+  const double bound = 1 / std::sqrt(fan_in);
+  return {Init::Kind::uniform, -bound, bound};
+}
+
+}  // namespace dpt::layers

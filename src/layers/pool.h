@@ -1,0 +1,58 @@
+// What max_pool2d and avg_pool2d share.
+#pragma once
+
+#include "layers/layer.h"
+#include "layers/window.h"
+
+namespace dpt::layers {
+
+struct PoolKeys {
+  Sizes kernel_size, stride, padding = {0}, dilation = {1};  // stride empty: kernel_size
+  bool ceil_mode = false;
+
+  template <class Layer>
+  static void add_size(KeyTable<Layer>& table) {
+    table
+        .required("kernel_size", &Layer::kernel_size,
+                  "extents of the window: one number, or one for each", kPositive)
+        .optional("stride", &Layer::stride, "how far the window moves; left out: kernel_size",
+                  kPositive)
+        .optional("padding", &Layer::padding, "at most half of the window, on each side",
+                  kNotNegative);
+  }
+
+  void check_sizes(const Owner& owner, Diagnostics& d) const {
+    const size_t before = d.count();
+    check_count("kernel_size", kernel_size, 2, owner, d);
+    if (!stride.empty()) check_count("stride", stride, 2, owner, d);
+    check_count("padding", padding, 2, owner, d);
+    check_count("dilation", dilation, 2, owner, d);
+    if (d.count() != before) return;
+    const Window w = window();
+    for (size_t i = 0; i < 2; ++i)
+      if (const int64_t covered = w.dilation[i] * (w.kernel[i] - 1) + 1;
+          w.before[i] > covered / 2) {
+        d.error(owner.at("padding"),
+                fmt::format("padding {} is more than half of the {} that the window covers",
+                            w.before[i], covered));
+        return;
+      }
+  }
+
+  Window window() const {
+    const Pair around = pair_of(spread(padding, 2));
+    return {.kernel = pair_of(spread(kernel_size, 2)),
+            .stride = pair_of(spread(stride.empty() ? kernel_size : stride, 2)),
+            .dilation = pair_of(spread(dilation, 2)),
+            .before = around,
+            .behind = around};
+  }
+
+  void add_sizes_to(PythonCall& call) const {
+    add_sizes(call, "kernel_size", kernel_size);
+    if (!stride.empty()) add_sizes(call, "stride", stride);
+    add_sizes(call, "padding", padding, 0);
+  }
+};
+
+}  // namespace dpt::layers

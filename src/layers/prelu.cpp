@@ -1,0 +1,44 @@
+// prelu: x where x > 0, else a learned number times x, one for all or one for each channel of
+// [N, C, ...] (He et al. 2015).
+#include "base/fail.h"
+#include "base/python_call.h"
+#include "layers/layer.h"
+
+namespace dpt::layers {
+namespace {
+
+struct PReluLayer {
+  int64_t num_parameters = 1;
+  double init = 0.25;
+
+  static KeyTable<PReluLayer> keys() {
+    return KeyTable<PReluLayer>()
+        .optional("num_parameters", &PReluLayer::num_parameters,
+                  "1, or the number of channels: one learned slope for each", kPositive)
+        .optional("init", &PReluLayer::init, "the slope's first value");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const Shape shape = g.shape(x);
+    const int64_t channels = shape.rank() < 2 ? 1 : shape[1];
+    if (num_parameters != 1 && num_parameters != channels)
+      fail(Fault::spec, "prelu: num_parameters is {}, but the input {} has {} channel{}",
+           num_parameters, shape.str(), channels, channels == 1 ? "" : "s");
+    return g.apply("prelu", {x, g.parameter("weight", {num_parameters}, {.a = init})});
+  }
+
+  std::string torch(const Shape&) const {
+    return PythonCall("nn.PReLU")
+        .key("num_parameters", num_parameters, 1)
+        .key("init", init, 0.25)
+        .str();
+  }
+};
+
+}  // namespace
+
+LayerType prelu() {
+  return layer_type<PReluLayer>("prelu", "x, or a learned number times x where x is negative.");
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,76 @@
+// upsample: more (or fewer) pixels by repeating the nearest, [N, C, ...] -> [N, C, size] with one
+// or two extents; torch's nn.Upsample with mode='nearest'.
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include "layers/layer.h"
+#include "layers/window.h"
+
+namespace dpt::layers {
+namespace {
+
+struct Upsample {
+  std::vector<double> scale_factor;
+  Sizes size;
+  std::string mode = "nearest";
+
+  static KeyTable<Upsample> keys() {
+    return KeyTable<Upsample>()
+        .optional("scale_factor", &Upsample::scale_factor,
+                  "how many times larger: one number, or one for each extent", kPositive)
+        .optional("size", &Upsample::size, "extents of the output: one number, or one for each",
+                  kPositive)
+        .choice("mode", &Upsample::mode, {"nearest"}, "what pixels in between are");
+  }
+
+  static void check(const Upsample& u, const Owner& owner, Diagnostics& d) {
+    if (u.size.empty() == u.scale_factor.empty())
+      d.error(owner.where, "upsample needs either 'scale_factor' or 'size'");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const Shape shape = g.shape(x);
+    const int dims = shape.rank() - 2;
+    if (dims != 1 && dims != 2)
+      fail(Fault::spec, "upsample takes [N, channels, ...] with 1 or 2 extents behind, not {}",
+           shape.str());
+    const size_t given = std::max(size.size(), scale_factor.size());
+    if (given != 1 && given != static_cast<size_t>(dims))
+      fail(Fault::spec, "upsample: {} numbers for the {} extents of {}", given, dims, shape.str());
+    Resize r{{1, 1}, {0, 0}};
+    for (int i = 0; i < dims; ++i) {
+      const auto at = static_cast<size_t>(2 - dims + i);
+      const auto from = given == 1 ? 0 : static_cast<size_t>(i);
+      if (!size.empty()) {
+        r.extents[at] = size[from];
+        continue;
+      }
+      r.scale[at] = scale_factor[from];
+      r.extents[at] =
+          static_cast<int64_t>(std::floor(static_cast<double>(shape[2 + i]) * r.scale[at]));
+      if (r.extents[at] < 1)
+        fail(Fault::spec, "upsample: scale_factor {} leaves nothing of {}", r.scale[at],
+             shape.str());
+    }
+    return g.apply("upsample_nearest", {x}, r);
+  }
+
+  std::string torch(const Shape&) const {
+    PythonCall call("nn.Upsample");
+    if (!size.empty()) return add_sizes(call, "size", size).str();
+    // One float stands for all extents; several must be a tuple.
+    return scale_factor.size() == 1
+               ? call.key("scale_factor", scale_factor[0]).str()
+               : call.expression("scale_factor", fmt::format("({})", fmt::join(scale_factor, ", ")))
+                     .str();
+  }
+};
+
+}  // namespace
+
+LayerType upsample() {
+  return layer_type<Upsample>("upsample", "Makes an image larger by repeating its pixels.");
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,75 @@
+// Keys of layers that move a window over images: one number, or one for each extent, as in torch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "base/python_call.h"
+#include "graph/attrs.h"
+#include "spec/keys.h"
+
+namespace dpt::layers {
+
+using Sizes = std::vector<int64_t>;
+
+// The same number for all extents, or the one of each; heights of [N, C, W] get `none`.
+inline Pair pair_of(const Sizes& sizes, int64_t none = 1) {
+  return sizes.size() == 2 ? Pair{sizes[0], sizes[1]} : Pair{none, sizes[0]};
+}
+
+// Of `dims` extents: one number stands for all of them.
+inline Sizes spread(const Sizes& sizes, int dims) {
+  return sizes.size() == 1 ? Sizes(static_cast<size_t>(dims), sizes[0]) : sizes;
+}
+
+inline void check_count(std::string_view key, const Sizes& sizes, int dims, const Owner& owner,
+                        Diagnostics& d) {
+  const auto count = static_cast<size_t>(dims);
+  if (sizes.size() != 1 && sizes.size() != count)
+    d.error(owner.at(key),
+            fmt::format("'{}' must be one number{}, not {}", key,
+                        dims == 1 ? "" : fmt::format(", or {}", dims), sizes.size()));
+}
+
+// A number where all are the same, as people write it.
+inline PythonCall& add_sizes(PythonCall& call, std::string_view name, const Sizes& sizes) {
+  const bool same = std::ranges::all_of(sizes, [&](int64_t s) { return s == sizes[0]; });
+  if (name.empty()) return same ? call.arg(sizes[0]) : call.arg(sizes);
+  return same ? call.key(name, sizes[0]) : call.key(name, sizes);
+}
+inline PythonCall& add_sizes(PythonCall& call, std::string_view name, const Sizes& sizes,
+                             int64_t usual) {
+  const bool left_out = std::ranges::all_of(sizes, [&](int64_t s) { return s == usual; });
+  return left_out ? call : add_sizes(call, name, sizes);
+}
+
+// Real numbers [N, channels, ...] with `dims` extents behind.
+inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
+  const char* wanted = dims == 1 ? "[N, channels, length]" : "[N, channels, height, width]";
+  if (x.shape.rank() != dims + 2)
+    fail(Fault::spec, "{} takes {}, not {}", layer, wanted, x.shape.str());
+  if (x.dtype != DType::f32)
+    fail(Fault::spec, "{} takes real numbers (f32), not {}{}: put an embedding before it?", layer,
+         name_of(x.dtype), x.shape.str());
+}
+
+// The window must fit into what padding makes of the input.
+inline void need_room(std::string_view layer, const Shape& x, const Window& w, int dims) {
+  for (int i = 0; i < dims; ++i) {
+    const auto at = static_cast<size_t>(2 - dims + i);
+    const int64_t covered = w.dilation[at] * (w.kernel[at] - 1) + 1;
+    const int64_t extent = x[2 + i] + w.before[at] + w.behind[at];
+    if (covered > extent)
+      fail(Fault::spec,
+           "{}: its window covers {}, but the input {} has {} there with its padding; take a "
+           "smaller kernel_size{}, or more padding",
+           layer, covered, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
+  }
+}
+
+}  // namespace dpt::layers

@@ -1,0 +1,146 @@
+// Convolution kernels against the plain loops where every sum is exact, and one sample's values
+// beside different neighbours.
+#include <cstring>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "backend/cpu/kernels.h"
+#include "graph/attrs.h"
+#include "graph/interpret.h"
+#include "graph/operator.h"
+
+namespace dpt {
+namespace {
+
+struct Case {
+  Shape x;
+  int64_t outs;
+  Convolution s;
+};
+
+Window window(Pair kernel, Pair stride, Pair padding, Pair dilation = {1, 1}) {
+  return {kernel, stride, dilation, padding, padding};
+}
+
+// Channels around a vector's, what ResNet and LeNet have, and what is rare.
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (int64_t channels : {1, 3, 8, 15, 16, 17, 33, 64})
+    for (int64_t outs : {1, 6, 16, 18, 32, 48})
+      out.push_back({{3, channels, 6, 5}, outs, {window({3, 3}, {1, 1}, {1, 1})}});
+  for (int64_t k : {1, 2, 3, 5, 7})
+    for (int64_t stride : {1, 2, 3})
+      out.push_back({{2, 16, 9, 11}, 16, {window({k, k}, {stride, stride}, {k / 2, k / 2})}});
+  out.push_back({{2, 3, 19, 17}, 64, {window({7, 7}, {2, 2}, {3, 3})}});
+  out.push_back({{2, 1, 28, 28}, 6, {window({5, 5}, {1, 1}, {2, 2})}});
+  out.push_back({{2, 6, 14, 14}, 16, {window({5, 5}, {1, 1}, {0, 0})}});
+  out.push_back({{2, 16, 9, 8}, 32, {window({3, 2}, {1, 2}, {1, 0}, {2, 3})}});
+  out.push_back({{2, 32, 9, 8}, 32, {window({3, 3}, {1, 1}, {1, 1}), 32}});
+  out.push_back({{2, 32, 9, 8}, 64, {window({3, 3}, {2, 2}, {1, 1}), 4}});
+  out.push_back({{2, 6, 5, 7}, 9, {window({3, 3}, {1, 1}, {0, 1}), 3}});
+  out.push_back({{3, 5, 20}, 7, {window({1, 5}, {1, 2}, {0, 2})}});
+  out.push_back({{1, 16, 7, 7}, 16, {{.kernel = {4, 4}, .before = {1, 1}, .behind = {2, 2}}}});
+  return out;
+}
+
+// Whole numbers of -4 to 4, so that every sum is exact in any order.
+HostTensor whole(TensorDesc d, std::mt19937& random) {
+  HostTensor t(d);
+  for (size_t i = 0; i < t.size(); ++i) t.set(i, static_cast<double>(random() % 9) - 4);
+  return t;
+}
+
+HostTensor real(TensorDesc d, std::mt19937& random) {
+  HostTensor t(d);
+  for (size_t i = 0; i < t.size(); ++i)
+    t.set(i, std::uniform_real_distribution<double>(-1, 1)(random));
+  return t;
+}
+
+TensorDesc f32(Shape s) { return {DType::f32, s}; }
+
+// The three operators of a convolution with their inputs.
+std::vector<KernelQuery> queries(const Case& c) {
+  Convolution s = c.s;
+  const Pair k = s.window.kernel;
+  const int64_t channels = c.x[1] / s.groups;
+  const bool image = c.x.rank() == 4;
+  const TensorDesc x = f32(c.x);
+  const TensorDesc w =
+      f32(image ? Shape{c.outs, channels, k[0], k[1]} : Shape{c.outs, channels, k[1]});
+  const TensorDesc b = f32({c.outs});
+  const TensorDesc y = op("convolution").infer(std::vector{x, w, b}, s)[0];
+  std::vector<KernelQuery> out = {{"convolution", {x, w, b}, {y}, s},
+                                  {"convolution_weight_gradient", {y, x}, {w}, s}};
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t extent = i == 1 ? c.x.back() : image ? c.x[2] : 1;
+    const Window& v = s.window;
+    s.output_padding[i] =
+        (extent + v.before[i] + v.behind[i] - v.dilation[i] * (v.kernel[i] - 1) - 1) % v.stride[i];
+  }
+  out.push_back({"convolution_transpose", {y, w, f32({c.x[1]})}, {x}, s});
+  return out;
+}
+
+std::vector<HostTensor> run(const KernelType& row, const KernelQuery& q,
+                            std::vector<HostTensor>& in) {
+  std::vector<HostTensor> out;
+  std::vector<TensorView> from, to;
+  for (HostTensor& t : in) from.push_back(t.view());
+  for (const TensorDesc& d : q.out) out.emplace_back(d);
+  for (HostTensor& t : out) {
+    for (size_t i = 0; i < t.size(); ++i) t.set(i, NAN);
+    to.push_back(t.view());
+  }
+  row.prepare(q)->run({from, to, nullptr});
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions and their gradients are exact for whole numbers") {
+  std::mt19937 random(5);
+  for (const Case& c : cases())
+    for (const KernelQuery& q : queries(c)) {
+      INFO(std::string(q.op), " ", c.x.str(), " to ", c.outs, " channels");
+      std::vector<HostTensor> in;
+      for (const TensorDesc& d : q.in) in.push_back(whole(d, random));
+      auto plain = run_reference(op(q.op), in, q.attrs);
+      for (const KernelType& row : cpu_kernels()) {
+        if (row.op != q.op || !row.refuses(q).empty()) continue;
+        auto fast = run(row, q, in);
+        CHECK(std::memcmp(fast[0].view().data, plain[0].view().data, plain[0].desc.bytes()) == 0);
+      }
+    }
+}
+
+TEST_CASE("a sample's convolution does not depend on its neighbours") {
+  std::mt19937 random(6);
+  const std::vector<Case> some = {{{7, 64, 14, 14}, 64, {window({3, 3}, {1, 1}, {1, 1})}},
+                                  {{7, 64, 7, 7}, 128, {window({1, 1}, {1, 1}, {0, 0})}},
+                                  {{7, 3, 32, 32}, 16, {window({7, 7}, {2, 2}, {3, 3})}}};
+  for (const Case& c : some)
+    for (const KernelQuery& q : queries(c)) {
+      if (q.op == "convolution_weight_gradient") continue;
+      std::vector<HostTensor> in;
+      for (const TensorDesc& d : q.in) in.push_back(real(d, random));
+      for (const KernelType& row : cpu_kernels()) {
+        if (row.op != q.op || !row.refuses(q).empty()) continue;
+        INFO(std::string(q.op), " by ", std::string(row.name), " ", c.x.str());
+        auto together = run(row, q, in);
+        // Samples 4 and 5 by themselves.
+        KernelQuery pair = q;
+        pair.in[0].shape = q.in[0].shape.with(0, 2);
+        pair.out[0].shape = q.out[0].shape.with(0, 2);
+        std::vector<HostTensor> two = in;
+        two[0] = HostTensor(pair.in[0]);
+        for (size_t i = 0; i < two[0].size(); ++i) two[0].set(i, in[0].get(2 * two[0].size() + i));
+        auto alone = run(row, pair, two);
+        const size_t bytes = pair.out[0].bytes();
+        CHECK(std::memcmp(alone[0].view().data, together[0].view().data + 2 * bytes, bytes) == 0);
+      }
+    }
+}
+
+}  // namespace dpt

@@ -1,0 +1,21 @@
+#include <doctest/doctest.h>
+
+#include "graph/operators/run.h"
+
+namespace dpt {
+
+TEST_CASE("pad puts a value around, and cuts off where it is negative") {
+  const Numbers x{f32({1, 2, 2}), {1, 2, 3, 4}};
+  CHECK(run_op("pad", {x}, Pad{{0, 0, 1}, {0, 0, 1}, 9}) ==
+        std::vector<double>{9, 1, 2, 9, 9, 3, 4, 9});
+  CHECK(run_op("pad", {x}, Pad{{0, -1, 1}, {0, 0, -1}}) == std::vector<double>{0, 3});
+}
+
+TEST_CASE("pad never touches the samples, and cuts off no more than there is") {
+  CHECK(refusal("pad", {f32({2, 3})}, Pad{{1}, {}}) ==
+        "pad: 1 in front and 0 behind don't fit dimension 0 of [2, 3]");
+  CHECK(refusal("pad", {f32({2, 3})}, Pad{{0, -2}, {0, -2}}) ==
+        "pad: -2 in front and -2 behind don't fit dimension 1 of [2, 3]");
+}
+
+}  // namespace dpt

@@ -1,0 +1,23 @@
+#include <doctest/doctest.h>
+
+#include "graph/operators/run.h"
+
+namespace dpt {
+
+TEST_CASE("upsample_nearest repeats elements, and takes torch's float32 for their places") {
+  const Numbers x{f32({1, 1, 2, 2}), {1, 2, 3, 4}};
+  CHECK(run_op("upsample_nearest", {x}, Resize{{2, 4}}) ==
+        std::vector<double>{1, 1, 2, 2, 3, 3, 4, 4});
+  CHECK(run_op("upsample_nearest", {{f32({1, 1, 3}), {1, 2, 3}}}, Resize{{1, 5}}) ==
+        std::vector<double>{1, 1, 2, 2, 3});
+  // By the scale, floor(i / 2.4), where the ratio of the extents, i * 4 / 9, is another place.
+  CHECK(run_op("upsample_nearest", {{f32({1, 1, 4}), {1, 2, 3, 4}}}, Resize{{1, 9}, {1, 2.4}}) ==
+        std::vector<double>{1, 1, 1, 2, 2, 3, 3, 3, 4});
+}
+
+TEST_CASE("upsample_nearest's gradient sums over the copies") {
+  CHECK(run_op("upsample_nearest_gradient", {{f32({1, 1, 4}), {1, 2, 3, 4}}}, Resize{{1, 2}}) ==
+        std::vector<double>{3, 7});
+}
+
+}  // namespace dpt

@@ -1,0 +1,87 @@
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "graph/attrs.h"
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("conv2d's channels come from the graph, its extents from the window") {
+  CHECK(lowered("model: [{conv2d: {out_channels: 8, kernel_size: 3}, name: c}]",
+                real({2, 3, 9, 7})) ==
+        "c.convolution f32[2, 8, 7, 5] = convolution(input, c.weight, c.bias)\n");
+  CHECK(
+      lowered("model: [{conv2d: {out_channels: 8, kernel_size: [3, 5], stride: 2, padding: [1, 2], "
+              "bias: false}}]",
+              real({2, 3, 9, 7})) ==
+      "0.convolution f32[2, 8, 5, 4] = convolution(input, 0.weight)\n");
+  CHECK(
+      lowered("model: [{conv2d: {out_channels: 4, kernel_size: [4, 3], dilation: 2, padding: same, "
+              "groups: 2}}]",
+              real({2, 6, 9, 7})) ==
+      "0.convolution f32[2, 4, 9, 7] = convolution(input, 0.weight, 0.bias)\n");
+}
+
+TEST_CASE("conv2d's first weights are torch's, over the inputs of one output") {
+  ModelText text("model: [{conv2d: {out_channels: 8, kernel_size: [3, 5], groups: 2}}]");
+  const Graph graph =
+      build_graph(text.spec, {.input = real({2, 4, 9, 7}), .loss = false, .differentiate = false},
+                  text.diagnostics);
+  REQUIRE(graph.parameters.size() == 2);
+  const Value &w = graph[graph.parameters[0]], &b = graph[graph.parameters[1]];
+  CHECK(w.desc.shape == Shape{8, 2, 3, 5});
+  // Python: math.sqrt(3) * (math.sqrt(2 / (1 + math.sqrt(5) ** 2)) / math.sqrt(30)), all digits.
+  CHECK(w.init.b == 0.18257418583505536);
+  CHECK(w.init.a == -w.init.b);
+  CHECK(b.desc.shape == Shape{8});
+  CHECK(b.init.b == 1 / std::sqrt(30.0));
+}
+
+TEST_CASE("padding: same puts the odd element behind, as torch does") {
+  ModelText text("model: [{conv2d: {out_channels: 1, kernel_size: [4, 3], padding: same}}]");
+  const Graph graph =
+      build_graph(text.spec, {.input = real({1, 1, 5, 5}), .loss = false, .differentiate = false},
+                  text.diagnostics);
+  const auto& s = std::any_cast<const Convolution&>(graph.nodes.at(0).attrs);
+  CHECK(s.window.before == Pair{1, 1});
+  CHECK(s.window.behind == Pair{2, 1});
+}
+
+TEST_CASE("conv2d as PyTorch") {
+  CHECK(torch_layer("model: [{conv2d: {out_channels: 8, kernel_size: 3}}]", {2, 3, 9, 7}) ==
+        "nn.Conv2d(3, 8, kernel_size=3)");
+  CHECK(torch_layer("model: [{conv2d: {out_channels: 8, kernel_size: [3, 5], stride: [1, 1], "
+                    "padding: same, dilation: 2, groups: 2, bias: false}}]",
+                    {2, 4, 9, 7}) ==
+        "nn.Conv2d(4, 8, kernel_size=[3, 5], padding=\"same\", dilation=2, groups=2, "
+        "bias=False)");
+}
+
+TEST_CASE("conv2d says what it takes") {
+  const auto said = [](const std::string& settings, Shape x = {2, 3, 9, 7}) {
+    return complaint(
+        lowered("model: [{conv2d: {out_channels: 8, kernel_size: 3" + settings + "}}]", real(x)));
+  };
+  CHECK(said("", {2, 784}) == "error: conv2d takes [N, channels, height, width], not [2, 784]");
+  CHECK(complaint(lowered("model: [{conv2d: {out_channels: 8, kernel_size: 3}}]",
+                          numbers({2, 3, 9, 7}))) ==
+        "error: conv2d takes real numbers (f32), not i32[2, 3, 9, 7]: put an embedding before it?");
+  CHECK(said(", dilation: 4") ==
+        "error: conv2d: its window covers 9, but the input [2, 3, 9, 7] has 7 there with its "
+        "padding; "
+        "take a smaller kernel_size or dilation, or more padding");
+  CHECK(said(", groups: 2") ==
+        "error: conv2d: the 3 channels of [2, 3, 9, 7] can't be made 2 groups");
+  CHECK(said(", groups: 3") == "error: out_channels 8 can't be made 3 groups");
+  CHECK(said(", stride: [1, 2, 3]") == "error: 'stride' must be one number, or 2, not 3");
+  CHECK(said(", padding: same, stride: 2") == "error: padding: same needs stride 1, as in torch");
+  CHECK(said(", padding: full") ==
+        "error: 'padding' must be an integer, a list of them, same or valid, not 'full'");
+  CHECK(said(", padding: -1") == "error: 'padding' must not be negative");
+  CHECK(said(", padding: [1, x]") == "error: 'padding' must be an integer, not 'x'");
+  CHECK(said(", padding_mode: reflect") ==
+        "error: unknown word 'reflect' for 'padding_mode'; known: zeros");
+}
+
+}  // namespace dpt

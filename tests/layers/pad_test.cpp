@@ -1,0 +1,29 @@
+#include <doctest/doctest.h>
+
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("pad goes around images, or has numbers for each side, the last extent first") {
+  CHECK(lowered("model: [{pad: 2}]", real({2, 3, 4, 5})) == "0.pad f32[2, 3, 8, 9] = pad(input)\n");
+  CHECK(lowered("model: [{pad: 2}]", real({2, 5})) == "0.pad f32[2, 9] = pad(input)\n");
+  CHECK(lowered("model: [{pad: [1, -2, 0, 3]}]", real({2, 3, 4, 5})) ==
+        "0.pad f32[2, 3, 7, 4] = pad(input)\n");
+}
+
+TEST_CASE("pad as PyTorch") {
+  CHECK(torch_layer("model: [{pad: 2}]", {2, 3, 4, 5}) == "nn.ConstantPad2d([2, 2, 2, 2], 0.0)");
+  CHECK(torch_layer("model: [{pad: {padding: [1, 0], value: -1}}]", {2, 3, 4}) ==
+        "nn.ConstantPad1d([1, 0], -1.0)");
+}
+
+TEST_CASE("pad says what does not fit") {
+  CHECK(complaint(lowered("model: [{pad: [1, 2, 3]}]", real({2, 3, 4}))) ==
+        "error: 'padding' must be one number, or 2, 4 or 6, not 3");
+  CHECK(complaint(lowered("model: [{pad: [1, 1, 1, 1]}]", real({2, 3}))) ==
+        "error: pad: 4 numbers are for 2 extents behind that of the samples, [2, 3] has 1");
+  CHECK(complaint(lowered("model: [{pad: [-2, -1]}]", real({2, 3}))) ==
+        "error: pad: -2 and -1 cut off all of extent 1 of [2, 3]");
+}
+
+}  // namespace dpt

@@ -1,0 +1,33 @@
+#include <doctest/doctest.h>
+
+#include "layers/lowered.h"
+
+namespace dpt {
+
+TEST_CASE("upsample by a factor, or to a size") {
+  CHECK(lowered("model: [{upsample: 2}]", real({2, 3, 4, 5})) ==
+        "0.upsample_nearest f32[2, 3, 8, 10] = upsample_nearest(input)\n");
+  CHECK(lowered("model: [{upsample: [1.5, 2.4]}]", real({2, 3, 4, 5})) ==
+        "0.upsample_nearest f32[2, 3, 6, 12] = upsample_nearest(input)\n");
+  CHECK(lowered("model: [{upsample: {size: 7}}]", real({2, 3, 4})) ==
+        "0.upsample_nearest f32[2, 3, 7] = upsample_nearest(input)\n");
+}
+
+TEST_CASE("upsample as PyTorch") {
+  CHECK(torch_layer("model: [{upsample: 2}]", {2, 3, 4, 5}) == "nn.Upsample(scale_factor=2.0)");
+  CHECK(torch_layer("model: [{upsample: [1.5, 2.4]}]", {2, 3, 4, 5}) ==
+        "nn.Upsample(scale_factor=(1.5, 2.4))");
+  CHECK(torch_layer("model: [{upsample: {size: [7, 8]}}]", {2, 3, 4, 5}) ==
+        "nn.Upsample(size=[7, 8])");
+}
+
+TEST_CASE("upsample says what it takes") {
+  CHECK(complaint(lowered("model: [upsample]", real({2, 3, 4, 5}))) ==
+        "error: upsample needs either 'scale_factor' or 'size'");
+  CHECK(complaint(lowered("model: [{upsample: [2, 2]}]", real({2, 3, 4}))) ==
+        "error: upsample: 2 numbers for the 1 extents of [2, 3, 4]");
+  CHECK(complaint(lowered("model: [{upsample: 0.1}]", real({2, 3, 4}))) ==
+        "error: upsample: scale_factor 0.1 leaves nothing of [2, 3, 4]");
+}
+
+}  // namespace dpt
