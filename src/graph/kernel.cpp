@@ -4,7 +4,7 @@
 
 namespace dpt {
 
-void Kernel::run_rows(const KernelArgs&, int64_t, int64_t, std::byte*) {
+void Kernel::run_rows(const KernelArgs&, int64_t, int64_t, bool, std::byte*) {
   fail(Fault::failed, "this kernel makes no rows");
 }
 

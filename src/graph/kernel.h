@@ -41,9 +41,12 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
-  // Rows [begin, end) of the only result, a matrix, to `out` in the place of its own: the bits that
-  // run() gives. REQUIRES: a type that makes rows.
-  virtual void run_rows(const KernelArgs& args, int64_t begin, int64_t end, std::byte* out);
+  // Rows [begin, end) of the only result, a matrix whose elements are sums over samples, to `out` in
+  // the place of its own: the bits that run() gives. continued: `out` holds the sums over earlier
+  // samples, which go on; the bits are those of one call with all of them. REQUIRES: a type that
+  // makes rows.
+  virtual void run_rows(const KernelArgs& args, int64_t begin, int64_t end, bool continued,
+                        std::byte* out);
 };
 
 // One row of an ordered list: best first, the first that does not refuse is taken.

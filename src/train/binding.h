@@ -26,10 +26,11 @@ class Binding {
   // the part, or -1.
   int64_t run_until_not_finite(Part part);
 
-  // Rows [begin, end) of what instruction `i` of Part::update makes, to `out`.
-  void run_rows(size_t i, int64_t begin, int64_t end, float* out) {
+  // Rows [begin, end) of what instruction `i` of Part::update makes, to `out`; continued: added to
+  // those of earlier samples there.
+  void run_rows(size_t i, int64_t begin, int64_t end, bool continued, float* out) {
     const Bound& b = bound_[static_cast<size_t>(Part::update)][i];
-    b.kernel->run_rows(b.args, begin, end, reinterpret_cast<std::byte*>(out));
+    b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
 
   StepContext context;  // what the kernels see; set it before run()

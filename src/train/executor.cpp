@@ -68,10 +68,8 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
   size_t tile = 0;
   for (const UpdatePiece& p : share_)
     if (p.fused >= 0)
-      tile = std::max(
-          tile, static_cast<size_t>(rows_of_tile(p.columns, session_.who.shards) * p.columns));
-  rows_.resize(tile * (sums_.size() + 1));
-  tiles_.resize(sums_.size());
+      tile = std::max(tile, static_cast<size_t>(rows_of_tile(p.columns) * p.columns));
+  rows_.resize(tile);
   const bool accumulates = session_.batches->accumulate() > 1;
   if (accumulates) more_.resize(buffers_.sizes().stored);
   for (int s = 0; s < session_.who.shards; ++s) {
@@ -313,17 +311,17 @@ void Executor::sum_squares() {
   summed_ = true;
 }
 
-// Of every shard: rows [begin, end) of the gradient that `piece` is a part of.
+// Rows [begin, end) of the gradient that `piece` is a part of: one chain over the samples of all
+// shards, in their order.
 void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end,
                          const StepInput& input) {
-  const size_t tile = rows_.size() / (tiles_.size() + 1);
-  for (size_t s = 0; s < tiles_.size(); ++s) {
-    const int64_t n = input.rows->micro[0][s].rows.count();
-    float* to = rows_.data() + (n > 0 ? s : tiles_.size()) * tile;
-    tiles_[s] = to;
-    if (n > 0)
-      binding(static_cast<int>(s), n, kTrain)
-          .run_rows(static_cast<size_t>(piece.fused), begin, end, to);
+  bool continued = false;
+  for (int s = 0; s < session_.who.shards; ++s) {
+    const int64_t n = input.rows->micro[0][static_cast<size_t>(s)].rows.count();
+    if (n == 0) continue;
+    binding(s, n, kTrain)
+        .run_rows(static_cast<size_t>(piece.fused), begin, end, continued, rows_.data());
+    continued = true;
   }
 }
 
@@ -350,9 +348,10 @@ void Executor::update(const StepInput& input) {
       run_update(*input.update, args);
       continue;
     }
-    args.shards = tiles_.data();
-    args.shard_count = session_.who.shards;
-    const int64_t height = rows_of_tile(piece.columns, session_.who.shards);
+    const float* const rows_made = rows_.data();
+    args.shards = &rows_made;
+    args.shard_count = 1;
+    const int64_t height = rows_of_tile(piece.columns);
     for (int64_t r = 0; r < piece.rows; r += height) {
       const int64_t rows = std::min(height, piece.rows - r);
       make_rows(piece, piece.first_row + r, piece.first_row + r + rows, input);

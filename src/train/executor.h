@@ -109,10 +109,9 @@ class Executor {
   std::vector<int> own_, own_loss_;      // shards
   std::vector<const float*> gradients_;  // of all shards
   std::vector<UpdatePiece> share_;
-  std::vector<float> rows_;          // of fused gradients: a tile for each shard, and one of zeros
-  std::vector<const float*> tiles_;  // where this step has them
-  std::vector<float> more_;          // gradients of a later micro-batch
-  std::vector<BySize> bindings_;     // [shard * 3 + which]
+  std::vector<float> rows_;       // of a fused gradient
+  std::vector<float> more_;       // gradients of a later micro-batch
+  std::vector<BySize> bindings_;  // [shard * 3 + which]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   std::vector<double*> sum_parts_;

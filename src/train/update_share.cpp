@@ -83,9 +83,9 @@ std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const
   return out;
 }
 
-int64_t rows_of_tile(int64_t columns, int shards) {
-  constexpr int64_t kTogether = 32768;  // elements of all shards: 128 KiB
-  const int64_t rows = kTogether / std::max<int64_t>(1, columns * shards) / kGroup * kGroup;
+int64_t rows_of_tile(int64_t columns) {
+  constexpr int64_t kElements = 16384;  // 64 KiB
+  const int64_t rows = kElements / std::max<int64_t>(1, columns) / kGroup * kGroup;
   return std::clamp<int64_t>(rows, kGroup, 4 * kGroup);
 }
 

@@ -24,7 +24,7 @@ struct UpdatePiece {
 std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
                                                    int64_t batch, int workers);
 
-// Rows of a fused parameter that are made at a time, so that those of all shards stay in the cache.
-int64_t rows_of_tile(int64_t columns, int shards);
+// Rows of a fused parameter that are made at a time, so that they stay in the cache.
+int64_t rows_of_tile(int64_t columns);
 
 }  // namespace dpt

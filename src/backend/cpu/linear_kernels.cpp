@@ -53,11 +53,14 @@ class LinearWeightGradient : public Kernel {
   explicit LinearWeightGradient(const KernelQuery& q)
       : out_(size(q.out[0].shape[0])), in_(size(q.out[0].shape[1])), n_(rows(q.in[0].shape)) {}
   void run(const KernelArgs& a) override {
-    simd_.linear_weight_gradient(data(a.in[0]), out_, data(a.in[1]), data(a.out[0]), n_, out_, in_);
+    simd_.linear_weight_gradient(data(a.in[0]), out_, data(a.in[1]), data(a.out[0]), n_, out_, in_,
+                                 false);
   }
-  void run_rows(const KernelArgs& a, int64_t begin, int64_t end, std::byte* out) override {
+  void run_rows(const KernelArgs& a, int64_t begin, int64_t end, bool continued,
+                std::byte* out) override {
     simd_.linear_weight_gradient(data(a.in[0]) + begin, out_, data(a.in[1]),
-                                 reinterpret_cast<float*>(out), n_, size(end - begin), in_);
+                                 reinterpret_cast<float*>(out), n_, size(end - begin), in_,
+                                 continued);
   }
 
  private:

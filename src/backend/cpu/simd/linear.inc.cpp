@@ -185,27 +185,28 @@ void outer_product(Product p, size_t m, size_t n) {
   }
 }
 
-// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`.
-void product(Product p, size_t m, size_t n) {
+// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`. continued: c holds the chains so far.
+void product(Product p, size_t m, size_t n, bool continued = false) {
   if (p.depth == 0) p.a = p.b = p.c;  // empty arrays may be null, to which nothing may be added
   // A strip of b two vectors wide and this deep would not stay in L1 for all tiles of a column; the
   // blocks of pairs.h do, zeros or not.
   constexpr size_t kDeep = 256;
   const bool deep = p.row != 1 && p.depth > kDeep && n >= 4 * kLanes;
-  if (deep || has_zeros(p, m, n)) return pair_product(p, m, n);
-  if (p.ldb < kLongRow || p.depth <= kCopiedDepth) return outer_product<Store::set>(p, m, n);
+  if (deep || has_zeros(p, m, n)) return pair_product(p, m, n, continued);
   const Product all = p;
-  for (size_t k = 0; k < all.depth; k += kCopiedDepth) {
+  const size_t depth = p.ldb < kLongRow ? p.depth : kCopiedDepth;
+  for (size_t k = 0; k == 0 || k < all.depth; k += p.depth) {
     const size_t left = all.depth - k;
-    p.depth = left < kCopiedDepth ? left : kCopiedDepth;
+    p.depth = left < depth ? left : depth;
     p.a = all.a + k * all.step;
     p.b = all.b + k * all.ldb;
-    p.bias = left <= kCopiedDepth ? all.bias : nullptr;
-    if (k == 0) {
+    p.bias = left <= depth ? all.bias : nullptr;
+    if (k == 0 && !continued) {
       outer_product<Store::set>(p, m, n);
     } else {
       outer_product<Store::continued>(p, m, n);
     }
+    if (p.depth == 0) return;
   }
 }
 
@@ -224,7 +225,7 @@ void matmul(const float* x, const float* w, const float* bias, float* y, size_t 
 }
 
 void linear_weight_gradient(const float* dy, size_t stride, const float* x, float* dw, size_t n,
-                            size_t out, size_t in) {
+                            size_t out, size_t in, bool continued) {
   product({.depth = n,
            .a = dy,
            .row = 1,
@@ -234,7 +235,7 @@ void linear_weight_gradient(const float* dy, size_t stride, const float* x, floa
            .c = dw,
            .ldc = in,
            .bias = nullptr},
-          out, in);
+          out, in, continued);
 }
 
 // Each column is one chain over n, whatever the width.

@@ -137,8 +137,9 @@ DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, size
 
 constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
 
-// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0.
-[[maybe_unused]] static void pair_product(Product p, size_t m, size_t n) {
+// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0. continued: c
+// holds the chains so far.
+[[maybe_unused]] static void pair_product(Product p, size_t m, size_t n, bool continued) {
   const Product all = p;
   size_t columns_left = pieces(n, kPairColumns);
   for (size_t i = 0, columns; i < n; i += columns, --columns_left) {
@@ -153,7 +154,7 @@ constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
       p.bias = all.bias != nullptr && k + p.depth == all.depth ? all.bias + i : nullptr;
       const size_t left = all.depth - k - p.depth;
       const size_t ahead = left < kPairDepth ? left : kPairDepth;
-      if (k == 0) {
+      if (k == 0 && !continued) {
         pair_column_of<false>(p, m, columns, ahead);
       } else {
         pair_column_of<true>(p, m, columns, ahead);

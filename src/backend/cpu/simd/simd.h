@@ -47,9 +47,10 @@ struct SimdKernels {
   void (*matmul)(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
                  size_t in);
   // dw[out, in] = dy[n, out]^T x[n, in], rows of dy `stride` elements apart; zeros of dy may be
-  // left out.
+  // left out. Each element is one chain over n; continued: goes on with those that dw holds, so
+  // that the bits of several calls are those of one with all their rows.
   void (*linear_weight_gradient)(const float* dy, size_t stride, const float* x, float* dw,
-                                 size_t n, size_t out, size_t in);
+                                 size_t n, size_t out, size_t in, bool continued);
   // db[out] = the sum of the rows of dy[n, out].
   void (*sum_rows)(const float* dy, float* db, size_t n, size_t out);
 

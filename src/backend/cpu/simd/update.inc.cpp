@@ -25,8 +25,12 @@ DPT_SIMD void with_flag(bool flag, F f) {
   }
 }
 
-// g[i] = what .grad would hold, for the tile [offset, offset + count).
-DPT_SIMD void prepare_gradient(const UpdateArgs& args, size_t offset, size_t count, float* g) {
+// What .grad would hold, for the tile [offset, offset + count): in `g`, or where it is already.
+DPT_SIMD const float* prepare_gradient(const UpdateArgs& args, size_t offset, size_t count,
+                                       float* g) {
+  if (args.shard_count == 1 && args.grad_scale == 1 && !(args.clip_value > 0) &&
+      args.sum_out == nullptr)
+    return args.shards[0] + (offset - args.first);
   sum_shards(g, args.shards, args.shard_count, offset - args.first, count);
   if (args.grad_scale != 1) {
     for (size_t i = 0; i < count; ++i) g[i] *= args.grad_scale;
@@ -39,6 +43,7 @@ DPT_SIMD void prepare_gradient(const UpdateArgs& args, size_t offset, size_t cou
   }
   if (args.sum_out != nullptr)
     __builtin_memcpy(args.sum_out + offset - args.first, g, count * sizeof(float));
+  return g;
 }
 
 // apply(weight, states.., gradient, count) for each tile; pointers overlap no others.
@@ -47,11 +52,11 @@ DPT_SIMD void for_each_tile(const UpdateArgs& args, Apply apply) {
   alignas(64) float gradient[kShardTile];
   for (size_t i = args.begin, count; i < args.end; i += count) {
     count = args.end - i < kShardTile ? args.end - i : kShardTile;
-    prepare_gradient(args, i, count, gradient);
+    const float* const g = prepare_gradient(args, i, count, gradient);
     const auto state = [&](int s) __attribute__((always_inline)) {
       return args.state[s] != nullptr ? args.state[s] + i : nullptr;
     };
-    apply(args.weight + i, state(0), state(1), state(2), gradient, count);
+    apply(args.weight + i, state(0), state(1), state(2), g, count);
   }
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("the products of a linear layer are exact for integers, of every size"
           out, in, n, [&](size_t o, size_t r) { return dy[r * out + o]; },
           [&](size_t r, size_t i) { return x[r * in + i]; });
       got = guarded(Floats(out * in, -1));
-      kernels->linear_weight_gradient(dy.data(), out, x.data(), got.data(), n, out, in);
+      kernels->linear_weight_gradient(dy.data(), out, x.data(), got.data(), n, out, in, false);
       CHECK(got == guarded(dw));
 
       const Floats db = product(
@@ -151,7 +151,7 @@ TEST_CASE("zeros that are left out of a product change no bit of it") {
         const size_t rows = c.in - begin;
         got = guarded(Floats(rows * c.out, -1));
         kernels->linear_weight_gradient(x.data() + begin, c.in, dy.data(), got.data(), c.n, rows,
-                                        c.out);
+                                        c.out, false);
         CHECK(got == guarded(chain(
                          *kernels, {rows, c.out, c.n},
                          [&](size_t i, size_t k) { return x[k * c.in + begin + i]; },
@@ -177,7 +177,7 @@ Results run_shifted(const SimdKernels& kernels, const Case& c, size_t shift, con
       db(shift + c.out);
   kernels.linear(&xs[shift], &ws[shift], nullptr, &y[shift], c.n, c.out, c.in);
   kernels.matmul(&dys[shift], &ws[shift], nullptr, &dx[shift], c.n, c.in, c.out);
-  kernels.linear_weight_gradient(&dys[shift], c.out, &xs[shift], &dw[shift], c.n, c.out, c.in);
+  kernels.linear_weight_gradient(&dys[shift], c.out, &xs[shift], &dw[shift], c.n, c.out, c.in, false);
   kernels.sum_rows(&dys[shift], &db[shift], c.n, c.out);
   const auto from = static_cast<std::ptrdiff_t>(shift);
   return {{y.begin() + from, y.end()},
