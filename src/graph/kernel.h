@@ -20,6 +20,9 @@ struct KernelQuery {
   std::string_view op;
   std::vector<TensorDesc> in, out;
   std::any attrs;
+  // How many samples the tensors hold, and the largest shard of the batch (plan.h, note [groups]).
+  // A kernel that sums in one of several orders chooses by the latter. 0: it is not known.
+  int64_t samples = 0, largest_shard = 0;
 };
 
 // What changes from step to step. Note [randomness]: whatever is random is a function of these and
@@ -41,10 +44,10 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
-  // Rows [begin, end) of the only result, a matrix whose elements are sums over samples, to `out` in
-  // the place of its own: the bits that run() gives. continued: `out` holds the sums over earlier
-  // samples, which go on; the bits are those of one call with all of them. REQUIRES: a type that
-  // makes rows.
+  // Rows [begin, end) of the only result, a matrix whose elements are sums over samples, to `out`
+  // in the place of its own: the bits that run() gives. continued: `out` holds the sums over
+  // earlier samples, which go on; the bits are those of one call with all of them. REQUIRES: a type
+  // that makes rows.
   virtual void run_rows(const KernelArgs& args, int64_t begin, int64_t end, bool continued,
                         std::byte* out);
 };
@@ -55,6 +58,7 @@ struct KernelType {
   std::string (*refuses)(const KernelQuery& query);  // empty: takes it; else the reason
   std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query);
   bool makes_rows = false;  // its kernels have run_rows()
+  bool by_sample = false;   // a sample's results have the same bits whatever the number of samples
 };
 
 }  // namespace dpt

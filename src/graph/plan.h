@@ -6,7 +6,11 @@
 // parts of it are run, by whom, and where workers meet.
 #pragma once
 
+#include <compare>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +27,8 @@ namespace dpt {
 //
 // Note [fused]: the gradient of a linear layer's weight, dy^T x, is far larger than dy and x. Where
 // nobody asks for the gradient itself, the optimizer's pass makes it from the dy and x of all
-// shards: some rows of each shard's, their sum, the update, the next rows. What workers read of
+// shards: some rows, one chain over the samples of all shards in their order, the update, the next
+// rows. So the number of shards neither costs anything here nor changes a bit. What workers read of
 // each other is factors in the place of products (Xie et al., "Lighter-Communication Distributed
 // Machine Learning via Sufficient Factor Broadcasting", 2016), and a gradient never leaves the
 // cache of the core that uses it.
@@ -55,28 +60,55 @@ struct Slice {
 struct Instruction {
   size_t node = 0;  // of the graph
   const KernelType* kernel = nullptr;
+  bool each_shard = false;            // run for each shard of the group
   std::vector<std::string> refusals;  // "avx512: ..." of the rows above the chosen one
 };
 
-// What a kernel is asked to run a node.
-KernelQuery query_of(const Graph& graph, size_t node);
+// Note [groups]: consecutive shards of one worker, a group, are computed as one batch, where no bit
+// shows it: where all kernels that have results for each sample make them whatever the number of
+// samples (KernelType::by_sample). What sums over samples is run for each shard, on its rows.
+struct GroupRows {
+  std::vector<int64_t> shards;  // rows of each; some may be empty, not all
+  int64_t largest = 0;          // rows of the largest shard of the (micro-)batch, of all groups
+  int64_t total() const;
+  auto operator<=>(const GroupRows&) const = default;
+};
+
+// What a kernel is asked to run a node. rows: of the group of shards, where it is known.
+KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& rows = {});
 // The first row that takes it. Throws Error{device} where none does.
-Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels);
+Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels,
+                          const GroupRows& rows = {});
+
+// Of what a value has a part.
+enum class Extent { common, sample, shard };
 
 // REQUIRES: the kernel list outlives it.
 struct Program {
-  Graph graph;
-  std::vector<Slice> place;  // of each value; views lie where what they view lies
+  GroupRows rows;
+  Graph graph;  // of the whole group
+  // The same of one shard, by its rows; empty where the group has one shard that is not empty.
+  std::map<int64_t, Graph> shard_graphs;
+  std::vector<Extent> extent;  // of each value
+  // Of each value; views lie where what they view lies. A value that each shard has lies at that of
+  // the first, the next ones follow.
+  std::vector<Slice> place;
   std::vector<Instruction> prologue, forward, loss, backward;
   std::vector<Instruction> update;  // note [fused]
   size_t activation_bytes = 0, constant_bytes = 0;
   const std::vector<Instruction>& part(Part p) const;
+  bool by_sample() const;  // the group's results have the bits of its shards', one by one
+  size_t shard_stride(ValueId v) const;  // bytes between the places of a value that each shard has
   std::string str() const;
 };
 
 // Chooses a kernel for each node and gives each value its place; two values share memory where no
-// instruction needs both. Gradients of fused parameters get none. REQUIRES: `layout` is of a graph
-// with the same parameters.
+// instruction needs both. Gradients of fused parameters get none. graph_of: the graph of so many
+// rows; the same nodes whatever the number. REQUIRES: `layout` is of a graph with the same
+// parameters.
+Program compile(const GroupRows& rows, const std::function<Graph(int64_t rows)>& graph_of,
+                std::span<const KernelType> kernels, const FlatLayout& layout);
+// One shard of as many rows as the graph's input.
 Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayout& layout);
 
 // What a stage is made of.

@@ -13,7 +13,7 @@ int Topology::owner(int shard) const {
 int Topology::loss_owner(int shard) const {
   if (loss_device < 0) return owner(shard);
   const int first = rank_of(owner(shard)) * workers_per_rank() + loss_device * workers;
-  return first + shard % workers;
+  return first + owner(shard) % workers;
 }
 
 std::vector<int> Topology::shards_of(int worker) const {
@@ -28,6 +28,18 @@ Rows Topology::shards_of_rank(int rank) const {
   for (int s = 0; s < shards; ++s)
     if (rank_of(owner(s)) == rank) out = {std::min<int64_t>(out.begin, s), s + 1};
   return out.end == 0 ? Rows{} : out;
+}
+
+std::vector<Rows> Topology::groups(bool alone) const {
+  std::vector<Rows> out;
+  for (int s = 0; s < shards; ++s) {
+    if (!alone && s > 0 && owner(s) == owner(s - 1) && loss_owner(s) == loss_owner(s - 1)) {
+      ++out.back().end;
+    } else {
+      out.push_back({s, s + 1});
+    }
+  }
+  return out;
 }
 
 std::vector<Rows> chunk(int64_t n, int parts) {

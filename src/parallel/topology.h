@@ -35,6 +35,9 @@ struct Topology {
   int loss_owner(int shard) const;  // the worker that computes its loss
   std::vector<int> shards_of(int worker) const;
   Rows shards_of_rank(int rank) const;  // a range of shard numbers
+  // Consecutive shards that have the same owner and the same owner of their loss; or, where each is
+  // `alone`, as many groups as shards.
+  std::vector<Rows> groups(bool alone) const;
 };
 
 // torch.chunk: pieces of ceil(n / parts), the last is the rest, and there may be fewer: 5 in 4

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "graph/operator.h"
@@ -23,6 +24,9 @@ bool finite(const TensorView& v) {
 
 Binding::Binding(const Program& program, const Memory& memory, std::span<const Part> parts)
     : program_(program), memory_(memory), constants_(program.constant_bytes + kLine) {
+  const auto& rows = program_.rows.shards;
+  first_ = static_cast<size_t>(std::ranges::find_if(rows, [](int64_t n) { return n > 0; }) -
+                               rows.begin());
   const Graph& graph = program_.graph;
   for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v)
     if (graph[v].role == Role::constant)
@@ -32,19 +36,33 @@ Binding::Binding(const Program& program, const Memory& memory, std::span<const P
 }
 
 void Binding::bind(Part part) {
-  const Graph& graph = program_.graph;
-  for (const Instruction& i : program_.part(part)) {
-    const GraphNode& node = graph.nodes[i.node];
-    const size_t count = node.in.size() + node.out.size();
-    views_.push_back(std::make_unique<TensorView[]>(count));
-    const std::span<TensorView> all(views_.back().get(), count);
-    for (size_t n = 0; n < count; ++n)
-      all[n] = view(n < node.in.size() ? node.in[n] : node.out[n - node.in.size()]);
-    kernels_.push_back(i.kernel->prepare(query_of(graph, i.node)));
-    bound_[static_cast<size_t>(part)].push_back(
-        {kernels_.back().get(),
-         {all.first(node.in.size()), all.subspan(node.in.size()), &context}});
+  const std::vector<Instruction>& list = program_.part(part);
+  const GroupRows& rows = program_.rows;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].each_shard) {
+      bind(part, i, program_.graph, rows.total(), [this](ValueId v) { return view(v); });
+      continue;
+    }
+    for (size_t s = 0; s < rows.shards.size(); ++s)
+      if (const int64_t n = rows.shards[s]; n > 0)
+        bind(part, i, program_.shard_graphs.at(n), n, [this, s](ValueId v) { return view(v, s); });
   }
+}
+
+template <class View>
+void Binding::bind(Part part, size_t instruction, const Graph& graph, int64_t rows, View view) {
+  const Instruction& i = program_.part(part)[instruction];
+  const GraphNode& node = graph.nodes[i.node];
+  const size_t count = node.in.size() + node.out.size();
+  views_.push_back(std::make_unique<TensorView[]>(count));
+  const std::span<TensorView> all(views_.back().get(), count);
+  for (size_t n = 0; n < count; ++n)
+    all[n] = view(n < node.in.size() ? node.in[n] : node.out[n - node.in.size()]);
+  kernels_.push_back(i.kernel->prepare(query_of(graph, i.node, {{rows}, program_.rows.largest})));
+  bound_[static_cast<size_t>(part)].push_back(
+      {kernels_.back().get(),
+       {all.first(node.in.size()), all.subspan(node.in.size()), &context},
+       instruction});
 }
 
 std::byte* Binding::pointer(ValueId v) const {
@@ -67,9 +85,42 @@ std::byte* Binding::pointer(ValueId v) const {
   return nullptr;  // a value that nothing uses
 }
 
-TensorView Binding::view(ValueId v) const { return {program_.graph[v].desc, pointer(v)}; }
+TensorView Binding::view(ValueId v) const {
+  TensorView out{program_.graph[v].desc, pointer(v)};
+  if (program_.place[static_cast<size_t>(v)].arena == Arena::gradients)
+    out.data += first_ * memory_.gradient_stride;
+  return out;
+}
 
-double Binding::number(ValueId v) const { return *reinterpret_cast<const double*>(pointer(v)); }
+TensorView Binding::view(ValueId v, size_t shard) const {
+  if (program_.shard_graphs.empty()) return view(v);
+  TensorView out{program_.shard_graphs.at(program_.rows.shards[shard])[v].desc, pointer(v)};
+  if (out.data == nullptr) return out;
+  if (program_.place[static_cast<size_t>(v)].arena == Arena::gradients) {
+    out.data += shard * memory_.gradient_stride;
+    return out;
+  }
+  switch (program_.extent[static_cast<size_t>(v)]) {
+    case Extent::common:
+      break;
+    case Extent::shard:
+      out.data += shard * program_.shard_stride(v);
+      break;
+    case Extent::sample: {
+      const auto& rows = program_.rows.shards;
+      const int64_t before = std::accumulate(
+          rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shard), int64_t{0});
+      out.data += program_.graph[v].desc.bytes() / static_cast<size_t>(program_.rows.total()) *
+                  static_cast<size_t>(before);
+      break;
+    }
+  }
+  return out;
+}
+
+double Binding::number(ValueId v, size_t shard) const {
+  return *reinterpret_cast<const double*>(view(v, shard).data);
+}
 
 void Binding::set_divisor(double divisor) const {
   *reinterpret_cast<float*>(pointer(program_.graph.divisor)) = static_cast<float>(divisor);
@@ -79,7 +130,8 @@ int64_t Binding::run_until_not_finite(Part part) {
   const auto& list = bound_[static_cast<size_t>(part)];
   for (size_t i = 0; i < list.size(); ++i) {
     list[i].kernel->run(list[i].args);
-    if (!std::ranges::all_of(list[i].args.out, finite)) return static_cast<int64_t>(i);
+    if (!std::ranges::all_of(list[i].args.out, finite))
+      return static_cast<int64_t>(list[i].instruction);
   }
   return -1;
 }

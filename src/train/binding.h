@@ -1,4 +1,5 @@
-// A program bound to the memory of one shard: kernels prepared, every argument a plain pointer.
+// A program bound to the memory of one group of shards: kernels prepared, every argument a plain
+// pointer. Shards count from the group's first.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ namespace dpt {
 class Binding {
  public:
   struct Memory {
-    std::byte *weights, *gradients, *activations;  // gradients: null where the program has none
+    std::byte *weights, *gradients, *activations;  // gradients: of the first shard, or null
+    size_t gradient_stride = 0;                    // bytes to those of the next one
   };
   // Prepares kernels for `parts` only. REQUIRES: program and memory outlive it.
   Binding(const Program& program, const Memory& memory, std::span<const Part> parts);
@@ -22,8 +24,8 @@ class Binding {
   void run(Part part) {
     for (const Bound& b : bound_[static_cast<size_t>(part)]) b.kernel->run(b.args);
   }
-  // The same, but stops after the first instruction with a result that is not finite; its number in
-  // the part, or -1.
+  // The same, but stops after the first instruction with a result that is not finite; its place in
+  // program().part(part), or -1.
   int64_t run_until_not_finite(Part part);
 
   // Rows [begin, end) of what instruction `i` of Part::update makes, to `out`; continued: added to
@@ -38,24 +40,30 @@ class Binding {
   std::byte* input() const { return pointer(program_.graph.input); }
   std::byte* target() const { return pointer(program_.graph.target); }
   void set_divisor(double divisor) const;
-  double loss() const { return number(program_.graph.loss); }
-  double target_weight() const { return number(program_.graph.target_weight); }
-  double correct() const { return number(program_.graph.correct); }
+  // REQUIRES: the shard is not empty.
+  double loss(size_t shard) const { return number(program_.graph.loss, shard); }
+  double target_weight(size_t shard) const { return number(program_.graph.target_weight, shard); }
+  double correct(size_t shard) const { return number(program_.graph.correct, shard); }
   bool has_correct() const { return program_.graph.correct != kNoValue; }
-  TensorView view(ValueId v) const;
+  TensorView view(ValueId v) const;                // of the whole group
+  TensorView view(ValueId v, size_t shard) const;  // that shard's part
   const Program& program() const { return program_; }
 
  private:
   struct Bound {
     Kernel* kernel;
     KernelArgs args;
+    size_t instruction;  // of the part
   };
   std::byte* pointer(ValueId v) const;
-  double number(ValueId v) const;
+  double number(ValueId v, size_t shard) const;
   void bind(Part part);
+  template <class View>
+  void bind(Part part, size_t instruction, const Graph& graph, int64_t rows, View view);
 
   const Program& program_;
   Memory memory_;
+  size_t first_ = 0;  // shard that is not empty
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::unique_ptr<TensorView[]>> views_;

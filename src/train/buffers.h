@@ -46,6 +46,9 @@ class Buffers {
   float* gradient(int shard) const {
     return gradients_ + static_cast<size_t>(shard) * gradient_stride_;
   }
+  size_t gradient_stride() const {
+    return gradient_stride_;
+  }  // elements from a shard's to the next
   // Two sets, for even and odd steps: one is read while the next step fills the other.
   ShardResult& result(uint64_t step, int shard) const {
     return results_[(step % 2) * static_cast<size_t>(sizes_.shards) + static_cast<size_t>(shard)];

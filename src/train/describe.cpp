@@ -50,7 +50,9 @@ std::string refusals_text(const Program& p) {
 
 std::string describe(const Session& s, bool refusals) {
   const Topology& who = s.who;
-  const auto& [rows, program] = *s.programs.rbegin();
+  StepRows first;
+  s.batches->step(0, first);
+  const Program& program = s.programs.at(group_rows(first.micro[0], s.groups[0]));
   const Memory memory = memory_of(s);
   std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
   out +=
@@ -64,14 +66,18 @@ std::string describe(const Session& s, bool refusals) {
   out += rows_text(s);
   out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));
   out += fmt::format("work: {:.3f} MFLOP for {} samples, forward and backward\n",
-                     program.graph.flops() / 1e6, rows);
+                     program.graph.flops() / 1e6, program.rows.total());
   out += fmt::format(
       "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}), {:.2f} MiB "
       "of activations\n",
       memory.shared / 1048576.0, memory.weights / 1048576.0, memory.gradients / 1048576.0,
       memory.states / 1048576.0, memory.activations / 1048576.0);
   out += s.plan.str();
-  out += fmt::format("each shard of {} samples:\n{}", rows, program.str());
+  const size_t together = program.rows.shards.size();
+  out += together == 1 ? fmt::format("each shard of {} samples:\n", program.rows.total())
+                       : fmt::format("each group of {} shards, {} samples:\n", together,
+                                     fmt::join(program.rows.shards, " + "));
+  out += program.str();
   if (refusals) out += fmt::format("refused:\n{}", refusals_text(program));
   return out;
 }

@@ -11,33 +11,40 @@
 
 namespace dpt {
 
+void Executor::evaluate(int group, const Micro& micro, std::span<const uint32_t> order) {
+  Binding* b = binding(group, micro, kTest);
+  if (!b) return;
+  const auto mine = samples(group, micro, order);
+  feed_inputs(*session_.test_feeder, mine, *b);
+  feed_targets(*session_.test_feeder, mine, *b);
+  b->set_divisor(1);
+  for (Part part : {Part::prologue, Part::forward, Part::loss}) b->run(part);
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  for (int64_t s = shards.begin; s < shards.end; ++s) {
+    const int64_t n = micro[static_cast<size_t>(s)].rows.count();
+    if (n == 0) continue;
+    const auto at = static_cast<size_t>(s - shards.begin);
+    ShardResult& r = buffers_.evaluation(static_cast<int>(s));
+    r.loss += b->loss(at);
+    r.weight += session_.divisor == Divisor::targets ? b->target_weight(at) : natural_divisor(n);
+    if (b->has_correct()) r.correct += b->correct(at);
+  }
+}
+
 Evaluation Executor::evaluate() {
   const StepCutter& batches = *session_.test_batches;
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
   bool classes = false;
-  for (int s : own_) buffers_.evaluation(s) = {};
+  for (int g : own_) {
+    const Rows shards = session_.groups[static_cast<size_t>(g)];
+    for (int64_t s = shards.begin; s < shards.end; ++s)
+      buffers_.evaluation(static_cast<int>(s)) = {};
+  }
   StepRows rows;
   for (int64_t b = 0; b < batches.steps(); ++b) {
     batches.step(b, rows);
-    for (int s : own_) {
-      const Rows mine = rows.micro[0][static_cast<size_t>(s)].rows;
-      if (mine.count() == 0) continue;
-      Binding& bound = binding(s, mine.count(), kTest);
-      const auto samples = std::span<const uint32_t>(order).subspan(
-          static_cast<size_t>(mine.begin), static_cast<size_t>(mine.count()));
-      feed_inputs(*session_.test_feeder, samples, bound);
-      feed_targets(*session_.test_feeder, samples, bound);
-      bound.set_divisor(1);
-      bound.run(Part::prologue);
-      bound.run(Part::forward);
-      bound.run(Part::loss);
-      ShardResult& r = buffers_.evaluation(s);
-      r.loss += bound.loss();
-      r.weight += session_.divisor == Divisor::targets ? bound.target_weight()
-                                                       : natural_divisor(mine.count());
-      if (bound.has_correct()) r.correct += bound.correct();
-    }
+    for (int g : own_) evaluate(g, rows.micro[0], order);
   }
   for (const auto& [n, program] : session_.test_programs)
     classes = classes || program.graph.correct != kNoValue;
@@ -67,9 +74,10 @@ Finding Executor::find_trouble(const StepInput& input) {
       "a lower learning rate, clip_grad_norm, or other data may help";
   const Graph& graph = session_.graph;
   constexpr int64_t kForward = 1000000;  // an instruction's number: by micro-batch, then in order
-  for (int s : own_) {
-    Trouble& found = buffers_.trouble(s);
-    found = {};
+  for (int g : own_) {
+    const Rows shards = session_.groups[static_cast<size_t>(g)];
+    for (int64_t s = shards.begin; s < shards.end; ++s) buffers_.trouble(static_cast<int>(s)) = {};
+    Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));
     for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0; ++p) {
       const float* w = buffers_.weights() + session_.layout.offset[p];
       const int64_t n = graph[graph.parameters[p]].desc.shape.elements();
@@ -77,11 +85,9 @@ Finding Executor::find_trouble(const StepInput& input) {
         found.parameter = static_cast<int64_t>(p);
     }
     for (size_t m = 0; m < input.rows->micro.size() && found.instruction < 0; ++m) {
-      const ShardRows& rows = input.rows->micro[m][static_cast<size_t>(s)];
-      if (rows.rows.count() == 0) continue;
-      Binding& b = binding(s, rows.rows.count(), kTrain);
-      feed(b, rows, input);
-      const int64_t at = b.run_until_not_finite(Part::forward);
+      Binding* b = feed(g, input, static_cast<int>(m), kTrain);
+      if (b == nullptr) continue;
+      const int64_t at = b->run_until_not_finite(Part::forward);
       if (at >= 0) found.instruction = static_cast<int64_t>(m) * kForward + at;
     }
   }

@@ -27,21 +27,22 @@ size_t arena_stride(const Session& s) {
   return (most_activation_bytes(s) + 4095) / 4096 * 4096 + 1088;
 }
 
-bool by_shard(const Session& s) {
+bool by_group(const Session& s) {
   return s.plan.splits_shards() || s.layout.stored < s.layout.trainable;
 }
 
 }  // namespace
 
 size_t Arenas::bytes(const Session& s) {
-  const int count = by_shard(s) ? s.who.shards : s.who.total_workers();
-  return static_cast<size_t>(count) * arena_stride(s);
+  const size_t count = by_group(s) ? s.groups.size() : static_cast<size_t>(s.who.total_workers());
+  return count * arena_stride(s);
 }
 
 Arenas::Arenas(const Session& s, std::byte* memory) {
-  for (int shard = 0; shard < s.who.shards; ++shard)
-    base_.push_back(memory + static_cast<size_t>(by_shard(s) ? shard : s.who.owner(shard)) *
-                                 arena_stride(s));
+  for (size_t g = 0; g < s.groups.size(); ++g) {
+    const int owner = s.who.owner(static_cast<int>(s.groups[g].begin));
+    base_.push_back(memory + (by_group(s) ? g : static_cast<size_t>(owner)) * arena_stride(s));
+  }
 }
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
@@ -52,16 +53,17 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       team_(team),
       worker_(worker),
       masks_(masks),
-      own_(session.who.shards_of(worker)),
-      bindings_(static_cast<size_t>(session.who.shards) * 3),
+      bindings_(session.groups.size() * 3),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
       sums_(static_cast<size_t>(session.who.shards)),
       sum_parts_(sums_.size()) {
-  for (int s = 0; s < session_.who.shards; ++s) {
-    if (session_.who.loss_owner(s) == worker_) own_loss_.push_back(s);
-    gradients_.push_back(buffers_.gradient(s));
+  for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
+    const int first = static_cast<int>(session_.groups[static_cast<size_t>(g)].begin);
+    if (session_.who.owner(first) == worker_) own_.push_back(g);
+    if (session_.who.loss_owner(first) == worker_) own_loss_.push_back(g);
   }
+  for (int s = 0; s < session_.who.shards; ++s) gradients_.push_back(buffers_.gradient(s));
   const Program& any = session_.programs.begin()->second;
   share_ = share_update(any, session_.layout, session_.global_batch,
                         session_.who.total_workers())[static_cast<size_t>(worker_)];
@@ -71,38 +73,53 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       tile = std::max(tile, static_cast<size_t>(rows_of_tile(p.columns) * p.columns));
   rows_.resize(tile);
   const bool accumulates = session_.batches->accumulate() > 1;
-  if (accumulates) more_.resize(buffers_.sizes().stored);
-  for (int s = 0; s < session_.who.shards; ++s) {
-    bind(s, kTrain, session_.programs);
-    if (accumulates) bind(s, kTrainMore, session_.programs);
-    bind(s, kTest, session_.test_programs);
+  int64_t most = 0;  // shards of a group
+  for (const Rows& group : session_.groups) most = std::max(most, group.count());
+  if (accumulates) more_.resize(buffers_.sizes().stored * static_cast<size_t>(most));
+  for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
+    bind(g, kTrain, session_.programs);
+    if (accumulates) bind(g, kTrainMore, session_.programs);
+    bind(g, kTest, session_.test_programs);
   }
 }
 
-void Executor::bind(int shard, int what, const std::map<int64_t, Program>& programs) {
+void Executor::bind(int group, int what, const std::map<GroupRows, Program>& programs) {
   std::vector<Part> parts;
-  const bool owner = session_.who.owner(shard) == worker_;
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const int first = static_cast<int>(shards.begin);
+  const bool owner = session_.who.owner(first) == worker_;
   if (owner) parts = {Part::prologue, Part::forward, Part::backward};
   // In a test every owner computes its own loss.
-  if (what == kTest ? owner : session_.who.loss_owner(shard) == worker_)
+  if (what == kTest ? owner : session_.who.loss_owner(first) == worker_)
     parts.push_back(Part::loss);
   if (what == kTrain && !rows_.empty()) parts.push_back(Part::update);
   if (parts.empty()) return;
-  float* gradient = what == kTrainMore ? more_.data() : buffers_.gradient(shard);
-  BySize& bound = bindings_[static_cast<size_t>(shard * 3 + what)];
+  const bool more = what == kTrainMore;
+  const Binding::Memory memory{
+      reinterpret_cast<std::byte*>(buffers_.weights()),
+      reinterpret_cast<std::byte*>(more ? more_.data() : buffers_.gradient(first)),
+      arenas_.of(group),
+      (more ? buffers_.sizes().stored : buffers_.gradient_stride()) * sizeof(float)};
   for (const auto& [rows, program] : programs)
-    bound.emplace_back(
-        rows, std::make_unique<Binding>(
-                  program,
-                  Binding::Memory{reinterpret_cast<std::byte*>(buffers_.weights()),
-                                  reinterpret_cast<std::byte*>(gradient), arenas_.of(shard)},
-                  parts));
+    if (std::ssize(rows.shards) == shards.count())
+      bindings_[static_cast<size_t>(group * 3 + what)].push_back(
+          std::make_unique<Binding>(program, memory, parts));
 }
 
-Binding& Executor::binding(int shard, int64_t rows, int what) {
-  for (const auto& [size, bound] : bindings_[static_cast<size_t>(shard * 3 + what)])
-    if (size == rows) return *bound;
-  fail(Fault::failed, "no program for {} rows of shard {}", rows, shard);
+Binding* Executor::binding(int group, const Micro& micro, int what) {
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const auto rows = std::span(micro).subspan(static_cast<size_t>(shards.begin),
+                                             static_cast<size_t>(shards.count()));
+  const auto count = [](const ShardRows& s) { return s.rows.count(); };
+  if (std::ranges::all_of(
+          rows, [](int64_t n) { return n == 0; }, count))
+    return nullptr;
+  const int64_t largest = count(std::ranges::max(micro, {}, count));
+  for (const auto& bound : bindings_[static_cast<size_t>(group * 3 + what)])
+    if (const GroupRows& have = bound->program().rows;
+        have.largest == largest && std::ranges::equal(have.shards, rows, {}, {}, count))
+      return bound.get();
+  fail(Fault::failed, "no program for the rows of shard {}", shards.begin);
 }
 
 void Executor::feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {
@@ -162,15 +179,14 @@ void Executor::run(const Stage& stage, int micro, const StepInput& input) {
   }
 }
 
-void Executor::act(Action action, int shard, int micro, const StepInput& input) {
-  const ShardRows& rows = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)];
-  const int64_t n = rows.rows.count();
+void Executor::act(Action action, int group, int micro, const StepInput& input) {
   switch (action) {
     case Action::feed:
-      if (n > 0) feed(binding(shard, n, micro == 0 ? kTrain : kTrainMore), rows, input);
+      feed(group, input, micro, which(micro));
       return;
     case Action::forward:
-      if (n > 0) binding(shard, n, micro == 0 ? kTrain : kTrainMore).run(Part::forward);
+      if (Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], which(micro)))
+        b->run(Part::forward);
       return;
     case Action::feed_targets:  // with the prologue
     case Action::gather:        // one memory: nothing to copy
@@ -178,11 +194,11 @@ void Executor::act(Action action, int shard, int micro, const StepInput& input) 
     case Action::draw_masks:
       return;
     case Action::prologue:
-      return prologue(shard, micro, input);
+      return prologue(group, micro, input);
     case Action::loss:
-      return loss(shard, micro, input);
+      return loss(group, micro, input);
     case Action::backward:
-      return backward(shard, micro, input);
+      return backward(group, micro, input);
     case Action::sum_divisor:
       return sum_divisor(input);
     case Action::sum_loss:
@@ -194,55 +210,76 @@ void Executor::act(Action action, int shard, int micro, const StepInput& input) 
   }
 }
 
-void Executor::feed(Binding& b, const ShardRows& rows, const StepInput& input) const {
-  const auto order = input.order.subspan(static_cast<size_t>(rows.rows.begin),
-                                         static_cast<size_t>(rows.rows.count()));
-  b.context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows.first_sample};
-  feed_inputs(*session_.feeder, order, b);
-  feed_targets(*session_.feeder, order, b);
+// A group's shards follow each other in the order of samples.
+std::span<const uint32_t> Executor::samples(int group, const Micro& micro,
+                                            std::span<const uint32_t> order) const {
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const int64_t begin = micro[static_cast<size_t>(shards.begin)].rows.begin;
+  const int64_t end = micro[static_cast<size_t>(shards.end - 1)].rows.end;
+  return order.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
 }
 
-void Executor::prologue(int shard, int micro, const StepInput& input) {
-  const ShardRows& rows = input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)];
-  ShardResult& result = buffers_.result(input.number, shard);
-  if (micro == 0) result = {};
-  if (rows.rows.count() == 0) return;
-  Binding& b = binding(shard, rows.rows.count(), kTrain);
-  feed_targets(*session_.feeder,
-               input.order.subspan(static_cast<size_t>(rows.rows.begin),
-                                   static_cast<size_t>(rows.rows.count())),
-               b);
-  b.run(Part::prologue);
-  result.weight += b.target_weight();
+Binding* Executor::feed(int group, const StepInput& input, int micro, int what) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  Binding* b = binding(group, rows, what);
+  if (!b) return nullptr;
+  const auto first = static_cast<size_t>(session_.groups[static_cast<size_t>(group)].begin);
+  b->context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows[first].first_sample};
+  const auto order = samples(group, rows, input.order);
+  feed_inputs(*session_.feeder, order, *b);
+  feed_targets(*session_.feeder, order, *b);
+  return b;
 }
 
-void Executor::loss(int shard, int micro, const StepInput& input) {
-  const int64_t n =
-      input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
-  ShardResult& result = buffers_.result(input.number, shard);
-  const bool known = session_.divisor == Divisor::targets;  // the prologue has set the weight
-  if (micro == 0) result.loss = 0;
-  // A weight that is known is not written again: others may still be summing them.
-  if (!known) result.weight = (micro == 0 ? 0 : result.weight) + natural_divisor(n);
-  if (n == 0) return;
-  Binding& b = binding(shard, n, micro == 0 ? kTrain : kTrainMore);
-  b.set_divisor(divisor_);
-  b.run(Part::loss);
-  result.loss += b.loss();
-}
-
-void Executor::backward(int shard, int micro, const StepInput& input) {
-  const int64_t n =
-      input.rows->micro[static_cast<size_t>(micro)][static_cast<size_t>(shard)].rows.count();
-  float* gradient = buffers_.gradient(shard);
-  const size_t elements = buffers_.sizes().stored;
-  if (n == 0) {
-    if (micro == 0) std::memset(gradient, 0, elements * sizeof(float));
-    return;
+void Executor::prologue(int group, int micro, const StepInput& input) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  Binding* b = binding(group, rows, kTrain);
+  if (b) {
+    feed_targets(*session_.feeder, samples(group, rows, input.order), *b);
+    b->run(Part::prologue);
   }
-  binding(shard, n, micro == 0 ? kTrain : kTrainMore).run(Part::backward);
-  if (micro > 0)
-    for (size_t i = 0; i < elements; ++i) gradient[i] += more_[i];
+  for (int64_t s = shards.begin; s < shards.end; ++s) {
+    ShardResult& result = buffers_.result(input.number, static_cast<int>(s));
+    if (micro == 0) result = {};
+    if (rows[static_cast<size_t>(s)].rows.count() > 0)
+      result.weight += b->target_weight(static_cast<size_t>(s - shards.begin));
+  }
+}
+
+void Executor::loss(int group, int micro, const StepInput& input) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  Binding* b = binding(group, rows, which(micro));
+  if (b) {
+    b->set_divisor(divisor_);
+    b->run(Part::loss);
+  }
+  const bool known = session_.divisor == Divisor::targets;  // the prologue has set the weight
+  for (int64_t s = shards.begin; s < shards.end; ++s) {
+    ShardResult& result = buffers_.result(input.number, static_cast<int>(s));
+    const int64_t n = rows[static_cast<size_t>(s)].rows.count();
+    if (micro == 0) result.loss = 0;
+    // A weight that is known is not written again: others may still be summing them.
+    if (!known) result.weight = (micro == 0 ? 0 : result.weight) + natural_divisor(n);
+    if (n > 0) result.loss += b->loss(static_cast<size_t>(s - shards.begin));
+  }
+}
+
+void Executor::backward(int group, int micro, const StepInput& input) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const size_t elements = buffers_.sizes().stored;
+  if (Binding* b = binding(group, rows, which(micro))) b->run(Part::backward);
+  for (int64_t s = shards.begin; s < shards.end; ++s) {
+    float* gradient = buffers_.gradient(static_cast<int>(s));
+    if (rows[static_cast<size_t>(s)].rows.count() == 0) {
+      if (micro == 0) std::memset(gradient, 0, elements * sizeof(float));
+    } else if (micro > 0) {
+      const float* more = more_.data() + static_cast<size_t>(s - shards.begin) * elements;
+      for (size_t i = 0; i < elements; ++i) gradient[i] += more[i];
+    }
+  }
 }
 
 // As torch draws them: layer by layer, each for the whole batch.
@@ -250,13 +287,13 @@ void Executor::draw_masks(int micro, const StepInput& input) {
   const std::vector<ShardRows>& shards = input.rows->micro[static_cast<size_t>(micro)];
   for (ValueId v = 0; v < static_cast<ValueId>(session_.graph.values.size()); ++v) {
     if (session_.graph[v].role != Role::mask) continue;
-    for (int s = 0; s < session_.who.shards; ++s) {
-      const int64_t n = shards[static_cast<size_t>(s)].rows.count();
-      if (n == 0) continue;
-      const Program& program = session_.programs.at(n);
+    for (size_t g = 0; g < session_.groups.size(); ++g) {
+      const GroupRows rows = group_rows(shards, session_.groups[g]);
+      if (rows.total() == 0) continue;
+      const Program& program = session_.programs.at(rows);
       const size_t offset = program.place[static_cast<size_t>(v)].offset;
       const double keep = program.graph[v].probability;
-      auto* mask = reinterpret_cast<float*>(arenas_.of(s) + offset);
+      auto* mask = reinterpret_cast<float*>(arenas_.of(static_cast<int>(g)) + offset);
       for (int64_t i = 0; i < program.graph[v].desc.shape.elements(); ++i)
         mask[i] = masks_->bernoulli(keep) ? 1.0F : 0.0F;
     }
@@ -316,13 +353,11 @@ void Executor::sum_squares() {
 void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end,
                          const StepInput& input) {
   bool continued = false;
-  for (int s = 0; s < session_.who.shards; ++s) {
-    const int64_t n = input.rows->micro[0][static_cast<size_t>(s)].rows.count();
-    if (n == 0) continue;
-    binding(s, n, kTrain)
-        .run_rows(static_cast<size_t>(piece.fused), begin, end, continued, rows_.data());
-    continued = true;
-  }
+  for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g)
+    if (Binding* b = binding(g, input.rows->micro[0], kTrain)) {
+      b->run_rows(static_cast<size_t>(piece.fused), begin, end, continued, rows_.data());
+      continued = true;
+    }
 }
 
 void Executor::update(const StepInput& input) {

@@ -21,17 +21,17 @@
 
 namespace dpt {
 
-// Activations: one arena for each worker, or for each shard where a shard's activations must
-// outlive a stage of the plan.
+// Activations: one arena for each worker, or for each group of shards where a group's activations
+// must outlive a stage of the plan.
 class Arenas {
  public:
   static size_t bytes(const Session& session);
   // REQUIRES: `memory` holds bytes(session) and begins at a multiple of 64.
   Arenas(const Session& session, std::byte* memory);
-  std::byte* of(int shard) const { return base_[static_cast<size_t>(shard)]; }
+  std::byte* of(int group) const { return base_[static_cast<size_t>(group)]; }
 
  private:
-  std::vector<std::byte*> base_;  // by shard
+  std::vector<std::byte*> base_;  // by group
 };
 
 struct StepInput {
@@ -79,18 +79,23 @@ class Executor {
   static constexpr int kTrain = 0;
   static constexpr int kTrainMore = 1;  // gradients go to a buffer of the worker's, to be added
   static constexpr int kTest = 2;
-  // Of one shard and one of these, by the number of its rows: there are two or three.
-  using BySize = std::vector<std::pair<int64_t, std::unique_ptr<Binding>>>;
-  Binding& binding(int shard, int64_t rows, int what);
-  void bind(int shard, int what, const std::map<int64_t, Program>& programs);
+  static constexpr int which(int micro) { return micro == 0 ? kTrain : kTrainMore; }
+  // Of one group of shards and one of these, by their rows: there are two or three.
+  using BySize = std::vector<std::unique_ptr<Binding>>;
+  using Micro = std::vector<ShardRows>;
+  Binding* binding(int group, const Micro& micro, int what);  // null: the group has no rows
+  void bind(int group, int what, const std::map<GroupRows, Program>& programs);
   void run(const Stage& stage, int micro, const StepInput& input);
-  void act(Action action, int shard, int micro, const StepInput& input);
+  void act(Action action, int group, int micro, const StepInput& input);
   static void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
   static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
-  void feed(Binding& b, const ShardRows& rows, const StepInput& input) const;
-  void prologue(int shard, int micro, const StepInput& input);
-  void loss(int shard, int micro, const StepInput& input);
-  void backward(int shard, int micro, const StepInput& input);
+  void evaluate(int group, const Micro& micro, std::span<const uint32_t> order);
+  std::span<const uint32_t> samples(int group, const Micro& micro,
+                                    std::span<const uint32_t> order) const;
+  Binding* feed(int group, const StepInput& input, int micro, int what);
+  void prologue(int group, int micro, const StepInput& input);
+  void loss(int group, int micro, const StepInput& input);
+  void backward(int group, int micro, const StepInput& input);
   void draw_masks(int micro, const StepInput& input);
   void sum_divisor(const StepInput& input);
   void sum_loss(const StepInput& input);
@@ -106,12 +111,12 @@ class Executor {
   Team team_;
   int worker_;
   Generator* masks_;
-  std::vector<int> own_, own_loss_;      // shards
+  std::vector<int> own_, own_loss_;      // groups
   std::vector<const float*> gradients_;  // of all shards
   std::vector<UpdatePiece> share_;
   std::vector<float> rows_;       // of a fused gradient
-  std::vector<float> more_;       // gradients of a later micro-batch
-  std::vector<BySize> bindings_;  // [shard * 3 + which]
+  std::vector<float> more_;       // gradients of a later micro-batch, of each shard of a group
+  std::vector<BySize> bindings_;  // [group * 3 + which]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   std::vector<double*> sum_parts_;

@@ -119,20 +119,35 @@ Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
   return build_graph(s.spec, q, d);
 }
 
+std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& batches, bool train,
+                                          Diagnostics& d) {
+  std::map<GroupRows, Program> out;
+  for (const GroupRows& rows : batches.group_rows(s.groups))
+    out.emplace(rows, compile(
+                          rows, [&](int64_t n) { return graph_for(s, n, train, d); }, cpu_kernels(),
+                          s.layout));
+  return out;
+}
+
 void make_programs(Session& s, Diagnostics& d) {
-  const std::vector<int64_t> sizes = s.batches->shard_sizes();
-  s.graph = graph_for(s, sizes.back(), true, d);
+  StepRows first;
+  s.batches->step(0, first);
+  s.graph = graph_for(s, group_rows(first.micro[0], {0, 1}).largest, true, d);
   if (!d.ok()) return;
   // Clipping by norm wants all gradients before the first update, and accumulation more than one.
   const bool stores = s.spec.clip.max_norm.has_value() || s.batches->accumulate() > 1;
   s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, cpu_kernels()));
   s.divisor = divisor_of(s.spec, s.graph);
   s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
-  for (int64_t n : sizes)
-    s.programs.emplace(n, compile(graph_for(s, n, true, d), cpu_kernels(), s.layout));
-  if (!s.test) return;
-  for (int64_t n : s.test_batches->shard_sizes())
-    s.test_programs.emplace(n, compile(graph_for(s, n, false, d), cpu_kernels(), s.layout));
+  for (const bool alone : {false, true}) {
+    s.groups = s.who.groups(alone);
+    s.programs = programs_for(s, *s.batches, true, d);
+    if (s.test) s.test_programs = programs_for(s, *s.test_batches, false, d);
+    const auto by_sample = [](const auto& p) { return p.second.by_sample(); };
+    if (std::ranges::all_of(s.programs, by_sample) &&
+        std::ranges::all_of(s.test_programs, by_sample))
+      return;
+  }
 }
 
 void make_plan(Session& s) {

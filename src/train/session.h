@@ -1,5 +1,5 @@
 // A run as it will be, made before the first batch: data, who does what, programs for every size of
-// shard, the plan. Nothing is computed here, and `dptrain plan` prints it.
+// a group of shards, the plan. Nothing is computed here, and `dptrain plan` prints it.
 #pragma once
 
 #include <map>
@@ -40,10 +40,11 @@ struct Session {
   Divisor divisor = Divisor::samples;
   int64_t terms_per_sample = 1;  // see layers/model.h
 
-  Graph graph;  // of one shard of the usual size: for names, counts and plans
+  Graph graph;               // of one shard of the usual size: for names, counts and plans
+  std::vector<Rows> groups;  // of shards, each computed as one batch: plan.h, note [groups]
   FlatLayout layout;
   Plan plan;
-  std::map<int64_t, Program> programs, test_programs;  // by the size of the shard
+  std::map<GroupRows, Program> programs, test_programs;
 
   int64_t epochs = 0;            // that are begun: the last may be cut short by `steps`
   int64_t steps = 0;             // of the whole run

@@ -47,18 +47,29 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
   }
 }
 
-std::vector<int64_t> StepCutter::shard_sizes() const {
-  std::set<int64_t> sizes;
+std::vector<GroupRows> StepCutter::group_rows(const std::vector<Rows>& groups) const {
+  std::set<GroupRows> out;
   StepRows rows;
   // All steps but an epoch's last few are alike: ranks run out of samples within one step of each
   // other.
   for (int64_t b = 0; b < steps(); b = b == 0 ? std::max<int64_t>(1, steps() - 3) : b + 1) {
     step(b, rows);
     for (const auto& micro : rows.micro)
-      for (const ShardRows& s : micro) sizes.insert(s.rows.count());
+      for (const Rows& group : groups)
+        if (GroupRows found = dpt::group_rows(micro, group); found.total() > 0)
+          out.insert(std::move(found));
   }
-  sizes.erase(0);
-  return {sizes.begin(), sizes.end()};
+  return {out.begin(), out.end()};
+}
+
+GroupRows group_rows(const std::vector<ShardRows>& micro, Rows group) {
+  GroupRows out;
+  for (int64_t s = 0; s < std::ssize(micro); ++s) {
+    const int64_t n = micro[static_cast<size_t>(s)].rows.count();
+    out.largest = std::max(out.largest, n);
+    if (group.begin <= s && s < group.end) out.shards.push_back(n);
+  }
+  return out;
 }
 
 }  // namespace dpt

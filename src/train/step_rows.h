@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/sampler.h"
+#include "graph/plan.h"
 #include "parallel/topology.h"
 
 namespace dpt {
@@ -21,6 +22,9 @@ struct StepRows {
   std::vector<std::vector<ShardRows>> micro;  // [micro-batch][shard]
 };
 
+// What a group of shards has of a micro-batch.
+GroupRows group_rows(const std::vector<ShardRows>& micro, Rows group);
+
 class StepCutter {
  public:
   // batches.deal.ranks: who.ranks where samples are dealt to ranks, else 1. accumulate:
@@ -31,10 +35,12 @@ class StepCutter {
   int64_t accumulate() const { return accumulate_; }
   bool dealt() const { return batches_.deal.ranks > 1; }
   const Deal& deal() const { return batches_.deal; }
-  // Fills `out`; for a full batch allocates nothing when it was filled before. REQUIRES: 0 <= step < steps().
+  // Fills `out`; for a full batch allocates nothing when it was filled before. REQUIRES: 0 <= step
+  // < steps().
   void step(int64_t step, StepRows& out) const;
-  // All sizes of shards that occur, without 0, ascending.
-  std::vector<int64_t> shard_sizes() const;
+  // What each of these groups of shards has, in all steps, ascending; without those that have no
+  // rows.
+  std::vector<GroupRows> group_rows(const std::vector<Rows>& groups) const;
 
  private:
   void cut_step(int64_t step, StepRows& out) const;

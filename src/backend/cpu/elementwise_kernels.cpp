@@ -408,6 +408,7 @@ std::vector<KernelType> elementwise_kernels() {
   out.push_back({"concat", "copy", not_f32, prepare_concat});
   for (std::string_view op : {"slice", "slice_gradient"})
     out.push_back({op, "copy", not_f32, prepare_slice});
+  for (KernelType& row : out) row.by_sample = true;
   return out;
 }
 

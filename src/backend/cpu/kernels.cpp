@@ -16,9 +16,13 @@ class Reference : public Kernel {
 };
 
 KernelType reference_row() {
-  return {"", "reference", nullptr, [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+  return {.op = "",
+          .name = "reference",
+          .refuses = nullptr,
+          .prepare = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<Reference>(query);
-          }};
+          },
+          .by_sample = true};
 }
 
 }  // namespace

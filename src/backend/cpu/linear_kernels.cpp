@@ -23,15 +23,18 @@ float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
 class Linear : public Kernel {
  public:
   explicit Linear(const KernelQuery& q)
-      : out_(size(q.in[1].shape[0])), in_(size(q.in[1].shape[1])), n_(rows(q.in[0].shape)) {}
+      : out_(size(q.in[1].shape[0])),
+        in_(size(q.in[1].shape[1])),
+        n_(rows(q.in[0].shape)),
+        usual_n_(q.samples > 0 ? n_ / size(q.samples) * size(q.largest_shard) : n_) {}
   void run(const KernelArgs& a) override {
     simd_.linear(data(a.in[0]), data(a.in[1]), a.in.size() > 2 ? data(a.in[2]) : nullptr,
-                 data(a.out[0]), n_, out_, in_);
+                 data(a.out[0]), n_, out_, in_, usual_n_);
   }
 
  private:
   const SimdKernels& simd_ = simd_kernels();
-  size_t out_, in_, n_;
+  size_t out_, in_, n_, usual_n_;
 };
 
 class MatMul : public Kernel {
@@ -82,9 +85,12 @@ class SumRows : public Kernel {
 
 template <class K>
 KernelType row(std::string_view op, bool makes_rows = false) {
-  return {op, simd_kernels().name, refuses,
+  return {op,
+          simd_kernels().name,
+          refuses,
           [](const KernelQuery& q) -> std::unique_ptr<Kernel> { return std::make_unique<K>(q); },
-          makes_rows};
+          makes_rows,
+          true};
 }
 
 }  // namespace

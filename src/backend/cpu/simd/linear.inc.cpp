@@ -1,7 +1,7 @@
 // Matrix products of a linear layer. Note [layouts]: y = x w^T has both operands contiguous in k,
 // matmul and the weight gradient have one contiguous in n, so x w^T needs other kernels than they.
 //
-// x w^T, two ways; the shapes alone decide, so the bits depend on nothing else:
+// x w^T, two ways; the shapes decide, and the usual number of rows:
 //   - dots: a tile of dot products, lanes over k, summed over the lanes at the end. The sums cost
 //     about 45 / K of the time;
 //   - panels: 2 vectors of rows of w transposed into a panel [k, o] that stays in L1, then the
@@ -137,9 +137,9 @@ void linear_by_panels(const float* x, const float* w, const float* bias, float* 
 }
 
 void linear(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
-            size_t in) {
+            size_t in, size_t usual_n) {
   // 10 / n < 45 / in, see above; narrow outputs would leave most of a panel's lanes empty.
-  if (n * 9 > in * 2 && in > 0 && out > kLanes) {
+  if (usual_n * 9 > in * 2 && in > 0 && out > kLanes) {
     linear_by_panels(x, w, bias, y, n, out, in);
   } else {
     linear_by_dots(x, w, bias, y, n, out, in);

@@ -39,9 +39,10 @@ struct SimdKernels {
   const char* name;  // "avx512", "avx2", "baseline"
   Isa isa;
 
-  // y[n, out] = x[n, in] w[out, in]^T + bias[out]; bias may be null.
+  // y[n, out] = x[n, in] w[out, in]^T + bias[out]; bias may be null. The order of the sums is
+  // chosen for usual_n rows of x, so that the bits of a row don't depend on n.
   void (*linear)(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
-                 size_t in);
+                 size_t in, size_t usual_n);
   // y[n, out] = x[n, in] w[in, out] + bias[out]; bias may be null. Zeros of x may be left out: they
   // meet no w that is not finite.
   void (*matmul)(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,

@@ -74,9 +74,9 @@ TEST_CASE("the products of a linear layer are exact for integers, of every size"
           n, out, in, [&](size_t r, size_t k) { return x[r * in + k]; },
           [&](size_t k, size_t o) { return w[o * in + k]; });
       Floats got = guarded(Floats(n * out, -1));
-      kernels->linear(x.data(), w.data(), nullptr, got.data(), n, out, in);
+      kernels->linear(x.data(), w.data(), nullptr, got.data(), n, out, in, n);
       CHECK(got == guarded(y));
-      kernels->linear(x.data(), w.data(), bias.data(), got.data(), n, out, in);
+      kernels->linear(x.data(), w.data(), bias.data(), got.data(), n, out, in, n);
       CHECK(got == guarded(plus(y, bias)));
 
       const Floats dx = product(
@@ -175,9 +175,10 @@ Results run_shifted(const SimdKernels& kernels, const Case& c, size_t shift, con
   const Floats xs = shifted(x), ws = shifted(w), dys = shifted(dy);
   Floats y(shift + c.n * c.out), dx(shift + c.n * c.in), dw(shift + c.out * c.in),
       db(shift + c.out);
-  kernels.linear(&xs[shift], &ws[shift], nullptr, &y[shift], c.n, c.out, c.in);
+  kernels.linear(&xs[shift], &ws[shift], nullptr, &y[shift], c.n, c.out, c.in, c.n);
   kernels.matmul(&dys[shift], &ws[shift], nullptr, &dx[shift], c.n, c.in, c.out);
-  kernels.linear_weight_gradient(&dys[shift], c.out, &xs[shift], &dw[shift], c.n, c.out, c.in, false);
+  kernels.linear_weight_gradient(&dys[shift], c.out, &xs[shift], &dw[shift], c.n, c.out, c.in,
+                                 false);
   kernels.sum_rows(&dys[shift], &db[shift], c.n, c.out);
   const auto from = static_cast<std::ptrdiff_t>(shift);
   return {{y.begin() + from, y.end()},
@@ -211,7 +212,7 @@ TEST_CASE("the bits of an output don't depend on its place among the rows and co
       for (size_t r = 0; r < c.n; ++r) x.insert(x.end(), row.begin(), row.end());
       for (size_t o = 0; o < c.out; ++o) w.insert(w.end(), column.begin(), column.end());
       Floats y(c.n * c.out);
-      kernels->linear(x.data(), w.data(), nullptr, y.data(), c.n, c.out, c.in);
+      kernels->linear(x.data(), w.data(), nullptr, y.data(), c.n, c.out, c.in, c.n);
       CHECK(y == Floats(y.size(), y[0]));
     }
 }
@@ -223,7 +224,7 @@ TEST_CASE("real products are within the error of a sum of products") {
       Numbers numbers(7);
       const Floats x = numbers.reals(c.n * c.in), w = numbers.reals(c.out * c.in);
       Floats y(c.n * c.out);
-      kernels->linear(x.data(), w.data(), nullptr, y.data(), c.n, c.out, c.in);
+      kernels->linear(x.data(), w.data(), nullptr, y.data(), c.n, c.out, c.in, c.n);
       double worst = 0;
       for (size_t r = 0; r < c.n; ++r)
         for (size_t o = 0; o < c.out; ++o) {
