@@ -120,6 +120,7 @@ TEST_CASE("plan prints what a run would do") {
   folder.write("t.yaml", kSpec);
   for (const auto& plan_of : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"plan_single", {"cores=2"}},
+           {"plan_reproducible", {"cores=2", "reproducible.shards=5"}},
            {"plan_dp", {"parallel=dp", "devices=2", "cores=1"}},
            {"plan_ddp", {"parallel=ddp", "devices=2", "cores=1", "clip_grad_norm=1"}}}) {
     CAPTURE(plan_of.first);

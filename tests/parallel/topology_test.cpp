@@ -59,6 +59,15 @@ TEST_CASE("every shard has one owner, ranks own blocks, and a worker may own non
   CHECK(few.shards_of_rank(1) == Rows{});
 }
 
+TEST_CASE("a group of shards has one owner, and one of its loss") {
+  const Topology who{.devices = 2, .workers = 2, .shards = 9, .reproducible = true};
+  CHECK(who.groups(false) == std::vector<Rows>{{0, 3}, {3, 5}, {5, 7}, {7, 9}});
+  CHECK(who.groups(true).size() == 9);
+  Topology gathered = who;
+  gathered.loss_device = 1;
+  CHECK(gathered.groups(false) == who.groups(false));
+}
+
 TEST_CASE("with the loss on one device its workers compute the loss of all shards") {
   const Topology who{.devices = 3, .workers = 2, .shards = 6, .loss_device = 1};
   for (int s = 0; s < 6; ++s) CHECK(who.loss_owner(s) / who.workers == 1);

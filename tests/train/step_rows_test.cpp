@@ -57,10 +57,16 @@ TEST_CASE("a shard knows its place in the micro-batch of all ranks") {
   CHECK(rows.micro[0][3].rows.count() == 0);
 }
 
-TEST_CASE("all sizes of shards that occur are known beforehand") {
+TEST_CASE("all rows that groups of shards have are known beforehand") {
   const Topology two{.workers = 2, .shards = 2};
   const StepCutter cutter({.deal = {205, 1, Deal::Rest::exact}, .batch = 100}, two, 1);
-  CHECK(cutter.shard_sizes() == std::vector<int64_t>{2, 3, 50});
+  CHECK(cutter.group_rows({{0, 1}, {1, 2}}) ==
+        std::vector<GroupRows>{{{2}, 3}, {{3}, 3}, {{50}, 50}});
+
+  const Topology eight{.workers = 2, .shards = 8, .reproducible = true};
+  const StepCutter fixed({.deal = {105, 1, Deal::Rest::exact}, .batch = 100}, eight, 1);
+  CHECK(fixed.group_rows(eight.groups(false)) ==
+        std::vector<GroupRows>{{{0, 1, 0, 1}, 1}, {{1, 0, 1, 1}, 1}, {{12, 13, 12, 13}, 13}});
 }
 
 }  // namespace

@@ -160,6 +160,45 @@ TEST_CASE("zeros that are left out of a product change no bit of it") {
     }
 }
 
+TEST_CASE("a row of a product has the same bits among more rows or fewer, in each order of sums") {
+  const size_t n = 37, out = 70, in = 150;
+  for (const SimdKernels* kernels : isas_of_this_cpu())
+    for (const size_t usual_n : {size_t{1}, size_t{1000}}) {
+      CAPTURE(kernels->name);
+      CAPTURE(usual_n);
+      Numbers numbers(n + usual_n);
+      const Floats x = numbers.reals(n * in), w = numbers.reals(out * in);
+      Floats whole(n * out);
+      kernels->linear(x.data(), w.data(), nullptr, whole.data(), n, out, in, usual_n);
+      Floats pieces(n * out);
+      for (size_t r = 0, rows = 1; r < n; r += rows, rows = std::min(2 * rows + 1, n - r))
+        kernels->linear(&x[r * in], w.data(), nullptr, &pieces[r * out], rows, out, in, usual_n);
+      CHECK(whole == pieces);
+    }
+}
+
+TEST_CASE("a weight gradient that is continued has the bits of one over all samples") {
+  // Short and long rows, many zeros and none.
+  const Case some[] = {{100, 48, 200}, {61, 5, 1500}, {40, 300, 17}, {700, 20, 1100}};
+  for (const SimdKernels* kernels : isas_of_this_cpu())
+    for (const Case& c : some)
+      for (const bool zeros : {false, true}) {
+        CAPTURE(kernels->name);
+        CAPTURE(c.in);
+        Numbers numbers(c.n);
+        Floats dy = numbers.reals(c.n * c.out);
+        if (zeros) dy = with_zeros(dy, c.out);
+        const Floats x = numbers.reals(c.n * c.in);
+        Floats whole(c.out * c.in), pieces(c.out * c.in, 7);
+        kernels->linear_weight_gradient(dy.data(), c.out, x.data(), whole.data(), c.n, c.out, c.in,
+                                        false);
+        for (size_t r = 0, rows = 13; r < c.n; r += rows, rows = std::min<size_t>(29, c.n - r))
+          kernels->linear_weight_gradient(&dy[r * c.out], c.out, &x[r * c.in], pieces.data(), rows,
+                                          c.out, c.in, r > 0);
+        CHECK(whole == pieces);
+      }
+}
+
 // What each kernel gives for operands that begin `shift` floats after an aligned place.
 struct Results {
   Floats y, dx, dw, db;
