@@ -205,7 +205,8 @@ std::vector<KernelType> onednn_convolution_kernels() {
   std::vector<KernelType> out;
   for (std::string_view op :
        {"convolution", "convolution_transpose", "convolution_weight_gradient"})
-    out.push_back({op, "onednn", refuses, prepare});
+    out.push_back(
+        {.op = op, .name = "onednn", .refuses = refuses, .prepare = prepare, .by_sample = true});
   return out;
 }
 

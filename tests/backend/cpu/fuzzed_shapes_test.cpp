@@ -147,7 +147,7 @@ class Comparison {
         begin + static_cast<int64_t>(fuzzer_.below(static_cast<size_t>(s[0] - begin) + 1));
     HostTensor rows({DType::f32, s.with(0, end - begin)});
     const TensorView to = whole.view();
-    kernel.run_rows({in, {&to, 1}, &kContext}, begin, end, rows.view().data);
+    kernel.run_rows({in, {&to, 1}, &kContext}, begin, end, false, rows.view().data);
     for (size_t i = 0; i < rows.size(); ++i)
       REQUIRE(rows.get(i) == whole.get(static_cast<size_t>(begin * s.back()) + i));
   }
