@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches a public data set: tools/fetch_data.sh fashion_mnist|mnist|kmnist [--to DIR] [--limit SECONDS] [--offline]
+# Fetches a public data set: tools/fetch_data.sh fashion_mnist|mnist|kmnist|cifar10|cifar100 [--to DIR] [--limit SECONDS] [--offline]
 # Each file is taken from the first mirror that gives the right bytes and put in place only when its
 # checksum holds. --to: default datasets/NAME. --limit: seconds for everything, default none.
 # --offline: only check what is there. Exit codes: 0 done, 2 usage, 4 not to be had.
@@ -25,6 +25,7 @@ done
 case $limit in '' | *[!0-9]*) echo "fetch_data: --limit takes whole seconds, not '$limit'" >&2; exit 2 ;; esac
 
 root=$(cd "$(dirname "$0")/.." && pwd)
+files='train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte'
 case $name in
   fashion_mnist | fashion-mnist)
     name=fashion_mnist
@@ -33,7 +34,11 @@ case $name in
     mirrors='https://ossci-datasets.s3.amazonaws.com/mnist https://storage.googleapis.com/cvdf-datasets/mnist' ;;
   kmnist)
     mirrors='http://codh.rois.ac.jp/kmnist/dataset/kmnist' ;;
-  *) [ -z "$name" ] || echo "fetch_data: no data set '$name'; there are fashion_mnist, mnist and kmnist" >&2; usage ;;
+  cifar10)
+    files='cifar-10-binary.tar' mirrors='https://www.cs.toronto.edu/~kriz' ;;
+  cifar100)
+    files='cifar-100-binary.tar' mirrors='https://www.cs.toronto.edu/~kriz' ;;
+  *) [ -z "$name" ] || echo "fetch_data: no data set '$name'; there are fashion_mnist, mnist, kmnist, cifar10 and cifar100" >&2; usage ;;
 esac
 to=${to:-$root/datasets/$name}
 sums=$root/datasets/SHA256SUMS
@@ -100,7 +105,7 @@ fetch() {
 }
 
 missing=''
-for file in train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte; do
+for file in $files; do
   if [ -f "$to/$file" ] && [ -n "$(wanted_sha256 "$file")" ] && sound "$to/$file" "$file"; then
     echo "$file: there" >&2
   elif [ -f "$to/$file.gz" ] && sound "$to/$file.gz" "$file"; then

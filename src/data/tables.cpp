@@ -120,18 +120,25 @@ std::string describe(const std::string& name, const Dataset& d, const std::strin
 
 std::vector<std::string> find_files(const std::string& name, const std::string& given,
                                     const std::string& folder,
-                                    const std::vector<std::string>& files) {
+                                    const std::vector<std::string>& files,
+                                    const std::vector<std::vector<std::string>>& others) {
+  std::vector<std::vector<std::string>> sets = {files};
+  sets.insert(sets.end(), others.begin(), others.end());
   const std::vector<std::string> folders = folders_of(name, given, folder);
-  for (const std::string& place : folders) {
-    std::vector<std::string> found;
-    for (const std::string& file : files) found.push_back(plain_or_gzip(fs::path(place) / file));
-    if (std::ranges::none_of(found, &std::string::empty)) return found;
-  }
+  for (const std::string& place : folders)
+    for (const std::vector<std::string>& set : sets) {
+      std::vector<std::string> found;
+      for (const std::string& file : set) found.push_back(plain_or_gzip(fs::path(place) / file));
+      if (std::ranges::none_of(found, &std::string::empty)) return found;
+    }
+  std::vector<std::string> wanted;
+  for (const std::vector<std::string>& set : sets)
+    wanted.push_back(fmt::format("{}", fmt::join(set, " and ")));
   fail(Fault::data,
        "the files of {} are not there: {}, each plain or .gz, in one of\n  {}\n"
        "Run tools/fetch_data.sh {}, or set DPTRAIN_DATA, or write `dataset: synthetic_images`, "
        "which needs no files.",
-       name, fmt::join(files, " and "), fmt::join(folders, "\n  "), name);
+       name, fmt::join(wanted, "; or "), fmt::join(folders, "\n  "), name);
 }
 
 }  // namespace dpt

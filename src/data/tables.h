@@ -48,12 +48,14 @@ void check_counts(const Table& inputs, const std::string& inputs_path, const Tab
 // "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
 std::string describe(const std::string& name, const Dataset& dataset, const std::string& from);
 
-// Finds the files of a named set, each plain or with .gz, all in one folder. Looked for in `given`
+// Finds the files of a named set, each plain or with .gz, all in one folder; where they are not
+// there, those of the first of `others` that are. Looked for in `given`
 // if there is one, else in $DPTRAIN_DATA, datasets/ in the spec's `folder`, beside it and here,
 // ../shared/datasets, and the user's cache, under the name with _ or -. Throws Error{data} that
 // lists every folder tried and says how to fetch the set.
 std::vector<std::string> find_files(const std::string& name, const std::string& given,
                                     const std::string& folder,
-                                    const std::vector<std::string>& files);
+                                    const std::vector<std::string>& files,
+                                    const std::vector<std::vector<std::string>>& others = {});
 
 }  // namespace dpt

@@ -121,6 +121,7 @@ std::string imports(std::string_view body) {
                                          {"math.", "import math"},
                                          {"os.", "import os"},
                                          {"struct.", "import struct"},
+                                         {"tarfile.", "import tarfile"},
                                          {"tempfile.", "import tempfile"},
                                          {"OrderedDict(", "from collections import OrderedDict"},
                                          {"Path(", "from pathlib import Path"}};

@@ -4,9 +4,11 @@ Findings are kept beside them, as found-NAME, and are not touched.
 """
 
 import gzip
+import io
 import json
 import pathlib
 import struct
+import tarfile
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
 
@@ -26,6 +28,17 @@ def safetensors(header, data):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def tar(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+CIFAR = bytes([3, 99]) + bytes(3072) + bytes([7, 0]) + b"x" * 3072
 IDX = {
     "images": idx(8, (2, 3, 3), bytes(range(18))),
     "labels": idx(8, (5,), bytes(5)),
@@ -52,6 +65,12 @@ SEEDS = {
         "tabs": b"1\t2\n3\t4\n",
         "quote": b'1,"2\n3,4\n',
         "huge": b"1e39,nan,inf\n",
+    },
+    "cifar": {
+        "records": CIFAR,
+        "wrong-label": bytes([0, 100]) + bytes(3072),
+        "archive": tar({"a/train.bin": CIFAR, "empty": b""}),
+        "archive-gzip": gzip.compress(tar({"a/" + "b" * 90 + "/c": CIFAR}), mtime=0),
     },
     "safetensors": {
         "two": safetensors({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},

@@ -14,9 +14,11 @@
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "base/safetensors_header.h"
+#include "data/cifar_files.h"
 #include "data/readers/csv.h"
 #include "data/readers/idx.h"
 #include "data/readers/npy.h"
+#include "data/readers/tar.h"
 #include "layers/model.h"
 #include "spec/node.h"
 #include "train/session.h"
@@ -119,6 +121,25 @@ void csv(std::span<const std::byte> bytes) {
   }
 }
 
+// An archive, each of whose members is records, and records alone.
+void cifar(std::span<const std::byte> bytes) {
+  const CifarFormat format{.name = "cifar", .labels = 2, .label = 1, .classes = 100};
+  CifarRecords records;
+  const auto append = [&](std::span<const std::byte> file) {
+    unless_refused([&] { return records.append(format, file, "records"), 0; });
+  };
+  append(bytes);
+  const MemoryFile file(bytes);
+  unless_refused([&] {
+    read_tar(
+        file.path(), [](std::string_view name) { return !name.ends_with("/"); },
+        [&](const TarMember& m) { append(m.bytes()); });
+    return 0;
+  });
+  expect(records.pixels.size() == records.labels.size() * 3072, "a label without its pixels");
+  for (const int32_t l : records.labels) expect(l >= 0 && l < 100, "a label that is no class");
+}
+
 // What is read and written must be read the same.
 void safetensors(std::span<const std::byte> bytes) {
   const MemoryFile file(bytes);
@@ -170,8 +191,9 @@ void spec(std::span<const std::byte> bytes) {
   }
 }
 
-constexpr Target kTargets[] = {{"spec", spec}, {"idx", idx}, {"idx_gzip", idx_gzip},
-                               {"npy", npy},   {"csv", csv}, {"safetensors", safetensors}};
+constexpr Target kTargets[] = {
+    {"spec", spec}, {"idx", idx},     {"idx_gzip", idx_gzip},      {"npy", npy},
+    {"csv", csv},   {"cifar", cifar}, {"safetensors", safetensors}};
 
 }  // namespace
 

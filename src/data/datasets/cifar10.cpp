@@ -1,0 +1,42 @@
+#include "data/cifar_files.h"
+
+namespace dpt::datasets {
+namespace {
+
+// Krizhevsky 2009: 50000 + 10000 photographs of ten sorts of animals and vehicles.
+struct Cifar10 {
+  std::string path;
+  static KeyTable<Cifar10> keys() {
+    return KeyTable<Cifar10>().path("path", &Cifar10::path,
+                                    "folder of the files or of their archive; none: $DPTRAIN_DATA, "
+                                    "datasets/, ../shared/datasets, user's cache");
+  }
+};
+
+CifarFormat format() {
+  return {.name = "cifar10",
+          .archive = "cifar-10-binary.tar",
+          .folder = "cifar-10-batches-bin",
+          .train = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                    "data_batch_5.bin"},
+          .test = {"test_batch.bin"}};
+}
+
+Dataset load(const std::any& settings, const LoadQuery& query) {
+  return load_cifar(format(), std::any_cast<const Cifar10&>(settings).path, query);
+}
+
+std::string torch(const std::any& settings, const LoadQuery& query) {
+  return cifar_torch(format(), std::any_cast<const Cifar10&>(settings).path, query);
+}
+
+}  // namespace
+
+DatasetType cifar10() {
+  return {nameable<Cifar10>("cifar10",
+                            "CIFAR-10, binary version: 60000 colour photographs, 32 x 32, in ten "
+                            "classes (Krizhevsky 2009)."),
+          load, true, torch};
+}
+
+}  // namespace dpt::datasets

@@ -1,0 +1,50 @@
+#include "data/cifar_files.h"
+
+namespace dpt::datasets {
+namespace {
+
+// Krizhevsky 2009: 50000 + 10000 photographs, each with one of 100 fine and of 20 coarse labels.
+struct Cifar100 {
+  std::string path;
+  std::string labels = "fine";
+  static KeyTable<Cifar100> keys() {
+    return KeyTable<Cifar100>()
+        .path("path", &Cifar100::path,
+              "folder of the files or of their archive; none: $DPTRAIN_DATA, datasets/, "
+              "../shared/datasets, user's cache")
+        .choice("labels", &Cifar100::labels, {"fine", "coarse"}, "the 100 classes, or the 20");
+  }
+};
+
+CifarFormat format(const Cifar100& settings) {
+  const bool fine = settings.labels == "fine";
+  return {.name = "cifar100",
+          .archive = "cifar-100-binary.tar",
+          .folder = "cifar-100-binary",
+          .train = {"train.bin"},
+          .test = {"test.bin"},
+          .labels = 2,
+          .label = fine ? size_t{1} : size_t{0},
+          .classes = fine ? 100 : 20};
+}
+
+Dataset load(const std::any& settings, const LoadQuery& query) {
+  const auto& c = std::any_cast<const Cifar100&>(settings);
+  return load_cifar(format(c), c.path, query);
+}
+
+std::string torch(const std::any& settings, const LoadQuery& query) {
+  const auto& c = std::any_cast<const Cifar100&>(settings);
+  return cifar_torch(format(c), c.path, query);
+}
+
+}  // namespace
+
+DatasetType cifar100() {
+  return {nameable<Cifar100>("cifar100",
+                             "CIFAR-100, binary version: 60000 colour photographs, 32 x 32, in 100 "
+                             "classes (Krizhevsky 2009)."),
+          load, true, torch};
+}
+
+}  // namespace dpt::datasets
