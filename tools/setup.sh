@@ -24,6 +24,8 @@ libcli11-dev:reads command lines
 doctest-dev:unit tests
 libdnnl-dev:oneDNN, matrix products on CPUs
 zlib1g-dev:reads .gz data
+libjpeg62-turbo-dev:reads folders of JPEG images
+libpng-dev:reads folders of PNG images
 python3:meson, and checks of the sources
 curl:fetches data sets
 ca-certificates:lets curl trust mirrors'

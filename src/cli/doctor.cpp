@@ -1,4 +1,6 @@
 // dptrain doctor: what this machine offers to dptrain, each line with a check or a cross.
+#include <tuple>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -8,6 +10,7 @@
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
+#include "data/readers/image.h"
 #include "data/tables.h"
 
 namespace dpt::commands {
@@ -30,6 +33,11 @@ int run_doctor(const std::vector<std::string>& words) {
   line(!onednn_kernels().empty(), "oneDNN",
        onednn_kernels().empty() ? "built without; install libdnnl-dev and build again"
                                 : "for matrix products on CPUs without own kernels");
+  for (const auto& [has, name, package] : {std::tuple(reads_jpeg(), "JPEG", "libjpeg62-turbo-dev"),
+                                           {reads_png(), "PNG", "libpng-dev"}})
+    line(has, name,
+         has ? "for folders of images"
+             : fmt::format("built without; install {} and build again", package));
   line(true, "memory", fmt::format("{} MiB usable", usable_memory() >> 20));
   line(false, "cuda", "this dptrain was built for CPUs only");
   try {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/fail.h"
@@ -70,7 +71,7 @@ void in_blocks(std::span<const uint32_t> rows, F&& f) {
   while (!rows.empty()) {
     const size_t n = std::min(kBlock, rows.size());
     std::copy_n(rows.begin(), n, wide.begin());
-    f(std::span<const int64_t>(wide.data(), n));
+    f(std::span<int64_t>(wide.data(), n));
     rows = rows.subspan(n);
   }
 }
@@ -85,64 +86,103 @@ const T* as(const std::shared_ptr<const std::byte[]>& data) {
 GatherKernels plain_gathers() { return {plain_u8, plain_u8_table, plain_copy<float>}; }
 
 Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
-               std::span<const Choice> target_transforms, const GatherKernels& gathers)
-    : dataset_(std::move(dataset)), gathers_(gathers) {
+               std::span<const Choice> target_transforms, const GatherKernels& gathers, Split split)
+    : dataset_(std::move(dataset)), gathers_(gathers), split_(split) {
   require(dataset_.inputs.size() == dataset_.targets.size(),
           "inputs and targets of different counts");
   prepare_inputs(transforms);
   prepare_targets(target_transforms);
 }
 
+// Keeps the random ones and gives the others. They may be done first, since they change each
+// element by itself, and what random ones paint is changed likewise beforehand.
+std::vector<Choice> Feeder::take_random(std::span<const Choice> transforms) {
+  constexpr size_t kMost = 8;  // of Frame::kMostPatches
+  std::vector<Choice> others;
+  TensorDesc sample{dataset_.inputs.desc.dtype, dataset_.inputs.sample()};
+  for (size_t i = 0; i < transforms.size(); ++i) {
+    const TransformType& type = type_of(transforms[i]);
+    const std::any& settings = transforms[i].settings;
+    if (type.random.frame != nullptr && sample.shape.rank() != 3)
+      fail(Fault::spec,
+           "transform '{}' is for images [channels, height, width], but the data set's samples are "
+           "{}",
+           type.name, sample.shape.str());
+    const std::string why = type.refuses ? type.refuses(settings, sample) : "";
+    if (!why.empty()) fail(Fault::spec, "transform '{}': {}", type.name, why);
+    if (type.random.frame == nullptr) {
+      others.push_back(transforms[i]);
+      continue;
+    }
+    const Shape shape =
+        type.random.shape ? type.random.shape(settings, sample.shape) : sample.shape;
+    if (split_ == Split::train || shape != sample.shape) {
+      Augmentation a{&type, settings, i, std::vector<float>(static_cast<size_t>(shape[0]))};
+      const std::vector<double> fill =
+          type.random.fill ? type.random.fill(settings) : std::vector<double>{0};
+      std::vector<Choice> later;
+      for (const Choice& t : transforms.subspan(i))
+        if (type_of(t).random.frame == nullptr) later.push_back(t);
+      const DType from = others.empty() ? sample.dtype : DType::f32;
+      for (size_t c = 0; c < a.colour.size(); ++c) {
+        a.colour[c] = static_cast<float>(fill[fill.size() == 1 ? 0 : c]);
+        apply_all(later, &a.colour[c], 1, static_cast<int64_t>(c), from);
+      }
+      random_.push_back(std::move(a));
+    }
+    sample.shape = shape;
+  }
+  if (random_.size() > kMost)
+    fail(Fault::spec, "{} random transforms: there may be {}", random_.size(), kMost);
+  input_ = {DType::f32, sample.shape};
+  return others;
+}
+
 void Feeder::prepare_inputs(std::span<const Choice> transforms) {
   const Table& table = dataset_.inputs;
   const TensorDesc sample{table.desc.dtype, table.sample()};
   inputs_ = table.data;
-  input_ = {DType::f32, sample.shape};
   if (sample.dtype == DType::i32) {
-    input_.dtype = DType::i32;
+    input_ = sample;
     if (!transforms.empty())
       fail(Fault::spec,
            "transform '{}' is for numbers, but the data set's inputs are tokens ({} i32)",
            transforms.front().what->name, sample.shape.str());
     return;
   }
-  bool by_channel = false;
-  for (const Choice& t : transforms) {
-    const std::string why = type_of(t).refuses ? type_of(t).refuses(t.settings, sample) : "";
-    if (!why.empty()) fail(Fault::spec, "transform '{}': {}", t.what->name, why);
-    by_channel = by_channel || type_of(t).per_channel;
-  }
+  const std::vector<Choice> fixed = take_random(transforms);
+  const bool by_channel =
+      std::ranges::any_of(fixed, [](const Choice& t) { return type_of(t).per_channel; });
   const int64_t channels = by_channel ? channels_of(sample.shape) : 1;
-  if (sample.dtype == DType::u8) {
-    for (int64_t c = 0; c < channels; ++c) {
-      ByteMap map{std::vector<float>(kBytes)};
-      for (size_t v = 0; v < kBytes; ++v) map.table[v] = static_cast<float>(v);
-      apply_all(transforms, map.table.data(), kBytes, c, DType::u8);
-      map.shift = map.table[0];
-      for (const float scale :
-           {map.table[1] - map.table[0], (map.table[255] - map.table[0]) / 255}) {
-        map.affine = map.affine || reproduces(map.table, scale, map.shift);
-        if (map.affine) {
-          map.scale = scale;
-          break;
-        }
-      }
-      maps_.push_back(std::move(map));
-    }
-    const auto same = [&](const ByteMap& m) { return m.table == maps_[0].table; };
-    if (std::ranges::all_of(maps_, same)) maps_.resize(1);  // one pass over whole rows
-    return;
-  }
-  require(sample.dtype == DType::f32, "inputs must be u8, i32 or f32");
-  if (transforms.empty()) return;
+  if (sample.dtype == DType::u8) return prepare_maps(fixed, channels);
+  require(sample.dtype == DType::f32 && !dataset_.reader, "inputs are u8, or i32 or f32 in memory");
+  if (fixed.empty()) return;
   const size_t all = elements(table.desc), inner = elements(sample) / static_cast<size_t>(channels);
   const std::shared_ptr<std::byte[]> changed = allocate_bytes(all * sizeof(float));
   auto* x = reinterpret_cast<float*>(changed.get());
   std::copy_n(as<float>(table.data), all, x);
   for (size_t done = 0; done < all; done += inner)
-    apply_all(transforms, x + done, inner, static_cast<int64_t>(done / inner) % channels,
-              DType::f32);
+    apply_all(fixed, x + done, inner, static_cast<int64_t>(done / inner) % channels, DType::f32);
   inputs_ = changed;
+}
+
+void Feeder::prepare_maps(std::span<const Choice> transforms, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    ByteMap map{std::vector<float>(kBytes)};
+    for (size_t v = 0; v < kBytes; ++v) map.table[v] = static_cast<float>(v);
+    apply_all(transforms, map.table.data(), kBytes, c, DType::u8);
+    map.shift = map.table[0];
+    for (const float scale : {map.table[1] - map.table[0], (map.table[255] - map.table[0]) / 255}) {
+      map.affine = map.affine || reproduces(map.table, scale, map.shift);
+      if (map.affine) {
+        map.scale = scale;
+        break;
+      }
+    }
+    maps_.push_back(std::move(map));
+  }
+  const auto same = [&](const ByteMap& m) { return m.table == maps_[0].table; };
+  if (std::ranges::all_of(maps_, same)) maps_.resize(1);  // one pass over whole rows
 }
 
 void Feeder::prepare_targets(std::span<const Choice> transforms) {
@@ -182,32 +222,76 @@ void Feeder::prepare_targets(std::span<const Choice> transforms) {
   }
 }
 
-void Feeder::gather_bytes(std::span<const int64_t> rows, float* out) const {
+void Feeder::convert(const ByteMap& map, const uint8_t* rows, const int64_t* index, size_t n,
+                     size_t features, float* x) const {
+  if (map.affine)
+    gathers_.u8(rows, index, n, features, map.scale, map.shift, x);
+  else
+    gathers_.u8_table(rows, index, n, features, map.table.data(), x);
+}
+
+void Feeder::gather_bytes(const std::byte* base, std::span<const int64_t> rows, float* out) const {
   const size_t features = elements(input_), inner = features / maps_.size();
-  const auto* bytes = as<uint8_t>(inputs_);
-  const auto gather = [&](const ByteMap& map, const uint8_t* from, const int64_t* index, size_t n,
-                          float* x) {
-    if (map.affine)
-      gathers_.u8(from, index, n, inner, map.scale, map.shift, x);
-    else
-      gathers_.u8_table(from, index, n, inner, map.table.data(), x);
-  };
-  if (maps_.size() == 1) return gather(maps_[0], bytes, rows.data(), rows.size(), out);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(base);
+  if (maps_.size() == 1) return convert(maps_[0], bytes, rows.data(), rows.size(), inner, out);
   constexpr int64_t kFirst = 0;
   for (const int64_t row : rows)
     for (size_t c = 0; c < maps_.size(); ++c, out += inner)
-      gather(maps_[c], bytes + static_cast<size_t>(row) * features + c * inner, &kFirst, 1, out);
+      convert(maps_[c], bytes + static_cast<size_t>(row) * features + c * inner, &kFirst, 1, inner,
+              out);
 }
 
-void Feeder::inputs(std::span<const uint32_t> rows, float* out) const {
+void Feeder::draw_frames(std::span<const uint32_t> numbers, const Turn& turn, const std::byte* base,
+                         bool staged, float* out) const {
+  const Shape image = dataset_.inputs.sample();
+  const auto features = static_cast<size_t>(image.elements());
+  constexpr int64_t kFirst = 0;
+  for (size_t i = 0; i < numbers.size(); ++i, out += elements(input_)) {
+    Frame frame(image);
+    for (const Augmentation& a : random_) {
+      Draw draw(turn, numbers[i], a.place);
+      a.type->random.frame(a.settings, split_ == Split::train ? &draw : nullptr, a.colour.data(),
+                           frame);
+    }
+    const size_t first = (staged ? i : numbers[i]) * features;
+    frame.draw(out, [&](int64_t from, size_t count, int64_t channel, float* to) {
+      const size_t at = first + static_cast<size_t>(from);
+      if (maps_.empty())
+        return gathers_.f32(reinterpret_cast<const float*>(base) + at, &kFirst, 1, count, to);
+      const ByteMap& map = maps_[maps_.size() == 1 ? 0 : static_cast<size_t>(channel)];
+      convert(map, reinterpret_cast<const uint8_t*>(base) + at, &kFirst, 1, count, to);
+    });
+  }
+}
+
+std::shared_ptr<std::byte[]> Feeder::read(std::span<const uint32_t> rows) const {
+  const size_t bytes = static_cast<size_t>(dataset_.inputs.sample().elements());
+  std::shared_ptr<std::byte[]> out = allocate_bytes(rows.size() * bytes);
+  for (size_t i = 0; i < rows.size(); ++i)
+    dataset_.reader->read(rows[i], {out.get() + i * bytes, bytes});
+  return out;
+}
+
+void Feeder::inputs(std::span<const uint32_t> rows, float* out, const Turn& turn,
+                    const std::byte* staged) const {
   require(input_.dtype == DType::f32, "inputs are not f32");
+  std::shared_ptr<std::byte[]> made;
+  if (dataset_.reader && staged == nullptr) {
+    made = read(rows);
+    staged = made.get();
+  }
+  const std::byte* const base = staged != nullptr ? staged : inputs_.get();
+  if (!random_.empty()) return draw_frames(rows, turn, base, staged != nullptr, out);
   const size_t features = elements(input_);
-  in_blocks(rows, [&](std::span<const int64_t> block) {
+  size_t done = 0;
+  in_blocks(rows, [&](std::span<int64_t> block) {
+    if (staged != nullptr) std::iota(block.begin(), block.end(), done);
     if (!maps_.empty())
-      gather_bytes(block, out);
+      gather_bytes(base, block, out);
     else
-      gathers_.f32(as<float>(inputs_), block.data(), block.size(), features, out);
+      gathers_.f32(reinterpret_cast<const float*>(base), block.data(), block.size(), features, out);
     out += block.size() * features;
+    done += block.size();
   });
 }
 

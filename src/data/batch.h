@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "data/augment.h"
 #include "data/dataset.h"
 
 namespace dpt {
@@ -26,13 +27,16 @@ struct GatherKernels {
 GatherKernels plain_gathers();
 
 // Hands out batches of a data set with its transforms applied. Any thread may call the const
-// functions at the same time; they take no memory. `rows` are numbers of samples, unchecked.
+// functions at the same time; they take no memory, but where samples have to be read (staged).
+// `rows` are numbers of samples, unchecked.
 class Feeder {
  public:
   // Throws Error{spec} where a transform does not fit the data.
+  // Random transforms are left out where `split` is for evaluation, but for the size of a crop.
   // REQUIRES: the choices name rows of transform_table() and target_transform_table().
   Feeder(Dataset dataset, std::span<const Choice> transforms,
-         std::span<const Choice> target_transforms, const GatherKernels& gathers = plain_gathers());
+         std::span<const Choice> target_transforms, const GatherKernels& gathers = plain_gathers(),
+         Split split = Split::train);
 
   const Dataset& dataset() const { return dataset_; }
   int64_t size() const { return dataset_.size(); }
@@ -41,7 +45,10 @@ class Feeder {
   int64_t classes() const { return dataset_.classes; }
 
   // REQUIRES: `out` has room for rows.size() samples and the type of input() or target().
-  void inputs(std::span<const uint32_t> rows, float* out) const;
+  // turn: what random transforms are drawn by. staged: the inputs of these rows one after another,
+  // of a data set with a reader; null: they are read here and now.
+  void inputs(std::span<const uint32_t> rows, float* out, const Turn& turn = {},
+              const std::byte* staged = nullptr) const;
   void inputs(std::span<const uint32_t> rows, int32_t* out) const;
   void targets(std::span<const uint32_t> rows, float* out) const;
   void targets(std::span<const uint32_t> rows, int32_t* out) const;
@@ -55,13 +62,33 @@ class Feeder {
     float scale = 1, shift = 0;
   };
 
+  // A random transform, its place in the list, and what it paints with, for each channel.
+  struct Augmentation {
+    const TransformType* type;
+    std::any settings;
+    size_t place;
+    std::vector<float> colour;
+  };
+
   void prepare_inputs(std::span<const Choice> transforms);
+  std::vector<Choice> take_random(std::span<const Choice> transforms);
+  void prepare_maps(std::span<const Choice> transforms, int64_t channels);
   void prepare_targets(std::span<const Choice> transforms);
-  void gather_bytes(std::span<const int64_t> rows, float* out) const;
+  // Rows of `features` bytes, as the signatures of GatherKernels.
+  void convert(const ByteMap& map, const uint8_t* rows, const int64_t* index, size_t n,
+               size_t features, float* x) const;
+  // rows: of `base`.
+  void gather_bytes(const std::byte* base, std::span<const int64_t> rows, float* out) const;
+  // The samples are `numbers`, and lie in `base` one after another where that is `staged`.
+  void draw_frames(std::span<const uint32_t> numbers, const Turn& turn, const std::byte* base,
+                   bool staged, float* out) const;
+  std::shared_ptr<std::byte[]> read(std::span<const uint32_t> rows) const;
 
   Dataset dataset_;
   GatherKernels gathers_;
+  Split split_;
   TensorDesc input_, target_;
+  std::vector<Augmentation> random_;
   std::vector<ByteMap> maps_;                   // one, or one a channel
   std::shared_ptr<const std::byte[]> inputs_;   // of the data set, or f32 ones after transforms
   std::shared_ptr<const std::byte[]> targets_;  // likewise

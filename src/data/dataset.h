@@ -15,6 +15,9 @@
 
 namespace dpt {
 
+class Draw;  // data/augment.h
+class Frame;
+
 // A whole data set in memory: two tensors whose first extent is the sample. Bytes stay u8; images
 // are [N, 1, 28, 28] u8, features f32 [N, F], classes i32 [N], token sequences i32 [N, T].
 // Immutable after loading: any thread may read.
@@ -25,8 +28,17 @@ struct Table {
   Shape sample() const { return desc.shape.tail(1); }
 };
 
+// Makes samples when they are needed: images that are decoded or painted. Any thread may call it.
+struct SampleReader {
+  virtual ~SampleReader() = default;
+  // Writes input number `row`; the same bytes each time. May take memory and read files. Throws
+  // Error{data}.
+  virtual void read(uint32_t row, std::span<std::byte> out) const = 0;
+};
+
 struct Dataset {
-  Table inputs, targets;
+  Table inputs, targets;  // no data of the inputs where there is a reader
+  std::shared_ptr<const SampleReader> reader;
   int64_t classes = 0;   // targets are i32 classes 0 <= c < classes; 0: they are values
   int64_t ignored = 0;   // how many targets are none of them, but the query's ignore_index
   std::string found_in;  // the folder of a set known by name that had to be looked for
@@ -55,8 +67,9 @@ struct DatasetType : Nameable {
 };
 
 // What a spec can name under `data.transforms:`: an element-wise change of the inputs, after they
-// have become f32. Where inputs are bytes, the Feeder makes a table of it (data/batch.h), so that
-// gathering, converting and transforming is one pass.
+// have become f32, or a random change of where an image's pixels come from. Where inputs are bytes,
+// the Feeder makes a table of the former (data/batch.h), so that gathering, converting and
+// transforming is one pass.
 struct TransformType : Nameable {
   // Changes `count` elements of channel `channel` in place. `from`: u8 if they were bytes just
   // before (the first transform of a list over a u8 set), else f32.
@@ -66,7 +79,19 @@ struct TransformType : Nameable {
   // Why it does not fit samples of these; empty: it does. Null: it fits all. Channels are the first
   // extent of a sample.
   std::string (*refuses)(const std::any& settings, const TensorDesc& sample) = nullptr;
-  std::string (*torch)(const std::any& settings) = nullptr;  // "x = x / 255", x [N, sample shape]
+  // "x = x / 255", x [N, sample shape]. Null: not expressible.
+  std::string (*torch)(const std::any& settings) = nullptr;
+
+  // Of a random change; `apply` is null then, and samples are images [C, H, W].
+  struct Random {
+    // Draws what happens to one image. No draw: evaluation, in which only its size may change.
+    // colour: what `fill` gave, after the transforms that follow.
+    void (*frame)(const std::any& settings, Draw* draw, const float* colour,
+                  Frame& frame) = nullptr;
+    // What pixels that come from nowhere are, one number or one for each channel. Null: 0.
+    std::vector<double> (*fill)(const std::any& settings) = nullptr;
+    Shape (*shape)(const std::any& settings, const Shape& image) = nullptr;  // null: the same
+  } random{};
 };
 
 // What a spec can name under `data.target_transforms:`. one_hot: class -> f32 [classes].

@@ -251,7 +251,7 @@ KeyTable<DataSpec> data_keys(const Vocabulary& v) {
        },
        one_of("a dataset", "datasets"))
       .optional_section(
-          "transforms", "changes of each sample, first to last",
+          "transforms", "changes of each sample, first to last; random ones only while training",
           [&v](DataSpec& s, const Node& n, Diagnostics& d) {
             s.transforms = read_choices("transform", n, v.transforms, d);
           },

@@ -11,15 +11,17 @@
 
 namespace dpt {
 
-void Executor::evaluate(int group, const Micro& micro, std::span<const uint32_t> order) {
+void Executor::evaluate(int group, const Micro& micro, std::span<const uint32_t> order,
+                        int64_t batch) {
   Binding* b = binding(group, micro, kTest);
   if (!b) return;
   const auto mine = samples(group, micro, order);
-  feed_inputs(*session_.test_feeder, mine, *b);
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Taken taken(samples_.test, batch, 0, shards, team_);
+  feed_inputs(*session_.test_feeder, mine, 0, taken.bytes(), *b);
   feed_targets(*session_.test_feeder, mine, *b);
   b->set_divisor(1);
   for (Part part : {Part::prologue, Part::forward, Part::loss}) b->run(part);
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     const int64_t n = micro[static_cast<size_t>(s)].rows.count();
     if (n == 0) continue;
@@ -35,6 +37,11 @@ Evaluation Executor::evaluate() {
   const StepCutter& batches = *session_.test_batches;
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
+  Ahead* const ahead = samples_.test;
+  if (ahead != nullptr) {
+    if (worker_ % session_.who.workers_per_rank() == 0) ahead->begin(order);
+    team_.meet_rank(worker_);
+  }
   bool classes = false;
   for (int g : own_) {
     const Rows shards = session_.groups[static_cast<size_t>(g)];
@@ -44,7 +51,7 @@ Evaluation Executor::evaluate() {
   StepRows rows;
   for (int64_t b = 0; b < batches.steps(); ++b) {
     batches.step(b, rows);
-    for (int g : own_) evaluate(g, rows.micro[0], order);
+    for (int g : own_) evaluate(g, rows.micro[0], order, b);
   }
   for (const auto& [n, program] : session_.test_programs)
     classes = classes || program.graph.correct != kNoValue;
@@ -85,7 +92,7 @@ Finding Executor::find_trouble(const StepInput& input) {
         found.parameter = static_cast<int64_t>(p);
     }
     for (size_t m = 0; m < input.rows->micro.size() && found.instruction < 0; ++m) {
-      Binding* b = feed(g, input, static_cast<int>(m), kTrain);
+      Binding* b = feed(g, input, static_cast<int>(m), kTrain, nullptr);
       if (b == nullptr) continue;
       const int64_t at = b->run_until_not_finite(Part::forward);
       if (at >= 0) found.instruction = static_cast<int64_t>(m) * kForward + at;

@@ -46,13 +46,14 @@ Arenas::Arenas(const Session& s, std::byte* memory) {
 }
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
-                   Generator* masks)
+                   Generator* masks, const Samples& samples)
     : session_(session),
       buffers_(buffers),
       arenas_(session, buffers.activations()),
       team_(team),
       worker_(worker),
       masks_(masks),
+      samples_(samples),
       bindings_(session.groups.size() * 3),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
@@ -122,11 +123,13 @@ Binding* Executor::binding(int group, const Micro& micro, int what) {
   fail(Fault::failed, "no program for the rows of shard {}", shards.begin);
 }
 
-void Executor::feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {
+void Executor::feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
+                           const std::byte* staged, Binding& b) const {
   if (feeder.input().dtype == DType::i32)
     feeder.inputs(rows, reinterpret_cast<int32_t*>(b.input()));
   else
-    feeder.inputs(rows, reinterpret_cast<float*>(b.input()));
+    feeder.inputs(rows, reinterpret_cast<float*>(b.input()),
+                  {static_cast<uint64_t>(session_.spec.seed), epoch}, staged);
 }
 
 void Executor::feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {
@@ -182,7 +185,7 @@ void Executor::run(const Stage& stage, int micro, const StepInput& input) {
 void Executor::act(Action action, int group, int micro, const StepInput& input) {
   switch (action) {
     case Action::feed:
-      feed(group, input, micro, which(micro));
+      feed(group, input, micro, which(micro), samples_.train);
       return;
     case Action::forward:
       if (Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], which(micro)))
@@ -219,14 +222,16 @@ std::span<const uint32_t> Executor::samples(int group, const Micro& micro,
   return order.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
 }
 
-Binding* Executor::feed(int group, const StepInput& input, int micro, int what) {
+Binding* Executor::feed(int group, const StepInput& input, int micro, int what, Ahead* ahead) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   Binding* b = binding(group, rows, what);
   if (!b) return nullptr;
-  const auto first = static_cast<size_t>(session_.groups[static_cast<size_t>(group)].begin);
-  b->context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows[first].first_sample};
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  b->context = {static_cast<uint64_t>(session_.spec.seed), input.number,
+                rows[static_cast<size_t>(shards.begin)].first_sample};
   const auto order = samples(group, rows, input.order);
-  feed_inputs(*session_.feeder, order, *b);
+  const Taken taken(ahead, input.batch, micro, shards, team_);
+  feed_inputs(*session_.feeder, order, input.epoch, taken.bytes(), *b);
   feed_targets(*session_.feeder, order, *b);
   return b;
 }

@@ -14,6 +14,7 @@
 #include "base/generator.h"
 #include "comm/team.h"
 #include "graph/optimizer_step.h"
+#include "train/ahead.h"
 #include "train/binding.h"
 #include "train/buffers.h"
 #include "train/session.h"
@@ -38,6 +39,8 @@ struct StepInput {
   const StepRows* rows = nullptr;
   std::span<const uint32_t> order;  // of the samples in this epoch, of this rank
   uint64_t number = 0;              // of the step, from 0, over all epochs
+  uint64_t epoch = 0;               // from 0
+  int64_t batch = 0;                // of the epoch, from 0
   const OptimizerStep* update = nullptr;
 };
 
@@ -63,8 +66,14 @@ struct Finding {
 // All workers make the same calls in the same order. Thread: the worker's own.
 class Executor {
  public:
+  // Of the rank, where samples are made on the way; null: the worker makes them itself.
+  struct Samples {
+    Ahead* train = nullptr;
+    Ahead* test = nullptr;
+  };
   // masks: torch's generator, for the first worker where the plan draws masks; else null.
-  Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks);
+  Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
+           const Samples& samples);
 
   StepResult step(const StepInput& input);
 
@@ -87,12 +96,14 @@ class Executor {
   void bind(int group, int what, const std::map<GroupRows, Program>& programs);
   void run(const Stage& stage, int micro, const StepInput& input);
   void act(Action action, int group, int micro, const StepInput& input);
-  static void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
+  void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
+                   const std::byte* staged, Binding& b) const;
   static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
-  void evaluate(int group, const Micro& micro, std::span<const uint32_t> order);
+  void evaluate(int group, const Micro& micro, std::span<const uint32_t> order, int64_t batch);
   std::span<const uint32_t> samples(int group, const Micro& micro,
                                     std::span<const uint32_t> order) const;
-  Binding* feed(int group, const StepInput& input, int micro, int what);
+  // ahead: null: samples that are not in memory are made here and now.
+  Binding* feed(int group, const StepInput& input, int micro, int what, Ahead* ahead);
   void prologue(int group, int micro, const StepInput& input);
   void loss(int group, int micro, const StepInput& input);
   void backward(int group, int micro, const StepInput& input);
@@ -111,6 +122,7 @@ class Executor {
   Team team_;
   int worker_;
   Generator* masks_;
+  Samples samples_;
   std::vector<int> own_, own_loss_;      // groups
   std::vector<const float*> gradients_;  // of all shards
   std::vector<UpdatePiece> share_;

@@ -199,7 +199,15 @@ std::string data_function(const TorchFacts& f, std::string_view name, Split spli
   if (f.query.input.dtype == DType::f32 &&
       (data.transforms.empty() || data.transforms[0].what->name != "to_tensor"))
     body += "x = x.float()\n";
-  for (const Choice& t : data.transforms) body += line(type_of<TransformType>(t).torch(t.settings));
+  for (const Choice& t : data.transforms) {
+    const auto& type = type_of<TransformType>(t);
+    if (type.torch == nullptr)
+      fail(Fault::spec,
+           "transform '{}' draws anew in every epoch and can't be written as a PyTorch program; "
+           "export without it",
+           type.name);
+    body += line(type.torch(t.settings));
+  }
   for (const Choice& t : data.target_transforms)
     body += line(type_of<TargetTransformType>(t).torch(t.settings, f.query.classes));
   return section(

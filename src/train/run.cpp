@@ -171,11 +171,13 @@ Evaluation evaluate(const Session& s) {
   const Buffers buffers(memory.data() + header, sizes);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
+  std::optional<Ahead> ahead;
+  if (s.test->reader) ahead.emplace(*s.test, *s.test_batches, s.who, 0);
   Evaluation out;
   run_workers(
       team, 0,
       [&](int worker) {
-        Executor executor(s, buffers, team, worker, nullptr);
+        Executor executor(s, buffers, team, worker, nullptr, {nullptr, ahead ? &*ahead : nullptr});
         const Evaluation mine = executor.evaluate();
         if (worker == 0) out = mine;
       },

@@ -197,8 +197,11 @@ void make_feeders(Session& s, Diagnostics& d) {
   complain(d, s.spec.at("data.transforms"), [&] {
     s.feeder = std::make_unique<Feeder>(s.train, data.transforms, data.target_transforms, gather);
     if (s.test)
-      s.test_feeder =
-          std::make_unique<Feeder>(*s.test, data.transforms, data.target_transforms, gather);
+      s.test_feeder = std::make_unique<Feeder>(*s.test, data.transforms, data.target_transforms,
+                                               gather, Split::test);
+    if (s.test && s.test_feeder->input() != s.feeder->input())
+      fail(Fault::data, "the samples of the test set are {}, but those that are trained on {}",
+           s.test_feeder->input().shape.str(), s.feeder->input().shape.str());
   });
 }
 

@@ -53,7 +53,7 @@ class Worker {
         first_of_rank_(worker % session_.who.workers_per_rank() == 0),
         reporter_(reporter),
         executor_(session_, rank.buffers, rank.team, worker,
-                  first_of_rank_ ? &rank.generator : nullptr),
+                  first_of_rank_ ? &rank.generator : nullptr, {rank.train.get(), rank.test.get()}),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
         schedule_(make_schedule(session_.spec.schedule, base_lr_,
@@ -71,6 +71,7 @@ class Worker {
   void epoch(int64_t e) {
     const double start = now_s();
     if (first_of_rank_) rank_.order = make_order(rank_, e);
+    if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices);
     rank_.team.meet_rank(worker_);
     EpochMean mean(session_);
     const int64_t begin = out_.steps;
@@ -104,7 +105,9 @@ class Worker {
     const OptimizerStep update = session_.optimizer->step(
         session_.spec.optimizer.settings, out_.steps + 1, lr_, schedule_->momentum(k));
     session_.batches->step(b, rows_);
-    const StepInput input{&rows_, rank_.order.indices, static_cast<uint64_t>(out_.steps), &update};
+    const StepInput input{
+        &rows_, rank_.order.indices, static_cast<uint64_t>(out_.steps), static_cast<uint64_t>(e), b,
+        &update};
     if (first_of_rank_) rank_.team.set_progress(worker_, {e + 1, out_.steps + 1, Phase::training});
     rank_.team.publish_stop(worker_);
     const StepResult result = executor_.step(input);
@@ -145,7 +148,10 @@ class Worker {
 }  // namespace
 
 RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Generator& g)
-    : session(s), buffers(b), team(t), rank(r), generator(g) {}
+    : session(s), buffers(b), team(t), rank(r), generator(g) {
+  if (s.train.reader) train = std::make_unique<Ahead>(s.train, *s.batches, s.who, r);
+  if (s.test && s.test->reader) test = std::make_unique<Ahead>(*s.test, *s.test_batches, s.who, r);
+}
 
 Outcome train_worker(RankState& rank, int worker, Reporter* reporter) {
   return Worker(rank, worker, reporter).run();

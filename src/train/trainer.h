@@ -28,6 +28,7 @@ struct RankState {
   int rank;
   Generator generator;  // torch's global one, after it has drawn the initial weights
   Order order;          // of this epoch; written by the first worker while the others wait
+  std::unique_ptr<Ahead> train, test;  // where samples are made on the way
 };
 
 struct Outcome {

@@ -72,6 +72,11 @@ SEEDS = {
         "archive": tar({"a/train.bin": CIFAR, "empty": b""}),
         "archive-gzip": gzip.compress(tar({"a/" + "b" * 90 + "/c": CIFAR}), mtime=0),
     },
+    "image": {
+        path.name: path.read_bytes()
+        for path in sorted((CORPUS.parent.parent / "fixtures" / "images").glob("*/*"))
+        if path.name in ("420.jpg", "inks.jpg", "grey.jpg", "alpha.png", "bits.png", "palette.png")
+    },
     "safetensors": {
         "two": safetensors({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
                             "b": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]},

@@ -17,6 +17,7 @@
 #include "data/cifar_files.h"
 #include "data/readers/csv.h"
 #include "data/readers/idx.h"
+#include "data/readers/image.h"
 #include "data/readers/npy.h"
 #include "data/readers/tar.h"
 #include "layers/model.h"
@@ -140,6 +141,14 @@ void cifar(std::span<const std::byte> bytes) {
   for (const int32_t l : records.labels) expect(l >= 0 && l < 100, "a label that is no class");
 }
 
+// What is read is resized, too.
+void image(std::span<const std::byte> bytes) {
+  const auto read = unless_refused([&] { return decode_image(bytes, "image"); });
+  if (!read || read->height * read->width > 1 << 16) return;
+  expect(read->pixels.size() == static_cast<size_t>(read->height * read->width * 3), "a lost row");
+  expect(resized(*read, 5, 7).pixels.size() == 5 * 7 * 3, "resized to another size");
+}
+
 // What is read and written must be read the same.
 void safetensors(std::span<const std::byte> bytes) {
   const MemoryFile file(bytes);
@@ -192,8 +201,8 @@ void spec(std::span<const std::byte> bytes) {
 }
 
 constexpr Target kTargets[] = {
-    {"spec", spec}, {"idx", idx},     {"idx_gzip", idx_gzip},      {"npy", npy},
-    {"csv", csv},   {"cifar", cifar}, {"safetensors", safetensors}};
+    {"spec", spec}, {"idx", idx},     {"idx_gzip", idx_gzip}, {"npy", npy},
+    {"csv", csv},   {"cifar", cifar}, {"image", image},       {"safetensors", safetensors}};
 
 }  // namespace
 

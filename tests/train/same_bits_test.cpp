@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "data/folder.h"
+#include "data/readers/image.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -60,6 +62,58 @@ TEST_CASE(
     CAPTURE(how[0]);
     CAPTURE(how.back());
     same(one, run_spec(text, how));
+  }
+}
+
+TEST_CASE("random transforms are the same in every mode, without reproducible shards, too") {
+  const std::vector<std::string> augmented = {
+      "data.dataset={synthetic_images: {samples: 83, test_samples: 20, shape: [3, 8, 8]}}",
+      "data.transforms=[{random_crop: {size: 6, padding: 2}}, random_horizontal_flip, to_tensor, "
+      "{normalize: {mean: [0.4, 0.5, 0.6], std: 0.5}}, {random_erasing: {p: 0.7}}, {cutout: 3}]"};
+  const auto run = [&](std::vector<std::string> how, const std::string& more) {
+    how.insert(how.end(), augmented.begin(), augmented.end());
+    return run_spec(spec(more), how);
+  };
+  const std::string shards = "reproducible: {shards: 4}\naccumulate: 2\n";
+  const Ran one = run({"cores=1"}, shards);
+  same(one, run({"cores=3"}, shards));
+  same(one, run({"parallel=dp", "devices=4", "cores=1"}, shards));
+  if (kCanFork) same(one, run({"parallel=ddp", "devices=2", "cores=2"}, shards));
+  same(run({"cores=2"}, ""), run({"parallel=dp", "devices=2", "cores=1"}, ""));
+  // They are of the epoch, not of the step: other batches, the same images.
+  CHECK(data_of(one.weights) != data_of(run({"cores=1", "seed=1"}, shards).weights));
+}
+
+TEST_CASE("images that are decoded ahead of the steps end in the same bits in every mode") {
+  if (!reads_jpeg() || !reads_png()) return;
+  const std::string folder = DPT_TEST_DIR "/fixtures/images";
+  const auto run = [&](std::vector<std::string> how) {
+    how.push_back("data.dataset={image_folder: {path: " + folder + ", test_path: " + folder +
+                  ", resize: 12, crop: 10}}");
+    how.emplace_back("data.transforms=[{random_crop: {padding: 1}}, to_tensor]");
+    how.emplace_back("data.batch_size=4");  // 10 images: 4, 4, 2
+    return run_spec(spec("reproducible: {shards: 4}\n"), how);
+  };
+  const Ran one = run({"cores=1"});
+  CHECK(one.step_losses().size() == 9);
+  same(one, run({"cores=2"}));
+  same(one, run({"parallel=dp", "devices=3", "cores=1"}));
+  same(one, run({"cores=2", "accumulate=1"}));
+  if (kCanFork) same(one, run({"parallel=ddp", "devices=4", "cores=1"}));
+}
+
+TEST_CASE("an image that is damaged ends the run with its name") {
+  if (!reads_jpeg() || !reads_png()) return;
+  const Folder folder;
+  for (const char* name : {"a/1.png", "a/2.png", "b/1.png", "b/2.png"})
+    folder.write(name, read_file(DPT_TEST_DIR "/fixtures/images/png/rgb.png"));
+  folder.write("b/2.png", "\x89PNG\r\n\x1a\n");
+  for (const std::string& cores : {std::string("cores=1"), std::string("cores=2")}) {
+    const Ran ran =
+        run_spec(spec(), {cores, "data.batch_size=2", "evaluate=false",
+                          "data.dataset={image_folder: {path: " + folder.path() + ", crop: 4}}"});
+    CHECK(ran.code != 0);
+    CHECK(has(ran.err, "b/2.png can't be read as PNG: the file ends too early"));
   }
 }
 

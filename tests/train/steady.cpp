@@ -115,7 +115,7 @@ std::optional<std::vector<int>> calls_of(const std::function<void()>& body) {
 constexpr const char* kSpec = R"(
 data:
   dataset: {synthetic_images: {samples: 650, shape: [1, 6, 6]}}
-  transforms: [to_tensor]
+  transforms: [{random_crop: {padding: 1}}, random_horizontal_flip, to_tensor, random_erasing]
   batch_size: 10
 model:
   - flatten

@@ -10,7 +10,7 @@ namespace {
 // synthetic_images: u8 [N, C, H, W] in the format of Fashion-MNIST, where no file is at hand. Each
 // class has a glyph of four round blobs; a sample is its class's glyph, shifted by up to two
 // pixels, dimmed, with noise. Integer and plain IEEE arithmetic only: the same bytes on every
-// machine.
+// machine. Sets that are large are painted on the way, and so are large sets of glyphs.
 struct Images {
   int64_t samples = 60000, classes = 10, seed = 0, test_samples = 10000;
   std::vector<int64_t> shape{1, 28, 28};
@@ -32,7 +32,8 @@ struct Images {
   }
 };
 
-constexpr size_t kShift = 2;  // pixels at most, each way
+constexpr size_t kShift = 2;                    // pixels at most, each way
+constexpr size_t kMostKept = size_t{64} << 20;  // bytes of samples, and of glyphs
 
 // Steele, Lea and Flood's splitmix64: the n-th number of the stream `key` is mix(key + n *
 // kGolden).
@@ -49,34 +50,42 @@ class Painter {
       : channels_(static_cast<size_t>(settings.shape[0])),
         height_(static_cast<size_t>(settings.shape[1])),
         width_(static_cast<size_t>(settings.shape[2])),
+        classes_(static_cast<uint64_t>(settings.classes)),
         seed_(mix(static_cast<uint64_t>(settings.seed))) {
-    for (int64_t c = 0; c < settings.classes; ++c)
-      glyphs_.push_back(glyph(static_cast<uint64_t>(c)));
-    noise_.resize(features() / 8 + 1);
+    if (classes_ * features() <= kMostKept)
+      for (uint64_t c = 0; c < classes_; ++c) glyphs_.push_back(glyph(c));
   }
 
   size_t features() const { return channels_ * height_ * width_; }
 
-  // Paints sample number `n` of a split and returns its class.
-  int32_t paint(uint64_t split, uint64_t n, uint8_t* to) {
-    const uint64_t key = mix(mix(seed_ + split + 1) + n * kGolden);
-    const uint64_t label = (key & 0xffffffffU) % glyphs_.size();
+  // The class of sample number `n` of a split.
+  int32_t label(uint64_t split, uint64_t n) const {
+    return static_cast<int32_t>((key(split, n) & 0xffffffffU) % classes_);
+  }
+
+  void paint(uint64_t split, uint64_t n, uint8_t* to) const {
+    const uint64_t key = this->key(split, n);
+    const auto of = static_cast<uint64_t>(label(split, n));
+    const std::vector<uint8_t> made = glyphs_.empty() ? glyph(of) : std::vector<uint8_t>();
+    const std::vector<uint8_t>& glyph = glyphs_.empty() ? made : glyphs_[of];
     const size_t dy = (key >> 32) % (2 * kShift + 1), dx = (key >> 40) % (2 * kShift + 1);
     const int contrast = 128 + static_cast<int>(key >> 57);  // of 256
-    for (size_t i = 0; i < noise_.size(); ++i) noise_[i] = mix(key + (i + 1) * kGolden);
-    const auto* noise = reinterpret_cast<const uint8_t*>(noise_.data());
+    std::vector<uint64_t> words(features() / 8 + 1);
+    for (size_t i = 0; i < words.size(); ++i) words[i] = mix(key + (i + 1) * kGolden);
+    const auto* noise = reinterpret_cast<const uint8_t*>(words.data());
     for (size_t c = 0; c < channels_; ++c)
       for (size_t y = 0; y < height_; ++y, to += width_, noise += width_) {
-        const uint8_t* from =
-            &glyphs_[label][((c * padded(height_)) + y + dy) * padded(width_) + dx];
+        const uint8_t* from = &glyph[((c * padded(height_)) + y + dy) * padded(width_) + dx];
         for (size_t x = 0; x < width_; ++x)
           to[x] = static_cast<uint8_t>(
               std::clamp((from[x] * contrast >> 8) + (noise[x] >> 2) - 32, 0, 255));
       }
-    return static_cast<int32_t>(label);
   }
 
  private:
+  uint64_t key(uint64_t split, uint64_t n) const {
+    return mix(mix(seed_ + split + 1) + n * kGolden);
+  }
   static size_t padded(size_t extent) { return extent + 2 * kShift; }
 
   // [C, H + 4, W + 4], a dark border all around.
@@ -89,8 +98,15 @@ class Painter {
       for (int blob = 0; blob < 4; ++blob) {
         const double cy = h * (0.15 + 0.7 * unit()), cx = w * (0.15 + 0.7 * unit());
         const double radius = std::max(h, w) * (0.12 + 0.13 * unit()), bright = 160 + 95 * unit();
-        for (size_t y = 0; y < height_; ++y)
-          for (size_t x = 0; x < width_; ++x) {
+        // Outside of the square around it nothing is painted.
+        const auto from = [radius](double middle) {
+          return static_cast<size_t>(std::max(0.0, middle - radius));
+        };
+        const auto to = [radius](double middle, size_t end) {
+          return std::min(end, static_cast<size_t>(middle + radius) + 1);
+        };
+        for (size_t y = from(cy); y < to(cy, height_); ++y)
+          for (size_t x = from(cx); x < to(cx, width_); ++x) {
             const double ry = static_cast<double>(y) + 0.5 - cy,
                          rx = static_cast<double>(x) + 0.5 - cx;
             const double fall = std::max(0.0, 1 - (ry * ry + rx * rx) / (radius * radius));
@@ -102,9 +118,21 @@ class Painter {
   }
 
   size_t channels_, height_, width_;
-  uint64_t seed_;
-  std::vector<std::vector<uint8_t>> glyphs_;
-  std::vector<uint64_t> noise_;
+  uint64_t classes_, seed_;
+  std::vector<std::vector<uint8_t>> glyphs_;  // none: painted each time
+};
+
+class Reader : public SampleReader {
+ public:
+  Reader(std::shared_ptr<const Painter> painter, uint64_t split)
+      : painter_(std::move(painter)), split_(split) {}
+  void read(uint32_t row, std::span<std::byte> out) const override {
+    painter_->paint(split_, row, reinterpret_cast<uint8_t*>(out.data()));
+  }
+
+ private:
+  std::shared_ptr<const Painter> painter_;
+  uint64_t split_;
 };
 
 static_assert(std::endian::native == std::endian::little, "noise is taken byte by byte");
@@ -112,17 +140,23 @@ static_assert(std::endian::native == std::endian::little, "noise is taken byte b
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const Images&>(settings);
   const int64_t samples = query.split == Split::train ? s.samples : s.test_samples;
-  NewTable inputs({DType::u8, {samples, s.shape[0], s.shape[1], s.shape[2]}}),
-      targets({DType::i32, {samples}});
-  Painter painter(s);
-  uint8_t* pixels = inputs.as<uint8_t>().data();
+  const uint64_t split = query.split == Split::train ? 0 : 1;
+  const auto painter = std::make_shared<const Painter>(s);
+  const TensorDesc desc{DType::u8, {samples, s.shape[0], s.shape[1], s.shape[2]}};
+  NewTable targets({DType::i32, {samples}});
   uint64_t n = 0;
-  for (int32_t& target : targets.as<int32_t>()) {
-    target = painter.paint(query.split == Split::train ? 0 : 1, n++, pixels);
-    pixels += painter.features();
-  }
+  for (int32_t& target : targets.as<int32_t>()) target = painter->label(split, n++);
   Dataset d;
-  d.inputs = std::move(inputs).done();
+  d.reader = std::make_shared<Reader>(painter, split);
+  d.inputs = {desc, nullptr};
+  if (static_cast<size_t>(samples) * painter->features() <= kMostKept) {
+    NewTable inputs(desc);
+    const size_t bytes = painter->features();
+    for (n = 0; n < static_cast<uint64_t>(samples); ++n)
+      d.reader->read(static_cast<uint32_t>(n), {inputs.data.get() + n * bytes, bytes});
+    d.inputs = std::move(inputs).done();
+    d.reader = nullptr;
+  }
   d.targets = std::move(targets).done();
   d.classes = s.classes;
   d.description = describe("synthetic_images", d, "");

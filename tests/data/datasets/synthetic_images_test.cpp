@@ -34,6 +34,41 @@ TEST_CASE("synthetic_images: other shapes and counts of classes") {
   CHECK(has(complaint_of(type, "{shape: [1, 28, 0]}"), "must be between 1 and 1024"));
 }
 
+TEST_CASE("synthetic_images: large sets are painted on the way, and are those that are not") {
+  const std::string shape = "shape: [3, 130, 100], classes: 3";
+  const Dataset small = load("synthetic_images", "{samples: 5, " + shape + "}");
+  const Dataset large = load("synthetic_images", "{samples: 1800, " + shape + "}");
+  CHECK(small.reader == nullptr);
+  REQUIRE(large.reader != nullptr);
+  CHECK(large.inputs.desc == TensorDesc{DType::u8, {1800, 3, 130, 100}});
+  std::vector<std::byte> image(39000);
+  for (uint32_t n = 0; n < 5; ++n) {
+    large.reader->read(n, image);
+    CHECK(std::equal(image.begin(), image.end(), small.inputs.data.get() + n * image.size()));
+    CHECK(values_of<int32_t>(small.targets)[n] == values_of<int32_t>(large.targets)[n]);
+  }
+}
+
+TEST_CASE("synthetic_images: many large glyphs are not kept, and are the same") {
+  // The tutorial's mock loader: 1000 samples of 1000 classes.
+  const std::string shape = "{samples: 1000, shape: [3, 224, 224], classes: ";
+  const Dataset many = load("synthetic_images", shape + "1000}");
+  CHECK(many.inputs.desc == TensorDesc{DType::u8, {1000, 3, 224, 224}});
+  CHECK(many.classes == 1000);
+  const Dataset few = load("synthetic_images", shape + "40}");  // whose glyphs are kept
+  // Samples that have the same class in both, and so the same pixels.
+  std::vector<std::byte> a(3 * 224 * 224), b(a.size());
+  int compared = 0;
+  for (uint32_t n = 0; n < 1000; ++n) {
+    if (values_of<int32_t>(many.targets)[n] != values_of<int32_t>(few.targets)[n]) continue;
+    many.reader->read(n, a);
+    few.reader->read(n, b);
+    CHECK(a == b);
+    ++compared;
+  }
+  CHECK(compared > 3);
+}
+
 // The class whose mean training image is nearest: weaker than any trained net.
 TEST_CASE("synthetic_images: can be learned") {
   const Dataset train = load("synthetic_images", "{samples: 2000}");

@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/fail.h"
+#include "data/readers/bytes.h"
+#include "data/readers/image.h"
+#include "data/tables.h"
+
+namespace dpt::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+// image_folder: a folder of images for each class, as torchvision's ImageFolder: classes are the
+// sorted names of the folders, samples the sorted files in and below each. Images are decoded on
+// the way, resized as torchvision's Resize of a PIL image and cut as its CenterCrop.
+struct ImageFolder {
+  std::string path, test_path;
+  std::vector<int64_t> resize, crop;
+  static KeyTable<ImageFolder> keys() {
+    return KeyTable<ImageFolder>()
+        .required_path("path", &ImageFolder::path, "folder with a folder of images for each class")
+        .path("test_path", &ImageFolder::test_path, "the same for evaluation")
+        .optional("resize", &ImageFolder::resize,
+                  "one number: the shorter side becomes so long; two: height and width; none: "
+                  "images keep their size",
+                  kSide)
+        .optional("crop", &ImageFolder::crop,
+                  "height and width of the middle that is taken then, one number for both; none: "
+                  "all",
+                  kSide);
+  }
+  static constexpr Range kSide{"must be between 1 and 16384", 1, 16384};
+  static void check(const ImageFolder& c, const Owner& owner, Diagnostics& d) {
+    for (const auto& [name, size] : {std::pair{"resize", &c.resize}, {"crop", &c.crop}})
+      if (size->size() > 2)
+        d.error(owner.at(name), fmt::format("'{}' must be one number or two", name));
+    if (c.resize.size() < 2 && c.crop.empty())
+      d.error(owner.where,
+              "image_folder needs 'crop', or 'resize' with height and width: all samples must have "
+              "one size");
+  }
+};
+
+bool has_ending(const fs::path& file, std::initializer_list<std::string_view> endings) {
+  std::string ending = file.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return std::ranges::find(endings, ending) != endings.end();
+}
+
+// The names in a folder, sorted by their bytes, as Python sorts them.
+struct Listing {
+  std::vector<std::string> folders, files;
+};
+Listing list(const fs::path& folder) {
+  Listing out;
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    std::error_code none;  // a link to nothing is no folder
+    (at->is_directory(none) ? out.folders : out.files).push_back(at->path().filename().string());
+  }
+  if (error) fail(Fault::data, "{} can't be read: {}", folder.string(), error.message());
+  std::ranges::sort(out.folders);
+  std::ranges::sort(out.files);
+  return out;
+}
+
+// All images in a folder and below: its files, then those of its folders. torchvision sorts
+// os.walk's triples, whose first entries are the folders' paths.
+void add_images(const fs::path& folder, std::vector<std::string>& images) {
+  std::vector<std::string> folders = {folder.string()};
+  for (size_t i = 0; i < folders.size(); ++i)
+    for (const std::string& below : list(folders[i]).folders)
+      folders.push_back((fs::path(folders[i]) / below).string());
+  std::ranges::sort(folders);
+  for (const std::string& place : folders)
+    for (const std::string& file : list(place).files) {
+      const fs::path path = fs::path(place) / file;
+      if (has_ending(path, {".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}))
+        fail(Fault::data,
+             "{} is an image that dptrain can't read, only JPEG and PNG are; convert it, or move "
+             "it away",
+             path.string());
+      if (has_ending(path, {".jpg", ".jpeg", ".png"})) images.push_back(path.string());
+    }
+}
+
+std::vector<std::string> classes_of(const std::string& folder) {
+  std::vector<std::string> classes = list(folder).folders;
+  if (classes.empty())
+    fail(Fault::data, "{} holds no folders: each class must have one of its own", folder);
+  return classes;
+}
+
+class Reader : public SampleReader {
+ public:
+  Reader(const ImageFolder& settings, std::vector<std::string> files)
+      : s_(settings), files_(std::move(files)) {}
+
+  Shape shape() const {
+    const std::vector<int64_t>& size = s_.crop.empty() ? s_.resize : s_.crop;
+    return {3, size.front(), size.back()};
+  }
+
+  void read(uint32_t row, std::span<std::byte> out) const override {
+    const std::string& path = files_[row];
+    const std::unique_ptr<ByteSource> source = open_bytes(path);
+    std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
+    source->read(bytes, "the image");
+    Image image = decode_image(bytes, path);
+    if (s_.resize.size() == 2)
+      image = resized(image, s_.resize[0], s_.resize[1]);
+    else if (s_.resize.size() == 1)
+      image = shorter_side(image, s_.resize[0]);
+    cut(image, reinterpret_cast<uint8_t*>(out.data()));
+  }
+
+ private:
+  static Image shorter_side(const Image& image, int64_t size) {
+    const auto longer = [&](int64_t a, int64_t b) {
+      return static_cast<int64_t>(static_cast<double>(size * a) / static_cast<double>(b));
+    };
+    return image.width <= image.height ? resized(image, longer(image.height, image.width), size)
+                                       : resized(image, size, longer(image.width, image.height));
+  }
+
+  // The middle as [3, height, width]; black where the image is smaller. CenterCrop pads first, half
+  // to the left, and then rounds halves to even.
+  void cut(const Image& image, uint8_t* out) const {
+    const Shape s = shape();
+    const auto first = [](int64_t whole, int64_t part) {
+      return part > whole
+                 ? -((part - whole) / 2)
+                 : static_cast<int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2));
+    };
+    const int64_t top = first(image.height, s[1]), left = first(image.width, s[2]);
+    for (int64_t c = 0; c < 3; ++c)
+      for (int64_t y = top; y < top + s[1]; ++y)
+        for (int64_t x = left; x < left + s[2]; ++x) {
+          const bool inside = y >= 0 && y < image.height && x >= 0 && x < image.width;
+          *out++ = inside ? image.pixels[static_cast<size_t>((y * image.width + x) * 3 + c)]
+                          : uint8_t{0};
+        }
+  }
+
+  ImageFolder s_;
+  std::vector<std::string> files_;
+};
+
+Dataset load(const std::any& settings, const LoadQuery& query) {
+  const auto& s = std::any_cast<const ImageFolder&>(settings);
+  const bool train = query.split == Split::train;
+  if (!train && s.test_path.empty())
+    fail(Fault::data, "dataset 'image_folder' has no test split: write test_path");
+  const std::string& folder = train ? s.path : s.test_path;
+  const std::vector<std::string> classes = classes_of(folder);
+  if (!train)
+    if (const auto others = classes_of(s.path); others != classes)
+      fail(Fault::data, "{} has other classes than {}: {} folders and {}, or other names", folder,
+           s.path, classes.size(), others.size());
+  std::vector<std::string> files;
+  std::vector<int32_t> labels;
+  for (size_t c = 0; c < classes.size(); ++c) {
+    const fs::path place = fs::path(folder) / classes[c];
+    add_images(place, files);
+    if (files.size() == labels.size())
+      fail(Fault::data, "{} holds no image: .jpg, .jpeg and .png are read", place.string());
+    labels.resize(files.size(), static_cast<int32_t>(c));
+  }
+  const auto samples = static_cast<int64_t>(files.size());
+  auto reader = std::make_shared<Reader>(s, std::move(files));
+  const Shape image = reader->shape();
+  NewTable targets({DType::i32, {samples}});
+  std::ranges::copy(labels, targets.as<int32_t>().begin());
+  Dataset d;
+  d.inputs = {{DType::u8, {samples, image[0], image[1], image[2]}}, nullptr};
+  d.reader = std::move(reader);
+  d.targets = std::move(targets).done();
+  d.classes = static_cast<int64_t>(classes.size());
+  d.description = describe("image_folder", d, folder);
+  return d;
+}
+
+}  // namespace
+
+DatasetType image_folder() {
+  return {nameable<ImageFolder>(
+              "image_folder", "JPEG and PNG images, a folder for each class, decoded on the way."),
+          load, true, nullptr};
+}
+
+}  // namespace dpt::datasets

@@ -1,0 +1,83 @@
+// Pillow's Resample.c, for three bytes a pixel and the triangle filter.
+#include <algorithm>
+#include <cmath>
+
+#include "data/readers/image.h"
+
+namespace dpt {
+namespace {
+
+constexpr int kBits = 32 - 8 - 2;  // of the fixed-point weights
+
+// What one pixel of the result is made of: a stretch of the source's, with weights of 2^-kBits.
+struct Window {
+  int64_t begin;
+  std::vector<int> weights;
+};
+
+std::vector<Window> windows(int64_t from, int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const double reach = std::max(1.0, scale);  // of the filter, to either side
+  std::vector<Window> out;
+  for (int64_t i = 0; i < to; ++i) {
+    const double middle = (static_cast<double>(i) + 0.5) * scale;
+    const auto begin = std::max<int64_t>(0, static_cast<int64_t>(middle - reach + 0.5));
+    const auto end = std::min(from, static_cast<int64_t>(middle + reach + 0.5));
+    std::vector<double> weights;
+    double sum = 0;
+    for (int64_t x = begin; x < end; ++x) {
+      const double distance = std::abs((static_cast<double>(x) - middle + 0.5) * (1.0 / reach));
+      weights.push_back(distance < 1 ? 1 - distance : 0);
+      sum += weights.back();
+    }
+    Window w{begin, {}};
+    for (const double weight : weights)
+      w.weights.push_back(static_cast<int>(0.5 + weight / sum * (1 << kBits)));
+    out.push_back(std::move(w));
+  }
+  return out;
+}
+
+// Lines of pixels become lines of `to`; `step` and `line` are the distances of a line's pixels and
+// of lines, in the source and in the result.
+struct Lines {
+  int64_t count, from_step, from_line, to_step, to_line;
+};
+
+void resize_lines(const uint8_t* from, const std::vector<Window>& to, const Lines& lines,
+                  uint8_t* out) {
+  for (int64_t line = 0; line < lines.count; ++line)
+    for (size_t i = 0; i < to.size(); ++i)
+      for (int64_t c = 0; c < 3; ++c) {
+        int64_t sum = int64_t{1} << (kBits - 1);
+        const uint8_t* pixel = from + line * lines.from_line + to[i].begin * lines.from_step + c;
+        for (const int weight : to[i].weights) {
+          sum += int64_t{*pixel} * weight;
+          pixel += lines.from_step;
+        }
+        out[line * lines.to_line + static_cast<int64_t>(i) * lines.to_step + c] =
+            static_cast<uint8_t>(std::clamp<int64_t>(sum >> kBits, 0, 255));
+      }
+}
+
+}  // namespace
+
+Image resized(const Image& image, int64_t height, int64_t width) {
+  Image out = image;
+  const auto bytes = [](int64_t h, int64_t w) { return static_cast<size_t>(h * w * 3); };
+  if (width != out.width) {
+    std::vector<uint8_t> pixels(bytes(out.height, width));
+    resize_lines(out.pixels.data(), windows(out.width, width),
+                 {out.height, 3, out.width * 3, 3, width * 3}, pixels.data());
+    out = {out.height, width, std::move(pixels)};
+  }
+  if (height != out.height) {
+    std::vector<uint8_t> pixels(bytes(height, width));
+    resize_lines(out.pixels.data(), windows(out.height, height),
+                 {width, width * 3, 3, width * 3, 3}, pixels.data());
+    out = {height, width, std::move(pixels)};
+  }
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,91 @@
+#include <cmath>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+
+namespace dpt::transforms {
+namespace {
+
+// random_crop: as torchvision's RandomCrop with padding_mode constant: a window of `size` anywhere
+// in the image with its padding. Evaluation takes the middle, as CenterCrop does.
+struct RandomCrop {
+  std::vector<int64_t> size, padding;
+  double fill = 0;
+  static KeyTable<RandomCrop> keys() {
+    return KeyTable<RandomCrop>()
+        .optional("size", &RandomCrop::size,
+                  "height and width of what is taken, one number for both; none: the image's own",
+                  kPositive)
+        .optional("padding", &RandomCrop::padding,
+                  "pixels around the image: one number; left and right, top and bottom; or left, "
+                  "top, right, bottom",
+                  kNotNegative)
+        .optional("fill", &RandomCrop::fill, "the padding's value, where this transform stands");
+  }
+  static void check(const RandomCrop& c, const Owner& owner, Diagnostics& d) {
+    if (c.size.size() > 2)
+      d.error(owner.at("size"), "'size' must be one number, or a height and a width");
+    if (c.padding.size() == 3 || c.padding.size() > 4)
+      d.error(owner.at("padding"), "'padding' must be one number, two or four");
+    if (c.size.empty() && c.padding.empty())
+      d.error(owner.where, "random_crop needs 'size', 'padding' or both: else it changes nothing");
+  }
+};
+
+struct Window {
+  Rect padded;  // the image's pixels are 0 .. height and 0 .. width
+  int64_t height, width;
+};
+
+Window window(const RandomCrop& c, int64_t height, int64_t width) {
+  const std::vector<int64_t>& p = c.padding;
+  const auto side = [&](size_t i) { return p.empty() ? 0 : p[i % p.size()]; };
+  return {{-side(1), -side(0), height + side(3), width + side(2)},
+          c.size.empty() ? height : c.size[0],
+          c.size.empty() ? width : c.size.back()};
+}
+
+std::string refuses(const std::any& settings, const TensorDesc& sample) {
+  const Window w =
+      window(std::any_cast<const RandomCrop&>(settings), sample.shape[1], sample.shape[2]);
+  const int64_t height = w.padded.bottom - w.padded.top, width = w.padded.right - w.padded.left;
+  if (w.height <= height && w.width <= width) return "";
+  return fmt::format("a window of {} x {} does not fit into images {}, with padding {} x {}",
+                     w.height, w.width, sample.shape.str(), height, width);
+}
+
+Shape shape(const std::any& settings, const Shape& image) {
+  const Window w = window(std::any_cast<const RandomCrop&>(settings), image[1], image[2]);
+  return {image[0], w.height, w.width};
+}
+
+void frame(const std::any& settings, Draw* draw, Frame::Colour colour, Frame& f) {
+  const Window w = window(std::any_cast<const RandomCrop&>(settings), f.height(), f.width());
+  if (draw == nullptr) {  // torchvision's rounding: halves to even
+    const auto middle = [](int64_t whole, int64_t part) {
+      return static_cast<int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2));
+    };
+    return f.crop(middle(f.height(), w.height), middle(f.width(), w.width), w.height, w.width,
+                  colour);
+  }
+  const int64_t top = w.padded.top + draw->below(w.padded.bottom - w.padded.top - w.height + 1);
+  const int64_t left = w.padded.left + draw->below(w.padded.right - w.padded.left - w.width + 1);
+  f.crop(top, left, w.height, w.width, colour);
+}
+
+std::vector<double> fill(const std::any& settings) {
+  return {std::any_cast<const RandomCrop&>(settings).fill};
+}
+
+}  // namespace
+
+TransformType random_crop() {
+  TransformType t{nameable<RandomCrop>(
+      "random_crop",
+      "While training a random window of the padded image; evaluation takes the middle.")};
+  t.refuses = refuses;
+  t.random = {frame, fill, shape};
+  return t;
+}
+
+}  // namespace dpt::transforms

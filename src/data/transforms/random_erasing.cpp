@@ -1,0 +1,70 @@
+#include <cmath>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+
+namespace dpt::transforms {
+namespace {
+
+// random_erasing: Zhong et al. 2017, as torchvision's RandomErasing: a rectangle whose area is a
+// share of the image's in `scale` and whose height / width is in `ratio`, log-uniformly. Ten tries
+// are made to find one that fits.
+struct Erasing {
+  double p = 0.5;
+  std::vector<double> scale{0.02, 0.33}, ratio{0.3, 3.3}, value{0};
+  static KeyTable<Erasing> keys() {
+    return KeyTable<Erasing>()
+        .optional("p", &Erasing::p, "how probable it is", kProbability)
+        .optional("scale", &Erasing::scale, "least and largest share of the image's area",
+                  kProbability)
+        .optional("ratio", &Erasing::ratio, "least and largest height / width", kPositive)
+        .optional("value", &Erasing::value,
+                  "what stands there then: one number, or one for each channel");
+  }
+  static void check(const Erasing& c, const Owner& owner, Diagnostics& d) {
+    for (const auto& [name, range] : {std::pair{"scale", &c.scale}, {"ratio", &c.ratio}})
+      if (range->size() != 2 || range->front() > range->back())
+        d.error(owner.at(name),
+                fmt::format("'{}' must be two numbers, the smaller one first", name));
+    if (c.value.empty()) d.error(owner.at("value"), "'value' must be one number, or one a channel");
+  }
+};
+
+std::string refuses(const std::any& settings, const TensorDesc& sample) {
+  const size_t values = std::any_cast<const Erasing&>(settings).value.size();
+  if (values == 1 || values == static_cast<size_t>(sample.shape[0])) return "";
+  return fmt::format("'value' has {} numbers, but samples {} have {} channels", values,
+                     sample.shape.str(), sample.shape[0]);
+}
+
+void frame(const std::any& settings, Draw* draw, Frame::Colour colour, Frame& f) {
+  const auto& c = std::any_cast<const Erasing&>(settings);
+  if (draw == nullptr || draw->uniform() >= c.p) return;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double area =
+        static_cast<double>(f.height() * f.width()) * draw->uniform(c.scale[0], c.scale[1]);
+    const double ratio = std::exp(draw->uniform(std::log(c.ratio[0]), std::log(c.ratio[1])));
+    const auto height = static_cast<int64_t>(std::nearbyint(std::sqrt(area * ratio))),
+               width = static_cast<int64_t>(std::nearbyint(std::sqrt(area / ratio)));
+    if (height >= f.height() || width >= f.width()) continue;
+    const int64_t top = draw->below(f.height() - height + 1),
+                  left = draw->below(f.width() - width + 1);
+    return f.patch({top, left, top + height, left + width}, colour);
+  }
+}
+
+std::vector<double> fill(const std::any& settings) {
+  return std::any_cast<const Erasing&>(settings).value;
+}
+
+}  // namespace
+
+TransformType random_erasing() {
+  TransformType t{nameable<Erasing>(
+      "random_erasing", "While training a random rectangle of some images is painted over.")};
+  t.refuses = refuses;
+  t.random = {frame, fill, nullptr};
+  return t;
+}
+
+}  // namespace dpt::transforms

@@ -1,0 +1,28 @@
+#include "data/augment.h"
+#include "data/dataset.h"
+
+namespace dpt::transforms {
+namespace {
+
+// random_horizontal_flip: as torchvision's.
+struct Flip {
+  double p = 0.5;
+  static KeyTable<Flip> keys() {
+    return KeyTable<Flip>().optional("p", &Flip::p, "how probable it is", kProbability);
+  }
+};
+
+void frame(const std::any& settings, Draw* draw, Frame::Colour /*colour*/, Frame& f) {
+  if (draw != nullptr && draw->uniform() < std::any_cast<const Flip&>(settings).p) f.flip();
+}
+
+}  // namespace
+
+TransformType random_horizontal_flip() {
+  TransformType t{nameable<Flip>("random_horizontal_flip",
+                                 "While training left and right change places in some images.")};
+  t.random.frame = frame;
+  return t;
+}
+
+}  // namespace dpt::transforms

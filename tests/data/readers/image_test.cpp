@@ -1,0 +1,84 @@
+#include "data/readers/image.h"
+
+#include <doctest/doctest.h>
+
+#include "../datasets/loading.h"
+#include "base/safetensors.h"
+
+namespace dpt {
+namespace {
+
+const std::string kImages = DPT_TEST_DIR "/fixtures/images";
+
+Image decoded(const std::string& bytes) {
+  return decode_image(std::as_bytes(std::span(bytes)), "x.img");
+}
+
+// Every kind of file, made and read by PIL and torchvision: tests/fixtures/images.py.
+TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCrop to the bit") {
+  if (!reads_jpeg() || !reads_png()) {
+    MESSAGE("left out: built without libjpeg-turbo or libpng");
+    return;
+  }
+  const SafeTensors file = SafeTensors::read(DPT_TEST_DIR "/fixtures/images.safetensors");
+  const std::pair<std::string, std::string> cases[] = {{"crop", "crop: 9"},
+                                                       {"shorter", "resize: 12, crop: [10, 11]"},
+                                                       {"exact", "resize: [13, 7]"},
+                                                       {"larger", "resize: 40, crop: 44"}};
+  for (const auto& [name, settings] : cases) {
+    CAPTURE(name);
+    const Dataset d = load("image_folder", "{path: " + kImages + ", " + settings + "}");
+    const SafeTensors::Entry *x = file.find(name + ".inputs"), *y = file.find(name + ".targets");
+    REQUIRE(x);
+    REQUIRE(d.inputs.desc == x->desc);
+    CHECK(std::equal(d.targets.data.get(), d.targets.data.get() + d.targets.desc.bytes(), y->data));
+    const auto bytes = static_cast<size_t>(d.inputs.sample().elements());
+    std::vector<std::byte> got(bytes);
+    for (uint32_t n = 0; n < d.size(); ++n) {
+      CAPTURE(n);
+      d.reader->read(n, got);
+      size_t different = 0;
+      for (size_t i = 0; i < bytes; ++i) different += got[i] != x->data[n * bytes + i];
+      CHECK(different == 0);
+    }
+  }
+}
+
+TEST_CASE("images that are damaged, cut short or lie are refused by name") {
+  const auto why = [](const std::string& bytes) { return data_error([&] { decoded(bytes); }); };
+  CHECK(why("hello") ==
+        "x.img is neither a JPEG nor a PNG image, whatever its name says; leave it out");
+  if (!reads_jpeg() || !reads_png()) return;
+  const std::string jpeg = read_file(kImages + "/jpeg/420.jpg"),
+                    png = read_file(kImages + "/png/rgb.png");
+  CHECK(decoded(jpeg).width == 22);
+  CHECK(decoded(png).height == 25);
+  // Every shorter file, but one without JPEG's last mark.
+  for (size_t n = 8; n < jpeg.size() - 2; n += 7)
+    CHECK(has(why(jpeg.substr(0, n)), "x.img can't be read as JPEG: "));
+  for (size_t n = 8; n < png.size(); n += 7)
+    CHECK(has(why(png.substr(0, n)), "x.img can't be read as PNG: "));
+  CHECK(has(why(jpeg.substr(0, 300)), "Fetch the file again, or leave it out."));
+  std::string flipped = png;
+  flipped[png.size() / 2] = static_cast<char>(flipped[png.size() / 2] ^ 1);
+  CHECK(has(why(flipped), "x.img can't be read as PNG: "));
+  // A JPEG of 60000 x 60000 in 898 bytes: height and width stand in its frame header, FF C0.
+  std::string huge = jpeg;
+  const size_t frame = huge.find("\xff\xc0");
+  REQUIRE(frame != huge.npos);
+  for (const size_t at : {frame + 5, frame + 7}) huge.replace(at, 2, "\xea\x60");
+  CHECK(
+      has(why(huge), "its header announces 60000 x 60000 pixels, which its 898 bytes can't hold"));
+}
+
+TEST_CASE("resized: the same size is the same image, and one colour stays one") {
+  Image image{3, 5, std::vector<uint8_t>(45)};
+  for (size_t i = 0; i < 45; ++i) image.pixels[i] = static_cast<uint8_t>(i * 5);
+  CHECK(resized(image, 3, 5).pixels == image.pixels);
+  std::ranges::fill(image.pixels, uint8_t{211});
+  for (const auto& [height, width] : {std::pair{1, 1}, {2, 9}, {17, 3}, {50, 50}})
+    for (const uint8_t v : resized(image, height, width).pixels) CHECK(v == 211);
+}
+
+}  // namespace
+}  // namespace dpt
