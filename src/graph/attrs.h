@@ -82,6 +82,12 @@ struct GroupNorm {
   int64_t groups = 1;
   double eps = 1e-5;
 };
+struct BatchNorm {
+  double eps = 1e-5;
+  double momentum =
+      0.1;            // update_running: the part of the new batch; -1: all batches count the same
+  bool batch = true;  // the moments are those of the batch
+};
 struct Pad {  // of each dimension in front and behind; negative: cut off
   std::array<int64_t, Shape::kMaxRank> before{}, behind{};
   double value = 0;

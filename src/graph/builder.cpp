@@ -51,6 +51,15 @@ ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init, b
   return v;
 }
 
+ValueId GraphBuilder::buffer(std::string_view name, TensorDesc desc, double first) {
+  const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
+                         .desc = desc,
+                         .role = Role::buffer,
+                         .init = {.a = first}});
+  graph_.buffers.push_back(v);
+  return v;
+}
+
 ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs) {
   std::vector<TensorDesc> descs;
   for (ValueId v : in) descs.push_back(desc(v));
@@ -76,6 +85,20 @@ bool GraphBuilder::trained(ValueId v) const {
 Shape Graph::torch_shape(ValueId parameter) const {
   const Value& v = (*this)[parameter];
   return v.transposed ? Shape{v.desc.shape[1], v.desc.shape[0]} : v.desc.shape;
+}
+
+std::vector<ValueId> Graph::state() const {
+  std::vector<ValueId> out = parameters;
+  out.insert(out.end(), buffers.begin(), buffers.end());
+  std::ranges::sort(out);
+  return out;
+}
+
+int Graph::cuts(Part wanted) const {
+  int count = 0;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (part[i] == wanted && nodes[i].op->over_shards) ++count;
+  return count;
 }
 
 double Graph::flops() const {

@@ -34,6 +34,10 @@ class GraphBuilder {
   // shape: torch's. transposed: kept in memory as its transpose; the draws of `init` are torch's.
   ValueId parameter(std::string_view name, Shape shape, Init init, bool transposed = false);
 
+  // What is kept from step to step, all elements `first` at the beginning.
+  ValueId buffer(std::string_view name, TensorDesc desc, double first);
+  void update(ValueId buffer, ValueId next) { graph_.updates.push_back({buffer, next}); }
+
   // Adds a node and gives its first result.
   ValueId apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs = {});
   ValueId apply(std::string_view name, std::vector<ValueId> in, std::any attrs = {}) {

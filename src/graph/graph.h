@@ -22,6 +22,7 @@ enum class Role {
   mask,      // what dropout keeps, drawn by the executor where `random: torch` is asked for
   constant,  // small, given in the spec: class weights
   parameter,
+  buffer,     // kept from step to step beside the parameters: running statistics
   activation  // made by a node
 };
 
@@ -37,7 +38,7 @@ struct Value {
   std::string name;  // "lin1.weight", as in torch's state_dict
   TensorDesc desc;
   Role role = Role::activation;
-  Init init{};                    // parameters
+  Init init{};                    // parameters and buffers
   bool trainable = true;          // parameters: false where the spec says `freeze`
   bool transposed = false;        // parameters: memory, and so desc, holds the transpose of torch's
   std::vector<double> content{};  // constants
@@ -72,11 +73,18 @@ struct Graph {
   ValueId correct =
       kNoValue;  // f64[1]: how many samples are classified right, where that has a meaning
   std::vector<ValueId> parameters;  // in the order in which they were added, torch's
+  std::vector<ValueId> buffers;     // the same
+  struct Update {
+    ValueId buffer, next;  // what a step makes of it, in the same memory
+  };
+  std::vector<Update> updates;
   std::vector<ValueId>
       gradients;  // of each parameter; kNoValue: frozen, or the graph does not train
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
   Shape torch_shape(ValueId parameter) const;  // as in torch's state_dict
+  std::vector<ValueId> state() const;          // parameters and buffers in the order of that
+  int cuts(Part part) const;                   // plan.h, note [cuts]
   double flops() const;                        // of all nodes
   std::string str() const;                     // one line a node, stable: golden tests compare it
 };

@@ -52,6 +52,10 @@ struct OperatorType {
 
   // The result is the first input's memory seen with another shape; nothing is run.
   bool view = false;
+
+  // Its input, which every shard has, is summed over the shards of the replica (plan.h, note
+  // [cuts]); the loops copy it, as they do for one shard.
+  bool over_shards = false;
 };
 
 std::span<const OperatorType> operator_table();  // generated from graph/operators/meson.build

@@ -55,26 +55,36 @@ Instruction instruction_for(const Program& p, size_t node, std::span<const Kerne
     return p.extent[static_cast<size_t>(v)] == Extent::shard;
   };
   const GraphNode& n = p.graph.nodes[node];
-  const bool each = p.graph.part[node] != Part::update &&
+  const bool each = p.graph.part[node] != Part::update && !n.op->over_shards &&
                     (std::ranges::any_of(n.out, of_shard) || std::ranges::any_of(n.in, of_shard));
-  if (!each) return choose_kernel(p.graph, node, kernels, p.rows);
+  if (!each) {
+    Instruction out = choose_kernel(p.graph, node, kernels, p.rows);
+    out.cut = n.op->over_shards;
+    out.first_only = std::ranges::any_of(
+        p.graph.updates, [&](const Graph::Update& u) { return u.next == n.out[0]; });
+    return out;
+  }
   const auto& [rows, graph] = *p.shard_graphs.rbegin();
   Instruction out = choose_kernel(graph, node, kernels, {{rows}, p.rows.largest});
   out.each_shard = true;
   return out;
 }
 
-// What a sample has a part of grows with their number.
+// What a sample has a part of grows with their number; what is made of that without growing each
+// shard has, unless it is summed over all.
 std::vector<Extent> extents(const Program& p) {
   std::vector<Extent> out(p.graph.values.size(), Extent::common);
   if (p.shard_graphs.empty()) return out;
   const Graph& one = p.shard_graphs.begin()->second;
-  for (ValueId v = 0; v < static_cast<ValueId>(out.size()); ++v) {
-    Extent& extent = out[static_cast<size_t>(v)];
-    if (p.graph[v].desc != one[v].desc)
-      extent = Extent::sample;
-    else if (p.graph[v].role == Role::activation)
-      extent = Extent::shard;
+  for (ValueId v = 0; v < static_cast<ValueId>(out.size()); ++v)
+    if (p.graph[v].desc != one[v].desc) out[static_cast<size_t>(v)] = Extent::sample;
+  for (const GraphNode& n : p.graph.nodes) {
+    const bool common = n.op->over_shards || std::ranges::all_of(n.in, [&](ValueId v) {
+                          return out[static_cast<size_t>(v)] == Extent::common;
+                        });
+    for (ValueId v : n.out)
+      if (Extent& extent = out[static_cast<size_t>(v)]; extent != Extent::sample && !common)
+        extent = Extent::shard;
   }
   return out;
 }
@@ -96,6 +106,16 @@ void place_flat(Program& p, const FlatLayout& layout) {
     if (gradient != kNoValue && !layout.fused[i])
       p.place[static_cast<size_t>(gradient)] = {Arena::gradients, bytes};
   }
+  for (size_t i = 0; i < p.graph.buffers.size(); ++i)
+    p.place[static_cast<size_t>(p.graph.buffers[i])] = {Arena::weights,
+                                                        layout.buffer_offset[i] * sizeof(float)};
+  for (const Graph::Update& u : p.graph.updates)
+    p.place[static_cast<size_t>(u.next)] = p.place[static_cast<size_t>(u.buffer)];
+  for (const GraphNode& n : p.graph.nodes)
+    if (n.op->over_shards) {
+      p.place[static_cast<size_t>(n.in[0])] = {Arena::sums, p.sum_bytes};
+      p.sum_bytes += aligned(p.graph[n.in[0]].desc.bytes(), kLine);
+    }
 }
 
 void place_constants(Program& p) {
@@ -246,6 +266,10 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
   out.trainable = out.total;
   for (size_t i = 0; i < graph.parameters.size(); ++i)
     if (graph.gradients[i] == kNoValue) put(i);
+  for (ValueId v : graph.buffers) {
+    out.buffer_offset.push_back(out.total);
+    out.total += aligned(graph[v].desc.bytes(), kLine) / sizeof(float);
+  }
   return out;
 }
 
@@ -331,16 +355,25 @@ std::string Program::str() const {
       const Value& result = graph[n.out[0]];
       out += fmt::format("    {:<22} {:<9} {}{} = ({}){}\n", n.op->name, i.kernel->name,
                          result.name, result.desc.shape.str(), fmt::join(in, ", "),
-                         i.each_shard ? "  for each shard" : "");
+                         i.each_shard   ? "  for each shard"
+                         : i.cut        ? "  over all shards of the replica"
+                         : i.first_only ? "  by the first shard's worker"
+                                        : "");
     }
   }
   return out;
 }
 
+int Plan::cuts(Action a) const {
+  if (a == Action::forward) return forward_cuts;
+  return a == Action::backward ? backward_cuts : 0;
+}
+
 bool Plan::splits_shards() const {
-  return std::ranges::count_if(micro, [](const Stage& s) {
-           return s.who == Stage::Who::shards || s.who == Stage::Who::first;
-         }) > 1;
+  return forward_cuts + backward_cuts > 0 || std::ranges::count_if(micro, [](const Stage& s) {
+                                               return s.who == Stage::Who::shards ||
+                                                      s.who == Stage::Who::first;
+                                             }) > 1;
 }
 
 std::string Plan::str() const {
@@ -351,8 +384,12 @@ std::string Plan::str() const {
     if (stages->empty()) continue;
     out += fmt::format("{}:\n", name);
     for (const Stage& s : *stages) {
-      std::vector<std::string_view> actions;
-      for (Action a : s.actions) actions.push_back(kActionNames[static_cast<size_t>(a)]);
+      std::vector<std::string> actions;
+      for (Action a : s.actions) {
+        actions.emplace_back(kActionNames[static_cast<size_t>(a)]);
+        if (const int n = cuts(a); n > 0)
+          actions.back() += fmt::format(" ({} sums over shards)", n);
+      }
       if (!actions.empty())
         out += fmt::format("  {:<12} {}\n", kWhoNames[static_cast<size_t>(s.who)],
                            fmt::join(actions, ", "));
@@ -365,6 +402,8 @@ std::string Plan::str() const {
 Plan basic_plan(const PlanQuery& query) {
   using Who = Stage::Who;
   Plan plan;
+  plan.forward_cuts = query.forward_cuts;
+  plan.backward_cuts = query.backward_cuts;
   if (query.divisor_from_targets) {
     plan.prologue.push_back({Who::shards, {Action::feed_targets, Action::prologue}});
     plan.prologue.push_back({Who::workers, {Action::sum_divisor}});

@@ -22,8 +22,8 @@ namespace dpt {
 
 // Where the parameters lie in the flat buffers of weights, gradients and optimizer states: those
 // whose gradients are stored first, in the order in which backward completes them, then fused ones,
-// which have no gradient buffer, then frozen ones (weights only). Offsets and sizes in elements;
-// each parameter begins at a cache line.
+// which have no gradient buffer, then frozen ones and buffers (weights only). Offsets and sizes in
+// elements; each parameter begins at a cache line.
 //
 // Note [fused]: the gradient of a linear layer's weight, dy^T x, is far larger than dy and x. Where
 // nobody asks for the gradient itself, the optimizer's pass makes it from the dy and x of all
@@ -33,11 +33,12 @@ namespace dpt {
 // Machine Learning via Sufficient Factor Broadcasting", 2016), and a gradient never leaves the
 // cache of the core that uses it.
 struct FlatLayout {
-  std::vector<size_t> offset;  // of each of graph.parameters
-  std::vector<bool> fused;     // the same
-  size_t stored = 0;           // elements of the gradient buffers
-  size_t trainable = 0;        // elements of the state buffers
-  size_t total = 0;            // elements of the weight buffer
+  std::vector<size_t> offset;         // of each of graph.parameters
+  std::vector<bool> fused;            // the same
+  size_t stored = 0;                  // elements of the gradient buffers
+  size_t trainable = 0;               // elements of the state buffers
+  std::vector<size_t> buffer_offset;  // of each of graph.buffers, in the weight buffer
+  size_t total = 0;                   // elements of the weight buffer
 };
 // fused: of each parameter; empty: none. REQUIRES: differentiated.
 FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused = {});
@@ -51,7 +52,7 @@ size_t parameter_of(const Graph& graph, ValueId v);
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels);
 
 // A tensor in one of a worker's memories. Offsets in bytes.
-enum class Arena { none, weights, gradients, activations, constants };
+enum class Arena { none, weights, gradients, sums, activations, constants };
 struct Slice {
   Arena arena = Arena::none;
   size_t offset = 0;
@@ -60,7 +61,9 @@ struct Slice {
 struct Instruction {
   size_t node = 0;  // of the graph
   const KernelType* kernel = nullptr;
-  bool each_shard = false;            // run for each shard of the group
+  bool each_shard = false;  // run for each shard of the group
+  bool cut = false;         // note [cuts]
+  bool first_only = false;  // run by the first group alone: it makes the next value of a buffer
   std::vector<std::string> refusals;  // "avx512: ..." of the rows above the chosen one
 };
 
@@ -80,6 +83,11 @@ KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& rows = {}
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels,
                           const GroupRows& rows = {});
 
+// Note [cuts]: what batch normalisation sums over the batch is summed over the shards of a replica
+// in the middle of a part. There the part is cut: each shard has left its sums where all can read
+// them (Arena::sums, the same place in every program), all meet, and every group adds those of its
+// replica in the fixed tree.
+
 // Of what a value has a part.
 enum class Extent { common, sample, shard };
 
@@ -96,6 +104,7 @@ struct Program {
   std::vector<Instruction> prologue, forward, loss, backward;
   std::vector<Instruction> update;  // note [fused]
   size_t activation_bytes = 0, constant_bytes = 0;
+  size_t sum_bytes = 0;  // of each shard
   const std::vector<Instruction>& part(Part p) const;
   bool by_sample() const;  // the group's results have the bits of its shards', one by one
   size_t shard_stride(ValueId v) const;  // bytes between the places of a value that each shard has
@@ -143,10 +152,12 @@ struct Stage {
 
 struct Plan {
   std::string mode = "single";
-  std::vector<Stage> prologue;  // once a step, over all micro-batches
-  std::vector<Stage> micro;     // for each micro-batch
-  std::vector<Stage> update;    // once a step
-  bool splits_shards() const;   // a shard's activations outlive a stage
+  std::vector<Stage> prologue;              // once a step, over all micro-batches
+  std::vector<Stage> micro;                 // for each micro-batch
+  std::vector<Stage> update;                // once a step
+  int forward_cuts = 0, backward_cuts = 0;  // note [cuts]
+  int cuts(Action action) const;
+  bool splits_shards() const;  // a shard's activations outlive a stage
   std::string str() const;
 };
 
@@ -155,6 +166,7 @@ struct PlanQuery {
   bool divisor_from_targets = false;
   bool clip_norm = false;
   bool torch_masks = false;
+  int forward_cuts = 0, backward_cuts = 0;
 };
 Plan basic_plan(const PlanQuery& query);
 

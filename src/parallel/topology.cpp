@@ -30,6 +30,15 @@ Rows Topology::shards_of_rank(int rank) const {
   return out.end == 0 ? Rows{} : out;
 }
 
+Rows Topology::replica_of(int shard, bool all) const {
+  if (all) return {0, shards};
+  const auto device = [this](int s) { return owner(s) / workers; };
+  Rows out{shard, shard + 1};
+  while (out.begin > 0 && device(static_cast<int>(out.begin) - 1) == device(shard)) --out.begin;
+  while (out.end < shards && device(static_cast<int>(out.end)) == device(shard)) ++out.end;
+  return out;
+}
+
 std::vector<Rows> Topology::groups(bool alone) const {
   std::vector<Rows> out;
   for (int s = 0; s < shards; ++s) {

@@ -96,6 +96,7 @@ struct Spec {
   ScheduleSpec schedule;
   ClipSpec clip;
   std::optional<int64_t> epochs, steps;  // exactly one is given, else one epoch
+  bool sync_batch_norm = false;          // statistics of all replicas
   int64_t accumulate = 1;                // micro-batches that make one global batch
   DeviceSpec devices;
   Choice parallel;  // always there: `single` where nothing is written

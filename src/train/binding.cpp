@@ -39,6 +39,8 @@ void Binding::bind(Part part) {
   const std::vector<Instruction>& list = program_.part(part);
   const GroupRows& rows = program_.rows;
   for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].cut)
+      cuts_[static_cast<size_t>(part)].push_back(bound_[static_cast<size_t>(part)].size());
     if (!list[i].each_shard) {
       bind(part, i, program_.graph, rows.total(), [this](ValueId v) { return view(v); });
       continue;
@@ -62,7 +64,8 @@ void Binding::bind(Part part, size_t instruction, const Graph& graph, int64_t ro
   bound_[static_cast<size_t>(part)].push_back(
       {kernels_.back().get(),
        {all.first(node.in.size()), all.subspan(node.in.size()), &context},
-       instruction});
+       instruction,
+       i.first_only});
 }
 
 std::byte* Binding::pointer(ValueId v) const {
@@ -73,6 +76,8 @@ std::byte* Binding::pointer(ValueId v) const {
       return memory_.weights + place.offset;
     case Arena::gradients:
       return memory_.gradients + place.offset;
+    case Arena::sums:
+      return memory_.sums + place.offset;
     case Arena::activations:
       return memory_.activations + place.offset;
     case Arena::constants: {
@@ -87,8 +92,9 @@ std::byte* Binding::pointer(ValueId v) const {
 
 TensorView Binding::view(ValueId v) const {
   TensorView out{program_.graph[v].desc, pointer(v)};
-  if (program_.place[static_cast<size_t>(v)].arena == Arena::gradients)
-    out.data += first_ * memory_.gradient_stride;
+  const Arena arena = program_.place[static_cast<size_t>(v)].arena;
+  if (arena == Arena::gradients) out.data += first_ * memory_.gradient_stride;
+  if (arena == Arena::sums) out.data += first_ * memory_.sum_stride;
   return out;
 }
 
@@ -96,8 +102,9 @@ TensorView Binding::view(ValueId v, size_t shard) const {
   if (program_.shard_graphs.empty()) return view(v);
   TensorView out{program_.shard_graphs.at(program_.rows.shards[shard])[v].desc, pointer(v)};
   if (out.data == nullptr) return out;
-  if (program_.place[static_cast<size_t>(v)].arena == Arena::gradients) {
-    out.data += shard * memory_.gradient_stride;
+  const Arena arena = program_.place[static_cast<size_t>(v)].arena;
+  if (arena == Arena::gradients || arena == Arena::sums) {
+    out.data += shard * (arena == Arena::sums ? memory_.sum_stride : memory_.gradient_stride);
     return out;
   }
   switch (program_.extent[static_cast<size_t>(v)]) {
@@ -126,12 +133,27 @@ void Binding::set_divisor(double divisor) const {
   *reinterpret_cast<float*>(pointer(program_.graph.divisor)) = static_cast<float>(divisor);
 }
 
-int64_t Binding::run_until_not_finite(Part part) {
-  const auto& list = bound_[static_cast<size_t>(part)];
-  for (size_t i = 0; i < list.size(); ++i) {
-    list[i].kernel->run(list[i].args);
-    if (!std::ranges::all_of(list[i].args.out, finite))
-      return static_cast<int64_t>(list[i].instruction);
+std::span<const Binding::Bound> Binding::instructions(Part part, int piece) const {
+  const std::vector<Bound>& all = bound_[static_cast<size_t>(part)];
+  const std::vector<size_t>& cuts = cuts_[static_cast<size_t>(part)];
+  const auto number = static_cast<size_t>(piece);
+  const size_t begin = piece == 0 ? 0 : cuts.at(number - 1) + 1;
+  const size_t end = number < cuts.size() ? cuts[number] : all.size();
+  return std::span(all).subspan(begin, end - begin);
+}
+
+Binding::Cut Binding::cut(Part part, int number) const {
+  const Bound& b = bound_[static_cast<size_t>(part)]
+                         [cuts_[static_cast<size_t>(part)].at(static_cast<size_t>(number))];
+  const Instruction& i = program_.part(part)[b.instruction];
+  const ValueId from = program_.graph.nodes[i.node].in[0];
+  return {program_.place[static_cast<size_t>(from)].offset, b.args.out[0].as<double>()};
+}
+
+int64_t Binding::run_until_not_finite(Part part, int piece) {
+  for (const Bound& b : instructions(part, piece)) {
+    run(b);
+    if (!std::ranges::all_of(b.args.out, finite)) return static_cast<int64_t>(b.instruction);
   }
   return -1;
 }

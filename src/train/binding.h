@@ -16,17 +16,30 @@ class Binding {
   struct Memory {
     std::byte *weights, *gradients, *activations;  // gradients: of the first shard, or null
     size_t gradient_stride = 0;                    // bytes to those of the next one
+    std::byte* sums = nullptr;                     // plan.h, note [cuts]; of the first shard
+    size_t sum_stride = 0;
   };
   // Prepares kernels for `parts` only. REQUIRES: program and memory outlive it.
   Binding(const Program& program, const Memory& memory, std::span<const Part> parts);
 
   // REQUIRES: the part was prepared. Thread: one at a time.
   void run(Part part) {
-    for (const Bound& b : bound_[static_cast<size_t>(part)]) b.kernel->run(b.args);
+    for (const Bound& b : bound_[static_cast<size_t>(part)]) run(b);
+  }
+  // Between two cuts of a part: piece 0 ends at the first one. What a cut sums, its caller does.
+  void run(Part part, int piece) {
+    for (const Bound& b : instructions(part, piece)) run(b);
   }
   // The same, but stops after the first instruction with a result that is not finite; its place in
   // program().part(part), or -1.
-  int64_t run_until_not_finite(Part part);
+  int64_t run_until_not_finite(Part part, int piece);
+
+  // Where the sums of each shard lie behind Memory::sums, and where their sum goes.
+  struct Cut {
+    size_t offset;
+    std::span<double> sum;
+  };
+  Cut cut(Part part, int number) const;
 
   // Rows [begin, end) of what instruction `i` of Part::update makes, to `out`; continued: added to
   // those of earlier samples there.
@@ -35,7 +48,9 @@ class Binding {
     b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
 
-  StepContext context;  // what the kernels see; set it before run()
+  // Set these before run().
+  StepContext context;  // what the kernels see
+  bool first = true;    // makes the next values of buffers
 
   std::byte* input() const { return pointer(program_.graph.input); }
   std::byte* target() const { return pointer(program_.graph.target); }
@@ -54,7 +69,12 @@ class Binding {
     Kernel* kernel;
     KernelArgs args;
     size_t instruction;  // of the part
+    bool first_only;
   };
+  std::span<const Bound> instructions(Part part, int piece) const;
+  void run(const Bound& b) const {
+    if (first || !b.first_only) b.kernel->run(b.args);
+  }
   std::byte* pointer(ValueId v) const;
   double number(ValueId v, size_t shard) const;
   void bind(Part part);
@@ -68,6 +88,7 @@ class Binding {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::unique_ptr<TensorView[]>> views_;
   std::vector<Bound> bound_[5];  // by Part
+  std::vector<size_t> cuts_[5];  // places in bound_
 };
 
 }  // namespace dpt

@@ -18,7 +18,7 @@ struct Walk {
 
 struct Places {
   size_t stride, gradient_stride, weights, states, gradients, results, evaluations, troubles,
-      squares, activations, end;
+      squares, sum_stride, sums, activations, end;
   explicit Places(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
@@ -31,6 +31,8 @@ struct Places {
     evaluations = walk.take(shards * sizeof(ShardResult));
     troubles = walk.take(shards * sizeof(Trouble));
     squares = walk.take((s.stored / Buffers::kChunk + 1) * sizeof(double));
+    sum_stride = aligned(s.sums) + 64;
+    sums = walk.take(shards * sum_stride);
     activations = walk.take(s.activations);
     end = walk.at;
   }
@@ -52,6 +54,8 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   evaluations_ = reinterpret_cast<ShardResult*>(memory + p.evaluations);
   troubles_ = reinterpret_cast<Trouble*>(memory + p.troubles);
   squares_ = reinterpret_cast<double*>(memory + p.squares);
+  sum_stride_ = p.sum_stride;
+  sums_ = memory + p.sums;
   activations_ = memory + p.activations;
 }
 

@@ -33,6 +33,7 @@ class Buffers {
     size_t trainable = 0;  // elements of each state buffer
     int states = 0;
     int shards = 1;
+    size_t sums = 0;         // bytes, of each shard: plan.h, note [cuts]
     size_t activations = 0;  // bytes, of all arenas
   };
   static size_t bytes(const Sizes& sizes);
@@ -49,6 +50,8 @@ class Buffers {
   size_t gradient_stride() const {
     return gradient_stride_;
   }  // elements from a shard's to the next
+  std::byte* sums(int shard) const { return sums_ + static_cast<size_t>(shard) * sum_stride_; }
+  size_t sum_stride() const { return sum_stride_; }  // bytes
   // Two sets, for even and odd steps: one is read while the next step fills the other.
   ShardResult& result(uint64_t step, int shard) const {
     return results_[(step % 2) * static_cast<size_t>(sizes_.shards) + static_cast<size_t>(shard)];
@@ -63,12 +66,12 @@ class Buffers {
 
  private:
   Sizes sizes_;
-  size_t stride_ = 0, gradient_stride_ = 0;
+  size_t stride_ = 0, gradient_stride_ = 0, sum_stride_ = 0;
   float *weights_, *states_, *gradients_;
   ShardResult *results_, *evaluations_;
   Trouble* troubles_;
   double* squares_;
-  std::byte* activations_;
+  std::byte *sums_, *activations_;
 };
 
 }  // namespace dpt

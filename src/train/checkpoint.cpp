@@ -12,10 +12,20 @@
 namespace dpt {
 namespace {
 
-std::span<float> weights_of(const Session& s, const Buffers& buffers, size_t parameter) {
-  const Value& v = s.graph[s.graph.parameters[parameter]];
-  return {buffers.weights() + s.layout.offset[parameter],
-          static_cast<size_t>(v.desc.shape.elements())};
+// A parameter's or buffer's memory.
+std::span<std::byte> memory_of(const Session& s, const Buffers& buffers, ValueId v) {
+  const auto offset_in = [v](const std::vector<ValueId>& list, const std::vector<size_t>& offsets) {
+    const auto at = std::ranges::find(list, v);
+    return at == list.end() ? nullptr : &offsets[static_cast<size_t>(at - list.begin())];
+  };
+  const size_t* offset = offset_in(s.graph.parameters, s.layout.offset);
+  if (!offset) offset = offset_in(s.graph.buffers, s.layout.buffer_offset);
+  return {reinterpret_cast<std::byte*>(buffers.weights() + *offset), s.graph[v].desc.bytes()};
+}
+
+std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v) {
+  const std::span<std::byte> bytes = memory_of(s, buffers, v);
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 // A parameter's values in torch's layout, to or from memory.
@@ -25,21 +35,21 @@ void transpose(std::span<const float> from, const Shape& shape, std::span<float>
     for (size_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
 }
 
-void put(const Session& s, const Buffers& buffers, size_t parameter,
-         std::span<const float> values) {
-  const ValueId v = s.graph.parameters[parameter];
-  const std::span<float> to = weights_of(s, buffers, parameter);
+// `bytes` as in torch's file.
+void put(const Session& s, const Buffers& buffers, ValueId v, std::span<const std::byte> bytes) {
   if (s.graph[v].transposed)
-    transpose(values, s.graph.torch_shape(v), to);
+    transpose({reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)},
+              s.graph.torch_shape(v), weights_of(s, buffers, v));
   else
-    std::ranges::copy(values, to.begin());
+    std::ranges::copy(bytes, memory_of(s, buffers, v).begin());
 }
 
-std::vector<float> get(const Session& s, const Buffers& buffers, size_t parameter) {
-  const Value& v = s.graph[s.graph.parameters[parameter]];
-  const std::span<const float> from = weights_of(s, buffers, parameter);
-  std::vector<float> out(from.begin(), from.end());
-  if (v.transposed) transpose(from, v.desc.shape, out);
+std::vector<std::byte> get(const Session& s, const Buffers& buffers, ValueId v) {
+  const std::span<std::byte> from = memory_of(s, buffers, v);
+  std::vector<std::byte> out(from.begin(), from.end());
+  if (s.graph[v].transposed)
+    transpose(weights_of(s, buffers, v), s.graph[v].desc.shape,
+              {reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)});
   return out;
 }
 
@@ -53,9 +63,10 @@ void load(const Session& s, const Buffers& buffers) {
   const std::string& path = s.spec.initial_weights;
   const SafeTensors file = SafeTensors::read(path);
   std::vector<std::string> wrong;
-  for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
-    const Value& v = s.graph[s.graph.parameters[i]];
-    const TensorDesc wanted{v.desc.dtype, s.graph.torch_shape(s.graph.parameters[i])};
+  const std::vector<ValueId> state = s.graph.state();
+  for (ValueId id : state) {
+    const Value& v = s.graph[id];
+    const TensorDesc wanted{v.desc.dtype, s.graph.torch_shape(id)};
     const SafeTensors::Entry* e = find(file, v.name);
     if (!e)
       wrong.push_back(fmt::format("it has no '{}'", v.name));
@@ -64,12 +75,11 @@ void load(const Session& s, const Buffers& buffers) {
                                   name_of(e->desc.dtype), e->desc.shape.str(),
                                   name_of(wanted.dtype), wanted.shape.str()));
     else
-      put(s, buffers, i,
-          {reinterpret_cast<const float*>(e->data), static_cast<size_t>(wanted.shape.elements())});
+      put(s, buffers, id, {e->data, wanted.bytes()});
   }
-  if (file.entries().size() > s.graph.parameters.size() && wrong.empty())
-    wrong.push_back(fmt::format("it has {} tensors, the model has {}", file.entries().size(),
-                                s.graph.parameters.size()));
+  if (file.entries().size() > state.size() && wrong.empty())
+    wrong.push_back(
+        fmt::format("it has {} tensors, the model has {}", file.entries().size(), state.size()));
   if (!wrong.empty())
     fail(Fault::data, "{} does not fit the model: {}", path, fmt::join(wrong, "; "));
 }
@@ -96,11 +106,15 @@ void draw_initial(const Value& v, Generator& generator, std::span<float> out) {
 }
 
 void initialise(const Session& s, const Buffers& buffers, Generator& generator) {
-  for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
-    std::vector<float> values(weights_of(s, buffers, i).size());
-    draw_initial(s.graph[s.graph.parameters[i]], generator, values);
-    put(s, buffers, i, values);
+  for (ValueId v : s.graph.parameters) {
+    std::vector<float> values(weights_of(s, buffers, v).size());
+    draw_initial(s.graph[v], generator, values);
+    put(s, buffers, v, std::as_bytes(std::span(values)));
   }
+  // The memory is zeroed, and only real numbers begin with another one.
+  for (ValueId v : s.graph.buffers)
+    if (s.graph[v].init.a != 0)
+      std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.graph[v].init.a));
   if (!s.spec.initial_weights.empty()) load(s, buffers);
   const auto first = static_cast<float>(s.optimizer->initial_state(s.spec.optimizer.settings));
   if (first != 0)
@@ -110,13 +124,11 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator) 
 
 void save_model(const Session& s, const Buffers& buffers, const std::string& path) {
   std::vector<NamedTensor> tensors;
-  std::vector<std::vector<float>> values;  // moving one leaves its elements where they are
-  for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
-    const ValueId v = s.graph.parameters[i];
-    values.push_back(get(s, buffers, i));
-    tensors.push_back({s.graph[v].name,
-                       {s.graph[v].desc.dtype, s.graph.torch_shape(v)},
-                       reinterpret_cast<const std::byte*>(values.back().data())});
+  std::vector<std::vector<std::byte>> values;  // moving one leaves its elements where they are
+  for (ValueId v : s.graph.state()) {
+    values.push_back(get(s, buffers, v));
+    tensors.push_back(
+        {s.graph[v].name, {s.graph[v].desc.dtype, s.graph.torch_shape(v)}, values.back().data()});
   }
   write_safetensors(path, tensors,
                     {{"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}});

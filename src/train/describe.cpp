@@ -34,6 +34,9 @@ std::string parameters_text(const Session& s) {
                        s.graph.torch_shape(s.graph.parameters[i]).str(), v.desc.shape.elements(),
                        s.graph.gradients[i] == kNoValue ? "  frozen" : "");
   }
+  for (ValueId v : s.graph.buffers)
+    out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", s.graph[v].name,
+                       s.graph[v].desc.shape.str(), s.graph[v].desc.shape.elements());
   return out;
 }
 

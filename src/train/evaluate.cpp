@@ -7,12 +7,17 @@
 
 #include "comm/tree.h"
 #include "graph/operator.h"
-#include "train/executor.h"
+#include "train/cuts.h"
 
 namespace dpt {
+namespace {
 
-void Executor::evaluate(int group, const Micro& micro, std::span<const uint32_t> order,
-                        int64_t batch) {
+constexpr int64_t kForward = 1000000;  // an instruction's number: by micro-batch, then in order
+
+}  // namespace
+
+void Executor::begin_evaluation(int group, const Micro& micro, std::span<const uint32_t> order,
+                                int64_t batch) {
   Binding* b = binding(group, micro, kTest);
   if (!b) return;
   const auto mine = samples(group, micro, order);
@@ -21,7 +26,14 @@ void Executor::evaluate(int group, const Micro& micro, std::span<const uint32_t>
   feed_inputs(*session_.test_feeder, mine, 0, taken.bytes(), *b);
   feed_targets(*session_.test_feeder, mine, *b);
   b->set_divisor(1);
-  for (Part part : {Part::prologue, Part::forward, Part::loss}) b->run(part);
+  b->run(Part::prologue);
+}
+
+void Executor::end_evaluation(int group, const Micro& micro) {
+  Binding* b = binding(group, micro, kTest);
+  if (!b) return;
+  b->run(Part::loss);
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     const int64_t n = micro[static_cast<size_t>(s)].rows.count();
     if (n == 0) continue;
@@ -51,7 +63,20 @@ Evaluation Executor::evaluate() {
   StepRows rows;
   for (int64_t b = 0; b < batches.steps(); ++b) {
     batches.step(b, rows);
-    for (int g : own_) evaluate(g, rows.micro[0], order, b);
+    const Micro& micro = rows.micro[0];
+    if (session_.test_cuts == 0) {
+      for (int g : own_) {
+        begin_evaluation(g, micro, order, b);
+        if (Binding* bound = binding(g, micro, kTest)) bound->run(Part::forward);
+        end_evaluation(g, micro);
+      }
+      continue;
+    }
+    for (int g : own_) begin_evaluation(g, micro, order, b);
+    run_in_pieces(session_.test_cuts, Part::forward, micro, kTest,
+                  [](int, Binding& bound, int piece) { bound.run(Part::forward, piece); });
+    for (int g : own_) end_evaluation(g, micro);
+    if (meets_at_cuts_) team_.meet(worker_);  // the next batch writes the sums again
   }
   for (const auto& [n, program] : session_.test_programs)
     classes = classes || program.graph.correct != kNoValue;
@@ -76,11 +101,28 @@ Evaluation Executor::evaluate() {
   return out;
 }
 
+// The first instruction of the forward part with a result that is not finite, of each own group.
+void Executor::look_for_trouble(int micro, const StepInput& input) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const auto look = [&](int group, Binding& b, int piece) {
+    const Rows shards = session_.groups[static_cast<size_t>(group)];
+    Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));
+    const int64_t at = b.run_until_not_finite(Part::forward, piece);
+    if (at >= 0 && found.instruction < 0) found.instruction = micro * kForward + at;
+  };
+  const int cuts = session_.plan.forward_cuts;
+  for (int g : own_) {
+    Binding* b = feed(g, input, micro, kTrain, nullptr);
+    if (b && cuts == 0) look(g, *b, 0);
+  }
+  run_in_pieces(cuts, Part::forward, rows, kTrain, look);
+  if (cuts > 0 && meets_at_cuts_) team_.meet(worker_);
+}
+
 Finding Executor::find_trouble(const StepInput& input) {
   constexpr std::string_view kRemedy =
       "a lower learning rate, clip_grad_norm, or other data may help";
   const Graph& graph = session_.graph;
-  constexpr int64_t kForward = 1000000;  // an instruction's number: by micro-batch, then in order
   for (int g : own_) {
     const Rows shards = session_.groups[static_cast<size_t>(g)];
     for (int64_t s = shards.begin; s < shards.end; ++s) buffers_.trouble(static_cast<int>(s)) = {};
@@ -91,13 +133,8 @@ Finding Executor::find_trouble(const StepInput& input) {
       if (!std::all_of(w, w + n, [](float x) { return std::isfinite(x); }))
         found.parameter = static_cast<int64_t>(p);
     }
-    for (size_t m = 0; m < input.rows->micro.size() && found.instruction < 0; ++m) {
-      Binding* b = feed(g, input, static_cast<int>(m), kTrain, nullptr);
-      if (b == nullptr) continue;
-      const int64_t at = b->run_until_not_finite(Part::forward);
-      if (at >= 0) found.instruction = static_cast<int64_t>(m) * kForward + at;
-    }
   }
+  for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m) look_for_trouble(m, input);
   team_.meet(worker_);
   Trouble first;
   for (int s = 0; s < session_.who.shards; ++s) {

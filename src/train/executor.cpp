@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "comm/tree.h"
 #include "graph/operator.h"
+#include "train/cuts.h"
 
 namespace dpt {
 namespace {
@@ -28,7 +29,7 @@ size_t arena_stride(const Session& s) {
 }
 
 bool by_group(const Session& s) {
-  return s.plan.splits_shards() || s.layout.stored < s.layout.trainable;
+  return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
 }
 
 }  // namespace
@@ -65,6 +66,8 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     if (session_.who.loss_owner(first) == worker_) own_loss_.push_back(g);
   }
   for (int s = 0; s < session_.who.shards; ++s) gradients_.push_back(buffers_.gradient(s));
+  meets_at_cuts_ = session_.who.workers > 1 ||
+                   (session_.spec.sync_batch_norm && session_.who.total_workers() > 1);
   const Program& any = session_.programs.begin()->second;
   share_ = share_update(any, session_.layout, session_.global_batch,
                         session_.who.total_workers())[static_cast<size_t>(worker_)];
@@ -77,6 +80,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
   int64_t most = 0;  // shards of a group
   for (const Rows& group : session_.groups) most = std::max(most, group.count());
   if (accumulates) more_.resize(buffers_.sizes().stored * static_cast<size_t>(most));
+  cut_sums_.resize(buffers_.sizes().sums / sizeof(double) * sums_.size());
   for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
     bind(g, kTrain, session_.programs);
     if (accumulates) bind(g, kTrainMore, session_.programs);
@@ -100,7 +104,9 @@ void Executor::bind(int group, int what, const std::map<GroupRows, Program>& pro
       reinterpret_cast<std::byte*>(buffers_.weights()),
       reinterpret_cast<std::byte*>(more ? more_.data() : buffers_.gradient(first)),
       arenas_.of(group),
-      (more ? buffers_.sizes().stored : buffers_.gradient_stride()) * sizeof(float)};
+      (more ? buffers_.sizes().stored : buffers_.gradient_stride()) * sizeof(float),
+      buffers_.sums(first),
+      buffers_.sum_stride()};
   for (const auto& [rows, program] : programs)
     if (std::ssize(rows.shards) == shards.count())
       bindings_[static_cast<size_t>(group * 3 + what)].push_back(
@@ -153,7 +159,10 @@ StepResult Executor::step(const StepInput& input) {
   for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m)
     for (const Stage& s : session_.plan.micro) {
       run(s, m, input);
-      if (s.meet) team_.meet(worker_);
+      // The sums of a single cut are still read when the next micro-batch begins.
+      const bool cut = input.rows->micro.size() > 1 && meets_at_cuts_ &&
+                       session_.plan.forward_cuts + session_.plan.backward_cuts == 1;
+      if (s.meet || cut) team_.meet(worker_);
     }
   for (const Stage& s : session_.plan.update) {
     if (result_.finite) run(s, 0, input);
@@ -165,6 +174,8 @@ StepResult Executor::step(const StepInput& input) {
 void Executor::run(const Stage& stage, int micro, const StepInput& input) {
   switch (stage.who) {
     case Stage::Who::shards:
+      if (session_.plan.forward_cuts + session_.plan.backward_cuts > 0)
+        return run_cut(stage, micro, input);
       for (int s : own_)
         for (Action a : stage.actions) act(a, s, micro, input);
       break;
@@ -182,12 +193,22 @@ void Executor::run(const Stage& stage, int micro, const StepInput& input) {
   }
 }
 
+void Executor::run_cut(const Stage& stage, int micro, const StepInput& input) {
+  for (Action a : stage.actions) {
+    const Part part = a == Action::forward ? Part::forward : Part::backward;
+    run_in_pieces(session_.plan.cuts(a), part, input.rows->micro[static_cast<size_t>(micro)],
+                  which(micro), [&](int, Binding& b, int piece) { b.run(part, piece); });
+    for (int g : own_) act(a, g, micro, input);
+  }
+}
+
 void Executor::act(Action action, int group, int micro, const StepInput& input) {
   switch (action) {
     case Action::feed:
       feed(group, input, micro, which(micro), samples_.train);
       return;
     case Action::forward:
+      if (session_.plan.forward_cuts > 0) return;  // run_cut has done it
       if (Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], which(micro)))
         b->run(Part::forward);
       return;
@@ -229,6 +250,7 @@ Binding* Executor::feed(int group, const StepInput& input, int micro, int what, 
   const Rows shards = session_.groups[static_cast<size_t>(group)];
   b->context = {static_cast<uint64_t>(session_.spec.seed), input.number,
                 rows[static_cast<size_t>(shards.begin)].first_sample};
+  b->first = b->context.first_sample == 0;
   const auto order = samples(group, rows, input.order);
   const Taken taken(ahead, input.batch, micro, shards, team_);
   feed_inputs(*session_.feeder, order, input.epoch, taken.bytes(), *b);
@@ -275,7 +297,8 @@ void Executor::backward(int group, int micro, const StepInput& input) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const Rows shards = session_.groups[static_cast<size_t>(group)];
   const size_t elements = buffers_.sizes().stored;
-  if (Binding* b = binding(group, rows, which(micro))) b->run(Part::backward);
+  if (session_.plan.backward_cuts == 0)  // else run_cut has done it
+    if (Binding* b = binding(group, rows, which(micro))) b->run(Part::backward);
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     float* gradient = buffers_.gradient(static_cast<int>(s));
     if (rows[static_cast<size_t>(s)].rows.count() == 0) {

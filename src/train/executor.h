@@ -95,11 +95,20 @@ class Executor {
   Binding* binding(int group, const Micro& micro, int what);  // null: the group has no rows
   void bind(int group, int what, const std::map<GroupRows, Program>& programs);
   void run(const Stage& stage, int micro, const StepInput& input);
+  void run_cut(const Stage& stage, int micro, const StepInput& input);
   void act(Action action, int group, int micro, const StepInput& input);
   void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
                    const std::byte* staged, Binding& b) const;
   static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
-  void evaluate(int group, const Micro& micro, std::span<const uint32_t> order, int64_t batch);
+  // A part with cuts (plan.h, note [cuts]), piece by piece for all own groups. run: what is done
+  // with a piece, given the binding.
+  template <class Run>
+  void run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run);
+  void sum_cut(int group, const Binding::Cut& cut, const Micro& micro);
+  void begin_evaluation(int group, const Micro& micro, std::span<const uint32_t> order,
+                        int64_t batch);
+  void end_evaluation(int group, const Micro& micro);
+  void look_for_trouble(int micro, const StepInput& input);
   std::span<const uint32_t> samples(int group, const Micro& micro,
                                     std::span<const uint32_t> order) const;
   // ahead: null: samples that are not in memory are made here and now.
@@ -132,6 +141,8 @@ class Executor {
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   std::vector<double*> sum_parts_;
+  bool meets_at_cuts_ = false;    // else every replica has one worker
+  std::vector<double> cut_sums_;  // of the shards of a replica, for the tree
   double divisor_ = 1, clip_scale_ = 1;
   bool summed_ = false;  // gradient(0) holds the sum already
   StepResult result_;

@@ -22,11 +22,15 @@ Buffers::Sizes buffer_sizes(const Session& s) {
   for (const std::string& name :
        s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
     states += name.empty() ? 0 : 1;
+  size_t sums = 0;
+  for (const auto* programs : {&s.programs, &s.test_programs})
+    for (const auto& [rows, program] : *programs) sums = std::max(sums, program.sum_bytes);
   return {.weights = s.layout.total,
           .stored = s.layout.stored,
           .trainable = s.layout.trainable,
           .states = states,
           .shards = s.who.shards,
+          .sums = sums,
           .activations = Arenas::bytes(s)};
 }
 

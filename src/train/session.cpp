@@ -155,7 +155,11 @@ void make_plan(Session& s) {
       std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
   s.plan = basic_plan({.divisor_from_targets = s.divisor == Divisor::targets,
                        .clip_norm = s.spec.clip.max_norm.has_value(),
-                       .torch_masks = masks});
+                       .torch_masks = masks,
+                       .forward_cuts = s.graph.cuts(Part::forward),
+                       .backward_cuts = s.graph.cuts(Part::backward)});
+  if (!s.test_programs.empty())
+    s.test_cuts = s.test_programs.begin()->second.graph.cuts(Part::forward);
   s.mode->rewrite(s.plan, s.who);
 }
 

@@ -44,6 +44,7 @@ struct Session {
   std::vector<Rows> groups;  // of shards, each computed as one batch: plan.h, note [groups]
   FlatLayout layout;
   Plan plan;
+  int test_cuts = 0;  // of the forward part of an evaluation: plan.h, note [cuts]
   std::map<GroupRows, Program> programs, test_programs;
 
   int64_t epochs = 0;            // that are begun: the last may be cut short by `steps`

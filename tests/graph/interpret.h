@@ -32,9 +32,10 @@ struct HostTensor {
         return view().as<int32_t>()[i];
       case DType::u8:
         return view().as<uint8_t>()[i];
+      case DType::i64:
+        return static_cast<double>(view().as<int64_t>()[i]);
       case DType::bf16:
       case DType::f16:
-      case DType::i64:
         break;
     }
     return NAN;
@@ -53,9 +54,11 @@ struct HostTensor {
       case DType::u8:
         view().as<uint8_t>()[i] = std::isnan(x) ? UINT8_MAX : static_cast<uint8_t>(x);
         break;
+      case DType::i64:
+        view().as<int64_t>()[i] = std::isnan(x) ? INT64_MIN : static_cast<int64_t>(x);
+        break;
       case DType::bf16:
       case DType::f16:
-      case DType::i64:
         break;
     }
   }
@@ -73,7 +76,7 @@ inline bool is_float(DType t) { return t == DType::f32 || t == DType::f64; }
 // moved away from it, so that differences of 1e-6 stay on one side.
 inline HostTensor sample_input(const Sample& s, size_t i, DType real, std::mt19937& random) {
   TensorDesc d = s.query.in[i];
-  if (is_float(d.dtype)) d.dtype = real;
+  if (d.dtype == DType::f32) d.dtype = real;
   const Sample::Range range = i < s.ranges.size() ? s.ranges[i] : Sample::Range{};
   HostTensor t(d);
   for (size_t e = 0; e < t.size(); ++e) {

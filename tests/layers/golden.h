@@ -111,10 +111,11 @@ void with_elements(const TensorView& view, F f) {
       return f(view.as<double>());
     case DType::i32:
       return f(view.as<int32_t>());
+    case DType::i64:
+      return f(view.as<int64_t>());
     case DType::u8:
     case DType::bf16:
     case DType::f16:
-    case DType::i64:
       break;
   }
   FAIL("no fixture has " << name_of(view.desc.dtype));

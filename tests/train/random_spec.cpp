@@ -26,7 +26,7 @@ class SpecMaker {
         " layers: [{{linear: \"${{width + 1}}\"}}, {{dropout: \"${{p}}\"}}, tanh,"
         " {{linear: \"${{width}}\"}}]}}\n"
         "model:\n  - {}\nloss: {}\noptimizer: {}\n{}"
-        "steps: 50\nlog: {{every: 1}}\n",
+        "steps: 50\nlog: {{every: 1}}\nsync_batch_norm: true\n",
         data, chance(20) ? between(60, 300) : between(1, 45), more_data_, fmt::join(head, "\n  - "),
         loss_, optimizer(), options());
   }
@@ -144,7 +144,7 @@ class SpecMaker {
 
   Words some() {
     Words out;
-    for (int64_t n = between(1, 4); n > 0; --n) switch (between(0, 3)) {
+    for (int64_t n = between(1, 4); n > 0; --n) switch (between(0, 4)) {
         case 0:
           out.push_back(linear(width()));
           break;
@@ -154,6 +154,11 @@ class SpecMaker {
         case 2:
           out.push_back(fmt::format("layer_norm: {{elementwise_affine: {}, bias: {}}}", chance(70),
                                     chance(70)));
+          break;
+        case 3:
+          out.push_back(
+              fmt::format("batch_norm1d: {{affine: {}, track_running_stats: {}, momentum: {}}}",
+                          chance(70), chance(70), chance(80) ? "0.2" : "null"));
           break;
         default:
           out.push_back(

@@ -136,6 +136,56 @@ TEST_CASE("a divisor from the targets, clipping and accumulation change nothing 
   if (kCanFork) same(one, run_spec(text, {loss, "parallel=ddp", "devices=2", "cores=2"}));
 }
 
+// One with running statistics, one that takes the batch's in evaluation too, over images.
+std::string normalised(const std::string& more) {
+  return R"(
+data: {dataset: {synthetic_images: {samples: 61, test_samples: 23, shape: [1, 6, 6], classes: 4}}, batch_size: 16}
+model:
+  - {conv2d: {out_channels: 5, kernel_size: 3}}
+  - batch_norm2d
+  - relu
+  - flatten
+  - {batch_norm1d: {track_running_stats: false}}
+  - linear: 4
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.1, momentum: 0.9}}
+epochs: 2
+evaluate: true
+log: {every: 1}
+)" + more;
+}
+
+TEST_CASE("synchronised batch norm has the same bits in every mode, with any number of workers") {
+  for (const std::string& more :
+       {std::string(), std::string("accumulate: 3\nclip_grad_norm: 0.5\n")}) {
+    const std::string text =
+        normalised("reproducible: {shards: 8}\nsync_batch_norm: true\n" + more);
+    const Ran one = run_spec(text, {"cores=1"});
+    for (const std::vector<std::string>& how :
+         std::vector<std::vector<std::string>>{{"cores=2"},
+                                               {"cores=3"},
+                                               {"parallel=dp", "devices=2", "cores=1"},
+                                               {"parallel=dp", "devices=3", "cores=2"},
+                                               {"parallel=ddp", "devices=2", "cores=2"},
+                                               {"parallel=ddp", "devices=8", "cores=1"}}) {
+      if (!kCanFork && how[0] == "parallel=ddp") continue;
+      CAPTURE(how[0]);
+      CAPTURE(how.back());
+      same(one, run_spec(text, how));
+    }
+  }
+}
+
+TEST_CASE("without synchronisation a replica has its own statistics, whatever its workers") {
+  const std::string text = normalised("reproducible: {shards: 8}\n");
+  const Ran single = run_spec(text, {"cores=1"});
+  same(single, run_spec(text, {"cores=3"}));
+  const Ran two = run_spec(text, {"parallel=dp", "devices=2", "cores=1"});
+  CHECK(data_of(single.weights) != data_of(two.weights));
+  same(two, run_spec(text, {"parallel=dp", "devices=2", "cores=2"}));
+  if (kCanFork) same(two, run_spec(text, {"parallel=ddp", "devices=2", "cores=1"}));
+}
+
 TEST_CASE("the same run twice ends in the same bits, another seed in others") {
   const Ran a = run_spec(spec(), {"cores=2"});
   same(a, run_spec(spec(), {"cores=2"}));

@@ -1,0 +1,86 @@
+// What batch_norm1d and batch_norm2d share: (x - mean) / sqrt(variance + eps) by channel, then
+// scaled and shifted. In training the mean and the biased variance are those of the batch, over the
+// shards of the replica, or of all replicas with `sync_batch_norm`; in evaluation running ones
+// (Ioffe & Szegedy 2015; torch's formulas).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/fail.h"
+#include "base/python_call.h"
+#include "graph/attrs.h"
+#include "layers/layer.h"
+
+namespace dpt::layers {
+
+struct BatchNormLayer {
+  double eps = 1e-5;
+  std::optional<double> momentum = 0.1;
+  bool affine = true, bias = true, track_running_stats = true;
+
+  template <class L>
+  static KeyTable<L> keys_of() {
+    return KeyTable<L>()
+        .optional("eps", &L::eps, "added to the variance", kNotNegative)
+        .optional("momentum", &L::momentum,
+                  "the part of a new batch in the running statistics; none: all batches count the "
+                  "same",
+                  kProbability)
+        .optional("affine", &L::affine,
+                  "whether there is a learned weight, and bias, for each channel")
+        .optional("bias", &L::bias, "whether a learned offset is added")
+        .optional(
+            "track_running_stats", &L::track_running_stats,
+            "whether there are running statistics; without, evaluation takes the batch's too");
+  }
+
+  ValueId lower(GraphBuilder& g, ValueId x) const {
+    const int64_t channels = g.shape(x)[1];
+    BatchNorm settings{.eps = eps, .momentum = momentum.value_or(-1)};
+    std::vector<ValueId> affine_values;
+    if (affine) {
+      affine_values.push_back(g.parameter("weight", {channels}, {.a = 1}));
+      if (bias) affine_values.push_back(g.parameter("bias", {channels}, {.a = 0}));
+    }
+    ValueId mean = kNoValue, variance = kNoValue, batches = kNoValue;
+    if (track_running_stats) {
+      mean = g.buffer("running_mean", {DType::f32, {channels}}, 0);
+      variance = g.buffer("running_var", {DType::f32, {channels}}, 1);
+      batches = g.buffer("num_batches_tracked", {DType::i64, {}}, 0);
+    }
+    settings.batch = g.mode().training || !track_running_stats;
+    ValueId moments = kNoValue;
+    if (settings.batch) {
+      const ValueId sums = g.apply("all_reduce", {g.apply("channel_sums", {x})});
+      if (track_running_stats) {
+        g.apply("update_running", {sums, mean, variance, batches}, settings);
+        const std::vector<ValueId> next = g.graph().nodes.back().out;
+        for (size_t i = 0; i < 3; ++i) g.update((std::array{mean, variance, batches})[i], next[i]);
+      }
+      moments = g.apply("moments", {sums}, settings);
+    } else {
+      moments = g.apply("running_moments", {mean, variance}, settings);
+    }
+    std::vector<ValueId> in = {x, moments};
+    in.insert(in.end(), affine_values.begin(), affine_values.end());
+    return g.apply("batch_norm", in, settings);
+  }
+
+  std::string torch_as(std::string_view name, const Shape& x) const {
+    PythonCall call{std::string(name)};
+    call.arg(x[1]).key("eps", eps, 1e-5);
+    if (momentum)
+      call.key("momentum", *momentum, 0.1);
+    else
+      call.expression("momentum", "None");
+    return call.key("affine", affine, true)
+        .key("track_running_stats", track_running_stats, true)
+        .key("bias", bias, true)
+        .str();
+  }
+};
+
+}  // namespace dpt::layers

@@ -1,0 +1,28 @@
+// batch_norm1d: batch normalisation of [N, C] or [N, C, L]; see batch_norm.h.
+#include "layers/batch_norm.h"
+
+namespace dpt::layers {
+namespace {
+
+struct BatchNorm1d : BatchNormLayer {
+  static KeyTable<BatchNorm1d> keys() { return keys_of<BatchNorm1d>(); }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const Shape shape = g.shape(x);
+    const int rank = shape.rank();
+    if (rank < 2 || rank > 3)
+      fail(Fault::spec, "batch_norm1d takes [N, C] or [N, C, L], not {}", shape.str());
+    return lower(g, x);
+  }
+
+  std::string torch(const Shape& x) const { return torch_as("nn.BatchNorm1d", x); }
+};
+
+}  // namespace
+
+LayerType batch_norm1d() {
+  return layer_type<BatchNorm1d>("batch_norm1d",
+                                 "Normalises each channel over the batch; [N, C] or [N, C, L].");
+}
+
+}  // namespace dpt::layers
