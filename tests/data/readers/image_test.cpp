@@ -25,7 +25,8 @@ TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCro
                                                        {"shorter", "resize: 12, crop: [10, 11]"},
                                                        {"exact", "resize: [13, 7]"},
                                                        {"larger", "resize: 40, crop: 44"}};
-  for (const auto& [name, settings] : cases) {
+  for (const auto& c : cases) {
+    const std::string &name = c.first, &settings = c.second;
     CAPTURE(name);
     const Dataset d = load("image_folder", "{path: " + kImages + ", " + settings + "}");
     const SafeTensors::Entry *x = file.find(name + ".inputs"), *y = file.find(name + ".targets");
