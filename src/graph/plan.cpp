@@ -388,7 +388,7 @@ std::string Plan::str() const {
       for (Action a : s.actions) {
         actions.emplace_back(kActionNames[static_cast<size_t>(a)]);
         if (const int n = cuts(a); n > 0)
-          actions.back() += fmt::format(" ({} sums over shards)", n);
+          actions.back() += fmt::format(" ({} sum{} over shards)", n, n == 1 ? "" : "s");
       }
       if (!actions.empty())
         out += fmt::format("  {:<12} {}\n", kWhoNames[static_cast<size_t>(s.who)],

@@ -110,7 +110,7 @@ void bench_products(const SimdKernels& kernels, size_t sets, size_t n, size_t ou
   const double gflop = 2e-9 * static_cast<double>(n * out * in);
   const double forward = best_seconds([&] {
     const size_t i = t.next();
-    kernels.linear(t.x[i].data(), t.w[i].data(), bias.data(), t.y[i].data(), n, out, in);
+    kernels.linear(t.x[i].data(), t.w[i].data(), bias.data(), t.y[i].data(), n, out, in, n);
   });
   const double input = best_seconds([&] {
     const size_t i = t.next();
@@ -118,7 +118,8 @@ void bench_products(const SimdKernels& kernels, size_t sets, size_t n, size_t ou
   });
   const double weight = best_seconds([&] {
     const size_t i = t.next();
-    kernels.linear_weight_gradient(t.y[i].data(), out, t.x[i].data(), t.w[i].data(), n, out, in);
+    kernels.linear_weight_gradient(t.y[i].data(), out, t.x[i].data(), t.w[i].data(), n, out, in,
+                                   false);
   });
   const auto N = static_cast<int64_t>(n), O = static_cast<int64_t>(out),
              I = static_cast<int64_t>(in);
