@@ -1,5 +1,7 @@
 #include "base/tensor.h"
 
+#include <cstring>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,6 +39,47 @@ int64_t Shape::elements() const {
   int64_t n = 1;
   for (int i = 0; i < rank_; ++i) n *= (*this)[i];
   return n;
+}
+
+std::string_view name_of(Layout layout) {
+  constexpr std::string_view kNames[] = {"plain", "channels_last", "transposed"};
+  return kNames[static_cast<size_t>(layout)];
+}
+
+std::array<int64_t, Shape::kMaxRank> strides_of(const Shape& shape, Layout layout) {
+  std::array<int64_t, Shape::kMaxRank> strides{};
+  int64_t step = 1;
+  const auto next = [&](int dim) {
+    strides[static_cast<size_t>(dim)] = step;
+    step *= shape[dim];
+  };
+  const bool moves = layout != Layout::plain && shape.rank() >= 2;
+  if (moves && layout == Layout::transposed) next(0);
+  if (moves) next(1);
+  for (int i = shape.rank() - 1; i >= (moves ? 2 : 0); --i) next(i);
+  if (moves && layout == Layout::channels_last) next(0);
+  return strides;
+}
+
+bool same_order(const Shape& shape, Layout a, Layout b) {
+  const auto x = strides_of(shape, a), y = strides_of(shape, b);
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] > 1 && x[static_cast<size_t>(i)] != y[static_cast<size_t>(i)]) return false;
+  return true;
+}
+
+void copy_layout(const Shape& shape, size_t size, Layout from, const std::byte* x, Layout to,
+                 std::byte* y) {
+  const auto read = strides_of(shape, from), write = strides_of(shape, to);
+  for (int64_t e = 0; e < shape.elements(); ++e) {
+    int64_t rest = e, source = 0, target = 0;
+    for (int i = shape.rank(); i-- > 0; rest /= shape[i]) {
+      source += rest % shape[i] * read[static_cast<size_t>(i)];
+      target += rest % shape[i] * write[static_cast<size_t>(i)];
+    }
+    std::memcpy(y + static_cast<size_t>(target) * size, x + static_cast<size_t>(source) * size,
+                size);
+  }
 }
 
 std::string Shape::str() const {

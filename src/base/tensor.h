@@ -37,12 +37,30 @@ class Shape {
   int rank_ = 0;
 };
 
+// The order in which a tensor's elements lie in memory; shapes, names and files are torch's in
+// each.
+//   plain          row-major: of [N, C, H, W] the width varies fastest
+//   channels_last  [N, ..., C]: what stands at one place of an image stands together
+//   transposed     of a weight [O, I, ...]: [..., I, O], what one input is multiplied by together
+enum class Layout : uint8_t { plain, channels_last, transposed };
+std::string_view name_of(Layout layout);
+
 struct TensorDesc {
   DType dtype = DType::f32;
   Shape shape;
+  Layout layout = Layout::plain;
   size_t bytes() const { return size_of(dtype) * static_cast<size_t>(shape.elements()); }
   bool operator==(const TensorDesc&) const = default;
 };
+
+// How far apart in memory neighbours of each extent are, in elements.
+std::array<int64_t, Shape::kMaxRank> strides_of(const Shape& shape, Layout layout);
+// Both layouts put the elements of such a shape in the same order.
+bool same_order(const Shape& shape, Layout a, Layout b);
+
+// Copies elements of `size` bytes from one layout to another. REQUIRES: they don't overlap.
+void copy_layout(const Shape& shape, size_t size, Layout from, const std::byte* x, Layout to,
+                 std::byte* y);
 
 // Calls f with a null pointer of the C++ type of a floating dtype: one place that knows which
 // types the plain loops are made for. REQUIRES: dtype is f32 or f64.
@@ -51,7 +69,8 @@ decltype(auto) with_real(DType dtype, F&& f) {
   return dtype == DType::f64 ? f(static_cast<double*>(nullptr)) : f(static_cast<float*>(nullptr));
 }
 
-// Contiguous elements at `data`, which belong to an arena that outlives the view.
+// Elements at `data`, without gaps, in the order of the layout, which belong to an arena that
+// outlives the view.
 struct TensorView {
   TensorDesc desc;
   std::byte* data = nullptr;

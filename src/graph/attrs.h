@@ -45,6 +45,9 @@ struct Embedding {
 struct Reshape {
   Shape shape;  // the whole result, the sample's extent included
 };
+struct Reorder {
+  Layout layout = Layout::plain;  // of the result
+};
 struct Concat {
   int dim = 1;
 };

@@ -1,7 +1,5 @@
 #include "graph/builder.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,14 +36,12 @@ ValueId GraphBuilder::mask(TensorDesc desc, double keep) {
               .probability = keep});
 }
 
-ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init, bool transposed) {
-  require(!transposed || shape.rank() == 2, "only a matrix is transposed");
+ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init) {
   const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
-                         .desc = {DType::f32, transposed ? Shape{shape[1], shape[0]} : shape},
+                         .desc = {DType::f32, shape},
                          .role = Role::parameter,
                          .init = init,
-                         .trainable = trainable_,
-                         .transposed = transposed});
+                         .trainable = trainable_});
   graph_.parameters.push_back(v);
   graph_.gradients.push_back(kNoValue);
   return v;
@@ -69,22 +65,6 @@ ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std
   graph_.nodes.push_back(std::move(node));
   graph_.part.push_back(part_);
   return graph_.nodes.back().out.at(0);
-}
-
-bool GraphBuilder::trained(ValueId v) const {
-  std::vector<bool> found(graph_.values.size());
-  for (ValueId p : graph_.parameters) found[static_cast<size_t>(p)] = graph_[p].trainable;
-  for (const GraphNode& n : graph_.nodes) {
-    const bool any =
-        std::ranges::any_of(n.in, [&](ValueId i) { return found[static_cast<size_t>(i)]; });
-    for (ValueId o : n.out) found[static_cast<size_t>(o)] = any;
-  }
-  return found[static_cast<size_t>(v)];
-}
-
-Shape Graph::torch_shape(ValueId parameter) const {
-  const Value& v = (*this)[parameter];
-  return v.transposed ? Shape{v.desc.shape[1], v.desc.shape[0]} : v.desc.shape;
 }
 
 std::vector<ValueId> Graph::state() const {

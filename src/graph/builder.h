@@ -31,8 +31,7 @@ class GraphBuilder {
   ValueId input(std::string name, TensorDesc desc, Role role = Role::input);
   ValueId constant(std::string_view name, Shape shape, std::vector<double> content);
   ValueId mask(TensorDesc desc, double keep);
-  // shape: torch's. transposed: kept in memory as its transpose; the draws of `init` are torch's.
-  ValueId parameter(std::string_view name, Shape shape, Init init, bool transposed = false);
+  ValueId parameter(std::string_view name, Shape shape, Init init);
 
   // What is kept from step to step, all elements `first` at the beginning.
   ValueId buffer(std::string_view name, TensorDesc desc, double first);
@@ -47,8 +46,6 @@ class GraphBuilder {
   // By value: adding a node moves the values.
   TensorDesc desc(ValueId v) const { return graph_[v].desc; }
   Shape shape(ValueId v) const { return graph_[v].desc.shape; }
-  // Some trainable parameter decides v, so a loss has a gradient by it.
-  bool trained(ValueId v) const;
   Graph& graph() { return graph_; }
 
  private:

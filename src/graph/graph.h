@@ -40,7 +40,6 @@ struct Value {
   Role role = Role::activation;
   Init init{};                    // parameters and buffers
   bool trainable = true;          // parameters: false where the spec says `freeze`
-  bool transposed = false;        // parameters: memory, and so desc, holds the transpose of torch's
   std::vector<double> content{};  // constants
   double probability = 0;         // masks: the share of elements that is kept
 };
@@ -82,11 +81,10 @@ struct Graph {
       gradients;  // of each parameter; kNoValue: frozen, or the graph does not train
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
-  Shape torch_shape(ValueId parameter) const;  // as in torch's state_dict
-  std::vector<ValueId> state() const;          // parameters and buffers in the order of that
-  int cuts(Part part) const;                   // plan.h, note [cuts]
-  double flops() const;                        // of all nodes
-  std::string str() const;                     // one line a node, stable: golden tests compare it
+  std::vector<ValueId> state() const;  // parameters and buffers in the order of that
+  int cuts(Part part) const;           // plan.h, note [cuts]
+  double flops() const;                // of all nodes
+  std::string str() const;             // one line a node, stable: golden tests compare it
 };
 
 }  // namespace dpt

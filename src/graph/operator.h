@@ -17,6 +17,13 @@ class GraphBuilder;
 // In which precision an operator may run when the spec asks for mixed precision.
 enum class Precision { compute, full, follow };  // linear; softmax, losses; relu
 
+// Which layouts its values may have (base/tensor.h). `plain` is always one of them.
+enum class Layouts {
+  plain,
+  any,    // element by element: whatever all its inputs and results have in common
+  images  // those that are [N, C, ...] with 3 or 4 extents may be channels_last
+};
+
 // A case for conformance tests, gradient checks and benchmarks: shapes, settings, and what the
 // inputs may hold.
 struct Sample {
@@ -56,6 +63,11 @@ struct OperatorType {
   // Its input, which every shard has, is summed over the shards of the replica (plan.h, note
   // [cuts]); the loops copy it, as they do for one shard.
   bool over_shards = false;
+
+  Layouts layouts = Layouts::plain;
+  // A weight, which may be transposed: its place among the inputs and, behind them, the results;
+  // -1: there is none.
+  int weight = -1;
 };
 
 std::span<const OperatorType> operator_table();  // generated from graph/operators/meson.build

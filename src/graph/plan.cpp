@@ -353,8 +353,11 @@ std::string Program::str() const {
       std::vector<std::string_view> in;
       for (ValueId v : n.in) in.push_back(graph[v].name);
       const Value& result = graph[n.out[0]];
-      out += fmt::format("    {:<22} {:<9} {}{} = ({}){}\n", n.op->name, i.kernel->name,
-                         result.name, result.desc.shape.str(), fmt::join(in, ", "),
+      const Layout layout = result.desc.layout;
+      out += fmt::format("    {:<22} {:<9} {}{}{} = ({}){}\n", n.op->name, i.kernel->name,
+                         result.name, result.desc.shape.str(),
+                         layout == Layout::plain ? "" : fmt::format(" {}", name_of(layout)),
+                         fmt::join(in, ", "),
                          i.each_shard   ? "  for each shard"
                          : i.cut        ? "  over all shards of the replica"
                          : i.first_only ? "  by the first shard's worker"

@@ -27,14 +27,10 @@ struct Linear {
            name_of(in.dtype), in.shape.str());
     const int64_t features = in.shape.back();
     const auto fan_in = static_cast<double>(features);
-    // Where x needs no gradient, all products have w as [in, out], in which rows of x and w are
-    // multiplied without a transposition, and zeros of x, often half of an image, are left out.
-    constexpr int64_t kPays = 64;
-    const bool transposed = features >= kPays && out_features >= kPays && !g.trained(x);
     std::vector<ValueId> inputs = {
-        x, g.parameter("weight", {out_features, features}, weight_init(fan_in), transposed)};
+        x, g.parameter("weight", {out_features, features}, weight_init(fan_in))};
     if (bias) inputs.push_back(g.parameter("bias", {out_features}, bias_init(fan_in)));
-    return g.apply(transposed ? "matmul" : "linear", inputs);
+    return g.apply("linear", inputs);
   }
 
   std::string torch(const Shape& x) const {

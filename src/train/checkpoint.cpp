@@ -28,28 +28,18 @@ std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v)
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-// A parameter's values in torch's layout, to or from memory.
-void transpose(std::span<const float> from, const Shape& shape, std::span<float> to) {
-  const auto rows = static_cast<size_t>(shape[0]), columns = static_cast<size_t>(shape[1]);
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
-}
-
-// `bytes` as in torch's file.
+// To and from memory; `bytes` as in torch's file.
 void put(const Session& s, const Buffers& buffers, ValueId v, std::span<const std::byte> bytes) {
-  if (s.graph[v].transposed)
-    transpose({reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)},
-              s.graph.torch_shape(v), weights_of(s, buffers, v));
-  else
-    std::ranges::copy(bytes, memory_of(s, buffers, v).begin());
+  const TensorDesc& d = s.graph[v].desc;
+  copy_layout(d.shape, size_of(d.dtype), Layout::plain, bytes.data(), d.layout,
+              memory_of(s, buffers, v).data());
 }
 
 std::vector<std::byte> get(const Session& s, const Buffers& buffers, ValueId v) {
-  const std::span<std::byte> from = memory_of(s, buffers, v);
-  std::vector<std::byte> out(from.begin(), from.end());
-  if (s.graph[v].transposed)
-    transpose(weights_of(s, buffers, v), s.graph[v].desc.shape,
-              {reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)});
+  const TensorDesc& d = s.graph[v].desc;
+  const std::span<const std::byte> from = memory_of(s, buffers, v);
+  std::vector<std::byte> out(from.size());
+  copy_layout(d.shape, size_of(d.dtype), d.layout, from.data(), Layout::plain, out.data());
   return out;
 }
 
@@ -66,7 +56,7 @@ void load(const Session& s, const Buffers& buffers) {
   const std::vector<ValueId> state = s.graph.state();
   for (ValueId id : state) {
     const Value& v = s.graph[id];
-    const TensorDesc wanted{v.desc.dtype, s.graph.torch_shape(id)};
+    const TensorDesc wanted{v.desc.dtype, v.desc.shape};
     const SafeTensors::Entry* e = find(file, v.name);
     if (!e)
       wrong.push_back(fmt::format("it has no '{}'", v.name));
@@ -128,7 +118,7 @@ void save_model(const Session& s, const Buffers& buffers, const std::string& pat
   for (ValueId v : s.graph.state()) {
     values.push_back(get(s, buffers, v));
     tensors.push_back(
-        {s.graph[v].name, {s.graph[v].desc.dtype, s.graph.torch_shape(v)}, values.back().data()});
+        {s.graph[v].name, {s.graph[v].desc.dtype, s.graph[v].desc.shape}, values.back().data()});
   }
   write_safetensors(path, tensors,
                     {{"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}});

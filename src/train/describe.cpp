@@ -30,9 +30,10 @@ std::string parameters_text(const Session& s) {
   std::string out;
   for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
     const Value& v = s.graph[s.graph.parameters[i]];
-    out += fmt::format("  {:<28} {:<16} {:>10}{}\n", v.name,
-                       s.graph.torch_shape(s.graph.parameters[i]).str(), v.desc.shape.elements(),
-                       s.graph.gradients[i] == kNoValue ? "  frozen" : "");
+    out += fmt::format(
+        "  {:<28} {:<16} {:>10}{}{}\n", v.name, v.desc.shape.str(), v.desc.shape.elements(),
+        v.desc.layout == Layout::plain ? "" : fmt::format("  {}", name_of(v.desc.layout)),
+        s.graph.gradients[i] == kNoValue ? "  frozen" : "");
   }
   for (ValueId v : s.graph.buffers)
     out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", s.graph[v].name,

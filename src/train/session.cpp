@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/machine.h"
 #include "data/tables.h"
+#include "graph/layouts.h"
 #include "layers/model.h"
 #include "optim/schedule.h"
 
@@ -116,7 +117,9 @@ Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
   q.differentiate = train;
   q.classes = s.train.classes;
   q.ignores = s.ignores();
-  return build_graph(s.spec, q, d);
+  Graph graph = build_graph(s.spec, q, d);
+  if (d.ok()) choose_layouts(graph);
+  return graph;
 }
 
 std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& batches, bool train,

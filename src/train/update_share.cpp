@@ -18,7 +18,8 @@ struct Stretch {
 // each sample cost half a cycle for 16. Transposed weights are those of first layers, whose inputs
 // tend to hold zeros that are left out.
 double cost_of_element(const Value& parameter, int64_t batch) {
-  return 1 + static_cast<double>(batch) / 34 * (parameter.transposed ? 0.78 : 1.0);
+  return 1 + static_cast<double>(batch) / 34 *
+                 (parameter.desc.layout == Layout::transposed ? 0.78 : 1.0);
 }
 
 std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout, int64_t batch) {
@@ -29,7 +30,10 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
     const size_t p =
         parameter_of(program.graph, program.graph.nodes[program.update[i].node].out[0]);
     const Value& parameter = program.graph[program.graph.parameters[p]];
-    const int64_t rows = parameter.desc.shape[0], columns = parameter.desc.shape.tail(1).elements();
+    // As they lie in memory.
+    const Shape& shape = parameter.desc.shape;
+    const int64_t rows = shape[parameter.desc.layout == Layout::transposed ? 1 : 0];
+    const int64_t columns = shape.elements() / std::max<int64_t>(1, rows);
     const size_t begin = layout.offset[p];
     out.push_back({{.begin = begin,
                     .end = begin + static_cast<size_t>(rows * columns),

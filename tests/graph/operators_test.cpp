@@ -100,8 +100,8 @@ TEST_CASE("plain loops write every element, the same in single and double precis
       auto single = inputs_of(s, DType::f32);
       std::vector<HostTensor> twice;
       for (HostTensor& x : single) {
-        twice.emplace_back(
-            TensorDesc{is_float(x.desc.dtype) ? DType::f64 : x.desc.dtype, x.desc.shape});
+        twice.emplace_back(TensorDesc{is_float(x.desc.dtype) ? DType::f64 : x.desc.dtype,
+                                      x.desc.shape, x.desc.layout});
         for (size_t i = 0; i < x.size(); ++i) twice.back().set(i, x.get(i));
       }
       auto a = run_reference(t, single, s.query.attrs, kContext);

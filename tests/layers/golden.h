@@ -120,15 +120,24 @@ void with_elements(const TensorView& view, F f) {
   }
   FAIL("no fixture has " << name_of(view.desc.dtype));
 }
+// To and from memory, whatever its layout; `data` is in torch's order.
 inline void fill(const TensorView& view, const std::vector<double>& data) {
   with_elements(view, [&]<class T>(std::span<T> to) {
     REQUIRE(to.size() == data.size());
-    std::ranges::transform(data, to.begin(), [](double x) { return static_cast<T>(x); });
+    std::vector<T> plain;
+    for (double x : data) plain.push_back(static_cast<T>(x));
+    copy_layout(view.desc.shape, sizeof(T), Layout::plain,
+                reinterpret_cast<const std::byte*>(plain.data()), view.desc.layout, view.data);
   });
 }
 inline std::vector<double> content(const TensorView& view) {
   std::vector<double> data;
-  with_elements(view, [&](auto from) { data.assign(from.begin(), from.end()); });
+  with_elements(view, [&]<class T>(std::span<T> from) {
+    std::vector<T> plain(from.size());
+    copy_layout(view.desc.shape, sizeof(T), view.desc.layout, view.data, Layout::plain,
+                reinterpret_cast<std::byte*>(plain.data()));
+    data.assign(plain.begin(), plain.end());
+  });
   return data;
 }
 inline void fill(HostTensor& t, const std::vector<double>& data) { fill(t.view(), data); }

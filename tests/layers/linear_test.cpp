@@ -28,25 +28,6 @@ TEST_CASE("linear's first weights are torch's, weight before bias") {
   CHECK(b.init.b == 1.0 / 28);
 }
 
-TEST_CASE("a linear layer that gets data keeps its weight as [in, out], whatever dropout does") {
-  const std::string model = "model: [dropout, {linear: 64}, relu, {linear: 64}]";
-  for (const bool training : {false, true}) {
-    ModelText text(model);
-    const Graph graph = build_graph(text.spec,
-                                    {.input = real({2, 100}),
-                                     .mode = {.training = training},
-                                     .loss = false,
-                                     .differentiate = false},
-                                    text.diagnostics);
-    const Value &first = graph[graph.parameters[0]], &second = graph[graph.parameters[2]];
-    CHECK(first.transposed);
-    CHECK(first.desc.shape == Shape{100, 64});
-    CHECK(graph.torch_shape(graph.parameters[0]) == Shape{64, 100});
-    CHECK_FALSE(second.transposed);
-    CHECK(graph.torch_shape(graph.parameters[2]) == Shape{64, 64});
-  }
-}
-
 TEST_CASE("linear as PyTorch") {
   CHECK(torch_layer("model: [{linear: 10}]", {2, 5}) == "nn.Linear(5, 10)");
   CHECK(torch_layer("model: [{linear: {out_features: 10, bias: false}}]", {2, 5}) ==

@@ -45,7 +45,7 @@ TEST_CASE("every spec of configs/ trains") {
     CHECK(!ran.weights.empty());
     ++trained;
   }
-  CHECK(trained >= (data.empty() ? 3 : 8));
+  CHECK(trained >= (data.empty() ? 4 : 10));
 }
 
 TEST_CASE("dp_toy prints what PyTorch's DataParallel tutorial does") {

@@ -11,6 +11,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "base/safetensors.h"
+#include "graph/layouts.h"
 #include "layers/golden.h"
 #include "train/binding.h"
 
@@ -75,6 +76,7 @@ struct SampleGraph {
         spec, {.input = {DType::i32, rows}, .target = s.target(), .mode = {.training = training}},
         d);
     REQUIRE_MESSAGE(d.ok(), d.render());
+    choose_layouts(graph);
     REQUIRE(graph.parameters.size() == parameters.size());
   }
 };

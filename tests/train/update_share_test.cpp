@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/kernels.h"
+#include "graph/layouts.h"
 #include "layers/lowered.h"
 
 namespace dpt {
@@ -19,6 +20,7 @@ Compiled compiled(const std::string& model, TensorDesc x, TensorDesc y, bool fus
   ModelText text(model);
   Graph graph = build_graph(text.spec, {.input = x, .target = y}, text.diagnostics);
   REQUIRE(text.diagnostics.ok());
+  choose_layouts(graph);
   Compiled out;
   out.layout = flat_layout(graph, fuse ? fusible(graph, cpu_kernels()) : std::vector<bool>());
   out.program = compile(std::move(graph), cpu_kernels(), out.layout);

@@ -123,8 +123,11 @@ std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
   const bool gradient = q.op == "prelu_gradient";
   const TensorDesc &x = q.in[gradient ? 1 : 0], &w = q.in[gradient ? 2 : 1];
   const size_t slopes = elements(w), n = elements(x);
-  const size_t together = slopes == 1 ? n : static_cast<size_t>(x.shape.tail(2).elements());
-  // [N, C]: a row has all the slopes, in their order.
+  const bool last = same_order(x.shape, x.layout, Layout::channels_last);
+  const size_t together = slopes == 1 ? n
+                          : last      ? 1
+                                      : static_cast<size_t>(x.shape.tail(2).elements());
+  // A row of channels has all the slopes, in their order.
   const size_t step = slopes > 1 && together == 1 ? 1 : 0;
   const size_t length = step == 1 ? slopes : together;
   return call([=](const KernelArgs& a) {

@@ -15,6 +15,7 @@ std::span<const KernelType> reference_kernels();  // the operators' own plain lo
 // The rows of one file each.
 std::vector<KernelType> linear_kernels();
 std::vector<KernelType> elementwise_kernels();
+std::vector<KernelType> image_kernels();
 std::vector<KernelType>
 onednn_kernels();  // these two: empty where dptrain was built without oneDNN
 std::vector<KernelType> onednn_convolution_kernels();

@@ -20,55 +20,54 @@ size_t rows(const Shape& s) { return size(s.with(s.rank() - 1, 1).elements()); }
 
 float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
 
-class Linear : public Kernel {
+bool transposed(const TensorDesc& weight) { return weight.layout == Layout::transposed; }
+
+// Rows of the weight in memory are what one output is made of, or what one input is multiplied by:
+// that decides which product it is, together with the operator.
+class Product : public Kernel {
  public:
-  explicit Linear(const KernelQuery& q)
-      : out_(size(q.in[1].shape[0])),
-        in_(size(q.in[1].shape[1])),
+  explicit Product(const KernelQuery& q)
+      : linear_((q.op == "linear") != transposed(q.in[1])),
+        out_(size(q.in[1].shape[q.op == "linear" ? 0 : 1])),
+        in_(size(q.in[1].shape[q.op == "linear" ? 1 : 0])),
         n_(rows(q.in[0].shape)),
         usual_n_(q.samples > 0 ? n_ / size(q.samples) * size(q.largest_shard) : n_) {}
   void run(const KernelArgs& a) override {
-    simd_.linear(data(a.in[0]), data(a.in[1]), a.in.size() > 2 ? data(a.in[2]) : nullptr,
-                 data(a.out[0]), n_, out_, in_, usual_n_);
+    const float* bias = a.in.size() > 2 ? data(a.in[2]) : nullptr;
+    if (linear_)
+      simd_.linear(data(a.in[0]), data(a.in[1]), bias, data(a.out[0]), n_, out_, in_, usual_n_);
+    else
+      simd_.matmul(data(a.in[0]), data(a.in[1]), bias, data(a.out[0]), n_, out_, in_);
   }
 
  private:
   const SimdKernels& simd_ = simd_kernels();
+  bool linear_;
   size_t out_, in_, n_, usual_n_;
 };
 
-class MatMul : public Kernel {
- public:
-  explicit MatMul(const KernelQuery& q)
-      : out_(size(q.in[1].shape[1])), in_(size(q.in[1].shape[0])), n_(rows(q.in[0].shape)) {}
-  void run(const KernelArgs& a) override {
-    simd_.matmul(data(a.in[0]), data(a.in[1]), a.in.size() > 2 ? data(a.in[2]) : nullptr,
-                 data(a.out[0]), n_, out_, in_);
-  }
-
- private:
-  const SimdKernels& simd_ = simd_kernels();
-  size_t out_, in_, n_;
-};
-
+// dy^T x, or x^T dy where the weight is transposed.
 class LinearWeightGradient : public Kernel {
  public:
   explicit LinearWeightGradient(const KernelQuery& q)
-      : out_(size(q.out[0].shape[0])), in_(size(q.out[0].shape[1])), n_(rows(q.in[0].shape)) {}
+      : left_(transposed(q.out[0]) ? 1 : 0),
+        rows_(size(q.in[left_].shape.back())),
+        columns_(size(q.in[1 - left_].shape.back())),
+        n_(rows(q.in[0].shape)) {}
   void run(const KernelArgs& a) override {
-    simd_.linear_weight_gradient(data(a.in[0]), out_, data(a.in[1]), data(a.out[0]), n_, out_, in_,
-                                 false);
+    simd_.linear_weight_gradient(data(a.in[left_]), rows_, data(a.in[1 - left_]), data(a.out[0]),
+                                 n_, rows_, columns_, false);
   }
   void run_rows(const KernelArgs& a, int64_t begin, int64_t end, bool continued,
                 std::byte* out) override {
-    simd_.linear_weight_gradient(data(a.in[0]) + begin, out_, data(a.in[1]),
-                                 reinterpret_cast<float*>(out), n_, size(end - begin), in_,
+    simd_.linear_weight_gradient(data(a.in[left_]) + begin, rows_, data(a.in[1 - left_]),
+                                 reinterpret_cast<float*>(out), n_, size(end - begin), columns_,
                                  continued);
   }
 
  private:
   const SimdKernels& simd_ = simd_kernels();
-  size_t out_, in_, n_;
+  size_t left_, rows_, columns_, n_;
 };
 
 class SumRows : public Kernel {
@@ -96,7 +95,7 @@ KernelType row(std::string_view op, bool makes_rows = false) {
 }  // namespace
 
 std::vector<KernelType> linear_kernels() {
-  return {row<Linear>("linear"), row<MatMul>("matmul"),
+  return {row<Product>("linear"), row<Product>("matmul"),
           row<LinearWeightGradient>("linear_weight_gradient", true), row<SumRows>("sum_rows")};
 }
 

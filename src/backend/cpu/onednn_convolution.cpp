@@ -24,8 +24,9 @@ using onednn::engine;
 // x, w and y of y = convolution(x, w), as oneDNN has them.
 struct Shapes {
   memory::dims x, w, y, stride, dilation, before, behind;
+  memory::dims w_strides;  // as the weight is given
 
-  Shapes(const Shape& from, const Shape& weight, const Shape& to, const Convolution& s) {
+  Shapes(const Shape& from, const TensorDesc& weight, const Shape& to, const Convolution& s) {
     const auto image = [](const Shape& t) {
       return t.rank() == 4 ? memory::dims{t[0], t[1], t[2], t[3]}
                            : memory::dims{t[0], t[1], 1, t[2]};
@@ -33,10 +34,13 @@ struct Shapes {
     const auto pair = [](const Pair& p) { return memory::dims{p[0], p[1]}; };
     x = image(from);
     y = image(to);
-    w = image(weight);
+    w = image(weight.shape);
+    const auto steps = strides_of(Shape{w[0], w[1], w[2], w[3]}, weight.layout);
+    w_strides.assign(steps.begin(), steps.begin() + 4);
     if (s.groups > 1) {
       w[0] /= s.groups;
       w.insert(w.begin(), s.groups);
+      w_strides.insert(w_strides.begin(), w[1] * w_strides[0]);
     }
     const Window& k = s.window;
     stride = pair(k.stride);
@@ -66,12 +70,9 @@ struct Roles {
   }
 };
 
-memory::format_tag plain(const memory::dims& dims) {
-  return dims.size() == 5 ? memory::format_tag::abcde : memory::format_tag::abcd;
-}
-
-memory::desc described(const memory::dims& dims, memory::format_tag tag) {
-  return {dims, memory::data_type::f32, tag};
+memory::desc image(const memory::dims& dims, const TensorDesc& d) {
+  const bool last = same_order(d.shape, d.layout, Layout::channels_last);
+  return {dims, memory::data_type::f32, last ? memory::format_tag::nhwc : memory::format_tag::nchw};
 }
 
 class ConvolutionKernel : public Kernel {
@@ -81,13 +82,12 @@ class ConvolutionKernel : public Kernel {
     onednn::use_one_core();
     stream_ = dnnl::stream(engine());
     const Roles roles(q);
-    Shapes s(roles.x->shape, roles.w->shape, roles.y->shape,
-             std::any_cast<const Convolution&>(q.attrs));
+    Shapes s(roles.x->shape, *roles.w, roles.y->shape, std::any_cast<const Convolution&>(q.attrs));
     if (direction_ != Direction::weight_gradient) {
       samples_ = s.x[0];
       s.x[0] = s.y[0] = 1;
     }
-    choose(s);
+    choose(s, image(s.x, *roles.x), image(s.y, *roles.y));
     onednn::scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
   }
 
@@ -96,9 +96,9 @@ class ConvolutionKernel : public Kernel {
     std::byte* scratch = onednn::scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
     scratchpad_.set_data_handle(scratch + weight_bytes_);
     const bool gradient = direction_ == Direction::weight_gradient;
-    plain_weight_.set_data_handle((gradient ? a.out[0] : a.in[1]).data);
-    weight_.set_data_handle(weight_bytes_ > 0 ? scratch : plain_weight_.get_data_handle());
-    if (weight_bytes_ > 0 && !gradient) reorder_.execute(stream_, plain_weight_, weight_);
+    given_weight_.set_data_handle((gradient ? a.out[0] : a.in[1]).data);
+    weight_.set_data_handle(weight_bytes_ > 0 ? scratch : given_weight_.get_data_handle());
+    if (weight_bytes_ > 0 && !gradient) reorder_.execute(stream_, given_weight_, weight_);
     if (bias_ && direction_ == Direction::forward) bias_memory_.set_data_handle(a.in[2].data);
     const std::byte* from = a.in[0].data;
     std::byte* to = gradient ? a.in[1].data : a.out[0].data;
@@ -108,17 +108,17 @@ class ConvolutionKernel : public Kernel {
       to_.set_data_handle(to);
       primitive_.execute(stream_, arguments_);
     }
-    if (weight_bytes_ > 0 && gradient) reorder_.execute(stream_, weight_, plain_weight_);
+    if (weight_bytes_ > 0 && gradient) reorder_.execute(stream_, weight_, given_weight_);
     stream_.wait();
     if (bias_ && direction_ == Direction::input_gradient) add_bias(a);
   }
 
  private:
-  void choose(const Shapes& s) {
-    using Tag = memory::format_tag;
-    const memory::desc x = described(s.x, plain(s.x)), y = described(s.y, plain(s.y)),
-                       w = described(s.w, Tag::any);
-    const memory::desc b = bias_ ? described({s.y[1]}, Tag::a) : memory::desc();
+  void choose(const Shapes& s, const memory::desc& x, const memory::desc& y) {
+    const auto type = memory::data_type::f32;
+    const memory::desc w(s.w, type, memory::format_tag::any), given(s.w, type, s.w_strides);
+    const memory::desc b =
+        bias_ ? memory::desc({s.y[1]}, type, memory::format_tag::a) : memory::desc();
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::convolution_forward::primitive_desc forward(
@@ -146,12 +146,11 @@ class ConvolutionKernel : public Kernel {
       keep(dnnl::convolution_backward_weights(chosen), chosen.diff_weights_desc(),
            chosen.scratchpad_desc(), DNNL_ARG_DIFF_DST, y, DNNL_ARG_SRC, x, DNNL_ARG_DIFF_WEIGHTS);
     }
-    const memory::desc given = described(s.w, plain(s.w));
-    plain_weight_ = memory(given, engine(), nullptr);
+    given_weight_ = memory(given, engine(), nullptr);
     if (given == weight_.get_desc()) return;
     weight_bytes_ = (weight_.get_desc().get_size() + 63) / 64 * 64;
-    reorder_ = direction_ == Direction::weight_gradient ? dnnl::reorder(weight_, plain_weight_)
-                                                        : dnnl::reorder(plain_weight_, weight_);
+    reorder_ = direction_ == Direction::weight_gradient ? dnnl::reorder(weight_, given_weight_)
+                                                        : dnnl::reorder(given_weight_, weight_);
   }
 
   void keep(const dnnl::primitive& chosen, const memory::desc& weight,
@@ -169,7 +168,13 @@ class ConvolutionKernel : public Kernel {
   static void add_bias(const KernelArgs& a) {
     const auto b = a.in[2].as<const float>();
     const auto y = a.out[0].as<float>();
-    const size_t area = y.size() / static_cast<size_t>(a.out[0].desc.shape[0]) / b.size();
+    const TensorDesc& d = a.out[0].desc;
+    if (same_order(d.shape, d.layout, Layout::channels_last)) {
+      for (size_t i = 0; i < y.size(); i += b.size())
+        for (size_t c = 0; c < b.size(); ++c) y[i + c] += b[c];
+      return;
+    }
+    const size_t area = y.size() / static_cast<size_t>(d.shape[0]) / b.size();
     for (size_t plane = 0; plane * area < y.size(); ++plane)
       for (float& v : y.subspan(plane * area, area)) v += b[plane % b.size()];
   }
@@ -177,13 +182,13 @@ class ConvolutionKernel : public Kernel {
   Direction direction_;
   bool bias_;
   int64_t samples_ = 1;
-  size_t weight_bytes_ = 0;  // of the weight in oneDNN's format; 0: it is the plain one
+  size_t weight_bytes_ = 0;  // of the weight in oneDNN's own format; 0: it is given so
   dnnl::stream stream_;
   dnnl::primitive primitive_;
   dnnl::reorder reorder_;
   // The two ends of the convolution, in the order in which the arguments have them; for weight
   // gradients dy and x.
-  memory from_, to_, weight_, plain_weight_, bias_memory_, scratchpad_;
+  memory from_, to_, weight_, given_weight_, bias_memory_, scratchpad_;
   std::unordered_map<int, memory> arguments_;
 };
 

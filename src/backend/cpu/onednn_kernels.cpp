@@ -55,33 +55,34 @@ class MatMul : public Kernel {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-// y = x w^T + b
-std::unique_ptr<Kernel> linear(const KernelQuery& q) {
-  const int64_t out = q.in[1].shape[0], in = q.in[1].shape[1];
-  return std::make_unique<MatMul>(
-      MatMul::Operands{q.in[0].shape.elements() / in, out, in, false, true, q.in.size() > 2});
+bool transposed(const TensorDesc& weight) { return weight.layout == Layout::transposed; }
+
+// linear: y = x w^T + b; matmul: y = x w + b.
+std::unique_ptr<Kernel> product(const KernelQuery& q) {
+  const bool linear = q.op == "linear";
+  const Shape& w = q.in[1].shape;
+  const int64_t out = w[linear ? 0 : 1], in = w[linear ? 1 : 0];
+  return std::make_unique<MatMul>(MatMul::Operands{q.in[0].shape.elements() / in, out, in, false,
+                                                   linear != transposed(q.in[1]), q.in.size() > 2});
 }
 
-// y = x w + b
-std::unique_ptr<Kernel> matmul(const KernelQuery& q) {
-  const int64_t out = q.in[1].shape[1], in = q.in[1].shape[0];
-  return std::make_unique<MatMul>(
-      MatMul::Operands{q.in[0].shape.elements() / in, out, in, false, false, q.in.size() > 2});
-}
-
-// dw = dy^T x
+// dw = dy^T x.
 std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
   const int64_t out = q.out[0].shape[0], in = q.out[0].shape[1];
   return std::make_unique<MatMul>(
       MatMul::Operands{out, in, q.in[0].shape.elements() / out, true, false, false});
 }
 
+std::string refuses_weight_gradient(const KernelQuery& q) {
+  return transposed(q.out[0]) ? "it makes no transposed weight" : refuses(q);
+}
+
 }  // namespace
 
 std::vector<KernelType> onednn_kernels() {
-  return {{"linear", "onednn", refuses, linear},
-          {"matmul", "onednn", refuses, matmul},
-          {"linear_weight_gradient", "onednn", refuses, weight_gradient}};
+  return {{"linear", "onednn", refuses, product},
+          {"matmul", "onednn", refuses, product},
+          {"linear_weight_gradient", "onednn", refuses_weight_gradient, weight_gradient}};
 }
 
 }  // namespace dpt

@@ -100,17 +100,13 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType adaptive_avg_pool() {
-  return {"adaptive_avg_pool",    Precision::follow, infer, gradient, forward, samples,
-          elements_of_first_input};
+  return on_images({"adaptive_avg_pool", Precision::follow, infer, gradient, forward, samples,
+                    elements_of_first_input});
 }
 
 OperatorType adaptive_avg_pool_gradient() {
-  return {"adaptive_avg_pool_gradient",
-          Precision::follow,
-          infer_gradient,
-          nullptr,
-          backward,
-          gradient_samples};
+  return on_images({"adaptive_avg_pool_gradient", Precision::follow, infer_gradient, nullptr,
+                    backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

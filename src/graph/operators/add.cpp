@@ -43,7 +43,7 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType add() {
-  return {"add", Precision::follow, infer, gradient, reference, samples, flops};
+  return in_any_layout({"add", Precision::follow, infer, gradient, reference, samples, flops});
 }
 
 }  // namespace dpt::operators

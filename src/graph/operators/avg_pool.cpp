@@ -109,13 +109,13 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType avg_pool() {
-  return {"avg_pool", Precision::follow,      infer, gradient, forward,
-          samples,    elements_of_first_input};
+  return on_images(
+      {"avg_pool", Precision::follow, infer, gradient, forward, samples, elements_of_first_input});
 }
 
 OperatorType avg_pool_gradient() {
-  return {"avg_pool_gradient", Precision::follow, infer_gradient, nullptr, backward,
-          gradient_samples};
+  return on_images({"avg_pool_gradient", Precision::follow, infer_gradient, nullptr, backward,
+                    gradient_samples});
 }
 
 }  // namespace dpt::operators

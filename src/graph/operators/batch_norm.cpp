@@ -44,13 +44,10 @@ void need_gradient(std::string_view op, std::span<const TensorDesc> in) {
 // Calls f(place in memory, channel) for all elements.
 template <class F>
 void each_element(const TensorView& x, F f) {
-  TensorView four = x;
-  if (x.desc.shape.rank() == 2) four.desc.shape = {x.desc.shape[0], x.desc.shape[1], 1, 1};
-  const Image image(four);
-  for (int64_t n = 0; n < image.n; ++n)
-    for (int64_t c = 0; c < image.c; ++c)
-      for (int64_t h = 0; h < image.h; ++h)
-        for (int64_t w = 0; w < image.w; ++w) f(image.at(n, c, h, w), static_cast<size_t>(c));
+  const Image image(x);
+  image.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+    f(image.at(n, c, h, w), static_cast<size_t>(c));
+  });
 }
 
 double elements_of_channel(const TensorView& x) {
@@ -353,8 +350,8 @@ std::vector<Sample> weight_gradient_samples() {
 }  // namespace
 
 OperatorType channel_sums() {
-  return {"channel_sums", Precision::full,        infer_sums, nullptr, channel_sums_of,
-          sums_samples,   elements_of_first_input};
+  return on_images({"channel_sums", Precision::full, infer_sums, nullptr, channel_sums_of,
+                    sums_samples, elements_of_first_input});
 }
 
 OperatorType all_reduce() {
@@ -377,18 +374,17 @@ OperatorType update_running() {
 }
 
 OperatorType batch_norm() {
-  return {"batch_norm", Precision::full, infer, gradient, forward, samples};
+  return on_images({"batch_norm", Precision::full, infer, gradient, forward, samples});
 }
 
 OperatorType batch_norm_sums() {
-  return {"batch_norm_sums", Precision::full,       infer_gradient_sums,    nullptr,
-          gradient_sums,     gradient_sums_samples, elements_of_first_input};
+  return on_images({"batch_norm_sums", Precision::full, infer_gradient_sums, nullptr, gradient_sums,
+                    gradient_sums_samples, elements_of_first_input});
 }
 
 OperatorType batch_norm_input_gradient() {
-  return {
-      "batch_norm_input_gradient", Precision::full, infer_input_gradient, nullptr, input_gradient,
-      input_gradient_samples};
+  return on_images({"batch_norm_input_gradient", Precision::full, infer_input_gradient, nullptr,
+                    input_gradient, input_gradient_samples});
 }
 
 OperatorType batch_norm_weight_gradient() {

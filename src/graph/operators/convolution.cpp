@@ -117,9 +117,9 @@ std::vector<double> filled_with_bias(const KernelArgs& args) {
   std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
   if (args.in.size() < 3) return sums;
   const auto b = args.in[2].as<const T>();
-  const auto area = static_cast<size_t>(y.h * y.w);
-  for (size_t i = 0; i < sums.size(); ++i)
-    sums[i] = static_cast<double>(b[i / area % static_cast<size_t>(y.c)]);
+  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+    sums[y.at(n, c, h, w)] = static_cast<double>(b[static_cast<size_t>(c)]);
+  });
   return sums;
 }
 
@@ -162,10 +162,11 @@ void weight_gradient(const KernelArgs& args, const std::any& attrs) {
 void sum(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
-    const Along a = along(args.in[0].desc.shape, 1);
-    std::vector<double> sums(static_cast<size_t>(a.extent));
-    for (size_t i = 0; i < dy.size(); ++i)
-      sums[i / static_cast<size_t>(a.inner) % sums.size()] += static_cast<double>(dy[i]);
+    const Image image(args.in[0]);
+    std::vector<double> sums(static_cast<size_t>(image.c));
+    image.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+      sums[static_cast<size_t>(c)] += static_cast<double>(dy[image.at(n, c, h, w)]);
+    });
     store(sums, args.out[0].as<T>());
   });
 }
@@ -262,27 +263,25 @@ std::vector<Sample> sum_samples() {
 }  // namespace
 
 OperatorType convolution() {
-  return {"convolution", Precision::compute, infer, gradient, forward, samples, flops};
+  return on_images({"convolution", Precision::compute, infer, gradient, forward, samples, flops},
+                   1);
 }
 
 OperatorType convolution_transpose() {
-  return {"convolution_transpose", Precision::compute, infer_transpose, gradient, transpose,
-          transpose_samples,       transpose_flops};
+  return on_images({"convolution_transpose", Precision::compute, infer_transpose, gradient,
+                    transpose, transpose_samples, transpose_flops},
+                   1);
 }
 
 OperatorType convolution_weight_gradient() {
-  return {"convolution_weight_gradient",
-          Precision::compute,
-          infer_weight,
-          nullptr,
-          weight_gradient,
-          weight_samples,
-          weight_flops};
+  return on_images({"convolution_weight_gradient", Precision::compute, infer_weight, nullptr,
+                    weight_gradient, weight_samples, weight_flops},
+                   2);
 }
 
 OperatorType sum_channels() {
-  return {"sum_channels", Precision::follow,      infer_sum, nullptr, sum,
-          sum_samples,    elements_of_first_input};
+  return on_images({"sum_channels", Precision::follow, infer_sum, nullptr, sum, sum_samples,
+                    elements_of_first_input});
 }
 
 }  // namespace dpt::operators

@@ -33,10 +33,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType elu() { return {"elu", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType elu() {
+  return in_any_layout({"elu", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType elu_gradient() {
-  return {"elu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"elu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -41,10 +41,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType gelu() { return {"gelu", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType gelu() {
+  return in_any_layout({"gelu", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType gelu_gradient() {
-  return {"gelu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"gelu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -4,28 +4,27 @@
 // sqrt(biased variance + eps). With as many groups as channels it is instance normalisation.
 //   group_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   group_norm_weight_gradient(dy, x, mean, rstd) -> dw[C], db[C]
-#include <algorithm>
 #include <cmath>
 
-#include "graph/operators/support.h"
+#include "graph/operators/image.h"
 
 namespace dpt::operators {
 namespace {
 
-// A sample's channels in groups: elements of a group follow one another.
+// The groups of all samples, as rows; calls f(place in x, channel) for all elements of one.
 struct Groups {
-  int64_t n, groups, channels, area;  // channels of a group, elements of a channel
-  Groups(const Shape& x, const GroupNorm& s)
-      : n(x[0]),
-        groups(s.groups),
-        channels(x[1] / s.groups),
-        area(x.elements() / std::max<int64_t>(1, x[0] * x[1])) {}
-  size_t rows() const { return static_cast<size_t>(n * groups); }
-  size_t width() const { return static_cast<size_t>(channels * area); }
-  // The channel of element i of row r.
-  size_t channel(size_t r, size_t i) const {
-    return r % static_cast<size_t>(groups) * static_cast<size_t>(channels) +
-           i / static_cast<size_t>(area);
+  Image x;
+  int64_t groups, channels;  // channels of a group
+  Groups(const TensorView& view, const GroupNorm& s)
+      : x(view), groups(s.groups), channels(x.c / s.groups) {}
+  size_t rows() const { return static_cast<size_t>(x.n * groups); }
+  double width() const { return static_cast<double>(channels * x.h * x.w); }
+  template <class F>
+  void each_of(size_t row, F f) const {
+    const int64_t n = static_cast<int64_t>(row) / groups, g = static_cast<int64_t>(row) % groups;
+    for (int64_t c = g * channels; c < (g + 1) * channels; ++c)
+      for (int64_t h = 0; h < x.h; ++h)
+        for (int64_t w = 0; w < x.w; ++w) f(x.at(n, c, h, w), static_cast<size_t>(c));
   }
 };
 
@@ -68,28 +67,26 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 
 void forward(const KernelArgs& args, const std::any& attrs) {
   const auto& s = settings<GroupNorm>(attrs);
-  const Groups g(args.in[0].desc.shape, s);
+  const Groups g(args.in[0], s);
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto w = args.in.size() > 1 ? args.in[1].as<const T>() : std::span<const T>{};
     const auto b = args.in.size() > 2 ? args.in[2].as<const T>() : std::span<const T>{};
     const auto y = args.out[0].as<T>(), mean = args.out[1].as<T>(), rstd = args.out[2].as<T>();
-    const size_t k = g.width();
     for (size_t r = 0; r < g.rows(); ++r) {
       double sum = 0, squares = 0;
-      for (size_t i = 0; i < k; ++i) sum += static_cast<double>(x[r * k + i]);
-      const double m = sum / static_cast<double>(k);
-      for (size_t i = 0; i < k; ++i) {
-        const double d = static_cast<double>(x[r * k + i]) - m;
+      g.each_of(r, [&](size_t i, size_t) { sum += static_cast<double>(x[i]); });
+      const double m = sum / g.width();
+      g.each_of(r, [&](size_t i, size_t) {
+        const double d = static_cast<double>(x[i]) - m;
         squares += d * d;
-      }
-      const double rs = 1 / std::sqrt(squares / static_cast<double>(k) + s.eps);
-      for (size_t i = 0; i < k; ++i) {
-        const double h = (static_cast<double>(x[r * k + i]) - m) * rs;
-        const size_t c = g.channel(r, i);
-        y[r * k + i] = static_cast<T>(h * (w.empty() ? 1 : static_cast<double>(w[c])) +
-                                      (b.empty() ? 0 : static_cast<double>(b[c])));
-      }
+      });
+      const double rs = 1 / std::sqrt(squares / g.width() + s.eps);
+      g.each_of(r, [&](size_t i, size_t c) {
+        y[i] = static_cast<T>((static_cast<double>(x[i]) - m) * rs *
+                                  (w.empty() ? 1 : static_cast<double>(w[c])) +
+                              (b.empty() ? 0 : static_cast<double>(b[c])));
+      });
       mean[r] = static_cast<T>(m);
       rstd[r] = static_cast<T>(rs);
     }
@@ -98,48 +95,45 @@ void forward(const KernelArgs& args, const std::any& attrs) {
 
 // With g = dy * w and h the normalised x: dx = rstd * (g - mean of g - h * mean of g * h).
 void input_gradient(const KernelArgs& args, const std::any& attrs) {
-  const Groups groups(args.in[0].desc.shape, settings<GroupNorm>(attrs));
+  const Groups groups(args.in[0], settings<GroupNorm>(attrs));
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const auto mean = args.in[2].as<const T>(), rstd = args.in[3].as<const T>();
     const auto w = args.in.size() > 4 ? args.in[4].as<const T>() : std::span<const T>{};
     const auto dx = args.out[0].as<T>();
-    const size_t k = groups.width();
+    const double k = groups.width();
     for (size_t r = 0; r < groups.rows(); ++r) {
       const double m = static_cast<double>(mean[r]), s = static_cast<double>(rstd[r]);
-      const auto g = [&](size_t i) {
-        return static_cast<double>(dy[r * k + i]) *
-               (w.empty() ? 1 : static_cast<double>(w[groups.channel(r, i)]));
+      const auto g = [&](size_t i, size_t c) {
+        return static_cast<double>(dy[i]) * (w.empty() ? 1 : static_cast<double>(w[c]));
       };
-      const auto h = [&](size_t i) { return (static_cast<double>(x[r * k + i]) - m) * s; };
+      const auto h = [&](size_t i) { return (static_cast<double>(x[i]) - m) * s; };
       double sum = 0, along_h = 0;
-      for (size_t i = 0; i < k; ++i) {
-        sum += g(i);
-        along_h += g(i) * h(i);
-      }
-      const double n = static_cast<double>(k);
-      for (size_t i = 0; i < k; ++i)
-        dx[r * k + i] = static_cast<T>(s * (g(i) - sum / n - h(i) * along_h / n));
+      groups.each_of(r, [&](size_t i, size_t c) {
+        sum += g(i, c);
+        along_h += g(i, c) * h(i);
+      });
+      groups.each_of(r, [&](size_t i, size_t c) {
+        dx[i] = static_cast<T>(s * (g(i, c) - sum / k - h(i) * along_h / k));
+      });
     }
   });
 }
 
 void weight_gradient(const KernelArgs& args, const std::any& attrs) {
-  const Groups groups(args.in[0].desc.shape, settings<GroupNorm>(attrs));
+  const Groups groups(args.in[0], settings<GroupNorm>(attrs));
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const auto mean = args.in[2].as<const T>(), rstd = args.in[3].as<const T>();
     const auto dw = args.out[0].as<T>(), db = args.out[1].as<T>();
     std::vector<double> along_h(dw.size()), sum(db.size());
-    const size_t k = groups.width();
     for (size_t r = 0; r < groups.rows(); ++r)
-      for (size_t i = 0; i < k; ++i) {
-        const size_t c = groups.channel(r, i);
-        const double d = static_cast<double>(dy[r * k + i]);
+      groups.each_of(r, [&](size_t i, size_t c) {
+        const double d = static_cast<double>(dy[i]);
         sum[c] += d;
-        along_h[c] += d * (static_cast<double>(x[r * k + i]) - static_cast<double>(mean[r])) *
+        along_h[c] += d * (static_cast<double>(x[i]) - static_cast<double>(mean[r])) *
                       static_cast<double>(rstd[r]);
-      }
+      });
     for (size_t c = 0; c < dw.size(); ++c) {
       dw[c] = static_cast<T>(along_h[c]);
       db[c] = static_cast<T>(sum[c]);
@@ -197,26 +191,17 @@ std::vector<Sample> weight_samples() {
 }  // namespace
 
 OperatorType group_norm() {
-  return {"group_norm", Precision::full, infer, gradient, forward, samples};
+  return on_images({"group_norm", Precision::full, infer, gradient, forward, samples});
 }
 
 OperatorType group_norm_input_gradient() {
-  return {"group_norm_input_gradient",
-          Precision::full,
-          infer_input,
-          nullptr,
-          input_gradient,
-          input_samples};
+  return on_images({"group_norm_input_gradient", Precision::full, infer_input, nullptr,
+                    input_gradient, input_samples});
 }
 
 OperatorType group_norm_weight_gradient() {
-  return {"group_norm_weight_gradient",
-          Precision::full,
-          infer_weight,
-          nullptr,
-          weight_gradient,
-          weight_samples,
-          elements_of_first_input};
+  return on_images({"group_norm_weight_gradient", Precision::full, infer_weight, nullptr,
+                    weight_gradient, weight_samples, elements_of_first_input});
 }
 
 }  // namespace dpt::operators

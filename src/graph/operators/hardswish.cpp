@@ -30,11 +30,12 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType hardswish() {
-  return {"hardswish", Precision::follow, infer, gradient, forward, samples};
+  return in_any_layout({"hardswish", Precision::follow, infer, gradient, forward, samples});
 }
 
 OperatorType hardswish_gradient() {
-  return {"hardswish_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"hardswish_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -10,15 +10,36 @@
 
 namespace dpt::operators {
 
+// Four extents and how far apart their elements are; what has other numbers of extents than 3 or 4
+// has those behind the channels as its width. A weight [O, I, kh, kw] has O as n and I as c.
 struct Image {
-  int64_t n, c, h, w;
-  explicit Image(const Shape& s) : n(s[0]), c(s[1]), h(s.rank() == 4 ? s[2] : 1), w(s.back()) {}
-  explicit Image(const TensorView& v) : Image(v.desc.shape) {}
+  int64_t n = 1, c = 1, h = 1, w = 1;
+  explicit Image(const TensorDesc& d) {
+    const Shape& s = d.shape;
+    n = s[0];
+    if (s.rank() > 1) c = s[1];
+    if (s.rank() == 4) h = s[2];
+    w = s.rank() == 4 ? s[3] : s.rank() > 2 ? s.tail(2).elements() : 1;
+    const auto steps = strides_of(Shape{n, c, h, w}, d.layout);
+    std::copy_n(steps.begin(), 4, step_.begin());
+  }
+  explicit Image(const Shape& s) : Image(TensorDesc{DType::f32, s}) {}
+  explicit Image(const TensorView& v) : Image(v.desc) {}
   Pair extents() const { return {h, w}; }
   size_t at(int64_t in, int64_t ic, int64_t ih, int64_t iw) const {
-    return static_cast<size_t>(((in * c + ic) * h + ih) * w + iw);
+    return static_cast<size_t>(in * step_[0] + ic * step_[1] + ih * step_[2] + iw * step_[3]);
   }
-  size_t plane(int64_t in, int64_t ic) const { return at(in, ic, 0, 0); }
+  // Calls f(n, c, h, w) for all places.
+  template <class F>
+  void each(F f) const {
+    for (int64_t in = 0; in < n; ++in)
+      for (int64_t ic = 0; ic < c; ++ic)
+        for (int64_t ih = 0; ih < h; ++ih)
+          for (int64_t iw = 0; iw < w; ++iw) f(in, ic, ih, iw);
+  }
+
+ private:
+  std::array<int64_t, 4> step_{};
 };
 
 // The same number of extents as `like`, with other channels, height and width.

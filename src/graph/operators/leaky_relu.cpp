@@ -36,11 +36,12 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType leaky_relu() {
-  return {"leaky_relu", Precision::follow, infer, gradient, forward, samples};
+  return in_any_layout({"leaky_relu", Precision::follow, infer, gradient, forward, samples});
 }
 
 OperatorType leaky_relu_gradient() {
-  return {"leaky_relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"leaky_relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

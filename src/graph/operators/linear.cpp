@@ -69,9 +69,11 @@ void multiply(int64_t rows, int64_t columns, int64_t depth, A a, B b, Bias bias,
 
 double no_bias(int64_t) { return 0; }
 
-// w(k, n) lies at w[k * by_k + n * by_n].
+// w(k, n) is w's element (n, k), or (k, n) if k_first.
 template <class T>
-void product(const KernelArgs& args, int64_t by_k, int64_t by_n) {
+void product(const KernelArgs& args, bool k_first) {
+  const auto steps = strides_of(args.in[1].desc.shape, args.in[1].desc.layout);
+  const int64_t by_k = steps[k_first ? 0 : 1], by_n = steps[k_first ? 1 : 0];
   const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
   const auto b = args.in.size() > 2 ? args.in[2].as<const T>() : std::span<const T>{};
   const int64_t ins = args.in[0].desc.shape.back(), outs = args.out[0].desc.shape.back();
@@ -83,21 +85,25 @@ void product(const KernelArgs& args, int64_t by_k, int64_t by_n) {
 }
 
 void linear_forward(const KernelArgs& args, const std::any&) {
-  with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, 1, args.in[0].desc.shape.back()); });
+  with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, false); });
 }
 
 void matmul_forward(const KernelArgs& args, const std::any&) {
-  with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, args.out[0].desc.shape.back(), 1); });
+  with_type_of(args.in[0], [&]<class T>(T) { product<T>(args, true); });
 }
 
 void weight_gradient(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const int64_t outs = args.in[0].desc.shape.back(), ins = args.in[1].desc.shape.back();
+    const int64_t depth = rows_of(args.in[0].desc.shape);
+    // Transposed it is x^T dy in rows.
+    const bool transposed = args.out[0].desc.layout == Layout::transposed;
+    const auto &left = transposed ? x : dy, &right = transposed ? dy : x;
+    const int64_t rows = transposed ? ins : outs, columns = transposed ? outs : ins;
     multiply(
-        outs, ins, rows_of(args.in[0].desc.shape),
-        [&](int64_t m, int64_t k) { return dy[k * outs + m]; },
-        [&](int64_t k, int64_t n) { return x[k * ins + n]; }, no_bias, args.out[0].as<T>());
+        rows, columns, depth, [&](int64_t m, int64_t k) { return left[k * rows + m]; },
+        [&](int64_t k, int64_t n) { return right[k * columns + n]; }, no_bias, args.out[0].as<T>());
   });
 }
 
@@ -158,7 +164,8 @@ std::vector<Sample> sum_samples() {
 }  // namespace
 
 OperatorType linear() {
-  return {"linear", Precision::compute, infer_linear, gradient, linear_forward, samples, flops};
+  return with_weight(
+      {"linear", Precision::compute, infer_linear, gradient, linear_forward, samples, flops}, 1);
 }
 
 OperatorType matmul() {
@@ -167,8 +174,9 @@ OperatorType matmul() {
 }
 
 OperatorType linear_weight_gradient() {
-  return {"linear_weight_gradient", Precision::compute, infer_weight, nullptr,
-          weight_gradient,          weight_samples,     weight_flops};
+  return with_weight({"linear_weight_gradient", Precision::compute, infer_weight, nullptr,
+                      weight_gradient, weight_samples, weight_flops},
+                     2);
 }
 
 OperatorType sum_rows() {

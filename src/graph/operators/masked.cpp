@@ -41,6 +41,8 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-OperatorType masked() { return {"masked", Precision::follow, infer, gradient, reference, samples}; }
+OperatorType masked() {
+  return in_any_layout({"masked", Precision::follow, infer, gradient, reference, samples});
+}
 
 }  // namespace dpt::operators

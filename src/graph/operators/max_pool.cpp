@@ -62,12 +62,10 @@ void backward(const KernelArgs& args, const std::any&) {
     const auto place = args.in[1].as<const int32_t>();
     const Image from(args.in[0]), to(args.out[0]);
     std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
-    for (int64_t n = 0; n < from.n; ++n)
-      for (int64_t c = 0; c < from.c; ++c)
-        for (int64_t i = 0; i < from.h * from.w; ++i) {
-          const size_t at = from.plane(n, c) + static_cast<size_t>(i);
-          sums[to.plane(n, c) + static_cast<size_t>(place[at])] += static_cast<double>(dy[at]);
-        }
+    from.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+      const size_t at = from.at(n, c, h, w);
+      sums[to.at(n, c, place[at] / to.w, place[at] % to.w)] += static_cast<double>(dy[at]);
+    });
     store(sums, args.out[0].as<T>());
   });
 }
@@ -118,13 +116,13 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType max_pool() {
-  return {"max_pool", Precision::follow,      infer, gradient, forward,
-          samples,    elements_of_first_input};
+  return on_images(
+      {"max_pool", Precision::follow, infer, gradient, forward, samples, elements_of_first_input});
 }
 
 OperatorType max_pool_gradient() {
-  return {"max_pool_gradient", Precision::follow,      infer_gradient, nullptr, backward,
-          gradient_samples,    elements_of_first_input};
+  return on_images({"max_pool_gradient", Precision::follow, infer_gradient, nullptr, backward,
+                    gradient_samples, elements_of_first_input});
 }
 
 }  // namespace dpt::operators

@@ -36,19 +36,23 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
+    const auto read = strides_of(from, args.in[0].desc.layout);
+    const auto write = strides_of(to, args.out[0].desc.layout);
     for (size_t e = 0; e < y.size(); ++e) {
-      // The place in x, extent by extent from the last.
+      // Element e of y in torch's order, extent by extent from the last.
       auto rest = static_cast<int64_t>(e);
-      int64_t at = 0, step = 1;
+      int64_t source = 0, at = 0;
       bool inside = true;
       for (int i = to.rank(); i-- > 0;) {
-        const int64_t place = rest % to[i] - s.before[static_cast<size_t>(i)];
+        const auto d = static_cast<size_t>(i);
+        const int64_t place = rest % to[i] - s.before[d];
         inside = inside && place >= 0 && place < from[i];
-        at += place * step;
-        step *= from[i];
+        source += place * read[d];
+        at += rest % to[i] * write[d];
         rest /= to[i];
       }
-      y[e] = inside ? x[static_cast<size_t>(at)] : static_cast<T>(s.value);
+      y[static_cast<size_t>(at)] =
+          inside ? x[static_cast<size_t>(source)] : static_cast<T>(s.value);
     }
   });
 }
@@ -64,6 +68,8 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-OperatorType pad() { return {"pad", Precision::follow, infer, gradient, reference, samples}; }
+OperatorType pad() {
+  return on_images({"pad", Precision::follow, infer, gradient, reference, samples});
+}
 
 }  // namespace dpt::operators

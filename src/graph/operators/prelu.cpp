@@ -3,7 +3,7 @@
 //   prelu_gradient(dy, x, w) -> dx
 //   prelu_weight_gradient(dy, x) -> dw[1 or C], as the attribute says
 #include "graph/activation_formulas.h"
-#include "graph/operators/support.h"
+#include "graph/operators/image.h"
 
 namespace dpt::operators {
 namespace {
@@ -38,26 +38,23 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
           g.apply("prelu_weight_gradient", {dy[0], x}, PRelu{g.shape(w)[0]})};
 }
 
-// The weight of element i of x, as a place among `parameters`.
-class WeightOf {
- public:
-  WeightOf(const Shape& x, size_t parameters)
-      : parameters_(parameters),
-        inner_(parameters == 1 ? 1 : static_cast<size_t>(along(x, 1).inner)) {}
-  size_t operator()(size_t i) const { return i / inner_ % parameters_; }
-
- private:
-  size_t parameters_, inner_;
-};
+// Calls f(place in x, place in the weight).
+template <class F>
+void each_element(const TensorView& view, size_t parameters, F f) {
+  const Image x(view);
+  x.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+    f(x.at(n, c, h, w), parameters == 1 ? 0 : static_cast<size_t>(c));
+  });
+}
 
 void forward(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
     const auto y = args.out[0].as<T>();
-    const WeightOf of(args.in[0].desc.shape, w.size());
-    for (size_t i = 0; i < y.size(); ++i)
-      y[i] = static_cast<T>(
-          formula::leaky_relu(static_cast<double>(x[i]), static_cast<double>(w[of(i)])));
+    each_element(args.in[0], w.size(), [&](size_t i, size_t c) {
+      y[i] =
+          static_cast<T>(formula::leaky_relu(static_cast<double>(x[i]), static_cast<double>(w[c])));
+    });
   });
 }
 
@@ -66,10 +63,10 @@ void input_gradient(const KernelArgs& args, const std::any&) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>(),
                w = args.in[2].as<const T>();
     const auto dx = args.out[0].as<T>();
-    const WeightOf of(args.in[1].desc.shape, w.size());
-    for (size_t i = 0; i < dx.size(); ++i)
+    each_element(args.in[1], w.size(), [&](size_t i, size_t c) {
       dx[i] = static_cast<T>(formula::leaky_relu_gradient(
-          static_cast<double>(x[i]), static_cast<double>(dy[i]), static_cast<double>(w[of(i)])));
+          static_cast<double>(x[i]), static_cast<double>(dy[i]), static_cast<double>(w[c])));
+    });
   });
 }
 
@@ -77,10 +74,10 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const auto dw = args.out[0].as<T>();
-    const WeightOf of(args.in[1].desc.shape, dw.size());
     std::vector<double> sum(dw.size());
-    for (size_t i = 0; i < x.size(); ++i)
-      if (!(x[i] > T{0})) sum[of(i)] += static_cast<double>(dy[i]) * static_cast<double>(x[i]);
+    each_element(args.in[1], dw.size(), [&](size_t i, size_t c) {
+      if (!(x[i] > T{0})) sum[c] += static_cast<double>(dy[i]) * static_cast<double>(x[i]);
+    });
     for (size_t c = 0; c < dw.size(); ++c) dw[c] = static_cast<T>(sum[c]);
   });
 }
@@ -117,16 +114,18 @@ std::vector<Sample> weight_samples() {
 
 }  // namespace
 
-OperatorType prelu() { return {"prelu", Precision::compute, infer, gradient, forward, samples}; }
+OperatorType prelu() {
+  return on_images({"prelu", Precision::compute, infer, gradient, forward, samples});
+}
 
 OperatorType prelu_gradient() {
-  return {"prelu_gradient", Precision::compute, infer_input,
-          nullptr,          input_gradient,     input_samples};
+  return on_images(
+      {"prelu_gradient", Precision::compute, infer_input, nullptr, input_gradient, input_samples});
 }
 
 OperatorType prelu_weight_gradient() {
-  return {"prelu_weight_gradient", Precision::compute, infer_weight,           nullptr,
-          weight_gradient,         weight_samples,     elements_of_first_input};
+  return on_images({"prelu_weight_gradient", Precision::compute, infer_weight, nullptr,
+                    weight_gradient, weight_samples, elements_of_first_input});
 }
 
 }  // namespace dpt::operators

@@ -29,10 +29,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType relu() { return {"relu", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType relu() {
+  return in_any_layout({"relu", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType relu_gradient() {
-  return {"relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

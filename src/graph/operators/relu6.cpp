@@ -29,10 +29,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType relu6() { return {"relu6", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType relu6() {
+  return in_any_layout({"relu6", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType relu6_gradient() {
-  return {"relu6_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"relu6_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

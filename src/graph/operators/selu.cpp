@@ -29,10 +29,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType selu() { return {"selu", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType selu() {
+  return in_any_layout({"selu", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType selu_gradient() {
-  return {"selu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"selu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

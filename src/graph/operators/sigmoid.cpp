@@ -29,10 +29,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType sigmoid() { return {"sigmoid", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType sigmoid() {
+  return in_any_layout({"sigmoid", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType sigmoid_gradient() {
-  return {"sigmoid_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"sigmoid_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

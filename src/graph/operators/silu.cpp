@@ -29,10 +29,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType silu() { return {"silu", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType silu() {
+  return in_any_layout({"silu", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType silu_gradient() {
-  return {"silu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"silu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

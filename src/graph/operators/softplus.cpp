@@ -42,10 +42,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType softplus() { return {"softplus", Precision::full, infer, gradient, forward, samples}; }
+OperatorType softplus() {
+  return in_any_layout({"softplus", Precision::full, infer, gradient, forward, samples});
+}
 
 OperatorType softplus_gradient() {
-  return {"softplus_gradient", Precision::full, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"softplus_gradient", Precision::full, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

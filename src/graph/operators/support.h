@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -73,6 +74,20 @@ void map(const KernelArgs& args, F f) {
       for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<T>(f(static_cast<double>(a[i])));
     }
   });
+}
+
+// An operator with its layouts, and the place of its weight.
+inline OperatorType in_any_layout(OperatorType t) {
+  t.layouts = Layouts::any;
+  return t;
+}
+inline OperatorType with_weight(OperatorType t, int weight) {
+  t.weight = weight;
+  return t;
+}
+inline OperatorType on_images(OperatorType t, int weight = -1) {
+  t.layouts = Layouts::images;
+  return with_weight(std::move(t), weight);
 }
 
 inline TensorDesc f32(Shape s) { return {DType::f32, s}; }

@@ -29,10 +29,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType tanh() { return {"tanh", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType tanh() {
+  return in_any_layout({"tanh", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType tanh_gradient() {
-  return {"tanh_gradient", Precision::follow, infer, nullptr, backward, gradient_samples};
+  return in_any_layout(
+      {"tanh_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

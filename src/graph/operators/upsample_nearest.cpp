@@ -110,17 +110,12 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType upsample_nearest() {
-  return {"upsample_nearest", Precision::follow, infer, gradient, forward, samples};
+  return on_images({"upsample_nearest", Precision::follow, infer, gradient, forward, samples});
 }
 
 OperatorType upsample_nearest_gradient() {
-  return {"upsample_nearest_gradient",
-          Precision::follow,
-          infer_gradient,
-          nullptr,
-          backward,
-          gradient_samples,
-          elements_of_first_input};
+  return on_images({"upsample_nearest_gradient", Precision::follow, infer_gradient, nullptr,
+                    backward, gradient_samples, elements_of_first_input});
 }
 
 }  // namespace dpt::operators

@@ -7,7 +7,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "graph/attrs.h"
-#include "graph/interpret.h"
+#include "graph/in_layouts.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -83,20 +83,6 @@ std::vector<KernelQuery> queries(const Case& c) {
   return out;
 }
 
-std::vector<HostTensor> run(const KernelType& row, const KernelQuery& q,
-                            std::vector<HostTensor>& in) {
-  std::vector<HostTensor> out;
-  std::vector<TensorView> from, to;
-  for (HostTensor& t : in) from.push_back(t.view());
-  for (const TensorDesc& d : q.out) out.emplace_back(d);
-  for (HostTensor& t : out) {
-    for (size_t i = 0; i < t.size(); ++i) t.set(i, NAN);
-    to.push_back(t.view());
-  }
-  row.prepare(q)->run({from, to, nullptr});
-  return out;
-}
-
 }  // namespace
 
 TEST_CASE("convolutions and their gradients are exact for whole numbers") {
@@ -109,8 +95,13 @@ TEST_CASE("convolutions and their gradients are exact for whole numbers") {
       auto plain = run_reference(op(q.op), in, q.attrs);
       for (const KernelType& row : cpu_kernels()) {
         if (row.op != q.op || !row.refuses(q).empty()) continue;
-        auto fast = run(row, q, in);
+        auto fast = run_kernel(row, q, in);
         CHECK(std::memcmp(fast[0].view().data, plain[0].view().data, plain[0].desc.bytes()) == 0);
+        const KernelQuery moved = in_layouts(q);
+        std::vector<HostTensor> from;
+        for (size_t i = 0; i < in.size(); ++i) from.push_back(in_layout(in[i], moved.in[i].layout));
+        HostTensor back = in_layout(run_kernel(row, moved, from)[0], Layout::plain);
+        CHECK(std::memcmp(back.view().data, plain[0].view().data, plain[0].desc.bytes()) == 0);
       }
     }
 }
@@ -123,22 +114,24 @@ TEST_CASE("a sample's convolution does not depend on its neighbours") {
   for (const Case& c : some)
     for (const KernelQuery& q : queries(c)) {
       if (q.op == "convolution_weight_gradient") continue;
-      std::vector<HostTensor> in;
-      for (const TensorDesc& d : q.in) in.push_back(real(d, random));
-      for (const KernelType& row : cpu_kernels()) {
-        if (row.op != q.op || !row.refuses(q).empty()) continue;
-        INFO(std::string(q.op), " by ", std::string(row.name), " ", c.x.str());
-        auto together = run(row, q, in);
+      for (const KernelQuery& all : {q, in_layouts(q)}) {
+        std::vector<HostTensor> in;
+        for (const TensorDesc& d : all.in) in.push_back(real(d, random));
         // Samples 4 and 5 by themselves.
-        KernelQuery pair = q;
-        pair.in[0].shape = q.in[0].shape.with(0, 2);
-        pair.out[0].shape = q.out[0].shape.with(0, 2);
+        KernelQuery pair = all;
+        pair.in[0].shape = all.in[0].shape.with(0, 2);
+        pair.out[0].shape = all.out[0].shape.with(0, 2);
         std::vector<HostTensor> two = in;
         two[0] = HostTensor(pair.in[0]);
         for (size_t i = 0; i < two[0].size(); ++i) two[0].set(i, in[0].get(2 * two[0].size() + i));
-        auto alone = run(row, pair, two);
-        const size_t bytes = pair.out[0].bytes();
-        CHECK(std::memcmp(alone[0].view().data, together[0].view().data + 2 * bytes, bytes) == 0);
+        for (const KernelType& row : cpu_kernels()) {
+          if (row.op != q.op || !row.refuses(all).empty()) continue;
+          INFO(std::string(q.op), " by ", std::string(row.name), " ", c.x.str());
+          auto together = run_kernel(row, all, in);
+          auto alone = run_kernel(row, pair, two);
+          const size_t bytes = pair.out[0].bytes();
+          CHECK(std::memcmp(alone[0].view().data, together[0].view().data + 2 * bytes, bytes) == 0);
+        }
       }
     }
 }

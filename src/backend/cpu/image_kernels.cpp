@@ -1,0 +1,219 @@
+// The rows of what moves and pools images that lie channels_last.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/images.h"
+#include "graph/attrs.h"
+
+namespace dpt {
+namespace {
+
+const ImageKernels& simd() {
+  static const ImageKernels& kernels = image_simd(simd_kernels().isa);
+  return kernels;
+}
+
+float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
+size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape.elements()); }
+
+bool rows_of_channels(const TensorDesc& d) {
+  return same_order(d.shape, d.layout, Layout::channels_last);
+}
+
+int64_t height(const Shape& s) { return s.rank() == 4 ? s[2] : 1; }
+
+std::string refuses(const KernelQuery& q) {
+  for (const auto* side : {&q.in, &q.out})
+    for (const TensorDesc& d : *side) {
+      if (d.dtype != DType::f32 && d.dtype != DType::i32)
+        return fmt::format("it computes in f32, not {}", name_of(d.dtype));
+      if (!rows_of_channels(d)) return "it takes images channels_last";
+      if (d.shape.elements() == 0) return "it takes no empty tensors";
+    }
+  return "";
+}
+
+// Where windows lie in x, and what their sums are divided by.
+struct Places {
+  size_t c, w, oh, ow;
+  size_t x_size, y_size;  // elements of one sample
+  std::vector<int32_t> first[2], last[2];
+  int32_t step[2] = {1, 1};
+  std::vector<float> divisors;
+
+  Places(const Shape& x, const Shape& y)
+      : c(static_cast<size_t>(x[1])),
+        w(static_cast<size_t>(x.back())),
+        oh(static_cast<size_t>(height(y))),
+        ow(static_cast<size_t>(y.back())),
+        x_size(static_cast<size_t>(x.tail(1).elements())),
+        y_size(static_cast<size_t>(y.tail(1).elements())) {}
+
+  PoolArgs args() const {
+    return {c,
+            w,
+            oh,
+            ow,
+            {first[0].data(), last[0].data(), step[0]},
+            {first[1].data(), last[1].data(), step[1]},
+            divisors.data()};
+  }
+  // f gives begin and end of place i along extent `dim`.
+  template <class F>
+  void lay(F f) {
+    for (size_t dim = 0; dim < 2; ++dim)
+      for (size_t i = 0; i < (dim == 0 ? oh : ow); ++i) {
+        const auto [begin, end] = f(dim, static_cast<int64_t>(i));
+        first[dim].push_back(static_cast<int32_t>(begin));
+        last[dim].push_back(static_cast<int32_t>(end));
+      }
+  }
+  template <class F>
+  void weigh(F divisor) {
+    for (size_t i = 0; i < oh; ++i)
+      for (size_t j = 0; j < ow; ++j) divisors.push_back(static_cast<float>(divisor(i, j)));
+  }
+  int32_t inside(size_t i, size_t j) const {
+    return std::max(0, last[0][i] - first[0][i]) * std::max(0, last[1][j] - first[1][j]);
+  }
+};
+
+Places windows(const Shape& x, const Shape& y, const Pool& s) {
+  Places p(x, y);
+  const Window& k = s.window;
+  const Pair extents{height(x), x.back()};
+  p.step[0] = static_cast<int32_t>(k.dilation[0]);
+  p.step[1] = static_cast<int32_t>(k.dilation[1]);
+  p.lay([&](size_t dim, int64_t i) {
+    const int64_t begin = i * k.stride[dim] - k.before[dim], d = k.dilation[dim];
+    const int64_t missing = begin < 0 ? (-begin + d - 1) / d : 0;
+    return std::pair{begin + missing * d,
+                     std::min(begin + d * (k.kernel[dim] - 1) + 1, extents[dim])};
+  });
+  // With padding, but not beyond it, where ceil_mode may go.
+  const auto counted = [&](size_t dim, size_t i) {
+    const int64_t begin = static_cast<int64_t>(i) * k.stride[dim] - k.before[dim];
+    return std::min(begin + k.kernel[dim], extents[dim] + k.behind[dim]) - begin;
+  };
+  p.weigh([&](size_t i, size_t j) -> int64_t {
+    if (s.divisor_override != 0) return s.divisor_override;
+    // Where there is nothing to sum the result is 0.
+    const int64_t here = p.inside(i, j);
+    return here == 0 ? 1 : s.count_include_pad ? counted(0, i) * counted(1, j) : here;
+  });
+  return p;
+}
+
+Places pieces(const Shape& x, const Shape& y) {
+  Places p(x, y);
+  const Pair in{height(x), x.back()}, out{height(y), y.back()};
+  p.lay([&](size_t dim, int64_t i) {
+    return std::pair{i * in[dim] / out[dim], ((i + 1) * in[dim] + out[dim] - 1) / out[dim]};
+  });
+  p.weigh([&](size_t i, size_t j) { return p.inside(i, j); });
+  return p;
+}
+
+// One function for each sample.
+class EachSample : public Kernel {
+ public:
+  using Run = std::function<void(const KernelArgs& args, int64_t sample)>;
+  EachSample(int64_t samples, Run run) : samples_(samples), run_(std::move(run)) {}
+  void run(const KernelArgs& args) override {
+    for (int64_t n = 0; n < samples_; ++n) run_(args, n);
+  }
+
+ private:
+  int64_t samples_;
+  Run run_;
+};
+
+std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
+  const bool gradient = q.op.ends_with("_gradient"), adaptive = q.op.starts_with("adaptive");
+  const Shape &x = (gradient ? q.out[0] : q.in[0]).shape,
+              &y = (gradient ? q.in[0] : q.out[0]).shape;
+  const Places p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));
+  EachSample::Run run;
+  if (q.op == "max_pool")
+    run = [p](const KernelArgs& a, int64_t n) {
+      const auto i = static_cast<size_t>(n);
+      simd().max_pool(data(a.in[0]) + i * p.x_size, data(a.out[0]) + i * p.y_size,
+                      a.out[1].as<int32_t>().data() + i * p.y_size, p.args());
+    };
+  else if (q.op == "max_pool_gradient")
+    run = [p](const KernelArgs& a, int64_t n) {
+      const auto i = static_cast<size_t>(n);
+      float* dx = data(a.out[0]) + i * p.x_size;
+      std::fill_n(dx, p.x_size, 0.0F);
+      simd().max_pool_gradient(data(a.in[0]) + i * p.y_size,
+                               a.in[1].as<const int32_t>().data() + i * p.y_size, dx, p.args());
+    };
+  else if (!gradient)
+    run = [p](const KernelArgs& a, int64_t n) {
+      const auto i = static_cast<size_t>(n);
+      simd().mean_pool(data(a.in[0]) + i * p.x_size, data(a.out[0]) + i * p.y_size, p.args());
+    };
+  else
+    run = [p](const KernelArgs& a, int64_t n) {
+      const auto i = static_cast<size_t>(n);
+      float* dx = data(a.out[0]) + i * p.x_size;
+      std::fill_n(dx, p.x_size, 0.0F);
+      simd().mean_pool_gradient(data(a.in[0]) + i * p.y_size, dx, p.args());
+    };
+  return std::make_unique<EachSample>(x[0], std::move(run));
+}
+
+std::string refuses_sum(const KernelQuery& q) {
+  const TensorDesc& d = q.in[0];
+  if (d.dtype != DType::f32) return fmt::format("it computes in f32, not {}", name_of(d.dtype));
+  // [N, C] is rows of channels by itself.
+  if (d.shape.rank() > 2 && !rows_of_channels(d)) return "it takes images channels_last";
+  return "";
+}
+
+std::unique_ptr<Kernel> prepare_sum(const KernelQuery& q) {
+  const auto c = static_cast<size_t>(q.in[0].shape[1]);
+  const size_t rows = elements(q.in[0]) / std::max<size_t>(1, c);
+  return std::make_unique<EachSample>(1, [=](const KernelArgs& a, int64_t) {
+    simd_kernels().sum_rows(data(a.in[0]), data(a.out[0]), rows, c);
+  });
+}
+
+std::string refuses_reorder(const KernelQuery& q) {
+  if (q.in[0].dtype != DType::f32)
+    return fmt::format("it moves f32, not {}", name_of(q.in[0].dtype));
+  if (q.in[0].layout == Layout::transposed || q.out[0].layout == Layout::transposed)
+    return "it moves images only";
+  return "";
+}
+
+std::unique_ptr<Kernel> prepare_reorder(const KernelQuery& q) {
+  const Shape& s = q.in[0].shape;
+  auto rows = static_cast<size_t>(s[1]), columns = static_cast<size_t>(s.tail(2).elements());
+  if (q.in[0].layout == Layout::channels_last) std::swap(rows, columns);
+  return std::make_unique<EachSample>(s[0], [=](const KernelArgs& a, int64_t n) {
+    const size_t at = static_cast<size_t>(n) * rows * columns;
+    simd().transpose(data(a.in[0]) + at, data(a.out[0]) + at, rows, columns);
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> image_kernels() {
+  const std::string_view isa = simd_kernels().name;
+  std::vector<KernelType> out;
+  for (std::string_view op : {"max_pool", "max_pool_gradient", "avg_pool", "avg_pool_gradient",
+                              "adaptive_avg_pool", "adaptive_avg_pool_gradient"})
+    out.push_back({op, isa, refuses, prepare_pool});
+  out.push_back({"sum_channels", isa, refuses_sum, prepare_sum});
+  out.push_back({"reorder", isa, refuses_reorder, prepare_reorder});
+  for (KernelType& row : out) row.by_sample = true;
+  return out;
+}
+
+}  // namespace dpt

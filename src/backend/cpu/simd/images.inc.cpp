@@ -1,0 +1,108 @@
+// Images that lie channels_last: transposition from and to planes, pooling.
+#include "backend/cpu/simd/images.h"
+
+#include "backend/cpu/simd/lanes.h"
+
+namespace dpt::DPT_ISA {
+namespace {
+
+// Squares of kLanes by kLanes, then what is left over.
+void transpose_matrix(const float* x, float* y, size_t rows, size_t columns) {
+  size_t i = 0;
+  for (; i + kLanes <= rows; i += kLanes) {
+    const float* from[kLanes];
+    for (int r = 0; r < kLanes; ++r) from[r] = x + (i + r) * columns;
+    size_t j = 0;
+    for (; j + kLanes <= columns; j += kLanes) transpose(from, j, y + j * rows + i, rows);
+    for (; j < columns; ++j)
+      for (int r = 0; r < kLanes; ++r) y[j * rows + i + r] = from[r][j];
+  }
+  for (; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j) y[j * rows + i] = x[i * columns + j];
+}
+
+// Calls f(place in x) for the elements of the window of place (i, j) of y, row by row.
+template <class F>
+DPT_SIMD void each_place(const PoolArgs& a, size_t i, size_t j, F f) {
+  for (int32_t h = a.rows.first[i]; h < a.rows.last[i]; h += a.rows.step)
+    for (int32_t w = a.columns.first[j]; w < a.columns.last[j]; w += a.columns.step)
+      f(static_cast<size_t>(h) * a.w + static_cast<size_t>(w));
+}
+
+// Places as lanes, with their bits.
+DPT_SIMD Lanes bits_of(int32_t place) {
+  float bits;
+  __builtin_memcpy(&bits, &place, sizeof bits);
+  return all(bits);
+}
+
+void max_pool(const float* x, float* y, int32_t* place, const PoolArgs& a) {
+  for (size_t i = 0; i < a.oh; ++i)
+    for (size_t j = 0; j < a.ow; ++j, y += a.c, place += a.c)
+      each_vector(
+          a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
+            const int32_t start = a.rows.first[i] * static_cast<int32_t>(a.w) + a.columns.first[j];
+            Lanes best = all(-__builtin_inff()), found = bits_of(start);
+            each_place(
+                a, i, j, [&](size_t p) __attribute__((always_inline)) {
+                  const Lanes v = at.get(x + p * a.c + c);
+                  // v > best, or v is nan: not (v <= best); once best is nan, v must be nan itself.
+                  const Which keeps = v <= best, still = best == best, number = v == v;
+                  const Lanes here = bits_of(static_cast<int32_t>(p));
+                  const Lanes newer = select(keeps, found, here);
+                  found = select(still, newer, select(number, found, here));
+                  best = select(still, select(keeps, best, v), best);
+                });
+            at.put(y + c, best);
+            at.put(reinterpret_cast<float*>(place) + c, found);
+          });
+}
+
+void max_pool_gradient(const float* dy, const int32_t* place, float* dx, const PoolArgs& a) {
+  for (size_t i = 0; i < a.oh; ++i)
+    for (size_t j = 0; j < a.ow; ++j, dy += a.c, place += a.c)
+      for (size_t c = 0; c < a.c; ++c) dx[static_cast<size_t>(place[c]) * a.c + c] += dy[c];
+}
+
+void mean_pool(const float* x, float* y, const PoolArgs& a) {
+  for (size_t i = 0; i < a.oh; ++i)
+    for (size_t j = 0; j < a.ow; ++j, y += a.c) {
+      const Lanes divisor = all(a.divisor[i * a.ow + j]);
+      each_vector(
+          a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
+            Lanes sum = zero();
+            each_place(
+                a, i, j, [&](size_t p) __attribute__((always_inline)) {
+                  sum += at.get(x + p * a.c + c);
+                });
+            at.put(y + c, sum / divisor);
+          });
+    }
+}
+
+void mean_pool_gradient(const float* dy, float* dx, const PoolArgs& a) {
+  for (size_t i = 0; i < a.oh; ++i)
+    for (size_t j = 0; j < a.ow; ++j, dy += a.c) {
+      const Lanes divisor = all(a.divisor[i * a.ow + j]);
+      each_place(
+          a, i, j, [&](size_t p) __attribute__((always_inline)) {
+            float* to = dx + p * a.c;
+            each_vector(
+                a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
+                  at.put(to + c, at.get(to + c) + at.get(dy + c) / divisor);
+                });
+          });
+    }
+}
+
+}  // namespace
+
+void add_images(ImageKernels& kernels) {
+  kernels.transpose = transpose_matrix;
+  kernels.max_pool = max_pool;
+  kernels.max_pool_gradient = max_pool_gradient;
+  kernels.mean_pool = mean_pool;
+  kernels.mean_pool_gradient = mean_pool_gradient;
+}
+
+}  // namespace dpt::DPT_ISA
