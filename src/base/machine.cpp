@@ -72,6 +72,25 @@ size_t usable_memory() {
   return bytes;
 }
 
+MemoryUse memory_use(int pid) {
+  const std::string folder = pid == 0 ? "/proc/self" : "/proc/" + std::to_string(pid);
+  MemoryUse out;
+  for (const char* name : {"/smaps_rollup", "/status"}) {
+    std::ifstream in(folder + name);
+    for (std::string line; std::getline(in, line);) {
+      std::istringstream words(line);
+      std::string key;
+      size_t kib = 0;
+      if (!(words >> key >> kib)) continue;
+      if (key == "Pss_Anon:" || key == "Pss_Shmem:") out.own += kib * 1024;
+      if (key == "RssFile:") out.files = kib * 1024;
+      if (key == "VmRSS:") out.resident = kib * 1024;
+      if (key == "VmHWM:") out.peak = kib * 1024;
+    }
+  }
+  return out;
+}
+
 std::string cpu_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);)

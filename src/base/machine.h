@@ -15,6 +15,18 @@ std::vector<int> usable_cores();
 // less.
 size_t usable_memory();
 
+// Bytes of physical memory that a process occupies. What several processes map counts for each of
+// them in equal parts, so the sum over all that do is right; pages of files, such as the program's
+// code, count in full for each.
+struct MemoryUse {
+  size_t own = 0;       // anonymous and shared memory
+  size_t files = 0;     // pages of files
+  size_t resident = 0;  // of both, as if nobody shared them
+  size_t peak = 0;      // the most that this ever was
+};
+// pid: 0 is this process. Zeros where the system does not say; see proc(5), smaps_rollup.
+MemoryUse memory_use(int pid = 0);
+
 std::string cpu_name();  // "Intel(R) Xeon(R) Processor"; "unknown" where the system does not say
 
 }  // namespace dpt

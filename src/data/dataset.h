@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/tensor.h"
@@ -64,6 +65,9 @@ struct DatasetType : Nameable {
   // They may use torch, numpy as np, and read_idx(path), which gives a tensor. Null or
   // empty: not expressible.
   std::string (*torch)(const std::any& settings, const LoadQuery& query) = nullptr;
+  // A made-up set of the same shapes and types, as YAML, to measure speed with where the files are
+  // missing. Empty: there is none.
+  std::string_view stand_in{};
 };
 
 // What a spec can name under `data.transforms:`: an element-wise change of the inputs, after they

@@ -14,6 +14,8 @@ struct MnistFiles {
   }
 };
 
+inline constexpr std::string_view kLikeMnist = "{synthetic_images: {shape: [1, 28, 28]}}";
+
 // Images u8 [N, 1, 28, 28], ten classes. `name` is the set's.
 Dataset load_mnist_files(const std::string& name, const MnistFiles& settings,
                          const LoadQuery& query);

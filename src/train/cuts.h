@@ -14,7 +14,9 @@ void Executor::run_in_pieces(int cuts, Part part, const Micro& micro, int what, 
         if (piece > 0) sum_cut(g, b->cut(part, piece - 1), micro);
         run(g, *b, piece);
       }
-    if (piece < cuts && meets_at_cuts_) team_.meet(worker_);
+    if (piece == cuts || !meets_at_cuts_) continue;
+    if (clock_) clock_->mark(StageClock::compute);
+    meet();
   }
 }
 

@@ -76,6 +76,11 @@ std::string describe(const Session& s, bool refusals) {
       "of activations\n",
       memory.shared / 1048576.0, memory.weights / 1048576.0, memory.gradients / 1048576.0,
       memory.states / 1048576.0, memory.activations / 1048576.0);
+  out += fmt::format(
+      "peak: {:.1f} MiB: these, {:.1f} of data, {:.1f} of program and session, {:.1f} of each "
+      "worker's own\n",
+      memory.peak() / 1048576.0, memory.data / 1048576.0, memory.program / 1048576.0,
+      memory.workers / 1048576.0);
   out += s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {} samples:\n", program.rows.total())

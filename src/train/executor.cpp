@@ -28,6 +28,12 @@ size_t arena_stride(const Session& s) {
   return (most_activation_bytes(s) + 4095) / 4096 * 4096 + 1088;
 }
 
+StageClock::Kind kind_of(const Stage& stage) {
+  if (stage.who != Stage::Who::workers) return StageClock::compute;
+  const bool updates = std::ranges::count(stage.actions, Action::update) > 0;
+  return updates ? StageClock::update : StageClock::exchange;
+}
+
 bool by_group(const Session& s) {
   return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
 }
@@ -47,7 +53,7 @@ Arenas::Arenas(const Session& s, std::byte* memory) {
 }
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
-                   Generator* masks, const Samples& samples)
+                   Generator* masks, const Samples& samples, StageClock* clock)
     : session_(session),
       buffers_(buffers),
       arenas_(session, buffers.activations()),
@@ -55,6 +61,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       worker_(worker),
       masks_(masks),
       samples_(samples),
+      clock_(clock),
       bindings_(session.groups.size() * 3),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
@@ -71,11 +78,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
   const Program& any = session_.programs.begin()->second;
   share_ = share_update(any, session_.layout, session_.global_batch,
                         session_.who.total_workers())[static_cast<size_t>(worker_)];
-  size_t tile = 0;
-  for (const UpdatePiece& p : share_)
-    if (p.fused >= 0)
-      tile = std::max(tile, static_cast<size_t>(rows_of_tile(p.columns) * p.columns));
-  rows_.resize(tile);
+  rows_.resize(tile_elements(share_));
   const bool accumulates = session_.batches->accumulate() > 1;
   int64_t most = 0;  // shards of a group
   for (const Rows& group : session_.groups) most = std::max(most, group.count());
@@ -150,25 +153,30 @@ StepResult Executor::step(const StepInput& input) {
   summed_ = false;
   clip_scale_ = 1;
   divisor_ = natural_divisor(input.rows->samples);
+  const int micro = static_cast<int>(input.rows->micro.size());
   for (const Stage& s : session_.plan.prologue) {
-    for (int m = 0;
-         m < static_cast<int>(s.who == Stage::Who::shards ? input.rows->micro.size() : 1); ++m)
-      run(s, m, input);
-    if (s.meet) team_.meet(worker_);
+    const int last = s.who == Stage::Who::shards ? micro - 1 : 0;
+    for (int m = 0; m <= last; ++m) pass(s, m, input, s.meet && m == last);
   }
-  for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m)
-    for (const Stage& s : session_.plan.micro) {
-      run(s, m, input);
-      // The sums of a single cut are still read when the next micro-batch begins.
-      const bool cut = input.rows->micro.size() > 1 && meets_at_cuts_ &&
-                       session_.plan.forward_cuts + session_.plan.backward_cuts == 1;
-      if (s.meet || cut) team_.meet(worker_);
-    }
-  for (const Stage& s : session_.plan.update) {
-    if (result_.finite) run(s, 0, input);
-    if (s.meet) team_.meet(worker_);
-  }
+  // The sums of a single cut are still read when the next micro-batch begins.
+  const bool cut = micro > 1 && meets_at_cuts_ &&
+                   session_.plan.forward_cuts + session_.plan.backward_cuts == 1;
+  for (int m = 0; m < micro; ++m)
+    for (const Stage& s : session_.plan.micro) pass(s, m, input, s.meet || cut);
+  for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet);
+  if (clock_) clock_->step_ends(input.rows->samples);
   return result_;
+}
+
+void Executor::pass(const Stage& stage, int micro, const StepInput& input, bool meets) {
+  run(stage, micro, input);
+  if (clock_) clock_->mark(kind_of(stage));
+  if (meets) meet();
+}
+
+void Executor::meet() {
+  team_.meet(worker_);
+  if (clock_) clock_->mark(StageClock::waiting);
 }
 
 void Executor::run(const Stage& stage, int micro, const StepInput& input) {

@@ -18,6 +18,7 @@
 #include "train/binding.h"
 #include "train/buffers.h"
 #include "train/session.h"
+#include "train/stage_clock.h"
 #include "train/update_share.h"
 
 namespace dpt {
@@ -72,8 +73,9 @@ class Executor {
     Ahead* test = nullptr;
   };
   // masks: torch's generator, for the first worker where the plan draws masks; else null.
+  // clock: of this worker, where its stages are to be measured; else null.
   Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
-           const Samples& samples);
+           const Samples& samples, StageClock* clock = nullptr);
 
   StepResult step(const StepInput& input);
 
@@ -94,6 +96,8 @@ class Executor {
   using Micro = std::vector<ShardRows>;
   Binding* binding(int group, const Micro& micro, int what);  // null: the group has no rows
   void bind(int group, int what, const std::map<GroupRows, Program>& programs);
+  void pass(const Stage& stage, int micro, const StepInput& input, bool meets);
+  void meet();
   void run(const Stage& stage, int micro, const StepInput& input);
   void run_cut(const Stage& stage, int micro, const StepInput& input);
   void act(Action action, int group, int micro, const StepInput& input);
@@ -132,6 +136,7 @@ class Executor {
   int worker_;
   Generator* masks_;
   Samples samples_;
+  StageClock* clock_;
   std::vector<int> own_, own_loss_;      // groups
   std::vector<const float*> gradients_;  // of all shards
   std::vector<UpdatePiece> share_;

@@ -14,6 +14,7 @@
 #include "comm/workers.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
+#include "train/update_share.h"
 
 namespace dpt {
 
@@ -82,24 +83,27 @@ std::vector<int> cores_of(const Session& s, int rank) {
 int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
                  const Generator& generator, int rank) {
   RankState state(s, buffers, team, rank, generator);
+  const Probe* probe = request.probe;
   std::unique_ptr<Reporter> reporter;
-  if (rank == 0) reporter = std::make_unique<Reporter>(s, request.folder);
+  if (rank == 0 && !probe) reporter = std::make_unique<Reporter>(s, request.folder);
   Outcome outcome;
   const auto body = [&](int worker) {
     const bool first = worker == rank * s.who.workers_per_rank();
-    const Outcome mine = train_worker(state, worker, first ? reporter.get() : nullptr);
+    StageClock* clock = probe ? &probe->clocks[static_cast<size_t>(worker)] : nullptr;
+    const Outcome mine = train_worker(state, worker, first ? reporter.get() : nullptr, clock);
     if (!first) {
       for (int r = 0; r < s.who.ranks; ++r) team.meet(worker);
       return;
     }
     outcome = mine;
-    if (rank == 0) {
+    if (probe) probe->last(rank);
+    if (rank == 0 && !probe) {
       save_model(s, buffers, model_file(request.folder));
       std::remove(previous_model_file(request.folder).c_str());
     }
     // In the order of the ranks, whatever their own.
     for (int r = 0; r < s.who.ranks; ++r) {
-      if (r == rank && !mine.stopped_by) {
+      if (r == rank && !mine.stopped_by && !probe) {
         fmt::print("Training on CPU {} finished.\n", r);
         std::fflush(stdout);
       }
@@ -109,6 +113,34 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
   run_workers(team, rank, body, cores_of(s, rank));
   if (reporter) reporter->end(outcome.stopped_by);
   return outcome.stopped_by ? 128 + outcome.stopped_by : 0;
+}
+
+}  // namespace
+
+namespace {
+
+double bytes_of(const Dataset& d) {
+  return static_cast<double>(d.inputs.desc.bytes() + d.targets.desc.bytes());
+}
+
+// What workers take beside the buffers that they share. The constants are what runs of the shipped
+// specs were seen to take (x86-64, glibc 2.36), rounded; tests/bench/memory.py compares.
+double worker_bytes(const Session& s) {
+  constexpr double kKiB = 1024, kFloat = sizeof(float);
+  constexpr double kCode = 700 * kKiB;    // pages of the program that only a step touches
+  constexpr double kRank = 150 * kKiB;    // pages that a process shared until it wrote
+  constexpr double kThread = 130 * kKiB;  // stack, and glibc's heap of a thread
+  const double ranks = s.who.ranks, workers = s.who.total_workers();
+  double out = ranks > 1 ? ranks * kRank : kCode;  // of several, files are not counted together
+  out += (workers - ranks) * kThread;
+  // The next epoch's order is made while the last one's is there; ranks deal theirs from all.
+  const double order = sizeof(uint32_t) * static_cast<double>(s.train.size());
+  out += order * (s.batches->dealt() ? ranks + 2 : 2 * ranks);
+  for (const auto& share :
+       share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who.total_workers()))
+    out += kFloat * static_cast<double>(tile_elements(share));
+  if (s.batches->accumulate() > 1) out += s.who.shards * kFloat * static_cast<double>(s.layout.stored);
+  return out;
 }
 
 }  // namespace
@@ -123,6 +155,11 @@ Memory memory_of(const Session& s) {
   m.activations = static_cast<double>(sizes.activations);
   m.shared =
       static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes)) - m.activations;
+  const MemoryUse now = memory_use();
+  m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);
+  m.program = std::max(0.0, static_cast<double>(now.resident) - m.data);
+  m.workers = worker_bytes(s);
+  m.before = static_cast<double>(now.peak);
   return m;
 }
 
@@ -130,7 +167,7 @@ int run(const Session& s, const RunRequest& request) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   const size_t header = Team::bytes(team_shape(s)), bytes = header + Buffers::bytes(sizes);
   check_memory(s);
-  const bool writes = !request.world || request.world->rank == 0;
+  const bool writes = !request.probe && (!request.world || request.world->rank == 0);
   if (writes) prepare_folder(request);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};

@@ -2,7 +2,10 @@
 // stay.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "comm/rendezvous.h"
@@ -12,20 +15,32 @@
 
 namespace dpt {
 
-// Bytes that a run takes.
+// Bytes that a run takes, all ranks together.
 struct Memory {
-  double weights = 0, gradients = 0, states = 0;  // of all ranks together
-  double shared = 0;                              // these and what workers meet with
-  double activations = 0;                         // of all shards
+  double weights = 0, gradients = 0, states = 0;
+  double shared = 0;       // these and what workers meet with
+  double activations = 0;  // of all shards
+  double data = 0;         // the data sets
+  double program = 0;  // what this process occupies now beside them: code, libraries, the session
+  double workers = 0;  // orders of samples, stacks, what workers keep for themselves
+  double before = 0;   // the most that this process has occupied so far: loading takes more
+  double peak() const { return std::max(before, shared + activations + data + program + workers); }
 };
 Memory memory_of(const Session& session);
 
 Buffers::Sizes buffer_sizes(const Session& session);
 
+// A run that is measured: all of it but what it prints and writes.
+struct Probe {
+  std::span<StageClock> clocks;        // one for each worker, in memory that the ranks share
+  std::function<void(int rank)> last;  // by each rank after its last step, before any of them ends
+};
+
 struct RunRequest {
   std::string folder;          // the run directory; made where it is missing
   std::string resolved_spec;   // text of spec.resolved.yaml
   std::optional<World> world;  // given by whoever started this rank; empty: dptrain starts its own
+  const Probe* probe = nullptr;  // then nothing is printed and nothing is written
 };
 
 // Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights

@@ -46,14 +46,15 @@ class EpochMean {
 
 class Worker {
  public:
-  Worker(RankState& rank, int worker, Reporter* reporter)
+  Worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock)
       : rank_(rank),
         session_(rank.session),
         worker_(worker),
         first_of_rank_(worker % session_.who.workers_per_rank() == 0),
         reporter_(reporter),
         executor_(session_, rank.buffers, rank.team, worker,
-                  first_of_rank_ ? &rank.generator : nullptr, {rank.train.get(), rank.test.get()}),
+                  first_of_rank_ ? &rank.generator : nullptr, {rank.train.get(), rank.test.get()},
+                  clock),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
         schedule_(make_schedule(session_.spec.schedule, base_lr_,
@@ -153,8 +154,8 @@ RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Ge
   if (s.test && s.test->reader) test = std::make_unique<Ahead>(*s.test, *s.test_batches, s.who, r);
 }
 
-Outcome train_worker(RankState& rank, int worker, Reporter* reporter) {
-  return Worker(rank, worker, reporter).run();
+Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock) {
+  return Worker(rank, worker, reporter, clock).run();
 }
 
 }  // namespace dpt

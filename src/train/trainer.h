@@ -38,7 +38,8 @@ struct Outcome {
 
 // Trains to the end. Every worker of every rank calls it, each on its own thread. `reporter` is
 // null but for the first worker of rank 0. Throws Error{diverged} on every worker, with step and
-// layer, when a loss is not finite; nothing of that step is in the weights then.
-Outcome train_worker(RankState& rank, int worker, Reporter* reporter);
+// layer, when a loss is not finite; nothing of that step is in the weights then. `clock` is null
+// but in a run that is measured.
+Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock = nullptr);
 
 }  // namespace dpt

@@ -93,4 +93,11 @@ int64_t rows_of_tile(int64_t columns) {
   return std::clamp<int64_t>(rows, kGroup, 4 * kGroup);
 }
 
+size_t tile_elements(const std::vector<UpdatePiece>& share) {
+  int64_t most = 0;
+  for (const UpdatePiece& p : share)
+    if (p.fused >= 0) most = std::max(most, rows_of_tile(p.columns) * p.columns);
+  return static_cast<size_t>(most);
+}
+
 }  // namespace dpt

@@ -26,5 +26,7 @@ std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const
 
 // Rows of a fused parameter that are made at a time, so that they stay in the cache.
 int64_t rows_of_tile(int64_t columns);
+// Elements of the largest such tile that `share` needs.
+size_t tile_elements(const std::vector<UpdatePiece>& share);
 
 }  // namespace dpt

@@ -43,8 +43,9 @@ void check_golden(const std::string& text, const std::string& name) {
 std::string without_machine(const std::string& plan) {
   const std::string kernels =
       std::regex_replace(plan, std::regex("(\n    [a-z_]+ +)[a-z0-9A-Z]+ +"), "$1KERNEL ");
-  return std::regex_replace(kernels, std::regex("[0-9.]+ MiB of activations"),
-                            "? MiB of activations");
+  const std::string arenas = std::regex_replace(
+      kernels, std::regex("[0-9.]+ MiB of activations"), "? MiB of activations");
+  return std::regex_replace(arenas, std::regex("\npeak: [^\n]+"), "\npeak: ?");
 }
 
 // The last match's first group.

@@ -1,0 +1,157 @@
+#include "bench/measure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/machine.h"
+#include "comm/shared_memory.h"
+#include "train/run.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kMostWorkers = 1024;  // see place_workers()
+constexpr size_t kLongestText = 4096;
+
+// What the processes of a run write for the one that waits for them.
+struct Notes {
+  RunSteps steps;
+  StageClock clocks[kMostWorkers];
+  MemoryUse ranks[kMostWorkers];
+  MemoryUse launcher;  // of the ranks; a rank alone is its own
+  RowFacts facts;
+  bool begun = false;  // the session is made
+  int fault = 0;
+  char text[kLongestText] = {};  // why not, or the data
+
+  void write(const std::string& what) {
+    const size_t size = std::min(what.size(), kLongestText - 1);
+    std::memcpy(text, what.data(), size);
+    text[size] = 0;
+  }
+  void refuse(const Error& e) {
+    fault = static_cast<int>(e.fault());
+    write(e.report());
+  }
+};
+
+int meetings_of(const Plan& plan, int64_t micro) {
+  const auto meets = [](const std::vector<Stage>& stages) {
+    return std::ranges::count_if(stages, &Stage::meet);
+  };
+  return static_cast<int>(meets(plan.prologue) + meets(plan.micro) * micro + meets(plan.update));
+}
+
+RowFacts facts_of(const Session& s) {
+  StepRows rows;
+  s.batches->step(0, rows);
+  std::vector<int64_t> samples(static_cast<size_t>(s.who.total_workers()));
+  for (const auto& micro : rows.micro)
+    for (int shard = 0; shard < s.who.shards; ++shard)
+      samples[static_cast<size_t>(s.who.owner(shard))] +=
+          micro[static_cast<size_t>(shard)].rows.count();
+  const auto [fewest, most] = std::ranges::minmax(samples);
+  return {.ranks = s.who.ranks,
+          .workers = s.who.total_workers(),
+          .fewest = fewest,
+          .most = most,
+          .meetings = meetings_of(s.plan, s.batches->accumulate()),
+          .loss_on_one = s.who.loss_device >= 0 && s.who.devices > 1,
+          .foreign = foreign_share(s),
+          .predicted_bytes = memory_of(s).peak()};
+}
+
+int run_measured(const Session& s, Notes& notes) {
+  for (int w = 0; w < s.who.total_workers(); ++w)
+    new (&notes.clocks[w]) StageClock(notes.steps.timed, notes.steps.marked);
+  notes.facts = facts_of(s);
+  notes.write(s.train.description);
+  notes.begun = true;
+  const auto last = [&](int rank) {
+    notes.ranks[rank] = memory_use();
+    if (rank == 0 && s.who.ranks > 1) notes.launcher = memory_use(getppid());
+  };
+  const Probe probe{std::span(notes.clocks).first(static_cast<size_t>(s.who.total_workers())),
+                    last};
+  return run(s, {.probe = &probe});
+}
+
+WorkerSeconds spent(const Notes& notes) {
+  WorkerSeconds out;
+  const bool alone = notes.facts.workers == 1;
+  for (int w = 0; w < notes.facts.workers; ++w) {
+    const StageClock& clock = notes.clocks[w];
+    const double update = clock.seconds(StageClock::update);
+    const double exchange =
+        alone ? 0 : clock.seconds(StageClock::exchange) + update * notes.facts.foreign;
+    const double waiting = clock.seconds(StageClock::waiting);
+    const double compute = clock.seconds(StageClock::compute) + update +
+                           clock.seconds(StageClock::exchange) - exchange;
+    out += {compute, exchange, waiting, 0};
+    out.slowest = std::max(out.slowest, compute);
+  }
+  return out;
+}
+
+// One process: the most it ever had. Several: what they have together after the last step, when
+// everything has been touched, or the most that their launcher had before. Pages of files: of the
+// process that has most of them.
+double peak_bytes(const Notes& notes) {
+  if (notes.facts.ranks == 1) return static_cast<double>(notes.ranks[0].peak);
+  size_t own = notes.launcher.own, files = notes.launcher.files;
+  for (int r = 0; r < notes.facts.ranks; ++r) {
+    own += notes.ranks[r].own;
+    files = std::max(files, notes.ranks[r].files);
+  }
+  return static_cast<double>(std::max(own + files, notes.launcher.peak));
+}
+
+}  // namespace
+
+double foreign_share(const Session& s) {
+  const double workers = s.who.total_workers(), shards = s.who.shards;
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  const auto stored = static_cast<double>(sizes.stored), all = static_cast<double>(sizes.trainable);
+  // Weights and states are read and written, stored gradients read.
+  const double moved = stored * shards + all * 2 * (1 + sizes.states);
+  return moved > 0 ? stored * shards * (1 - 1 / workers) / moved : 0;
+}
+
+int run_row(int descriptor, const OpenSession& open) {
+  const SharedMemory memory = SharedMemory::adopt(descriptor, sizeof(Notes));
+  Notes& notes = *reinterpret_cast<Notes*>(memory.data());
+  try {
+    return run_measured(*open({fmt::format("steps={}", notes.steps.all())}), notes);
+  } catch (const Error& e) {
+    notes.refuse(e);
+  } catch (const std::exception& e) {
+    notes.refuse(Error(Fault::failed, e.what()));
+  }
+  return notes.fault;
+}
+
+Reading measure(const BenchRow& row, const RunSteps& steps, const StartRow& start) {
+  const SharedMemory memory = SharedMemory::create(sizeof(Notes));
+  Notes& notes = *new (memory.data()) Notes;
+  notes.steps = steps;
+  const int code = start(row, memory.fd());
+  if (notes.fault != 0 && (!notes.begun || notes.fault == static_cast<int>(Fault::memory)))
+    throw Refused(static_cast<Fault>(notes.fault), notes.text);
+  if (notes.fault != 0) throw Error(static_cast<Fault>(notes.fault), notes.text);
+  if (code != 0)  // the run has said why
+    throw Error(code <= static_cast<int>(Fault::diverged) ? static_cast<Fault>(code) : Fault::rank,
+                fmt::format("{} ended with code {}; nothing was measured", name_of(row), code));
+  const StageClock& first = notes.clocks[0];
+  return {.seconds = first.timed_seconds(),
+          .samples = first.timed_samples(),
+          .spent = spent(notes),
+          .peak_bytes = peak_bytes(notes),
+          .facts = notes.facts,
+          .data = notes.text};
+}
+
+}  // namespace dpt

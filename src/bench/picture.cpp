@@ -1,0 +1,95 @@
+// A bar for each row, as long as its ms/sample, cut into what its workers did.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "bench/report.h"
+
+namespace dpt {
+namespace {
+
+constexpr int kWidth = 860, kLabels = 230, kBars = 430, kRow = 30, kTop = 84;
+
+struct Part {
+  std::string_view name, colour;
+  double WorkerSeconds::*what;
+};
+// Told apart by those who see no red or no green as well, and in grey.
+constexpr Part kParts[] = {{"compute", "#4477aa", &WorkerSeconds::compute},
+                           {"communication", "#ee8866", &WorkerSeconds::communication},
+                           {"waiting", "#cccccc", &WorkerSeconds::waiting}};
+
+std::string xml_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string text(double x, double y, std::string_view content, std::string_view style = "") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y,
+                     style.empty() ? "" : " ", style, xml_text(content));
+}
+
+std::string box(double x, double y, double width, std::string_view colour) {
+  return fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"18\" fill=\"{}\"/>\n", x, y, width,
+      colour);
+}
+
+std::string bar(const BenchReport& report, const RowResult& r, double y, double scale) {
+  std::string out = text(kLabels - 10, y + 14, name_of(r.row), "text-anchor=\"end\"");
+  double x = kLabels;
+  for (const Part& p : kParts) {
+    const double width = r.ms_per_sample * r.share(p.what) * scale;
+    out += box(x, y, width, p.colour);
+    x += width;
+  }
+  return out +
+         text(x + 8, y + 14, fmt::format("{:.3g} ms, {:.2f}x", r.ms_per_sample, report.speedup(r)));
+}
+
+}  // namespace
+
+std::string bench_svg(const BenchReport& report) {
+  double longest = 0;
+  int rows = 0;
+  for (const RowResult& r : report.rows)
+    if (r.refused.empty()) longest = std::max(longest, r.ms_per_sample), ++rows;
+  const int bottom = kTop + rows * kRow;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\" "
+      "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\">\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
+      kWidth, bottom + 50);
+  out += text(20, 28, report.name + ": milliseconds per sample, and speed-up over the first row",
+              "font-size=\"16\"");
+  double x = kLabels;
+  for (const Part& p : kParts) {
+    out += box(x, 46, 18, p.colour) + text(x + 26, 60, p.name);
+    x += 145;
+  }
+  int y = kTop;
+  for (const RowResult& r : report.rows) {
+    if (!r.refused.empty()) continue;
+    out += bar(report, r, y, kBars / longest);
+    y += kRow;
+  }
+  out += text(20, bottom + 18,
+              fmt::format("a device is {} core{}; data: {}", report.cores_per_device,
+                          report.cores_per_device == 1 ? "" : "s", report.data),
+              "font-size=\"11\" fill=\"#666666\"");
+  out += text(20, bottom + 36, report.machine, "font-size=\"11\" fill=\"#666666\"");
+  return out + "</svg>\n";
+}
+
+}  // namespace dpt

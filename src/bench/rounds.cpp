@@ -1,0 +1,83 @@
+#include "bench/rounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dpt {
+namespace {
+
+double median(std::vector<double> x) {
+  std::ranges::sort(x);
+  const size_t n = x.size();
+  return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+// From three steps; of short ones, from as many as take a tenth of a second.
+double seconds_per_step(const BenchRow& row, const Measure& measure, RowResult& out) {
+  constexpr double kEnough = 0.02;  // s, many times what it takes to wake a worker
+  RunSteps steps{.timed = {1, 3}, .marked = {1, 3}};
+  for (;;) {
+    const Reading r = measure(row, steps);
+    out.facts = r.facts;
+    out.data = r.data;
+    const auto count = static_cast<double>(steps.timed.count());
+    if (r.seconds >= kEnough || count >= 1e5) return std::max(r.seconds, 1e-9) / count;
+    const double more = std::min(100.0, 5 * kEnough / std::max(r.seconds, 1e-6));
+    const auto n = static_cast<int64_t>(std::ceil(count * more));
+    steps = {.timed = {1 + n / 4, 1 + n / 4 + n}, .marked = {1 + n / 4, 2 + n / 4}};
+  }
+}
+
+RowResult summary(RowResult out, const std::vector<Reading>& readings) {
+  std::vector<double> ms;
+  for (const Reading& r : readings) {
+    ms.push_back(1000 * r.seconds / static_cast<double>(r.samples));
+    out.spent += r.spent;
+    out.peak_bytes = std::max(out.peak_bytes, r.peak_bytes);
+  }
+  out.ms_per_sample = median(ms);
+  out.fastest = std::ranges::min(ms);
+  out.slowest = std::ranges::max(ms);
+  out.rounds = static_cast<int>(readings.size());
+  return out;
+}
+
+}  // namespace
+
+RunSteps steps_for(double seconds_per_step, double seconds) {
+  constexpr double kLong =
+      1e-3;  // s: a step beside which some ten clock reads of 30 ns are nothing
+  const auto n = static_cast<int64_t>(std::clamp(seconds / seconds_per_step, 1.0, 1e8));
+  const int64_t warm_up = 1 + n / 4, end = warm_up + n;
+  RunSteps out{.timed = {warm_up, end}, .marked = {warm_up, end}};
+  if (seconds_per_step < kLong) out.marked = {end, end + 1 + n / 4};
+  return out;
+}
+
+std::vector<RowResult> take_turns(std::span<const BenchRow> rows, const BenchSettings& settings,
+                                  const Measure& measure, const Announce& announce) {
+  std::vector<RowResult> out(rows.size());
+  std::vector<RunSteps> steps(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    out[i].row = rows[i];
+    announce(0, rows[i]);
+    try {
+      steps[i] = steps_for(seconds_per_step(rows[i], measure, out[i]), settings.seconds);
+    } catch (const Refused& e) {
+      out[i].refused = e.what();
+      out[i].refused_code = static_cast<int>(e.fault());
+    }
+  }
+  std::vector<std::vector<Reading>> readings(rows.size());
+  for (int round = 1; round <= settings.rounds; ++round)
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!out[i].refused.empty()) continue;
+      announce(round, rows[i]);
+      readings[i].push_back(measure(rows[i], steps[i]));
+    }
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (out[i].refused.empty()) out[i] = summary(std::move(out[i]), readings[i]);
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,275 @@
+// dptrain bench SPEC: how fast each mode, number of devices, batch size and precision is, and why.
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/simd.h"
+#include "base/fail.h"
+#include "base/machine.h"
+#include "base/version.h"
+#include "bench/reasons.h"
+#include "bench/report.h"
+#include "bench/rounds.h"
+#include "cli/command.h"
+#include "cli/spec_argument.h"
+#include "comm/child.h"
+#include "data/dataset.h"
+#include "parallel/mode.h"
+
+namespace dpt::commands {
+namespace {
+
+struct BenchArguments {
+  SpecArgument spec;
+  std::string modes = "single,dp,ddp", devices, batch_sizes, precisions;
+  BenchSettings settings;
+  bool json = false, csv = false;
+  std::string svg;
+  int notes = -1;  // this is the process of one row; see bench/measure.h
+};
+
+BenchArguments read_words(const std::vector<std::string>& words) {
+  CLI::App app(
+      "Measures the training steps of a spec in several modes: warm-up, then rounds in which the "
+      "rows\ntake turns, medians over the rounds. Lists are separated by commas; every combination "
+      "is a row.\nThe table, CSV and a picture are written to the run directory as bench.json, "
+      "bench.csv, bench.svg.",
+      "dptrain bench");
+  BenchArguments a;
+  a.spec.add_to(app);
+  app.add_option("--modes", a.modes, "default: single,dp,ddp");
+  app.add_option(
+      "--devices", a.devices,
+      "for dp and ddp: 1,2; single always has one; default: the spec's or the mode's own");
+  app.add_option("--batch-sizes", a.batch_sizes,
+                 "of all devices together: 128,512; default: the spec's");
+  app.add_option("--precision", a.precisions, "fp32,...; default: the spec's");
+  app.add_option("--rounds", a.settings.rounds, "default: 5")->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", a.settings.seconds, "that a row is timed for in a round; default: 1")
+      ->check(CLI::Range(0.001, 3600.0));
+  auto* json = app.add_flag("--json", a.json, "print JSON in place of the table");
+  app.add_flag("--csv", a.csv, "print CSV in place of the table")->excludes(json);
+  app.add_option("--svg", a.svg, "where the picture is written, too");
+  app.add_option("--row", a.notes)->group("");  // hidden
+  parse(app, words);
+  return a;
+}
+
+// "128,512"; `fallback` where nothing was given.
+std::vector<std::string> split(std::string_view option, const std::string& text,
+                               std::vector<std::string> fallback) {
+  if (text.empty()) return fallback;
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    out.push_back(text.substr(begin, end - begin));
+    if (out.back().empty() || !seen.insert(out.back()).second)
+      throw BadSpec{fmt::format(
+          "dptrain: {} '{}' {}; write values separated by commas, each once\n", option, text,
+          out.back().empty() ? "has an empty entry" : "names '" + out.back() + "' twice")};
+    begin = end + 1;
+  }
+  return out;
+}
+
+LoadedSpec load_with(const SpecArgument& argument, const std::vector<std::string>& more) {
+  SpecArgument a = argument;
+  a.overrides.insert(a.overrides.end(), more.begin(), more.end());
+  return load(a);
+}
+
+// As many as the mode takes where the spec does not say, or says it of another mode.
+int64_t devices_of(const Spec& spec) {
+  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
+  ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size())};
+  if (spec.devices.count) query.devices = static_cast<int>(*spec.devices.count);
+  const Topology who = mode.topology(spec.parallel.settings, query);
+  return int64_t{who.ranks} * who.devices;
+}
+
+class RowMaker {
+ public:
+  explicit RowMaker(const BenchArguments& a) : arguments_(a), base_(load(a.spec).spec) {}
+
+  std::vector<BenchRow> rows() {
+    const auto batches = split("--batch-sizes", arguments_.batch_sizes, {own_batch()});
+    const auto precisions = split("--precision", arguments_.precisions, {base_.precision});
+    const auto modes = split("--modes", arguments_.modes, {});
+    const auto devices = split("--devices", arguments_.devices, {""});
+    std::vector<BenchRow> out;
+    for (const std::string& batch : batches)
+      for (const std::string& precision : precisions)
+        for (const std::string& mode : modes)
+          for (const std::string& count :
+               mode == "single" ? std::vector<std::string>{"1"} : devices)
+            out.push_back(row(mode, count, batch, precision));
+    share_cores(out);
+    return out;
+  }
+
+  const Spec& spec() const { return base_; }
+  int64_t cores_per_device() const { return cores_; }
+
+ private:
+  std::string own_batch() const {
+    const DataSpec& data = base_.data;
+    return std::to_string(data.batch_size ? *data.batch_size
+                                          : *data.batch_size_per_replica * devices_of(base_) *
+                                                base_.accumulate);
+  }
+
+  // What is wrong with a value is found by the language, at the place of its override.
+  BenchRow row(const std::string& mode, const std::string& devices, const std::string& batch,
+               const std::string& precision) const {
+    std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch,
+                                          "precision=" + precision};
+    if (mode != base_.parallel.what->name) overrides.push_back("parallel=" + mode);
+    if (!devices.empty()) overrides.push_back("devices=" + devices);
+    Spec spec = load_with(arguments_.spec, overrides).spec;
+    if (spec.devices.count == 1 && devices.empty()) spec.devices.count.reset();  // of `single`
+    const int64_t count = devices_of(spec);
+    if (devices.empty()) overrides.push_back(fmt::format("devices={}", count));
+    return {.mode = mode,
+            .devices = count,
+            .batch_size = *spec.data.batch_size,
+            .precision = spec.precision,
+            .overrides = overrides};
+  }
+
+  // A device is the same in all rows, or their comparison would be of something else.
+  void share_cores(std::vector<BenchRow>& rows) {
+    int64_t most = 1;
+    for (const BenchRow& r : rows) most = std::max(most, r.devices);
+    const auto machine = static_cast<int64_t>(usable_cores().size());
+    cores_ = base_.devices.cores.value_or(std::max<int64_t>(1, machine / most));
+    for (BenchRow& r : rows) r.overrides.push_back(fmt::format("cores={}", cores_));
+  }
+
+  const BenchArguments& arguments_;
+  Spec base_;
+  int64_t cores_ = 1;
+};
+
+// The session of a row; without its data, on a made-up set of the same shapes.
+std::unique_ptr<Session> open_row(const SpecArgument& argument,
+                                  const std::vector<std::string>& overrides) {
+  try {
+    const LoadedSpec loaded = load_with(argument, overrides);
+    const auto& type = *static_cast<const DatasetType*>(loaded.spec.data.dataset.what);
+    try {
+      return open_session(loaded, {});
+    } catch (const Error& e) {
+      if (e.fault() != Fault::data || type.stand_in.empty()) throw;
+    }
+    std::vector<std::string> made_up = overrides;
+    made_up.push_back(fmt::format("data.dataset={}", type.stand_in));
+    std::unique_ptr<Session> session = open_session(load_with(argument, made_up), {});
+    session->train.description += fmt::format(" (made up: there is no {} here)", type.name);
+    return session;
+  } catch (const BadSpec& e) {
+    throw Error(Fault::spec, e.text);
+  }
+}
+
+// The same program again, with the row's overrides.
+int start_row(const SpecArgument& spec, const BenchRow& row, int notes) {
+  std::vector<std::string> words = {"dptrain", "bench", spec.path, "--row", std::to_string(notes)};
+  words.insert(words.end(), spec.overrides.begin(), spec.overrides.end());
+  words.insert(words.end(), row.overrides.begin(), row.overrides.end());
+  std::vector<char*> arguments;
+  for (std::string& w : words) arguments.push_back(w.data());
+  arguments.push_back(nullptr);
+  return run_in_child([&] {
+    fcntl(notes, F_SETFD, 0);
+    execv("/proc/self/exe", arguments.data());
+    return static_cast<int>(Fault::failed);
+  });
+}
+
+std::string machine_line() {
+  const size_t cores = usable_cores().size();
+  return fmt::format("{}, {} core{} ({} kernels); {}", cpu_name(), cores, cores == 1 ? "" : "s",
+                     simd_kernels().name, version());
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::trunc);
+  if (!(out << text << std::flush))
+    fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+}
+
+void write_files(const BenchReport& report, const std::string& folder, const std::string& svg) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail(Fault::failed, "the folder {} can't be made: {}; choose another with out=DIR", folder,
+         error.message());
+  write_file(folder + "/bench.json", bench_json(report));
+  write_file(folder + "/bench.csv", bench_csv(report));
+  write_file(folder + "/bench.svg", bench_svg(report));
+  if (!svg.empty()) write_file(svg, bench_svg(report));
+  fmt::print(stderr, "the same as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
+}
+
+// Rows that can't be run; the exit code where no row could.
+int say_refused(const BenchReport& report) {
+  int code = 0, refused = 0;
+  for (const RowResult& r : report.rows) {
+    if (r.refused.empty()) continue;
+    fmt::print(stderr, "dptrain: {} is left out:\n{}{}", name_of(r.row), r.refused,
+               r.refused.ends_with('\n') ? "" : "\n");
+    code = code == 0 ? r.refused_code : code;
+    ++refused;
+  }
+  return refused == std::ssize(report.rows) ? code : 0;
+}
+
+int run_bench(const std::vector<std::string>& words) {
+  const BenchArguments a = read_words(words);
+  if (a.notes >= 0)
+    return run_row(a.notes, [&](const auto& overrides) { return open_row(a.spec, overrides); });
+  RowMaker maker(a);
+  const std::vector<BenchRow> rows = maker.rows();
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto announce = [&](int round, const BenchRow& row) {
+    if (terminal)
+      fmt::print(stderr, "\r\x1b[K{} of {} rounds: {}", round, a.settings.rounds, name_of(row));
+  };
+  const Measure once = [&](const BenchRow& row, const RunSteps& steps) {
+    return measure(row, steps,
+                   [&](const BenchRow& r, int notes) { return start_row(a.spec, r, notes); });
+  };
+  BenchReport report{.name = maker.spec().name,
+                     .machine = machine_line(),
+                     .cores_per_device = maker.cores_per_device()};
+  report.rows = take_turns(rows, a.settings, once, announce);
+  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  if (const int code = say_refused(report)) return code;
+  for (const RowResult& r : report.rows)
+    if (report.data.empty()) report.data = r.data;
+  report.sentences = reasons(report.rows, static_cast<int>(usable_cores().size()));
+  if (a.json)
+    fmt::print("{}", bench_json(report));
+  else if (a.csv)
+    fmt::print("{}", bench_csv(report));
+  else
+    fmt::print("{}", bench_table(report));
+  std::fflush(stdout);
+  write_files(report, run_folder(maker.spec()), a.svg);
+  return 0;
+}
+
+}  // namespace
+
+Command bench() {
+  return {"bench", "measure modes, devices, batch sizes and precisions", run_bench};
+}
+
+}  // namespace dpt::commands

@@ -1,0 +1,40 @@
+#include "comm/child.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <system_error>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+
+int run_in_child(const std::function<int()>& body) {
+  const auto flush = [] {  // or both would print it
+    std::cout.flush();
+    std::fflush(nullptr);
+  };
+  flush();
+  const pid_t parent = getpid(), pid = fork();
+  if (pid < 0)
+    fail(Fault::rank, "cannot start a process: {}", std::generic_category().message(errno));
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(static_cast<int>(Fault::rank));
+    const int code = body();
+    flush();
+    _exit(code);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR)
+      fail(Fault::rank, "cannot wait for a process: {}", std::generic_category().message(errno));
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace dpt
