@@ -8,7 +8,7 @@
 namespace dpt {
 namespace {
 
-constexpr int kWidth = 860, kLabels = 230, kBars = 430, kRow = 30, kTop = 84;
+constexpr int kWidth = 900, kLabels = 270, kBars = 430, kRow = 30, kTop = 84;
 
 struct Part {
   std::string_view name, colour;

@@ -65,7 +65,7 @@ TEST_CASE("version and help") {
   const Finished help = dptrain({"--help"});
   CHECK(help.code == 0);
   for (const std::string command :
-       {"train", "check", "plan", "eval", "compare", "export", "explain", "schema", "doctor"}) {
+       {"train", "check", "plan", "eval", "bench", "compare", "export", "explain", "schema", "doctor"}) {
     CAPTURE(command);
     CHECK(has(help.out, "dptrain " + command));
     const Finished own = dptrain({command, "--help"});

@@ -1,0 +1,176 @@
+// dptrain bench as a user sees it: what it refuses, and a real, short one.
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include "cli/process.h"
+#include "spec/node.h"
+
+namespace dpt {
+namespace {
+
+// Gradients that are stored, for the norm, are what workers read of each other.
+const std::string kSpec = R"(name: small
+data:
+  dataset: {synthetic_images: {samples: 200, shape: [1, 4, 4]}}
+  transforms: [to_tensor]
+  batch_size: 40
+model: [flatten, {linear: 64}, relu, {linear: 10}]
+loss: cross_entropy
+optimizer: {adam: 0.01}
+clip_grad_norm: 1
+epochs: 2
+evaluate: true
+)";
+
+struct Bench {
+  Folder folder;
+  Bench() { folder.write("t.yaml", kSpec); }
+  Finished run(std::vector<std::string> words, const Variables& environment = {}) const {
+    const std::vector<std::string> first = {"bench", folder.file("t.yaml"), "--rounds=2",
+                                            "--seconds=0.01", "out=" + folder.file("run")};
+    words.insert(words.begin(), first.begin(), first.end());
+    return dptrain(words, environment);
+  }
+};
+
+double number(const Node& row, std::string_view key) { return std::stod(row.find(key)->text); }
+
+// Each row's columns are what they are said to be.
+void check_row(const Node& row) {
+  CHECK(number(row, "ms_per_sample") > 0);
+  CHECK(number(row, "samples_per_second") ==
+        doctest::Approx(1000 / number(row, "ms_per_sample")).epsilon(1e-4));  // of six digits each
+  CHECK(number(row, "compute_share") > 0);
+  CHECK(number(row, "compute_share") + number(row, "communication_share") +
+            number(row, "waiting_share") ==
+        doctest::Approx(1).epsilon(1e-4));
+  CHECK(number(row, "ms_per_sample_fastest") <= number(row, "ms_per_sample"));
+  CHECK(number(row, "ms_per_sample_slowest") >= number(row, "ms_per_sample"));
+  CHECK(number(row, "memory_predicted_bytes") > 1e6);
+  CHECK(number(row, "memory_peak_bytes") > 1e6);
+  CHECK(row.find("rounds")->text == "2");
+  CHECK(row.find("spec")->text == "small");
+  CHECK(has(row.find("machine")->text, "dptrain "));
+}
+
+}  // namespace
+
+TEST_CASE("bench measures every mode in processes and threads of its own") {
+  const Bench bench;
+  const Finished f =
+      bench.run({"--devices", "1,2", "--json", "--svg", bench.folder.file("a.svg"), "seed=3"});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  const SourceFile file{"bench.json", f.out};
+  Diagnostics d;
+  const Node root = read_yaml(file, d);
+  REQUIRE(root.find("rows") != nullptr);
+  const std::vector<Node>& rows = root.find("rows")->items;
+  REQUIRE(rows.size() == 5);
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"single", "1"}, {"dp", "1"}, {"dp", "2"}, {"ddp", "1"}, {"ddp", "2"}};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(i);
+    check_row(rows[i]);
+    CHECK(rows[i].find("mode")->text == expected[i].first);
+    CHECK(rows[i].find("devices")->text == expected[i].second);
+    CHECK(rows[i].find("batch_size")->text == "40");
+    const bool alone = expected[i].second == "1";
+    CHECK((number(rows[i], "waiting_share") == 0) == alone);
+    CHECK((number(rows[i], "communication_share") == 0) == alone);
+  }
+  CHECK(number(rows[0], "speedup") == 1);
+  const std::string run = bench.folder.file("run");
+  CHECK(read_file(run + "/bench.json") == f.out);
+  CHECK(read_file(run + "/bench.csv").starts_with("mode,devices,batch_size,precision,"));
+  CHECK(read_file(run + "/bench.svg") == read_file(bench.folder.file("a.svg")));
+  CHECK_FALSE(std::filesystem::exists(run + "/model.safetensors"));  // nothing was trained to keep
+}
+
+TEST_CASE("bench prints a table, of lists of batch sizes too, or CSV") {
+  const Bench bench;
+  const Finished table = bench.run({"--modes", "single", "--batch-sizes", "10,20"});
+  REQUIRE_MESSAGE(table.code == 0, table.err);
+  CHECK(has(table.out, "small: a device is "));
+  CHECK(has(table.out, "\nsingle        1      10  fp32 "));
+  CHECK(has(table.out, "\nsingle        1      20  fp32 "));
+  CHECK(has(table.out, "\nmachine: "));
+  const Finished csv = bench.run({"--modes", "dp", "--csv", "cores=1", "devices=3"});
+  REQUIRE_MESSAGE(csv.code == 0, csv.err);
+  CHECK(csv.out == read_file(bench.folder.file("run/bench.csv")));
+  CHECK(has(csv.out, "\ndp,3,40,fp32,"));
+}
+
+TEST_CASE("bench says that workers share cores, and leaves out rows that can't be") {
+  const Bench bench;
+  const Finished f = bench.run({"--modes", "single,dp,ddp", "--devices", "80", "cores=1"});
+  CHECK(f.code == 0);
+  CHECK(has(f.out, "\ndp           80      40  fp32 "));
+  CHECK((has(f.out, "80 on ") || has(f.out, "80 workers share ")));
+  CHECK(has(f.err, "ddp on 80 devices, batch 40 is left out:\n"));
+  CHECK(has(f.err, "batch_size 40 can't be shared evenly by 80 ranks"));
+  const Finished none = bench.run({"--modes", "ddp", "--devices", "80"});
+  CHECK(none.code == 2);
+  CHECK(none.out.empty());
+}
+
+TEST_CASE("bench runs where the data set is missing, on one of the same shapes") {
+  const Folder folder;
+  folder.write("t.yaml", R"(
+data: {dataset: {fashion_mnist: {path: nowhere}}, transforms: [to_tensor], batch_size: 40}
+model: [flatten, {linear: 10}]
+loss: cross_entropy
+optimizer: {sgd: 0.01}
+)");
+  const Finished f = dptrain({"bench", folder.file("t.yaml"), "--modes=single", "--rounds=1",
+                              "--seconds=0.01", "out=" + folder.file("run")});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  CHECK(has(f.out,
+            "data: synthetic_images: 60000 x [1, 28, 28] u8, 10 classes (made up: there is no "
+            "fashion_mnist here)"));
+  folder.write("csv.yaml", R"(
+data: {dataset: {csv: nowhere.csv}, batch_size: 40}
+model: [{linear: 10}]
+loss: mse_loss
+optimizer: {sgd: 0.01}
+)");
+  const Finished csv = dptrain({"bench", folder.file("csv.yaml"), "--modes=single"});
+  CHECK(csv.code == 4);
+  CHECK(has(csv.err, "nowhere.csv"));
+}
+
+TEST_CASE("what bench can't understand ends with code 2 and a message") {
+  const Bench bench;
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& message) {
+    const Finished f = bench.run(words);
+    CAPTURE(words[0]);
+    CHECK(f.code == 2);
+    CHECK(f.out.empty());
+    CHECK_MESSAGE(has(f.err, message), f.err);
+  };
+  refused({"--modes", "single,dpp"}, "unknown parallel mode 'dpp'");
+  refused({"--modes", "dp,dp"},
+          "--modes 'dp,dp' names 'dp' twice; write values separated by commas");
+  refused({"--batch-sizes", "8,,16"}, "--batch-sizes '8,,16' has an empty entry");
+  refused({"--batch-sizes", "0"}, "'batch_size' must be between 1 and 2^31");
+  refused({"--devices", "1,two"}, "'devices' must be an integer, not 'two'");
+  refused({"--devices", "0"}, "'devices' must be between 1 and 4096");
+  refused({"--precision", "fp32,fp31"}, "unknown precision 'fp31'");
+  refused({"--rounds", "0"}, "--rounds");
+  refused({"--seconds", "-1"}, "--seconds");
+  refused({"--json", "--csv"}, "--csv");
+  refused({"--fast"}, "--fast");
+  refused({"epoch=3"}, "did you mean 'epochs'?");
+  CHECK(dptrain({"bench"}).code == 2);
+}
+
+TEST_CASE("a run that fails ends the benchmark with its code, and names the row") {
+  const Bench bench;
+  const Finished f = bench.run({"--modes", "ddp", "--devices", "2", "optimizer={sgd: 1e38}",
+                                "clip_grad_norm={max_norm: 1e38}"});
+  CHECK(f.code == 7);
+  CHECK(has(f.err, "the loss is "));
+  CHECK(has(f.err, "ddp on 2 devices, batch 40 ended with code 7; nothing was measured"));
+}
+
+}  // namespace dpt
