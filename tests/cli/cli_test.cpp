@@ -131,7 +131,7 @@ TEST_CASE("plan prints what a run would do") {
     CHECK_MESSAGE(plan.code == 0, plan.err);
     check_golden(without_machine(plan.out), plan_of.first);
     words.emplace_back("-v");
-    CHECK(dptrain(words).out.starts_with(plan.out));
+    CHECK(without_machine(dptrain(words).out).starts_with(without_machine(plan.out)));
   }
 }
 
