@@ -91,7 +91,11 @@ WorkerSeconds spent(const Notes& notes) {
     const double waiting = clock.seconds(StageClock::waiting);
     const double compute = clock.seconds(StageClock::compute) + update +
                            clock.seconds(StageClock::exchange) - exchange;
-    out += {compute, exchange, waiting, 0};
+    const double busy = compute + exchange;  // some of `waiting` may have been on a core, too
+    out += {.compute = compute,
+            .communication = exchange,
+            .waiting = waiting,
+            .taken = std::clamp(busy - clock.on_core(), 0.0, busy)};
     out.slowest = std::max(out.slowest, compute);
   }
   return out;

@@ -17,9 +17,10 @@ std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share);
 
 std::string samples(int64_t n) { return fmt::format("{} sample{}", n, n == 1 ? "" : "s"); }
 
-// What all workers together compute for one sample, in ms.
+// What all workers together compute for one sample, in ms, as far as other programs let them.
 double compute_ms(const RowResult& r) {
-  return r.ms_per_sample * r.facts.workers * r.share(&WorkerSeconds::compute);
+  return r.ms_per_sample * r.facts.workers *
+         (r.share(&WorkerSeconds::compute) - r.share(&WorkerSeconds::taken));
 }
 
 // How much longer the busiest worker computes than the mean.
@@ -79,6 +80,9 @@ std::vector<Cause> causes(const RowResult& r, const RowResult& single, int cores
   add(more(&WorkerSeconds::communication),
       fmt::format("spends {} of the time on what other workers made: their gradients and losses",
                   percent(r.share(&WorkerSeconds::communication))));
+  add(more(&WorkerSeconds::taken),
+      fmt::format("had no core for {} of the time, which other programs took",
+                  percent(r.share(&WorkerSeconds::taken))));
   add((compute_ms(r) - compute_ms(single)) / workers, compute_text(r, single));
   std::ranges::stable_sort(out, std::ranges::greater{}, &Cause::ms);
   return out;

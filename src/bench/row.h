@@ -29,12 +29,14 @@ struct RowFacts {
 struct WorkerSeconds {
   double compute = 0, communication = 0, waiting = 0;
   double slowest = 0;  // compute of the worker that computes longest
+  double taken = 0;    // of compute and communication: other programs had the core
   double total() const { return compute + communication + waiting; }
   WorkerSeconds& operator+=(const WorkerSeconds& o) {
     compute += o.compute;
     communication += o.communication;
     waiting += o.waiting;
     slowest += o.slowest;
+    taken += o.taken;
     return *this;
   }
 };

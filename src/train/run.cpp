@@ -120,7 +120,8 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
 namespace {
 
 double bytes_of(const Dataset& d) {
-  return static_cast<double>(d.inputs.desc.bytes() + d.targets.desc.bytes());
+  const size_t inputs = d.reader ? 0 : d.inputs.desc.bytes();  // read on the way: none is kept
+  return static_cast<double>(inputs + d.targets.desc.bytes());
 }
 
 // What workers take beside the buffers that they share. The constants are what runs of the shipped
@@ -139,7 +140,8 @@ double worker_bytes(const Session& s) {
   for (const auto& share :
        share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who.total_workers()))
     out += kFloat * static_cast<double>(tile_elements(share));
-  if (s.batches->accumulate() > 1) out += s.who.shards * kFloat * static_cast<double>(s.layout.stored);
+  if (s.batches->accumulate() > 1)
+    out += s.who.shards * kFloat * static_cast<double>(s.layout.stored);
   return out;
 }
 

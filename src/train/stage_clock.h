@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 
 #include "train/clock.h"
 
@@ -44,24 +45,32 @@ class alignas(128) StageClock {
     if (was_timed) samples_ += samples;
     ++step_;
     marking_ = marked_.has(step_);
-    if (timed_.has(step_) == was_timed && step_ != marked_.begin) return;
+    const bool edge = step_ == marked_.begin || step_ == marked_.end;
+    if (timed_.has(step_) == was_timed && !edge) return;
     const double now = now_s();
     if (step_ == timed_.begin) begin_ = now;
     if (step_ == timed_.end) end_ = now;
-    if (step_ == marked_.begin) last_ = now;
+    if (step_ == marked_.begin) last_ = now, on_core_ = -thread_s();
+    if (step_ == marked_.end) on_core_ += thread_s();
   }
 
   double timed_seconds() const { return end_ - begin_; }
   int64_t timed_samples() const { return samples_; }
   double seconds(Kind kind) const { return seconds_[kind]; }  // of the steps that were marked
-  const Steps& timed() const { return timed_; }
-  const Steps& marked() const { return marked_; }
+  // What was spent on a core: the rest the worker slept in meetings, or other programs had it.
+  double on_core() const { return on_core_; }
 
  private:
+  static double thread_s() {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  }
+
   Steps timed_, marked_;
   int64_t step_ = 0, samples_ = 0;
   bool marking_ = false;
-  double begin_ = 0, end_ = 0, last_ = 0;
+  double begin_ = 0, end_ = 0, last_ = 0, on_core_ = 0;
   double seconds_[kinds] = {};
 };
 

@@ -81,6 +81,12 @@ TEST_CASE("small batches, communication, fewer workers and too many have theirs"
         "ddp on 1 device, batch 8: 2 times single's time: it has 1 worker, single 2.");
 }
 
+TEST_CASE("what other programs took is not blamed on the batch") {
+  CHECK(sentence(result("dp", 2, 8, 0.011, {.compute = 2, .slowest = 1, .taken = 1})) ==
+        "dp on 2 devices, batch 8: 1.1 times single's time: it had no core for 50 % of the time, "
+        "which other programs took.");
+}
+
 TEST_CASE("what costs at least a third of the worst is told, worst first") {
   CHECK(sentence(result("dp", 2, 8, 0.020, {.compute = 1.2, .waiting = 0.8, .slowest = 0.6})) ==
         "dp on 2 devices, batch 8: 2 times single's time: it spends 40 % of the time in the 2 "

@@ -110,6 +110,8 @@ TEST_CASE("a stage clock counts samples of timed steps and time of marked ones")
   CHECK(clock.timed_samples() == 110);
   CHECK(clock.seconds(StageClock::compute) >= 1e-3);
   CHECK(clock.seconds(StageClock::update) == 0);
+  CHECK(clock.on_core() > 0);
+  CHECK(clock.on_core() < 10);
   const double marked = clock.seconds(StageClock::compute);
   step(1);
   CHECK(clock.seconds(StageClock::compute) == marked);

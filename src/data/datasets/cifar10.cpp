@@ -36,7 +36,7 @@ DatasetType cifar10() {
   return {nameable<Cifar10>("cifar10",
                             "CIFAR-10, binary version: 60000 colour photographs, 32 x 32, in ten "
                             "classes (Krizhevsky 2009)."),
-          load, true, torch};
+          load, true, torch, "{synthetic_images: {samples: 50000, shape: [3, 32, 32]}}"};
 }
 
 }  // namespace dpt::datasets
