@@ -39,11 +39,16 @@ struct Notes {
   }
 };
 
-int meetings_of(const Plan& plan, int64_t micro) {
+int meetings_of(const Session& s) {
+  const Plan& plan = s.plan;
+  const int64_t micro = s.batches->accumulate();
   const auto meets = [](const std::vector<Stage>& stages) {
     return std::ranges::count_if(stages, &Stage::meet);
   };
-  return static_cast<int>(meets(plan.prologue) + meets(plan.micro) * micro + meets(plan.update));
+  const bool at_cuts = s.who.workers > 1 || (s.spec.sync_batch_norm && s.who.total_workers() > 1);
+  const int64_t cuts = at_cuts ? plan.forward_cuts + plan.backward_cuts : 0;
+  return static_cast<int>(meets(plan.prologue) + (meets(plan.micro) + cuts) * micro +
+                          meets(plan.update));
 }
 
 RowFacts facts_of(const Session& s) {
@@ -59,7 +64,7 @@ RowFacts facts_of(const Session& s) {
           .workers = s.who.total_workers(),
           .fewest = fewest,
           .most = most,
-          .meetings = meetings_of(s.plan, s.batches->accumulate()),
+          .meetings = meetings_of(s),
           .loss_on_one = s.who.loss_device >= 0 && s.who.devices > 1,
           .foreign = foreign_share(s),
           .predicted_bytes = memory_of(s).peak()};

@@ -159,8 +159,8 @@ StepResult Executor::step(const StepInput& input) {
     for (int m = 0; m <= last; ++m) pass(s, m, input, s.meet && m == last);
   }
   // The sums of a single cut are still read when the next micro-batch begins.
-  const bool cut = micro > 1 && meets_at_cuts_ &&
-                   session_.plan.forward_cuts + session_.plan.backward_cuts == 1;
+  const bool cut =
+      micro > 1 && meets_at_cuts_ && session_.plan.forward_cuts + session_.plan.backward_cuts == 1;
   for (int m = 0; m < micro; ++m)
     for (const Stage& s : session_.plan.micro) pass(s, m, input, s.meet || cut);
   for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet);

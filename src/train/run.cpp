@@ -115,10 +115,6 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
   return outcome.stopped_by ? 128 + outcome.stopped_by : 0;
 }
 
-}  // namespace
-
-namespace {
-
 double bytes_of(const Dataset& d) {
   const size_t inputs = d.reader ? 0 : d.inputs.desc.bytes();  // read on the way: none is kept
   return static_cast<double>(inputs + d.targets.desc.bytes());

@@ -43,8 +43,8 @@ void check_golden(const std::string& text, const std::string& name) {
 std::string without_machine(const std::string& plan) {
   const std::string kernels =
       std::regex_replace(plan, std::regex("(\n    [a-z_]+ +)[a-z0-9A-Z]+ +"), "$1KERNEL ");
-  const std::string arenas = std::regex_replace(
-      kernels, std::regex("[0-9.]+ MiB of activations"), "? MiB of activations");
+  const std::string arenas =
+      std::regex_replace(kernels, std::regex("[0-9.]+ MiB of activations"), "? MiB of activations");
   return std::regex_replace(arenas, std::regex("\npeak: [^\n]+"), "\npeak: ?");
 }
 
@@ -64,8 +64,8 @@ TEST_CASE("version and help") {
   CHECK(std::regex_search(version.out, std::regex("^(dptrain )?[0-9]+\\.[0-9]+\\.[0-9]+")));
   const Finished help = dptrain({"--help"});
   CHECK(help.code == 0);
-  for (const std::string command :
-       {"train", "check", "plan", "eval", "bench", "compare", "export", "explain", "schema", "doctor"}) {
+  for (const std::string command : {"train", "check", "plan", "eval", "bench", "compare", "export",
+                                    "explain", "schema", "doctor"}) {
     CAPTURE(command);
     CHECK(has(help.out, "dptrain " + command));
     const Finished own = dptrain({command, "--help"});
