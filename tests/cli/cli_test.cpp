@@ -135,6 +135,19 @@ TEST_CASE("plan prints what a run would do") {
   }
 }
 
+TEST_CASE("the residual nets have as many parameters as torchvision's") {
+  const std::string folder = std::string(DPT_SOURCE_DIR) + "/configs/large/";
+  const auto plan = [&](const std::string& name, const char* classes) {
+    return dptrain({"plan", folder + name,
+                    fmt::format("data.dataset={{synthetic_images: {{samples: 16, shape: [3, 64, "
+                                "64], classes: {}}}}}",
+                                classes)})
+        .out;
+  };
+  CHECK(has(plan("resnet18.yaml", "10"), "parameters: 11181642\n"));
+  CHECK(has(plan("resnet50.yaml", "1000"), "parameters: 25557032\n"));
+}
+
 TEST_CASE("export writes a PyTorch program, where the data can be told in one") {
   const Folder folder;
   folder.write("made.yaml", kSpec);

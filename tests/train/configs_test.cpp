@@ -30,6 +30,7 @@ TEST_CASE("every spec of configs/ trains") {
   const std::string data = fashion_mnist();
   size_t trained = 0;
   for (const auto& entry : fs::directory_iterator(kConfigs)) {
+    if (entry.is_directory()) continue;  // large: below
     const std::string name = entry.path().stem().string();
     CAPTURE(name);
     std::vector<std::string> how = {"steps=3", "log.every=1"};
@@ -46,6 +47,20 @@ TEST_CASE("every spec of configs/ trains") {
     ++trained;
   }
   CHECK(trained >= (data.empty() ? 4 : 10));
+}
+
+TEST_CASE("resnet18 trains, on small images, and its file has torchvision's names") {
+  const Ran ran =
+      run_spec(config("large/resnet18"),
+               {"data.dataset={synthetic_images: {samples: 4, shape: [3, 32, 32], classes: 10}}",
+                "data.batch_size=4", "steps=1", "log.every=1"});
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  REQUIRE(ran.step_losses().size() == 1);
+  CHECK(std::isfinite(ran.step_losses()[0]));
+  for (const char* name : {"conv1.weight", "bn1.num_batches_tracked", "layer1.0.conv1.weight",
+                           "layer2.0.downsample.0.weight", "layer2.0.downsample.1.running_mean",
+                           "layer4.1.bn2.running_var", "fc.weight", "fc.bias"})
+    CHECK_MESSAGE(ran.weights.find("\"" + std::string(name) + "\"") != std::string::npos, name);
 }
 
 TEST_CASE("dp_toy prints what PyTorch's DataParallel tutorial does") {
