@@ -123,7 +123,7 @@ struct Conv {
     if (padding.word.empty()) w.before = w.behind = pair_of(spread(padding.sizes, kDims), 0);
     if (padding.word == "same")
       for (size_t i = 0; i < 2; ++i) {
-        const int64_t all = w.dilation[i] * (w.kernel[i] - 1);
+        const int64_t all = covered(w, i) - 1;
         w.before[i] = all / 2;
         w.behind[i] = all - all / 2;
       }

@@ -30,11 +30,10 @@ struct PoolKeys {
     if (d.count() != before) return;
     const Window w = window();
     for (size_t i = 0; i < 2; ++i)
-      if (const int64_t covered = w.dilation[i] * (w.kernel[i] - 1) + 1;
-          w.before[i] > covered / 2) {
+      if (w.before[i] > covered(w, i) / 2) {
         d.error(owner.at("padding"),
                 fmt::format("padding {} is more than half of the {} that the window covers",
-                            w.before[i], covered));
+                            w.before[i], covered(w, i)));
         return;
       }
   }

@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 #include "base/python_call.h"
-#include "graph/attrs.h"
+#include "graph/windows.h"
 #include "spec/keys.h"
 
 namespace dpt::layers {
@@ -62,13 +62,13 @@ inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
 inline void need_room(std::string_view layer, const Shape& x, const Window& w, int dims) {
   for (int i = 0; i < dims; ++i) {
     const auto at = static_cast<size_t>(2 - dims + i);
-    const int64_t covered = w.dilation[at] * (w.kernel[at] - 1) + 1;
+    const int64_t needed = covered(w, at);
     const int64_t extent = x[2 + i] + w.before[at] + w.behind[at];
-    if (covered > extent)
+    if (needed > extent)
       fail(Fault::spec,
            "{}: its window covers {}, but the input {} has {} there with its padding; take a "
            "smaller kernel_size{}, or more padding",
-           layer, covered, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
+           layer, needed, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
   }
 }
 

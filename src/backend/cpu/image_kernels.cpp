@@ -8,7 +8,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/images.h"
-#include "graph/attrs.h"
+#include "graph/windows.h"
 
 namespace dpt {
 namespace {
@@ -63,14 +63,14 @@ struct Places {
             {first[1].data(), last[1].data(), step[1]},
             divisors.data()};
   }
-  // f gives begin and end of place i along extent `dim`.
+  // f gives the elements of place i along extent `dim`.
   template <class F>
   void lay(F f) {
     for (size_t dim = 0; dim < 2; ++dim)
       for (size_t i = 0; i < (dim == 0 ? oh : ow); ++i) {
-        const auto [begin, end] = f(dim, static_cast<int64_t>(i));
-        first[dim].push_back(static_cast<int32_t>(begin));
-        last[dim].push_back(static_cast<int32_t>(end));
+        const Span1 s = f(dim, static_cast<int64_t>(i));
+        first[dim].push_back(static_cast<int32_t>(s.first));
+        last[dim].push_back(static_cast<int32_t>(s.last));
       }
   }
   template <class F>
@@ -89,16 +89,9 @@ Places windows(const Shape& x, const Shape& y, const Pool& s) {
   const Pair extents{height(x), x.back()};
   p.step[0] = static_cast<int32_t>(k.dilation[0]);
   p.step[1] = static_cast<int32_t>(k.dilation[1]);
-  p.lay([&](size_t dim, int64_t i) {
-    const int64_t begin = i * k.stride[dim] - k.before[dim], d = k.dilation[dim];
-    const int64_t missing = begin < 0 ? (-begin + d - 1) / d : 0;
-    return std::pair{begin + missing * d,
-                     std::min(begin + d * (k.kernel[dim] - 1) + 1, extents[dim])};
-  });
-  // With padding, but not beyond it, where ceil_mode may go.
+  p.lay([&](size_t dim, int64_t i) { return inside(k, dim, i, extents[dim]); });
   const auto counted = [&](size_t dim, size_t i) {
-    const int64_t begin = static_cast<int64_t>(i) * k.stride[dim] - k.before[dim];
-    return std::min(begin + k.kernel[dim], extents[dim] + k.behind[dim]) - begin;
+    return with_padding(k, dim, static_cast<int64_t>(i), extents[dim]);
   };
   p.weigh([&](size_t i, size_t j) -> int64_t {
     if (s.divisor_override != 0) return s.divisor_override;
@@ -112,9 +105,7 @@ Places windows(const Shape& x, const Shape& y, const Pool& s) {
 Places pieces(const Shape& x, const Shape& y) {
   Places p(x, y);
   const Pair in{height(x), x.back()}, out{height(y), y.back()};
-  p.lay([&](size_t dim, int64_t i) {
-    return std::pair{i * in[dim] / out[dim], ((i + 1) * in[dim] + out[dim] - 1) / out[dim]};
-  });
+  p.lay([&](size_t dim, int64_t i) { return piece(i, in[dim], out[dim]); });
   p.weigh([&](size_t i, size_t j) { return p.inside(i, j); });
   return p;
 }

@@ -6,23 +6,14 @@
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer_as(std::string_view op, std::span<const TensorDesc> in,
-                                 const std::any& attrs) {
-  need_image(op, in[0]);
-  const Shape& x = in[0].shape;
-  for (const Pair& extents : {Image(x).extents(), settings<Resize>(attrs).extents})
-    if (extents[0] < 1 || extents[1] < 1)
-      fail(Fault::spec, "{}: there is no mean of no elements, {} to {} x {}", op, x.str(),
-           settings<Resize>(attrs).extents[0], settings<Resize>(attrs).extents[1]);
-  return {{in[0].dtype, image_shape(x, x[1], settings<Resize>(attrs).extents)}};
-}
+constexpr std::string_view kNothing = "there is no mean of no elements";
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  return infer_as("adaptive_avg_pool", in, attrs);
+  return infer_resized("adaptive_avg_pool", kNothing, in, attrs);
 }
 
 std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
-  return infer_as("adaptive_avg_pool_gradient", in, attrs);
+  return infer_resized("adaptive_avg_pool_gradient", kNothing, in, attrs);
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
@@ -33,22 +24,14 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 // Calls f(place in x, place in y, elements of the mean).
 template <class F>
 void each_element(const Image& x, const Image& y, F f) {
-  const auto begin = [](int64_t i, int64_t in, int64_t out) { return i * in / out; };
-  const auto end = [](int64_t i, int64_t in, int64_t out) {
-    return ((i + 1) * in + out - 1) / out;
-  };
-  for (int64_t n = 0; n < y.n; ++n)
-    for (int64_t c = 0; c < y.c; ++c)
-      for (int64_t h = 0; h < y.h; ++h)
-        for (int64_t w = 0; w < y.w; ++w) {
-          const Span1 rows{begin(h, x.h, y.h), end(h, x.h, y.h)};
-          const Span1 columns{begin(w, x.w, y.w), end(w, x.w, y.w)};
-          const auto area =
-              static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
-          for (int64_t i = rows.first; i < rows.last; ++i)
-            for (int64_t j = columns.first; j < columns.last; ++j)
-              f(x.at(n, c, i, j), y.at(n, c, h, w), area);
-        }
+  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+    const Span1 rows = piece(h, x.h, y.h), columns = piece(w, x.w, y.w);
+    const auto area =
+        static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
+    for (int64_t i = rows.first; i < rows.last; ++i)
+      for (int64_t j = columns.first; j < columns.last; ++j)
+        f(x.at(n, c, i, j), y.at(n, c, h, w), area);
+  });
 }
 
 void forward(const KernelArgs& args, const std::any&) {

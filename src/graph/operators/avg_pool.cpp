@@ -29,24 +29,16 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 template <class F>
 void each_element(const Image& x, const Image& y, const Pool& s, F f) {
   const Window& k = s.window;
-  // With padding, but not beyond it, where ceil_mode may go.
-  const auto counted = [&](size_t i, int64_t place, int64_t extent) {
-    const int64_t begin = place * k.stride[i] - k.before[i];
-    return std::min(begin + k.kernel[i], extent + k.behind[i]) - begin;
-  };
-  for (int64_t n = 0; n < y.n; ++n)
-    for (int64_t c = 0; c < y.c; ++c)
-      for (int64_t h = 0; h < y.h; ++h)
-        for (int64_t w = 0; w < y.w; ++w) {
-          const Span1 rows = inside(k, 0, h, x.h), columns = inside(k, 1, w, x.w);
-          const int64_t here = (rows.last - rows.first) * (columns.last - columns.first);
-          const int64_t by = s.divisor_override != 0 ? s.divisor_override
-                             : s.count_include_pad   ? counted(0, h, x.h) * counted(1, w, x.w)
-                                                     : here;
-          for (int64_t i = rows.first; i < rows.last; ++i)
-            for (int64_t j = columns.first; j < columns.last; ++j)
-              f(x.at(n, c, i, j), y.at(n, c, h, w), static_cast<double>(by));
-        }
+  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+    const Span1 rows = inside(k, 0, h, x.h), columns = inside(k, 1, w, x.w);
+    const int64_t by = s.divisor_override != 0 ? s.divisor_override
+                       : s.count_include_pad
+                           ? with_padding(k, 0, h, x.h) * with_padding(k, 1, w, x.w)
+                           : (rows.last - rows.first) * (columns.last - columns.first);
+    for (int64_t i = rows.first; i < rows.last; ++i)
+      for (int64_t j = columns.first; j < columns.last; ++j)
+        f(x.at(n, c, i, j), y.at(n, c, h, w), static_cast<double>(by));
+  });
 }
 
 void forward(const KernelArgs& args, const std::any& attrs) {

@@ -2,7 +2,7 @@
 // which shards are summed. Sums are in double, so that the variance is E[x^2] - mean^2 without
 // loss.
 //   channel_sums(x) -> sums[2 C + 1]: of x and of x^2 by channel, and the elements of a channel
-//   all_reduce(a) -> a, summed over the shards of the replica (graph/plan.h, note [cuts])
+//   all_reduce(a) -> a, summed over the shards of the replica (graph/program.h, note [cuts])
 //   moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
 //   running_moments(mean[C], variance[C]) -> moments[2 C]
 //   update_running(sums, mean[C], variance[C], batches[]) -> the three after this batch

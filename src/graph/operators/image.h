@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "graph/operators/support.h"
+#include "graph/windows.h"
 
 namespace dpt::operators {
 
@@ -54,8 +55,19 @@ inline void need_image(std::string_view op, const TensorDesc& x) {
     fail(Fault::spec, "{}: takes [N, C, W] or [N, C, H, W], not {}", op, x.shape.str());
 }
 
-// What a window covers with its dilation.
-inline int64_t covered(const Window& w, size_t i) { return w.dilation[i] * (w.kernel[i] - 1) + 1; }
+// The shape rule of what gives images other extents, as the attribute Resize says. `why`: there is
+// nothing to do it with.
+inline std::vector<TensorDesc> infer_resized(std::string_view op, std::string_view why,
+                                             std::span<const TensorDesc> in,
+                                             const std::any& attrs) {
+  need_image(op, in[0]);
+  const Shape& x = in[0].shape;
+  const Pair wanted = settings<Resize>(attrs).extents;
+  for (const Pair& extents : {Image(x).extents(), wanted})
+    if (extents[0] < 1 || extents[1] < 1)
+      fail(Fault::spec, "{}: {}, {} to {} x {}", op, why, x.str(), wanted[0], wanted[1]);
+  return {{in[0].dtype, image_shape(x, x[1], wanted)}};
+}
 
 // How many places a window has along each extent. With ceil_mode the last may reach beyond the
 // padding, but must begin before it (torch's pooling_output_shape).
@@ -72,17 +84,6 @@ inline Pair places(std::string_view op, const Shape& x, const Window& w, bool ce
     if (ceil_mode && (out[i] - 1) * w.stride[i] >= in[i] + w.before[i]) --out[i];
   }
   return out;
-}
-
-// Where the elements of one place of a window lie along one extent: from first in steps of the
-// dilation to below last, all of them inside.
-struct Span1 {
-  int64_t first, last;
-};
-inline Span1 inside(const Window& w, size_t i, int64_t place, int64_t extent) {
-  const int64_t begin = place * w.stride[i] - w.before[i];
-  const int64_t missing = begin < 0 ? (-begin + w.dilation[i] - 1) / w.dilation[i] : 0;
-  return {begin + missing * w.dilation[i], std::min(begin + covered(w, i), extent)};
 }
 
 // Sums in double, rounded once.

@@ -37,22 +37,19 @@ void forward(const KernelArgs& args, const std::any& attrs) {
     const auto y = args.out[0].as<T>();
     const auto place = args.out[1].as<int32_t>();
     const Image from(args.in[0]), to(args.out[0]);
-    for (int64_t n = 0; n < to.n; ++n)
-      for (int64_t c = 0; c < to.c; ++c)
-        for (int64_t h = 0; h < to.h; ++h)
-          for (int64_t w = 0; w < to.w; ++w) {
-            const Span1 rows = inside(k, 0, h, from.h), columns = inside(k, 1, w, from.w);
-            T best = -std::numeric_limits<T>::infinity();
-            int64_t at = rows.first * from.w + columns.first;
-            for (int64_t i = rows.first; i < rows.last; i += k.dilation[0])
-              for (int64_t j = columns.first; j < columns.last; j += k.dilation[1])
-                if (const T v = x[from.at(n, c, i, j)]; v > best || std::isnan(v)) {
-                  best = v;
-                  at = i * from.w + j;
-                }
-            y[to.at(n, c, h, w)] = best;
-            place[to.at(n, c, h, w)] = static_cast<int32_t>(at);
+    to.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+      const Span1 rows = inside(k, 0, h, from.h), columns = inside(k, 1, w, from.w);
+      T best = -std::numeric_limits<T>::infinity();
+      int64_t at = rows.first * from.w + columns.first;
+      for (int64_t i = rows.first; i < rows.last; i += k.dilation[0])
+        for (int64_t j = columns.first; j < columns.last; j += k.dilation[1])
+          if (const T v = x[from.at(n, c, i, j)]; v > best || std::isnan(v)) {
+            best = v;
+            at = i * from.w + j;
           }
+      y[to.at(n, c, h, w)] = best;
+      place[to.at(n, c, h, w)] = static_cast<int32_t>(at);
+    });
   });
 }
 

@@ -23,23 +23,14 @@ std::vector<int64_t> sources(int64_t in, int64_t out, double scale) {
   return from;
 }
 
-std::vector<TensorDesc> infer_as(std::string_view op, std::span<const TensorDesc> in,
-                                 const std::any& attrs) {
-  need_image(op, in[0]);
-  const Shape& x = in[0].shape;
-  for (const Pair& extents : {Image(x).extents(), settings<Resize>(attrs).extents})
-    if (extents[0] < 1 || extents[1] < 1)
-      fail(Fault::spec, "{}: there is no nearest among no elements, {} to {} x {}", op, x.str(),
-           settings<Resize>(attrs).extents[0], settings<Resize>(attrs).extents[1]);
-  return {{in[0].dtype, image_shape(x, x[1], settings<Resize>(attrs).extents)}};
-}
+constexpr std::string_view kNothing = "there is no nearest among no elements";
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
-  return infer_as("upsample_nearest", in, attrs);
+  return infer_resized("upsample_nearest", kNothing, in, attrs);
 }
 
 std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
-  return infer_as("upsample_nearest_gradient", in, attrs);
+  return infer_resized("upsample_nearest_gradient", kNothing, in, attrs);
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
@@ -52,12 +43,9 @@ template <class F>
 void each_element(const Image& x, const Image& y, const Resize& s, F f) {
   const std::vector<int64_t> rows = sources(x.h, y.h, s.scale[0]),
                              columns = sources(x.w, y.w, s.scale[1]);
-  for (int64_t n = 0; n < y.n; ++n)
-    for (int64_t c = 0; c < y.c; ++c)
-      for (int64_t h = 0; h < y.h; ++h)
-        for (int64_t w = 0; w < y.w; ++w)
-          f(x.at(n, c, rows[static_cast<size_t>(h)], columns[static_cast<size_t>(w)]),
-            y.at(n, c, h, w));
+  y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
+    f(x.at(n, c, rows[static_cast<size_t>(h)], columns[static_cast<size_t>(w)]), y.at(n, c, h, w));
+  });
 }
 
 void forward(const KernelArgs& args, const std::any& attrs) {
