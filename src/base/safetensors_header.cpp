@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/json_text.h"
 
 namespace dpt {
 namespace {
@@ -203,19 +204,6 @@ class Parser {
   size_t at_ = 0;
 };
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      out += fmt::format("\\{}", c);
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
 }  // namespace
 
 SafeTensorsHeader parse_safetensors_header(std::string_view json, const std::string& path) {
@@ -225,14 +213,14 @@ SafeTensorsHeader parse_safetensors_header(std::string_view json, const std::str
 std::string safetensors_header_json(const SafeTensorsHeader& header) {
   std::vector<std::string> members, texts;
   for (const auto& [key, value] : header.metadata)
-    texts.push_back(quoted(key) + ":" + quoted(value));
+    texts.push_back(json_text(key) + ":" + json_text(value));
   if (!texts.empty())
     members.push_back(fmt::format("\"__metadata__\":{{{}}}", fmt::join(texts, ",")));
   for (const SafeTensorsHeader::Row& row : header.rows) {
     const auto type =
         std::ranges::find(kTypes, row.desc.dtype, &std::pair<std::string_view, DType>::second);
     members.push_back(fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                                  quoted(row.name), type->first,
+                                  json_text(row.name), type->first,
                                   fmt::join(row.desc.shape.extents(), ","), row.begin, row.end));
   }
   return fmt::format("{{{}}}", fmt::join(members, ","));

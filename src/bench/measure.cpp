@@ -45,8 +45,7 @@ int meetings_of(const Session& s) {
   const auto meets = [](const std::vector<Stage>& stages) {
     return std::ranges::count_if(stages, &Stage::meet);
   };
-  const bool at_cuts = s.who.workers > 1 || (s.spec.sync_batch_norm && s.who.total_workers() > 1);
-  const int64_t cuts = at_cuts ? plan.forward_cuts + plan.backward_cuts : 0;
+  const int64_t cuts = s.who.replicas_meet(s.spec.sync_batch_norm) ? plan.cuts() : 0;
   return static_cast<int>(meets(plan.prologue) + (meets(plan.micro) + cuts) * micro +
                           meets(plan.update));
 }

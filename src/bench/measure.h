@@ -40,7 +40,7 @@ int run_row(int notes, const OpenSession& open);
 
 // How much of the time of the pass that sums gradients and updates weights counts as communication:
 // of the bytes that it moves, those of the gradients of other workers' shards. Gradients that are
-// made in that pass (graph/plan.h, note [fused]) are no traffic but computing.
+// made in that pass (graph/program.h, note [fused]) are no traffic but computing.
 double foreign_share(const Session& session);
 
 }  // namespace dpt

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json_text.h"
+
 namespace dpt {
 namespace {
 
@@ -39,19 +41,6 @@ std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
           {"spec", report.name, true},
           {"data", report.data, true},
           {"machine", report.machine, true}};
-}
-
-std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    else
-      out += c;
-  }
-  return out + "\"";
 }
 
 // RFC 4180.

@@ -1,6 +1,4 @@
 // dptrain bench SPEC: how fast each mode, number of devices, batch size and precision is, and why.
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/machine.h"
 #include "base/version.h"
 #include "bench/reasons.h"
@@ -199,22 +198,14 @@ std::string machine_line() {
                      simd_kernels().name, version());
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::trunc);
-  if (!(out << text << std::flush))
-    fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
-}
-
 void write_files(const BenchReport& report, const std::string& folder, const std::string& svg) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    fail(Fault::failed, "the folder {} can't be made: {}; choose another with out=DIR", folder,
-         error.message());
-  write_file(folder + "/bench.json", bench_json(report));
-  write_file(folder + "/bench.csv", bench_csv(report));
-  write_file(folder + "/bench.svg", bench_svg(report));
-  if (!svg.empty()) write_file(svg, bench_svg(report));
+  constexpr std::string_view kRemedy = "; choose another folder with out=DIR";
+  make_folder(folder, "the folder");
+  write_text(folder + "/bench.json", bench_json(report), kRemedy);
+  write_text(folder + "/bench.csv", bench_csv(report), kRemedy);
+  const std::string picture = bench_svg(report);
+  write_text(folder + "/bench.svg", picture, kRemedy);
+  if (!svg.empty()) write_text(svg, picture, kRemedy);
   fmt::print(stderr, "the same as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
 }
 

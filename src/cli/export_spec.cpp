@@ -1,10 +1,9 @@
 // dptrain export SPEC --to torch: the same run as a PyTorch program.
-#include <fstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "base/fail.h"
+#include "base/files.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "train/export_torch.h"
@@ -36,8 +35,7 @@ int run_export(const std::vector<std::string>& words) {
     fmt::print("{}", program);
     return 0;
   }
-  std::ofstream file(output, std::ios::trunc);
-  if (!(file << program << std::flush)) fail(Fault::failed, "{} can't be written", output);
+  write_text(output, program);
   return 0;
 }
 

@@ -14,12 +14,13 @@
 
 namespace dpt {
 
+void flush_all() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
+
 int run_in_child(const std::function<int()>& body) {
-  const auto flush = [] {  // or both would print it
-    std::cout.flush();
-    std::fflush(nullptr);
-  };
-  flush();
+  flush_all();
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0)
     fail(Fault::rank, "cannot start a process: {}", std::generic_category().message(errno));
@@ -27,7 +28,7 @@ int run_in_child(const std::function<int()>& body) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(static_cast<int>(Fault::rank));
     const int code = body();
-    flush();
+    flush_all();
     _exit(code);
   }
   int status = 0;

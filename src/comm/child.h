@@ -5,6 +5,9 @@
 
 namespace dpt {
 
+// What this process has printed and not yet written: before a fork, or both would print it.
+void flush_all();
+
 // Runs body() in a forked child and waits for it. Returns its exit code: what body returns, or 128
 // plus the signal that killed it. The child dies with this process, however that ends.
 // REQUIRES: called from a process of one thread; body throws nothing. Errors: Error{rank}.

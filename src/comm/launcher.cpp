@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 #include <system_error>
 #include <vector>
 
@@ -20,6 +19,7 @@
 
 #include "base/fail.h"
 #include "base/signals.h"
+#include "comm/child.h"
 #include "comm/workers.h"
 
 namespace dpt {
@@ -29,11 +29,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kRankLost = static_cast<int>(Fault::rank);
-
-void flush_all() {
-  std::cout.flush();
-  std::fflush(nullptr);
-}
 
 void say(const std::string& message) {
   const std::string line = fmt::format("dptrain: {}\n", message);

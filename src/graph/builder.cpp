@@ -76,6 +76,15 @@ std::vector<ValueId> Graph::state() const {
   return out;
 }
 
+std::vector<bool> Graph::trained() const {
+  std::vector<bool> out(values.size());
+  for (ValueId p : parameters) out[static_cast<size_t>(p)] = (*this)[p].trainable;
+  for (const GraphNode& n : nodes)
+    if (std::ranges::any_of(n.in, [&](ValueId v) { return out[static_cast<size_t>(v)]; }))
+      for (ValueId v : n.out) out[static_cast<size_t>(v)] = true;
+  return out;
+}
+
 int Graph::cuts(Part wanted) const {
   int count = 0;
   for (size_t i = 0; i < nodes.size(); ++i)

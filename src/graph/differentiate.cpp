@@ -40,13 +40,8 @@ class Backward {
  private:
   static ValueId count(const Graph& graph) { return static_cast<ValueId>(graph.values.size()); }
 
-  // wanted_[v]: some trainable parameter decides v.
   void find_wanted() {
-    wanted_.assign(graph_.values.size(), false);
-    for (ValueId p : graph_.parameters) wanted_[static_cast<size_t>(p)] = graph_[p].trainable;
-    for (const GraphNode& n : graph_.nodes)
-      if (wanted(n))
-        for (ValueId v : n.out) wanted_[static_cast<size_t>(v)] = true;
+    wanted_ = graph_.trained();
     require(graph_.loss != kNoValue && graph_.output != kNoValue, "a graph to train has a loss");
     if (!wanted_[static_cast<size_t>(graph_.output)])
       fail(Fault::spec, "nothing to train: the model's output depends on no trainable parameter");

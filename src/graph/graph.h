@@ -54,7 +54,7 @@ struct GraphNode {
 
 // Which part of a training step a node belongs to. The loss is a part of its own, since
 // DataParallel computes it on another device than the rest (output gathered there, its gradient
-// scattered back). update: gradients of weights that the optimizer's pass makes itself, plan.h.
+// scattered back). update: gradients of weights that the optimizer's pass makes itself, program.h.
 enum class Part { prologue, forward, loss, backward, update };
 
 // Nodes stand in an order in which they can run. Only GraphBuilder adds to one.
@@ -82,7 +82,8 @@ struct Graph {
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
   std::vector<ValueId> state() const;  // parameters and buffers in the order of that
-  int cuts(Part part) const;           // plan.h, note [cuts]
+  int cuts(Part part) const;           // program.h, note [cuts]
+  std::vector<bool> trained() const;   // of each value: some trainable parameter decides it
   double flops() const;                // of all nodes
   std::string str() const;             // one line a node, stable: golden tests compare it
 };

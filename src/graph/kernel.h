@@ -20,8 +20,9 @@ struct KernelQuery {
   std::string_view op;
   std::vector<TensorDesc> in, out;
   std::any attrs;
-  // How many samples the tensors hold, and the largest shard of the batch (plan.h, note [groups]).
-  // A kernel that sums in one of several orders chooses by the latter. 0: it is not known.
+  // How many samples the tensors hold, and the largest shard of the batch (program.h, note
+  // [groups]). A kernel that sums in one of several orders chooses by the latter. 0: it is not
+  // known.
   int64_t samples = 0, largest_shard = 0;
 };
 

@@ -15,12 +15,11 @@ bool is_image(const TensorDesc& d) { return d.shape.rank() == 3 || d.shape.rank(
 
 class LayoutChoice {
  public:
-  explicit LayoutChoice(Graph& graph) : graph_(graph) {}
+  explicit LayoutChoice(Graph& graph) : graph_(graph), trained_(graph.trained()) {}
 
   void run() {
     std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
     const std::vector<Part> parts = std::exchange(graph_.part, {});
-    find_trained(nodes);
     for (GraphNode& n : nodes)
       if (n.op->weight >= 0) set(at(n, static_cast<size_t>(n.op->weight)), weight_layout(n));
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -41,16 +40,6 @@ class LayoutChoice {
   // Where another layout is the same order the value keeps the plain one: fewer nodes, wider use.
   void set(ValueId v, Layout wanted) {
     layout(v) = same_order(graph_[v].desc.shape, wanted, Layout::plain) ? Layout::plain : wanted;
-  }
-
-  // trained_[v]: some trainable parameter decides v.
-  void find_trained(const std::vector<GraphNode>& nodes) {
-    trained_.assign(graph_.values.size(), false);
-    for (ValueId p : graph_.parameters) trained_[static_cast<size_t>(p)] = graph_[p].trainable;
-    for (const GraphNode& n : nodes)
-      for (ValueId i : n.in)
-        if (trained_[static_cast<size_t>(i)])
-          for (ValueId o : n.out) trained_[static_cast<size_t>(o)] = true;
   }
 
   // Where a linear layer's input needs no gradient, rows of x and of the transposed weight are
@@ -97,8 +86,8 @@ class LayoutChoice {
   }
 
   Graph& graph_;
-  Part part_ = Part::forward;
   std::vector<bool> trained_;
+  Part part_ = Part::forward;
   std::map<std::pair<ValueId, Layout>, ValueId> copies_;
 };
 

@@ -60,7 +60,7 @@ struct OperatorType {
   // The result is the first input's memory seen with another shape; nothing is run.
   bool view = false;
 
-  // Its input, which every shard has, is summed over the shards of the replica (plan.h, note
+  // Its input, which every shard has, is summed over the shards of the replica (program.h, note
   // [cuts]); the loops copy it, as they do for one shard.
   bool over_shards = false;
 

@@ -35,6 +35,8 @@ struct Topology {
   int loss_owner(int shard) const;  // the worker that computes its loss
   std::vector<int> shards_of(int worker) const;
   Rows shards_of_rank(int rank) const;  // a range of shard numbers
+  // The shards of one replica, or of all, belong to several workers, which meet to sum over them.
+  bool replicas_meet(bool all) const { return workers > 1 || (all && total_workers() > 1); }
   // The shards that batch normalisation sums over for this one: of the same device, or all.
   Rows replica_of(int shard, bool all) const;
   // Consecutive shards that have the same owner and the same owner of their loss; or, where each is

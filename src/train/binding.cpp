@@ -90,37 +90,37 @@ std::byte* Binding::pointer(ValueId v) const {
   return nullptr;  // a value that nothing uses
 }
 
+// Bytes from a shard's part to the next one's; 0 for what they have in common and for samples.
+size_t Binding::stride(ValueId v) const {
+  switch (program_.place[static_cast<size_t>(v)].arena) {
+    case Arena::gradients:
+      return memory_.gradient_stride;
+    case Arena::sums:
+      return memory_.sum_stride;
+    case Arena::activations:
+      return program_.extent[static_cast<size_t>(v)] == Extent::shard ? program_.shard_stride(v)
+                                                                      : 0;
+    case Arena::weights:
+    case Arena::constants:
+    case Arena::none:
+      break;
+  }
+  return 0;
+}
+
 TensorView Binding::view(ValueId v) const {
-  TensorView out{program_.graph[v].desc, pointer(v)};
-  const Arena arena = program_.place[static_cast<size_t>(v)].arena;
-  if (arena == Arena::gradients) out.data += first_ * memory_.gradient_stride;
-  if (arena == Arena::sums) out.data += first_ * memory_.sum_stride;
-  return out;
+  return {program_.graph[v].desc, pointer(v) + first_ * stride(v)};
 }
 
 TensorView Binding::view(ValueId v, size_t shard) const {
   if (program_.shard_graphs.empty()) return view(v);
-  TensorView out{program_.shard_graphs.at(program_.rows.shards[shard])[v].desc, pointer(v)};
-  if (out.data == nullptr) return out;
-  const Arena arena = program_.place[static_cast<size_t>(v)].arena;
-  if (arena == Arena::gradients || arena == Arena::sums) {
-    out.data += shard * (arena == Arena::sums ? memory_.sum_stride : memory_.gradient_stride);
-    return out;
-  }
-  switch (program_.extent[static_cast<size_t>(v)]) {
-    case Extent::common:
-      break;
-    case Extent::shard:
-      out.data += shard * program_.shard_stride(v);
-      break;
-    case Extent::sample: {
-      const auto& rows = program_.rows.shards;
-      const int64_t before = std::accumulate(
-          rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shard), int64_t{0});
-      out.data += program_.graph[v].desc.bytes() / static_cast<size_t>(program_.rows.total()) *
-                  static_cast<size_t>(before);
-      break;
-    }
+  const auto& rows = program_.rows.shards;
+  TensorView out{program_.shard_graphs.at(rows[shard])[v].desc, pointer(v) + shard * stride(v)};
+  if (out.data != nullptr && program_.extent[static_cast<size_t>(v)] == Extent::sample) {
+    const int64_t before = std::accumulate(
+        rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shard), int64_t{0});
+    out.data += program_.graph[v].desc.bytes() / static_cast<size_t>(program_.rows.total()) *
+                static_cast<size_t>(before);
   }
   return out;
 }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/plan.h"
+#include "graph/program.h"
 
 namespace dpt {
 
@@ -16,7 +16,7 @@ class Binding {
   struct Memory {
     std::byte *weights, *gradients, *activations;  // gradients: of the first shard, or null
     size_t gradient_stride = 0;                    // bytes to those of the next one
-    std::byte* sums = nullptr;                     // plan.h, note [cuts]; of the first shard
+    std::byte* sums = nullptr;                     // program.h, note [cuts]; of the first shard
     size_t sum_stride = 0;
   };
   // Prepares kernels for `parts` only. REQUIRES: program and memory outlive it.
@@ -76,6 +76,7 @@ class Binding {
     if (first || !b.first_only) b.kernel->run(b.args);
   }
   std::byte* pointer(ValueId v) const;
+  size_t stride(ValueId v) const;
   double number(ValueId v, size_t shard) const;
   void bind(Part part);
   template <class View>

@@ -33,7 +33,7 @@ class Buffers {
     size_t trainable = 0;  // elements of each state buffer
     int states = 0;
     int shards = 1;
-    size_t sums = 0;         // bytes, of each shard: plan.h, note [cuts]
+    size_t sums = 0;         // bytes, of each shard: program.h, note [cuts]
     size_t activations = 0;  // bytes, of all arenas
   };
   static size_t bytes(const Sizes& sizes);

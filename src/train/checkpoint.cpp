@@ -12,19 +12,14 @@
 namespace dpt {
 namespace {
 
-// A parameter's or buffer's memory.
-std::span<std::byte> memory_of(const Session& s, const Buffers& buffers, ValueId v) {
-  const auto offset_in = [v](const std::vector<ValueId>& list, const std::vector<size_t>& offsets) {
-    const auto at = std::ranges::find(list, v);
-    return at == list.end() ? nullptr : &offsets[static_cast<size_t>(at - list.begin())];
-  };
-  const size_t* offset = offset_in(s.graph.parameters, s.layout.offset);
-  if (!offset) offset = offset_in(s.graph.buffers, s.layout.buffer_offset);
-  return {reinterpret_cast<std::byte*>(buffers.weights() + *offset), s.graph[v].desc.bytes()};
+// A parameter's or buffer's memory: every program has them at the same place.
+std::span<std::byte> bytes_of(const Session& s, const Buffers& buffers, ValueId v) {
+  const size_t offset = s.programs.begin()->second.place[static_cast<size_t>(v)].offset;
+  return {reinterpret_cast<std::byte*>(buffers.weights()) + offset, s.graph[v].desc.bytes()};
 }
 
 std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v) {
-  const std::span<std::byte> bytes = memory_of(s, buffers, v);
+  const std::span<std::byte> bytes = bytes_of(s, buffers, v);
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
@@ -32,12 +27,12 @@ std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v)
 void put(const Session& s, const Buffers& buffers, ValueId v, std::span<const std::byte> bytes) {
   const TensorDesc& d = s.graph[v].desc;
   copy_layout(d.shape, size_of(d.dtype), Layout::plain, bytes.data(), d.layout,
-              memory_of(s, buffers, v).data());
+              bytes_of(s, buffers, v).data());
 }
 
 std::vector<std::byte> get(const Session& s, const Buffers& buffers, ValueId v) {
   const TensorDesc& d = s.graph[v].desc;
-  const std::span<const std::byte> from = memory_of(s, buffers, v);
+  const std::span<const std::byte> from = bytes_of(s, buffers, v);
   std::vector<std::byte> out(from.size());
   copy_layout(d.shape, size_of(d.dtype), d.layout, from.data(), Layout::plain, out.data());
   return out;

@@ -1,4 +1,5 @@
-// How the executor runs parts that are cut: plan.h, note [cuts]. For executor.cpp and evaluate.cpp.
+// How the executor runs parts that are cut: program.h, note [cuts]. For executor.cpp and
+// evaluate.cpp.
 #pragma once
 
 #include "train/executor.h"

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/cpu/simd/simd.h"
-#include "backend/cpu/update.h"
 #include "base/fail.h"
 #include "comm/tree.h"
 #include "graph/operator.h"
@@ -73,12 +71,12 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     if (session_.who.loss_owner(first) == worker_) own_loss_.push_back(g);
   }
   for (int s = 0; s < session_.who.shards; ++s) gradients_.push_back(buffers_.gradient(s));
-  meets_at_cuts_ = session_.who.workers > 1 ||
-                   (session_.spec.sync_batch_norm && session_.who.total_workers() > 1);
+  meets_at_cuts_ = session_.who.replicas_meet(session_.spec.sync_batch_norm);
   const Program& any = session_.programs.begin()->second;
   share_ = share_update(any, session_.layout, session_.global_batch,
                         session_.who.total_workers())[static_cast<size_t>(worker_)];
   rows_.resize(tile_elements(share_));
+  with_rows_.reserve(session_.groups.size());
   const bool accumulates = session_.batches->accumulate() > 1;
   int64_t most = 0;  // shards of a group
   for (const Rows& group : session_.groups) most = std::max(most, group.count());
@@ -159,8 +157,7 @@ StepResult Executor::step(const StepInput& input) {
     for (int m = 0; m <= last; ++m) pass(s, m, input, s.meet && m == last);
   }
   // The sums of a single cut are still read when the next micro-batch begins.
-  const bool cut =
-      micro > 1 && meets_at_cuts_ && session_.plan.forward_cuts + session_.plan.backward_cuts == 1;
+  const bool cut = micro > 1 && meets_at_cuts_ && session_.plan.cuts() == 1;
   for (int m = 0; m < micro; ++m)
     for (const Stage& s : session_.plan.micro) pass(s, m, input, s.meet || cut);
   for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet);
@@ -182,8 +179,7 @@ void Executor::meet() {
 void Executor::run(const Stage& stage, int micro, const StepInput& input) {
   switch (stage.who) {
     case Stage::Who::shards:
-      if (session_.plan.forward_cuts + session_.plan.backward_cuts > 0)
-        return run_cut(stage, micro, input);
+      if (session_.plan.cuts() > 0) return run_cut(stage, micro, input);
       for (int s : own_)
         for (Action a : stage.actions) act(a, s, micro, input);
       break;
@@ -203,11 +199,23 @@ void Executor::run(const Stage& stage, int micro, const StepInput& input) {
 
 void Executor::run_cut(const Stage& stage, int micro, const StepInput& input) {
   for (Action a : stage.actions) {
-    const Part part = a == Action::forward ? Part::forward : Part::backward;
-    run_in_pieces(session_.plan.cuts(a), part, input.rows->micro[static_cast<size_t>(micro)],
-                  which(micro), [&](int, Binding& b, int piece) { b.run(part, piece); });
-    for (int g : own_) act(a, g, micro, input);
+    const int cuts = session_.plan.cuts(a);
+    if (cuts > 0) {
+      const Part part = a == Action::forward ? Part::forward : Part::backward;
+      run_in_pieces(cuts, part, input.rows->micro[static_cast<size_t>(micro)], which(micro),
+                    [&](int, Binding& b, int piece) { b.run(part, piece); });
+    }
+    for (int g : own_)
+      if (cuts == 0)
+        act(a, g, micro, input);
+      else if (a == Action::backward)
+        finish_gradients(g, micro, input);
   }
+}
+
+void Executor::run_part(Part part, int group, int micro, const StepInput& input) {
+  if (Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], which(micro)))
+    b->run(part);
 }
 
 void Executor::act(Action action, int group, int micro, const StepInput& input) {
@@ -216,10 +224,7 @@ void Executor::act(Action action, int group, int micro, const StepInput& input) 
       feed(group, input, micro, which(micro), samples_.train);
       return;
     case Action::forward:
-      if (session_.plan.forward_cuts > 0) return;  // run_cut has done it
-      if (Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], which(micro)))
-        b->run(Part::forward);
-      return;
+      return run_part(Part::forward, group, micro, input);
     case Action::feed_targets:  // with the prologue
     case Action::gather:        // one memory: nothing to copy
     case Action::scatter:
@@ -230,7 +235,8 @@ void Executor::act(Action action, int group, int micro, const StepInput& input) 
     case Action::loss:
       return loss(group, micro, input);
     case Action::backward:
-      return backward(group, micro, input);
+      run_part(Part::backward, group, micro, input);
+      return finish_gradients(group, micro, input);
     case Action::sum_divisor:
       return sum_divisor(input);
     case Action::sum_loss:
@@ -301,12 +307,11 @@ void Executor::loss(int group, int micro, const StepInput& input) {
   }
 }
 
-void Executor::backward(int group, int micro, const StepInput& input) {
+// What backward leaves to do: gradients of empty shards are 0, those of later micro-batches added.
+void Executor::finish_gradients(int group, int micro, const StepInput& input) const {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const Rows shards = session_.groups[static_cast<size_t>(group)];
   const size_t elements = buffers_.sizes().stored;
-  if (session_.plan.backward_cuts == 0)  // else run_cut has done it
-    if (Binding* b = binding(group, rows, which(micro))) b->run(Part::backward);
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     float* gradient = buffers_.gradient(static_cast<int>(s));
     if (rows[static_cast<size_t>(s)].rows.count() == 0) {
@@ -368,69 +373,6 @@ void Executor::sum_loss(const StepInput& input) {
   if (session_.who.ranks > 1 && session_.divisor != Divisor::one)
     result_.rank0_loss = sum(&ShardResult::loss, input.number, first_rank) * divisor_ /
                          sum(&ShardResult::weight, input.number, first_rank);
-}
-
-// Norms are summed over chunks of a fixed size, whoever sums them.
-void Executor::sum_squares() {
-  const auto workers = static_cast<size_t>(session_.who.total_workers());
-  const auto me = static_cast<size_t>(worker_);
-  const size_t chunks = buffers_.chunks(), elements = buffers_.sizes().stored;
-  const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
-  float* total = buffers_.gradient(0);
-  simd_kernels().sum_shards_range(total, gradients_.data(), session_.who.shards,
-                                  std::min(elements, first * Buffers::kChunk),
-                                  std::min(elements, last * Buffers::kChunk));
-  norm_partials(session_.spec.clip.norm_type, total, elements, first, last, buffers_.squares());
-  summed_ = true;
-}
-
-// Rows [begin, end) of the gradient that `piece` is a part of: one chain over the samples of all
-// shards, in their order.
-void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end,
-                         const StepInput& input) {
-  bool continued = false;
-  for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g)
-    if (Binding* b = binding(g, input.rows->micro[0], kTrain)) {
-      b->run_rows(static_cast<size_t>(piece.fused), begin, end, continued, rows_.data());
-      continued = true;
-    }
-}
-
-void Executor::update(const StepInput& input) {
-  const ClipSpec& clip = session_.spec.clip;
-  if (summed_) {
-    result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks());
-    clip_scale_ = std::min(1.0, *clip.max_norm / (result_.norm + 1e-6));
-  }
-  UpdateArgs args;
-  args.weight = buffers_.weights();
-  for (size_t i = 0, buffer = 0; i < state_names_.size();
-       ++i)  // a place without a name has no buffer
-    if (!state_names_[i].empty()) args.state[i] = buffers_.state(static_cast<int>(buffer++));
-  args.grad_scale = static_cast<float>(clip_scale_);
-  args.clip_value = static_cast<float>(clip.value.value_or(0));
-  for (const UpdatePiece& piece : share_) {
-    args.begin = piece.begin;
-    args.end = piece.end;
-    if (piece.fused < 0) {
-      args.first = 0;
-      args.shards = gradients_.data();
-      args.shard_count = summed_ ? 1 : session_.who.shards;
-      run_update(*input.update, args);
-      continue;
-    }
-    const float* const rows_made = rows_.data();
-    args.shards = &rows_made;
-    args.shard_count = 1;
-    const int64_t height = rows_of_tile(piece.columns);
-    for (int64_t r = 0; r < piece.rows; r += height) {
-      const int64_t rows = std::min(height, piece.rows - r);
-      make_rows(piece, piece.first_row + r, piece.first_row + r + rows, input);
-      args.begin = args.first = piece.begin + static_cast<size_t>(r * piece.columns);
-      args.end = args.begin + static_cast<size_t>(rows * piece.columns);
-      run_update(*input.update, args);
-    }
-  }
 }
 
 }  // namespace dpt

@@ -104,7 +104,7 @@ class Executor {
   void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
                    const std::byte* staged, Binding& b) const;
   static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
-  // A part with cuts (plan.h, note [cuts]), piece by piece for all own groups. run: what is done
+  // A part with cuts (program.h, note [cuts]), piece by piece for all own groups. run: what is done
   // with a piece, given the binding.
   template <class Run>
   void run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run);
@@ -119,13 +119,14 @@ class Executor {
   Binding* feed(int group, const StepInput& input, int micro, int what, Ahead* ahead);
   void prologue(int group, int micro, const StepInput& input);
   void loss(int group, int micro, const StepInput& input);
-  void backward(int group, int micro, const StepInput& input);
+  void run_part(Part part, int group, int micro, const StepInput& input);
+  void finish_gradients(int group, int micro, const StepInput& input) const;
   void draw_masks(int micro, const StepInput& input);
   void sum_divisor(const StepInput& input);
   void sum_loss(const StepInput& input);
   void sum_squares();
   void update(const StepInput& input);
-  void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end, const StepInput& input);
+  void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end);
   double sum(double ShardResult::*what, uint64_t step, Rows shards);
   double natural_divisor(int64_t samples) const;
 
@@ -140,9 +141,10 @@ class Executor {
   std::vector<int> own_, own_loss_;      // groups
   std::vector<const float*> gradients_;  // of all shards
   std::vector<UpdatePiece> share_;
-  std::vector<float> rows_;       // of a fused gradient
-  std::vector<float> more_;       // gradients of a later micro-batch, of each shard of a group
-  std::vector<BySize> bindings_;  // [group * 3 + which]
+  std::vector<float> rows_;          // of a fused gradient
+  std::vector<Binding*> with_rows_;  // of the groups that have samples in this step
+  std::vector<float> more_;          // gradients of a later micro-batch, of each shard of a group
+  std::vector<BySize> bindings_;     // [group * 3 + which]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   std::vector<double*> sum_parts_;

@@ -1,13 +1,12 @@
 #include "train/run.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/machine.h"
 #include "base/version.h"
 #include "comm/launcher.h"
@@ -41,8 +40,22 @@ TeamShape team_shape(const Session& s) {
   return {.ranks = s.who.ranks, .workers_per_rank = s.who.workers_per_rank()};
 }
 
+// What workers share.
+Memory shared_memory_of(const Session& s) {
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  constexpr double kFloat = sizeof(float);
+  Memory m;
+  m.weights = kFloat * static_cast<double>(sizes.weights);
+  m.gradients = kFloat * static_cast<double>(sizes.stored) * sizes.shards;
+  m.states = kFloat * static_cast<double>(sizes.trainable) * sizes.states;
+  m.activations = static_cast<double>(sizes.activations);
+  m.shared =
+      static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes)) - m.activations;
+  return m;
+}
+
 void check_memory(const Session& s) {
-  const Memory m = memory_of(s);
+  const Memory m = shared_memory_of(s);
   const auto have = static_cast<double>(usable_memory());
   constexpr double kMiB = 1048576;
   if (m.shared + m.activations > have)
@@ -54,19 +67,10 @@ void check_memory(const Session& s) {
          have / kMiB);
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::trunc);
-  if (!(out << text << std::flush))
-    fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
-}
-
 void prepare_folder(const RunRequest& request) {
-  std::error_code error;
-  std::filesystem::create_directories(request.folder, error);
-  if (error)
-    fail(Fault::failed, "the run directory {} can't be made: {}; choose another with out=DIR",
-         request.folder, error.message());
-  write_text(request.folder + "/spec.resolved.yaml", request.resolved_spec);
+  make_folder(request.folder, "the run directory");
+  write_text(request.folder + "/spec.resolved.yaml", request.resolved_spec,
+             "; choose another folder with out=DIR");
 }
 
 // The cores of a rank's workers: one each where there are enough for all, else nobody is pinned.
@@ -144,15 +148,7 @@ double worker_bytes(const Session& s) {
 }  // namespace
 
 Memory memory_of(const Session& s) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  constexpr double kFloat = sizeof(float);
-  Memory m;
-  m.weights = kFloat * static_cast<double>(sizes.weights);
-  m.gradients = kFloat * static_cast<double>(sizes.stored) * sizes.shards;
-  m.states = kFloat * static_cast<double>(sizes.trainable) * sizes.states;
-  m.activations = static_cast<double>(sizes.activations);
-  m.shared =
-      static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes)) - m.activations;
+  Memory m = shared_memory_of(s);
   const MemoryUse now = memory_use();
   m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);
   m.program = std::max(0.0, static_cast<double>(now.resident) - m.data);

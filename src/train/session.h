@@ -11,6 +11,7 @@
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "graph/plan.h"
+#include "graph/program.h"
 #include "layers/loss.h"
 #include "optim/optimizer.h"
 #include "parallel/mode.h"
@@ -41,10 +42,10 @@ struct Session {
   int64_t terms_per_sample = 1;  // see layers/model.h
 
   Graph graph;               // of one shard of the usual size: for names, counts and plans
-  std::vector<Rows> groups;  // of shards, each computed as one batch: plan.h, note [groups]
+  std::vector<Rows> groups;  // of shards, each computed as one batch: program.h, note [groups]
   FlatLayout layout;
   Plan plan;
-  int test_cuts = 0;  // of the forward part of an evaluation: plan.h, note [cuts]
+  int test_cuts = 0;  // of the forward part of an evaluation: program.h, note [cuts]
   std::map<GroupRows, Program> programs, test_programs;
 
   int64_t epochs = 0;            // that are begun: the last may be cut short by `steps`

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/sampler.h"
-#include "graph/plan.h"
+#include "graph/program.h"
 #include "parallel/topology.h"
 
 namespace dpt {

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/plan.h"
+#include "graph/program.h"
 
 namespace dpt {
 
 // A range of the flat buffers: of parameters whose gradients are stored, or some rows of one that
-// is fused (plan.h, note [fused]).
+// is fused (program.h, note [fused]).
 struct UpdatePiece {
   size_t begin = 0, end = 0;  // elements of the flat buffers
   int fused = -1;             // the instruction of Part::update that makes its gradient; -1: stored

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/builder.h"
-#include "graph/plan.h"
+#include "graph/program.h"
 
 namespace dpt {
 
