@@ -1,0 +1,37 @@
+// Hand-written kernels of batch normalisation, for one CPU core: plain functions over pointers, as
+// in simd.h, whose rules hold here too.
+//
+// x, y and their gradients are rows of channels, [rows, c]: [N, C], and images channels_last. What
+// there is for each channel is in double, and holds kChannelBlock numbers or a multiple of it; what
+// lies behind the last channel is read and written, and means nothing. Results are rounded once.
+#pragma once
+
+#include <cstddef>
+
+#include "backend/cpu/simd/isa.h"
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+
+constexpr size_t kChannelBlock = 16;
+
+struct BatchNormKernels {
+  // sum[c] += x, squares[c] += x^2: one chain down the rows, whose bits are those of a plain loop.
+  void (*sums)(const float* x, double* sum, double* squares, size_t rows, size_t c);
+  // y = x * scale[c] + shift[c]
+  void (*scale)(const float* x, const double* scale, const double* shift, float* y, size_t rows,
+                size_t c);
+  // sum[c] += dy, along[c] += dy * (x - mean[c]), down the rows
+  void (*gradient_sums)(const float* dy, const float* x, const double* mean, double* sum,
+                        double* along, size_t rows, size_t c);
+  // dx = dy * scale[c] + x * slope[c] + shift[c]
+  void (*input_gradient)(const float* dy, const float* x, const double* scale, const double* slope,
+                         const double* shift, float* dx, size_t rows, size_t c);
+};
+
+// Those of an instruction set that this CPU has.
+const BatchNormKernels& batch_norm_simd(Isa isa);
+
+DPT_FOR_EACH_ISA(void add_batch_norm(BatchNormKernels& kernels))
+
+}  // namespace dpt
