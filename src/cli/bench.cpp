@@ -99,7 +99,8 @@ class RowMaker {
 
   std::vector<BenchRow> rows() {
     const auto batches = split("--batch-sizes", arguments_.batch_sizes, {own_batch()});
-    const auto precisions = split("--precision", arguments_.precisions, {base_.precision});
+    const auto precisions =
+        split("--precision", arguments_.precisions, {std::string(base_.precision.what->name)});
     const auto modes = split("--modes", arguments_.modes, {});
     const auto devices = split("--devices", arguments_.devices, {""});
     std::vector<BenchRow> out;
@@ -127,8 +128,8 @@ class RowMaker {
   // What is wrong with a value is found by the language, at the place of its override.
   BenchRow row(const std::string& mode, const std::string& devices, const std::string& batch,
                const std::string& precision) const {
-    std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch,
-                                          "precision=" + precision};
+    std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch};
+    if (precision != base_.precision.what->name) overrides.push_back("precision=" + precision);
     if (mode != base_.parallel.what->name) overrides.push_back("parallel=" + mode);
     if (!devices.empty()) overrides.push_back("devices=" + devices);
     Spec spec = load_with(arguments_.spec, overrides).spec;
@@ -138,7 +139,7 @@ class RowMaker {
     return {.mode = mode,
             .devices = count,
             .batch_size = *spec.data.batch_size,
-            .precision = spec.precision,
+            .precision = std::string(spec.precision.what->name),
             .overrides = overrides};
   }
 

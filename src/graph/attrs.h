@@ -48,6 +48,9 @@ struct Reshape {
 struct Reorder {
   Layout layout = Layout::plain;  // of the result
 };
+struct Cast {
+  DType dtype = DType::f32;  // of the result; round_to: whose numbers
+};
 struct Concat {
   int dim = 1;
 };

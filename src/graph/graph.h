@@ -18,7 +18,8 @@ inline constexpr ValueId kNoValue = -1;
 enum class Role {
   input,     // the samples of the batch
   target,    // what they should come out as
-  divisor,   // f32[1]: what the loss is divided by; the same for every shard of a batch
+  divisor,   // f32[1]: what the loss is divided by, or its gradient multiplied by; the same for
+             // every shard of a batch
   mask,      // what dropout keeps, drawn by the executor where `random: torch` is asked for
   constant,  // small, given in the spec: class weights
   parameter,
@@ -64,6 +65,7 @@ struct Graph {
   std::vector<Part> part;  // of each node
 
   ValueId input = kNoValue, target = kNoValue, divisor = kNoValue;
+  ValueId scale = kNoValue;            // f32[1]: of the loss, where gradients are scaled
   ValueId output = kNoValue;           // of the model
   ValueId output_gradient = kNoValue;  // d loss / d output, where the graph trains
   ValueId loss = kNoValue;  // f64[1]: this shard's share; the sum over shards is the loss

@@ -55,8 +55,9 @@ class Kernel {
 
 // One row of an ordered list: best first, the first that does not refuse is taken.
 struct KernelType {
-  std::string_view op, name;                         // "linear", "avx512"
-  std::string (*refuses)(const KernelQuery& query);  // empty: takes it; else the reason
+  std::string_view op, name;  // "linear", "avx512"
+  // Empty: takes it; else the reason. Whether it takes halves depends on no number of samples.
+  std::string (*refuses)(const KernelQuery& query);
   std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query);
   bool makes_rows = false;  // its kernels have run_rows()
   bool by_sample = false;   // a sample's results have the same bits whatever the number of samples

@@ -20,8 +20,15 @@ class LayoutChoice {
   void run() {
     std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
     const std::vector<Part> parts = std::exchange(graph_.part, {});
+    for (const GraphNode& n : nodes)
+      if (n.op->name == "cast" || n.op->name == "round_to") cast_from_[n.out[0]] = n.in[0];
     for (GraphNode& n : nodes)
-      if (n.op->weight >= 0) set(at(n, static_cast<size_t>(n.op->weight)), weight_layout(n));
+      if (n.op->weight >= 0) {
+        ValueId weight = at(n, static_cast<size_t>(n.op->weight));
+        const Layout layout = weight_layout(n);
+        set(weight, layout);
+        for (; cast_from_.contains(weight); set(weight, layout)) weight = cast_from_[weight];
+      }
     for (size_t i = 0; i < nodes.size(); ++i) {
       part_ = parts[i];
       lay_out(nodes[i]);
@@ -89,6 +96,7 @@ class LayoutChoice {
   std::vector<bool> trained_;
   Part part_ = Part::forward;
   std::map<std::pair<ValueId, Layout>, ValueId> copies_;
+  std::map<ValueId, ValueId> cast_from_;  // a weight's layout is that of the parameter
 };
 
 }  // namespace

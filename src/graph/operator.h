@@ -14,8 +14,13 @@ namespace dpt {
 
 class GraphBuilder;
 
-// In which precision an operator may run when the spec asks for mixed precision.
-enum class Precision { compute, full, follow };  // linear; softmax, losses; relu
+// How an operator runs in mixed precision: the classes of torch's autocast (graph/precision.h).
+enum class Precision {
+  compute,       // in the half: products
+  full,          // in f32: losses
+  full_on_cuda,  // as `full` by CUDA's list, as `follow` by the CPU's
+  follow         // in the widest type of what other layers give it; parameters stay as they are
+};
 
 // Which layouts its values may have (base/tensor.h). `plain` is always one of them.
 enum class Layouts {
@@ -65,6 +70,9 @@ struct OperatorType {
   bool over_shards = false;
 
   Layouts layouts = Layouts::plain;
+  // Its loops and copies take bf16 and f16 as well; those of all others, f32 in their place.
+  bool halves = false;
+
   // A weight, which may be transposed: its place among the inputs and, behind them, the results;
   // -1: there is none.
   int weight = -1;

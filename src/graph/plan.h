@@ -55,7 +55,7 @@ struct Plan {
 // The plan of one worker that has the whole batch: no communication. Modes rewrite it.
 struct PlanQuery {
   bool divisor_from_targets = false;
-  bool clip_norm = false;
+  bool clip_norm = false;  // or an overflow: all gradients are looked at before any is used
   bool torch_masks = false;
   int forward_cuts = 0, backward_cuts = 0;
 };

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
+#include "base/half.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -126,7 +127,7 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
     for (ValueId v = 0; v < static_cast<ValueId>(views.size()); ++v)
       if (graph[v].role == Role::mask) touch(v, now);
   };
-  for (ValueId v : {graph.input, graph.target, graph.divisor}) touch(v, 0);
+  for (ValueId v : {graph.input, graph.target, graph.divisor, graph.scale}) touch(v, 0);
   touch_masks(0);
   // In run order; a part's nodes need not stand together in the graph.
   size_t now = 0;
@@ -140,8 +141,8 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
       for (ValueId v : n.in) touch(v, part == Part::update ? now + 1 : now);
     }
   // What the executor reads or fills lives through the whole step.
-  for (ValueId v : {graph.target, graph.divisor, graph.loss, graph.target_weight, graph.correct,
-                    graph.output, graph.output_gradient})
+  for (ValueId v : {graph.target, graph.divisor, graph.scale, graph.loss, graph.target_weight,
+                    graph.correct, graph.output, graph.output_gradient})
     touch(v, now + 1);
   touch_masks(now + 1);
   return life;
@@ -338,14 +339,15 @@ std::string Program::str() const {
       for (ValueId v : n.in) in.push_back(graph[v].name);
       const Value& result = graph[n.out[0]];
       const Layout layout = result.desc.layout;
-      out += fmt::format("    {:<22} {:<9} {}{}{} = ({}){}\n", n.op->name, i.kernel->name,
-                         result.name, result.desc.shape.str(),
-                         layout == Layout::plain ? "" : fmt::format(" {}", name_of(layout)),
-                         fmt::join(in, ", "),
-                         i.each_shard   ? "  for each shard"
-                         : i.cut        ? "  over all shards of the replica"
-                         : i.first_only ? "  by the first shard's worker"
-                                        : "");
+      out += fmt::format(
+          "    {:<22} {:<9} {}{}{}{} = ({}){}\n", n.op->name, i.kernel->name, result.name,
+          result.desc.shape.str(),
+          is_half(result.desc.dtype) ? fmt::format(" {}", name_of(result.desc.dtype)) : "",
+          layout == Layout::plain ? "" : fmt::format(" {}", name_of(layout)), fmt::join(in, ", "),
+          i.each_shard   ? "  for each shard"
+          : i.cut        ? "  over all shards of the replica"
+          : i.first_only ? "  by the first shard's worker"
+                         : "");
     }
   }
   return out;

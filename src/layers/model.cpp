@@ -218,7 +218,10 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   const Scope root{nullptr, {{"input", graph.input}}};
   graph.output = ModelLowering(g, d, layers).sequence(spec.model, "", graph.input, root, false);
   if (graph.output == kNoValue || !query.loss) return graph;
-  complaining(d, spec.loss.where, [&] { lower_loss(spec.loss, query, g); });
+  complaining(d, spec.loss.where, [&] {
+    lower_loss(spec.loss, query, g);
+    apply_precision(graph, query.precision);
+  });
   if (query.differentiate && d.ok())
     complaining(d, spec.model.empty() ? spec.where : spec.model.front().where,
                 [&] { differentiate(graph); });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/precision.h"
 #include "layers/layer.h"
 #include "layers/loss.h"
 #include "spec/spec.h"
@@ -20,6 +21,7 @@ struct ModelQuery {
   bool loss = true;           // false: the model alone; `target` is not looked at
   bool differentiate = true;  // REQUIRES: loss
   int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
+  PrecisionPolicy precision{};
   bool ignores =
       false;  // some target is the loss's ignore_index: what it divides by must be summed
 };

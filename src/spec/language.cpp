@@ -145,21 +145,6 @@ constexpr const char* kDevicesSchema =
     R"({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "minItems": 1, "items": )"
     R"({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^(cpu|cuda):[0-9]+$"}]}}]})";
 
-const char* const kNeedsKernels = "kernels that no back end of this version has";
-
-void read_precision(std::string& out, const Node& n, Diagnostics& d) {
-  static const std::vector<std::string_view> words = {"fp32", "tf32", "bf16", "fp16"};
-  if (n.kind != Node::Kind::scalar)
-    d.error(n.where, fmt::format("'precision' must be one of: {}", fmt::join(words, ", ")));
-  else if (std::ranges::find(words, n.text) == words.end())
-    d.unknown("precision", {n.text, n.where}, "", words);
-  else if (n.text != "fp32")
-    d.error(n.where, fmt::format("precision '{}' needs {}; this version trains in fp32 only",
-                                 n.text, kNeedsKernels));
-  else
-    out = n.text;
-}
-
 void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
   t.section(
        "loss", "what is minimised",
@@ -215,13 +200,11 @@ void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
                           s.parallel = read_choice("parallel mode", n, v.modes, d);
                         },
                         {.kind = "a mode", .fallback = "single", .words = "modes"})
-      .optional_section(
-          "precision", "of the arithmetic; this version has fp32",
-          [](TopKeys& s, const Node& n, Diagnostics& d) { read_precision(s.precision, n, d); },
-          {.kind = "a word",
-           .fallback = "fp32",
-           .type = KeyKind::choice,
-           .choices = {"fp32", "tf32", "bf16", "fp16"}})
+      .optional_section("precision", "of the arithmetic; mixed: halves where autocast has them",
+                        [&v](TopKeys& s, const Node& n, Diagnostics& d) {
+                          s.precision = read_choice("precision", n, v.precisions, d);
+                        },
+                        {.kind = "a precision", .fallback = "fp32", .words = "precisions"})
       .choice("random", &TopKeys::random, {"counter", "torch"},
               "dropout masks: the same in every mode, or torch's own (single mode)")
       .optional_section(
@@ -340,6 +323,7 @@ const Words& words_of(const Vocabulary& v, std::string_view list) {
   if (list == "transforms") return v.transforms;
   if (list == "target_transforms") return v.target_transforms;
   if (list == "modes") return v.modes;
+  if (list == "precisions") return v.precisions;
   require(list == "layers", "the vocabulary has such a list");
   return v.layers;
 }
@@ -350,6 +334,7 @@ const std::vector<ChoicePlace>& choice_places() {
       {{"optimizer"}, "optimizers", {}},
       {{"schedule"}, "schedules", ScheduleKeys::keys().names()},
       {{"parallel"}, "modes", {}},
+      {{"precision"}, "precisions", {}},
       {{"data", "dataset"}, "datasets", {}},
       {{"data", "transforms"}, "transforms", {}, true},
       {{"data", "target_transforms"}, "target_transforms", {}, true}};

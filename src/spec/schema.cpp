@@ -285,7 +285,8 @@ const std::vector<WordList>& word_lists() {
       {"datasets", "Data sets", "dataset"},
       {"transforms", "Transforms", "transform"},
       {"target_transforms", "Target transforms", "target_transform"},
-      {"modes", "Parallel modes", "mode"}};
+      {"modes", "Parallel modes", "mode"},
+      {"precisions", "Precisions", "precision"}};
   return lists;
 }
 

@@ -94,6 +94,9 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
   if (!root.find("parallel") && find_word(vocabulary.modes, "single"))
     spec.parallel =
         decode_choice("parallel mode", {"single", root.where}, Node{}, vocabulary.modes, d);
+  if (!root.find("precision") && find_word(vocabulary.precisions, "fp32"))
+    spec.precision =
+        decode_choice("precision", {"fp32", root.where}, Node{}, vocabulary.precisions, d);
   for (const Node::Entry& e : root.entries)
     if (e.key.value != "blocks") refuse_expressions(e.value, d);
   return std::move(spec);

@@ -18,7 +18,7 @@ namespace dpt {
 // tables down.
 struct Vocabulary {
   std::vector<const Nameable*> layers, losses, optimizers, schedules, datasets, transforms,
-      target_transforms, modes;
+      target_transforms, modes, precisions;
 };
 
 // One entry of `model:`, or of a block's or residual's list, after blocks have been put in place.
@@ -99,8 +99,8 @@ struct Spec {
   bool sync_batch_norm = false;          // statistics of all replicas
   int64_t accumulate = 1;                // micro-batches that make one global batch
   DeviceSpec devices;
-  Choice parallel;  // always there: `single` where nothing is written
-  std::string precision = "fp32";
+  Choice parallel;                             // always there: `single` where nothing is written
+  Choice precision;                            // always there: `fp32` where nothing is written
   std::string random = "counter";              // counter | torch
   std::optional<int64_t> reproducible_shards;  // reproducible: {shards: 8}
   EvaluateSpec evaluate;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -17,6 +18,12 @@ bool finite(const TensorView& v) {
     return std::ranges::all_of(v.as<const float>(), [](float x) { return std::isfinite(x); });
   if (v.desc.dtype == DType::f64)
     return std::ranges::all_of(v.as<const double>(), [](double x) { return std::isfinite(x); });
+  if (is_half(v.desc.dtype)) {
+    const bool bf16 = v.desc.dtype == DType::bf16;
+    return std::ranges::all_of(v.as<const uint16_t>(), [&](uint16_t x) {
+      return std::isfinite(bf16 ? from_bf16(x) : from_f16(x));
+    });
+  }
   return true;
 }
 
@@ -131,6 +138,11 @@ double Binding::number(ValueId v, size_t shard) const {
 
 void Binding::set_divisor(double divisor) const {
   *reinterpret_cast<float*>(pointer(program_.graph.divisor)) = static_cast<float>(divisor);
+}
+
+void Binding::set_scale(double scale) const {
+  if (program_.graph.scale != kNoValue)
+    *reinterpret_cast<float*>(pointer(program_.graph.scale)) = static_cast<float>(scale);
 }
 
 std::span<const Binding::Bound> Binding::instructions(Part part, int piece) const {

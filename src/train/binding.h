@@ -55,6 +55,7 @@ class Binding {
   std::byte* input() const { return pointer(program_.graph.input); }
   std::byte* target() const { return pointer(program_.graph.target); }
   void set_divisor(double divisor) const;
+  void set_scale(double scale) const;  // of the loss, where the graph has one
   // REQUIRES: the shard is not empty.
   double loss(size_t shard) const { return number(program_.graph.loss, shard); }
   double target_weight(size_t shard) const { return number(program_.graph.target_weight, shard); }

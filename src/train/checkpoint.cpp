@@ -1,11 +1,13 @@
 #include "train/checkpoint.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "backend/cpu/half_kernels.h"
 #include "base/fail.h"
 #include "base/safetensors.h"
 
@@ -101,13 +103,16 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator) 
     if (s.graph[v].init.a != 0)
       std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.graph[v].init.a));
   if (!s.spec.initial_weights.empty()) load(s, buffers);
+  if (s.precision.level == PrecisionPolicy::Level::pure)
+    round_weights(s.precision.half, buffers.weights(), s.layout.trainable);
   const auto first = static_cast<float>(s.optimizer->initial_state(s.spec.optimizer.settings));
   if (first != 0)
     for (int i = 0; i < buffers.sizes().states; ++i)
       std::fill_n(buffers.state(i), buffers.sizes().trainable, first);
 }
 
-void save_model(const Session& s, const Buffers& buffers, const std::string& path) {
+void save_model(const Session& s, const Buffers& buffers, const Outcome& outcome,
+                const std::string& path) {
   std::vector<NamedTensor> tensors;
   std::vector<std::vector<std::byte>> values;  // moving one leaves its elements where they are
   for (ValueId v : s.graph.state()) {
@@ -115,8 +120,13 @@ void save_model(const Session& s, const Buffers& buffers, const std::string& pat
     tensors.push_back(
         {s.graph[v].name, {s.graph[v].desc.dtype, s.graph[v].desc.shape}, values.back().data()});
   }
-  write_safetensors(path, tensors,
-                    {{"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}});
+  std::map<std::string, std::string> facts = {
+      {"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}};
+  if (s.scaler.on) {  // as torch.amp.GradScaler's state_dict names them
+    facts["scaler.scale"] = fmt::format("{}", outcome.scale);
+    facts["scaler._growth_tracker"] = fmt::format("{}", outcome.growth_tracker);
+  }
+  write_safetensors(path, tensors, facts);
 }
 
 }  // namespace dpt

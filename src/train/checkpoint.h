@@ -7,6 +7,7 @@
 #include "base/generator.h"
 #include "train/buffers.h"
 #include "train/session.h"
+#include "train/trainer.h"
 
 namespace dpt {
 
@@ -19,6 +20,7 @@ void draw_initial(const Value& parameter, Generator& generator, std::span<float>
 void initialise(const Session& session, const Buffers& buffers, Generator& generator);
 
 // Writes all parameters, frozen ones too, atomically. Throws Error{failed}.
-void save_model(const Session& session, const Buffers& buffers, const std::string& path);
+void save_model(const Session& session, const Buffers& buffers, const Outcome& outcome,
+                const std::string& path);
 
 }  // namespace dpt

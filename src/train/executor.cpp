@@ -294,6 +294,7 @@ void Executor::loss(int group, int micro, const StepInput& input) {
   Binding* b = binding(group, rows, which(micro));
   if (b) {
     b->set_divisor(divisor_);
+    b->set_scale(input.scale);
     b->run(Part::loss);
   }
   const bool known = session_.divisor == Divisor::targets;  // the prologue has set the weight
@@ -367,6 +368,7 @@ void Executor::sum_loss(const StepInput& input) {
   result_.loss = sum(&ShardResult::loss, input.number, {0, session_.who.shards});
   result_.weight = divisor_;
   result_.finite = std::isfinite(result_.loss);
+  result_.overflowed = session_.scaler.on && !result_.finite;
   // Here, between two meetings, every worker reads the same.
   result_.stop = team_.agreed_stop();
   result_.rank0_loss = result_.loss;

@@ -43,15 +43,17 @@ struct StepInput {
   uint64_t epoch = 0;               // from 0
   int64_t batch = 0;                // of the epoch, from 0
   const OptimizerStep* update = nullptr;
+  double scale = 1;  // of the loss
 };
 
 struct StepResult {
-  double loss = 0;        // of the whole batch
-  double weight = 0;      // the divisor: what `loss` counts in a mean over batches
-  double rank0_loss = 0;  // rank 0's own mean
-  double norm = 0;        // of the gradients before clipping, where they are clipped by norm
-  bool finite = true;     // false: nothing was updated
-  int stop = 0;           // the signal that all ranks agreed to stop at; 0: go on
+  double loss = 0;          // of the whole batch
+  double weight = 0;        // the divisor: what `loss` counts in a mean over batches
+  double rank0_loss = 0;    // rank 0's own mean
+  double norm = 0;          // of the gradients before clipping, where they are clipped by norm
+  bool finite = true;       // the loss; false: nothing was updated
+  bool overflowed = false;  // where the loss is scaled: the gradients were not finite, the same
+  int stop = 0;             // the signal that all ranks agreed to stop at; 0: go on
 };
 
 struct Evaluation {

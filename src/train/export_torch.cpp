@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/python_call.h"
 #include "data/dataset.h"
+#include "optim/precision.h"
 #include "train/export_torch_parts.h"
 
 namespace dpt {
@@ -54,11 +55,18 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   if (mode != "single" && mode != "dp" && mode != "ddp")
     fail(Fault::spec, "parallel mode '{}' has no equivalent program; single, dp and ddp have one",
          mode);
-  if (spec.precision != "fp32" && spec.precision != "tf32")
-    fail(Fault::spec, "the equivalent program is in fp32, not {}", spec.precision);
   // With fixed shards every mode takes the samples in one order and gives the same numbers.
   TorchFacts facts{
       .spec = spec, .query = query, .ddp = mode == "ddp" && !spec.reproducible_shards.has_value()};
+  if (const auto& precision = type_of<PrecisionType>(spec.precision); precision.mixed) {
+    facts.mixed = precision.mixed(spec.precision.settings);
+    if (facts.mixed.level > PrecisionPolicy::Level::autocast || facts.mixed.cuda_lists == true)
+      fail(Fault::spec,
+           "precision: only fp32 and level o1 with the CPU's lists have an equivalent program, "
+           "torch.autocast on the CPU");
+    if (facts.mixed.level == PrecisionPolicy::Level::autocast)
+      facts.autocast = precision.dtype == DType::bf16 ? "bfloat16" : "float16";
+  }
   Diagnostics d;
   facts.graph = build_graph(spec,
                             {.input = query.input,

@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 #include "layers/model.h"
+#include "optim/precision.h"
 #include "optim/schedule.h"
 #include "train/export_torch.h"
 
@@ -20,6 +21,8 @@ struct TorchFacts {
   std::vector<LoweredLayer> layers;  // of the model
   Divisor divisor = Divisor::samples;
   bool ddp = false;  // ranks of torch.distributed; else one process
+  MixedPrecision mixed;
+  std::string_view autocast;  // "bfloat16"; empty: nothing is mixed
 
   bool by_class() const { return graph.correct != kNoValue; }  // accuracy has a meaning
   // Each step's loss is the one of all ranks. ReduceLROnPlateau must see the same on every rank.

@@ -56,6 +56,15 @@ class TrainingText {
       out +=
           fmt::format("scheduler = {}\n",
                       torch_schedule(spec_.schedule, by_step() ? f_.query.steps : f_.query.epochs));
+    if (f_.mixed.scaler.on) {
+      const ScalerSettings &s = f_.mixed.scaler, usual;
+      PythonCall call("torch.amp.GradScaler");
+      call.expression("\"cpu\"").key("init_scale", s.init_scale, usual.init_scale);
+      call.key("growth_factor", s.growth_factor, usual.growth_factor)
+          .key("backoff_factor", s.backoff_factor, usual.backoff_factor)
+          .key("growth_interval", s.growth_interval, usual.growth_interval);
+      out += fmt::format("scaler = {}\n", call.str());
+    }
     return out + loader() + "losses = []\n";
   }
 
@@ -104,8 +113,14 @@ class TrainingText {
   }
 
   std::string step() const {
-    std::string out = "optimizer.zero_grad()\n" + gradient() + clip() + "optimizer.step()\n";
-    if (scheduled() && by_step()) out += "scheduler.step()\n";
+    const bool scales = f_.mixed.scaler.on, counts = scheduled() && by_step();
+    std::string out = "optimizer.zero_grad()\n" + gradient() + clip();
+    if (!scales) out += "optimizer.step()\n";
+    if (scales && counts) out += "scale = scaler.get_scale()\n";
+    if (scales) out += "scaler.step(optimizer)\nscaler.update()\n";
+    if (scales && counts)
+      out += "if scaler.get_scale() >= scale:  # else the step was skipped\n    ";
+    if (counts) out += "scheduler.step()\n";
     const bool mean = f_.divisor != Divisor::one;
     const std::string count = weight("x", "y");
     std::string counted = count;
@@ -127,22 +142,29 @@ class TrainingText {
     return out;
   }
 
+  std::string in_autocast(const std::string& lines) const {
+    if (f_.autocast.empty()) return lines;
+    return fmt::format("with torch.autocast(\"cpu\", dtype=torch.{}):\n", f_.autocast) +
+           indent(lines, 4);
+  }
+
   // Forward and backward; afterwards `loss` is a number.
   std::string gradient() const {
     // DistributedDataParallel divides by the number of ranks, which is wrong for a sum.
     const bool sum = f_.ddp && f_.divisor == Divisor::one;
-    const auto backward = [&](std::string_view loss) {
-      return sum ? fmt::format(
-                       "({} * RANKS).backward()  # DistributedDataParallel divides by RANKS\n",
-                       loss)
-                 : fmt::format("{}.backward()\n", loss);
+    const auto backward = [&](std::string loss) {
+      if (sum) loss = fmt::format("({} * RANKS)", loss);
+      if (f_.mixed.scaler.on) loss = fmt::format("scaler.scale({})", loss);
+      return fmt::format("{}.backward(){}\n", loss,
+                         sum ? "  # DistributedDataParallel divides by RANKS" : "");
     };
     if (spec_.accumulate == 1)
-      return "loss = criterion(model(x), y)\n" + backward("loss") + "loss = loss.item()\n";
-    std::string loop = "part = criterion(model(x_part), y_part)\n";
+      return in_autocast("loss = criterion(model(x), y)\n") + backward("loss") +
+             "loss = loss.item()\n";
+    std::string loop = in_autocast("part = criterion(model(x_part), y_part)\n");
     if (f_.divisor != Divisor::one)
-      loop = fmt::format("share = {} / {}\npart = criterion(model(x_part), y_part) * share\n",
-                         weight("x_part", "y_part"), weight("x", "y"));
+      loop = fmt::format("share = {} / {}\n", weight("x_part", "y_part"), weight("x", "y")) +
+             in_autocast("part = criterion(model(x_part), y_part) * share\n");
     loop += backward("part") + "loss += part.item()\n";
     return "loss = 0.0\n"
            "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
@@ -151,6 +173,8 @@ class TrainingText {
 
   std::string clip() const {
     std::string out;
+    if (f_.mixed.scaler.on && (spec_.clip.max_norm || spec_.clip.value))
+      out += "scaler.unscale_(optimizer)\n";
     if (spec_.clip.max_norm) {
       PythonCall call("nn.utils.clip_grad_norm_");
       call.expression("model.parameters()").key("max_norm", *spec_.clip.max_norm);
@@ -165,6 +189,8 @@ class TrainingText {
   std::string evaluation() const {
     std::string loop = "output = model(x)\n";
     const std::string count = weight("x", "y");
+    loop = in_autocast(loop);
+    if (!f_.autocast.empty()) loop += "output = output.float()\n";
     loop += count == "1" ? "total += criterion(output, y).item()\n"
                          : fmt::format(
                                "total += criterion(output, y).item() * {0}\n"

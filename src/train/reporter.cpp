@@ -31,6 +31,9 @@ std::string lines_of_header(const Session& s) {
                   : who.devices > 1 ? fmt::format("{} CPU devices", who.devices)
                                     : std::string("one CPU device"),
                   who.total_workers(), who.total_workers() == 1 ? "" : "s");
+  if (s.precision.on())
+    out += fmt::format("precision: {}{}\n", text_of(s.precision),
+                       s.emulated ? ", emulated: results of fp32 kernels are rounded" : "");
   const int replicas = who.ranks * who.devices;
   out += fmt::format("batch: {} samples over all replicas, {} of each replica; {} steps an epoch\n",
                      s.global_batch, s.global_batch / replicas, s.batches->steps());
@@ -110,6 +113,8 @@ void Reporter::write_steps() {
   for (const StepRecord& r : steps_) {
     lines += fmt::format(R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})", r.step,
                          r.epoch, r.loss, r.lr);
+    if (session_.scaler.on)
+      lines += fmt::format(R"(, "loss_scale": {:.9g}, "skipped": {})", r.scale, r.skipped);
     if (session_.spec.clip.max_norm) lines += fmt::format(R"(, "norm": {:.9g})", r.norm);
     lines += "}\n";
   }
@@ -125,6 +130,8 @@ void Reporter::epoch(const EpochRecord& r) {
     if (r.evaluation->accuracy >= 0)
       line += fmt::format(", Accuracy: {:.2f} %", 100 * r.evaluation->accuracy);
   }
+  if (session_.scaler.on)
+    line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
   fmt::print("{}\n", line);
   std::fflush(stdout);
   if (!metrics_) return;
@@ -141,6 +148,8 @@ void Reporter::epoch(const EpochRecord& r) {
     if (r.evaluation->accuracy >= 0)
       line += fmt::format(R"(, "test_accuracy": {:.6f})", r.evaluation->accuracy);
   }
+  if (session_.scaler.on)
+    line += fmt::format(R"(, "loss_scale": {:.9g}, "skipped_steps": {})", r.scale, r.skipped);
   std::fputs((line + "}\n").c_str(), metrics_);  // does not throw, unlike fmt::print
   flush_metrics();
 }

@@ -102,7 +102,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     outcome = mine;
     if (probe) probe->last(rank);
     if (rank == 0 && !probe) {
-      save_model(s, buffers, model_file(request.folder));
+      save_model(s, buffers, outcome, model_file(request.folder));
       std::remove(previous_model_file(request.folder).c_str());
     }
     // In the order of the ranks, whatever their own.

@@ -5,13 +5,16 @@
 
 #include <fmt/format.h>
 
+#include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "base/fail.h"
 #include "base/machine.h"
 #include "data/tables.h"
 #include "graph/layouts.h"
+#include "graph/widen.h"
 #include "layers/model.h"
+#include "optim/precision.h"
 #include "optim/schedule.h"
 
 namespace dpt {
@@ -44,6 +47,30 @@ void choose_device(Session& s) {
            "from 0, so {} of them are cpu:0 to cpu:{}",
            i, indices.size(), indices.size() - 1);
   if (wanted == "auto") s.note = "device: cpu (this dptrain was built for CPUs only)";
+}
+
+void choose_precision(Session& s) {
+  const auto& type = *static_cast<const PrecisionType*>(s.spec.precision.what);
+  if (type.name == "tf32")
+    fail(Fault::device,
+         "precision 'tf32' is for CUDA devices; on CPUs products of fp32 are exact. "
+         "Leave `precision` out");
+  if (!type.mixed) return;
+  const MixedPrecision mixed = type.mixed(s.spec.precision.settings);
+  s.precision = {.level = mixed.level,
+                 .half = type.dtype,
+                 .cuda_lists = mixed.cuda_lists.value_or(false),
+                 .scales = mixed.scaler.on};
+  if (!s.precision.on()) return;
+  s.scaler = mixed.scaler;
+  s.emulated = !computes_in(type.dtype);
+  if (s.emulated && !mixed.emulate)
+    fail(Fault::device,
+         "precision '{0}' would be emulated here, slower than fp32: {1}. To study what it does, "
+         "write `precision: {{{0}: {{emulate: true}}}}`",
+         type.name,
+         type.dtype == DType::bf16 ? "this CPU has no AVX512-BF16"
+                                   : "no kernel for CPUs computes in it");
 }
 
 void place(Session& s, const SessionQuery& query, Diagnostics& d) {
@@ -116,8 +143,10 @@ Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
   q.mode = {.training = train, .torch_masks = s.spec.random == "torch"};
   q.differentiate = train;
   q.classes = s.train.classes;
+  q.precision = s.precision;
   q.ignores = s.ignores();
   Graph graph = build_graph(s.spec, q, d);
+  if (d.ok()) widen_halves(graph, cpu_kernels());
   if (d.ok()) choose_layouts(graph);
   return graph;
 }
@@ -138,7 +167,9 @@ void make_programs(Session& s, Diagnostics& d) {
   s.graph = graph_for(s, group_rows(first.micro[0], {0, 1}).largest, true, d);
   if (!d.ok()) return;
   // Clipping by norm wants all gradients before the first update, and accumulation more than one.
-  const bool stores = s.spec.clip.max_norm.has_value() || s.batches->accumulate() > 1;
+  // A scaled loss is the same: an overflow anywhere means that nothing is updated.
+  const bool stores =
+      s.spec.clip.max_norm.has_value() || s.scaler.on || s.batches->accumulate() > 1;
   s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, cpu_kernels()));
   s.divisor = divisor_of(s.spec, s.graph);
   s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
@@ -157,7 +188,7 @@ void make_plan(Session& s) {
   const bool masks =
       std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
   s.plan = basic_plan({.divisor_from_targets = s.divisor == Divisor::targets,
-                       .clip_norm = s.spec.clip.max_norm.has_value(),
+                       .clip_norm = s.spec.clip.max_norm.has_value() || s.scaler.on,
                        .torch_masks = masks,
                        .forward_cuts = s.graph.cuts(Part::forward),
                        .backward_cuts = s.graph.cuts(Part::backward)});
@@ -236,6 +267,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   s.optimizer = static_cast<const OptimizerType*>(s.spec.optimizer.what);
   check_schedule(s.spec, d);
   choose_device(s);
+  choose_precision(s);
   place(s, query, d);
   if (s.spec.random == "torch" && s.mode->name != "single")
     d.error(s.spec.at("random"),

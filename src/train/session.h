@@ -11,8 +11,10 @@
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "graph/plan.h"
+#include "graph/precision.h"
 #include "graph/program.h"
 #include "layers/loss.h"
+#include "optim/gradient_scaler.h"
 #include "optim/optimizer.h"
 #include "parallel/mode.h"
 #include "spec/spec.h"
@@ -31,6 +33,10 @@ struct Session {
   Topology who;
   std::string device = "cpu";
   std::string note;  // why `device: auto` is a CPU; empty: nothing to say
+
+  PrecisionPolicy precision;
+  ScalerSettings scaler;
+  bool emulated = false;  // no kernel computes in the half of the policy
 
   Dataset train;
   std::optional<Dataset> test;  // where the spec asks for evaluation

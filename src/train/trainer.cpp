@@ -58,13 +58,16 @@ class Worker {
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
         schedule_(make_schedule(session_.spec.schedule, base_lr_,
-                                by_step_ ? session_.steps : session_.epochs)) {}
+                                by_step_ ? session_.steps : session_.epochs)),
+        scaler_(session_.scaler) {}
 
   Outcome run() {
     rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
     if (reporter_) reporter_->begin();
     for (int64_t e = 0; e < session_.epochs && out_.steps < session_.steps && !out_.stopped_by; ++e)
       epoch(e);
+    out_.scale = scaler_.scale();
+    out_.growth_tracker = scaler_.growth_tracker();
     return out_;
   }
 
@@ -75,7 +78,7 @@ class Worker {
     if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices);
     rank_.team.meet_rank(worker_);
     EpochMean mean(session_);
-    const int64_t begin = out_.steps;
+    const int64_t begin = out_.steps, skipped = scaler_.skipped();
     for (int64_t b = 0; b < session_.batches->steps(); ++b) {
       if (out_.steps == session_.steps || out_.stopped_by) break;
       step(e, b, mean);
@@ -85,7 +88,9 @@ class Worker {
                        .steps = out_.steps - begin,
                        .loss = mean.value(),
                        .lr = lr_,
-                       .seconds = now_s() - start};
+                       .seconds = now_s() - start,
+                       .scale = scaler_.scale(),
+                       .skipped = scaler_.skipped() - skipped};
     if (session_.test && !out_.stopped_by && (e + 1) % session_.spec.evaluate.every == 0) {
       if (first_of_rank_ && session_.spec.random == "torch")
         rank_.generator.random_i64();  // torch's loader of the test set draws its base seed
@@ -101,21 +106,29 @@ class Worker {
   }
 
   void step(int64_t e, int64_t b, EpochMean& mean) {
-    const int64_t k = by_step_ ? out_.steps : e;
+    // A step that is skipped counts neither for the schedule nor for the optimizer.
+    const int64_t updates = out_.steps - scaler_.skipped();
+    const int64_t k = by_step_ ? updates : e;
     lr_ = schedule_->lr(k);
-    const OptimizerStep update = session_.optimizer->step(
-        session_.spec.optimizer.settings, out_.steps + 1, lr_, schedule_->momentum(k));
+    const OptimizerStep update = session_.optimizer->step(session_.spec.optimizer.settings,
+                                                          updates + 1, lr_, schedule_->momentum(k));
     session_.batches->step(b, rows_);
-    const StepInput input{
-        &rows_, rank_.order.indices, static_cast<uint64_t>(out_.steps), static_cast<uint64_t>(e), b,
-        &update};
+    const StepInput input{&rows_,
+                          rank_.order.indices,
+                          static_cast<uint64_t>(out_.steps),
+                          static_cast<uint64_t>(e),
+                          b,
+                          &update,
+                          scaler_.scale()};
     if (first_of_rank_) rank_.team.set_progress(worker_, {e + 1, out_.steps + 1, Phase::training});
     rank_.team.publish_stop(worker_);
     const StepResult result = executor_.step(input);
-    if (!result.finite) diverged(e, result, input);
+    if (!result.finite && !result.overflowed) diverged(e, result, input);
+    scaler_.update(result.overflowed);
+    if (scaler_.skipped_in_a_row() == kMostSkipped) overflows(e, input);
     ++out_.steps;
     out_.stopped_by = result.stop;
-    mean.add(result);
+    if (result.finite) mean.add(result);
     if (reporter_)
       reporter_->step({.step = out_.steps,
                        .epoch = e + 1,
@@ -123,6 +136,8 @@ class Worker {
                        .loss = session_.spec.log.loss == "rank0" ? result.rank0_loss : result.loss,
                        .lr = lr_,
                        .norm = result.norm,
+                       .scale = input.scale,
+                       .skipped = result.overflowed,
                        .rows = &rows_});
   }
 
@@ -133,6 +148,15 @@ class Worker {
          found.where, found.remedy);
   }
 
+  [[noreturn]] void overflows(int64_t e, const StepInput& input) const {
+    fail(Fault::diverged,
+         "the gradients are not finite in {} steps in a row, the last at epoch {}, step {}, though "
+         "the loss is scaled by {:g} only. No weights are saved; lower the learning rate, look at "
+         "the data, or train in bf16, which has the range of fp32",
+         kMostSkipped, e + 1, input.number + 1, input.scale);
+  }
+
+  static constexpr int64_t kMostSkipped = 50;
   RankState& rank_;
   const Session& session_;
   int worker_;
@@ -142,6 +166,7 @@ class Worker {
   bool by_step_;
   double base_lr_, lr_ = 0;
   std::unique_ptr<Schedule> schedule_;
+  GradientScaler scaler_;
   StepRows rows_;
   Outcome out_;
 };

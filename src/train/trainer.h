@@ -33,7 +33,9 @@ struct RankState {
 
 struct Outcome {
   int64_t steps = 0;
-  int stopped_by = 0;  // the signal that all agreed to stop at; 0: the run is complete
+  int stopped_by = 0;          // the signal that all agreed to stop at; 0: the run is complete
+  double scale = 1;            // of the loss, for the next step
+  int64_t growth_tracker = 0;  // steps since the scale changed
 };
 
 // Trains to the end. Every worker of every rank calls it, each on its own thread. `reporter` is

@@ -3,7 +3,9 @@
 #include "backend/cpu/update.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "backend/cpu/half_kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "train/executor.h"
 
@@ -33,8 +35,10 @@ void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end) {
 void Executor::update(const StepInput& input) {
   const ClipSpec& clip = session_.spec.clip;
   if (summed_) {
-    result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks());
-    clip_scale_ = std::min(1.0, *clip.max_norm / (result_.norm + 1e-6));
+    result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks()) / input.scale;
+    result_.overflowed = session_.scaler.on && !std::isfinite(result_.norm);
+    if (result_.overflowed) return;
+    if (clip.max_norm) clip_scale_ = std::min(1.0, *clip.max_norm / (result_.norm + 1e-6));
   }
   with_rows_.clear();
   if (!rows_.empty())
@@ -45,8 +49,13 @@ void Executor::update(const StepInput& input) {
   for (size_t i = 0, buffer = 0; i < state_names_.size();
        ++i)  // a place without a name has no buffer
     if (!state_names_[i].empty()) args.state[i] = buffers_.state(static_cast<int>(buffer++));
-  args.grad_scale = static_cast<float>(clip_scale_);
+  args.grad_scale = static_cast<float>(clip_scale_ / input.scale);
   args.clip_value = static_cast<float>(clip.value.value_or(0));
+  const auto run = [&] {
+    run_update(*input.update, args);
+    if (session_.precision.level == PrecisionPolicy::Level::pure)
+      round_weights(session_.precision.half, args.weight + args.begin, args.end - args.begin);
+  };
   for (const UpdatePiece& piece : share_) {
     args.begin = piece.begin;
     args.end = piece.end;
@@ -54,7 +63,7 @@ void Executor::update(const StepInput& input) {
       args.first = 0;
       args.shards = gradients_.data();
       args.shard_count = summed_ ? 1 : session_.who.shards;
-      run_update(*input.update, args);
+      run();
       continue;
     }
     const float* const rows_made = rows_.data();
@@ -66,7 +75,7 @@ void Executor::update(const StepInput& input) {
       make_rows(piece, piece.first_row + r, piece.first_row + r + rows);
       args.begin = args.first = piece.begin + static_cast<size_t>(r * piece.columns);
       args.end = args.begin + static_cast<size_t>(rows * piece.columns);
-      run_update(*input.update, args);
+      run();
     }
   }
 }

@@ -3,6 +3,7 @@
 #include "layers/layer.h"
 #include "layers/loss.h"
 #include "optim/optimizer.h"
+#include "optim/precision.h"
 #include "optim/schedule.h"
 #include "parallel/mode.h"
 #include "train/session.h"
@@ -17,7 +18,8 @@ Vocabulary vocabulary() {
           .datasets = dataset_words(),
           .transforms = transform_words(),
           .target_transforms = target_transform_words(),
-          .modes = mode_words()};
+          .modes = mode_words(),
+          .precisions = precision_words()};
 }
 
 }  // namespace dpt

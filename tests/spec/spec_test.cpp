@@ -63,7 +63,7 @@ TEST_CASE("what is left out has its default") {
   CHECK(!s.clip.value);
   CHECK(s.log.loss == "global");
   CHECK(s.random == "counter");
-  CHECK(s.precision == "fp32");
+  CHECK(s.precision.what->name == "fp32");
   CHECK(s.accumulate == 1);
   CHECK(s.data.reshuffle);
 }
@@ -172,11 +172,12 @@ TEST_CASE("all complaints of a file come at once, in its order") {
         "      |     ^^^^^^^^\n");
 }
 
-TEST_CASE("precisions of the language that this version has not are refused as such") {
-  for (const char* p : {"tf32", "bf16", "fp16"})
-    CHECK(complaints(with_rest(fmt::format("precision: {}\n", p)))
-              .find("this version trains in fp32 only") != std::string::npos);
-  CHECK(complaints(with_rest("precision: fp8\n")).find("known: fp32, tf32") != std::string::npos);
+TEST_CASE("a precision is a choice with settings") {
+  const Read r(with_rest("precision: {bf16: o2}\n"));
+  CHECK(r.d.render() == "");
+  CHECK(r.spec.precision.what->name == "bf16");
+  CHECK(std::any_cast<const test::Mixed&>(r.spec.precision.settings).level == "o2");
+  CHECK(complaints(with_rest("precision: fp8\n")).find("known: fp32, bf16") != std::string::npos);
 }
 
 }  // namespace dpt

@@ -192,6 +192,13 @@ struct Dp {
   }
 };
 
+struct Mixed {
+  std::string level = "o1";
+  static KeyTable<Mixed> keys() {
+    return KeyTable<Mixed>().choice("level", &Mixed::level, {"o1", "o2"}, "how much");
+  }
+};
+
 inline const Vocabulary& words() {
   static const Nameable layers[] = {
       nameable<None>("flatten", "[N, ...] to [N, F]."),
@@ -224,13 +231,16 @@ inline const Vocabulary& words() {
   static const Nameable modes[] = {nameable<None>("single", "One device."),
                                    nameable<Dp>("dp", "Several devices in one process."),
                                    nameable<Ddp>("ddp", "A process for each device.")};
+  static const Nameable precisions[] = {nameable<None>("fp32", "Single."),
+                                        nameable<Mixed>("bf16", "Mixed.")};
   const auto list = [](const auto& rows) {
     std::vector<const Nameable*> out;
     for (const Nameable& r : rows) out.push_back(&r);
     return out;
   };
-  static const Vocabulary all{list(layers),   list(losses),     list(optimizers), list(schedules),
-                              list(datasets), list(transforms), list(targets),    list(modes)};
+  static const Vocabulary all{list(layers),    list(losses),   list(optimizers),
+                              list(schedules), list(datasets), list(transforms),
+                              list(targets),   list(modes),    list(precisions)};
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "layers/model.h"
 #include "optim/optimizer.h"
+#include "optim/precision.h"
 #include "optim/schedule.h"
 
 namespace dpt {
@@ -63,7 +64,8 @@ struct Text {
                            {&images(), &tokens(), &secret()},
                            {&halve()},
                            {},
-                           {&modes[0], &modes[1], &modes[2], &modes[3]}};
+                           {&modes[0], &modes[1], &modes[2], &modes[3]},
+                           precision_words()};
     spec = read_spec(read_yaml(file, diagnostics), words, diagnostics);
     REQUIRE_MESSAGE(diagnostics.ok(), diagnostics.render());
   }

@@ -248,7 +248,17 @@ class SpecMaker {
                      "{reduce_on_plateau: {patience: 0, factor: 0.5}}"}) +
              "\n";
     if (chance(40)) out += fmt::format("evaluate: {{batch_size: {}}}\n", between(1, 25));
-    return out + fmt::format("seed: {}\n", between(0, 1000));
+    out += fmt::format("seed: {}\n", between(0, 1000));
+    // Scales that fall and grow within the run, and skip a few steps.
+    if (chance(40))
+      out +=
+          "precision: " +
+          one_of({"{bf16: {emulate: true}}", "{bf16: {emulate: true, level: o2}}",
+                  "{bf16: {emulate: true, level: o3, lists: cuda}}",
+                  "{fp16: {emulate: true, init_scale: 4194304, growth_interval: 7}}",
+                  "{fp16: {emulate: true, level: o2, init_scale: 65536, growth_interval: 20}}"}) +
+          "\n";
+    return out;
   }
 
   std::mt19937_64 random_;

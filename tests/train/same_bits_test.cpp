@@ -1,9 +1,11 @@
 // The central promise: which samples stand in which shard decides a run's bits, and nothing else
 // does.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "data/folder.h"
 #include "data/readers/image.h"
@@ -62,6 +64,22 @@ TEST_CASE(
     CAPTURE(how[0]);
     CAPTURE(how.back());
     same(one, run_spec(text, how));
+  }
+}
+
+TEST_CASE("mixed precision, with scales and skipped steps, has the same bits in every mode") {
+  for (const char* precision :
+       {"{bf16: {emulate: true}}", "{bf16: {emulate: true, level: o3}}",
+        "{fp16: {emulate: true, init_scale: 1073741824, growth_interval: 5}}"}) {
+    CAPTURE(precision);
+    const std::string text =
+        spec(fmt::format("reproducible: {{shards: 8}}\nprecision: {}\n", precision));
+    const Ran one = run_spec(text, {"cores=1"});
+    if (std::string_view(precision).find("fp16") != std::string_view::npos)
+      CHECK(one.metrics.find("\"skipped\": true") != std::string::npos);
+    same(one, run_spec(text, {"cores=3"}));
+    same(one, run_spec(text, {"parallel=dp", "devices=4", "cores=1"}));
+    if (kCanFork) same(one, run_spec(text, {"parallel=ddp", "devices=2", "cores=1"}));
   }
 }
 

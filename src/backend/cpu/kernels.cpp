@@ -1,5 +1,8 @@
 #include "backend/cpu/kernels.h"
 
+#include <algorithm>
+
+#include "base/half.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -18,7 +21,13 @@ class Reference : public Kernel {
 KernelType reference_row() {
   return {.op = "",
           .name = "reference",
-          .refuses = nullptr,
+          .refuses = [](const KernelQuery& q) -> std::string {
+            const auto half = [](const TensorDesc& d) { return is_half(d.dtype); };
+            if (op(q.op).halves) return "";
+            return std::ranges::any_of(q.in, half) || std::ranges::any_of(q.out, half)
+                       ? "the plain loops take no halves"
+                       : "";
+          },
           .prepare = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<Reference>(query);
           },
@@ -30,8 +39,8 @@ KernelType reference_row() {
 std::span<const KernelType> cpu_kernels() {
   static const std::vector<KernelType> all = [] {
     std::vector<KernelType> out = linear_kernels();
-    for (auto* more : {&batch_norm_kernels, &elementwise_kernels, &image_kernels, &onednn_kernels,
-                       &onednn_convolution_kernels})
+    for (auto* more : {&batch_norm_kernels, &half_kernels, &elementwise_kernels, &image_kernels,
+                       &onednn_kernels, &onednn_convolution_kernels})
       for (const KernelType& row : more()) out.push_back(row);
     out.push_back(reference_row());
     return out;

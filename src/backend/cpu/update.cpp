@@ -4,6 +4,12 @@
 #include <cmath>
 
 namespace dpt {
+namespace {
+
+// Not a number is larger than all.
+double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+}  // namespace
 
 void run_update(const OptimizerStep& step, const UpdateArgs& args) {
   const SimdKernels& simd = simd_kernels();
@@ -32,7 +38,7 @@ void norm_partials(double norm_type, const float* x, size_t size, size_t first, 
     double sum = 0;
     for (size_t i = c * kSquareChunk; i < std::min(size, (c + 1) * kSquareChunk); ++i) {
       const double a = std::fabs(x[i]);
-      sum = std::isinf(norm_type) ? std::max(sum, a) : sum + std::pow(a, norm_type);
+      sum = std::isinf(norm_type) ? larger(sum, a) : sum + std::pow(a, norm_type);
     }
     partial[c] = sum;
   }
@@ -41,7 +47,7 @@ void norm_partials(double norm_type, const float* x, size_t size, size_t first, 
 double norm_total(double norm_type, const double* partial, size_t chunks) {
   double sum = 0;
   for (size_t c = 0; c < chunks; ++c)
-    sum = std::isinf(norm_type) ? std::max(sum, partial[c]) : sum + partial[c];
+    sum = std::isinf(norm_type) ? larger(sum, partial[c]) : sum + partial[c];
   if (std::isinf(norm_type)) return sum;
   return norm_type == 2 ? std::sqrt(sum) : std::pow(sum, 1 / norm_type);
 }

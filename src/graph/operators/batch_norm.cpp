@@ -350,7 +350,7 @@ std::vector<Sample> weight_gradient_samples() {
 }  // namespace
 
 OperatorType channel_sums() {
-  return on_images({"channel_sums", Precision::full, infer_sums, nullptr, channel_sums_of,
+  return on_images({"channel_sums", Precision::follow, infer_sums, nullptr, channel_sums_of,
                     sums_samples, elements_of_first_input});
 }
 
@@ -374,7 +374,7 @@ OperatorType update_running() {
 }
 
 OperatorType batch_norm() {
-  return on_images({"batch_norm", Precision::full, infer, gradient, forward, samples});
+  return on_images({"batch_norm", Precision::follow, infer, gradient, forward, samples});
 }
 
 OperatorType batch_norm_sums() {

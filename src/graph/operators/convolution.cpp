@@ -57,13 +57,13 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
     fail(Fault::spec, "convolution_weight_gradient: {} does not fit input {}", dy.str(), x.str());
   const Pair& k = s.window.kernel;
   const int64_t channels = x[1] / s.groups;
-  return {{in[0].dtype,
+  return {{full(in[0].dtype),
            x.rank() == 4 ? Shape{dy[1], channels, k[0], k[1]} : Shape{dy[1], channels, k[1]}}};
 }
 
 std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any&) {
   require(in[0].shape.rank() >= 2, "sum_channels: dy has channels");
-  return {{in[0].dtype, {in[0].shape[1]}}};
+  return {{full(in[0].dtype), {in[0].shape[1]}}};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {

@@ -31,7 +31,7 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std
   need_indices(in[1]);
   require(in[0].shape == with_row(in[1].shape, in[0].shape.back()),
           "embedding_gradient: dy has a row for each index");
-  return {{in[0].dtype, {settings<Embedding>(attrs).rows, in[0].shape.back()}}};
+  return {{full(in[0].dtype), {settings<Embedding>(attrs).rows, in[0].shape.back()}}};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {

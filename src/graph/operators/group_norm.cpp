@@ -38,7 +38,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
     if (p.shape != Shape{x[1]})
       fail(Fault::spec, "group_norm: parameter {} does not fit the channels of {}", p.shape.str(),
            x.str());
-  const TensorDesc per_group{in[0].dtype, {x[0], groups}};
+  const TensorDesc per_group{full(in[0].dtype), {x[0], groups}};
   return {in[0], per_group, per_group};
 }
 
@@ -49,7 +49,7 @@ std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::a
 
 std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any&) {
   require(in[0] == in[1] && in[2] == in[3], "group_norm_weight_gradient: dy is like x");
-  const TensorDesc d{in[0].dtype, {in[0].shape[1]}};
+  const TensorDesc d{full(in[0].dtype), {in[0].shape[1]}};
   return {d, d};
 }
 
@@ -191,7 +191,7 @@ std::vector<Sample> weight_samples() {
 }  // namespace
 
 OperatorType group_norm() {
-  return on_images({"group_norm", Precision::full, infer, gradient, forward, samples});
+  return on_images({"group_norm", Precision::full_on_cuda, infer, gradient, forward, samples});
 }
 
 OperatorType group_norm_input_gradient() {

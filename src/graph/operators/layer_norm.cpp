@@ -27,7 +27,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
     if (p.shape != normalised)
       fail(Fault::spec, "layer_norm: parameter {} does not fit the last {} dimensions of {}",
            p.shape.str(), dims, x.str());
-  const TensorDesc per_row{in[0].dtype, leading(x, dims)};
+  const TensorDesc per_row{full(in[0].dtype), leading(x, dims)};
   return {in[0], per_row, per_row};
 }
 
@@ -39,7 +39,7 @@ std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::a
 std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
   require(in[0] == in[1] && in[2] == in[3], "layer_norm_weight_gradient: dy is like x");
   const Shape& x = in[0].shape;
-  const TensorDesc d{in[0].dtype, x.tail(x.rank() - settings<LayerNorm>(attrs).dims)};
+  const TensorDesc d{full(in[0].dtype), x.tail(x.rank() - settings<LayerNorm>(attrs).dims)};
   return {d, d};
 }
 
@@ -174,7 +174,7 @@ std::vector<Sample> weight_samples() {
 }  // namespace
 
 OperatorType layer_norm() {
-  return {"layer_norm", Precision::full, infer, gradient, forward, samples};
+  return {"layer_norm", Precision::full_on_cuda, infer, gradient, forward, samples};
 }
 
 OperatorType layer_norm_input_gradient() {

@@ -37,11 +37,11 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
   const Shape &dy = in[0].shape, &x = in[1].shape;
   if (dy.rank() < 2 || x.rank() < 2 || x != with_last(dy, x.back()))
     fail(Fault::spec, "linear_weight_gradient: {} does not fit input {}", dy.str(), x.str());
-  return {{in[0].dtype, {dy.back(), x.back()}}};
+  return {{full(in[0].dtype), {dy.back(), x.back()}}};
 }
 
 std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any&) {
-  return {{in[0].dtype, {in[0].shape.back()}}};
+  return {{full(in[0].dtype), {in[0].shape.back()}}};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {

@@ -47,8 +47,9 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 }  // namespace
 
 OperatorType log_softmax() {
-  return {"log_softmax", Precision::full, infer,
-          gradient,      forward,         [] { return softmax_samples("log_softmax", 1); }};
+  return {"log_softmax", Precision::full_on_cuda,
+          infer,         gradient,
+          forward,       [] { return softmax_samples("log_softmax", 1); }};
 }
 
 OperatorType log_softmax_gradient() {

@@ -29,7 +29,7 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
   require(in[0] == in[1], "prelu_weight_gradient: dy is like x");
   const Shape w{settings<PRelu>(attrs).parameters};
   need_weight(in[1].shape, w);
-  return {{in[0].dtype, w}};
+  return {{full(in[0].dtype), w}};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {

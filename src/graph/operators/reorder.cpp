@@ -32,7 +32,9 @@ double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { retu
 }  // namespace
 
 OperatorType reorder() {
-  return {"reorder", Precision::follow, infer, nullptr, reference, samples, no_flops};
+  OperatorType out = {"reorder", Precision::follow, infer, nullptr, reference, samples, no_flops};
+  out.halves = true;
+  return out;
 }
 
 }  // namespace dpt::operators

@@ -47,8 +47,9 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 }  // namespace
 
 OperatorType softmax() {
-  return {"softmax", Precision::full, infer,
-          gradient,  forward,         [] { return softmax_samples("softmax", 1); }};
+  return {"softmax", Precision::full_on_cuda,
+          infer,     gradient,
+          forward,   [] { return softmax_samples("softmax", 1); }};
 }
 
 OperatorType softmax_gradient() {

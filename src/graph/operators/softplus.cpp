@@ -43,7 +43,7 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType softplus() {
-  return in_any_layout({"softplus", Precision::full, infer, gradient, forward, samples});
+  return in_any_layout({"softplus", Precision::full_on_cuda, infer, gradient, forward, samples});
 }
 
 OperatorType softplus_gradient() {

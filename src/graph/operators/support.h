@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/half.h"
 #include "graph/attrs.h"
 #include "graph/builder.h"
 
@@ -29,7 +30,11 @@ inline std::string str(const TensorDesc& d) {
   return fmt::format("{}{}", name_of(d.dtype), d.shape.str());
 }
 
-inline bool is_real(DType t) { return t == DType::f32 || t == DType::f64; }
+inline bool is_real(DType t) { return t == DType::f32 || t == DType::f64 || is_half(t); }
+
+// Of what must not be rounded to a half: statistics of a half's values, and gradients of weights,
+// which are sums over many samples.
+inline DType full(DType t) { return is_half(t) ? DType::f32 : t; }
 
 // Complains about an input that is not of floating type: embedding's indices where numbers must be.
 inline void need_real(std::string_view op, const TensorDesc& x) {

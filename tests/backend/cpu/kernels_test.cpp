@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/half.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -36,10 +37,20 @@ void fill(const Sample& s, std::mt19937& random, Tensors& in) {
         v.as<int32_t>()[static_cast<size_t>(e)] = static_cast<int32_t>(std::floor(x));
       else if (v.desc.dtype == DType::u8)
         v.as<uint8_t>()[static_cast<size_t>(e)] = static_cast<uint8_t>(std::floor(x));
+      else if (is_half(v.desc.dtype))
+        v.as<uint16_t>()[static_cast<size_t>(e)] = v.desc.dtype == DType::bf16
+                                                       ? to_bf16(static_cast<float>(x))
+                                                       : to_f16(static_cast<float>(x));
       else
         v.as<float>()[static_cast<size_t>(e)] = static_cast<float>(x);
     }
   }
+}
+
+double number(const TensorView& v, size_t i) {
+  if (v.desc.dtype == DType::bf16) return double{from_bf16(v.as<uint16_t>()[i])};
+  if (v.desc.dtype == DType::f16) return double{from_f16(v.as<uint16_t>()[i])};
+  return v.desc.dtype == DType::f64 ? v.as<double>()[i] : double{v.as<float>()[i]};
 }
 
 // Sums of up to a few hundred f32 terms of size one: 1e-5 is some ten roundings of the result;
@@ -48,8 +59,7 @@ void close(const TensorView& a, const TensorView& b) {
   double largest = 1, difference = 0;
   for (int64_t e = 0; e < a.desc.shape.elements(); ++e) {
     const auto i = static_cast<size_t>(e);
-    const double x = a.desc.dtype == DType::f64 ? a.as<double>()[i] : double{a.as<float>()[i]};
-    const double y = b.desc.dtype == DType::f64 ? b.as<double>()[i] : double{b.as<float>()[i]};
+    const double x = number(a, i), y = number(b, i);
     largest = std::max(largest, std::fabs(y));
     difference = std::max(difference, std::isnan(x) && std::isnan(y) ? 0 : std::fabs(x - y));
   }

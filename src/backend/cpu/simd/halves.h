@@ -1,0 +1,27 @@
+// Conversions between floats and halves, for one CPU core; simd.h's rules hold here too. To the
+// nearest, ties to even; the formulas are those of base/half.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/simd/isa.h"
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+
+struct HalfKernels {
+  void (*to_bf16)(const float* x, uint16_t* y, size_t n);
+  void (*from_bf16)(const uint16_t* x, float* y, size_t n);
+  // The nearest numbers of the half, as floats; y may be x.
+  void (*round_bf16)(const float* x, float* y, size_t n);
+  void (*round_f16)(const float* x, float* y, size_t n);
+  void (*scale)(const float* x, float scale, float* y, size_t n);
+};
+
+// Those of an instruction set that this CPU has.
+const HalfKernels& half_simd(Isa isa);
+
+DPT_FOR_EACH_ISA(void add_halves(HalfKernels& kernels))
+
+}  // namespace dpt

@@ -1,0 +1,150 @@
+// What changes the type of numbers, and what mixed precision needs beside it.
+//   cast(x) -> x in another floating type
+//   round_to(x f32) -> the nearest numbers of a half, as f32: what a half is to operators that
+//     compute in f32 (graph/widen.h)
+//   scale_gradient(x, scale f32[1]) -> x; what comes back is multiplied by the scale, the loss
+//     scaling of Micikevicius et al., "Mixed Precision Training", 2018
+//   scale(x, scale f32[1]) -> x * scale
+#include <cstring>
+
+#include "base/half.h"
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+DType type_of(const std::any& attrs) { return settings<Cast>(attrs).dtype; }
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  need_real("cast", in[0]);
+  return {{type_of(attrs), in[0].shape, in[0].layout}};
+}
+
+// A gradient that is wider than what it belongs to stays so: those of weights are f32.
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  const DType type = g.desc(n.in[0]).dtype;
+  return {g.desc(dy[0]).dtype == type ? dy[0] : g.apply("cast", {dy[0]}, Cast{type})};
+}
+
+template <class F>
+void with_number(const TensorView& v, F f) {
+  switch (v.desc.dtype) {
+    case DType::bf16:
+      return f([bits = v.as<uint16_t>()](size_t i) { return double{from_bf16(bits[i])}; });
+    case DType::f16:
+      return f([bits = v.as<uint16_t>()](size_t i) { return double{from_f16(bits[i])}; });
+    case DType::f64:
+      return f([x = v.as<double>()](size_t i) { return x[i]; });
+    default:
+      return f([x = v.as<float>()](size_t i) { return double{x[i]}; });
+  }
+}
+
+void set(const TensorView& v, size_t i, double x) {
+  if (v.desc.dtype == DType::f64)
+    v.as<double>()[i] = x;
+  else if (v.desc.dtype == DType::f32)
+    v.as<float>()[i] = static_cast<float>(x);
+  else
+    v.as<uint16_t>()[i] = v.desc.dtype == DType::bf16 ? to_bf16(static_cast<float>(x))
+                                                      : to_f16(static_cast<float>(x));
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  const auto n = static_cast<size_t>(args.in[0].desc.shape.elements());
+  with_number(args.in[0], [&](auto x) {
+    for (size_t i = 0; i < n; ++i) set(args.out[0], i, x(i));
+  });
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Shape& s : {Shape{3, 5}, Shape{1, 33}, Shape{2, 3, 7}})
+    for (const DType half : {DType::bf16, DType::f16}) {
+      out.push_back({{"cast", {f32(s)}, {{half, s}}, Cast{half}}});
+      out.push_back({{"cast", {{half, s}}, {f32(s)}, Cast{DType::f32}}});
+    }
+  return out;
+}
+
+void round_reference(const KernelArgs& args, const std::any& attrs) {
+  map(args,
+      [t = type_of(attrs)](double x) { return double{rounded_to(t, static_cast<float>(x))}; });
+}
+
+std::vector<Sample> round_samples() {
+  auto out = elementwise_samples("round_to", 1, Cast{DType::bf16}, {-300, 300});
+  for (const Sample& s : elementwise_samples("round_to", 1, Cast{DType::f16}, {-60000, 60000}))
+    out.push_back(s);
+  return out;
+}
+
+void need_scale(std::string_view op, std::span<const TensorDesc> in) {
+  need_real(op, in[0]);
+  require(in[1].shape == Shape{1}, "a scale is one number");
+}
+
+std::vector<TensorDesc> infer_scale(std::span<const TensorDesc> in, const std::any&) {
+  need_scale("scale", in);
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient_scaled(GraphBuilder& g, const GraphNode& n,
+                                     std::span<const ValueId> dy) {
+  return {g.apply("scale", {dy[0], n.in[1]}), kNoValue};
+}
+
+void copy(const KernelArgs& args, const std::any&) {
+  if (args.out[0].data != args.in[0].data)
+    std::memcpy(args.out[0].data, args.in[0].data, args.in[0].desc.bytes());
+}
+
+void scale_reference(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const T scale = args.in[1].as<const T>()[0];
+    for (size_t i = 0; i < y.size(); ++i) y[i] = x[i] * scale;
+  });
+}
+
+std::vector<Sample> scale_samples(std::string_view op) {
+  // By 1, or the gradient would be of another function.
+  const std::vector<Sample::Range> ranges = {{-2, 2}, {1, 1}};
+  return {{{op, {f32({3, 5}), f32({1})}, {f32({3, 5})}, {}}, ranges},
+          {{op, {f32({1, 33}), f32({1})}, {f32({1, 33})}, {}}, ranges}};
+}
+
+}  // namespace
+
+OperatorType cast() {
+  OperatorType out = in_any_layout({"cast", Precision::follow, infer, gradient, forward, samples});
+  out.halves = true;
+  return out;
+}
+
+OperatorType round_to() {
+  return in_any_layout({"round_to", Precision::follow,
+                        [](std::span<const TensorDesc> in, const std::any&) {
+                          return same_as_first("round_to", in);
+                        },
+                        nullptr, round_reference, round_samples});
+}
+
+OperatorType scale_gradient() {
+  return {"scale_gradient",
+          Precision::follow,
+          infer_scale,
+          gradient_scaled,
+          copy,
+          [] { return scale_samples("scale_gradient"); },
+          nullptr,
+          true};
+}
+
+OperatorType scale() {
+  return in_any_layout({"scale", Precision::follow, infer_scale, nullptr, scale_reference,
+                        [] { return scale_samples("scale"); }});
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,161 @@
+#include "graph/precision.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "base/half.h"
+#include "graph/attrs.h"
+#include "graph/builder.h"
+
+namespace dpt {
+namespace {
+
+using Level = PrecisionPolicy::Level;
+
+bool is_short(DType t) { return t == DType::f32 || is_half(t); }
+
+// Its parameters and statistics stay in f32 at all levels.
+bool of_batch_norm(const OperatorType& op) {
+  static constexpr std::string_view kNames[] = {"channel_sums",    "all_reduce", "moments",
+                                                "running_moments", "batch_norm", "update_running"};
+  return std::ranges::find(kNames, op.name) != std::end(kNames);
+}
+
+class Autocast {
+ public:
+  Autocast(Graph& graph, const PrecisionPolicy& policy) : graph_(graph), policy_(policy) {}
+
+  void run() {
+    std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
+    const std::vector<Part> parts = std::exchange(graph_.part, {});
+    bool left = false;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      part_ = parts[i];
+      if (part_ != Part::forward && !std::exchange(left, true)) leave_model();
+      retype(nodes[i]);
+      graph_.nodes.push_back(std::move(nodes[i]));
+      graph_.part.push_back(part_);
+    }
+    part_ = Part::forward;
+    if (!left) leave_model();
+  }
+
+ private:
+  // What others give it, whose type decides where an operator follows.
+  bool decides(ValueId v) const {
+    const Value& value = graph_[v];
+    return is_short(value.desc.dtype) &&
+           (value.role == Role::activation || value.role == Role::input);
+  }
+  bool may_cast(ValueId v) const {
+    return is_short(graph_[v].desc.dtype) && graph_[v].role != Role::mask;
+  }
+
+  DType widest(const GraphNode& n) const {
+    DType out = policy_.half;
+    bool any = false;
+    for (ValueId v : n.in) {
+      if (!decides(v)) continue;
+      any = true;
+      if (graph_[v].desc.dtype == DType::f32) out = DType::f32;
+    }
+    return any ? out : DType::f32;
+  }
+
+  void retype(GraphNode& n) {
+    if (policy_.cuda_lists && n.op->name == "bce_loss")
+      fail(
+          Fault::spec,
+          "bce_loss can't run in mixed precision on CUDA, where torch refuses it too: halves can't "
+          "hold what its logarithm needs. Leave the last sigmoid out and take "
+          "bce_with_logits_loss");
+    for (ValueId& v : n.in)
+      if (const auto it = replaced_.find(v); it != replaced_.end()) v = it->second;
+    const bool model = policy_.level >= Level::model && part_ == Part::forward;
+    const bool full = n.op->precision == Precision::full ||
+                      (n.op->precision == Precision::full_on_cuda && policy_.cuda_lists);
+    if (of_batch_norm(*n.op) || (!model && !full && n.op->precision != Precision::compute)) {
+      const DType type = widest(n);
+      for (ValueId& v : n.in)
+        if (decides(v)) v = as(type, v, n);
+    } else {
+      const DType type = !model && full ? DType::f32 : policy_.half;
+      for (ValueId& v : n.in)
+        if (may_cast(v)) v = as(type, v, n);
+    }
+    std::vector<TensorDesc> in;
+    for (ValueId v : n.in) in.push_back(graph_[v].desc);
+    const std::vector<TensorDesc> out = n.op->infer(in, n.attrs);
+    for (size_t i = 0; i < out.size(); ++i)
+      graph_.values[static_cast<size_t>(n.out[i])].desc.dtype = out[i].dtype;
+  }
+
+  // The output as f32, and what multiplies its gradient.
+  void leave_model() {
+    const ValueId output = graph_.output;
+    if (output == kNoValue) return;
+    const GraphNode& last = graph_.nodes.empty() ? GraphNode{} : graph_.nodes.back();
+    const std::string layer = last.layer;
+    const Span where = last.where;
+    const Part part = std::exchange(part_, Part::forward);
+    graph_.output = as(DType::f32, output, {.op = nullptr, .layer = layer, .where = where});
+    replaced_[output] = graph_.output;
+    part_ = part;
+    if (!policy_.scales || graph_.divisor == kNoValue) return;
+    graph_.scale = add({.name = "scale", .desc = {DType::f32, {1}}, .role = Role::divisor});
+    const ValueId scaled = add({.name = "scaled", .desc = graph_[graph_.output].desc});
+    graph_.nodes.push_back(
+        {&op("scale_gradient"), {}, {graph_.output, graph_.scale}, {scaled}, "loss", where});
+    graph_.part.push_back(Part::loss);
+    replaced_[output] = replaced_[graph_.output] = scaled;
+  }
+
+  ValueId add(Value value) {
+    graph_.values.push_back(std::move(value));
+    return static_cast<ValueId>(graph_.values.size()) - 1;
+  }
+
+  ValueId as(DType type, ValueId v, const GraphNode& user) {
+    const TensorDesc d = graph_[v].desc;
+    if (d.dtype == type) return v;
+    const auto [made, first] = casts_.try_emplace({v, type}, kNoValue);
+    if (first) {
+      made->second = add({.name = fmt::format("{}.{}", graph_[v].name, name_of(type)),
+                          .desc = {type, d.shape, d.layout}});
+      graph_.nodes.push_back(
+          {&op("cast"), Cast{type}, {v}, {made->second}, user.layer, user.where});
+      graph_.part.push_back(part_);
+    }
+    return made->second;
+  }
+
+  Graph& graph_;
+  const PrecisionPolicy& policy_;
+  Part part_ = Part::forward;
+  std::map<std::pair<ValueId, DType>, ValueId> casts_;
+  std::map<ValueId, ValueId> replaced_;
+};
+
+}  // namespace
+
+std::string text_of(const PrecisionPolicy& policy) {
+  static constexpr std::string_view kWhat[] = {"nothing in it", "",
+                                               "all but batch normalisation, from weights in fp32",
+                                               "all but batch normalisation, the weights too"};
+  const auto level = static_cast<size_t>(policy.level);
+  return fmt::format(
+      "{}, o{}: {}", name_of(policy.half), level,
+      policy.level == Level::autocast
+          ? fmt::format("by autocast's list of {}", policy.cuda_lists ? "CUDA" : "the CPU")
+          : std::string(kWhat[level]));
+}
+
+void apply_precision(Graph& graph, const PrecisionPolicy& policy) {
+  if (policy.on()) Autocast(graph, policy).run();
+}
+
+}  // namespace dpt
