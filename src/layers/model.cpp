@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "graph/fuse.h"
 
 namespace dpt {
 namespace {
@@ -222,9 +223,11 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
     lower_loss(spec.loss, query, g);
     apply_precision(graph, query.precision);
   });
+  if (query.fuse && d.ok()) fuse(graph);
   if (query.differentiate && d.ok())
     complaining(d, spec.model.empty() ? spec.where : spec.model.front().where,
                 [&] { differentiate(graph); });
+  if (query.fuse && d.ok()) fuse_gradients(graph);
   return graph;
 }
 

@@ -20,6 +20,7 @@ struct ModelQuery {
   GraphBuilder::Mode mode{};
   bool loss = true;           // false: the model alone; `target` is not looked at
   bool differentiate = true;  // REQUIRES: loss
+  bool fuse = true;     // with a loss: operators become one where that is faster (graph/fuse.h)
   int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
   PrecisionPolicy precision{};
   bool ignores =

@@ -45,13 +45,38 @@ class RowsOfChannels : public Kernel {
 
  protected:
   double* table(size_t i) { return tables_.data() + i * stride_; }
-  void clear() { std::ranges::fill(tables_, 0.0); }
+
+  // Batch norm as x * scale + shift. Places among the inputs: of the moments, and of the weight,
+  // behind which the bias is.
+  void lay_scale(const KernelArgs& a, size_t moments, size_t weight, double* scale,
+                 double* shift) const {
+    const auto m = a.in[moments].as<const double>();
+    for (size_t c = 0; c < c_; ++c) {
+      const double w = a.in.size() > weight ? double{data(a.in[weight])[c]} : 1;
+      const double b = a.in.size() > weight + 1 ? double{data(a.in[weight + 1])[c]} : 0;
+      scale[c] = m[c_ + c] * w;
+      shift[c] = b - m[c] * scale[c];
+    }
+  }
+  void lay_means(const TensorView& moments, double* mean) const {
+    std::copy_n(moments.as<const double>().begin(), c_, mean);
+  }
+  void clear(double* first, double* second) const {
+    std::fill_n(first, c_, 0.0);
+    std::fill_n(second, c_, 0.0);
+  }
   // [2 C + 1], as channel_sums and batch_norm_sums give them.
   void give(const TensorView& to, const double* first, const double* second) const {
     const auto sums = to.as<double>();
     std::copy_n(first, c_, sums.begin());
     std::copy_n(second, c_, sums.begin() + static_cast<std::ptrdiff_t>(c_));
     sums.back() = static_cast<double>(rows_);
+  }
+  // `along` is of dy * (x - mean).
+  void give_gradient(const TensorView& to, const TensorView& moments, const double* sum,
+                     double* along) const {
+    for (size_t c = 0; c < c_; ++c) along[c] *= moments.as<const double>()[c_ + c];
+    give(to, sum, along);
   }
   size_t c_, rows_;
 
@@ -64,55 +89,89 @@ class ChannelSums : public RowsOfChannels<2> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
-    clear();
+    clear(table(0), table(1));
     simd().sums(data(a.in[0]), table(0), table(1), rows_, c_);
     give(a.out[0], table(0), table(1));
   }
 };
 
-// y = (x - mean) * rstd * w + b as x * scale + shift.
+// batch_norm, with or without relu behind it.
+template <bool kRelu>
 class Forward : public RowsOfChannels<2> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
-    const auto moments = a.in[1].as<const double>();
-    for (size_t c = 0; c < c_; ++c) {
-      const double w = a.in.size() > 2 ? double{data(a.in[2])[c]} : 1;
-      const double b = a.in.size() > 3 ? double{data(a.in[3])[c]} : 0;
-      table(0)[c] = moments[c_ + c] * w;
-      table(1)[c] = b - moments[c] * table(0)[c];
-    }
-    simd().scale(data(a.in[0]), table(0), table(1), data(a.out[0]), rows_, c_);
+    lay_scale(a, 1, 2, table(0), table(1));
+    (kRelu ? simd().scale_relu : simd().scale)(data(a.in[0]), table(0), table(1), data(a.out[0]),
+                                               rows_, c_);
   }
 };
 
-class GradientSums : public RowsOfChannels<3> {
+class AddRelu : public RowsOfChannels<2> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
-    const auto moments = a.in[2].as<const double>();
-    clear();
-    std::ranges::copy(moments.first(c_), table(2));
-    simd().gradient_sums(data(a.in[0]), data(a.in[1]), table(2), table(0), table(1), rows_, c_);
-    for (size_t c = 0; c < c_; ++c) table(1)[c] *= moments[c_ + c];
-    give(a.out[0], table(0), table(1));
+    lay_scale(a, 2, 3, table(0), table(1));
+    simd().scale_add_relu(data(a.in[0]), data(a.in[1]), table(0), table(1), data(a.out[0]), rows_,
+                          c_);
   }
 };
 
-// dx = rstd * w * (dy - mean of dy - h * mean of dy * h) as dy * scale + x * slope + shift.
-class InputGradient : public RowsOfChannels<3> {
+template <bool kRelu>
+class GradientSums : public RowsOfChannels<5> {
+ public:
+  using RowsOfChannels::RowsOfChannels;
+  void run(const KernelArgs& a) override {
+    double *sum = table(0), *along = table(1), *mean = table(2);
+    clear(sum, along);
+    lay_means(a.in[2], mean);
+    if constexpr (kRelu) {
+      lay_scale(a, 2, 3, table(3), table(4));
+      simd().relu_gradient_sums(data(a.in[0]), data(a.in[1]), mean, table(3), table(4), sum, along,
+                                rows_, c_);
+    } else {
+      simd().gradient_sums(data(a.in[0]), data(a.in[1]), mean, sum, along, rows_, c_);
+    }
+    give_gradient(a.out[0], a.in[2], sum, along);
+  }
+};
+
+class AddReluGradient : public RowsOfChannels<3> {
+ public:
+  using RowsOfChannels::RowsOfChannels;
+  void run(const KernelArgs& a) override {
+    double *sum = table(0), *along = table(1), *mean = table(2);
+    clear(sum, along);
+    lay_means(a.in[2], mean);
+    simd().add_relu_gradient(data(a.in[0]), data(a.in[1]), data(a.in[3]),
+                             a.in.size() > 4 ? data(a.in[4]) : nullptr, mean, data(a.out[0]), sum,
+                             along, rows_, c_);
+    give_gradient(a.out[1], a.in[2], sum, along);
+  }
+};
+
+// dx = rstd * w * (dy - mean of dy - h * mean of dy * h), h the normalised x, as a line.
+template <bool kRelu>
+class InputGradient : public RowsOfChannels<5> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
     const auto moments = a.in[2].as<const double>(), sums = a.in[3].as<const double>();
+    double *scale = table(0), *slope = table(1), *shift = table(2);
     for (size_t c = 0; c < c_; ++c) {
       const double rstd = moments[c_ + c], w = a.in.size() > 4 ? double{data(a.in[4])[c]} : 1;
-      table(0)[c] = rstd * w;
-      table(1)[c] = -table(0)[c] * rstd * sums[c_ + c] / sums.back();
-      table(2)[c] = -table(0)[c] * sums[c] / sums.back() - table(1)[c] * moments[c];
+      scale[c] = rstd * w;
+      slope[c] = -scale[c] * rstd * sums[c_ + c] / sums.back();
+      shift[c] = -scale[c] * sums[c] / sums.back() - slope[c] * moments[c];
     }
-    simd().input_gradient(data(a.in[0]), data(a.in[1]), table(0), table(1), table(2),
-                          data(a.out[0]), rows_, c_);
+    const BatchNormKernels::Line line{scale, slope, shift};
+    if constexpr (kRelu) {
+      lay_scale(a, 2, 4, table(3), table(4));
+      simd().relu_input_gradient(data(a.in[0]), data(a.in[1]), line, table(3), table(4),
+                                 data(a.out[0]), rows_, c_);
+    } else {
+      simd().input_gradient(data(a.in[0]), data(a.in[1]), line, data(a.out[0]), rows_, c_);
+    }
   }
 };
 
@@ -127,9 +186,15 @@ std::vector<KernelType> batch_norm_kernels() {
   const std::string_view isa = simd_kernels().name;
   std::vector<KernelType> out = {
       {"channel_sums", isa, refuses, prepare<ChannelSums>},
-      {"batch_norm", isa, refuses, prepare<Forward>},
-      {"batch_norm_sums", isa, refuses, prepare<GradientSums>},
-      {"batch_norm_input_gradient", isa, refuses_input_gradient, prepare<InputGradient>}};
+      {"batch_norm", isa, refuses, prepare<Forward<false>>},
+      {"batch_norm_relu", isa, refuses, prepare<Forward<true>>},
+      {"batch_norm_add_relu", isa, refuses, prepare<AddRelu>},
+      {"batch_norm_sums", isa, refuses, prepare<GradientSums<false>>},
+      {"batch_norm_relu_sums", isa, refuses, prepare<GradientSums<true>>},
+      {"batch_norm_add_relu_gradient", isa, refuses, prepare<AddReluGradient>},
+      {"batch_norm_input_gradient", isa, refuses_input_gradient, prepare<InputGradient<false>>},
+      {"batch_norm_relu_input_gradient", isa, refuses_input_gradient,
+       prepare<InputGradient<true>>}};
   for (KernelType& row : out) row.by_sample = true;
   return out;
 }

@@ -11,49 +11,12 @@
 //   batch_norm_input_gradient(dy, x, moments, [sums], [w]) -> dx
 //   batch_norm_weight_gradient(sums, w) -> dw[C], db[C]
 // Ioffe & Szegedy 2015; torch's formulas.
-#include <cmath>
+#include "graph/operators/batch_norm.h"
 
-#include "graph/operators/image.h"
+#include <cmath>
 
 namespace dpt::operators {
 namespace {
-
-TensorDesc f64(Shape s) { return {DType::f64, s}; }
-
-int64_t channels_of(const TensorDesc& x) { return x.shape[1]; }
-
-void need_channels(std::string_view op, const TensorDesc& x) {
-  need_real(op, x);
-  if (x.shape.rank() < 2 || x.shape.rank() > 4)
-    fail(Fault::spec, "{}: takes [N, C], [N, C, W] or [N, C, H, W], not {}", op, x.shape.str());
-}
-
-void need_shape(std::string_view op, const TensorDesc& d, const Shape& wanted) {
-  if (d.shape != wanted)
-    fail(Fault::spec, "{}: {} does not fit the channels, which take {}", op, d.shape.str(),
-         wanted.str());
-}
-
-// dy, x and the moments.
-void need_gradient(std::string_view op, std::span<const TensorDesc> in) {
-  need_channels(op, in[1]);
-  need_shape(op, in[0], in[1].shape);
-  need_shape(op, in[2], {2 * channels_of(in[1])});
-}
-
-// Calls f(place in memory, channel) for all elements.
-template <class F>
-void each_element(const TensorView& x, F f) {
-  const Image image(x);
-  image.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
-    f(image.at(n, c, h, w), static_cast<size_t>(c));
-  });
-}
-
-double elements_of_channel(const TensorView& x) {
-  return static_cast<double>(x.desc.shape.elements()) /
-         static_cast<double>(std::max<int64_t>(1, channels_of(x.desc)));
-}
 
 std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const std::any&) {
   need_channels("channel_sums", in[0]);
@@ -163,40 +126,24 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
   return {in[0]};
 }
 
-// What of the gradient goes through the moments of this batch is part of dx.
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  const bool batch = settings<BatchNorm>(n.attrs).batch, affine = n.in.size() > 2;
-  std::vector<ValueId> out(n.in.size(), kNoValue);
-  std::vector<ValueId> in = {dy[0], n.in[0], n.in[1]};
-  if (batch || affine) {
-    const ValueId sums = g.apply("batch_norm_sums", in);
-    if (batch) in.push_back(g.apply("all_reduce", {sums}));
-    if (affine) {
-      in.push_back(n.in[2]);
-      out[2] = g.apply("batch_norm_weight_gradient", {sums, n.in[2]});
-      if (n.in.size() > 3) out[3] = g.graph().nodes.back().out[1];
-    }
-  }
-  out[0] = g.apply("batch_norm_input_gradient", in, n.attrs);
+  const std::span affine = std::span(n.in).subspan(2);
+  const std::vector<ValueId> in = {dy[0], n.in[0], n.in[1]};
+  const bool summed = settings<BatchNorm>(n.attrs).batch || !affine.empty();
+  const BatchNormGradients d =
+      gradients_from_sums(g, "batch_norm_input_gradient", in,
+                          summed ? g.apply("batch_norm_sums", in) : kNoValue, affine, 1, n.attrs);
+  std::vector<ValueId> out{d.x, kNoValue, d.w, d.b};
+  out.resize(n.in.size());
   return out;
-}
-
-template <class T>
-std::span<const T> optional_input(const KernelArgs& args, size_t i) {
-  return args.in.size() > i ? args.in[i].as<const T>() : std::span<const T>{};
 }
 
 void forward(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>(), w = optional_input<T>(args, 2),
-               b = optional_input<T>(args, 3);
-    const auto moments = args.in[1].as<const double>();
+    const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
-    each_element(args.in[0], [&](size_t i, size_t c) {
-      const double h = (static_cast<double>(x[i]) - moments[c]) * moments[moments.size() / 2 + c];
-      y[i] = static_cast<T>(h * (w.empty() ? 1 : static_cast<double>(w[c])) +
-                            (b.empty() ? 0 : static_cast<double>(b[c])));
-    });
+    const Normalisation<T> n(args, 1, 2);
+    each_element(args.in[0], [&](size_t i, size_t c) { y[i] = n(x[i], c); });
   });
 }
 
@@ -207,51 +154,25 @@ std::vector<TensorDesc> infer_gradient_sums(std::span<const TensorDesc> in, cons
 
 void gradient_sums(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
-    const auto moments = args.in[2].as<const double>();
-    const auto sums = args.out[0].as<double>();
-    const size_t channels = moments.size() / 2;
-    std::ranges::fill(sums, 0.0);
-    each_element(args.in[0], [&](size_t i, size_t c) {
-      const auto d = static_cast<double>(dy[i]);
-      sums[c] += d;
-      sums[channels + c] += d * (static_cast<double>(x[i]) - moments[c]) * moments[channels + c];
-    });
-    sums.back() = elements_of_channel(args.in[0]);
+    const auto dy = args.in[0].as<const T>();
+    sum_gradient(args.in[1], Normalisation<T>(args, 2, 3), args.out[0].as<double>(),
+                 [&](size_t i, size_t) { return dy[i]; });
   });
 }
 
 std::vector<TensorDesc> infer_input_gradient(std::span<const TensorDesc> in,
                                              const std::any& attrs) {
-  constexpr std::string_view kOp = "batch_norm_input_gradient";
-  need_gradient(kOp, in);
-  const bool batch = settings<BatchNorm>(attrs).batch;
-  const int64_t c = channels_of(in[1]);
-  if (batch) need_shape(kOp, in[3], {2 * c + 1});
-  if (in.size() > (batch ? 4 : 3)) need_shape(kOp, in.back(), {c});
+  need_input_gradient("batch_norm_input_gradient", in, attrs);
   return {in[0]};
 }
 
-// dx = rstd * w * (dy - mean of dy - h * mean of dy * h), h the normalised x; the means only where
-// the moments are this batch's.
 void input_gradient(const KernelArgs& args, const std::any& attrs) {
   const bool batch = settings<BatchNorm>(attrs).batch;
   with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
-    const auto moments = args.in[2].as<const double>();
-    const auto sums = batch ? args.in[3].as<const double>() : std::span<const double>{};
-    const auto w = optional_input<T>(args, batch ? 4 : 3);
-    const auto dx = args.out[0].as<T>();
-    const size_t channels = moments.size() / 2;
-    each_element(args.in[0], [&](size_t i, size_t c) {
-      const double rstd = moments[channels + c];
-      auto g = static_cast<double>(dy[i]);
-      if (batch) {
-        const double h = (static_cast<double>(x[i]) - moments[c]) * rstd;
-        g -= (sums[c] + h * sums[channels + c]) / sums.back();
-      }
-      dx[i] = static_cast<T>(g * rstd * (w.empty() ? 1 : static_cast<double>(w[c])));
-    });
+    const auto dy = args.in[0].as<const T>();
+    gradient_of_input(args.in[1], Normalisation<T>(args, 2, batch ? 4 : 3),
+                      batch ? args.in[3].as<const double>() : std::span<const double>{},
+                      args.out[0].as<T>(), [&](size_t i, size_t) { return dy[i]; });
   });
 }
 
@@ -270,9 +191,6 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
     }
   });
 }
-
-// Moments and sums as they may be: rstd and counts are above 0.
-Sample::Range kPositive{0.5, 2};
 
 std::vector<Sample> sums_samples() {
   return {{{"channel_sums", {f32({3, 2})}, {f64({5})}, {}}},
@@ -326,21 +244,7 @@ std::vector<Sample> gradient_sums_samples() {
 }
 
 std::vector<Sample> input_gradient_samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
-    for (const bool batch : {false, true})
-      for (const bool weight : {false, true}) {
-        std::vector<TensorDesc> in = {f32(s), f32(s), f64({2 * s[1]})};
-        std::vector<Sample::Range> ranges = {{}, {}, kPositive};
-        if (batch) {
-          in.push_back(f64({2 * s[1] + 1}));
-          ranges.push_back(kPositive);
-        }
-        if (weight) in.push_back(f32({s[1]}));
-        out.push_back(
-            {{"batch_norm_input_gradient", in, {f32(s)}, BatchNorm{.batch = batch}}, ranges});
-      }
-  return out;
+  return input_gradient_samples_of("batch_norm_input_gradient", 1);
 }
 
 std::vector<Sample> weight_gradient_samples() {

@@ -2,6 +2,8 @@
 #include "backend/cpu/simd/batch_norm.h"
 
 #include "backend/cpu/simd/doubles.h"
+#include "backend/cpu/simd/lanes_math.h"
+#include "graph/activation_formulas.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -34,12 +36,17 @@ DPT_SIMD void each_row(Rows<kRows> block, size_t c, size_t i, F f) {
   for (int r = 0; r < kRows; ++r) f((block.first + static_cast<size_t>(r)) * c + i);
 }
 
+// What is only read comes from memory faster where it is asked for a page ahead; where something is
+// written, too, that does not help.
+DPT_SIMD void ahead(const float* p) { __builtin_prefetch(p + 1024, 0, 2); }
+
 void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
   each_block(
       rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
         Doubles s = load(sum + i), q = load(squares + i);
         each_row(
             block, c, i, [&](size_t p) __attribute__((always_inline)) {
+              ahead(x + p);
               const Doubles v = get_wide(at, x + p);
               s += v;
               q = madd(v, v, q);
@@ -49,45 +56,135 @@ void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
       });
 }
 
-void scale_rows(const float* x, const double* scale, const double* shift, float* y, size_t rows,
-                size_t c) {
+// y = f(x * scale + shift, place, access)
+template <class F>
+DPT_SIMD void scale_and(const float* x, const double* scale, const double* shift, float* y,
+                        size_t rows, size_t c, F f) {
   each_block(
       rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
         const Doubles a = load(scale + i), b = load(shift + i);
         each_row(
             block, c, i, [&](size_t p) __attribute__((always_inline)) {
-              at.put(y + p, narrow(madd(get_wide(at, x + p), a, b)));
+              at.put(y + p, f(narrow(madd(get_wide(at, x + p), a, b)), p, at));
             });
       });
 }
 
-void gradient_sums(const float* dy, const float* x, const double* mean, double* sum, double* along,
-                   size_t rows, size_t c) {
+void scale_rows(const float* x, const double* scale, const double* shift, float* y, size_t rows,
+                size_t c) {
+  scale_and(
+      x, scale, shift, y, rows, c,
+      [](Lanes h, size_t, auto) __attribute__((always_inline)) { return h; });
+}
+
+void scale_relu(const float* x, const double* scale, const double* shift, float* y, size_t rows,
+                size_t c) {
+  scale_and(
+      x, scale, shift, y, rows, c,
+      [](Lanes h, size_t, auto) __attribute__((always_inline)) { return formula::relu(h); });
+}
+
+void scale_add_relu(const float* x, const float* r, const double* scale, const double* shift,
+                    float* y, size_t rows, size_t c) {
+  scale_and(
+      x, scale, shift, y, rows, c, [&](Lanes h, size_t p, auto at) __attribute__((always_inline)) {
+        return formula::relu(h + at.get(r + p));
+      });
+}
+
+// relu's gradient where its input is computed anew.
+struct Relu {
+  const double *scale, *shift;
+  [[gnu::always_inline]] Doubles operator()(Lanes dy, Doubles x, size_t i) const {
+    return widen(formula::relu_gradient(narrow(madd(x, load(scale + i), load(shift + i))), dy));
+  }
+};
+
+// gradient(x, place, channel, access) gives dy as doubles.
+template <class F>
+DPT_SIMD void sum_gradient(const float* x, const double* mean, double* sum, double* along,
+                           size_t rows, size_t c, F gradient) {
   each_block(
       rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
         const Doubles m = load(mean + i);
         Doubles s = load(sum + i), a = load(along + i);
         each_row(
             block, c, i, [&](size_t p) __attribute__((always_inline)) {
-              const Doubles d = get_wide(at, dy + p);
+              ahead(x + p);
+              const Doubles v = get_wide(at, x + p), d = gradient(v, p, i, at);
               s += d;
-              a = madd(d, get_wide(at, x + p) - m, a);
+              a = madd(d, v - m, a);
             });
         store(sum + i, s);
         store(along + i, a);
       });
 }
 
-void input_gradient(const float* dy, const float* x, const double* scale, const double* slope,
-                    const double* shift, float* dx, size_t rows, size_t c) {
+void gradient_sums(const float* dy, const float* x, const double* mean, double* sum, double* along,
+                   size_t rows, size_t c) {
+  sum_gradient(
+      x, mean, sum, along, rows,
+      c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
+        ahead(dy + p);
+        return get_wide(at, dy + p);
+      });
+}
+
+void relu_gradient_sums(const float* dy, const float* x, const double* mean, const double* scale,
+                        const double* shift, double* sum, double* along, size_t rows, size_t c) {
+  const Relu relu{scale, shift};
+  sum_gradient(
+      x, mean, sum, along, rows,
+      c, [&](Doubles v, size_t p, size_t i, auto at) __attribute__((always_inline)) {
+        ahead(dy + p);
+        return relu(at.get(dy + p), v, i);
+      });
+}
+
+void add_relu_gradient(const float* y, const float* x, const float* dy, const float* dy2,
+                       const double* mean, float* dr, double* sum, double* along, size_t rows,
+                       size_t c) {
+  sum_gradient(
+      x, mean, sum, along, rows,
+      c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
+        const Lanes given = dy2 == nullptr ? at.get(dy + p) : at.get(dy + p) + at.get(dy2 + p);
+        const Lanes d = formula::relu_gradient(at.get(y + p), given);
+        at.put(dr + p, d);
+        return widen(d);
+      });
+}
+
+// gradient: as of sum_gradient.
+template <class F>
+DPT_SIMD void gradient_of_input(const float* x, const BatchNormKernels::Line& line, float* dx,
+                                size_t rows, size_t c, F gradient) {
   each_block(
       rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
-        const Doubles a = load(scale + i), b = load(slope + i), d = load(shift + i);
+        const Doubles a = load(line.scale + i), b = load(line.slope + i), d = load(line.shift + i);
         each_row(
             block, c, i, [&](size_t p) __attribute__((always_inline)) {
-              const Doubles rest = madd(get_wide(at, x + p), b, d);
-              at.put(dx + p, narrow(madd(get_wide(at, dy + p), a, rest)));
+              const Doubles v = get_wide(at, x + p);
+              at.put(dx + p, narrow(madd(gradient(v, p, i, at), a, madd(v, b, d))));
             });
+      });
+}
+
+void input_gradient(const float* dy, const float* x, const BatchNormKernels::Line& line, float* dx,
+                    size_t rows, size_t c) {
+  gradient_of_input(
+      x, line, dx, rows, c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
+        return get_wide(at, dy + p);
+      });
+}
+
+void relu_input_gradient(const float* dy, const float* x, const BatchNormKernels::Line& line,
+                         const double* scale, const double* shift, float* dx, size_t rows,
+                         size_t c) {
+  const Relu relu{scale, shift};
+  gradient_of_input(
+      x, line, dx, rows,
+      c, [&](Doubles v, size_t p, size_t i, auto at) __attribute__((always_inline)) {
+        return relu(at.get(dy + p), v, i);
       });
 }
 
@@ -96,8 +193,13 @@ void input_gradient(const float* dy, const float* x, const double* scale, const 
 void add_batch_norm(BatchNormKernels& kernels) {
   kernels.sums = sums;
   kernels.scale = scale_rows;
+  kernels.scale_relu = scale_relu;
+  kernels.scale_add_relu = scale_add_relu;
   kernels.gradient_sums = gradient_sums;
+  kernels.relu_gradient_sums = relu_gradient_sums;
+  kernels.add_relu_gradient = add_relu_gradient;
   kernels.input_gradient = input_gradient;
+  kernels.relu_input_gradient = relu_input_gradient;
 }
 
 }  // namespace dpt::DPT_ISA

@@ -1,0 +1,106 @@
+#include "graph/fuse.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/operator.h"
+
+namespace dpt {
+namespace {
+
+constexpr auto kNoNode = static_cast<size_t>(-1);
+
+class Fusion {
+ public:
+  explicit Fusion(Graph& graph)
+      : graph_(graph),
+        maker_(graph.values.size(), kNoNode),
+        readers_(graph.values.size()),
+        dropped_(graph.nodes.size()) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (ValueId v : graph.nodes[i].in) ++readers_[static_cast<size_t>(v)];
+      for (ValueId v : graph.nodes[i].out) maker_[static_cast<size_t>(v)] = i;
+    }
+    // What others than nodes read.
+    for (ValueId v : {graph.output, graph.output_gradient})
+      if (v != kNoValue) ++readers_[static_cast<size_t>(v)];
+    for (ValueId v : graph.gradients)
+      if (v != kNoValue) ++readers_[static_cast<size_t>(v)];
+  }
+
+  void run(void (Fusion::*fuse)(size_t node)) {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) (this->*fuse)(i);
+    size_t last = 0;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (dropped_[i]) continue;
+      if (last != i) graph_.nodes[last] = std::move(graph_.nodes[i]);
+      graph_.part[last++] = graph_.part[i];
+    }
+    graph_.nodes.erase(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(last),
+                       graph_.nodes.end());
+    graph_.part.resize(last);
+  }
+
+  // What relu follows.
+  void relu(size_t node) {
+    GraphNode& n = graph_.nodes[node];
+    if (n.op->name != "relu") return;
+    if (const size_t norm = only_for(n.in[0], node, "batch_norm"); norm != kNoNode) {
+      take(node, "batch_norm_relu", norm, graph_.nodes[norm].in);
+      return;
+    }
+    const size_t add = only_for(n.in[0], node, "add");
+    if (add == kNoNode || graph_.nodes[add].in.size() != 2) return;
+    for (size_t i = 0; i < 2; ++i) {
+      const size_t norm = only_for(graph_.nodes[add].in[i], node, "batch_norm");
+      if (norm == kNoNode) continue;
+      std::vector<ValueId> in = graph_.nodes[norm].in;
+      in.insert(in.begin() + 1, graph_.nodes[add].in[1 - i]);
+      take(node, "batch_norm_add_relu", norm, in);
+      dropped_[add] = true;
+      return;
+    }
+  }
+
+  void sum_of_gradients(size_t node) {
+    GraphNode& n = graph_.nodes[node];
+    if (n.op->name != "batch_norm_add_relu_gradient") return;
+    const size_t add = only_for(n.in.back(), node, "add");
+    if (add == kNoNode || graph_.nodes[add].in.size() != 2) return;
+    n.in.pop_back();
+    n.in.insert(n.in.end(), graph_.nodes[add].in.begin(), graph_.nodes[add].in.end());
+    dropped_[add] = true;
+  }
+
+ private:
+  // The node that makes v, if that is an `op` of the same part as `reader`, the only one that
+  // reads it.
+  size_t only_for(ValueId v, size_t reader, std::string_view op) const {
+    const size_t made = maker_[static_cast<size_t>(v)];
+    const bool fits = made != kNoNode && graph_.nodes[made].op->name == op &&
+                      graph_.part[made] == graph_.part[reader] &&
+                      readers_[static_cast<size_t>(v)] == 1;
+    return fits ? made : kNoNode;
+  }
+
+  // `node`, the last of those that become one, becomes `name`, with the settings of `norm`.
+  void take(size_t node, std::string_view name, size_t norm, std::vector<ValueId> in) {
+    graph_.nodes[node].op = &op(name);
+    graph_.nodes[node].attrs = graph_.nodes[norm].attrs;
+    graph_.nodes[node].in = std::move(in);
+    dropped_[norm] = true;
+  }
+
+  Graph& graph_;
+  std::vector<size_t> maker_;  // of each value
+  std::vector<int> readers_;   // the same: how many
+  std::vector<bool> dropped_;  // of each node
+};
+
+}  // namespace
+
+void fuse(Graph& graph) { Fusion(graph).run(&Fusion::relu); }
+
+void fuse_gradients(Graph& graph) { Fusion(graph).run(&Fusion::sum_of_gradients); }
+
+}  // namespace dpt

@@ -1,0 +1,16 @@
+// Operators that go through the same memory one after the other become one that goes through it
+// once. No bit changes.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace dpt {
+
+// batch_norm + relu, and batch_norm + add + relu, where nothing else reads what is between.
+// REQUIRES: not differentiated yet: the operators that are put in know their gradients.
+void fuse(Graph& graph);
+
+// The sum of two gradients, in the pass over the sum. REQUIRES: differentiated.
+void fuse_gradients(Graph& graph);
+
+}  // namespace dpt

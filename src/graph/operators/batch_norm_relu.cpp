@@ -1,0 +1,125 @@
+// Batch normalisation and relu in one pass, which graph/fuse.cpp makes of the two. Where y is above
+// 0 the gradients compute anew, so that it need not be kept, nor anything between.
+//   batch_norm_relu(x, moments, [w], [b]) -> y = relu(batch_norm(x, ...))
+//   batch_norm_relu_sums(dy, x, moments, [w], [b]) -> sums, as batch_norm_sums of relu's dx
+//   batch_norm_relu_input_gradient(dy, x, moments, [sums], [w], [b]) -> dx
+#include "graph/activation_formulas.h"
+#include "graph/operators/batch_norm.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_channels("batch_norm_relu", in[0]);
+  const int64_t c = channels_of(in[0]);
+  need_shape("batch_norm_relu", in[1], {2 * c});
+  for (const TensorDesc& p : in.subspan(2)) need_shape("batch_norm_relu", p, {c});
+  return {in[0]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  const std::span affine = std::span(n.in).subspan(2);
+  const std::vector<ValueId> in = {dy[0], n.in[0], n.in[1]};
+  ValueId sums = kNoValue;
+  if (settings<BatchNorm>(n.attrs).batch || !affine.empty()) {
+    std::vector<ValueId> all = in;
+    all.insert(all.end(), affine.begin(), affine.end());
+    sums = g.apply("batch_norm_relu_sums", all);
+  }
+  const BatchNormGradients d =
+      gradients_from_sums(g, "batch_norm_relu_input_gradient", in, sums, affine, 2, n.attrs);
+  std::vector<ValueId> out{d.x, kNoValue, d.w, d.b};
+  out.resize(n.in.size());
+  return out;
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const Normalisation<T> n(args, 1, 2);
+    each_element(args.in[0], [&](size_t i, size_t c) { y[i] = formula::relu(n(x[i], c)); });
+  });
+}
+
+std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const std::any&) {
+  need_gradient("batch_norm_relu_sums", in);
+  for (const TensorDesc& p : in.subspan(3))
+    need_shape("batch_norm_relu_sums", p, {channels_of(in[1])});
+  return {f64({in[2].shape[0] + 1})};
+}
+
+// The gradient behind relu: f(place, channel).
+template <class T>
+auto before_relu(const KernelArgs& args, const Normalisation<T>& n) {
+  return [dy = args.in[0].as<const T>(), x = args.in[1].as<const T>(), n](size_t i, size_t c) {
+    return formula::relu_gradient(n(x[i], c), dy[i]);
+  };
+}
+
+void sums(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const Normalisation<T> n(args, 2, 3);
+    sum_gradient(args.in[1], n, args.out[0].as<double>(), before_relu(args, n));
+  });
+}
+
+std::vector<TensorDesc> infer_input_gradient(std::span<const TensorDesc> in,
+                                             const std::any& attrs) {
+  need_input_gradient("batch_norm_relu_input_gradient", in, attrs);
+  return {in[0]};
+}
+
+void input_gradient(const KernelArgs& args, const std::any& attrs) {
+  const bool batch = settings<BatchNorm>(attrs).batch;
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const Normalisation<T> n(args, 2, batch ? 4 : 3);
+    gradient_of_input(args.in[1], n,
+                      batch ? args.in[3].as<const double>() : std::span<const double>{},
+                      args.out[0].as<T>(), before_relu(args, n));
+  });
+}
+
+// Of constant moments, as batch_norm's.
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
+    std::vector<TensorDesc> in = {f32(s), f64({2 * s[1]})};
+    for (int weights = 0; weights <= 2; ++weights, in.push_back(f32({s[1]})))
+      out.push_back(
+          {{"batch_norm_relu", in, {f32(s)}, BatchNorm{.batch = false}}, {{}, kPositive}});
+  }
+  return out;
+}
+
+std::vector<Sample> sums_samples() {
+  std::vector<Sample> out;
+  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
+    std::vector<TensorDesc> in = {f32(s), f32(s), f64({2 * s[1]})};
+    for (int weights = 0; weights <= 2; ++weights, in.push_back(f32({s[1]})))
+      out.push_back({{"batch_norm_relu_sums", in, {f64({2 * s[1] + 1})}, {}}, {{}, {}, kPositive}});
+  }
+  return out;
+}
+
+std::vector<Sample> input_gradient_samples() {
+  return input_gradient_samples_of("batch_norm_relu_input_gradient", 2);
+}
+
+}  // namespace
+
+OperatorType batch_norm_relu() {
+  return on_images({"batch_norm_relu", Precision::follow, infer, gradient, forward, samples});
+}
+
+OperatorType batch_norm_relu_sums() {
+  return on_images({"batch_norm_relu_sums", Precision::full, infer_sums, nullptr, sums,
+                    sums_samples, elements_of_first_input});
+}
+
+OperatorType batch_norm_relu_input_gradient() {
+  return on_images({"batch_norm_relu_input_gradient", Precision::full, infer_input_gradient,
+                    nullptr, input_gradient, input_gradient_samples});
+}
+
+}  // namespace dpt::operators

@@ -1,0 +1,147 @@
+#include "graph/fuse.h"
+
+#include <cstring>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/kernels.h"
+#include "graph/interpret.h"
+#include "graph/layouts.h"
+#include "layers/lowered.h"
+
+namespace dpt {
+namespace {
+
+Graph graph_of(const std::string& model, bool fuse, TensorDesc x, TensorDesc y,
+               bool training = true) {
+  ModelText text(model);
+  Graph graph = build_graph(text.spec,
+                            {.input = x,
+                             .target = y,
+                             .mode = {.training = training},
+                             .differentiate = training,
+                             .fuse = fuse},
+                            text.diagnostics);
+  REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+  choose_layouts(graph);
+  return graph;
+}
+
+// The operators of batch norm and what it may be fused with, in their order.
+std::string operators_of(const Graph& graph) {
+  std::string out;
+  for (const GraphNode& n : graph.nodes)
+    if (n.op->name.starts_with("batch_norm") || n.op->name.starts_with("relu") ||
+        n.op->name == "add")
+      out += std::string(n.op->name) + "\n";
+  return out;
+}
+
+const std::string kBlock =
+    "model:\n"
+    "  - {conv2d: {out_channels: 20, kernel_size: 3, padding: 1}, name: conv0}\n"
+    "  - {batch_norm2d: null, name: bn0}\n"
+    "  - {relu: null, name: x}\n"
+    "  - {conv2d: {out_channels: 20, kernel_size: 1}, name: conv1}\n"
+    "  - {batch_norm2d: {bias: false}, name: bn1}\n"
+    "  - {add: null, from: [x, bn1]}\n"
+    "  - {relu: null, name: y}\n"
+    "  - {conv2d: {out_channels: 20, kernel_size: 1}, name: conv2}\n"
+    "  - {batch_norm2d: {affine: false}, name: bn2}\n"
+    "  - {conv2d: {out_channels: 20, kernel_size: 1}, from: y, name: conv3}\n"
+    "  - {batch_norm2d: null, name: bn3}\n"
+    "  - {add: null, from: [bn2, bn3]}\n"
+    "  - relu\n"
+    "  - flatten\n"
+    "  - {linear: 5}\n"
+    "  - {batch_norm1d: null}\n"
+    "  - relu\n"
+    "  - {linear: 3}\n";
+const TensorDesc kImages = real({4, 3, 5, 6}), kTargets = real({4, 3});
+
+using Results = std::map<std::string, HostTensor>;
+
+// Loss, output, gradients and running statistics of one step, with numbers that depend on the names
+// alone.
+Results run(const Graph& graph) {
+  std::vector<HostTensor> values;
+  for (const Value& v : graph.values) {
+    std::mt19937 random(static_cast<uint32_t>(std::hash<std::string>{}(v.name)));
+    values.emplace_back(v.desc);
+    if (v.role == Role::activation) continue;
+    for (size_t i = 0; i < values.back().size(); ++i)
+      values.back().set(
+          i, v.role == Role::divisor ? 1 : std::uniform_real_distribution<double>(-1, 1)(random));
+  }
+  run_graph(graph, values, {}, {}, cpu_kernels());
+  Results out;
+  const auto keep = [&](const std::string& name, ValueId v) {
+    out.emplace(name, values[static_cast<size_t>(v)]);
+  };
+  keep("loss", graph.loss);
+  keep("output", graph.output);
+  for (size_t i = 0; i < graph.parameters.size(); ++i)
+    keep("d " + graph[graph.parameters[i]].name, graph.gradients[i]);
+  for (const Graph::Update& u : graph.updates) keep(graph[u.buffer].name, u.next);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("batch norm becomes one with relu, and with an addition in between") {
+  CHECK(operators_of(graph_of(kBlock, true, kImages, kTargets)) ==
+        "batch_norm_relu\n"
+        "batch_norm_add_relu\n"
+        "batch_norm\n"
+        "batch_norm_add_relu\n"
+        "batch_norm_relu\n"
+        "batch_norm_relu_sums\n"
+        "batch_norm_weight_gradient\n"
+        "batch_norm_relu_input_gradient\n"
+        "batch_norm_add_relu_gradient\n"
+        "batch_norm_input_gradient\n"
+        "batch_norm_sums\n"
+        "batch_norm_weight_gradient\n"
+        "batch_norm_input_gradient\n"
+        "batch_norm_add_relu_gradient\n"
+        "batch_norm_weight_gradient\n"
+        "batch_norm_input_gradient\n"
+        "add\n"
+        "batch_norm_relu_sums\n"
+        "batch_norm_weight_gradient\n"
+        "batch_norm_relu_input_gradient\n");
+}
+
+TEST_CASE("what is fused has the bits of what is not") {
+  Results fused = run(graph_of(kBlock, true, kImages, kTargets));
+  Results apart = run(graph_of(kBlock, false, kImages, kTargets));
+  REQUIRE(fused.size() == apart.size());
+  CHECK(fused.size() > 20);
+  for (auto& [name, value] : fused) {
+    CAPTURE(name);
+    HostTensor& other = apart.at(name);
+    REQUIRE(value.desc == other.desc);
+    for (size_t i = 0; i < value.size(); ++i) CHECK(value.get(i) == other.get(i));
+  }
+}
+
+TEST_CASE("batch norm that somebody else reads, too, stays") {
+  const TensorDesc rows = real({4, 3});
+  // Its relu is one of two readers; it is the output; the sum has three terms.
+  CHECK(operators_of(graph_of("model: [{batch_norm1d: null, name: h}, {relu: null, name: y}, "
+                              "{add: null, from: [h, y]}, {linear: 3}]",
+                              true, rows, rows, false)) == "batch_norm\nrelu\nadd\n");
+  CHECK(operators_of(graph_of("model: [{linear: 3}, batch_norm1d]", true, rows, rows, false)) ==
+        "batch_norm\n");
+  CHECK(operators_of(graph_of("model: [{linear: 3, name: a}, {batch_norm1d: null, name: h}, "
+                              "{add: null, from: [a, h, a]}, relu]",
+                              true, rows, rows, false)) == "batch_norm\nadd\nadd\nrelu\n");
+}
+
+TEST_CASE("evaluation is fused, too") {
+  const TensorDesc rows = real({4, 3});
+  CHECK(operators_of(graph_of("model: [{linear: 3}, batch_norm1d, relu]", true, rows, rows,
+                              false)) == "batch_norm_relu\n");
+}
+
+}  // namespace dpt
