@@ -1,6 +1,8 @@
 #include "graph/fuse.h"
 
-#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -117,9 +119,9 @@ TEST_CASE("what is fused has the bits of what is not") {
   Results apart = run(graph_of(kBlock, false, kImages, kTargets));
   REQUIRE(fused.size() == apart.size());
   CHECK(fused.size() > 20);
-  for (auto& [name, value] : fused) {
-    CAPTURE(name);
-    HostTensor& other = apart.at(name);
+  for (auto& result : fused) {
+    HostTensor &value = result.second, &other = apart.at(result.first);
+    CAPTURE(result.first);
     REQUIRE(value.desc == other.desc);
     for (size_t i = 0; i < value.size(); ++i) CHECK(value.get(i) == other.get(i));
   }
