@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/half.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -51,6 +52,7 @@ class Fusion {
     }
     const size_t add = only_for(n.in[0], node, "add");
     if (add == kNoNode || graph_.nodes[add].in.size() != 2) return;
+    if (is_half(graph_[n.in[0]].desc.dtype)) return;  // one rounding in the place of two
     for (size_t i = 0; i < 2; ++i) {
       const size_t norm = only_for(graph_.nodes[add].in[i], node, "batch_norm");
       if (norm == kNoNode) continue;
