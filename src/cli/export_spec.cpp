@@ -1,9 +1,9 @@
 // dptrain export SPEC --to torch: the same run as a PyTorch program.
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "train/export_torch.h"
@@ -12,14 +12,14 @@ namespace dpt::commands {
 namespace {
 
 int run_export(const std::vector<std::string>& words) {
-  CLI::App app("Writes a spec as a PyTorch program with the same weights, order and losses.",
-               "dptrain export");
+  Arguments arguments(
+      "export", "Writes a spec as a PyTorch program with the same weights, order and losses.");
   SpecArgument argument;
   std::string to = "torch", output;
-  argument.add_to(app);
-  app.add_option("--to", to, "what to write")->check(CLI::IsMember({"torch"}));
-  app.add_option("-o,--output", output, "a file; standard output where it is left out");
-  parse(app, words);
+  argument.add_to(arguments);
+  arguments.choice("--to", to, {"torch"}, "what to write");
+  arguments.text("-o,--output", output, "a file; standard output where it is left out");
+  arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> s = open_session(loaded, {});
   const std::string program = export_torch(loaded.spec, {.input = s->graph[s->graph.input].desc,
@@ -28,6 +28,7 @@ int run_export(const std::vector<std::string>& words) {
                                                          .classes = s->train.classes,
                                                          .ignores = s->ignores(),
                                                          .ranks = s->who.ranks,
+                                                         .replicas = s->who.ranks * s->who.devices,
                                                          .batch = s->global_batch,
                                                          .epochs = s->epochs,
                                                          .steps = s->steps});

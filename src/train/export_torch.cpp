@@ -50,6 +50,22 @@ constexpr const char* kSumOverRanks = R"py(def sum_over_ranks(value):
     return total.item()
 )py";
 
+// Over which samples batch norm takes its statistics must be the same in the program.
+void check_batch_norm(const TorchFacts& f) {
+  const bool has = std::ranges::any_of(
+      f.graph.nodes, [](const GraphNode& n) { return n.op->name == "channel_sums"; });
+  if (!has || f.query.replicas == 1 || f.spec.sync_batch_norm != f.ddp) return;
+  if (f.ddp)
+    fail(Fault::spec,
+         "with sync_batch_norm batch norm takes the statistics of all ranks, but PyTorch's "
+         "SyncBatchNorm runs on GPUs only; export with parallel=single, which gives the same "
+         "numbers, or with sync_batch_norm=false");
+  fail(Fault::spec,
+       "each of the {} replicas has statistics of its own for batch norm, but the equivalent "
+       "program is one process; export with sync_batch_norm=true or parallel=single",
+       f.query.replicas);
+}
+
 TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   const std::string_view mode = spec.parallel.what->name;
   if (mode != "single" && mode != "dp" && mode != "ddp")
@@ -77,6 +93,7 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
                             d, &facts.layers);
   if (!d.ok()) throw Error(Fault::spec, d.render());
   facts.divisor = divisor_of(spec, facts.graph);
+  check_batch_norm(facts);
   return facts;
 }
 

@@ -17,6 +17,7 @@ struct TorchExport {
   int64_t classes = 0;   // of its targets; 0: they are values
   bool ignores = false;  // some targets are the loss's ignore_index, and no classes
   int ranks = 1;         // processes of ddp
+  int replicas = 1;      // devices of all ranks
   int64_t batch = 1;     // what the optimizer sees: of all ranks, all micro-batches together
   int64_t epochs = 1;    // that are begun
   int64_t steps = 0;     // of the whole run

@@ -184,6 +184,42 @@ void make_programs(Session& s, Diagnostics& d) {
   }
 }
 
+// Whether a step leaves a replica with one sample alone.
+bool leaves_one_sample(const Session& s, int64_t step) {
+  StepRows rows;
+  s.batches->step(step, rows);
+  for (const auto& micro : rows.micro)
+    for (int shard = 0; shard < s.who.shards; ++shard) {
+      const Rows replica = s.who.replica_of(shard, s.spec.sync_batch_norm);
+      int64_t samples = 0;
+      for (int64_t i = replica.begin; i < replica.end; ++i)
+        samples += micro[static_cast<size_t>(i)].rows.count();
+      if (samples == 1) return true;
+    }
+  return false;
+}
+
+// A variance needs two values. PyTorch says so, too, but only when it comes to that batch.
+void check_batch_norm(const Session& s, Diagnostics& d) {
+  const bool of_samples = std::ranges::any_of(s.graph.nodes, [&](const GraphNode& n) {
+    const Shape& x = s.graph[n.in[0]].desc.shape;
+    return n.op->name == "channel_sums" && x.elements() == x[0] * x[1];
+  });
+  if (!of_samples) return;
+  const int64_t steps = s.batches->steps();
+  // All are like the first but the last ones.
+  for (const int64_t step : {int64_t{0}, std::max<int64_t>(0, steps - 2), steps - 1})
+    if (leaves_one_sample(s, step)) {
+      d.error(s.spec.at("data.batch_size"),
+              fmt::format("batch {} of {} has a single sample for a replica, of which batch norm "
+                          "can't take a variance; take another {}{}",
+                          step + 1, steps,
+                          s.batches->accumulate() > 1 ? "batch_size or accumulate" : "batch_size",
+                          step == 0 ? "" : ", or `drop_last: true`"));
+      return;
+    }
+}
+
 void make_plan(Session& s) {
   const bool masks =
       std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
@@ -278,6 +314,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   make_feeders(s, d);
   if (d.ok()) cut_batches(s, d);
   if (d.ok()) complain(d, s.spec.loss.where, [&] { make_programs(s, d); });
+  if (d.ok()) check_batch_norm(s, d);
   if (!d.ok()) return nullptr;
   make_plan(s);
   const int64_t of_epoch = s.batches->steps();

@@ -77,6 +77,7 @@ TorchExport sizes(TensorDesc input, TensorDesc target) {
           .samples = 100,
           .classes = 10,
           .ranks = 2,
+          .replicas = 2,
           .batch = 20,
           .epochs = 3,
           .steps = 15};
@@ -227,6 +228,17 @@ TEST_CASE("what can't be exported says why") {
         "data set 'secret' can't be written as a PyTorch program; export with a data set that can, "
         "as "
         "with data.dataset=fashion_mnist");
+  const std::string norm = "[flatten, {linear: 10}, batch_norm1d]";
+  CHECK(refusal(spec("parallel: ddp\nsync_batch_norm: true\n", norm)) ==
+        "with sync_batch_norm batch norm takes the statistics of all ranks, but PyTorch's "
+        "SyncBatchNorm runs on GPUs only; export with parallel=single, which gives the same "
+        "numbers, or with sync_batch_norm=false");
+  CHECK(refusal(spec("parallel: dp\n", norm)) ==
+        "each of the 2 replicas has statistics of its own for batch norm, but the equivalent "
+        "program is one process; export with sync_batch_norm=true or parallel=single");
+  for (const char* same : {"parallel: ddp\n", "parallel: dp\nsync_batch_norm: true\n",
+                           "parallel: ddp\nsync_batch_norm: true\nreproducible: 8\n"})
+    CHECK(refusal(spec(same, norm)) == "");
 }
 
 }  // namespace dpt

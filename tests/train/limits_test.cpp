@@ -53,5 +53,21 @@ TEST_CASE("torch's masks, in the order of reproducible runs") {
     CHECK(losses[i] == doctest::Approx(torch[i]).epsilon(1e-5));
 }
 
+TEST_CASE("batch norm of a single sample is refused before the first step") {
+  // 20 samples in batches of 19 leave one; in batches of 8 for 8 replicas each has one.
+  const std::string norm = "model=[{linear: 6}, batch_norm1d, {linear: 2}]";
+  const Ran last = run_spec(kSpec, {norm, "data.batch_size=19"});
+  CHECK(last.code == 2);
+  CHECK(last.err.find("batch 2 of 2 has a single sample for a replica, of which batch norm can't "
+                      "take a variance; take another batch_size, or `drop_last: true`") !=
+        std::string::npos);
+  CHECK(run_spec(kSpec, {norm, "data.batch_size=19", "data.drop_last=true"}).code == 0);
+  const std::vector<std::string> eight = {norm, "parallel=dp", "devices=8", "steps=1"};
+  CHECK(run_spec(kSpec, eight).err.find("take another batch_size\n") != std::string::npos);
+  std::vector<std::string> all = eight;
+  all.emplace_back("sync_batch_norm=true");
+  CHECK(run_spec(kSpec, all).code == 0);
+}
+
 }  // namespace
 }  // namespace dpt
