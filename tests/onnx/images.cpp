@@ -148,6 +148,31 @@ Results norm(const Case& c) {
                    {c.inputs[1].data, c.inputs[2].data}, kRounded);
 }
 
+// ONNX's momentum is the part of what was, torch's of what comes; and ONNX's running variance is
+// that of the batch, torch's is the estimate from it, n / (n - 1) times as much.
+Results batch_norm(const Case& c) {
+  const bool training = yes(c, "training_mode");
+  const Tensor &mean = c.inputs[3], &variance = c.inputs[4];
+  const double kept = c.number("momentum", 0.9);
+  Net net({.training = training});
+  const ValueId y = net.layer(
+      "batch_norm2d",
+      fmt::format("{{eps: {}, momentum: {}}}", text(c.number("epsilon", 1e-5)), text(1 - kept)),
+      {net.real(c.inputs[0])}, {c.inputs[1].data, c.inputs[2].data});
+  net.running(mean, variance);
+  net.expect(y, c.outputs[0], kRounded);
+  if (!training) return net.run();
+  const double n = static_cast<double>(c.inputs[0].data.size() / mean.data.size());
+  Tensor estimate = c.outputs[2];
+  for (size_t i = 0; i < estimate.data.size(); ++i) {
+    const double before = kept * variance.data[i];
+    estimate.data[i] = before + (estimate.data[i] - before) * n / (n - 1);
+  }
+  net.expect(net.after_update(0), c.outputs[1], kRounded);
+  net.expect(net.after_update(1), estimate, kRounded);
+  return net.run();
+}
+
 // A slope for each element is one for each channel of a single sample, seen flat.
 Results prelu(const Case& c) {
   const Extents &x = c.inputs[0].extents, &w = c.inputs[1].extents;
@@ -202,6 +227,7 @@ const std::map<std::string, Runner, std::less<>> kRunners = {
      [](const Case& c) {
        return one_layer(c, "adaptive_avg_pool2d", "output_size: 1", {}, kRounded);
      }},
+    {"BatchNormalization", batch_norm},
     {"GroupNormalization", norm},
     {"InstanceNormalization", norm},
     {"PRelu", prelu},

@@ -94,6 +94,11 @@ void Net::masks(const Tensor& t) {
     if (graph_.values[v].role == Role::mask) filled_.emplace_back(static_cast<ValueId>(v), t.data);
 }
 
+void Net::running(const Tensor& mean, const Tensor& variance) {
+  filled_.emplace_back(graph_.buffers.at(0), mean.data);
+  filled_.emplace_back(graph_.buffers.at(1), variance.data);
+}
+
 std::vector<Comparison> Net::run() const {
   std::vector<Comparison> out;
   for (const DType real : {DType::f64, DType::f32}) {

@@ -52,6 +52,9 @@ class Net {
   std::vector<ValueId> results(ValueId v) const;
   // The masks of dropout layers.
   void masks(const Tensor& t);
+  // The running mean and variance of a batch norm, and what follows them.
+  void running(const Tensor& mean, const Tensor& variance);
+  ValueId after_update(size_t buffer) const { return graph_.updates.at(buffer).next; }
 
   void expect(ValueId v, const Tensor& want, Tolerance tolerance) {
     expected_.push_back({v, want, tolerance});

@@ -316,6 +316,7 @@ const std::map<std::string, Runner, std::less<>> kRunners = {
     {"MaxPool", run_image_case},
     {"AveragePool", run_image_case},
     {"GlobalAveragePool", run_image_case},
+    {"BatchNormalization", run_image_case},
     {"GroupNormalization", run_image_case},
     {"InstanceNormalization", run_image_case},
     {"PRelu", run_image_case},
