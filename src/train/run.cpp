@@ -1,10 +1,12 @@
 #include "train/run.h"
 
 #include <algorithm>
+#include <future>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "backend/cpu/kernels.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
@@ -124,11 +126,46 @@ double bytes_of(const Dataset& d) {
   return static_cast<double>(inputs + d.targets.desc.bytes());
 }
 
+struct KernelBytes {
+  double own = 0;      // of each process: kernels, and code that they made for themselves
+  double scratch = 0;  // of each worker
+};
+
+// Prepares one worker's kernels, in a thread, as a worker does. What they share in a process stays.
+KernelBytes prepare_kernels(const Session& s) {
+  KernelBytes out;
+  const auto prepare = [&] {
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    for (const auto* programs : {&s.programs, &s.test_programs})
+      for (const auto& [rows, program] : *programs)
+        for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
+          for (const Instruction& i : program.part(part)) {
+            const bool whole = !i.each_shard || program.shard_graphs.empty();
+            const Graph& graph = whole ? program.graph : program.shard_graphs.rbegin()->second;
+            const int64_t samples = whole ? rows.total() : rows.largest;
+            kernels.push_back(
+                i.kernel->prepare(query_of(graph, i.node, {{samples}, rows.largest})));
+          }
+    out.scratch = static_cast<double>(cpu_scratch_bytes());
+    out.own = static_cast<double>(memory_use().own);
+  };
+  const auto before = static_cast<double>(memory_use().own);
+  std::async(std::launch::async, prepare).get();
+  out.own = std::max(0.0, out.own - before);
+  return out;
+}
+
+// Samples that are read on the way: the batch that is computed and the next one.
+double ahead_bytes(const Dataset& d, int64_t batch) {
+  if (!d.reader) return 0;
+  return 2.0 * static_cast<double>(batch * d.inputs.sample().elements());
+}
+
 // What workers take beside the buffers that they share. The constants are what runs of the shipped
 // specs were seen to take (x86-64, glibc 2.36), rounded; tests/bench/memory.py compares.
-double worker_bytes(const Session& s) {
+double worker_bytes(const Session& s, const KernelBytes& kernels) {
   constexpr double kKiB = 1024, kFloat = sizeof(float);
-  constexpr double kCode = 700 * kKiB;    // pages of the program that only a step touches
+  constexpr double kCode = 400 * kKiB;    // pages of the program that only a step touches
   constexpr double kRank = 150 * kKiB;    // pages that a process shared until it wrote
   constexpr double kThread = 130 * kKiB;  // stack, and glibc's heap of a thread
   const double ranks = s.who.ranks, workers = s.who.total_workers();
@@ -140,6 +177,9 @@ double worker_bytes(const Session& s) {
   for (const auto& share :
        share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who.total_workers()))
     out += kFloat * static_cast<double>(tile_elements(share));
+  out += workers * kernels.scratch + (ranks - 1) * kernels.own;
+  out += ahead_bytes(s.train, s.global_batch);
+  if (s.test) out += ahead_bytes(*s.test, s.spec.evaluate.batch_size);
   if (s.batches->accumulate() > 1)
     out += s.who.shards * kFloat * static_cast<double>(s.layout.stored);
   return out;
@@ -149,10 +189,11 @@ double worker_bytes(const Session& s) {
 
 Memory memory_of(const Session& s) {
   Memory m = shared_memory_of(s);
+  const KernelBytes kernels = prepare_kernels(s);
   const MemoryUse now = memory_use();
   m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);
   m.program = std::max(0.0, static_cast<double>(now.resident) - m.data);
-  m.workers = worker_bytes(s);
+  m.workers = worker_bytes(s, kernels);
   m.before = static_cast<double>(now.peak);
   return m;
 }

@@ -12,6 +12,10 @@ namespace dpt {
 std::span<const KernelType> cpu_kernels();        // what runs are compiled with
 std::span<const KernelType> reference_kernels();  // the operators' own plain loops, for every query
 
+// What kernels that this thread has prepared share for intermediate results, beside their
+// arguments.
+size_t cpu_scratch_bytes();
+
 // The rows of one file each.
 std::vector<KernelType> linear_kernels();
 std::vector<KernelType> batch_norm_kernels();

@@ -1,12 +1,13 @@
+#include "backend/cpu/kernels.h"
+
 #if DPT_ONEDNN
-
-#include "backend/cpu/onednn.h"
-
 #include <memory>
 #include <new>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "backend/cpu/onednn.h"
 
 namespace dpt::onednn {
 
@@ -24,16 +25,19 @@ void use_one_core() {
   if (set != nullptr) set(1);
 }
 
+namespace {
+thread_local size_t scratch_size = 0;
+}
+
 std::byte* scratch(size_t bytes) {
   constexpr std::align_val_t kLine{64};
   struct Free {
     void operator()(std::byte* p) const { ::operator delete(p, kLine); }
   };
   thread_local std::unique_ptr<std::byte, Free> memory;
-  thread_local size_t size = 0;
-  if (bytes > size) {
+  if (bytes > scratch_size) {
     memory.reset(static_cast<std::byte*>(::operator new(bytes, kLine)));
-    size = bytes;
+    scratch_size = bytes;
   }
   return memory.get();
 }
@@ -48,5 +52,11 @@ std::string refuses(const KernelQuery& query) {
 }
 
 }  // namespace dpt::onednn
+
+size_t dpt::cpu_scratch_bytes() { return dpt::onednn::scratch_size; }
+
+#else
+
+size_t dpt::cpu_scratch_bytes() { return 0; }
 
 #endif
