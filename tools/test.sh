@@ -41,8 +41,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 cd "$here" || exit 1
 if [ "$compiler" = clang ]; then cxx=clang++; else cxx=g++; fi
 build=build-test/$compiler
-# Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags.
-options=(-Doptimization=1 -Ddebug=false)
+# Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags. Optimising
+# the sanitizers' checks takes longer than the tests do without it.
+optimization=1
+if $sanitize; then optimization=0; fi
+options=(-Doptimization=$optimization -Ddebug=false)
 if [ "$compiler" = clang ]; then options+=(-Db_pch=false); fi
 if $tsan; then
   build="build-test/tsan"

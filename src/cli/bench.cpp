@@ -1,7 +1,6 @@
 // dptrain bench SPEC: how fast each mode, number of devices, batch size and precision is, and why.
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "bench/reasons.h"
 #include "bench/report.h"
 #include "bench/rounds.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "comm/child.h"
@@ -34,29 +34,29 @@ struct BenchArguments {
 };
 
 BenchArguments read_words(const std::vector<std::string>& words) {
-  CLI::App app(
+  Arguments arguments(
+      "bench",
       "Measures the training steps of a spec in several modes: warm-up, then rounds in which the "
       "rows\ntake turns, medians over the rounds. Lists are separated by commas; every combination "
       "is a row.\nThe table, CSV and a picture are written to the run directory as bench.json, "
-      "bench.csv, bench.svg.",
-      "dptrain bench");
+      "bench.csv, bench.svg.");
   BenchArguments a;
-  a.spec.add_to(app);
-  app.add_option("--modes", a.modes, "default: single,dp,ddp");
-  app.add_option(
+  a.spec.add_to(arguments);
+  arguments.text("--modes", a.modes, "default: single,dp,ddp");
+  arguments.text(
       "--devices", a.devices,
       "for dp and ddp: 1,2; single always has one; default: the spec's or the mode's own");
-  app.add_option("--batch-sizes", a.batch_sizes,
+  arguments.text("--batch-sizes", a.batch_sizes,
                  "of all devices together: 128,512; default: the spec's");
-  app.add_option("--precision", a.precisions, "fp32,...; default: the spec's");
-  app.add_option("--rounds", a.settings.rounds, "default: 5")->check(CLI::Range(1, 1000));
-  app.add_option("--seconds", a.settings.seconds, "that a row is timed for in a round; default: 1")
-      ->check(CLI::Range(0.001, 3600.0));
-  auto* json = app.add_flag("--json", a.json, "print JSON in place of the table");
-  app.add_flag("--csv", a.csv, "print CSV in place of the table")->excludes(json);
-  app.add_option("--svg", a.svg, "where the picture is written, too");
-  app.add_option("--row", a.notes)->group("");  // hidden
-  parse(app, words);
+  arguments.text("--precision", a.precisions, "fp32,...; default: the spec's");
+  arguments.number("--rounds", a.settings.rounds, 1, 1000, "default: 5");
+  arguments.number("--seconds", a.settings.seconds, 0.001, 3600,
+                   "that a row is timed for in a round; default: 1");
+  arguments.flag("--json", a.json, "print JSON in place of the table");
+  arguments.flag("--csv", a.csv, "print CSV in place of the table", "--json");
+  arguments.text("--svg", a.svg, "where the picture is written, too");
+  arguments.hidden("--row", a.notes);
+  arguments.parse(words);
   return a;
 }
 

@@ -1,7 +1,7 @@
 // dptrain check SPEC: finds everything that is wrong with a spec, and trains nothing.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 
@@ -9,13 +9,13 @@ namespace dpt::commands {
 namespace {
 
 int run_check(const std::vector<std::string>& words) {
-  CLI::App app("Says everything that is wrong with a spec; exit code 2 if anything is.",
-               "dptrain check");
+  Arguments arguments("check",
+                      "Says everything that is wrong with a spec; exit code 2 if anything is.");
   SpecArgument argument;
   bool syntax = false;
-  argument.add_to(app);
-  app.add_flag("--no-data", syntax, "only the text: don't open the data, don't check shapes");
-  parse(app, words);
+  argument.add_to(arguments);
+  arguments.flag("--no-data", syntax, "only the text: don't open the data, don't check shapes");
+  arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   if (!syntax) open_session(loaded, {});
   fmt::print("{}: ok\n", argument.path);

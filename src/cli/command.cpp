@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "base/version.h"
+#include "cli/arguments.h"
 #include "cli/spec_argument.h"
 
 namespace dpt {
@@ -56,10 +56,10 @@ int run_command_line(int argc, char** argv) {
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       fail(Fault::failed, "standard output can't be written");
     return code;
-  } catch (const CLI::Success&) {  // --help of a command, printed by parse()
+  } catch (const HelpShown&) {
     return 0;
-  } catch (const CLI::ParseError& e) {
-    fmt::print(stderr, "dptrain: {}; see `dptrain --help`\n", e.what());
+  } catch (const BadWords& e) {
+    fmt::print(stderr, "dptrain: {}; see `dptrain --help`\n", e.text);
     return static_cast<int>(Fault::spec);
   } catch (const BadSpec& e) {
     fmt::print(stderr, "{}", e.text);

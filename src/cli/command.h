@@ -11,7 +11,8 @@ namespace dpt {
 
 struct Command {
   std::string_view name, summary;
-  // `words` come after the command's name. Returns the exit code; throws Error, CLI::Error.
+  // `words` come after the command's name. Returns the exit code; throws Error, BadSpec, HelpShown,
+  // BadWords.
   int (*run)(const std::vector<std::string>& words);
 };
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "train/reporter.h"
@@ -94,22 +94,21 @@ Verdict print_weights(const SafeTensors& a, const SafeTensors& b, Tolerance tole
 }
 
 int run_compare(const std::vector<std::string>& words) {
-  CLI::App app(
+  Arguments arguments(
+      "compare",
       "Says at which step and by how much two runs part. A and B are run directories, files of "
       "losses\n(JSON lines, as metrics.jsonl or what an exported program writes) or safetensors "
       "files.\nSteps are compared where both record them (log.every=1), else epochs. Exit codes: 0 "
       "the same within the\ntolerance, 1 they part, 2 there is nothing to compare, 4 a file can't "
-      "be read.",
-      "dptrain compare");
+      "be read.");
   std::string a_path, b_path;
   Tolerance tolerance;
-  app.add_option("A", a_path)->required();
-  app.add_option("B", b_path, "what A is measured against")->required();
-  app.add_option("--rtol", tolerance.relative, "of B; default: torch's for float32, 1.3e-6")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--atol", tolerance.absolute, "default: torch's for float32, 1e-5")
-      ->check(CLI::NonNegativeNumber);
-  parse(app, words);
+  arguments.required("A", a_path);
+  arguments.required("B", b_path, "what A is measured against");
+  arguments.not_negative("--rtol", tolerance.relative,
+                         "of B; default: torch's for float32, 1.3e-6");
+  arguments.not_negative("--atol", tolerance.absolute, "default: torch's for float32, 1e-5");
+  arguments.parse(words);
   const Side a = read_side(a_path), b = read_side(b_path);
   std::vector<Verdict> verdicts;
   const auto compare_by = [&](const std::string& interval, LossesBy RecordedLosses::*by) {

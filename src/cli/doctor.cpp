@@ -1,13 +1,13 @@
 // dptrain doctor: what this machine offers to dptrain, each line with a check or a cross.
 #include <tuple>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "base/error.h"
 #include "base/machine.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "data/readers/image.h"
@@ -21,9 +21,9 @@ void line(bool good, std::string_view what, const std::string& found) {
 }
 
 int run_doctor(const std::vector<std::string>& words) {
-  CLI::App app("What this machine offers: cores, instruction sets, libraries, data.",
-               "dptrain doctor");
-  parse(app, words);
+  Arguments arguments("doctor",
+                      "What this machine offers: cores, instruction sets, libraries, data.");
+  arguments.parse(words);
   const std::vector<int> cores = usable_cores();
   line(true, "cpu",
        fmt::format("{}; {} usable core{}", cpu_name(), cores.size(), cores.size() == 1 ? "" : "s"));

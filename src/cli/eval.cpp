@@ -1,7 +1,7 @@
 // dptrain eval SPEC: loss and accuracy of given weights on the test set.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "parallel/mode.h"
@@ -11,12 +11,12 @@ namespace dpt::commands {
 namespace {
 
 int run_eval(const std::vector<std::string>& words) {
-  CLI::App app("Loss and accuracy of a model on the test set, every sample once.", "dptrain eval");
+  Arguments arguments("eval", "Loss and accuracy of a model on the test set, every sample once.");
   SpecArgument argument;
   std::string weights;
-  argument.add_to(app);
-  app.add_option("--weights", weights, "a safetensors file; default: the run's model.safetensors");
-  parse(app, words);
+  argument.add_to(arguments);
+  arguments.text("--weights", weights, "a safetensors file; default: the run's model.safetensors");
+  arguments.parse(words);
   LoadedSpec loaded = load(argument);
   loaded.spec.evaluate.on = true;
   loaded.spec.initial_weights =

@@ -1,7 +1,7 @@
 // dptrain explain WORD: one word of the spec language, its keys and their defaults.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "spec/schema.h"
@@ -10,11 +10,11 @@ namespace dpt::commands {
 namespace {
 
 int run_explain(const std::vector<std::string>& words) {
-  CLI::App app("Explains a word of the spec language: a layer, loss, optimizer, key, ...",
-               "dptrain explain");
+  Arguments arguments("explain",
+                      "Explains a word of the spec language: a layer, loss, optimizer, key, ...");
   std::string word;
-  app.add_option("WORD", word, "linear, adam, cross_entropy, ddp, data, ...")->required();
-  parse(app, words);
+  arguments.required("WORD", word, "linear, adam, cross_entropy, ddp, data, ...");
+  arguments.parse(words);
   const Vocabulary words_of_spec = vocabulary();
   const std::string text = explain(words_of_spec, word);
   if (!text.empty()) {

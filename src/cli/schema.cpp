@@ -1,9 +1,9 @@
 // dptrain schema: the spec language for editors (JSON Schema) and for readers (Markdown).
 #include "spec/schema.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 
@@ -11,10 +11,10 @@ namespace dpt::commands {
 namespace {
 
 int run_schema(const std::vector<std::string>& words) {
-  CLI::App app("Prints the JSON Schema of the spec language.", "dptrain schema");
+  Arguments arguments("schema", "Prints the JSON Schema of the spec language.");
   bool markdown = false;
-  app.add_flag("--markdown", markdown, "a reference page for people instead");
-  parse(app, words);
+  arguments.flag("--markdown", markdown, "a reference page for people instead");
+  arguments.parse(words);
   fmt::print("{}", markdown ? reference_page(vocabulary()) : json_schema(vocabulary()));
   return 0;
 }

@@ -1,13 +1,10 @@
 #include "cli/spec_argument.h"
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 namespace dpt {
 
-void SpecArgument::add_to(CLI::App& app) {
-  app.add_option("SPEC", path, "a YAML file; see configs/");
-  app.add_option(
+void SpecArgument::add_to(Arguments& arguments) {
+  arguments.text("SPEC", path, "a YAML file; see configs/");
+  arguments.texts(
       "KEY_VALUE", overrides,
       "key=value: over what the file says: epochs=3 data.batch_size=256 optimizer.lr=0.1");
 }
@@ -29,16 +26,6 @@ std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQue
   std::unique_ptr<Session> session = make_session(loaded.spec, query, d);
   if (!session) throw BadSpec{d.render()};
   return session;
-}
-
-void parse(CLI::App& app, const std::vector<std::string>& words) {
-  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
-  try {
-    app.parse(reversed);
-  } catch (const CLI::Success&) {
-    fmt::print("{}", app.help());
-    throw;
-  }
 }
 
 std::string run_folder(const Spec& spec) {

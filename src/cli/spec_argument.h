@@ -6,12 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "spec/spec.h"
 #include "train/session.h"
-
-namespace CLI {
-class App;
-}
 
 namespace dpt {
 
@@ -23,7 +20,7 @@ struct BadSpec {
 struct SpecArgument {
   std::string path;
   std::vector<std::string> overrides;
-  void add_to(CLI::App& app);
+  void add_to(Arguments& arguments);
 };
 
 struct LoadedSpec {
@@ -37,9 +34,6 @@ LoadedSpec load(const SpecArgument& argument);
 
 // The session of a spec. Throws BadSpec where shapes or settings do not fit.
 std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);
-
-// Parses `words` for a command; --help prints and exits through CLI::Success.
-void parse(CLI::App& app, const std::vector<std::string>& words);
 
 // runs/NAME, or `out`.
 std::string run_folder(const Spec& spec);

@@ -1,7 +1,7 @@
 // dptrain SPEC [key=value ...]: trains.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "train/run.h"
@@ -20,10 +20,10 @@ void write_found(const Session& session, Node& tree) {
 }
 
 int run_train(const std::vector<std::string>& words) {
-  CLI::App app("Trains what a spec describes; the same as `dptrain SPEC`.", "dptrain train");
+  Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
   SpecArgument argument;
-  argument.add_to(app);
-  parse(app, words);
+  argument.add_to(arguments);
+  arguments.parse(words);
   const std::optional<World> world = world_from_environment();
   LoadedSpec loaded = load(argument);
   SessionQuery query;

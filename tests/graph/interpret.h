@@ -23,12 +23,13 @@ struct HostTensor {
   explicit HostTensor(TensorDesc d) : desc(d), storage((d.bytes() + 7) / 8 + 1) {}
   TensorView view() { return {desc, reinterpret_cast<std::byte*>(storage.data())}; }
   size_t size() const { return static_cast<size_t>(desc.shape.elements()); }
+  // In double they are asked for millions of times.
   double get(size_t i) {
     switch (desc.dtype) {
       case DType::f32:
         return static_cast<double>(view().as<float>()[i]);
       case DType::f64:
-        return view().as<double>()[i];
+        return storage[i];
       case DType::i32:
         return view().as<int32_t>()[i];
       case DType::u8:
@@ -48,7 +49,7 @@ struct HostTensor {
         view().as<float>()[i] = static_cast<float>(x);
         break;
       case DType::f64:
-        view().as<double>()[i] = x;
+        storage[i] = x;
         break;
       case DType::i32:
         view().as<int32_t>()[i] = std::isnan(x) ? INT32_MIN : static_cast<int32_t>(x);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "backend/cpu/kernels.h"
 #include "graph/in_layouts.h"

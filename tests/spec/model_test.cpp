@@ -1,6 +1,7 @@
 #include "spec/model.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "words.h"
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "base/generator.h"
 #include "data/tables.h"
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/generator.h"
 #include "data/tables.h"
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "data/dataset.h"
 
 namespace dpt::transforms {

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "data/augment.h"
 #include "data/dataset.h"
 

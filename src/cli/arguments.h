@@ -1,0 +1,50 @@
+// What a command takes from the command line. CLI11 is known to arguments.cpp alone: its header
+// costs every file that includes it four seconds of compiling.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace dpt {
+
+// Thrown by Arguments::parse: after --help was printed, and for words that no command takes.
+struct HelpShown {};
+struct BadWords {
+  std::string text;
+};
+
+// Names are "--long", "-s,--long", or a word without dashes for what stands alone. What is named
+// here is filled by parse(), and keeps its value where it is left out.
+class Arguments {
+ public:
+  Arguments(const std::string& command, const std::string& about);
+  ~Arguments();
+
+  void text(const std::string& names, std::string& value, const std::string& help = "");
+  void texts(const std::string& names, std::vector<std::string>& values, const std::string& help);
+  void required(const std::string& names, std::string& value, const std::string& help = "");
+  void choice(const std::string& names, std::string& value, const std::vector<std::string>& of,
+              const std::string& help);
+  // From `low` to `high`.
+  void number(const std::string& names, int& value, int low, int high, const std::string& help);
+  void number(const std::string& names, double& value, double low, double high,
+              const std::string& help);
+  void not_negative(const std::string& names, double& value, const std::string& help);
+  void hidden(const std::string& names, int& value);  // --help does not show it
+  // `instead_of`: another flag that may not be given beside it.
+  void flag(const std::string& names, bool& value, const std::string& help,
+            const std::string& instead_of = "");
+
+  void parse(const std::vector<std::string>& words);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace dpt
