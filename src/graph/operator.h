@@ -73,6 +73,9 @@ struct OperatorType {
   // Its loops and copies take bf16 and f16 as well; those of all others, f32 in their place.
   bool halves = false;
 
+  // Its results are numbers of its inputs, or 0: of halves they need no rounding.
+  bool selects = false;
+
   // A weight, which may be transposed: its place among the inputs and, behind them, the results;
   // -1: there is none.
   int weight = -1;

@@ -148,7 +148,7 @@ std::string text_of(const PrecisionPolicy& policy) {
                                                "all but batch normalisation, the weights too"};
   const auto level = static_cast<size_t>(policy.level);
   return fmt::format(
-      "{}, o{}: {}", name_of(policy.half), level,
+      "{}, o{}: {}", policy.half == DType::bf16 ? "bf16" : "fp16", level,
       policy.level == Level::autocast
           ? fmt::format("by autocast's list of {}", policy.cuda_lists ? "CUDA" : "the CPU")
           : std::string(kWhat[level]));

@@ -66,7 +66,7 @@ class Widening {
       h.made = native;
       if (native) continue;
       const ValueId y = add(graph_[v].name, DType::f32, v);
-      (n.op->view ? h.wide : h.unrounded) = y;
+      (n.op->view || n.op->selects ? h.wide : h.unrounded) = y;
       v = y;
     }
     push(n);
@@ -97,7 +97,9 @@ class Widening {
       h.wide = add(graph_[v].name + ".f32", DType::f32, v);
       push("cast", Cast{DType::f32}, v, h.wide);
     } else {
-      h.wide = add(fmt::format("{}.{}", graph_[v].name, name_of(type)), DType::f32, v);
+      const std::string& name = graph_[v].name;
+      const std::string ending = fmt::format(".{}", name_of(type));
+      h.wide = add(name.ends_with(ending) ? name : name + ending, DType::f32, v);
       push("round_to", Cast{type}, h.unrounded, h.wide);
     }
     return h.wide;

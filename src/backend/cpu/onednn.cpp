@@ -42,13 +42,30 @@ std::byte* scratch(size_t bytes) {
   return memory.get();
 }
 
+namespace {
+
+// Without AMX there is one instruction for products of bf16, which runs at half the rate of f32's:
+// 10.4 ms and 20.7 ms for a 3x3 convolution of 64 channels, oneDNN 2.6 on an Emerald Rapids.
+std::string refuses(const TensorDesc& d) {
+  if (d.shape.elements() == 0) return "it takes no empty tensors";
+  if (d.dtype == DType::f32) return "";
+  if (d.dtype != DType::bf16) return fmt::format("it computes in f32, not {}", name_of(d.dtype));
+  return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_amx
+             ? ""
+             : "without AMX its bf16 is slower than f32";
+}
+
+}  // namespace
+
 std::string refuses(const KernelQuery& query) {
   for (const auto* side : {&query.in, &query.out})
-    for (const TensorDesc& d : *side) {
-      if (d.dtype != DType::f32) return fmt::format("it computes in f32, not {}", name_of(d.dtype));
-      if (d.shape.elements() == 0) return "it takes no empty tensors";
-    }
+    for (const TensorDesc& d : *side)
+      if (std::string reason = refuses(d); !reason.empty()) return reason;
   return "";
+}
+
+dnnl::memory::data_type type_of(const TensorDesc& desc) {
+  return desc.dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
 }  // namespace dpt::onednn

@@ -20,7 +20,10 @@ void use_one_core();
 // in run().
 std::byte* scratch(size_t bytes);
 
-// Not f32, or empty.
+// Neither f32 nor, on CPUs with AMX, bf16; or empty.
 std::string refuses(const KernelQuery& query);
+
+// REQUIRES: f32 or bf16.
+dnnl::memory::data_type type_of(const TensorDesc& desc);
 
 }  // namespace dpt::onednn

@@ -72,7 +72,7 @@ struct Roles {
 
 memory::desc image(const memory::dims& dims, const TensorDesc& d) {
   const bool last = same_order(d.shape, d.layout, Layout::channels_last);
-  return {dims, memory::data_type::f32, last ? memory::format_tag::nhwc : memory::format_tag::nchw};
+  return {dims, onednn::type_of(d), last ? memory::format_tag::nhwc : memory::format_tag::nchw};
 }
 
 class ConvolutionKernel : public Kernel {
@@ -87,7 +87,7 @@ class ConvolutionKernel : public Kernel {
       samples_ = s.x[0];
       s.x[0] = s.y[0] = 1;
     }
-    choose(s, image(s.x, *roles.x), image(s.y, *roles.y));
+    choose(s, image(s.x, *roles.x), image(s.y, *roles.y), onednn::type_of(*roles.w));
     onednn::scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
   }
 
@@ -114,15 +114,17 @@ class ConvolutionKernel : public Kernel {
   }
 
  private:
-  void choose(const Shapes& s, const memory::desc& x, const memory::desc& y) {
-    const auto type = memory::data_type::f32;
+  // type: of the weight; gradients of weights are f32 whatever the values are.
+  void choose(const Shapes& s, const memory::desc& x, const memory::desc& y,
+              memory::data_type type) {
     const memory::desc w(s.w, type, memory::format_tag::any), given(s.w, type, s.w_strides);
+    const memory::desc forward_w(s.w, x.data_type(), memory::format_tag::any);
     const memory::desc b =
         bias_ ? memory::desc({s.y[1]}, type, memory::format_tag::a) : memory::desc();
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::convolution_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, w,
+        {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, forward_w,
          direction_ == Direction::forward ? b : memory::desc(), y, s.stride, s.dilation, s.before,
          s.behind},
         attributes, engine());
@@ -197,6 +199,8 @@ std::string refuses(const KernelQuery& q) {
   for (size_t i = 0; i < 2; ++i)
     if (s.window.behind[i] < 0 || s.output_padding[i] >= s.window.stride[i])
       return "it takes no output_padding of a stride or more";
+  if (q.op == "convolution_transpose" && q.in.size() > 2 && q.in[2].dtype == DType::bf16)
+    return "it adds the bias to what is rounded";
   return onednn::refuses(q);
 }
 

@@ -19,13 +19,14 @@ class MatMul : public Kernel {
   struct Operands {
     int64_t m, n, k;
     bool transpose_a, transpose_b, bias;
+    dnnl::memory::data_type type;  // of all
   };
 
   explicit MatMul(const Operands& o) : stream_(engine()) {
     onednn::use_one_core();
     using dnnl::memory;
-    const auto desc = [](int64_t rows, int64_t columns, bool transposed) {
-      return memory::desc({rows, columns}, memory::data_type::f32,
+    const auto desc = [&](int64_t rows, int64_t columns, bool transposed) {
+      return memory::desc({rows, columns}, o.type,
                           transposed ? memory::dims{1, rows} : memory::dims{columns, 1});
     };
     const memory::desc a = desc(o.m, o.k, o.transpose_a), b = desc(o.k, o.n, o.transpose_b),
@@ -63,17 +64,19 @@ std::unique_ptr<Kernel> product(const KernelQuery& q) {
   const Shape& w = q.in[1].shape;
   const int64_t out = w[linear ? 0 : 1], in = w[linear ? 1 : 0];
   return std::make_unique<MatMul>(MatMul::Operands{q.in[0].shape.elements() / in, out, in, false,
-                                                   linear != transposed(q.in[1]), q.in.size() > 2});
+                                                   linear != transposed(q.in[1]), q.in.size() > 2,
+                                                   onednn::type_of(q.in[0])});
 }
 
 // dw = dy^T x.
 std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
   const int64_t out = q.out[0].shape[0], in = q.out[0].shape[1];
-  return std::make_unique<MatMul>(
-      MatMul::Operands{out, in, q.in[0].shape.elements() / out, true, false, false});
+  return std::make_unique<MatMul>(MatMul::Operands{out, in, q.in[0].shape.elements() / out, true,
+                                                   false, false, dnnl::memory::data_type::f32});
 }
 
 std::string refuses_weight_gradient(const KernelQuery& q) {
+  if (q.in[0].dtype != DType::f32) return "its rows are made in f32";  // program.h, note [fused]
   return transposed(q.out[0]) ? "it makes no transposed weight" : refuses(q);
 }
 

@@ -53,6 +53,8 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-OperatorType concat() { return {"concat", Precision::follow, infer, gradient, reference, samples}; }
+OperatorType concat() {
+  return selecting({"concat", Precision::follow, infer, gradient, reference, samples});
+}
 
 }  // namespace dpt::operators

@@ -112,7 +112,7 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType embedding() {
-  return {"embedding", Precision::follow, infer, gradient, forward, samples};
+  return selecting({"embedding", Precision::follow, infer, gradient, forward, samples});
 }
 
 OperatorType embedding_gradient() {

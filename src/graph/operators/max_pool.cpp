@@ -113,8 +113,8 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType max_pool() {
-  return on_images(
-      {"max_pool", Precision::follow, infer, gradient, forward, samples, elements_of_first_input});
+  return selecting(on_images(
+      {"max_pool", Precision::follow, infer, gradient, forward, samples, elements_of_first_input}));
 }
 
 OperatorType max_pool_gradient() {

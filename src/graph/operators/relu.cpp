@@ -30,12 +30,12 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType relu() {
-  return in_any_layout({"relu", Precision::follow, infer, gradient, forward, samples});
+  return selecting(in_any_layout({"relu", Precision::follow, infer, gradient, forward, samples}));
 }
 
 OperatorType relu_gradient() {
-  return in_any_layout(
-      {"relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return selecting(in_any_layout(
+      {"relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples}));
 }
 
 }  // namespace dpt::operators

@@ -34,8 +34,8 @@ OperatorType relu6() {
 }
 
 OperatorType relu6_gradient() {
-  return in_any_layout(
-      {"relu6_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return selecting(in_any_layout(
+      {"relu6_gradient", Precision::follow, infer, nullptr, backward, gradient_samples}));
 }
 
 }  // namespace dpt::operators

@@ -72,10 +72,13 @@ std::vector<Sample> gradient_samples() {
 
 }  // namespace
 
-OperatorType slice() { return {"slice", Precision::follow, infer, gradient, forward, samples}; }
+OperatorType slice() {
+  return selecting({"slice", Precision::follow, infer, gradient, forward, samples});
+}
 
 OperatorType slice_gradient() {
-  return {"slice_gradient", Precision::follow, infer_gradient, nullptr, backward, gradient_samples};
+  return selecting(
+      {"slice_gradient", Precision::follow, infer_gradient, nullptr, backward, gradient_samples});
 }
 
 }  // namespace dpt::operators

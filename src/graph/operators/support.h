@@ -95,6 +95,11 @@ inline OperatorType on_images(OperatorType t, int weight = -1) {
   return with_weight(std::move(t), weight);
 }
 
+inline OperatorType selecting(OperatorType t) {
+  t.selects = true;
+  return t;
+}
+
 inline TensorDesc f32(Shape s) { return {DType::f32, s}; }
 inline TensorDesc i32(Shape s) { return {DType::i32, s}; }
 

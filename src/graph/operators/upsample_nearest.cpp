@@ -98,8 +98,8 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType upsample_nearest() {
-  return on_images(
-      {"upsample_nearest", Precision::full_on_cuda, infer, gradient, forward, samples});
+  return selecting(
+      on_images({"upsample_nearest", Precision::full_on_cuda, infer, gradient, forward, samples}));
 }
 
 OperatorType upsample_nearest_gradient() {

@@ -1,11 +1,13 @@
 // Convolution kernels against the plain loops where every sum is exact, and one sample's values
 // beside different neighbours.
+#include <algorithm>
 #include <cstring>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/simd.h"
 #include "graph/attrs.h"
 #include "graph/in_layouts.h"
 #include "graph/operator.h"
@@ -104,6 +106,40 @@ TEST_CASE("convolutions and their gradients are exact for whole numbers") {
         CHECK(std::memcmp(back.view().data, plain[0].view().data, plain[0].desc.bytes()) == 0);
       }
     }
+}
+
+// oneDNN's kernels of bf16, wherever it has them: a CPU without AMX refuses them only as slow.
+TEST_CASE("convolutions of bf16 are exact sums, rounded once; gradients of weights are not") {
+  if (simd_kernels().isa != Isa::avx512) return;
+  std::mt19937 random(7);
+  const std::vector<Case> all = cases();
+  int compared = 0;
+  for (size_t i = 0; i < all.size(); i += 3)
+    for (const KernelQuery& q : queries(all[i])) {
+      INFO(std::string(q.op), " ", all[i].x.str(), " to ", all[i].outs, " channels");
+      if (q.op == "convolution_transpose") continue;  // of a bias
+      KernelQuery halves = q;
+      std::vector<HostTensor> in, narrow;
+      for (TensorDesc& d : halves.in) {
+        in.push_back(whole(d, random));
+        d.dtype = DType::bf16;
+        narrow.emplace_back(d);
+        for (size_t e = 0; e < in.back().size(); ++e) narrow.back().set(e, in.back().get(e));
+      }
+      auto plain = run_reference(op(q.op), in, q.attrs);
+      if (q.op == "convolution") halves.out[0].dtype = DType::bf16;
+      HostTensor expected(halves.out[0]);
+      for (size_t e = 0; e < expected.size(); ++e) expected.set(e, plain[0].get(e));
+      for (const KernelType& row : cpu_kernels()) {
+        if (row.op != q.op || row.name != "onednn" || !row.refuses(q).empty()) continue;
+        auto fast = run_kernel(row, halves, narrow);
+        REQUIRE(fast[0].desc == expected.desc);
+        CHECK(std::memcmp(fast[0].view().data, expected.view().data, expected.desc.bytes()) == 0);
+        ++compared;
+      }
+    }
+  const bool has = std::ranges::any_of(cpu_kernels(), [](auto& k) { return k.name == "onednn"; });
+  CHECK((compared > 30 || !has));
 }
 
 TEST_CASE("a sample's convolution does not depend on its neighbours") {
