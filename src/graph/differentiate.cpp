@@ -33,6 +33,8 @@ class Backward {
       if (graph_.gradients[i] == kNoValue)
         fail(Fault::spec, "the loss does not depend on parameter '{}'; freeze it or use its layer",
              graph_[p].name);
+      // Not of what it was cast to.
+      graph_.values[static_cast<size_t>(graph_.gradients[i])].name = "d " + graph_[p].name;
     }
     drop_unused();
   }

@@ -136,6 +136,50 @@ TEST_CASE("plan prints what a run would do") {
   }
 }
 
+TEST_CASE("plan prints the type of each operation in mixed precision") {
+  const Folder folder;
+  const Finished f = dptrain(
+      {"plan", folder.write("small.yaml", kSpec), "cores=1", "precision={bf16: {emulate: true}}"});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  CHECK(f.out.find("hidden.weight.bf16[8, 16]") != std::string::npos);
+  CHECK(f.out.find(" = (2.relu, 3.weight.bf16, 3.bias.bf16)") != std::string::npos);
+  CHECK(f.out.find("d hidden.weight[8, 16]") != std::string::npos);
+}
+
+TEST_CASE("a precision that nothing computes in is refused with the reason and the way out") {
+  const Folder folder;
+  const std::string spec = folder.write("small.yaml", kSpec);
+  const Finished half = dptrain({spec, "precision=fp16", "out=" + folder.file("run")});
+  CHECK(half.code == 3);
+  CHECK(half.err.find("write `precision: {fp16: {emulate: true}}`") != std::string::npos);
+  const Finished tf32 = dptrain({spec, "precision=tf32", "out=" + folder.file("run")});
+  CHECK(tf32.code == 3);
+  CHECK(tf32.err.find("'tf32' is for CUDA devices") != std::string::npos);
+}
+
+TEST_CASE("with a scaled loss each epoch tells the scale and what was skipped") {
+  const Folder folder;
+  const Finished f =
+      dptrain({folder.write("small.yaml", kSpec), "out=" + folder.file("run"),
+               "precision={fp16: {emulate: true, init_scale: 16777216, growth_interval: 3}}"});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  CHECK(f.out.find(", Loss scale: ") != std::string::npos);
+  CHECK(std::stoi(last_of(f.out, "skipped steps: ([0-9]+)")) > 0);
+  CHECK(read_file(folder.file("run/metrics.jsonl")).find("\"skipped_steps\": ") !=
+        std::string::npos);
+  CHECK(read_file(folder.file("run/model.safetensors")).find("scaler.scale") != std::string::npos);
+}
+
+TEST_CASE("gradients that overflow at every scale end the run") {
+  const Folder folder;
+  // Steps that are always too large: the loss itself is no number after the first.
+  const Finished f = dptrain({folder.write("small.yaml", kSpec), "out=" + folder.file("run"),
+                              "precision={fp16: {emulate: true}}", "optimizer={sgd: 1e30}",
+                              "epochs=60", "evaluate=false"});
+  CHECK(f.code != 0);
+  CHECK(f.err.find("not finite in 50 steps in a row, the last at epoch") != std::string::npos);
+}
+
 TEST_CASE("the residual nets have as many parameters as torchvision's") {
   const std::string folder = std::string(DPT_SOURCE_DIR) + "/configs/large/";
   const auto plan = [&](const std::string& name, const char* classes) {
