@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 
 #include "backend/cpu/half_kernels.h"
 #include "base/fail.h"
@@ -71,6 +72,13 @@ void load(const Session& s, const Buffers& buffers) {
     fail(Fault::data, "{} does not fit the model: {}", path, fmt::join(wrong, "; "));
 }
 
+// Copies of the largest parameter would stay in the heap for the whole run.
+void give_heap_back() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 void draw_initial(const Value& v, Generator& generator, std::span<float> out) {
@@ -109,6 +117,7 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator) 
   if (first != 0)
     for (int i = 0; i < buffers.sizes().states; ++i)
       std::fill_n(buffers.state(i), buffers.sizes().trainable, first);
+  give_heap_back();
 }
 
 void save_model(const Session& s, const Buffers& buffers, const Outcome& outcome,

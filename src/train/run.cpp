@@ -165,7 +165,7 @@ double ahead_bytes(const Dataset& d, int64_t batch) {
 // specs were seen to take (x86-64, glibc 2.36), rounded; tests/bench/memory.py compares.
 double worker_bytes(const Session& s, const KernelBytes& kernels) {
   constexpr double kKiB = 1024, kFloat = sizeof(float);
-  constexpr double kCode = 400 * kKiB;    // pages of the program that only a step touches
+  constexpr double kCode = 250 * kKiB;    // pages of the program that only a step touches
   constexpr double kRank = 150 * kKiB;    // pages that a process shared until it wrote
   constexpr double kThread = 130 * kKiB;  // stack, and glibc's heap of a thread
   const double ranks = s.who.ranks, workers = s.who.total_workers();
