@@ -50,16 +50,16 @@ std::vector<float> weights(const Value& v) {
   return out;
 }
 
-std::unique_ptr<Session> session_of(const std::string& model, const std::string& weights) {
+std::unique_ptr<Session> session_of(const std::string& model, const std::string& weights = "") {
   std::vector<std::string> overrides = {
       "data.dataset.synthetic_images={samples: 2, test_samples: 2, shape: [3, 64, 64], classes: " +
-          std::string(model == "resnet50" ? "1000" : "10") + "}",
+          std::string(model == "large/resnet18" ? "10" : "1000") + "}",
       "data.batch_size=2", "evaluate=true", "cores=1"};
   if (!weights.empty()) overrides.push_back("initial_weights=" + weights);
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Node tree;
-  Spec spec = load_spec(DPT_SOURCE_DIR "/configs/large/" + model + ".yaml", overrides, vocabulary(),
+  Spec spec = load_spec(DPT_SOURCE_DIR "/configs/" + model + ".yaml", overrides, vocabulary(),
                         files, d, &tree);
   std::unique_ptr<Session> session;
   if (d.ok()) session = make_session(std::move(spec), {}, d);
@@ -114,14 +114,21 @@ std::vector<double> output_of(const Session& s) {
 
 }  // namespace
 
+TEST_CASE("resnet50_dp is resnet50 on two devices") {
+  const std::unique_ptr<Session> s = session_of("resnet50_dp");
+  CHECK(s->mode->name == "dp");
+  CHECK(s->who.devices == 2);
+  CHECK(s->parameters() == session_of("large/resnet50")->parameters());
+}
+
 TEST_CASE("resnet18 and resnet50 with torchvision's weights answer what torchvision does") {
   const Folder folder;
   const golden::Document fixture = golden::read_fixture("resnets");
   for (const Node& c : golden::at(fixture.root, "cases").items) {
-    const std::string model = golden::at(c, "model").text;
+    const std::string model = "large/" + golden::at(c, "model").text;
     CAPTURE(model);
-    const std::string path = folder.file(model + ".safetensors");
-    write_weights(session_of(model, "")->graph, path);
+    const std::string path = folder.file("weights.safetensors");
+    write_weights(session_of(model)->graph, path);
     const std::vector<double> got = output_of(*session_of(model, path));
     const golden::Tensor want = golden::tensor(golden::at(c, "output"));
     const auto stored = static_cast<size_t>(want.shape[1]), classes = got.size() / 2;
