@@ -3,6 +3,7 @@
 
 #include "backend/cpu/simd/doubles.h"
 #include "backend/cpu/simd/lanes_math.h"
+#include "backend/cpu/simd/stream.h"
 #include "graph/activation_formulas.h"
 
 namespace dpt::DPT_ISA {
@@ -60,12 +61,15 @@ void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
 template <class F>
 DPT_SIMD void scale_and(const float* x, const double* scale, const double* shift, float* y,
                         size_t rows, size_t c, F f) {
-  each_block(
-      rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
-        const Doubles a = load(scale + i), b = load(shift + i);
-        each_row(
-            block, c, i, [&](size_t p) __attribute__((always_inline)) {
-              at.put(y + p, f(narrow(madd(get_wide(at, x + p), a, b)), p, at));
+  with_store_to(
+      y, rows, c, [&](auto put) __attribute__((always_inline)) {
+        each_block(
+            rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
+              const Doubles a = load(scale + i), b = load(shift + i);
+              each_row(
+                  block, c, i, [&](size_t p) __attribute__((always_inline)) {
+                    put(at, y + p, f(narrow(madd(get_wide(at, x + p), a, b)), p, at));
+                  });
             });
       });
 }
@@ -144,13 +148,17 @@ void relu_gradient_sums(const float* dy, const float* x, const double* mean, con
 void add_relu_gradient(const float* y, const float* x, const float* dy, const float* dy2,
                        const double* mean, float* dr, double* sum, double* along, size_t rows,
                        size_t c) {
-  sum_gradient(
-      x, mean, sum, along, rows,
-      c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
-        const Lanes given = dy2 == nullptr ? at.get(dy + p) : at.get(dy + p) + at.get(dy2 + p);
-        const Lanes d = formula::relu_gradient(at.get(y + p), given);
-        at.put(dr + p, d);
-        return widen(d);
+  with_store_to(
+      dr, rows, c, [&](auto put) __attribute__((always_inline)) {
+        sum_gradient(
+            x, mean, sum, along, rows,
+            c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
+              const Lanes given =
+                  dy2 == nullptr ? at.get(dy + p) : at.get(dy + p) + at.get(dy2 + p);
+              const Lanes d = formula::relu_gradient(at.get(y + p), given);
+              put(at, dr + p, d);
+              return widen(d);
+            });
       });
 }
 
@@ -158,13 +166,17 @@ void add_relu_gradient(const float* y, const float* x, const float* dy, const fl
 template <class F>
 DPT_SIMD void gradient_of_input(const float* x, const BatchNormKernels::Line& line, float* dx,
                                 size_t rows, size_t c, F gradient) {
-  each_block(
-      rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
-        const Doubles a = load(line.scale + i), b = load(line.slope + i), d = load(line.shift + i);
-        each_row(
-            block, c, i, [&](size_t p) __attribute__((always_inline)) {
-              const Doubles v = get_wide(at, x + p);
-              at.put(dx + p, narrow(madd(gradient(v, p, i, at), a, madd(v, b, d))));
+  with_store_to(
+      dx, rows, c, [&](auto put) __attribute__((always_inline)) {
+        each_block(
+            rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
+              const Doubles a = load(line.scale + i), b = load(line.slope + i),
+                            d = load(line.shift + i);
+              each_row(
+                  block, c, i, [&](size_t p) __attribute__((always_inline)) {
+                    const Doubles v = get_wide(at, x + p);
+                    put(at, dx + p, narrow(madd(gradient(v, p, i, at), a, madd(v, b, d))));
+                  });
             });
       });
 }

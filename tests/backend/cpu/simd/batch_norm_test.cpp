@@ -1,6 +1,7 @@
 #include "backend/cpu/simd/batch_norm.h"
 
 #include <cmath>
+#include <new>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -9,6 +10,17 @@
 
 namespace dpt {
 namespace {
+
+// At cache lines, as the arenas of a run.
+template <class T>
+struct AtLines {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kLine); }
+  bool operator==(const AtLines&) const = default;
+};
+using Floats = std::vector<float, AtLines<float>>;
 
 struct Channels {
   size_t c;
@@ -26,7 +38,7 @@ void check_channels(const Channels& got, const Channels& expected) {
 }
 
 // A float's rounding of what is known to many more digits, and of what is tiny.
-void check_rounded(const std::vector<float>& got, const std::vector<double>& expected) {
+void check_rounded(const Floats& got, const std::vector<double>& expected) {
   for (size_t i = 0; i < expected.size(); ++i)
     REQUIRE(std::abs(static_cast<double>(got[i]) - expected[i]) <=
             0x1.0001p-24 * std::abs(expected[i]) + 1e-15);
@@ -39,7 +51,7 @@ void check_passes(const BatchNormKernels& kernels, size_t rows, size_t c) {
   const size_t n = rows * c;
   const std::vector<float> x = numbers.reals(n), dy = numbers.integers(n);
   Channels a(c, numbers), b(c, numbers), d(c, numbers);
-  std::vector<float> y(n + 1, 77);
+  Floats y(n + 1, 77);
   std::vector<double> expected(n);
 
   kernels.scale(x.data(), a.data(), b.data(), y.data(), rows, c);
@@ -80,7 +92,7 @@ void check_fused(const BatchNormKernels& kernels, size_t rows, size_t c) {
   const std::vector<float> x = numbers.reals(n), dy = numbers.reals(n), r = numbers.reals(n);
   Channels a(c, numbers), b(c, numbers), d(c, numbers), scale(c, numbers), shift(c, numbers);
   const BatchNormKernels::Line line{a.data(), b.data(), d.data()};
-  std::vector<float> y(n), fused(n), masked(n), sum(n);
+  Floats y(n), fused(n), masked(n), sum(n);
   kernels.scale(x.data(), scale.data(), shift.data(), y.data(), rows, c);
 
   for (size_t i = 0; i < n; ++i) sum[i] = y[i] + r[i] > 0 ? y[i] + r[i] : 0;
@@ -90,7 +102,7 @@ void check_fused(const BatchNormKernels& kernels, size_t rows, size_t c) {
   kernels.scale_relu(x.data(), scale.data(), shift.data(), fused.data(), rows, c);
   CHECK(fused == y);
 
-  std::vector<float> wanted(n);
+  Floats wanted(n);
   for (size_t i = 0; i < n; ++i) masked[i] = y[i] > 0 ? dy[i] : 0;
   kernels.input_gradient(masked.data(), x.data(), line, wanted.data(), rows, c);
   kernels.relu_input_gradient(dy.data(), x.data(), line, scale.data(), shift.data(), fused.data(),
@@ -127,6 +139,15 @@ TEST_CASE(
         check_passes(batch_norm_simd(isa->isa), rows, c);
         check_fused(batch_norm_simd(isa->isa), rows, c);
       }
+}
+
+TEST_CASE("what is stored past the caches is the same") {
+  const size_t rows = 1031, c = 256;  // above simd/stream.h: kStreamedBytes
+  for (const SimdKernels* isa : isas_of_this_cpu()) {
+    CAPTURE(isa->name);
+    check_passes(batch_norm_simd(isa->isa), rows, c);
+    check_fused(batch_norm_simd(isa->isa), rows, c);
+  }
 }
 
 }  // namespace
