@@ -71,6 +71,7 @@ void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
 template <class T>
 void log_softmax_at(std::span<const T> x, const Place& p, std::vector<double>& lp) {
   lp.resize(static_cast<size_t>(p.classes));
+  if (lp.empty()) return;
   for (size_t c = 0; c < lp.size(); ++c) lp[c] = static_cast<double>(x[p.first + c * p.step]);
   const double top = *std::max_element(lp.begin(), lp.end());
   double sum = 0;
