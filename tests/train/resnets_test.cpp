@@ -16,6 +16,7 @@
 #include "train/binding.h"
 #include "train/checkpoint.h"
 #include "train/run.h"
+#include "train/run_spec.h"
 
 namespace dpt {
 namespace {
@@ -127,6 +128,7 @@ TEST_CASE("resnet18 and resnet50 with torchvision's weights answer what torchvis
   for (const Node& c : golden::at(fixture.root, "cases").items) {
     const std::string model = "large/" + golden::at(c, "model").text;
     CAPTURE(model);
+    if (kSanitized && model == "large/resnet50") continue;  // has no code that the other has not
     const std::string path = folder.file("weights.safetensors");
     write_weights(session_of(model)->graph, path);
     const std::vector<double> got = output_of(*session_of(model, path));

@@ -16,14 +16,6 @@
 namespace dpt {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
 template <class F>
 void for_all_sizes(F&& f) {
   for (int64_t samples = 1; samples <= 17; ++samples)
