@@ -1,5 +1,7 @@
 #include "base/json_text.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 namespace dpt {
@@ -16,5 +18,7 @@ std::string json_text(std::string_view text) {
   }
   return out + "\"";
 }
+
+std::string json_number(double x) { return std::isfinite(x) ? fmt::format("{:.9g}", x) : "null"; }
 
 }  // namespace dpt

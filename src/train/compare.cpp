@@ -11,16 +11,19 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/half.h"
 
 namespace dpt {
 namespace {
 
-// What a line of flat JSON has under a key; torch's NaN and Infinity are numbers here.
+// What a line of flat JSON has under a key; torch's NaN and Infinity are numbers here, and null is
+// what metrics.jsonl has for these.
 std::optional<double> number_of(std::string_view line, std::string_view quoted_key) {
   const size_t key = line.find(quoted_key);
   if (key == std::string_view::npos) return std::nullopt;
   const size_t begin = line.find_first_not_of(" \t:", key + quoted_key.size());
   if (begin == std::string_view::npos) return std::nullopt;
+  if (line.substr(begin).starts_with("null")) return std::numeric_limits<double>::quiet_NaN();
   double value = 0;
   const auto end = std::from_chars(line.data() + begin, line.data() + line.size(), value);
   return end.ec == std::errc() ? std::optional(value) : std::nullopt;
@@ -43,13 +46,6 @@ int64_t place_of(Bits bits) {
   constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
   const auto magnitude = static_cast<int64_t>(bits & kMagnitude);
   return bits > kMagnitude ? -magnitude : magnitude;
-}
-
-double value_of_half(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double x = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
-  if (exponent == 31) x = fraction == 0 ? HUGE_VAL : NAN;
-  return bits >> 15 ? -x : x;
 }
 
 template <class Bits, class ValueOf>
@@ -81,9 +77,10 @@ void compare_tensors(const std::byte* a, const std::byte* b, Tolerance t, Tensor
           a, b, t, [](uint64_t x) { return std::bit_cast<double>(x); }, p);
     case DType::bf16:
       return compare_elements<uint16_t>(
-          a, b, t, [](uint16_t x) { return double{std::bit_cast<float>(uint32_t{x} << 16)}; }, p);
+          a, b, t, [](uint16_t x) { return double{from_bf16(x)}; }, p);
     case DType::f16:
-      return compare_elements<uint16_t>(a, b, t, value_of_half, p);
+      return compare_elements<uint16_t>(
+          a, b, t, [](uint16_t x) { return double{from_f16(x)}; }, p);
     case DType::i64:
       return compare_elements<uint64_t>(
           a, b, t, [](uint64_t x) { return static_cast<double>(static_cast<int64_t>(x)); }, p);

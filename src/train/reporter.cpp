@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/json_text.h"
 #include "train/clock.h"
 
 namespace dpt {
@@ -111,11 +112,11 @@ void Reporter::step(const StepRecord& r) {
 void Reporter::write_steps() {
   std::string lines;
   for (const StepRecord& r : steps_) {
-    lines += fmt::format(R"({{"step": {}, "epoch": {}, "loss": {:.9g}, "lr": {:.9g})", r.step,
-                         r.epoch, r.loss, r.lr);
+    lines += fmt::format(R"({{"step": {}, "epoch": {}, "loss": {}, "lr": {:.9g})", r.step, r.epoch,
+                         json_number(r.loss), r.lr);
     if (session_.scaler.on)
       lines += fmt::format(R"(, "loss_scale": {:.9g}, "skipped": {})", r.scale, r.skipped);
-    if (session_.spec.clip.max_norm) lines += fmt::format(R"(, "norm": {:.9g})", r.norm);
+    if (session_.spec.clip.max_norm) lines += fmt::format(R"(, "norm": {})", json_number(r.norm));
     lines += "}\n";
   }
   steps_.clear();

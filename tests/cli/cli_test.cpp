@@ -175,8 +175,9 @@ TEST_CASE("gradients that overflow at every scale end the run") {
   // Steps that are always too large: the loss itself is no number after the first.
   const Finished f = dptrain({folder.write("small.yaml", kSpec), "out=" + folder.file("run"),
                               "precision={fp16: {emulate: true}}", "optimizer={sgd: 1e30}",
-                              "epochs=60", "evaluate=false"});
+                              "epochs=60", "evaluate=false", "log.every=1"});
   CHECK(f.code != 0);
+  CHECK(read_file(folder.file("run/metrics.jsonl")).find("\"loss\": null") != std::string::npos);
   CHECK(f.err.find("not finite in 50 steps in a row, the last at epoch") != std::string::npos);
 }
 

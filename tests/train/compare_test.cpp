@@ -37,10 +37,12 @@ TEST_CASE("lines of losses are read, whoever wrote them") {
                                "{\"step\": 1, \"epoch\": 1, \"loss\": 2.5, \"lr\": 0.1}\n"
                                "{\"loss\":NaN,\"step\":2}\n\n"
                                "{\"step\": 3, \"loss\": -Infinity}\r\n"
+                               "{\"step\": 4, \"loss\": null}\n"
                                "{\"epoch\": 1, \"loss\": 2.25, \"steps\": 3, \"test_loss\": 7}\n"));
-  REQUIRE(l.steps.size() == 3);
+  REQUIRE(l.steps.size() == 4);
   CHECK(l.steps.at(1) == 2.5);
   CHECK(std::isnan(l.steps.at(2)));
+  CHECK(std::isnan(l.steps.at(4)));
   CHECK(l.steps.at(3) == -kInfinity);
   CHECK(l.epochs == LossesBy{{1, 2.25}});
 }

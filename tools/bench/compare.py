@@ -158,7 +158,7 @@ def measure_row(row, programs, options):
     return found
 
 
-def judge(found):
+def judge(row, found):
     """Adds median, best and, against dptrain, ratios and whether the loss agrees."""
     for entry in found.values():
         if entry["times"] and "failed" not in entry:
@@ -167,6 +167,10 @@ def judge(found):
     ours = found.get("dptrain", {})
     for name, entry in found.items():
         if name == "dptrain" or "median" not in entry or "median" not in ours:
+            continue
+        if not row.same_data:
+            entry["ratio"] = entry["median"] / ours["median"]
+            entry["ratio_of_bests"] = entry["best"] / ours["best"]
             continue
         entry["loss_difference"] = abs(entry["loss"][0] - ours["loss"][0]) / abs(ours["loss"][0])
         entry["void"] = not entry["loss_difference"] <= LOSS_TOLERANCE  # a nan is void, too
@@ -177,6 +181,8 @@ def judge(found):
 
 
 def seconds(value, row):
+    if row.samples:
+        return f"{row.samples / value:.2f} samples/s"
     return f"{value / row.steps * 1e6:.2f} us" if row.steps else f"{value:.3f} s"
 
 
@@ -188,6 +194,8 @@ def table(measured):
     ]
     for row, found in measured:
         unit = "a step" if row.steps else "in all" if row.cold else "an epoch"
+        if row.samples:
+            unit = ""
         for name, entry in found.items():
             start = f"| {row.about} | {name} |"
             if "median" not in entry:
@@ -253,7 +261,7 @@ def main():
                 say(f"{row.name}: nothing to measure")
                 continue
             found = measure_row(row, programs, options)
-            judge(found)
+            judge(row, found)
             measured.append((row, found))
             for program in programs:
                 if isinstance(program, PeerProgram):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """PyTorch with all data in memory and no loader: 784-200-200-10, Adam 0.01, batch 100.
 
---compile puts forward and loss, and the optimizer's update, through torch.compile.
+--compile puts forward and loss, and the optimizer's update, through torch.compile; --autocast
+computes in bfloat16.
 """
 
 import time
@@ -17,6 +18,7 @@ def main():
         __doc__.splitlines()[0],
         threads={"type": int, "default": 2},
         compile={"action": "store_true"},
+        autocast={"action": "store_true"},
     )
     torch.set_num_threads(options.threads)
     folder = peer.data_folder(options.data)
@@ -27,7 +29,8 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
     def loss_of(x, y):
-        return criterion(model(x), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.autocast):
+            return criterion(model(x), y)
 
     update = optimizer.step
     if options.compile:

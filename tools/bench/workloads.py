@@ -32,6 +32,10 @@ TUTORIAL = {
 LINEAR_SAMPLES = 64_000
 LINEAR_BATCH = 32
 
+RESNET = pathlib.Path(__file__).resolve().parents[2] / "configs/large/resnet50.yaml"
+RESNET_BATCH = 16
+RESNET_STEPS = 3  # of an epoch
+
 
 @dataclass
 class Peer:
@@ -52,6 +56,8 @@ class Row:
     epochs: int = 4
     cold: bool = False  # wall time of the whole process in place of the seconds of an epoch
     steps: int = 0  # of an epoch, where a time for each step says more
+    samples: int = 0  # of an epoch, where samples a second say more
+    same_data: bool = True  # losses must agree
 
 
 def tutorial(name, data, **more):
@@ -75,6 +81,26 @@ def linear_files(folder):
         raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
         paths[-1].write_bytes(raw + values.tobytes())
     return paths
+
+
+def resnet(name, precision, flags):
+    """ResNet-50 on both cores as one device; its images are painted, the peers' random."""
+    spec = {
+        "extends": str(RESNET),
+        "name": f"bench_{name}",
+        "data": {"batch_size": RESNET_BATCH, "limit": RESNET_BATCH * RESNET_STEPS},
+        "precision": precision,
+        "device": "cpu",
+        "parallel": "single",
+    }
+    peers = [
+        Peer(f"PyTorch, {', '.join(each) or 'contiguous'}", "torch_resnet.py",
+             [f"--{flag}" for flag in [*each, *flags]], module="torchvision", threads=True)
+        for each in [[], ["channels-last"], ["channels-last", "compile"]]
+    ]
+    about = f"ResNet-50, batch {RESNET_BATCH}, {precision}"
+    samples = RESNET_BATCH * RESNET_STEPS
+    return Row(name, about, spec, peers, epochs=3, samples=samples, same_data=False)
 
 
 def rows(folder):
@@ -116,6 +142,15 @@ def rows(folder):
     ]
     return [
         Row("single", "784-200-200-10, Adam, batch 100", single, [memory, compiled, scan, loop]),
+        Row(
+            "single_bf16",
+            "the same in mixed precision, bf16",
+            {**single, "name": "bench_bf16", "precision": "bf16"},
+            [Peer("PyTorch, autocast", "torch_memory.py", ["--autocast"], threads=True)],
+            same_data=False,  # PyTorch rounds more in log_softmax
+        ),
+        resnet("resnet", "fp32", []),
+        resnet("resnet_bf16", "bf16", ["autocast"]),
         Row("ddp", "the same on two ranks, batch 100 each", ddp, ddp_peers),
         Row(
             "linear",
