@@ -6,35 +6,26 @@
 #include <fmt/format.h>
 
 #include "graph/attrs.h"
-#include "graph/operator.h"
+#include "graph/rewriter.h"
 
 namespace dpt {
 namespace {
 
 bool is_image(const TensorDesc& d) { return d.shape.rank() == 3 || d.shape.rank() == 4; }
 
-class LayoutChoice {
+class LayoutChoice : Rewriter {
  public:
-  explicit LayoutChoice(Graph& graph) : graph_(graph), trained_(graph.trained()) {}
+  explicit LayoutChoice(Graph& graph) : Rewriter(graph), trained_(graph.trained()) {}
 
   void run() {
-    std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
-    const std::vector<Part> parts = std::exchange(graph_.part, {});
-    for (const GraphNode& n : nodes)
-      if (n.op->name == "cast" || n.op->name == "round_to") cast_from_[n.out[0]] = n.in[0];
-    for (GraphNode& n : nodes)
-      if (n.op->weight >= 0) {
-        ValueId weight = at(n, static_cast<size_t>(n.op->weight));
-        const Layout layout = weight_layout(n);
-        set(weight, layout);
-        for (; cast_from_.contains(weight); set(weight, layout)) weight = cast_from_[weight];
-      }
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      part_ = parts[i];
-      lay_out(nodes[i]);
-      graph_.nodes.push_back(std::move(nodes[i]));
-      graph_.part.push_back(part_);
-    }
+    for (const GraphNode& n : graph_.nodes)
+      if (n.op->layouts == Layouts::any && n.in.size() == 1) made_of_[n.out[0]] = n.in[0];
+    for (GraphNode& n : graph_.nodes)
+      if (n.op->weight >= 0) set_weight(at(n, static_cast<size_t>(n.op->weight)), weight_layout(n));
+    each_node([&](GraphNode& n) {
+      lay_out(n);
+      push(std::move(n));
+    });
   }
 
  private:
@@ -47,6 +38,12 @@ class LayoutChoice {
   // Where another layout is the same order the value keeps the plain one: fewer nodes, wider use.
   void set(ValueId v, Layout wanted) {
     layout(v) = same_order(graph_[v].desc.shape, wanted, Layout::plain) ? Layout::plain : wanted;
+  }
+
+  // Of a weight, and of the parameter that it was made of element by element.
+  void set_weight(ValueId v, Layout wanted) {
+    set(v, wanted);
+    if (const auto it = made_of_.find(v); it != made_of_.end()) set_weight(it->second, wanted);
   }
 
   // Where a linear layer's input needs no gradient, rows of x and of the transposed weight are
@@ -82,21 +79,16 @@ class LayoutChoice {
     if (same_order(d.shape, d.layout, wanted)) return v;
     const auto [made, first] = copies_.try_emplace({v, wanted}, kNoValue);
     if (first) {
-      made->second = static_cast<ValueId>(graph_.values.size());
-      graph_.values.push_back({.name = fmt::format("{}.{}", graph_[v].name, name_of(wanted)),
-                               .desc = {d.dtype, d.shape, wanted}});
-      graph_.nodes.push_back(
-          {&op("reorder"), Reorder{wanted}, {v}, {made->second}, user.layer, user.where});
-      graph_.part.push_back(part_);
+      made->second = add({.name = fmt::format("{}.{}", graph_[v].name, name_of(wanted)),
+                          .desc = {d.dtype, d.shape, wanted}});
+      insert("reorder", Reorder{wanted}, v, made->second, user);
     }
     return made->second;
   }
 
-  Graph& graph_;
   std::vector<bool> trained_;
-  Part part_ = Part::forward;
   std::map<std::pair<ValueId, Layout>, ValueId> copies_;
-  std::map<ValueId, ValueId> cast_from_;  // a weight's layout is that of the parameter
+  std::map<ValueId, ValueId> made_of_;  // by one operator, element by element
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ enum class Precision {
   compute,       // in the half: products
   full,          // in f32: losses
   full_on_cuda,  // as `full` by CUDA's list, as `follow` by the CPU's
+  statistics,    // as `follow`, even where the whole model is in a half: batch normalisation
   follow         // in the widest type of what other layers give it; parameters stay as they are
 };
 

@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "base/half.h"
 #include "graph/attrs.h"
-#include "graph/builder.h"
+#include "graph/rewriter.h"
 
 namespace dpt {
 namespace {
@@ -18,29 +18,17 @@ using Level = PrecisionPolicy::Level;
 
 bool is_short(DType t) { return t == DType::f32 || is_half(t); }
 
-// Its parameters and statistics stay in f32 at all levels.
-bool of_batch_norm(const OperatorType& op) {
-  static constexpr std::string_view kNames[] = {"channel_sums",    "all_reduce", "moments",
-                                                "running_moments", "batch_norm", "update_running"};
-  return std::ranges::find(kNames, op.name) != std::end(kNames);
-}
-
-class Autocast {
+class Autocast : Rewriter {
  public:
-  Autocast(Graph& graph, const PrecisionPolicy& policy) : graph_(graph), policy_(policy) {}
+  Autocast(Graph& graph, const PrecisionPolicy& policy) : Rewriter(graph), policy_(policy) {}
 
   void run() {
-    std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
-    const std::vector<Part> parts = std::exchange(graph_.part, {});
     bool left = false;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      part_ = parts[i];
+    each_node([&](GraphNode& n) {
       if (part_ != Part::forward && !std::exchange(left, true)) leave_model();
-      retype(nodes[i]);
-      graph_.nodes.push_back(std::move(nodes[i]));
-      graph_.part.push_back(part_);
-    }
-    part_ = Part::forward;
+      retype(n);
+      push(std::move(n));
+    });
     if (!left) leave_model();
   }
 
@@ -53,6 +41,17 @@ class Autocast {
   }
   bool may_cast(ValueId v) const {
     return is_short(graph_[v].desc.dtype) && graph_[v].role != Role::mask;
+  }
+
+  // From o2 on the model is in the half, whatever its operators' classes.
+  bool in_model() const { return policy_.level >= Level::model && part_ == Part::forward; }
+  bool full(const GraphNode& n) const {
+    return !in_model() && (n.op->precision == Precision::full ||
+                           (n.op->precision == Precision::full_on_cuda && policy_.cuda_lists));
+  }
+  bool follows(const GraphNode& n) const {
+    if (n.op->precision == Precision::statistics) return true;
+    return !in_model() && !full(n) && n.op->precision != Precision::compute;
   }
 
   DType widest(const GraphNode& n) const {
@@ -75,15 +74,12 @@ class Autocast {
           "bce_with_logits_loss");
     for (ValueId& v : n.in)
       if (const auto it = replaced_.find(v); it != replaced_.end()) v = it->second;
-    const bool model = policy_.level >= Level::model && part_ == Part::forward;
-    const bool full = n.op->precision == Precision::full ||
-                      (n.op->precision == Precision::full_on_cuda && policy_.cuda_lists);
-    if (of_batch_norm(*n.op) || (!model && !full && n.op->precision != Precision::compute)) {
+    if (follows(n)) {
       const DType type = widest(n);
       for (ValueId& v : n.in)
         if (decides(v)) v = as(type, v, n);
     } else {
-      const DType type = !model && full ? DType::f32 : policy_.half;
+      const DType type = full(n) ? DType::f32 : policy_.half;
       for (ValueId& v : n.in)
         if (may_cast(v)) v = as(type, v, n);
     }
@@ -98,25 +94,18 @@ class Autocast {
   void leave_model() {
     const ValueId output = graph_.output;
     if (output == kNoValue) return;
-    const GraphNode& last = graph_.nodes.empty() ? GraphNode{} : graph_.nodes.back();
-    const std::string layer = last.layer;
-    const Span where = last.where;
+    const GraphNode last = graph_.nodes.empty() ? GraphNode{} : graph_.nodes.back();
     const Part part = std::exchange(part_, Part::forward);
-    graph_.output = as(DType::f32, output, {.op = nullptr, .layer = layer, .where = where});
+    graph_.output = as(DType::f32, output, last);
     replaced_[output] = graph_.output;
     part_ = part;
     if (!policy_.scales || graph_.divisor == kNoValue) return;
     graph_.scale = add({.name = "scale", .desc = {DType::f32, {1}}, .role = Role::divisor});
     const ValueId scaled = add({.name = "scaled", .desc = graph_[graph_.output].desc});
-    graph_.nodes.push_back(
-        {&op("scale_gradient"), {}, {graph_.output, graph_.scale}, {scaled}, "loss", where});
-    graph_.part.push_back(Part::loss);
+    part_ = Part::loss;
+    push({&op("scale_gradient"), {}, {graph_.output, graph_.scale}, {scaled}, "loss", last.where});
+    part_ = part;
     replaced_[output] = replaced_[graph_.output] = scaled;
-  }
-
-  ValueId add(Value value) {
-    graph_.values.push_back(std::move(value));
-    return static_cast<ValueId>(graph_.values.size()) - 1;
   }
 
   ValueId as(DType type, ValueId v, const GraphNode& user) {
@@ -126,16 +115,12 @@ class Autocast {
     if (first) {
       made->second = add({.name = fmt::format("{}.{}", graph_[v].name, name_of(type)),
                           .desc = {type, d.shape, d.layout}});
-      graph_.nodes.push_back(
-          {&op("cast"), Cast{type}, {v}, {made->second}, user.layer, user.where});
-      graph_.part.push_back(part_);
+      insert("cast", Cast{type}, v, made->second, user);
     }
     return made->second;
   }
 
-  Graph& graph_;
   const PrecisionPolicy& policy_;
-  Part part_ = Part::forward;
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
   std::map<ValueId, ValueId> replaced_;
 };

@@ -182,8 +182,7 @@ size_t place_activations(Program& p, const std::vector<Lifetime>& life) {
 
 }  // namespace
 
-KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& rows) {
-  const GraphNode& n = graph.nodes[node];
+KernelQuery query_of(const Graph& graph, const GraphNode& n, const GroupRows& rows) {
   KernelQuery query{n.op->name, {}, {}, n.attrs, rows.total(), rows.largest};
   for (ValueId v : n.in) query.in.push_back(graph[v].desc);
   for (ValueId v : n.out) query.out.push_back(graph[v].desc);

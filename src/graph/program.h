@@ -74,7 +74,10 @@ struct GroupRows {
 };
 
 // What a kernel is asked to run a node. rows: of the group of shards, where it is known.
-KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& rows = {});
+KernelQuery query_of(const Graph& graph, const GraphNode& node, const GroupRows& rows = {});
+inline KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& rows = {}) {
+  return query_of(graph, graph.nodes[node], rows);
+}
 // The first row that takes it. Throws Error{device} where none does.
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels,
                           const GroupRows& rows = {});

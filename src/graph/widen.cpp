@@ -8,23 +8,19 @@
 
 #include "base/half.h"
 #include "graph/attrs.h"
-#include "graph/operator.h"
+#include "graph/program.h"
+#include "graph/rewriter.h"
 
 namespace dpt {
 namespace {
 
-class Widening {
+class Widening : Rewriter {
  public:
-  Widening(Graph& graph, std::span<const KernelType> kernels) : graph_(graph), kernels_(kernels) {}
+  Widening(Graph& graph, std::span<const KernelType> kernels)
+      : Rewriter(graph), kernels_(kernels) {}
 
   void run() {
-    std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
-    const std::vector<Part> parts = std::exchange(graph_.part, {});
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      part_ = parts[i];
-      user_ = &nodes[i];
-      put(nodes[i]);
-    }
+    each_node([&](GraphNode& n) { put(n); });
     for (ValueId* v : {&graph_.output, &graph_.output_gradient, &graph_.loss}) *v = latest(*v);
     for (ValueId& v : graph_.gradients) v = latest(v);
   }
@@ -44,9 +40,7 @@ class Widening {
   }
 
   bool takes_halves(const GraphNode& n) const {
-    KernelQuery query{n.op->name, {}, {}, n.attrs};
-    for (ValueId v : n.in) query.in.push_back(graph_[v].desc);
-    for (ValueId v : n.out) query.out.push_back(graph_[v].desc);
+    const KernelQuery query = query_of(graph_, n);
     return n.op->halves || std::ranges::any_of(kernels_, [&](const KernelType& k) {
              return k.op == query.op && (!k.refuses || k.refuses(query).empty());
            });
@@ -55,75 +49,64 @@ class Widening {
   void put(GraphNode& n) {
     for (ValueId& v : n.in) v = latest(v);
     const auto is = [&](ValueId v) { return half(v); };
-    if (!std::ranges::any_of(n.in, is) && !std::ranges::any_of(n.out, is)) return push(n);
+    if (!std::ranges::any_of(n.in, is) && !std::ranges::any_of(n.out, is))
+      return push(std::move(n));
     if (n.op->name == "cast") return put_cast(n);
     const bool native = n.op->view ? halves_[n.in[0]].made : takes_halves(n);
     for (ValueId& v : n.in)
-      if (half(v)) v = native ? made(v) : wide(v);
+      if (half(v)) v = native ? made(v, n) : wide(v, n);
     for (ValueId& v : n.out) {
       if (!half(v)) continue;
       Half& h = halves_[v];
       h.made = native;
       if (native) continue;
-      const ValueId y = add(graph_[v].name, DType::f32, v);
+      const ValueId y = f32(graph_[v].name, v);
       (n.op->view || n.op->selects ? h.wide : h.unrounded) = y;
       v = y;
     }
-    push(n);
+    push(std::move(n));
   }
 
   // Nothing is done until somebody reads it.
   void put_cast(const GraphNode& n) {
     const ValueId x = n.in[0], y = n.out[0];
     if (half(y))
-      halves_[y].unrounded = half(x) ? wide(x) : x;
+      halves_[y].unrounded = half(x) ? wide(x, n) : x;
     else
-      alias_[y] = wide(x);
+      alias_[y] = wide(x, n);
   }
 
-  ValueId made(ValueId v) {
+  ValueId made(ValueId v, const GraphNode& user) {
     if (Half& h = halves_[v]; !h.made) {
       h.made = true;
-      push("cast", Cast{graph_[v].desc.dtype}, h.wide != kNoValue ? h.wide : h.unrounded, v);
+      insert("cast", Cast{graph_[v].desc.dtype}, h.wide != kNoValue ? h.wide : h.unrounded, v,
+             user);
     }
     return v;
   }
 
-  ValueId wide(ValueId v) {
+  ValueId wide(ValueId v, const GraphNode& user) {
     Half& h = halves_[v];
     if (h.wide != kNoValue) return h.wide;
     const DType type = graph_[v].desc.dtype;
     if (h.made) {
-      h.wide = add(graph_[v].name + ".f32", DType::f32, v);
-      push("cast", Cast{DType::f32}, v, h.wide);
+      h.wide = f32(graph_[v].name + ".f32", v);
+      insert("cast", Cast{DType::f32}, v, h.wide, user);
     } else {
       const std::string& name = graph_[v].name;
       const std::string ending = fmt::format(".{}", name_of(type));
-      h.wide = add(name.ends_with(ending) ? name : name + ending, DType::f32, v);
-      push("round_to", Cast{type}, h.unrounded, h.wide);
+      h.wide = f32(name.ends_with(ending) ? name : name + ending, v);
+      insert("round_to", Cast{type}, h.unrounded, h.wide, user);
     }
     return h.wide;
   }
 
-  ValueId add(std::string name, DType type, ValueId like) {
+  ValueId f32(std::string name, ValueId like) {
     const TensorDesc& d = graph_[like].desc;
-    graph_.values.push_back({.name = std::move(name), .desc = {type, d.shape, d.layout}});
-    return static_cast<ValueId>(graph_.values.size()) - 1;
+    return add({.name = std::move(name), .desc = {DType::f32, d.shape, d.layout}});
   }
 
-  void push(std::string_view name, Cast attrs, ValueId x, ValueId y) {
-    graph_.nodes.push_back({&op(name), attrs, {x}, {y}, user_->layer, user_->where});
-    graph_.part.push_back(part_);
-  }
-  void push(GraphNode& n) {
-    graph_.nodes.push_back(std::move(n));
-    graph_.part.push_back(part_);
-  }
-
-  Graph& graph_;
   std::span<const KernelType> kernels_;
-  Part part_ = Part::forward;
-  const GraphNode* user_ = nullptr;
   std::map<ValueId, Half> halves_;
   std::map<ValueId, ValueId> alias_;  // of casts to f32 that are not made
 };

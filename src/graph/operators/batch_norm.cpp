@@ -119,10 +119,7 @@ void update(const KernelArgs& args, const std::any& attrs) {
 }
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
-  need_channels("batch_norm", in[0]);
-  const int64_t c = channels_of(in[0]);
-  need_shape("batch_norm", in[1], {2 * c});
-  for (const TensorDesc& p : in.subspan(2)) need_shape("batch_norm", p, {c});
+  need_normalisation("batch_norm", in, 1);
   return {in[0]};
 }
 
@@ -254,31 +251,32 @@ std::vector<Sample> weight_gradient_samples() {
 }  // namespace
 
 OperatorType channel_sums() {
-  return on_images({"channel_sums", Precision::follow, infer_sums, nullptr, channel_sums_of,
+  return on_images({"channel_sums", Precision::statistics, infer_sums, nullptr, channel_sums_of,
                     sums_samples, elements_of_first_input});
 }
 
 OperatorType all_reduce() {
-  OperatorType out = {"all_reduce", Precision::full, infer_same, nullptr, copy, all_reduce_samples};
+  OperatorType out = {"all_reduce", Precision::statistics, infer_same, nullptr,
+                      copy,         all_reduce_samples};
   out.over_shards = true;
   return out;
 }
 
 OperatorType moments() {
-  return {"moments", Precision::full, infer_moments, nullptr, moments_of, moments_samples};
+  return {"moments", Precision::statistics, infer_moments, nullptr, moments_of, moments_samples};
 }
 
 OperatorType running_moments() {
-  return {"running_moments", Precision::full,    infer_running,
-          nullptr,           running_moments_of, running_samples};
+  return {"running_moments", Precision::statistics, infer_running,
+          nullptr,           running_moments_of,    running_samples};
 }
 
 OperatorType update_running() {
-  return {"update_running", Precision::full, infer_update, nullptr, update, update_samples};
+  return {"update_running", Precision::statistics, infer_update, nullptr, update, update_samples};
 }
 
 OperatorType batch_norm() {
-  return on_images({"batch_norm", Precision::follow, infer, gradient, forward, samples});
+  return on_images({"batch_norm", Precision::statistics, infer, gradient, forward, samples});
 }
 
 OperatorType batch_norm_sums() {

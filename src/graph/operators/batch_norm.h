@@ -26,6 +26,15 @@ inline void need_shape(std::string_view op, const TensorDesc& d, const Shape& wa
          wanted.str());
 }
 
+// x, and behind it at `moments` these, the weight and the bias, where they are there.
+inline void need_normalisation(std::string_view op, std::span<const TensorDesc> in,
+                               size_t moments) {
+  need_channels(op, in[0]);
+  const int64_t c = channels_of(in[0]);
+  need_shape(op, in[moments], {2 * c});
+  for (const TensorDesc& p : in.subspan(moments + 1)) need_shape(op, p, {c});
+}
+
 // dy, x and the moments.
 inline void need_gradient(std::string_view op, std::span<const TensorDesc> in) {
   need_channels(op, in[1]);
@@ -133,6 +142,23 @@ inline void need_input_gradient(std::string_view op, std::span<const TensorDesc>
   size_t at = 3;
   if (settings<BatchNorm>(attrs).batch) need_shape(op, in[at++], {2 * c + 1});
   for (const TensorDesc& p : in.subspan(at)) need_shape(op, p, {c});
+}
+
+// Samples of what takes `images` of one shape, the moments, and 0, 1 or 2 of [C]. out: of the
+// shape.
+template <class Out>
+std::vector<Sample> affine_samples(std::string_view op, size_t images, const std::any& attrs,
+                                   Out out) {
+  std::vector<Sample> samples;
+  std::vector<Sample::Range> ranges(images);
+  ranges.push_back(kPositive);
+  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
+    std::vector<TensorDesc> in(images, f32(s));
+    in.push_back(f64({2 * s[1]}));
+    for (int weights = 0; weights <= 2; ++weights, in.push_back(f32({s[1]})))
+      samples.push_back({{op, in, {out(s)}, attrs}, ranges});
+  }
+  return samples;
 }
 
 // Samples of an input gradient: with and without sums, with 0 to `weights` of [C].

@@ -11,12 +11,9 @@ namespace {
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
   constexpr std::string_view kOp = "batch_norm_add_relu";
-  need_channels(kOp, in[0]);
+  need_normalisation(kOp, in, 2);
   if (in[1] != in[0])
     fail(Fault::spec, "{}: {} and {} do not fit together", kOp, str(in[0]), str(in[1]));
-  const int64_t c = channels_of(in[0]);
-  need_shape(kOp, in[2], {2 * c});
-  for (const TensorDesc& p : in.subspan(3)) need_shape(kOp, p, {c});
   return {in[0]};
 }
 
@@ -68,14 +65,7 @@ void gradients(const KernelArgs& args, const std::any&) {
 
 // Of constant moments, as batch_norm's.
 std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
-    std::vector<TensorDesc> in = {f32(s), f32(s), f64({2 * s[1]})};
-    for (int weights = 0; weights <= 2; ++weights, in.push_back(f32({s[1]})))
-      out.push_back(
-          {{"batch_norm_add_relu", in, {f32(s)}, BatchNorm{.batch = false}}, {{}, {}, kPositive}});
-  }
-  return out;
+  return affine_samples("batch_norm_add_relu", 2, BatchNorm{.batch = false}, f32);
 }
 
 std::vector<Sample> gradient_samples() {

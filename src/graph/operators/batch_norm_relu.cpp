@@ -10,10 +10,7 @@ namespace dpt::operators {
 namespace {
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
-  need_channels("batch_norm_relu", in[0]);
-  const int64_t c = channels_of(in[0]);
-  need_shape("batch_norm_relu", in[1], {2 * c});
-  for (const TensorDesc& p : in.subspan(2)) need_shape("batch_norm_relu", p, {c});
+  need_normalisation("batch_norm_relu", in, 1);
   return {in[0]};
 }
 
@@ -82,24 +79,12 @@ void input_gradient(const KernelArgs& args, const std::any& attrs) {
 
 // Of constant moments, as batch_norm's.
 std::vector<Sample> samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
-    std::vector<TensorDesc> in = {f32(s), f64({2 * s[1]})};
-    for (int weights = 0; weights <= 2; ++weights, in.push_back(f32({s[1]})))
-      out.push_back(
-          {{"batch_norm_relu", in, {f32(s)}, BatchNorm{.batch = false}}, {{}, kPositive}});
-  }
-  return out;
+  return affine_samples("batch_norm_relu", 1, BatchNorm{.batch = false}, f32);
 }
 
 std::vector<Sample> sums_samples() {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}}) {
-    std::vector<TensorDesc> in = {f32(s), f32(s), f64({2 * s[1]})};
-    for (int weights = 0; weights <= 2; ++weights, in.push_back(f32({s[1]})))
-      out.push_back({{"batch_norm_relu_sums", in, {f64({2 * s[1] + 1})}, {}}, {{}, {}, kPositive}});
-  }
-  return out;
+  return affine_samples("batch_norm_relu_sums", 2, {},
+                        [](const Shape& s) { return f64({2 * s[1] + 1}); });
 }
 
 std::vector<Sample> input_gradient_samples() {

@@ -1,0 +1,48 @@
+// What passes over a graph share that put nodes between those that are there.
+#pragma once
+
+#include <any>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/operator.h"
+
+namespace dpt {
+
+class Rewriter {
+ protected:
+  explicit Rewriter(Graph& graph) : graph_(graph) {}
+
+  // Takes the nodes out of the graph and calls f for each in turn, which pushes what takes its
+  // place.
+  template <class F>
+  void each_node(F f) {
+    std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
+    const std::vector<Part> parts = std::exchange(graph_.part, {});
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      part_ = parts[i];
+      f(nodes[i]);
+    }
+  }
+
+  ValueId add(Value value) {
+    graph_.values.push_back(std::move(value));
+    return static_cast<ValueId>(graph_.values.size()) - 1;
+  }
+
+  void push(GraphNode node) {
+    graph_.nodes.push_back(std::move(node));
+    graph_.part.push_back(part_);
+  }
+
+  // y = name(x), for what the layer of `user` wants.
+  void insert(std::string_view name, std::any attrs, ValueId x, ValueId y, const GraphNode& user) {
+    push({&op(name), std::move(attrs), {x}, {y}, user.layer, user.where});
+  }
+
+  Graph& graph_;
+  Part part_ = Part::forward;  // of what is pushed
+};
+
+}  // namespace dpt
