@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/batch_norm.h"
+#include "backend/cpu/support.h"
 #include "graph/attrs.h"
 
 namespace dpt {
@@ -17,16 +16,7 @@ const BatchNormKernels& simd() {
   return kernels;
 }
 
-float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
-
-std::string refuses(const KernelQuery& q) {
-  const TensorDesc& x = q.in[0];
-  if (x.dtype != DType::f32) return fmt::format("it computes in f32, not {}", name_of(x.dtype));
-  // [N, C] is rows of channels by itself.
-  if (x.shape.rank() > 2 && !same_order(x.shape, x.layout, Layout::channels_last))
-    return "it takes images channels_last";
-  return "";
-}
+std::string refuses(const KernelQuery& q) { return not_rows_of_channels(q.in[0]); }
 
 std::string refuses_input_gradient(const KernelQuery& q) {
   if (!std::any_cast<const BatchNorm&>(q.attrs).batch) return "it takes moments of the batch only";
@@ -39,7 +29,7 @@ class RowsOfChannels : public Kernel {
  public:
   explicit RowsOfChannels(const KernelQuery& q)
       : c_(static_cast<size_t>(q.in[0].shape[1])),
-        rows_(static_cast<size_t>(q.in[0].shape.elements()) / std::max<size_t>(1, c_)),
+        rows_(elements(q.in[0]) / std::max<size_t>(1, c_)),
         stride_((c_ + kChannelBlock - 1) / kChannelBlock * kChannelBlock),
         tables_(kTables * stride_) {}
 
@@ -58,9 +48,6 @@ class RowsOfChannels : public Kernel {
       shift[c] = b - m[c] * scale[c];
     }
   }
-  void lay_means(const TensorView& moments, double* mean) const {
-    std::copy_n(moments.as<const double>().begin(), c_, mean);
-  }
   void clear(double* first, double* second) const {
     std::fill_n(first, c_, 0.0);
     std::fill_n(second, c_, 0.0);
@@ -72,10 +59,15 @@ class RowsOfChannels : public Kernel {
     std::copy_n(second, c_, sums.begin() + static_cast<std::ptrdiff_t>(c_));
     sums.back() = static_cast<double>(rows_);
   }
-  // `along` is of dy * (x - mean).
-  void give_gradient(const TensorView& to, const TensorView& moments, const double* sum,
-                     double* along) const {
-    for (size_t c = 0; c < c_; ++c) along[c] *= moments.as<const double>()[c_ + c];
+  // Sums of a gradient that passes(sum, along, mean) adds up, `along` of dy * (x - mean).
+  template <class F>
+  void sum_gradient(const TensorView& moments, const TensorView& to, F passes) {
+    double *sum = table(0), *along = table(1), *mean = table(2);
+    const auto m = moments.as<const double>();
+    clear(sum, along);
+    std::copy_n(m.begin(), c_, mean);
+    passes(sum, along, mean);
+    for (size_t c = 0; c < c_; ++c) along[c] *= m[c_ + c];
     give(to, sum, along);
   }
   size_t c_, rows_;
@@ -122,17 +114,15 @@ class GradientSums : public RowsOfChannels<5> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
-    double *sum = table(0), *along = table(1), *mean = table(2);
-    clear(sum, along);
-    lay_means(a.in[2], mean);
-    if constexpr (kRelu) {
-      lay_scale(a, 2, 3, table(3), table(4));
-      simd().relu_gradient_sums(data(a.in[0]), data(a.in[1]), mean, table(3), table(4), sum, along,
-                                rows_, c_);
-    } else {
-      simd().gradient_sums(data(a.in[0]), data(a.in[1]), mean, sum, along, rows_, c_);
-    }
-    give_gradient(a.out[0], a.in[2], sum, along);
+    sum_gradient(a.in[2], a.out[0], [&](double* sum, double* along, const double* mean) {
+      if constexpr (kRelu) {
+        lay_scale(a, 2, 3, table(3), table(4));
+        simd().relu_gradient_sums(data(a.in[0]), data(a.in[1]), mean, table(3), table(4), sum,
+                                  along, rows_, c_);
+      } else {
+        simd().gradient_sums(data(a.in[0]), data(a.in[1]), mean, sum, along, rows_, c_);
+      }
+    });
   }
 };
 
@@ -140,13 +130,11 @@ class AddReluGradient : public RowsOfChannels<3> {
  public:
   using RowsOfChannels::RowsOfChannels;
   void run(const KernelArgs& a) override {
-    double *sum = table(0), *along = table(1), *mean = table(2);
-    clear(sum, along);
-    lay_means(a.in[2], mean);
-    simd().add_relu_gradient(data(a.in[0]), data(a.in[1]), data(a.in[3]),
-                             a.in.size() > 4 ? data(a.in[4]) : nullptr, mean, data(a.out[0]), sum,
-                             along, rows_, c_);
-    give_gradient(a.out[1], a.in[2], sum, along);
+    sum_gradient(a.in[2], a.out[1], [&](double* sum, double* along, const double* mean) {
+      simd().add_relu_gradient(data(a.in[0]), data(a.in[1]), data(a.in[3]),
+                               a.in.size() > 4 ? data(a.in[4]) : nullptr, mean, data(a.out[0]), sum,
+                               along, rows_, c_);
+    });
   }
 };
 

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/elementwise.h"
+#include "backend/cpu/support.h"
 #include "base/fail.h"
 #include "graph/attrs.h"
 #include "graph/philox.h"
@@ -18,37 +17,13 @@ const ElementwiseKernels& simd() {
   return kernels;
 }
 
-// A kernel that is one function with what it has to know.
-template <class F>
-class Call : public Kernel {
- public:
-  explicit Call(F f) : f_(std::move(f)) {}
-  void run(const KernelArgs& args) override { f_(args); }
-
- private:
-  F f_;
-};
-
-template <class F>
-std::unique_ptr<Kernel> call(F f) {
-  return std::make_unique<Call<F>>(std::move(f));
-}
-
-template <class A>
-A settings(const KernelQuery& q) {
-  return q.attrs.has_value() ? std::any_cast<const A&>(q.attrs) : A{};
-}
-
-float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
 float* data_or_null(const KernelArgs& a, size_t i) {
   return i < a.in.size() ? data(a.in[i]) : nullptr;
 }
-size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape.elements()); }
-
-std::string not_f32(const KernelQuery& q) {
+std::string refuses(const KernelQuery& q) {
   for (const TensorDesc& d : q.in)
-    if (d.dtype != DType::f32 && d.dtype != DType::i32 && d.dtype != DType::u8)
-      return fmt::format("it computes in f32, not {}", name_of(d.dtype));
+    if (d.dtype != DType::i32 && d.dtype != DType::u8)
+      if (std::string reason = not_f32(d); !reason.empty()) return reason;
   return "";
 }
 
@@ -161,7 +136,7 @@ constexpr LossRow kLossRows[] = {
 
 std::string refuses_loss(const KernelQuery& q) {
   if (q.in.size() > 3) return "it takes no weights";
-  return not_f32(q);
+  return refuses(q);
 }
 
 std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
@@ -189,7 +164,7 @@ std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
 std::string refuses_softmax(const KernelQuery& q) {
   if (settings<Softmax>(q).dim != q.in[0].shape.rank() - 1)
     return "it goes along the last dimension only";
-  return not_f32(q);
+  return refuses(q);
 }
 
 std::unique_ptr<Kernel> prepare_softmax(const KernelQuery& q) {
@@ -208,7 +183,7 @@ std::unique_ptr<Kernel> prepare_softmax(const KernelQuery& q) {
 std::string refuses_cross_entropy(const KernelQuery& q) {
   if (q.in[1].dtype != DType::i32) return "it takes classes as targets, not probabilities";
   if (q.in[0].shape.rank() != 2) return "it takes outputs [N, C] only";
-  return not_f32(q);
+  return refuses(q);
 }
 
 ClassLossArgs class_loss(const KernelArgs& a, const CrossEntropy& s) {
@@ -389,9 +364,9 @@ std::vector<KernelType> elementwise_kernels() {
   std::vector<KernelType> out;
   for (const ActivationRow& r : kActivationRows)
     for (std::string_view op : {r.op, r.gradient})
-      out.push_back({op, isa, not_f32, prepare_activation});
+      out.push_back({op, isa, refuses, prepare_activation});
   for (std::string_view op : {"prelu", "prelu_gradient"})
-    out.push_back({op, isa, not_f32, prepare_prelu});
+    out.push_back({op, isa, refuses, prepare_prelu});
   for (const LossRow& r : kLossRows)
     for (std::string_view op : {r.op, r.gradient})
       out.push_back({op, isa, refuses_loss, prepare_loss});
@@ -399,18 +374,18 @@ std::vector<KernelType> elementwise_kernels() {
     out.push_back({op, isa, refuses_softmax, prepare_softmax});
   for (std::string_view op : {"cross_entropy", "cross_entropy_gradient"})
     out.push_back({op, isa, refuses_cross_entropy, prepare_cross_entropy});
-  out.push_back({"layer_norm", isa, not_f32, prepare_layer_norm});
+  out.push_back({"layer_norm", isa, refuses, prepare_layer_norm});
   for (std::string_view op : {"layer_norm_input_gradient", "layer_norm_weight_gradient"})
-    out.push_back({op, isa, not_f32, prepare_layer_norm_gradient});
+    out.push_back({op, isa, refuses, prepare_layer_norm_gradient});
   for (std::string_view op : {"dropout", "dropout_gradient"})
-    out.push_back({op, isa, not_f32, prepare_dropout});
-  out.push_back({"masked", isa, not_f32, prepare_masked});
-  out.push_back({"add", isa, not_f32, prepare_add});
-  out.push_back({"embedding", "copy", not_f32, prepare_embedding});
-  out.push_back({"embedding_gradient", isa, not_f32, prepare_embedding_gradient});
-  out.push_back({"concat", "copy", not_f32, prepare_concat});
+    out.push_back({op, isa, refuses, prepare_dropout});
+  out.push_back({"masked", isa, refuses, prepare_masked});
+  out.push_back({"add", isa, refuses, prepare_add});
+  out.push_back({"embedding", "copy", refuses, prepare_embedding});
+  out.push_back({"embedding_gradient", isa, refuses, prepare_embedding_gradient});
+  out.push_back({"concat", "copy", refuses, prepare_concat});
   for (std::string_view op : {"slice", "slice_gradient"})
-    out.push_back({op, "copy", not_f32, prepare_slice});
+    out.push_back({op, "copy", refuses, prepare_slice});
   for (KernelType& row : out) row.by_sample = true;
   return out;
 }

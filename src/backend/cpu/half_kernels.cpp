@@ -5,7 +5,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/halves.h"
-#include "base/half.h"
+#include "backend/cpu/support.h"
 #include "graph/attrs.h"
 
 namespace dpt {
@@ -16,38 +16,6 @@ const HalfKernels& simd() {
   return kernels;
 }
 
-float* floats(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
-size_t elements(const TensorView& v) { return static_cast<size_t>(v.desc.shape.elements()); }
-
-class ToBf16 : public Kernel {
-  void run(const KernelArgs& a) override {
-    simd().to_bf16(floats(a.in[0]), a.out[0].as<uint16_t>().data(), elements(a.in[0]));
-  }
-};
-
-class FromBf16 : public Kernel {
-  void run(const KernelArgs& a) override {
-    simd().from_bf16(a.in[0].as<uint16_t>().data(), floats(a.out[0]), elements(a.in[0]));
-  }
-};
-
-class Round : public Kernel {
- public:
-  explicit Round(DType type) : round_(type == DType::bf16 ? simd().round_bf16 : simd().round_f16) {}
-  void run(const KernelArgs& a) override {
-    round_(floats(a.in[0]), floats(a.out[0]), elements(a.in[0]));
-  }
-
- private:
-  void (*round_)(const float*, float*, size_t);
-};
-
-class Scale : public Kernel {
-  void run(const KernelArgs& a) override {
-    simd().scale(floats(a.in[0]), *floats(a.in[1]), floats(a.out[0]), elements(a.in[0]));
-  }
-};
-
 std::string refuses_cast(const KernelQuery& q) {
   const DType from = q.in[0].dtype, to = q.out[0].dtype;
   return (from == DType::f32 && to == DType::bf16) || (from == DType::bf16 && to == DType::f32)
@@ -55,27 +23,39 @@ std::string refuses_cast(const KernelQuery& q) {
              : fmt::format("it does not make {} of {}", name_of(to), name_of(from));
 }
 
-std::string refuses(const KernelQuery& q) {
-  return q.in[0].dtype == DType::f32 ? "" : "it computes in f32";
+std::string refuses(const KernelQuery& q) { return not_f32(q.in[0]); }
+
+std::unique_ptr<Kernel> prepare_cast(const KernelQuery& q) {
+  const size_t n = elements(q.in[0]);
+  if (q.out[0].dtype == DType::bf16)
+    return call([n](const KernelArgs& a) {
+      simd().to_bf16(data(a.in[0]), a.out[0].as<uint16_t>().data(), n);
+    });
+  return call([n](const KernelArgs& a) {
+    simd().from_bf16(a.in[0].as<uint16_t>().data(), data(a.out[0]), n);
+  });
+}
+
+auto rounding(DType half) { return half == DType::bf16 ? simd().round_bf16 : simd().round_f16; }
+
+std::unique_ptr<Kernel> prepare_round(const KernelQuery& q) {
+  return call([n = elements(q.in[0]), round = rounding(settings<Cast>(q).dtype)](
+                  const KernelArgs& a) { round(data(a.in[0]), data(a.out[0]), n); });
+}
+
+std::unique_ptr<Kernel> prepare_scale(const KernelQuery& q) {
+  return call([n = elements(q.in[0])](const KernelArgs& a) {
+    simd().scale(data(a.in[0]), *data(a.in[1]), data(a.out[0]), n);
+  });
 }
 
 }  // namespace
 
 std::vector<KernelType> half_kernels() {
   const std::string_view isa = simd_kernels().name;
-  using Made = std::unique_ptr<Kernel>;
-  std::vector<KernelType> out = {
-      {"cast", isa, refuses_cast,
-       [](const KernelQuery& q) -> Made {
-         if (q.out[0].dtype == DType::bf16) return std::make_unique<ToBf16>();
-         return std::make_unique<FromBf16>();
-       }},
-      {"round_to", isa, refuses,
-       [](const KernelQuery& q) -> Made {
-         return std::make_unique<Round>(std::any_cast<const Cast&>(q.attrs).dtype);
-       }},
-      {"scale", isa, refuses,
-       [](const KernelQuery&) -> Made { return std::make_unique<Scale>(); }}};
+  std::vector<KernelType> out = {{"cast", isa, refuses_cast, prepare_cast},
+                                 {"round_to", isa, refuses, prepare_round},
+                                 {"scale", isa, refuses, prepare_scale}};
   for (KernelType& row : out) row.by_sample = true;
   return out;
 }
@@ -89,8 +69,6 @@ bool computes_in(DType half) {
 #endif
 }
 
-void round_weights(DType half, float* x, size_t n) {
-  (half == DType::bf16 ? simd().round_bf16 : simd().round_f16)(x, x, n);
-}
+void round_weights(DType half, float* x, size_t n) { rounding(half)(x, x, n); }
 
 }  // namespace dpt

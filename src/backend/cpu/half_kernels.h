@@ -7,7 +7,7 @@
 
 namespace dpt {
 
-// Whether products of that half are computed as such, with something to gain.
+// Whether this CPU has instructions for products of that half; without, it is only emulated.
 bool computes_in(DType half);
 
 // x[i] as the nearest number of the half, i < n.

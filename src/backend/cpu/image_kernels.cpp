@@ -8,6 +8,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/images.h"
+#include "backend/cpu/support.h"
 #include "graph/windows.h"
 
 namespace dpt {
@@ -18,21 +19,15 @@ const ImageKernels& simd() {
   return kernels;
 }
 
-float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
-size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape.elements()); }
-
-bool rows_of_channels(const TensorDesc& d) {
-  return same_order(d.shape, d.layout, Layout::channels_last);
-}
-
 int64_t height(const Shape& s) { return s.rank() == 4 ? s[2] : 1; }
 
 std::string refuses(const KernelQuery& q) {
   for (const auto* side : {&q.in, &q.out})
     for (const TensorDesc& d : *side) {
-      if (d.dtype != DType::f32 && d.dtype != DType::i32)
-        return fmt::format("it computes in f32, not {}", name_of(d.dtype));
-      if (!rows_of_channels(d)) return "it takes images channels_last";
+      if (d.dtype != DType::i32)
+        if (std::string reason = not_f32(d); !reason.empty()) return reason;
+      if (!same_order(d.shape, d.layout, Layout::channels_last))
+        return "it takes images channels_last";
       if (d.shape.elements() == 0) return "it takes no empty tensors";
     }
   return "";
@@ -159,13 +154,7 @@ std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
   return std::make_unique<EachSample>(x[0], std::move(run));
 }
 
-std::string refuses_sum(const KernelQuery& q) {
-  const TensorDesc& d = q.in[0];
-  if (d.dtype != DType::f32) return fmt::format("it computes in f32, not {}", name_of(d.dtype));
-  // [N, C] is rows of channels by itself.
-  if (d.shape.rank() > 2 && !rows_of_channels(d)) return "it takes images channels_last";
-  return "";
-}
+std::string refuses_sum(const KernelQuery& q) { return not_rows_of_channels(q.in[0]); }
 
 std::unique_ptr<Kernel> prepare_sum(const KernelQuery& q) {
   const auto c = static_cast<size_t>(q.in[0].shape[1]);

@@ -1,15 +1,13 @@
 // The rows of `linear` and its gradients that call the hand-written kernels.
-#include <fmt/format.h>
-
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
+#include "backend/cpu/support.h"
 
 namespace dpt {
 namespace {
 
 std::string refuses(const KernelQuery& query) {
-  if (query.in[0].dtype != DType::f32)
-    return fmt::format("it computes in f32, not {}", name_of(query.in[0].dtype));
+  if (std::string reason = not_f32(query.in[0]); !reason.empty()) return reason;
   if (simd_kernels().isa == Isa::baseline) return "this CPU has neither AVX2 nor AVX-512";
   return "";
 }
@@ -17,8 +15,6 @@ std::string refuses(const KernelQuery& query) {
 size_t size(int64_t n) { return static_cast<size_t>(n); }
 // The extents before the last, any of which may be 0.
 size_t rows(const Shape& s) { return size(s.with(s.rank() - 1, 1).elements()); }
-
-float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
 
 bool transposed(const TensorDesc& weight) { return weight.layout == Layout::transposed; }
 

@@ -1,29 +1,11 @@
 #include "backend/cpu/simd/halves.h"
 
+#include "backend/cpu/simd/table_of.h"
+
 namespace dpt {
 
 const HalfKernels& half_simd(Isa isa) {
-  static const HalfKernels baseline = [] {
-    HalfKernels k{};
-    simd_baseline::add_halves(k);
-    return k;
-  }();
-#if defined(__x86_64__)
-  static const HalfKernels avx2 = [] {
-    HalfKernels k{};
-    simd_avx2::add_halves(k);
-    return k;
-  }();
-  static const HalfKernels avx512 = [] {
-    HalfKernels k{};
-    simd_avx512::add_halves(k);
-    return k;
-  }();
-  if (isa == Isa::avx512) return avx512;
-  if (isa == Isa::avx2) return avx2;
-#endif
-  (void)isa;
-  return baseline;
+  return table_of<HalfKernels>(isa, {DPT_OF_EACH_ISA(add_halves)});
 }
 
 }  // namespace dpt

@@ -1,0 +1,53 @@
+// What the files of this folder that list kernel rows share.
+#pragma once
+
+#include <any>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "graph/kernel.h"
+
+namespace dpt {
+
+inline float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
+inline size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape.elements()); }
+
+// An operator's settings; the defaults where none were given.
+template <class A>
+A settings(const KernelQuery& q) {
+  return q.attrs.has_value() ? std::any_cast<const A&>(q.attrs) : A{};
+}
+
+// Why kernels of f32 refuse it; empty: they don't.
+inline std::string not_f32(const TensorDesc& d) {
+  return d.dtype == DType::f32 ? "" : fmt::format("it computes in f32, not {}", name_of(d.dtype));
+}
+
+// Why kernels over rows of channels refuse it. [N, C] is such rows by itself.
+inline std::string not_rows_of_channels(const TensorDesc& d) {
+  if (d.shape.rank() > 2 && !same_order(d.shape, d.layout, Layout::channels_last))
+    return "it takes images channels_last";
+  return not_f32(d);
+}
+
+// A kernel that is one function with what it has to know.
+template <class F>
+class Call : public Kernel {
+ public:
+  explicit Call(F f) : f_(std::move(f)) {}
+  void run(const KernelArgs& args) override { f_(args); }
+
+ private:
+  F f_;
+};
+
+template <class F>
+std::unique_ptr<Kernel> call(F f) {
+  return std::make_unique<Call<F>>(std::move(f));
+}
+
+}  // namespace dpt
