@@ -52,8 +52,7 @@ constexpr const char* kSumOverRanks = R"py(def sum_over_ranks(value):
 
 // Over which samples batch norm takes its statistics must be the same in the program.
 void check_batch_norm(const TorchFacts& f) {
-  const bool has = std::ranges::any_of(
-      f.graph.nodes, [](const GraphNode& n) { return n.op->name == "channel_sums"; });
+  const bool has = f.graph.cuts(Part::forward) > 0;
   if (!has || f.query.replicas == 1 || f.spec.sync_batch_norm != f.ddp) return;
   if (f.ddp)
     fail(Fault::spec,

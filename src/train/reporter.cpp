@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "backend/cpu/half_kernels.h"
 #include "base/fail.h"
 #include "base/json_text.h"
 #include "train/clock.h"
@@ -33,8 +34,9 @@ std::string lines_of_header(const Session& s) {
                                     : std::string("one CPU device"),
                   who.total_workers(), who.total_workers() == 1 ? "" : "s");
   if (s.precision.on())
-    out += fmt::format("precision: {}{}\n", text_of(s.precision),
-                       s.emulated ? ", emulated: results of fp32 kernels are rounded" : "");
+    out += fmt::format(
+        "precision: {}{}\n", text_of(s.precision),
+        computes_in(s.precision.half) ? "" : ", emulated: results of fp32 kernels are rounded");
   const int replicas = who.ranks * who.devices;
   out += fmt::format("batch: {} samples over all replicas, {} of each replica; {} steps an epoch\n",
                      s.global_batch, s.global_batch / replicas, s.batches->steps());

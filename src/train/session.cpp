@@ -63,8 +63,7 @@ void choose_precision(Session& s) {
                  .scales = mixed.scaler.on};
   if (!s.precision.on()) return;
   s.scaler = mixed.scaler;
-  s.emulated = !computes_in(type.dtype);
-  if (s.emulated && !mixed.emulate)
+  if (!computes_in(type.dtype) && !mixed.emulate)
     fail(Fault::device,
          "precision '{0}' would be emulated here, slower than fp32: {1}. To study what it does, "
          "write `precision: {{{0}: {{emulate: true}}}}`",

@@ -36,7 +36,6 @@ struct Session {
 
   PrecisionPolicy precision;
   ScalerSettings scaler;
-  bool emulated = false;  // no kernel computes in the half of the policy
 
   Dataset train;
   std::optional<Dataset> test;  // where the spec asks for evaluation
