@@ -88,7 +88,7 @@ inline HostTensor sample_input(const Sample& s, size_t i, DType real, std::mt199
   for (size_t e = 0; e < t.size(); ++e) {
     const double u = std::uniform_real_distribution<double>()(random);
     double x = range.low + u * (range.high - range.low);
-    if (!is_float(d.dtype)) x = std::floor(x);
+    if (!is_float(d.dtype) && !is_half(d.dtype)) x = std::floor(x);
     for (double k : s.kinks)
       if (std::abs(x - k) < 1e-3) x = k + 2e-3;
     t.set(e, x);
