@@ -168,13 +168,10 @@ def judge(row, found):
     for name, entry in found.items():
         if name == "dptrain" or "median" not in entry or "median" not in ours:
             continue
-        if not row.same_data:
-            entry["ratio"] = entry["median"] / ours["median"]
-            entry["ratio_of_bests"] = entry["best"] / ours["best"]
-            continue
-        entry["loss_difference"] = abs(entry["loss"][0] - ours["loss"][0]) / abs(ours["loss"][0])
-        entry["void"] = not entry["loss_difference"] <= LOSS_TOLERANCE  # a nan is void, too
-        if entry["void"]:
+        if row.same_data:
+            entry["loss_difference"] = abs(entry["loss"][0] - ours["loss"][0]) / abs(ours["loss"][0])
+            entry["void"] = not entry["loss_difference"] <= LOSS_TOLERANCE  # a nan is void, too
+        if entry.get("void"):
             continue
         entry["ratio"] = entry["median"] / ours["median"]
         entry["ratio_of_bests"] = entry["best"] / ours["best"]
