@@ -1,0 +1,166 @@
+// The seam between dptrain and one GPU: everything that is asked of CUDA, and nothing of CUDA's own
+// headers. libdptrain_cuda.so implements it with the real libraries (load.h), the tests with a fake
+// that computes on the host and watches the order of what it is told.
+//
+// A DeviceApi, and all that it makes, is used by the thread that made it, and outlives what it
+// made. "Enqueues" means: returns at once; the device does it after what the same stream was told
+// before. Pointers are device memory, or pinned host memory where that is said.
+//
+// Every call throws Error with the name of the library's function and the library's own words:
+// Fault::memory where memory is missing, Fault::rank from communicators, else Fault::device.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "backend/cuda/device_work.h"
+#include "backend/cuda/kernels/all.h"
+#include "base/tensor.h"
+
+namespace dpt::cuda {
+
+struct DeviceProperties {
+  int index = 0;             // among the GPUs that CUDA shows this process
+  std::string name;          // "NVIDIA H200"
+  std::string bus_id;        // "0000:1b:00.0": tells GPUs of a machine apart whatever their index
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  size_t memory = 0, free_memory = 0;  // in bytes; free: when the DeviceApi was made
+};
+
+// Work of a library, prepared for fixed shapes. Its tensors come in the order that the description
+// gives (device_work.h), at addresses that are multiples of 16.
+class DeviceWork {
+ public:
+  virtual ~DeviceWork() = default;
+  virtual size_t workspace_bytes() const = 0;
+  virtual std::string algorithm() const = 0;  // which one was chosen, for reports
+};
+
+// A point in a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool passed() = 0;  // never waits; true if it was never recorded
+  virtual void wait() = 0;    // the calling thread waits
+};
+
+// What a stream was told between begin_capture and end_capture, to be done again and again.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+  virtual size_t nodes() const = 0;
+};
+
+// Things done one after the other. Nothing is ordered between two streams but by events.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  // Enqueues. Source and target may each be device or pinned memory.
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
+  virtual void fill(void* to, uint8_t byte, size_t bytes) = 0;
+  // Enqueues an own kernel, which is copied before this returns. Better called through launch()
+  // below.
+  virtual void launch(const KernelLaunch& kernel) = 0;
+  // Enqueues; workspace: as many bytes as the work wants, at a multiple of 256, which nothing on
+  // another stream may use at the same time.
+  virtual void run(DeviceWork& work, std::span<std::byte* const> tensors, std::byte* workspace) = 0;
+
+  virtual void record(Event& event) = 0;
+  virtual void wait(Event& event) = 0;  // this stream, for the point that was last recorded
+  virtual void synchronise() = 0;       // the calling thread; never while capturing
+
+  // Between the two nothing is done, all is recorded, also what other streams do after they waited
+  // for an event of this one; they must have been waited for before the end. Nothing may be
+  // allocated or prepared meanwhile.
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
+  virtual void launch(CapturedGraph& graph) = 0;  // enqueues all of it
+};
+
+// Ranks that sum and share buffers, one GPU each (NCCL). Every rank makes the same calls in the
+// same order; they may be captured.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  // Enqueues: data [count] of every rank becomes the sum over all, the same bits everywhere.
+  virtual void all_reduce(Stream& stream, void* data, size_t count, DType dtype) = 0;
+  // Enqueues: data of `root` goes to all.
+  virtual void broadcast(Stream& stream, void* data, size_t bytes, int root) = 0;
+  virtual void check() = 0;           // throws what went wrong with a call that was enqueued
+  virtual void abort() noexcept = 0;  // ends calls that wait for a rank that will not come
+};
+using CommunicatorId = std::array<char, 128>;
+
+enum class MemoryKind { device, pinned };
+
+class DeviceApi {
+ public:
+  virtual ~DeviceApi() = default;
+  virtual const DeviceProperties& properties() const = 0;
+
+  // Not cleared; at a multiple of 256. Better called through Memory below.
+  virtual std::byte* allocate(MemoryKind kind, size_t bytes) = 0;
+  virtual void free(MemoryKind kind, std::byte* memory) noexcept = 0;
+
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+
+  // Throws Error{device} with the library's reason where there is no such algorithm.
+  virtual std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) = 0;
+  virtual std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) = 0;
+
+  // One rank makes the id, all get it in some other way, all join.
+  virtual CommunicatorId new_communicator_id() = 0;
+  virtual std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks) = 0;
+
+  virtual void synchronise() = 0;  // the calling thread waits for all streams
+};
+
+// Memory that its owner frees.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(DeviceApi& api, MemoryKind kind, size_t bytes)
+      : api_(&api),
+        kind_(kind),
+        bytes_(bytes),
+        data_(bytes ? api.allocate(kind, bytes) : nullptr) {}
+  Memory(Memory&& other) noexcept { swap(other); }
+  Memory& operator=(Memory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Memory() {
+    if (data_) api_->free(kind_, data_);
+  }
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void swap(Memory& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(kind_, other.kind_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(data_, other.data_);
+  }
+  DeviceApi* api_ = nullptr;
+  MemoryKind kind_ = MemoryKind::device;
+  size_t bytes_ = 0;
+  std::byte* data_ = nullptr;
+};
+
+// Enqueues an own kernel for so many elements or blocks; none: does nothing.
+template <class K>
+requires ElementKernel<K> || BlockKernel<K>
+void launch(Stream& stream, const K& kernel, int64_t count) {
+  if (count > 0) stream.launch({kernel_id<K>, count, &kernel, sizeof kernel});
+}
+
+}  // namespace dpt::cuda

@@ -1,0 +1,60 @@
+// What NVIDIA's libraries are asked to compute, as plain data: a matrix product (cuBLASLt), a
+// convolution or one of its gradients (cuDNN). A DeviceApi prepares each once (device_api.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/tensor.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+
+// No work asks for a larger workspace: slower algorithms that need less are taken.
+inline constexpr size_t kMatmulWorkspace = size_t{32} << 20;
+inline constexpr size_t kConvolutionWorkspace = size_t{256} << 20;
+
+// What is done to a matrix product while it is in registers.
+enum class Epilogue : uint8_t {
+  none,
+  bias,       // adds [n] to each row
+  bias_relu,  // that, and what is below 0 becomes 0
+  sums_of_a,  // also makes the sums of op(a) over k, [m]: with dy^T x the gradient of the bias
+};
+
+// d [m, n] = op(a) [m, k] times op(b) [k, n]. Matrices lie row-major without gaps; a transposed one
+// lies as [k, m] or [n, k]. Sums are made in f32, or of numbers rounded to TF32 (10 bits of
+// fraction) where that is asked for.
+// Tensors: a, b, d; then the bias or the sums where the epilogue has such, of the type of d.
+struct Matmul {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  DType in = DType::f32;   // of a and b: f32, bf16, f16
+  DType out = DType::f32;  // of d: f32, or that of a and b
+  bool tf32 = false;
+  bool accumulate = false;  // d += instead of d =; only without epilogue
+  Epilogue epilogue = Epilogue::none;
+  bool operator==(const Matmul&) const = default;
+};
+
+enum class ConvolutionPass : uint8_t {
+  forward,          // tensors: x, w, y; then the bias [O] where there is one, of the type of y
+  input_gradient,   // tensors: dy, w, dx
+  weight_gradient,  // tensors: x, dy, dw
+};
+
+// x [N, C, H, W], w [O, C / groups, kh, kw], y [N, O, H', W'], all lying channels_last: an image as
+// [N, H, W, C], a weight as [O, kh, kw, C / groups]. Of [N, C, W] the height is 1. Sums in f32 or
+// TF32; always an algorithm that gives the same bits each time.
+struct DnnConvolution {
+  ConvolutionPass pass = ConvolutionPass::forward;
+  Shape x, w, y;  // in torch's order, of rank 4
+  Window window;
+  int64_t groups = 1;
+  DType in = DType::f32;   // of the two tensors that are read
+  DType out = DType::f32;  // of the one that is made: f32, or that of the two
+  bool tf32 = false;
+  bool bias = false, relu = false;  // forward only: y = relu(x * w + bias)
+};
+
+}  // namespace dpt::cuda

@@ -1,0 +1,36 @@
+// The lists of own kernels, whose order makes the ids.
+#pragma once
+
+#include "backend/cuda/kernels/basic.h"
+#include "backend/cuda/kernels/own_kernel.h"
+
+namespace dpt::cuda {
+
+template <class... List>
+struct KernelLists {};
+using AllKernels = KernelLists<BasicKernels>;
+
+namespace detail {
+
+// The place of K in a list; its size where it is not there.
+template <class K, class... Kernel>
+consteval size_t place(KernelList<Kernel...>) {
+  size_t at = 0;
+  (void)((std::is_same_v<K, Kernel> || (++at, false)) || ...);
+  return at;
+}
+
+template <class K, class... List>
+consteval KernelId find(KernelLists<List...>) {
+  size_t list = 0, index = 0;
+  const bool found = (((index = place<K>(List{})) < List::size || (++list, false)) || ...);
+  if (!found) throw "this kernel stands in no list of all.h";
+  return {static_cast<uint16_t>(list), static_cast<uint16_t>(index)};
+}
+
+}  // namespace detail
+
+template <class K>
+inline constexpr KernelId kernel_id = detail::find<K>(AllKernels{});
+
+}  // namespace dpt::cuda

@@ -1,0 +1,55 @@
+// The rows of a list of own kernels: for each a function for the device, and one that enqueues it.
+#pragma once
+
+#include "backend/cuda/kernels/block.h"
+#include "backend/cuda/module/entries.h"
+
+namespace dpt::cuda {
+
+template <ElementKernel K>
+__global__ void __launch_bounds__(kElementThreads)
+    run_elements(const __grid_constant__ K kernel, const int64_t count) {
+  const int64_t i = int64_t{blockIdx.x} * kElementThreads + threadIdx.x;
+  if (i < count) kernel(i);
+}
+
+template <BlockKernel K>
+__global__ void __launch_bounds__(K::kThreads) run_blocks(const __grid_constant__ K kernel) {
+  __shared__ typename K::Shared shared;
+  DeviceBlock<typename K::Shared> block(shared);
+  kernel(block);
+}
+
+template <ElementKernel K>
+cudaError_t launch_kernel(const void* kernel, int64_t count, cudaStream_t stream) {
+  const int64_t blocks = (count + kElementThreads - 1) / kElementThreads;
+  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+  run_elements<<<dim3(static_cast<unsigned>(blocks)), kElementThreads, 0, stream>>>(
+      *static_cast<const K*>(kernel), count);
+  return cudaPeekAtLastError();
+}
+
+template <BlockKernel K>
+cudaError_t launch_kernel(const void* kernel, int64_t count, cudaStream_t stream) {
+  if (count > INT32_MAX) return cudaErrorInvalidConfiguration;
+  run_blocks<<<dim3(static_cast<unsigned>(count)), K::kThreads, 0, stream>>>(
+      *static_cast<const K*>(kernel));
+  return cudaPeekAtLastError();
+}
+
+template <class K>
+const void* function_of() {
+  if constexpr (ElementKernel<K>)
+    return reinterpret_cast<const void*>(&run_elements<K>);
+  else
+    return reinterpret_cast<const void*>(&run_blocks<K>);
+}
+
+template <class... K>
+std::span<const KernelEntry> make_entries(KernelList<K...>) {
+  static const KernelEntry entries[] = {
+      {kernel_name<K>(), sizeof(K), function_of<K>(), launch_kernel<K>}...};
+  return entries;
+}
+
+}  // namespace dpt::cuda
