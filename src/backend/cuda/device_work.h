@@ -32,7 +32,6 @@ struct Matmul {
   DType in = DType::f32;   // of a and b: f32, bf16, f16
   DType out = DType::f32;  // of d: f32, or that of a and b
   bool tf32 = false;
-  bool accumulate = false;  // d += instead of d =; only without epilogue
   Epilogue epilogue = Epilogue::none;
   bool operator==(const Matmul&) const = default;
 };
