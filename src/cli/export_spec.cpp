@@ -28,7 +28,7 @@ int run_export(const std::vector<std::string>& words) {
                                                          .classes = s->train.classes,
                                                          .ignores = s->ignores(),
                                                          .ranks = s->who.ranks,
-                                                         .replicas = s->who.ranks * s->who.devices,
+                                                         .replicas = s->who.replicas(),
                                                          .batch = s->global_batch,
                                                          .epochs = s->epochs,
                                                          .steps = s->steps});

@@ -4,19 +4,15 @@
 #include <atomic>
 #include <cstdint>
 
+#include "comm/futex.h"
+
 namespace dpt {
 
 enum class Meeting { met, broken, late };
 
-// All zero bytes are a fresh barrier. Spins for a while, then sleeps in the kernel (a futex that is
-// not private, so that it works between processes). What a worker wrote before it came, all see
-// after the meeting. Once broken, it stays so.
+// All zero bytes are a fresh barrier. What a worker wrote before it came, all see after the
+// meeting. Once broken, it stays so. Late: this worker no longer waits.
 struct Barrier {
-  struct Patience {
-    double spin_us = 80;     // 0: sleep at once, for more workers than cores
-    double timeout_s = 600;  // then late, and this worker no longer waits
-  };
-
   // Waits until `workers` calls have come. broken: break_up() was called before all had come.
   Meeting meet(uint32_t workers, const Patience& patience) noexcept;
 

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "comm/barrier.h"
+#include "comm/signal.h"
 
 namespace dpt {
 
@@ -19,6 +20,8 @@ struct alignas(128) Team::Seat {
   std::atomic<int64_t> epoch = 0;
   std::atomic<int64_t> step = 0;
   std::atomic<Phase> phase = Phase::starting;
+  uint32_t visits = 0;  // to meetings of some; its own
+  Signal done, come;
 };
 
 // What belongs to a rank.
@@ -34,7 +37,7 @@ struct alignas(128) Team::Header {
 
   std::atomic<uint64_t> magic = 0;  // written last
   TeamShape shape;
-  Barrier::Patience first, later;
+  Patience first, later;
   Barrier meeting;
 
   std::atomic<uint32_t> state = Break::none;
@@ -155,6 +158,32 @@ void Team::meet_rank(int worker) {
   if (end != Meeting::met) give_up(worker, end == Meeting::late, false);
 }
 
+void Team::post(int worker) noexcept { seat(worker).done.post(); }
+
+void Team::wait_for(int other, uint32_t count) {
+  const Meeting end = seat(other).done.wait(count, header_->later);
+  if (end != Meeting::met) give_up_on(other, end == Meeting::late);
+}
+
+void Team::meet_some(int worker, std::span<const int> workers) {
+  const uint32_t count = ++seat(worker).visits;
+  seat(worker).come.post();
+  for (int other : workers) {
+    const Meeting end = seat(other).come.wait(count, header_->later);
+    if (end != Meeting::met) give_up_on(other, end == Meeting::late);
+  }
+}
+
+void Team::give_up_on(int other, bool late) const {
+  Team team = *this;
+  const int rank = other / shape().workers_per_rank;
+  if (late)
+    team.break_up(rank,
+                  fmt::format("worker {} of {} {} did not come to a meeting within {} s", other,
+                              name_of(rank), where_is(rank), header_->later.timeout_s));
+  throw TeamBroken(reason());
+}
+
 void Team::give_up(int worker, bool late, bool whole) const {
   Team team = *this;
   if (late) {
@@ -197,6 +226,10 @@ bool Team::break_up(int rank, std::string_view reason, int code, bool tells) noe
   // Also by those who come second: the first may have been killed before it got here.
   h.meeting.break_up();
   for (int r = 0; r < h.shape.ranks; ++r) side(r).meeting.break_up();
+  for (int w = 0; w < h.shape.workers(); ++w) {
+    seat(w).done.break_up();
+    seat(w).come.break_up();
+  }
   return first;
 }
 

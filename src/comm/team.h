@@ -77,6 +77,15 @@ class Team {
   // The same for the workers of the worker's own rank.
   void meet_rank(int worker);
 
+  // Says that the worker has done one more piece of work.
+  void post(int worker) noexcept;
+  // Waits until `other` has said so `count` times since the team was made (counts go round at
+  // 2^31). What it wrote before is seen afterwards. Throws as meet() does.
+  void wait_for(int other, uint32_t count);
+  // Waits until all of these have come here, a meeting of some; each of them calls it with the same
+  // ones. Workers may belong to one such set only. Throws as meet() does.
+  void meet_some(int worker, std::span<const int> workers);
+
   // Ends the team: all who wait, and all who come, throw. The first call's reason is everybody's;
   // true for that one. `rank` is the one to blame, `code` the exit code of the run; tells: that
   // rank will claim_message() itself. May be called in a signal handler.
@@ -115,6 +124,7 @@ class Team {
   Seat& seat(int worker) const;
   Side& side(int rank) const;
   [[noreturn]] void give_up(int worker, bool late, bool whole) const;
+  [[noreturn]] void give_up_on(int other, bool late) const;
 
   Header* header_;
 };

@@ -99,6 +99,11 @@ struct Pad {  // of each dimension in front and behind; negative: cut off
   double value = 0;
 };
 
+// Between stages of a graph (graph.h, note [stages]): where the value lies, and where it goes.
+struct Copy {
+  int from = 0, to = 0;
+};
+
 // Losses. Inputs: output, target, divisor f32[1] and, where there is one, the constant with
 // weights.
 struct CrossEntropy {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
+#include "graph/attrs.h"
 
 namespace dpt {
 
@@ -13,6 +14,15 @@ void GraphBuilder::enter(std::string name, Span where, bool trainable) {
   scope_ = std::move(name);
   where_ = where;
   trainable_ = trainable;
+}
+
+void GraphBuilder::device(int device) {
+  std::vector<int>& devices = graph_.stage_device;
+  if (graph_.nodes.empty())
+    devices = {device};
+  else if (devices.back() != device)
+    devices.push_back(device);
+  stage_ = graph_.stages() - 1;
 }
 
 ValueId GraphBuilder::add(Value value) {
@@ -61,7 +71,7 @@ ValueId GraphBuilder::buffer(std::string_view name, TensorDesc desc, double firs
 ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs) {
   std::vector<TensorDesc> descs;
   for (ValueId v : in) descs.push_back(desc(v));
-  GraphNode node{&op, std::move(attrs), std::move(in), {}, scope_, where_};
+  GraphNode node{&op, std::move(attrs), std::move(in), {}, scope_, where_, stage_};
   for (const TensorDesc& out : op.infer(descs, node.attrs))
     node.out.push_back(add({.name = fmt::format("{}.{}", scope_, op.name), .desc = out}));
   graph_.nodes.push_back(std::move(node));
@@ -76,6 +86,25 @@ std::vector<ValueId> Graph::state() const {
   return out;
 }
 
+int home_of(const GraphNode& n) {
+  const auto* copied = std::any_cast<Copy>(&n.attrs);
+  return copied ? copied->to : n.stage;
+}
+
+std::vector<int> Graph::homes() const {
+  std::vector<int> out(values.size(), 0);
+  for (ValueId v : {target, divisor, scale})
+    if (v != kNoValue) out[static_cast<size_t>(v)] = stages() - 1;
+  for (const GraphNode& n : nodes) {
+    for (ValueId v : n.in)
+      if (const Role r = (*this)[v].role;
+          r == Role::parameter || r == Role::buffer || r == Role::mask || r == Role::constant)
+        out[static_cast<size_t>(v)] = n.stage;
+    for (ValueId v : n.out) out[static_cast<size_t>(v)] = home_of(n);
+  }
+  return out;
+}
+
 std::vector<bool> Graph::trained() const {
   std::vector<bool> out(values.size());
   for (ValueId p : parameters) out[static_cast<size_t>(p)] = (*this)[p].trainable;
@@ -85,23 +114,26 @@ std::vector<bool> Graph::trained() const {
   return out;
 }
 
-int Graph::cuts(Part wanted) const {
+int Graph::cuts(Part wanted, int stage) const {
   int count = 0;
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (part[i] == wanted && nodes[i].op->over_shards) ++count;
+    if (part[i] == wanted && nodes[i].op->over_shards && (stage < 0 || nodes[i].stage == stage))
+      ++count;
   return count;
 }
 
 double Graph::flops() const {
   double sum = 0;
-  for (const GraphNode& n : nodes) {
-    if (n.op->view) continue;
-    std::vector<TensorDesc> in, out;
-    for (ValueId v : n.in) in.push_back((*this)[v].desc);
-    for (ValueId v : n.out) out.push_back((*this)[v].desc);
-    sum += n.op->flops ? n.op->flops(in, out) : static_cast<double>(out[0].shape.elements());
-  }
+  for (const GraphNode& n : nodes) sum += flops(n);
   return sum;
+}
+
+double Graph::flops(const GraphNode& n) const {
+  if (n.op->view) return 0;
+  std::vector<TensorDesc> in, out;
+  for (ValueId v : n.in) in.push_back((*this)[v].desc);
+  for (ValueId v : n.out) out.push_back((*this)[v].desc);
+  return n.op->flops ? n.op->flops(in, out) : static_cast<double>(out[0].shape.elements());
 }
 
 std::string Graph::str() const {

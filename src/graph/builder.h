@@ -26,6 +26,9 @@ class GraphBuilder {
   // The layer that is being built: names of its parameters begin with it, errors name its place.
   void enter(std::string name, Span where, bool trainable = true);
   void part(Part part) { part_ = part; }
+  // What follows is on this device: the stage goes on, or the next one begins.
+  void device(int device);
+  void stage(int stage) { stage_ = stage; }
   const std::string& scope() const { return scope_; }
 
   ValueId input(std::string name, TensorDesc desc, Role role = Role::input);
@@ -56,6 +59,7 @@ class GraphBuilder {
   Span where_;
   bool trainable_ = true;
   Part part_ = Part::forward;
+  int stage_ = 0;
 };
 
 // Adds the gradient of graph.loss with respect to the model's output (Part::loss) and to every

@@ -26,9 +26,11 @@ class Backward {
       if (!wanted(node)) continue;
       add_gradient_of(node, graph_.part[i] == Part::loss ? Part::loss : Part::backward);
     }
+    const std::vector<int> homes = graph_.homes();
     for (size_t i = 0; i < graph_.parameters.size(); ++i) {
       const ValueId p = graph_.parameters[i];
       if (!graph_[p].trainable) continue;
+      g_.stage(homes[static_cast<size_t>(p)]);
       graph_.gradients[i] = sum_of(p);
       if (graph_.gradients[i] == kNoValue)
         fail(Fault::spec, "the loss does not depend on parameter '{}'; freeze it or use its layer",
@@ -62,6 +64,7 @@ class Backward {
       fail(Fault::spec, "operator '{}' has no gradient, so nothing before it can be trained",
            node.op->name);
     g_.enter(node.layer, node.where);
+    g_.stage(node.stage);
     std::vector<ValueId> dy;
     for (ValueId v : node.out) dy.push_back(sum_of(v));
     g_.part(part);

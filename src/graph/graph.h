@@ -51,7 +51,16 @@ struct GraphNode {
   std::vector<ValueId> in, out;
   std::string layer;  // "lin1", for messages and plans
   Span where;         // the line of the spec that asked for it
+  int stage = 0;      // note [stages]: whose worker runs it
 };
+
+// Note [stages]: layers that follow each other on one device make a stage; where another device
+// begins, another stage does. What a later stage reads of an earlier one is copied there
+// (graph/stages.h), its gradient back. A gradient's nodes belong to the stage of what it is the
+// gradient of; the loss belongs to the last stage. Most graphs have one stage.
+
+// The stage in whose memory a node's results lie: its own, but for a gradient that is copied back.
+int home_of(const GraphNode& n);
 
 // Which part of a training step a node belongs to. The loss is a part of its own, since
 // DataParallel computes it on another device than the rest (output gathered there, its gradient
@@ -81,13 +90,18 @@ struct Graph {
   std::vector<Update> updates;
   std::vector<ValueId>
       gradients;  // of each parameter; kNoValue: frozen, or the graph does not train
+  std::vector<int> stage_device = {0};  // the device of each stage; note [stages]
+  int stages() const { return static_cast<int>(stage_device.size()); }
+  // Of each value: where it lies; parameters and buffers: the stage that uses them.
+  std::vector<int> homes() const;
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
-  std::vector<ValueId> state() const;  // parameters and buffers in the order of that
-  int cuts(Part part) const;           // program.h, note [cuts]
-  std::vector<bool> trained() const;   // of each value: some trainable parameter decides it
-  double flops() const;                // of all nodes
-  std::string str() const;             // one line a node, stable: golden tests compare it
+  std::vector<ValueId> state() const;         // parameters and buffers in the order of that
+  int cuts(Part part, int stage = -1) const;  // program.h, note [cuts]; -1: of all stages
+  std::vector<bool> trained() const;          // of each value: some trainable parameter decides it
+  double flops() const;                       // of all nodes
+  double flops(const GraphNode& node) const;
+  std::string str() const;  // one line a node, stable: golden tests compare it
 };
 
 }  // namespace dpt

@@ -23,8 +23,19 @@ constexpr std::string_view kActionNames[] = {"feed",
                                              "sum_loss",
                                              "sum_squares",
                                              "sum_shards, update"};
-constexpr std::string_view kWhoNames[] = {"each shard", "loss device", "each worker",
+constexpr std::string_view kWhoNames[] = {"each shard", "loss device", "pipeline", "each worker",
                                           "first worker"};
+
+// "F0 F1 B0 B1"; of several stages on a device: "0F0 2F0".
+std::string ops_of(const std::vector<StageOp>& ops) {
+  const bool several =
+      std::ranges::any_of(ops, [&](const StageOp& op) { return op.stage != ops[0].stage; });
+  std::vector<std::string> out;
+  for (const StageOp& op : ops)
+    out.push_back(fmt::format("{}{}{}", several ? std::to_string(op.stage) : "",
+                              op.backward ? 'B' : 'F', op.chunk));
+  return fmt::format("{}", fmt::join(out, " "));
+}
 
 }  // namespace
 
@@ -34,9 +45,10 @@ int Plan::cuts(Action a) const {
 }
 
 bool Plan::splits_shards() const {
-  return cuts() > 0 || std::ranges::count_if(micro, [](const Stage& s) {
-                         return s.who == Stage::Who::shards || s.who == Stage::Who::first;
-                       }) > 1;
+  return cuts() > 0 || !schedule.empty() || std::ranges::count_if(micro, [](const Stage& s) {
+                                              return s.who == Stage::Who::shards ||
+                                                     s.who == Stage::Who::first;
+                                            }) > 1;
 }
 
 std::string Plan::str() const {
@@ -56,6 +68,9 @@ std::string Plan::str() const {
       if (!actions.empty())
         out += fmt::format("  {:<12} {}\n", kWhoNames[static_cast<size_t>(s.who)],
                            fmt::join(actions, ", "));
+      if (s.who == Stage::Who::pipeline)
+        for (size_t d = 0; d < schedule.size(); ++d)
+          out += fmt::format("    device {:<5} {}\n", d, ops_of(schedule[d]));
       if (s.meet) out += "  all          meet\n";
     }
   }
@@ -81,6 +96,12 @@ Plan basic_plan(const PlanQuery& query) {
   }
   plan.update.back().actions.push_back(Action::update);
   return plan;
+}
+
+void run_in_stages(Plan& plan, PipelineSchedule schedule) {
+  for (Stage& s : plan.micro)
+    if (s.who == Stage::Who::shards) s.who = Stage::Who::pipeline;
+  plan.schedule = std::move(schedule);
 }
 
 }  // namespace dpt

@@ -28,10 +28,22 @@ enum class Action {
                 // the worker's share of the parameters
 };
 
+// In a pipeline (graph.h, note [stages]) a device does for one micro-batch, or chunk, what belongs
+// to a stage: its forward part, and the loss after the last one, or its backward part.
+struct StageOp {
+  int stage = 0, chunk = 0;
+  bool backward = false;
+  bool operator==(const StageOp&) const = default;
+};
+// Of each device of a replica, in its order.
+using PipelineSchedule = std::vector<std::vector<StageOp>>;
+
 struct Stage {
   enum class Who {
     shards,       // for each shard in turn: its owner runs all actions
     loss_device,  // for each shard: a worker of the device that computes the loss
+    pipeline,     // for each shard: the worker of each device does its ops of the schedule, each as
+                  // soon as the stage before it (behind it: backward) is done with the chunk
     workers,      // every worker once, on its own range of elements
     first         // the first worker of each process
   };
@@ -46,6 +58,7 @@ struct Plan {
   std::vector<Stage> micro;                 // for each micro-batch
   std::vector<Stage> update;                // once a step
   int forward_cuts = 0, backward_cuts = 0;  // note [cuts]
+  PipelineSchedule schedule;                // over all micro-batches; empty: there is one stage
   int cuts() const { return forward_cuts + backward_cuts; }
   int cuts(Action action) const;
   bool splits_shards() const;  // a shard's activations outlive a stage
@@ -60,5 +73,8 @@ struct PlanQuery {
   int forward_cuts = 0, backward_cuts = 0;
 };
 Plan basic_plan(const PlanQuery& query);
+
+// What owners of shards do for each micro-batch, the devices of the schedule do for all.
+void run_in_stages(Plan& plan, PipelineSchedule schedule);
 
 }  // namespace dpt

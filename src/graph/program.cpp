@@ -1,6 +1,7 @@
 #include "graph/program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -148,21 +149,47 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
   return life;
 }
 
-// Offsets for all values that live in the activations: each takes the lowest place that is free
-// during its life, in the order in which they come to life.
-size_t place_activations(Program& p, const std::vector<Lifetime>& life) {
+// Whether only one part of one stage knows the value, so that nothing of it need outlive the part.
+std::vector<bool> within_a_part(const Program& p, const std::vector<ValueId>& views) {
+  const Graph& graph = p.graph;
+  const std::vector<int> homes = graph.homes();
+  constexpr int kNobody = -1, kSeveral = -2;
+  std::vector<int> part(views.size(), kNobody);
+  const auto touch = [&](ValueId v, int by) {
+    if (v == kNoValue) return;
+    int& known = part[static_cast<size_t>(owner_of(views, v))];
+    known = known == kNobody || known == by ? by : kSeveral;
+  };
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& n = graph.nodes[i];
+    const Part own = graph.part[i] == Part::loss ? Part::forward : graph.part[i];
+    const auto use = [&](ValueId v) {
+      const bool here = homes[static_cast<size_t>(owner_of(views, v))] == n.stage;
+      touch(v, here && own != Part::update ? static_cast<int>(own) : kSeveral);
+    };
+    std::ranges::for_each(n.in, use);
+    std::ranges::for_each(n.out, use);
+  }
+  for (ValueId v : {graph.input, graph.target, graph.divisor, graph.scale, graph.loss,
+                    graph.target_weight, graph.correct, graph.output, graph.output_gradient})
+    touch(v, kSeveral);
+  std::vector<bool> out(views.size());
+  for (size_t v = 0; v < out.size(); ++v)
+    out[v] = part[v] >= 0 && graph.values[v].role != Role::mask;
+  return out;
+}
+
+// Offsets for the values `which`: each takes the lowest place that is free during its life, in the
+// order in which they come to life. Gives the bytes that this takes.
+size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>& life,
+                const std::vector<ValueId>& which) {
   struct Block {
     size_t begin, end;
     Lifetime life;
   };
-  std::vector<ValueId> order;
-  for (ValueId v = 0; v < static_cast<ValueId>(life.size()); ++v)
-    if (life[static_cast<size_t>(v)].used) order.push_back(v);
-  std::ranges::stable_sort(order, {},
-                           [&](ValueId v) { return life[static_cast<size_t>(v)].first; });
   std::vector<Block> blocks;  // sorted by begin
   size_t top = 0;
-  for (ValueId v : order) {
+  for (ValueId v : which) {
     const Lifetime& mine = life[static_cast<size_t>(v)];
     size_t size = p.shard_stride(v);
     if (p.extent[static_cast<size_t>(v)] == Extent::shard) size *= p.rows.shards.size();
@@ -174,10 +201,34 @@ size_t place_activations(Program& p, const std::vector<Lifetime>& life) {
     }
     const Block block{at, at + size, mine};
     blocks.insert(std::ranges::upper_bound(blocks, at, {}, &Block::begin), block);
-    p.place[static_cast<size_t>(v)] = {Arena::activations, at};
+    p.place[static_cast<size_t>(v)] = {arena, at, stage};
     top = std::max(top, block.end);
   }
   return top;
+}
+
+void place_activations(Program& p, const std::vector<ValueId>& views, bool in_flight) {
+  const std::vector<Lifetime> life = lifetimes(p, views);
+  std::vector<ValueId> order;
+  for (ValueId v = 0; v < static_cast<ValueId>(life.size()); ++v)
+    if (life[static_cast<size_t>(v)].used) order.push_back(v);
+  std::ranges::stable_sort(order, {},
+                           [&](ValueId v) { return life[static_cast<size_t>(v)].first; });
+  const std::vector<int> homes = p.graph.homes();
+  std::vector<bool> within(views.size());
+  if (in_flight) within = within_a_part(p, views);
+  for (int stage = 0; stage < p.graph.stages(); ++stage) {
+    const auto those = [&](bool scratch) {
+      std::vector<ValueId> out;
+      std::ranges::copy_if(order, std::back_inserter(out), [&](ValueId v) {
+        const auto i = static_cast<size_t>(v);
+        return homes[i] == stage && within[i] == scratch;
+      });
+      return out;
+    };
+    p.arena.push_back({place_in(p, Arena::activations, stage, life, those(false)),
+                       place_in(p, Arena::scratch, stage, life, those(true))});
+  }
 }
 
 }  // namespace
@@ -296,7 +347,7 @@ Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayo
 }
 
 Program compile(const GroupRows& rows, const std::function<Graph(int64_t)>& graph_of,
-                std::span<const KernelType> kernels, const FlatLayout& layout) {
+                std::span<const KernelType> kernels, const FlatLayout& layout, bool in_flight) {
   Program p;
   p.rows = rows;
   p.graph = graph_of(rows.total());
@@ -312,7 +363,7 @@ Program compile(const GroupRows& rows, const std::function<Graph(int64_t)>& grap
   place_flat(p, layout);
   place_constants(p);
   const std::vector<ValueId> views = views_of(p.graph);
-  p.activation_bytes = place_activations(p, lifetimes(p, views));
+  place_activations(p, views, in_flight);
   for (size_t v = 0; v < views.size(); ++v)
     p.place[v] = p.place[static_cast<size_t>(owner_of(views, static_cast<ValueId>(v)))];
   for (Part part : kParts)
@@ -332,8 +383,12 @@ std::string Program::str() const {
   for (const auto& [number, name] : kNamed) {
     if (part(number).empty()) continue;
     out += fmt::format("  {}:\n", name);
+    int stage = -1;
     for (const Instruction& i : part(number)) {
       const GraphNode& n = graph.nodes[i.node];
+      if (graph.stages() > 1 && std::exchange(stage, n.stage) != n.stage)
+        out += fmt::format("   stage {}, device {}:\n", n.stage,
+                           graph.stage_device[static_cast<size_t>(n.stage)]);
       std::vector<std::string_view> in;
       for (ValueId v : n.in) in.push_back(graph[v].name);
       const Value& result = graph[n.out[0]];

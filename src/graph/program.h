@@ -48,10 +48,17 @@ size_t parameter_of(const Graph& graph, ValueId v);
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels);
 
 // A tensor in one of a worker's memories. Offsets in bytes.
-enum class Arena { none, weights, gradients, sums, activations, constants };
+enum class Arena { none, weights, gradients, sums, activations, scratch, constants };
 struct Slice {
   Arena arena = Arena::none;
   size_t offset = 0;
+  int stage = 0;  // of activations and scratch: in whose memory
+};
+
+// Bytes that a stage needs for one micro-batch (graph.h, note [stages]).
+struct StageBytes {
+  size_t kept = 0;     // Arena::activations: from its forward part to its backward part
+  size_t scratch = 0;  // within one of the two, so that all micro-batches share it
 };
 
 struct Instruction {
@@ -102,7 +109,8 @@ struct Program {
   std::vector<Slice> place;
   std::vector<Instruction> prologue, forward, loss, backward;
   std::vector<Instruction> update;  // note [fused]
-  size_t activation_bytes = 0, constant_bytes = 0;
+  std::vector<StageBytes> arena;    // of each stage
+  size_t constant_bytes = 0;
   size_t sum_bytes = 0;  // of each shard
   const std::vector<Instruction>& part(Part p) const;
   bool by_sample() const;  // the group's results have the bits of its shards', one by one
@@ -112,10 +120,12 @@ struct Program {
 
 // Chooses a kernel for each node and gives each value its place; two values share memory where no
 // instruction needs both. Gradients of fused parameters get none. graph_of: the graph of so many
-// rows; the same nodes whatever the number. REQUIRES: `layout` is of a graph with the same
-// parameters.
+// rows; the same nodes whatever the number. in_flight: a stage begins further micro-batches before
+// it has ended this one; else all lies in Arena::activations. REQUIRES: `layout` is of a graph with
+// the same parameters.
 Program compile(const GroupRows& rows, const std::function<Graph(int64_t rows)>& graph_of,
-                std::span<const KernelType> kernels, const FlatLayout& layout);
+                std::span<const KernelType> kernels, const FlatLayout& layout,
+                bool in_flight = false);
 // One shard of as many rows as the graph's input.
 Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayout& layout);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <any>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,17 +33,23 @@ class Rewriter {
   }
 
   void push(GraphNode node) {
+    for (ValueId v : node.out) home_[v] = home_of(node);
     graph_.nodes.push_back(std::move(node));
     graph_.part.push_back(part_);
   }
 
-  // y = name(x), for what the layer of `user` wants.
+  // y = name(x), where x lies, for what the layer of `user` wants.
   void insert(std::string_view name, std::any attrs, ValueId x, ValueId y, const GraphNode& user) {
-    push({&op(name), std::move(attrs), {x}, {y}, user.layer, user.where});
+    const auto home = home_.find(x);
+    const int stage = home == home_.end() ? user.stage : home->second;
+    push({&op(name), std::move(attrs), {x}, {y}, user.layer, user.where, stage});
   }
 
   Graph& graph_;
   Part part_ = Part::forward;  // of what is pushed
+
+ private:
+  std::map<ValueId, int> home_;  // of what nodes have made so far
 };
 
 }  // namespace dpt

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "graph/fuse.h"
+#include "graph/stages.h"
 
 namespace dpt {
 namespace {
@@ -38,8 +39,9 @@ struct Scope {
 
 class ModelLowering {
  public:
-  ModelLowering(GraphBuilder& g, Diagnostics& d, std::vector<LoweredLayer>* layers)
-      : g_(g), d_(d), layers_(layers) {}
+  ModelLowering(GraphBuilder& g, const std::vector<int>& placement, Diagnostics& d,
+                std::vector<LoweredLayer>* layers)
+      : g_(g), placement_(placement), d_(d), layers_(layers) {}
 
   // What a list gives for x; kNoValue after a complaint, since what follows has no input then.
   ValueId sequence(const std::vector<ModelItem>& items, const std::string& prefix, ValueId x,
@@ -106,6 +108,7 @@ class ModelLowering {
 
   ValueId lower(const ModelItem& item, const std::string& name, const std::vector<ValueId>& in,
                 const Scope& scope, bool freeze) {
+    place(item);
     switch (item.kind) {
       case ModelItem::Kind::layer:
         return layer(item, name, in, freeze);
@@ -119,6 +122,15 @@ class ModelLowering {
         return residual(item, name, in[0], scope, freeze);
     }
     return kNoValue;
+  }
+
+  // Each unit on its device. What lies inside a residual goes where its first entry was put.
+  void place(const ModelItem& item) {
+    if (placement_.empty()) {
+      if (item.device) g_.device(static_cast<int>(*item.device));
+    } else if (item.kind != ModelItem::Kind::sequence && residuals_ == 0) {
+      g_.device(placement_.at(unit_++));
+    }
   }
 
   ValueId layer(const ModelItem& item, const std::string& name, const std::vector<ValueId>& in,
@@ -154,9 +166,11 @@ class ModelLowering {
   // y = body(x) + shortcut(x).
   ValueId residual(const ModelItem& item, const std::string& name, ValueId x, const Scope& scope,
                    bool freeze) {
+    ++residuals_;
     const ValueId body = sequence(item.body, name + ".body", x, scope, freeze);
     if (body == kNoValue) return kNoValue;
     const ValueId shortcut = sequence(item.shortcut, name + ".shortcut", x, scope, freeze);
+    --residuals_;
     if (shortcut == kNoValue) return kNoValue;
     if (g_.desc(body) != g_.desc(shortcut)) {
       d_.error(item.where,
@@ -170,6 +184,9 @@ class ModelLowering {
   }
 
   GraphBuilder& g_;
+  const std::vector<int>& placement_;
+  size_t unit_ = 0;
+  int residuals_ = 0;  // around
   Diagnostics& d_;
   std::vector<LoweredLayer>* layers_;
   std::set<std::string> parameters_;
@@ -190,6 +207,7 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   Graph& graph = g.graph();
   const LossType& type = type_of(loss);
   g.enter("loss", loss.where);
+  g.stage(graph.stages() - 1);
   graph.target = g.input("target", q.target, Role::target);
   graph.divisor = g.input("divisor", {DType::f32, {1}}, Role::divisor);
   const bool by_class = type.classes && q.target.dtype == DType::i32;
@@ -217,18 +235,50 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   g.part(Part::forward);
   graph.input = g.input("input", query.input);
   const Scope root{nullptr, {{"input", graph.input}}};
-  graph.output = ModelLowering(g, d, layers).sequence(spec.model, "", graph.input, root, false);
+  graph.output = ModelLowering(g, query.placement, d, layers)
+                     .sequence(spec.model, "", graph.input, root, false);
   if (graph.output == kNoValue || !query.loss) return graph;
   complaining(d, spec.loss.where, [&] {
     lower_loss(spec.loss, query, g);
     apply_precision(graph, query.precision);
   });
+  if (query.copies && d.ok()) copy_between_stages(graph);
   if (query.fuse && d.ok()) fuse(graph);
   if (query.differentiate && d.ok())
     complaining(d, spec.model.empty() ? spec.where : spec.model.front().where,
                 [&] { differentiate(graph); });
   if (query.fuse && d.ok()) fuse_gradients(graph);
   return graph;
+}
+
+namespace {
+
+void add_units(const std::vector<ModelItem>& items, const std::string& prefix,
+               std::vector<std::string>& out) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string name = prefix + (items[i].name.empty() ? std::to_string(i) : items[i].name);
+    if (items[i].kind == ModelItem::Kind::sequence)
+      add_units(items[i].body, name + ".", out);
+    else
+      out.push_back(name);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> units_of(const std::vector<ModelItem>& model) {
+  std::vector<std::string> out;
+  add_units(model, "", out);
+  return out;
+}
+
+int devices_of(const std::vector<ModelItem>& model) {
+  int out = 1;
+  for (const ModelItem& item : model) {
+    if (item.device) out = std::max(out, static_cast<int>(*item.device) + 1);
+    out = std::max({out, devices_of(item.body), devices_of(item.shortcut)});
+  }
+  return out;
 }
 
 Divisor divisor_of(const Spec& spec, const Graph& graph) {

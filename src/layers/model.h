@@ -25,6 +25,10 @@ struct ModelQuery {
   PrecisionPolicy precision{};
   bool ignores =
       false;  // some target is the loss's ignore_index: what it divides by must be summed
+  // The device of each unit, a layer or a residual that stands in no residual; empty: the entries'
+  // own `device` says it.
+  std::vector<int> placement{};
+  bool copies = true;  // between devices: graph/stages.h
 };
 
 // One layer of the model as it was lowered.
@@ -43,6 +47,12 @@ struct LoweredLayer {
 // REQUIRES: `spec` was read without complaints.
 Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
                   std::vector<LoweredLayer>* layers = nullptr);
+
+// The names of the model's units, in their order; see ModelQuery::placement.
+std::vector<std::string> units_of(const std::vector<ModelItem>& model);
+
+// One more than the highest `device` in the model.
+int devices_of(const std::vector<ModelItem>& model);
 
 // What the loss of a graph that build_graph made divides by, for which see Note [divisor]:
 // `targets` exactly where graph.target_weight is there.

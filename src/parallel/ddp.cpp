@@ -22,12 +22,13 @@ struct DistributedDataParallel {
 };
 
 Topology topology(const std::any&, const ModeQuery& query) {
-  if (query.world && query.devices && *query.devices != *query.world)
+  const int wanted = query.devices.value_or(0) / query.span;
+  if (query.world && query.devices && wanted != *query.world)
     fail(Fault::spec, "`devices` says {}, but {} ranks were started; leave `devices` out",
          *query.devices, *query.world);
   ModeQuery q = query;
-  if (q.world) q.devices = q.world;
-  return place_workers(q, std::clamp(query.machine_cores, 2, 4), true);
+  if (q.world) q.devices = *q.world * query.span;
+  return place_workers(q, std::clamp(query.machine_cores / query.span, 2, 4), true);
 }
 
 void rewrite(Plan& plan, const Topology& who) {

@@ -34,6 +34,13 @@ struct DataParallel {
 
 Topology topology(const std::any& settings, const ModeQuery& query) {
   const auto& s = std::any_cast<const DataParallel&>(settings);
+  if (query.span > 1)
+    fail(
+        Fault::spec,
+        "parallel mode 'dp' copies the whole model to each device, but layers are placed on {} "
+        "devices; write `parallel: ddp`, whose replicas may span devices, or leave out `device` of "
+        "the layers",
+        query.span);
   Topology who = place_workers(query, std::clamp(query.machine_cores, 2, 4), false);
   if (s.output_device >= who.devices)
     fail(Fault::spec, "output_device {} is not one of the {} devices 0..{}", s.output_device,

@@ -13,13 +13,21 @@ Choice mode_choice(std::string_view name) {
   return {&*at, at->decode(Node{}, {std::string(name), {}}, none), {}};
 }
 
-Topology place_workers(const ModeQuery& query, int preferred_devices, bool processes) {
-  const int devices = query.devices.value_or(preferred_devices);
+Topology place_workers(const ModeQuery& query, int preferred_replicas, bool processes) {
+  const int devices = query.devices.value_or(preferred_replicas * query.span);
+  if (devices % query.span != 0)
+    fail(Fault::spec,
+         "the layers are placed on {0} devices, which {1} devices are no multiple of; take "
+         "`devices: {2}`",
+         query.span, devices, (devices / query.span + 1) * query.span);
   Topology out;
-  (processes ? out.ranks : out.devices) = devices;
+  out.span = query.span;
+  out.devices = processes ? query.span : devices;
+  out.ranks = devices / out.devices;
   out.workers = query.cores.value_or(std::max(1, query.machine_cores / devices));
-  out.shards = query.shards.value_or(out.total_workers());
+  out.shards = query.shards.value_or(out.replicas() * out.workers);
   out.reproducible = query.shards.has_value();
+  out.dealt = processes && !out.reproducible;
   if (out.total_workers() > 1024)
     fail(Fault::spec, "{} devices with {} cores each are {} workers; at most 1024 are possible",
          devices, out.workers, out.total_workers());

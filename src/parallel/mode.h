@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/plan.h"
+#include "parallel/schedule.h"
 #include "parallel/topology.h"
 #include "spec/nameable.h"
 
@@ -21,6 +22,17 @@ struct ModeQuery {
   std::optional<int> shards;   // reproducible: {shards: n}
   int machine_cores = 1;       // that this process may use
   std::optional<int> world;    // ranks that somebody else has started
+  int span = 1;                // devices that the layers of a replica are placed on
+};
+
+// How the work of one replica is cut up: layers into stages, a batch into chunks.
+struct Pipeline {
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  int chunks = 1;                // of a micro-batch
+  int stages_a_device = 1;       // interleaved
+  bool by_memory = false;        // stages are balanced by bytes in the place of FLOPs
+  std::vector<std::string> cut;  // units that begin a stage; empty: balanced
+  Checkpointing checkpoint = Checkpointing::never;
 };
 
 struct ModeType : Nameable {
@@ -31,6 +43,8 @@ struct ModeType : Nameable {
   // Seconds that ranks wait for each other; empty: the usual ones. Null: there are no ranks.
   std::optional<double> (*timeout)(const std::any& settings) = nullptr;
   bool processes = false;  // every rank is a process of its own
+  // Cuts the layers into stages itself; null: `device` of the layers says where they lie.
+  Pipeline (*pipeline)(const std::any& settings) = nullptr;
 };
 
 std::span<const ModeType> mode_table();  // generated from parallel/meson.build
@@ -39,9 +53,10 @@ std::vector<const Nameable*> mode_words();
 // A mode with its defaults. REQUIRES: there is one of that name.
 Choice mode_choice(std::string_view name);
 
-// Shared by the modes: the number of devices where none is written (`preferred`), cores of each,
-// and the number of shards. `processes`: a device is a rank.
-Topology place_workers(const ModeQuery& query, int preferred_devices, bool processes);
+// Shared by the modes: the number of devices where none is written (`preferred` replicas), cores of
+// each, and the number of shards. `processes`: a replica is a rank. Throws Error{Fault::spec} where
+// the devices make no whole replicas.
+Topology place_workers(const ModeQuery& query, int preferred_replicas, bool processes);
 
 // All workers meet before gradients are summed and after the weights are there; each sums and
 // updates its own range. The same text for every mode: what differs is whom a meeting spans.

@@ -10,10 +10,12 @@ struct Single {
 };
 
 Topology topology(const std::any&, const ModeQuery& query) {
-  if (query.devices.value_or(1) != 1)
+  if (query.devices.value_or(query.span) != query.span)
     fail(Fault::spec,
-         "parallel mode 'single' uses one device, not {}; for several write `parallel: dp` or "
+         "parallel mode 'single' uses {}, not {}; for several write `parallel: dp` or "
          "`parallel: ddp`",
+         query.span == 1 ? "one device"
+                         : fmt::format("the {} devices that layers are placed on", query.span),
          *query.devices);
   return place_workers(query, 1, false);
 }

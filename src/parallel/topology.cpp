@@ -6,8 +6,9 @@
 
 namespace dpt {
 
-int Topology::owner(int shard) const {
-  return static_cast<int>(int64_t{shard} * total_workers() / shards);
+int Topology::owner(int shard, int device) const {
+  const auto lane = static_cast<int>(int64_t{shard} * replicas() * workers / shards);
+  return (lane / workers * span + device) * workers + lane % workers;
 }
 
 int Topology::loss_owner(int shard) const {
@@ -19,14 +20,17 @@ int Topology::loss_owner(int shard) const {
 std::vector<int> Topology::shards_of(int worker) const {
   std::vector<int> out;
   for (int s = 0; s < shards; ++s)
-    if (owner(s) == worker) out.push_back(s);
+    if (owner(s, device_of(worker)) == worker) out.push_back(s);
   return out;
 }
 
 Rows Topology::shards_of_rank(int rank) const {
+  const int first = replica(rank * workers_per_rank());
+  const int last = replica((rank + 1) * workers_per_rank() - 1);
   Rows out{shards, 0};
   for (int s = 0; s < shards; ++s)
-    if (rank_of(owner(s)) == rank) out = {std::min<int64_t>(out.begin, s), s + 1};
+    if (const int r = replica(owner(s)); first <= r && r <= last)
+      out = {std::min<int64_t>(out.begin, s), s + 1};
   return out.end == 0 ? Rows{} : out;
 }
 
@@ -67,10 +71,11 @@ std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches) 
       out.push_back({batches[0] * s / who.shards, batches[0] * (s + 1) / who.shards});
     return out;
   }
-  require(who.shards == who.total_workers() && static_cast<int>(batches.size()) == who.ranks,
-          "a shard for each worker, a batch for each rank");
+  const int dealt = static_cast<int>(batches.size());
+  require(who.shards == who.replicas() * who.workers && who.replicas() % dealt == 0,
+          "a shard for each worker of a replica's device, whole replicas for each batch");
   for (int64_t n : batches)
-    for (const Rows& device : chunk(n, who.devices))
+    for (const Rows& device : chunk(n, who.replicas() / dealt))
       for (const Rows& piece : chunk(device.count(), who.workers))
         out.push_back({device.begin + piece.begin, device.begin + piece.end});
   return out;

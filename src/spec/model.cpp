@@ -25,7 +25,7 @@ struct Beside {
   std::string name;
   std::vector<Located<std::string>> from;
   bool freeze = false;
-  std::optional<int64_t> repeat;
+  std::optional<int64_t> repeat, device;
 
   static KeyTable<Beside> keys() {
     return KeyTable<Beside>()
@@ -35,6 +35,10 @@ struct Beside {
         .optional_section("from", "the entry, or list of entries, whose output it takes", read_from,
                           {.kind = "a name or a list of names", .type = KeyKind::texts})
         .optional("freeze", &Beside::freeze, "whether its parameters are left as they are")
+        .optional("device", &Beside::device,
+                  "the device that it lies on, counted in each replica from 0; else that of the "
+                  "entry before it",
+                  Range{"must be between 0 and 1023", 0, 1023})
         .optional("repeat", &Beside::repeat, "how often it stands there, as a sequence 0, 1, ...",
                   Range{"must be between 1 and 20000", 1, kMostItems});
   }
@@ -226,6 +230,7 @@ ModelItem ModelReader::read_item(const Node& n) {
   out.name = std::move(b.name);
   out.from = std::move(b.from);
   out.freeze = b.freeze;
+  out.device = b.device;
   return out;
 }
 

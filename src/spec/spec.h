@@ -32,6 +32,7 @@ struct ModelItem {
   std::string name;                        // empty: its number in the list, as in nn.Sequential
   std::vector<Located<std::string>> from;  // empty: what stands before it
   bool freeze = false;                     // the parameters of all that is in it are not trained
+  std::optional<int64_t> device;           // empty: that of the entry before
   Span where;
 };
 

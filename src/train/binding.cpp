@@ -29,38 +29,59 @@ bool finite(const TensorView& v) {
 
 }  // namespace
 
-Binding::Binding(const Program& program, const Memory& memory, std::span<const Part> parts)
-    : program_(program), memory_(memory), constants_(program.constant_bytes + kLine) {
+Binding::Binding(const Program& program, std::byte* weights, std::byte* gradients,
+                 std::byte* activations, std::span<const Part> parts)
+    : Binding(program,
+              Memory{.weights = weights,
+                     .gradients = gradients,
+                     .activations = {activations},
+                     .scratch = {nullptr}},
+              parts, std::vector<int>{0}) {}
+
+Binding::Binding(const Program& program, Memory memory, std::span<const Part> parts,
+                 std::span<const int> stages)
+    : program_(program), memory_(std::move(memory)), constants_(program.constant_bytes + kLine) {
   const auto& rows = program_.rows.shards;
   first_ = static_cast<size_t>(std::ranges::find_if(rows, [](int64_t n) { return n > 0; }) -
                                rows.begin());
+  fill_constants();
+  for (auto& lists : lists_) lists.resize(static_cast<size_t>(program_.graph.stages()));
+  for (Part part : parts) bind(part, stages);
+}
+
+void Binding::fill_constants() {
   const Graph& graph = program_.graph;
   for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v)
     if (graph[v].role == Role::constant)
       std::ranges::transform(graph[v].content, view(v).as<float>().begin(),
                              [](double x) { return static_cast<float>(x); });
-  for (Part part : parts) bind(part);
 }
 
-void Binding::bind(Part part) {
-  const std::vector<Instruction>& list = program_.part(part);
+void Binding::bind(Part part, std::span<const int> stages) {
+  const std::vector<Instruction>& all = program_.part(part);
   const GroupRows& rows = program_.rows;
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i].cut)
-      cuts_[static_cast<size_t>(part)].push_back(bound_[static_cast<size_t>(part)].size());
-    if (!list[i].each_shard) {
-      bind(part, i, program_.graph, rows.total(), [this](ValueId v) { return view(v); });
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int stage = program_.graph.nodes[all[i].node].stage;
+    if (part != Part::update && std::ranges::count(stages, stage) == 0) continue;
+    List& list =
+        lists_[static_cast<size_t>(part)][part == Part::update ? 0 : static_cast<size_t>(stage)];
+    const auto add = [&](const Graph& graph, int64_t n, auto view) {
+      list.bound.push_back(bound(all[i], graph, n, view));
+      list.bound.back().instruction = i;
+    };
+    if (all[i].cut) list.cuts.push_back(list.bound.size());
+    if (!all[i].each_shard) {
+      add(program_.graph, rows.total(), [this](ValueId v) { return view(v); });
       continue;
     }
     for (size_t s = 0; s < rows.shards.size(); ++s)
       if (const int64_t n = rows.shards[s]; n > 0)
-        bind(part, i, program_.shard_graphs.at(n), n, [this, s](ValueId v) { return view(v, s); });
+        add(program_.shard_graphs.at(n), n, [this, s](ValueId v) { return view(v, s); });
   }
 }
 
 template <class View>
-void Binding::bind(Part part, size_t instruction, const Graph& graph, int64_t rows, View view) {
-  const Instruction& i = program_.part(part)[instruction];
+Binding::Bound Binding::bound(const Instruction& i, const Graph& graph, int64_t rows, View view) {
   const GraphNode& node = graph.nodes[i.node];
   const size_t count = node.in.size() + node.out.size();
   views_.push_back(std::make_unique<TensorView[]>(count));
@@ -68,11 +89,10 @@ void Binding::bind(Part part, size_t instruction, const Graph& graph, int64_t ro
   for (size_t n = 0; n < count; ++n)
     all[n] = view(n < node.in.size() ? node.in[n] : node.out[n - node.in.size()]);
   kernels_.push_back(i.kernel->prepare(query_of(graph, i.node, {{rows}, program_.rows.largest})));
-  bound_[static_cast<size_t>(part)].push_back(
-      {kernels_.back().get(),
-       {all.first(node.in.size()), all.subspan(node.in.size()), &context},
-       instruction,
-       i.first_only});
+  return {kernels_.back().get(),
+          {all.first(node.in.size()), all.subspan(node.in.size()), &context},
+          0,
+          i.first_only};
 }
 
 std::byte* Binding::pointer(ValueId v) const {
@@ -86,7 +106,9 @@ std::byte* Binding::pointer(ValueId v) const {
     case Arena::sums:
       return memory_.sums + place.offset;
     case Arena::activations:
-      return memory_.activations + place.offset;
+      return memory_.activations[static_cast<size_t>(place.stage)] + place.offset;
+    case Arena::scratch:
+      return memory_.scratch[static_cast<size_t>(place.stage)] + place.offset;
     case Arena::constants: {
       const auto base = reinterpret_cast<uintptr_t>(constants_.data());
       return reinterpret_cast<std::byte*>((base + kLine - 1) / kLine * kLine + place.offset);
@@ -105,6 +127,7 @@ size_t Binding::stride(ValueId v) const {
     case Arena::sums:
       return memory_.sum_stride;
     case Arena::activations:
+    case Arena::scratch:
       return program_.extent[static_cast<size_t>(v)] == Extent::shard ? program_.shard_stride(v)
                                                                       : 0;
     case Arena::weights:
@@ -145,25 +168,24 @@ void Binding::set_scale(double scale) const {
     *reinterpret_cast<float*>(pointer(program_.graph.scale)) = static_cast<float>(scale);
 }
 
-std::span<const Binding::Bound> Binding::instructions(Part part, int piece) const {
-  const std::vector<Bound>& all = bound_[static_cast<size_t>(part)];
-  const std::vector<size_t>& cuts = cuts_[static_cast<size_t>(part)];
-  const auto number = static_cast<size_t>(piece);
-  const size_t begin = piece == 0 ? 0 : cuts.at(number - 1) + 1;
+std::span<const Binding::Bound> Binding::instructions(const Piece& piece) const {
+  const auto& [all, cuts] = list(piece.part, piece.stage);
+  const auto number = static_cast<size_t>(piece.piece);
+  const size_t begin = number == 0 ? 0 : cuts.at(number - 1) + 1;
   const size_t end = number < cuts.size() ? cuts[number] : all.size();
   return std::span(all).subspan(begin, end - begin);
 }
 
-Binding::Cut Binding::cut(Part part, int number) const {
-  const Bound& b = bound_[static_cast<size_t>(part)]
-                         [cuts_[static_cast<size_t>(part)].at(static_cast<size_t>(number))];
-  const Instruction& i = program_.part(part)[b.instruction];
+Binding::Cut Binding::cut(const Piece& piece) const {
+  const List& of = list(piece.part, piece.stage);
+  const Bound& b = of.bound[of.cuts.at(static_cast<size_t>(piece.piece))];
+  const Instruction& i = program_.part(piece.part)[b.instruction];
   const ValueId from = program_.graph.nodes[i.node].in[0];
   return {program_.place[static_cast<size_t>(from)].offset, b.args.out[0].as<double>()};
 }
 
-int64_t Binding::run_until_not_finite(Part part, int piece) {
-  for (const Bound& b : instructions(part, piece)) {
+int64_t Binding::run_until_not_finite(const Piece& piece) {
+  for (const Bound& b : instructions(piece)) {
     run(b);
     if (!std::ranges::all_of(b.args.out, finite)) return static_cast<int64_t>(b.instruction);
   }

@@ -14,37 +14,52 @@ namespace dpt {
 class Binding {
  public:
   struct Memory {
-    std::byte *weights, *gradients, *activations;  // gradients: of the first shard, or null
-    size_t gradient_stride = 0;                    // bytes to those of the next one
-    std::byte* sums = nullptr;                     // program.h, note [cuts]; of the first shard
+    std::byte *weights, *gradients;  // gradients: of the first shard, or null
+    // Of each stage: what is kept of this micro-batch, and what all of them share.
+    std::vector<std::byte*> activations, scratch;
+    size_t gradient_stride = 0;  // bytes to those of the next one
+    std::byte* sums = nullptr;   // program.h, note [cuts]; of the first shard
     size_t sum_stride = 0;
   };
-  // Prepares kernels for `parts` only. REQUIRES: program and memory outlive it.
-  Binding(const Program& program, const Memory& memory, std::span<const Part> parts);
+  // Some or all of a part: what one stage has of it, and between two cuts of that: piece 0 ends at
+  // the first one.
+  struct Piece {
+    Part part;
+    int stage = 0, piece = 0;
+  };
 
-  // REQUIRES: the part was prepared. Thread: one at a time.
-  void run(Part part) {
-    for (const Bound& b : bound_[static_cast<size_t>(part)]) run(b);
+  // Prepares kernels for these parts of these stages only. REQUIRES: the program and what `memory`
+  // points to outlive it.
+  Binding(const Program& program, Memory memory, std::span<const Part> parts,
+          std::span<const int> stages);
+  Binding(const Program& program, std::byte* weights, std::byte* gradients, std::byte* activations,
+          std::span<const Part> parts);  // of a single stage
+
+  // All of a part that a stage has. REQUIRES: the part was prepared. Thread: one at a time.
+  void run(Part part, int stage = 0) {
+    for (const Bound& b : list(part, stage).bound) run(b);
   }
-  // Between two cuts of a part: piece 0 ends at the first one. What a cut sums, its caller does.
-  void run(Part part, int piece) {
-    for (const Bound& b : instructions(part, piece)) run(b);
+  // What a cut sums, its caller does.
+  void run(const Piece& piece) {
+    for (const Bound& b : instructions(piece)) run(b);
   }
+  int cuts(Part part, int stage) const { return static_cast<int>(list(part, stage).cuts.size()); }
   // The same, but stops after the first instruction with a result that is not finite; its place in
   // program().part(part), or -1.
-  int64_t run_until_not_finite(Part part, int piece);
+  int64_t run_until_not_finite(const Piece& piece);
 
   // Where the sums of each shard lie behind Memory::sums, and where their sum goes.
   struct Cut {
     size_t offset;
     std::span<double> sum;
   };
-  Cut cut(Part part, int number) const;
+  // That which ends the piece.
+  Cut cut(const Piece& piece) const;
 
   // Rows [begin, end) of what instruction `i` of Part::update makes, to `out`; continued: added to
   // those of earlier samples there.
   void run_rows(size_t i, int64_t begin, int64_t end, bool continued, float* out) {
-    const Bound& b = bound_[static_cast<size_t>(Part::update)][i];
+    const Bound& b = list(Part::update, 0).bound[i];
     b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
 
@@ -72,16 +87,25 @@ class Binding {
     size_t instruction;  // of the part
     bool first_only;
   };
-  std::span<const Bound> instructions(Part part, int piece) const;
+  struct List {
+    std::vector<Bound> bound;
+    std::vector<size_t> cuts;  // places in it
+  };
+  // Part::update is one list, whatever the stages.
+  const List& list(Part part, int stage) const {
+    return lists_[static_cast<size_t>(part)][static_cast<size_t>(stage)];
+  }
+  std::span<const Bound> instructions(const Piece& piece) const;
   void run(const Bound& b) const {
     if (first || !b.first_only) b.kernel->run(b.args);
   }
   std::byte* pointer(ValueId v) const;
   size_t stride(ValueId v) const;
   double number(ValueId v, size_t shard) const;
-  void bind(Part part);
+  void fill_constants();
+  void bind(Part part, std::span<const int> stages);
   template <class View>
-  void bind(Part part, size_t instruction, const Graph& graph, int64_t rows, View view);
+  Bound bound(const Instruction& i, const Graph& graph, int64_t rows, View view);
 
   const Program& program_;
   Memory memory_;
@@ -89,8 +113,7 @@ class Binding {
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::unique_ptr<TensorView[]>> views_;
-  std::vector<Bound> bound_[5];  // by Part
-  std::vector<size_t> cuts_[5];  // places in bound_
+  std::vector<List> lists_[5];  // by Part; of each stage
 };
 
 }  // namespace dpt

@@ -7,6 +7,14 @@
 
 namespace dpt {
 
+void Executor::meet_at_cut() {
+  if (!meets_at_cuts_) return;
+  if (clock_) clock_->mark(StageClock::compute);
+  if (partners_.empty()) return meet();
+  team_.meet_some(worker_, partners_);
+  if (clock_) clock_->mark(StageClock::waiting);
+}
+
 void Executor::sum_cut(int group, const Binding::Cut& cut, const Micro& micro) {
   const int first = static_cast<int>(session_.groups[static_cast<size_t>(group)].begin);
   const Rows shards = session_.who.replica_of(first, session_.spec.sync_batch_norm);

@@ -7,17 +7,16 @@
 namespace dpt {
 
 template <class Run>
-void Executor::run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run) {
+void Executor::run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run, int stage,
+                             int chunk) {
   if (cuts == 0) return;
   for (int piece = 0; piece <= cuts; ++piece) {
     for (int g : own_)
-      if (Binding* b = binding(g, micro, what)) {
-        if (piece > 0) sum_cut(g, b->cut(part, piece - 1), micro);
-        run(g, *b, piece);
+      if (Binding* b = binding(g, micro, what, chunk)) {
+        if (piece > 0) sum_cut(g, b->cut({part, stage, piece - 1}), micro);
+        run(g, *b, Binding::Piece{part, stage, piece});
       }
-    if (piece == cuts || !meets_at_cuts_) continue;
-    if (clock_) clock_->mark(StageClock::compute);
-    meet();
+    if (piece < cuts) meet_at_cut();
   }
 }
 

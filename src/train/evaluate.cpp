@@ -17,22 +17,25 @@ constexpr int64_t kForward = 1000000;  // an instruction's number: by micro-batc
 }  // namespace
 
 void Executor::begin_evaluation(int group, const Micro& micro, std::span<const uint32_t> order,
-                                int64_t batch) {
-  Binding* b = binding(group, micro, kTest);
+                                int64_t batch, int slot) {
+  Binding* b = binding(group, micro, kTest, slot);
   if (!b) return;
   const auto mine = samples(group, micro, order);
   const Rows shards = session_.groups[static_cast<size_t>(group)];
-  const Taken taken(samples_.test, batch, 0, shards, team_);
-  feed_inputs(*session_.test_feeder, mine, 0, taken.bytes(), *b);
+  if (has_stage(0)) {
+    const Taken taken(samples_.test, batch, 0, shards, team_);
+    feed_inputs(*session_.test_feeder, mine, 0, taken.bytes(), *b);
+  }
+  if (!has_stage(last_stage())) return;
   feed_targets(*session_.test_feeder, mine, *b);
   b->set_divisor(1);
-  b->run(Part::prologue);
+  b->run(Part::prologue, last_stage());
 }
 
-void Executor::end_evaluation(int group, const Micro& micro) {
-  Binding* b = binding(group, micro, kTest);
-  if (!b) return;
-  b->run(Part::loss);
+void Executor::end_evaluation(int group, const Micro& micro, int slot) {
+  Binding* b = binding(group, micro, kTest, slot);
+  if (!b || !has_stage(last_stage())) return;
+  b->run(Part::loss, last_stage());
   const Rows shards = session_.groups[static_cast<size_t>(group)];
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     const int64_t n = micro[static_cast<size_t>(s)].rows.count();
@@ -56,12 +59,14 @@ Evaluation Executor::evaluate() {
   }
   bool classes = false;
   for (int g : own_) {
+    if (!has_stage(last_stage())) break;
     const Rows shards = session_.groups[static_cast<size_t>(g)];
     for (int64_t s = shards.begin; s < shards.end; ++s)
       buffers_.evaluation(static_cast<int>(s)) = {};
   }
   StepRows rows;
-  for (int64_t b = 0; b < batches.steps(); ++b) {
+  if (!session_.plan.schedule.empty()) evaluate_in_stages(order);
+  for (int64_t b = 0; b < batches.steps() && session_.plan.schedule.empty(); ++b) {
     batches.step(b, rows);
     const Micro& micro = rows.micro[0];
     if (session_.test_cuts == 0) {
@@ -74,7 +79,7 @@ Evaluation Executor::evaluate() {
     }
     for (int g : own_) begin_evaluation(g, micro, order, b);
     run_in_pieces(session_.test_cuts, Part::forward, micro, kTest,
-                  [](int, Binding& bound, int piece) { bound.run(Part::forward, piece); });
+                  [](int, Binding& bound, const Binding::Piece& piece) { bound.run(piece); });
     for (int g : own_) end_evaluation(g, micro);
     if (meets_at_cuts_) team_.meet(worker_);  // the next batch writes the sums again
   }
@@ -104,19 +109,23 @@ Evaluation Executor::evaluate() {
 // The first instruction of the forward part with a result that is not finite, of each own group.
 void Executor::look_for_trouble(int micro, const StepInput& input) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  const auto look = [&](int group, Binding& b, int piece) {
+  const auto look = [&](int group, Binding& b, const Binding::Piece& piece) {
     const Rows shards = session_.groups[static_cast<size_t>(group)];
     Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));
-    const int64_t at = b.run_until_not_finite(Part::forward, piece);
+    const int64_t at = b.run_until_not_finite(piece);
     if (at >= 0 && found.instruction < 0) found.instruction = micro * kForward + at;
   };
-  const int cuts = session_.plan.forward_cuts;
-  for (int g : own_) {
-    Binding* b = feed(g, input, micro, kTrain, nullptr);
-    if (b && cuts == 0) look(g, *b, 0);
+  for (int g : own_) feed(g, input, micro, kTrain, nullptr);
+  for (int stage = 0; stage <= last_stage(); ++stage) {
+    const int cuts = session_.graph.cuts(Part::forward, stage);
+    if (has_stage(stage)) {
+      for (int g : own_)
+        if (Binding* b = binding(g, rows, kTrain); b && cuts == 0)
+          look(g, *b, {Part::forward, stage, 0});
+      run_in_pieces(cuts, Part::forward, rows, kTrain, look, stage);
+    }
+    if (last_stage() > 0 || (cuts > 0 && meets_at_cuts_)) team_.meet(worker_);
   }
-  run_in_pieces(cuts, Part::forward, rows, kTrain, look);
-  if (cuts > 0 && meets_at_cuts_) team_.meet(worker_);
 }
 
 Finding Executor::find_trouble(const StepInput& input) {
@@ -124,6 +133,7 @@ Finding Executor::find_trouble(const StepInput& input) {
       "a lower learning rate, clip_grad_norm, or other data may help";
   const Graph& graph = session_.graph;
   for (int g : own_) {
+    if (device_ != 0) break;  // by one of those that have the group
     const Rows shards = session_.groups[static_cast<size_t>(g)];
     for (int64_t s = shards.begin; s < shards.end; ++s) buffers_.trouble(static_cast<int>(s)) = {};
     Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));
@@ -134,6 +144,7 @@ Finding Executor::find_trouble(const StepInput& input) {
         found.parameter = static_cast<int64_t>(p);
     }
   }
+  if (session_.who.span > 1) team_.meet(worker_);
   for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m) look_for_trouble(m, input);
   team_.meet(worker_);
   Trouble first;

@@ -14,41 +14,13 @@
 namespace dpt {
 namespace {
 
-size_t most_activation_bytes(const Session& s) {
-  size_t most = 64;
-  for (const auto* programs : {&s.programs, &s.test_programs})
-    for (const auto& [rows, p] : *programs) most = std::max(most, p.activation_bytes);
-  return most;
-}
-
-// Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
-size_t arena_stride(const Session& s) {
-  return (most_activation_bytes(s) + 4095) / 4096 * 4096 + 1088;
-}
-
 StageClock::Kind kind_of(const Stage& stage) {
   if (stage.who != Stage::Who::workers) return StageClock::compute;
   const bool updates = std::ranges::count(stage.actions, Action::update) > 0;
   return updates ? StageClock::update : StageClock::exchange;
 }
 
-bool by_group(const Session& s) {
-  return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
-}
-
 }  // namespace
-
-size_t Arenas::bytes(const Session& s) {
-  const size_t count = by_group(s) ? s.groups.size() : static_cast<size_t>(s.who.total_workers());
-  return count * arena_stride(s);
-}
-
-Arenas::Arenas(const Session& s, std::byte* memory) {
-  for (size_t g = 0; g < s.groups.size(); ++g) {
-    const int owner = s.who.owner(static_cast<int>(s.groups[g].begin));
-    base_.push_back(memory + (by_group(s) ? g : static_cast<size_t>(owner)) * arena_stride(s));
-  }
-}
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
                    Generator* masks, const Samples& samples, StageClock* clock)
@@ -57,64 +29,90 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       arenas_(session, buffers.activations()),
       team_(team),
       worker_(worker),
+      device_(session.who.device_of(worker)),
       masks_(masks),
       samples_(samples),
       clock_(clock),
-      bindings_(session.groups.size() * 3),
+      turns_(session.turns()),
+      bindings_(session.groups.size() * 3 * static_cast<size_t>(turns_)),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
       sums_(static_cast<size_t>(session.who.shards)),
       sum_parts_(sums_.size()) {
   for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
     const int first = static_cast<int>(session_.groups[static_cast<size_t>(g)].begin);
-    if (session_.who.owner(first) == worker_) own_.push_back(g);
+    if (session_.who.owner(first, device_) == worker_) own_.push_back(g);
     if (session_.who.loss_owner(first) == worker_) own_loss_.push_back(g);
   }
   for (int s = 0; s < session_.who.shards; ++s) gradients_.push_back(buffers_.gradient(s));
   meets_at_cuts_ = session_.who.replicas_meet(session_.spec.sync_batch_norm);
+  if (session_.who.span > 1) partners_ = partners_at_cuts();
+  posted_.resize(static_cast<size_t>(session_.who.span));
   const Program& any = session_.programs.begin()->second;
   share_ = share_update(any, session_.layout, session_.global_batch,
-                        session_.who.total_workers())[static_cast<size_t>(worker_)];
+                        session_.who)[static_cast<size_t>(worker_)];
+  const auto own = stored_ranges(any.graph, session_.layout, [&](int s) { return has_stage(s); });
+  if (!own.empty()) own_stored_ = {own.front().begin, own.back().end};
+  for (int stage = 0; stage <= last_stage(); ++stage)
+    stage_stored_.push_back(
+        stored_ranges(any.graph, session_.layout, [&](int s) { return s == stage; }));
   rows_.resize(tile_elements(share_));
   with_rows_.reserve(session_.groups.size());
   const bool accumulates = session_.batches->accumulate() > 1;
   int64_t most = 0;  // shards of a group
   for (const Rows& group : session_.groups) most = std::max(most, group.count());
-  if (accumulates) more_.resize(buffers_.sizes().stored * static_cast<size_t>(most));
+  if (accumulates) more_.resize(own_stored_.count() * static_cast<size_t>(most));
   cut_sums_.resize(buffers_.sizes().sums / sizeof(double) * sums_.size());
   for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
-    bind(g, kTrain, session_.programs);
-    if (accumulates) bind(g, kTrainMore, session_.programs);
-    bind(g, kTest, session_.test_programs);
+    bind(g, kTrain, 0, session_.programs);
+    for (int c = 0; c < turns_ && accumulates; ++c) bind(g, kTrainMore, c, session_.programs);
+    for (int c = 0; c < session_.test_slots(); ++c) bind(g, kTest, c, session_.test_programs);
   }
 }
 
-void Executor::bind(int group, int what, const std::map<GroupRows, Program>& programs) {
+// Those of the same stages: of its replica, or of all that batch norm sums over.
+std::vector<int> Executor::partners_at_cuts() const {
+  std::vector<int> out;
+  for (int w = 0; w < session_.who.total_workers(); ++w)
+    if (session_.who.device_of(w) == device_ &&
+        (session_.spec.sync_batch_norm || session_.who.replica(w) == session_.who.replica(worker_)))
+      out.push_back(w);
+  return out;
+}
+
+void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Program>& programs) {
   std::vector<Part> parts;
   const Rows shards = session_.groups[static_cast<size_t>(group)];
   const int first = static_cast<int>(shards.begin);
-  const bool owner = session_.who.owner(first) == worker_;
+  const bool owner = session_.who.owner(first, device_) == worker_;
   if (owner) parts = {Part::prologue, Part::forward, Part::backward};
   // In a test every owner computes its own loss.
-  if (what == kTest ? owner : session_.who.loss_owner(first) == worker_)
-    parts.push_back(Part::loss);
+  const bool own_loss = what == kTest || session_.who.loss_device < 0;
+  if (own_loss ? owner : session_.who.loss_owner(first) == worker_) parts.push_back(Part::loss);
   if (what == kTrain && !rows_.empty()) parts.push_back(Part::update);
   if (parts.empty()) return;
   const bool more = what == kTrainMore;
-  const Binding::Memory memory{
-      reinterpret_cast<std::byte*>(buffers_.weights()),
-      reinterpret_cast<std::byte*>(more ? more_.data() : buffers_.gradient(first)),
-      arenas_.of(group),
-      (more ? buffers_.sizes().stored : buffers_.gradient_stride()) * sizeof(float),
-      buffers_.sums(first),
-      buffers_.sum_stride()};
+  // Gradients that are added later have room for those of this device alone.
+  float* const gradients = more ? more_.data() - own_stored_.begin : buffers_.gradient(first);
+  Binding::Memory memory{
+      .weights = reinterpret_cast<std::byte*>(buffers_.weights()),
+      .gradients = reinterpret_cast<std::byte*>(gradients),
+      .gradient_stride = (more ? own_stored_.count() : buffers_.gradient_stride()) * sizeof(float),
+      .sums = buffers_.sums(first),
+      .sum_stride = buffers_.sum_stride()};
+  std::vector<int> stages;
+  for (int s = 0; s <= last_stage(); ++s) {
+    memory.activations.push_back(arenas_.kept(group, s, chunk));
+    memory.scratch.push_back(arenas_.scratch(group, s));
+    if (has_stage(s)) stages.push_back(s);
+  }
   for (const auto& [rows, program] : programs)
     if (std::ssize(rows.shards) == shards.count())
-      bindings_[static_cast<size_t>(group * 3 + what)].push_back(
-          std::make_unique<Binding>(program, memory, parts));
+      bindings_[static_cast<size_t>((group * 3 + what) * turns_ + chunk)].push_back(
+          std::make_unique<Binding>(program, memory, parts, stages));
 }
 
-Binding* Executor::binding(int group, const Micro& micro, int what) {
+Binding* Executor::binding(int group, const Micro& micro, int what, int chunk) {
   const Rows shards = session_.groups[static_cast<size_t>(group)];
   const auto rows = std::span(micro).subspan(static_cast<size_t>(shards.begin),
                                              static_cast<size_t>(shards.count()));
@@ -123,7 +121,8 @@ Binding* Executor::binding(int group, const Micro& micro, int what) {
           rows, [](int64_t n) { return n == 0; }, count))
     return nullptr;
   const int64_t largest = count(std::ranges::max(micro, {}, count));
-  for (const auto& bound : bindings_[static_cast<size_t>(group * 3 + what)])
+  const int turn = what == kTrain ? 0 : chunk % turns_;
+  for (const auto& bound : bindings_[static_cast<size_t>((group * 3 + what) * turns_ + turn)])
     if (const GroupRows& have = bound->program().rows;
         have.largest == largest && std::ranges::equal(have.shards, rows, {}, {}, count))
       return bound.get();
@@ -158,7 +157,7 @@ StepResult Executor::step(const StepInput& input) {
   }
   // The sums of a single cut are still read when the next micro-batch begins.
   const bool cut = micro > 1 && meets_at_cuts_ && session_.plan.cuts() == 1;
-  for (int m = 0; m < micro; ++m)
+  for (int m = 0; m < (session_.plan.schedule.empty() ? micro : 1); ++m)
     for (const Stage& s : session_.plan.micro) pass(s, m, input, s.meet || cut);
   for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet);
   if (clock_) clock_->step_ends(input.rows->samples);
@@ -187,6 +186,8 @@ void Executor::run(const Stage& stage, int micro, const StepInput& input) {
       for (int s : own_loss_)
         for (Action a : stage.actions) act(a, s, micro, input);
       break;
+    case Stage::Who::pipeline:
+      return run_pipeline(input);
     case Stage::Who::first:
       if (masks_) draw_masks(micro, input);
       break;
@@ -203,7 +204,7 @@ void Executor::run_cut(const Stage& stage, int micro, const StepInput& input) {
     if (cuts > 0) {
       const Part part = a == Action::forward ? Part::forward : Part::backward;
       run_in_pieces(cuts, part, input.rows->micro[static_cast<size_t>(micro)], which(micro),
-                    [&](int, Binding& b, int piece) { b.run(part, piece); });
+                    [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); });
     }
     for (int g : own_)
       if (cuts == 0)
@@ -258,27 +259,40 @@ std::span<const uint32_t> Executor::samples(int group, const Micro& micro,
 }
 
 Binding* Executor::feed(int group, const StepInput& input, int micro, int what, Ahead* ahead) {
-  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  Binding* b = binding(group, rows, what);
+  Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], what, micro);
   if (!b) return nullptr;
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
-  b->context = {static_cast<uint64_t>(session_.spec.seed), input.number,
-                rows[static_cast<size_t>(shards.begin)].first_sample};
-  b->first = b->context.first_sample == 0;
-  const auto order = samples(group, rows, input.order);
-  const Taken taken(ahead, input.batch, micro, shards, team_);
-  feed_inputs(*session_.feeder, order, input.epoch, taken.bytes(), *b);
-  feed_targets(*session_.feeder, order, *b);
+  set_context(*b, group, input, micro);
+  if (has_stage(0)) feed_first(*b, group, input, micro, ahead);
+  if (has_stage(last_stage())) feed_last(*b, group, input, micro);
   return b;
 }
 
+void Executor::set_context(Binding& b, int group, const StepInput& input, int micro) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const auto first = static_cast<size_t>(session_.groups[static_cast<size_t>(group)].begin);
+  b.context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows[first].first_sample};
+  b.first = rows[first].first_sample == rows[0].first_sample;
+}
+
+void Executor::feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const Taken taken(ahead, input.batch, micro, session_.groups[static_cast<size_t>(group)], team_);
+  feed_inputs(*session_.feeder, samples(group, rows, input.order), input.epoch, taken.bytes(), b);
+}
+
+void Executor::feed_last(Binding& b, int group, const StepInput& input, int micro) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  feed_targets(*session_.feeder, samples(group, rows, input.order), b);
+}
+
 void Executor::prologue(int group, int micro, const StepInput& input) {
+  if (!has_stage(last_stage())) return;
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const Rows shards = session_.groups[static_cast<size_t>(group)];
   Binding* b = binding(group, rows, kTrain);
   if (b) {
     feed_targets(*session_.feeder, samples(group, rows, input.order), *b);
-    b->run(Part::prologue);
+    b->run(Part::prologue, last_stage());
   }
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     ShardResult& result = buffers_.result(input.number, static_cast<int>(s));
@@ -291,11 +305,11 @@ void Executor::prologue(int group, int micro, const StepInput& input) {
 void Executor::loss(int group, int micro, const StepInput& input) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const Rows shards = session_.groups[static_cast<size_t>(group)];
-  Binding* b = binding(group, rows, which(micro));
+  Binding* b = binding(group, rows, which(micro), micro);
   if (b) {
     b->set_divisor(divisor_);
     b->set_scale(input.scale);
-    b->run(Part::loss);
+    b->run(Part::loss, last_stage());
   }
   const bool known = session_.divisor == Divisor::targets;  // the prologue has set the weight
   for (int64_t s = shards.begin; s < shards.end; ++s) {
@@ -310,16 +324,21 @@ void Executor::loss(int group, int micro, const StepInput& input) {
 
 // What backward leaves to do: gradients of empty shards are 0, those of later micro-batches added.
 void Executor::finish_gradients(int group, int micro, const StepInput& input) const {
+  finish_gradients(group, micro, input, own_stored_);
+}
+
+void Executor::finish_gradients(int group, int micro, const StepInput& input,
+                                UpdateRange range) const {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const Rows shards = session_.groups[static_cast<size_t>(group)];
-  const size_t elements = buffers_.sizes().stored;
   for (int64_t s = shards.begin; s < shards.end; ++s) {
-    float* gradient = buffers_.gradient(static_cast<int>(s));
+    float* const gradient = buffers_.gradient(static_cast<int>(s)) + range.begin;
     if (rows[static_cast<size_t>(s)].rows.count() == 0) {
-      if (micro == 0) std::memset(gradient, 0, elements * sizeof(float));
+      if (micro == 0) std::memset(gradient, 0, range.count() * sizeof(float));
     } else if (micro > 0) {
-      const float* more = more_.data() + static_cast<size_t>(s - shards.begin) * elements;
-      for (size_t i = 0; i < elements; ++i) gradient[i] += more[i];
+      const float* more = more_.data() + (range.begin - own_stored_.begin) +
+                          static_cast<size_t>(s - shards.begin) * own_stored_.count();
+      for (size_t i = 0; i < range.count(); ++i) gradient[i] += more[i];
     }
   }
 }
@@ -333,9 +352,10 @@ void Executor::draw_masks(int micro, const StepInput& input) {
       const GroupRows rows = group_rows(shards, session_.groups[g]);
       if (rows.total() == 0) continue;
       const Program& program = session_.programs.at(rows);
-      const size_t offset = program.place[static_cast<size_t>(v)].offset;
+      const Slice& place = program.place[static_cast<size_t>(v)];
       const double keep = program.graph[v].probability;
-      auto* mask = reinterpret_cast<float*>(arenas_.of(static_cast<int>(g)) + offset);
+      auto* mask = reinterpret_cast<float*>(arenas_.kept(static_cast<int>(g), place.stage, micro) +
+                                            place.offset);
       for (int64_t i = 0; i < program.graph[v].desc.shape.elements(); ++i)
         mask[i] = masks_->bernoulli(keep) ? 1.0F : 0.0F;
     }

@@ -15,6 +15,7 @@
 #include "comm/team.h"
 #include "graph/optimizer_step.h"
 #include "train/ahead.h"
+#include "train/arenas.h"
 #include "train/binding.h"
 #include "train/buffers.h"
 #include "train/session.h"
@@ -22,19 +23,6 @@
 #include "train/update_share.h"
 
 namespace dpt {
-
-// Activations: one arena for each worker, or for each group of shards where a group's activations
-// must outlive a stage of the plan.
-class Arenas {
- public:
-  static size_t bytes(const Session& session);
-  // REQUIRES: `memory` holds bytes(session) and begins at a multiple of 64.
-  Arenas(const Session& session, std::byte* memory);
-  std::byte* of(int group) const { return base_[static_cast<size_t>(group)]; }
-
- private:
-  std::vector<std::byte*> base_;  // by group
-};
 
 struct StepInput {
   const StepRows* rows = nullptr;
@@ -96,12 +84,27 @@ class Executor {
   // Of one group of shards and one of these, by their rows: there are two or three.
   using BySize = std::vector<std::unique_ptr<Binding>>;
   using Micro = std::vector<ShardRows>;
-  Binding* binding(int group, const Micro& micro, int what);  // null: the group has no rows
-  void bind(int group, int what, const std::map<GroupRows, Program>& programs);
+  // Of micro-batch `chunk`, whose memory differs where several are in flight. Null: the group has
+  // no rows.
+  Binding* binding(int group, const Micro& micro, int what, int chunk = 0);
+  void bind(int group, int what, int chunk, const std::map<GroupRows, Program>& programs);
+  std::vector<int> partners_at_cuts() const;
   void pass(const Stage& stage, int micro, const StepInput& input, bool meets);
   void meet();
   void run(const Stage& stage, int micro, const StepInput& input);
   void run_cut(const Stage& stage, int micro, const StepInput& input);
+  // Stages on several devices: stages.cpp.
+  void run_pipeline(const StepInput& input);
+  void wait_for(const StageOp& op);
+  void forward_stage(const StageOp& op, const StepInput& input);
+  void backward_stage(const StageOp& op, const StepInput& input);
+  void run_stage(Part part, int stage, const Micro& micro, int what, int chunk);
+  void evaluate_in_stages(std::span<const uint32_t> order);
+  void wait_for_test(int stage, int64_t batch);
+  int last_stage() const { return session_.graph.stages() - 1; }
+  bool has_stage(int stage) const {
+    return session_.graph.stage_device[static_cast<size_t>(stage)] == device_;
+  }
   void act(Action action, int group, int micro, const StepInput& input);
   void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
                    const std::byte* staged, Binding& b) const;
@@ -109,20 +112,26 @@ class Executor {
   // A part with cuts (program.h, note [cuts]), piece by piece for all own groups. run: what is done
   // with a piece, given the binding.
   template <class Run>
-  void run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run);
+  void run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run, int stage = 0,
+                     int chunk = 0);
+  void meet_at_cut();
   void sum_cut(int group, const Binding::Cut& cut, const Micro& micro);
   void begin_evaluation(int group, const Micro& micro, std::span<const uint32_t> order,
-                        int64_t batch);
-  void end_evaluation(int group, const Micro& micro);
+                        int64_t batch, int slot = 0);
+  void end_evaluation(int group, const Micro& micro, int slot = 0);
   void look_for_trouble(int micro, const StepInput& input);
   std::span<const uint32_t> samples(int group, const Micro& micro,
                                     std::span<const uint32_t> order) const;
   // ahead: null: samples that are not in memory are made here and now.
   Binding* feed(int group, const StepInput& input, int micro, int what, Ahead* ahead);
+  void feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead);
+  void feed_last(Binding& b, int group, const StepInput& input, int micro);
+  void set_context(Binding& b, int group, const StepInput& input, int micro);
   void prologue(int group, int micro, const StepInput& input);
   void loss(int group, int micro, const StepInput& input);
   void run_part(Part part, int group, int micro, const StepInput& input);
   void finish_gradients(int group, int micro, const StepInput& input) const;
+  void finish_gradients(int group, int micro, const StepInput& input, UpdateRange range) const;
   void draw_masks(int micro, const StepInput& input);
   void sum_divisor(const StepInput& input);
   void sum_loss(const StepInput& input);
@@ -137,6 +146,7 @@ class Executor {
   Arenas arenas_;
   Team team_;
   int worker_;
+  int device_;  // in its replica
   Generator* masks_;
   Samples samples_;
   StageClock* clock_;
@@ -145,12 +155,17 @@ class Executor {
   std::vector<UpdatePiece> share_;
   std::vector<float> rows_;          // of a fused gradient
   std::vector<Binding*> with_rows_;  // of the groups that have samples in this step
-  std::vector<float> more_;          // gradients of a later micro-batch, of each shard of a group
-  std::vector<BySize> bindings_;     // [group * 3 + which]
+  UpdateRange own_stored_;           // all of its device's stored gradients lie in it
+  std::vector<std::vector<UpdateRange>> stage_stored_;  // those of each stage
+  std::vector<float> more_;       // gradients of a later micro-batch, of each shard of a group
+  int turns_ = 1;                 // chunks after which bindings come round again
+  std::vector<BySize> bindings_;  // [(group * 3 + which) * turns_ + chunk % turns_]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   std::vector<double*> sum_parts_;
   bool meets_at_cuts_ = false;    // else every replica has one worker
+  std::vector<int> partners_;     // who meets there, where it is not all
+  std::vector<uint32_t> posted_;  // by each device: the pieces of work up to this pass
   std::vector<double> cut_sums_;  // of the shards of a replica, for the tree
   double divisor_ = 1, clip_scale_ = 1;
   bool summed_ = false;  // gradient(0) holds the sum already

@@ -37,7 +37,7 @@ std::string lines_of_header(const Session& s) {
     out += fmt::format(
         "precision: {}{}\n", text_of(s.precision),
         computes_in(s.precision.half) ? "" : ", emulated: results of fp32 kernels are rounded");
-  const int replicas = who.ranks * who.devices;
+  const int replicas = who.replicas();
   out += fmt::format("batch: {} samples over all replicas, {} of each replica; {} steps an epoch\n",
                      s.global_batch, s.global_batch / replicas, s.batches->steps());
   return out;

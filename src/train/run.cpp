@@ -175,7 +175,7 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   const double order = sizeof(uint32_t) * static_cast<double>(s.train.size());
   out += order * (s.batches->dealt() ? ranks + 2 : 2 * ranks);
   for (const auto& share :
-       share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who.total_workers()))
+       share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who))
     out += kFloat * static_cast<double>(tile_elements(share));
   out += workers * kernels.scratch + (ranks - 1) * kernels.own;
   out += ahead_bytes(s.train, s.global_batch);

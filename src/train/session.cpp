@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "layers/model.h"
 #include "optim/precision.h"
 #include "optim/schedule.h"
+#include "train/placement.h"
 
 namespace dpt {
 namespace {
@@ -81,6 +83,8 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   if (s.spec.reproducible_shards) q.shards = static_cast<int>(*s.spec.reproducible_shards);
   q.machine_cores = static_cast<int>(usable_cores().size());
   q.world = query.world;
+  q.span = devices_of(s.spec.model);
+  if (s.mode->pipeline) s.pipeline = s.mode->pipeline(s.spec.parallel.settings);
   if (query.world && *query.world > 1 && !s.mode->processes)
     d.error(s.spec.parallel.where,
             fmt::format("{} ranks were started, but parallel mode '{}' is one process; write "
@@ -93,25 +97,26 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
 // The global batch, and how it is cut.
 void cut_batches(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
-  const int64_t replicas = int64_t{s.who.ranks} * s.who.devices;
+  const int64_t replicas = s.who.replicas();
   const int64_t n = s.train.size();
   s.global_batch = data.batch_size ? *data.batch_size
                                    : *data.batch_size_per_replica * replicas * s.spec.accumulate;
-  const bool dealt = s.mode->processes && !s.who.reproducible;
-  if (dealt && s.global_batch % s.who.ranks != 0)
+  const bool dealt = s.who.dealt;
+  if (dealt && s.global_batch % replicas != 0)
     d.error(s.spec.at("data.batch_size"),
-            fmt::format("batch_size {} can't be shared evenly by {} ranks; take {} or {}, or give "
+            fmt::format("batch_size {} can't be shared evenly by {} {}; take {} or {}, or give "
                         "batch_size_per_replica",
-                        s.global_batch, s.who.ranks, s.global_batch / s.who.ranks * s.who.ranks,
-                        (s.global_batch / s.who.ranks + 1) * s.who.ranks));
+                        s.global_batch, replicas, s.who.span == 1 ? "ranks" : "replicas",
+                        s.global_batch / replicas * replicas,
+                        (s.global_batch / replicas + 1) * replicas));
   if (data.pad && !dealt)
     d.error(s.spec.at("data.pad"),
             "pad is for `parallel: ddp` without `reproducible`: only there samples are "
             "dealt to ranks");
   if (!d.ok()) return;
   Batches batches;
-  batches.deal = {n, dealt ? s.who.ranks : 1, data.pad ? Deal::Rest::pad : Deal::Rest::exact};
-  batches.batch = dealt ? s.global_batch / s.who.ranks : s.global_batch;
+  batches.deal = {n, dealt ? s.who.replicas() : 1, data.pad ? Deal::Rest::pad : Deal::Rest::exact};
+  batches.batch = dealt ? s.global_batch / replicas : s.global_batch;
   batches.drop_last = data.drop_last;
   if (batches.steps() == 0)
     d.error(s.spec.at("data.drop_last"),
@@ -120,7 +125,14 @@ void cut_batches(Session& s, Diagnostics& d) {
                         n, s.global_batch));
   if (!d.ok()) return;
   // More micro-batches than samples would be empty ones.
-  s.batches.emplace(batches, s.who, std::min(s.spec.accumulate, batches.batch));
+  const int64_t parts = s.spec.accumulate * (s.pipeline ? s.pipeline->chunks : 1);
+  if (s.pipeline && s.pipeline->stages_a_device > 1 && parts > batches.batch)
+    d.error(s.spec.at("data.batch_size"),
+            fmt::format("a batch of {} samples can't be cut into {} chunks; take fewer `chunks` or "
+                        "more samples",
+                        batches.batch, parts));
+  if (!d.ok()) return;
+  s.batches.emplace(batches, s.who, std::min(parts, batches.batch));
   if (!s.test) return;
   Topology common = s.who;  // the test set has one order, cut evenly over all shards
   common.reproducible = true;
@@ -135,7 +147,7 @@ TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
   return {sample.dtype, Shape(extents)};
 }
 
-Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
+ModelQuery model_query(const Session& s, int64_t rows, bool train) {
   ModelQuery q;
   q.input = batch_of(s.feeder->input(), rows);
   q.target = batch_of(s.feeder->target(), rows);
@@ -144,7 +156,12 @@ Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
   q.classes = s.train.classes;
   q.precision = s.precision;
   q.ignores = s.ignores();
-  Graph graph = build_graph(s.spec, q, d);
+  q.placement = s.placement;
+  return q;
+}
+
+Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
+  Graph graph = build_graph(s.spec, model_query(s, rows, train), d);
   if (d.ok()) widen_halves(graph, cpu_kernels());
   if (d.ok()) choose_layouts(graph);
   return graph;
@@ -152,19 +169,44 @@ Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
 
 std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& batches, bool train,
                                           Diagnostics& d) {
+  const bool in_flight = std::ranges::any_of(s.slots, [](int n) { return n > 1; });
   std::map<GroupRows, Program> out;
   for (const GroupRows& rows : batches.group_rows(s.groups))
     out.emplace(rows, compile(
                           rows, [&](int64_t n) { return graph_for(s, n, train, d); }, cpu_kernels(),
-                          s.layout));
+                          s.layout, in_flight));
   return out;
+}
+
+// Of a model on several devices: who does what when, and how many chunks stages have in flight.
+void order_stages(Session& s) {
+  s.slots.assign(1, 1);
+  if (s.graph.stages() == 1) return;
+  const auto kind = s.pipeline ? s.pipeline->schedule : ScheduleKind::sequential;
+  s.schedule =
+      pipeline_schedule(kind, s.graph.stage_device, static_cast<int>(s.batches->accumulate()));
+  s.slots.clear();
+  for (int stage = 0; stage < s.graph.stages(); ++stage)
+    s.slots.push_back(in_flight(s.schedule, stage));
 }
 
 void make_programs(Session& s, Diagnostics& d) {
   StepRows first;
   s.batches->step(0, first);
-  s.graph = graph_for(s, group_rows(first.micro[0], {0, 1}).largest, true, d);
+  const int64_t largest = group_rows(first.micro[0], {0, 1}).largest;
+  if (s.pipeline)
+    s.placement = place_units(
+        s.spec, *s.pipeline, s.who.span,
+        [&](const std::vector<int>& placement) {
+          ModelQuery q = model_query(s, largest, true);
+          q.placement = placement;
+          q.copies = q.fuse = false;
+          return build_graph(s.spec, q, d);
+        },
+        d);
+  if (d.ok()) s.graph = graph_for(s, largest, true, d);
   if (!d.ok()) return;
+  order_stages(s);
   // Clipping by norm wants all gradients before the first update, and accumulation more than one.
   // A scaled loss is the same: an overflow anywhere means that nothing is updated.
   const bool stores =
@@ -230,6 +272,7 @@ void make_plan(Session& s) {
   if (!s.test_programs.empty())
     s.test_cuts = s.test_programs.begin()->second.graph.cuts(Part::forward);
   s.mode->rewrite(s.plan, s.who);
+  if (!s.schedule.empty()) run_in_stages(s.plan, s.schedule);
 }
 
 void limit(Table& table, int64_t samples) {
@@ -280,6 +323,14 @@ void make_feeders(Session& s, Diagnostics& d) {
 
 }  // namespace
 
+int Session::turns() const {
+  int64_t out = 1;
+  for (int n : slots) out = std::lcm(out, int64_t{n});
+  return static_cast<int>(std::min(out, batches->accumulate()));
+}
+
+int Session::test_slots() const { return *std::ranges::min_element(slots); }
+
 bool Session::cycles_momentum() const {
   const Choice& choice = spec.schedule.schedule;
   if (!choice) return false;
@@ -304,10 +355,10 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   choose_device(s);
   choose_precision(s);
   place(s, query, d);
-  if (s.spec.random == "torch" && s.mode->name != "single")
+  if (s.spec.random == "torch" && (s.mode->name != "single" || s.who.span > 1))
     d.error(s.spec.at("random"),
-            "random: torch draws one sequence of masks, which is for `parallel: single`; "
-            "leave it out, and masks are the same in every mode");
+            "random: torch draws one sequence of masks, which is for `parallel: single` on one "
+            "device; leave it out, and masks are the same in every mode");
   if (!d.ok()) return nullptr;
   load_data(s);
   make_feeders(s, d);

@@ -49,6 +49,12 @@ struct Session {
   Graph graph;               // of one shard of the usual size: for names, counts and plans
   std::vector<Rows> groups;  // of shards, each computed as one batch: program.h, note [groups]
   FlatLayout layout;
+  std::optional<Pipeline> pipeline;  // where the mode cuts the layers into stages itself
+  std::vector<int> placement;        // of units, then: layers/model.h
+  PipelineSchedule schedule;         // of the stages; empty: there is one
+  std::vector<int> slots;            // of each stage: chunks that it may have in flight
+  int turns() const;                 // chunks after which all slots come round again
+  int test_slots() const;            // batches of the test set that may be in flight
   Plan plan;
   int test_cuts = 0;  // of the forward part of an evaluation: program.h, note [cuts]
   std::map<GroupRows, Program> programs, test_programs;

@@ -24,6 +24,7 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
   const int parts = static_cast<int>(accumulate_), ranks = batches_.deal.ranks;
   out.samples = batches_.global_count(step);
   out.micro.resize(static_cast<size_t>(parts));
+  int64_t before = 0;  // samples of earlier micro-batches, and of this one in lower replicas
   for (int m = 0; m < parts; ++m) {
     std::vector<int64_t> begins, counts;
     for (int r = 0; r < ranks; ++r) {
@@ -35,15 +36,15 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
     const std::vector<Rows> shards = cut(who_, counts);
     std::vector<ShardRows>& rows = out.micro[static_cast<size_t>(m)];
     rows.resize(shards.size());
-    int64_t before = 0;  // samples of the micro-batch on lower ranks
-    size_t rank = 0;
+    size_t replica = 0;
     for (int s = 0; s < who_.shards; ++s) {
-      const auto own = dealt() ? static_cast<size_t>(who_.rank_of(who_.owner(s))) : 0;
-      for (; rank < own; ++rank) before += counts[rank];
+      const auto own = dealt() ? static_cast<size_t>(who_.replica(who_.owner(s))) : 0;
+      for (; replica < own; ++replica) before += counts[replica];
       const Rows& shard = shards[static_cast<size_t>(s)];
       rows[static_cast<size_t>(s)] = {{begins[own] + shard.begin, begins[own] + shard.end},
                                       before + shard.begin};
     }
+    for (; replica < counts.size(); ++replica) before += counts[replica];
   }
 }
 

@@ -10,11 +10,11 @@
 
 namespace dpt {
 
-// A shard's part of one micro-batch. Rows count from the start of the epoch's order: its rank's own
-// where samples are dealt to ranks, else the common one.
+// A shard's part of one micro-batch. Rows count from the start of the epoch's order: its replica's
+// own where samples are dealt to replicas, else the common one.
 struct ShardRows {
   Rows rows;
-  int64_t first_sample = 0;  // its first row's place in the micro-batch of all ranks
+  int64_t first_sample = 0;  // its first row's place in the batch of all replicas
 };
 
 struct StepRows {
@@ -27,7 +27,7 @@ GroupRows group_rows(const std::vector<ShardRows>& micro, Rows group);
 
 class StepCutter {
  public:
-  // batches.deal.ranks: who.ranks where samples are dealt to ranks, else 1. accumulate:
+  // batches.deal.ranks: who.replicas() where samples are dealt to them, else 1. accumulate:
   // micro-batches that a batch is computed in.
   StepCutter(const Batches& batches, const Topology& who, int64_t accumulate);
 

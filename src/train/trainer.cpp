@@ -21,8 +21,9 @@ Order make_order(RankState& rank, int64_t epoch) {
     return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed),
                               turn);
   }
-  if (s.mode->processes)  // its seed is 0, whatever torch.manual_seed was
-    return distributed_order(s.batches->deal(), rank.rank, data.shuffle, 0, turn);
+  if (s.who.dealt)  // its seed is 0, whatever torch.manual_seed was
+    return distributed_order(s.batches->deal(), s.who.replica(rank.rank * s.who.workers_per_rank()),
+                             data.shuffle, 0, turn);
   if (epoch > 0 && !data.reshuffle) return std::move(rank.order);
   return loader_order(s.train.size(), data.shuffle, rank.generator);
 }

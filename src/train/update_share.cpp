@@ -22,11 +22,16 @@ double cost_of_element(const Value& parameter, int64_t batch) {
                  (parameter.desc.layout == Layout::transposed ? 0.78 : 1.0);
 }
 
-std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout, int64_t batch) {
+std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout, int64_t batch,
+                               int device) {
+  const auto here = [&](int stage) {
+    return program.graph.stage_device[static_cast<size_t>(stage)] == device;
+  };
   std::vector<Stretch> out;
-  if (layout.stored > 0)
-    out.push_back({{.begin = 0, .end = layout.stored}, static_cast<int64_t>(layout.stored), 1});
+  for (const UpdateRange& r : stored_ranges(program.graph, layout, here))
+    out.push_back({{.begin = r.begin, .end = r.end}, static_cast<int64_t>(r.count()), 1});
   for (size_t i = 0; i < program.update.size(); ++i) {
+    if (!here(program.graph.nodes[program.update[i].node].stage)) continue;
     const size_t p =
         parameter_of(program.graph, program.graph.nodes[program.update[i].node].out[0]);
     const Value& parameter = program.graph[program.graph.parameters[p]];
@@ -61,9 +66,9 @@ UpdatePiece cut(const Stretch& s, int64_t begin, int64_t end) {
 
 }  // namespace
 
-std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
-                                                   int64_t batch, int workers) {
-  const std::vector<Stretch> all = stretches(program, layout, batch);
+namespace {
+
+std::vector<std::vector<UpdatePiece>> share(const std::vector<Stretch>& all, int workers) {
   double total = 0;
   for (const Stretch& s : all) total += static_cast<double>(s.units) * s.cost;
   std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(workers));
@@ -83,6 +88,41 @@ std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const
       begin = end;
     }
     before += work;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
+                                                   int64_t batch, const Topology& who) {
+  std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(who.total_workers()));
+  for (int device = 0; device < who.span; ++device) {
+    auto pieces = share(stretches(program, layout, batch, device), who.total_workers() / who.span);
+    size_t next = 0;
+    for (int w = 0; w < who.total_workers(); ++w)
+      if (who.device_of(w) == device) out[static_cast<size_t>(w)] = std::move(pieces[next++]);
+  }
+  return out;
+}
+
+std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& layout,
+                                       const std::function<bool(int stage)>& chosen) {
+  const std::vector<int> homes = graph.homes();
+  // Parameters with stored gradients, as they lie; the last one's range ends where all end.
+  std::vector<size_t> order;
+  for (size_t p = 0; p < graph.parameters.size(); ++p)
+    if (graph.gradients[p] != kNoValue && !layout.fused[p]) order.push_back(p);
+  std::ranges::sort(order, {}, [&](size_t p) { return layout.offset[p]; });
+  std::vector<UpdateRange> out;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (!chosen(homes[static_cast<size_t>(graph.parameters[order[i]])])) continue;
+    const size_t begin = layout.offset[order[i]];
+    const size_t end = i + 1 < order.size() ? layout.offset[order[i + 1]] : layout.stored;
+    if (!out.empty() && out.back().end == begin)
+      out.back().end = end;
+    else
+      out.push_back({begin, end});
   }
   return out;
 }

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "graph/program.h"
+#include "parallel/topology.h"
 
 namespace dpt {
 
@@ -20,9 +22,20 @@ struct UpdatePiece {
 
 // All elements below layout.trainable that belong to a parameter are in one piece of one worker,
 // cut so that workers have about the same work with `batch` samples a step: whole cache lines, and
-// fused parameters by groups of rows. `program`: of any size.
+// fused parameters by groups of rows. Parameters of a stage are those of the workers of its device.
+// `program`: of any size.
 std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
-                                                   int64_t batch, int workers);
+                                                   int64_t batch, const Topology& who);
+
+// Elements begin..end of the stored gradients.
+struct UpdateRange {
+  size_t begin = 0, end = 0;
+  size_t count() const { return end - begin; }
+};
+// Where the stored gradients of parameters lie that `chosen(stage)` has, one after another or, with
+// several stages, with others in between; empty: there are none.
+std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& layout,
+                                       const std::function<bool(int stage)>& chosen);
 
 // Rows of a fused parameter that are made at a time, so that they stay in the cache.
 int64_t rows_of_tile(int64_t columns);

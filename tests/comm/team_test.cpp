@@ -89,6 +89,66 @@ TEST_CASE("a rank's workers meet without the other ranks") {
   CHECK(t.payload[2] + t.payload[3] == 2);
 }
 
+TEST_CASE("who waits for another's posts sees what it wrote before") {
+  for (const int cores : {1, 100}) {
+    TestTeam t({.ranks = 1, .workers_per_rank = 2}, {.cores = cores});
+    constexpr int kRounds = 2000;
+    int wrong = 0;
+    {
+      const std::jthread writer([&] {
+        for (int i = 0; i < kRounds; ++i) {
+          t.payload[i % 1024] = i;
+          t.team.post(0);
+          if (i % 512 == 511) t.team.wait_for(1, static_cast<uint32_t>(i / 512) + 1);
+        }
+      });
+      for (int i = 0; i < kRounds; ++i) {
+        t.team.wait_for(0, static_cast<uint32_t>(i) + 1);
+        wrong += t.payload[i % 1024] != i;
+        if (i % 512 == 511) t.team.post(1);
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("some workers meet without the others") {
+  TestTeam t({.ranks = 1, .workers_per_rank = 4}, {.cores = 2});
+  std::vector<std::jthread> threads;
+  std::atomic<int> wrong = 0;
+  for (const int worker : {0, 2, 3})
+    threads.emplace_back([&t, &wrong, worker] {
+      const std::vector<int> some = {0, 2, 3};
+      for (int round = 1; round <= 300; ++round) {
+        t.payload[worker] += round;
+        t.team.meet_some(worker, some);
+        for (int other : some)
+          if (t.payload[other] != round * (round + 1) / 2) ++wrong;
+        t.team.meet_some(worker, some);
+      }
+    });
+  threads.clear();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a broken team throws in those who wait for one worker, too; so does a late one") {
+  {
+    TestTeam t({.ranks = 2, .workers_per_rank = 1});
+    const std::jthread breaks([&t] {
+      std::this_thread::sleep_for(20ms);
+      t.team.break_up(1, "rank 1 fell over", 4);
+    });
+    CHECK_THROWS_WITH_AS(t.team.wait_for(1, 1), "rank 1 fell over", TeamBroken);
+    const std::vector<int> both = {0, 1};
+    CHECK_THROWS_AS(t.team.meet_some(0, both), TeamBroken);
+  }
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.02});
+  CHECK_THROWS_WITH_AS(t.team.wait_for(1, 1),
+                       "worker 1 of rank 1 while starting did not come to a meeting within "
+                       "0.02 s",
+                       TeamBroken);
+}
+
 TEST_CASE("a worker knows its place") {
   TestTeam t({.ranks = 2, .workers_per_rank = 3});
   const TeamPlace p = t.team.place(4);

@@ -99,9 +99,9 @@ class WithKernels {
         program_(compile(graph, cpu_kernels(), layout_)),
         weights_(lines(layout_.total * sizeof(float))),
         gradients_(lines(layout_.trainable * sizeof(float))),
-        activations_(lines(program_.activation_bytes)),
-        binding_(program_,
-                 {weights_.data()->bytes, gradients_.data()->bytes, activations_.data()->bytes},
+        activations_(lines(program_.arena[0].kept)),
+        binding_(program_, weights_.data()->bytes, gradients_.data()->bytes,
+                 activations_.data()->bytes,
                  std::vector{Part::prologue, Part::forward, Part::loss, Part::backward}) {}
   TensorView view(ValueId v) { return binding_.view(v); }
   void run(Part part) { binding_.run(part); }

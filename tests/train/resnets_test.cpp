@@ -95,9 +95,8 @@ std::vector<double> output_of(const Session& s) {
   initialise(s, buffers, generator);
   const Program& program = s.test_programs.begin()->second;
   const std::vector<Part> parts = {Part::forward};
-  Binding binding(program,
-                  {reinterpret_cast<std::byte*>(buffers.weights()), nullptr, buffers.activations()},
-                  parts);
+  Binding binding(program, reinterpret_cast<std::byte*>(buffers.weights()), nullptr,
+                  buffers.activations(), parts);
   const TensorView x = binding.view(program.graph.input);
   const Shape& shape = x.desc.shape;
   REQUIRE(shape == Shape{2, 3, 64, 64});

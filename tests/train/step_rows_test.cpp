@@ -44,7 +44,7 @@ TEST_CASE("every sample is used once, for all small sizes, worlds, batches and m
         }
 }
 
-TEST_CASE("a shard knows its place in the micro-batch of all ranks") {
+TEST_CASE("a shard knows its place in the batch of all replicas") {
   const Topology ddp{.ranks = 2, .workers = 2, .shards = 4};
   const StepCutter cutter({.deal = {11, 2, Deal::Rest::exact}, .batch = 4}, ddp, 1);
   StepRows rows;

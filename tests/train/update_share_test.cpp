@@ -36,7 +36,7 @@ TEST_CASE("every element of every trained parameter is updated by one worker, on
       CAPTURE(workers);
       CAPTURE(fuse);
       std::vector<int> times(c.layout.trainable);
-      const auto shares = share_update(c.program, c.layout, 100, workers);
+      const auto shares = share_update(c.program, c.layout, 100, Topology{.workers = workers});
       REQUIRE(shares.size() == static_cast<size_t>(workers));
       for (const auto& share : shares)
         for (const UpdatePiece& p : share) {
@@ -66,7 +66,7 @@ TEST_CASE("workers get about the same work") {
   const Compiled c =
       compiled("model: [{linear: 256}, {linear: 256}]", real({6, 256}), real({6, 256}), true);
   if (c.program.update.empty()) return;
-  const auto shares = share_update(c.program, c.layout, 100, 2);
+  const auto shares = share_update(c.program, c.layout, 100, Topology{.workers = 2});
   // Two equal matrices, of which the first, where zeros are left out, counts 0.78 of the second in
   // what is not the update: the cut lies in the one that comes first in the buffers, the second.
   size_t first = 0;

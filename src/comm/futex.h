@@ -1,0 +1,73 @@
+// Waiting for a word in memory that threads or processes share: spinning first, then asleep in the
+// kernel (a futex that is not private, so that it works between processes).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace dpt {
+
+struct Patience {
+  double spin_us = 80;     // 0: sleep at once, for more workers than cores
+  double timeout_s = 600;  // then it is late
+};
+
+namespace futex {
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+inline void sleep_while(std::atomic<uint32_t>& word, uint32_t value, double seconds) {
+  const double bounded = std::clamp(seconds, 0.0, 1e6);
+  const auto whole = static_cast<time_t>(bounded);
+  const timespec limit{.tv_sec = whole,
+                       .tv_nsec = static_cast<long>((bounded - static_cast<double>(whole)) * 1e9)};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+inline void wake_all(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// Until done(value of the word); gives the last value seen, which is not done where it is late.
+// Whoever moves the word changes it, then wakes where `sleepers` is not 0, both sequentially
+// consistent: either it sees the sleeper, or the sleeper's kernel call sees the change.
+template <class Done>
+uint32_t wait(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleepers,
+              const Patience& patience, Done done) {
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  constexpr int kGlances = 32;  // one look at the clock for so many at the word
+  uint32_t now = word.load(std::memory_order_acquire);
+  if (done(now)) return now;
+  const Seconds spin(patience.spin_us * 1e-6), limit(patience.timeout_s);
+  const Clock::time_point start = Clock::now();
+  for (Seconds waited(0); waited < spin; waited = Clock::now() - start)
+    for (int i = 0; i < kGlances; ++i, relax())
+      if (done(now = word.load(std::memory_order_acquire))) return now;
+
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  while (!done(now = word.load(std::memory_order_acquire))) {
+    const Seconds left = limit - (Clock::now() - start);
+    if (left.count() <= 0) break;
+    sleep_while(word, now, left.count());
+  }
+  sleepers.fetch_sub(1, std::memory_order_relaxed);
+  return now;
+}
+
+}  // namespace futex
+}  // namespace dpt

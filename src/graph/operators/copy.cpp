@@ -1,0 +1,34 @@
+// copy: a value of one stage, in the memory of another (graph.h, note [stages]); its gradient goes
+// back.
+#include <cstring>
+
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) { return {in[0]}; }
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  const Copy way = settings<Copy>(n.attrs);
+  return {g.apply("copy", {dy[0]}, Copy{way.to, way.from})};
+}
+
+void reference(const KernelArgs& args, const std::any&) {
+  std::memcpy(args.out[0].data, args.in[0].data, args.in[0].desc.bytes());
+}
+
+double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { return 0; }
+
+std::vector<Sample> samples() { return elementwise_samples("copy", 1, Copy{0, 1}); }
+
+}  // namespace
+
+OperatorType copy() {
+  OperatorType out =
+      in_any_layout({"copy", Precision::follow, infer, gradient, reference, samples, no_flops});
+  out.halves = out.selects = true;
+  return out;
+}
+
+}  // namespace dpt::operators

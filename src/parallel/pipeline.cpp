@@ -1,0 +1,121 @@
+// pipeline: the layers of a replica lie on several devices, a batch is computed in chunks, and
+// while one device has a chunk the others have other chunks. torch's retired Pipe, and the
+// schedules of torch.distributed.pipelining. Replicas of the pipeline share the batch as ranks of
+// ddp do.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "parallel/mode.h"
+
+namespace dpt::modes {
+namespace {
+
+struct PipelineKeys {
+  int64_t stages = 2, chunks = 1, data_parallel = 1, stages_a_device = 2;
+  std::string schedule = "1f1b", checkpoint = "never", balance = "flops";
+  std::vector<std::string> cut;
+  bool processes = false;
+
+  static KeyTable<PipelineKeys> keys() {
+    constexpr Range kFew{"must be between 1 and 1024", 1, 1024};
+    return KeyTable<PipelineKeys>()
+        .optional("stages", &PipelineKeys::stages, "devices that a replica's layers lie on", kFew)
+        .optional("chunks", &PipelineKeys::chunks, "parts that a batch is computed in", kFew)
+        .choice("schedule", &PipelineKeys::schedule, {"gpipe", "1f1b", "interleaved_1f1b"},
+                "the order in which forward and backward parts of the chunks come")
+        .optional("stages_a_device", &PipelineKeys::stages_a_device,
+                  "interleaved_1f1b: how many stages each device has", kFew)
+        .choice("checkpoint", &PipelineKeys::checkpoint, {"always", "except_last", "never"},
+                "of which chunks activations are computed again in the place of being kept")
+        .choice("balance", &PipelineKeys::balance, {"flops", "memory"},
+                "what stages have the same of, as far as layers allow")
+        .optional("cut", &PipelineKeys::cut,
+                  "the layers that begin the second stage, the third, ...; none: balanced")
+        .optional("data_parallel", &PipelineKeys::data_parallel,
+                  "replicas of the pipeline, each a process", kFew)
+        .optional("processes", &PipelineKeys::processes,
+                  "whether each device is a process; false: a thread");
+  }
+
+  static void check(const PipelineKeys& s, const Owner& owner, Diagnostics& d) {
+    const bool interleaved = s.schedule == "interleaved_1f1b";
+    if (owner.given("stages_a_device") && !interleaved)
+      d.error(owner.at("stages_a_device"),
+              "'stages_a_device' is for `schedule: interleaved_1f1b`; leave one of the two out");
+    if (interleaved && s.chunks % s.stages != 0)
+      d.error(owner.given("chunks") ? owner.at("chunks") : owner.where,
+              fmt::format("interleaved_1f1b goes round the {} devices with as many chunks at a "
+                          "time, so `chunks` must be a multiple of {}",
+                          s.stages, s.stages));
+    const int64_t all = s.stages * (interleaved ? s.stages_a_device : 1);
+    if (owner.given("cut") && std::ssize(s.cut) != all - 1)
+      d.error(owner.at("cut"),
+              fmt::format("{} stages begin at {} layers behind the first, but 'cut' names {}", all,
+                          all - 1, s.cut.size()));
+  }
+};
+
+Topology topology(const std::any& settings, const ModeQuery& query) {
+  const auto& s = std::any_cast<const PipelineKeys&>(settings);
+  if (query.span > 1)
+    fail(Fault::spec,
+         "a pipeline puts layers on devices itself; leave out `device` of the layers and name what "
+         "begins a stage in `parallel: {{pipeline: {{cut: [...]}}}}`");
+  const int stages = static_cast<int>(s.stages), replicas = static_cast<int>(s.data_parallel);
+  ModeQuery q = query;
+  q.span = stages;
+  if (q.devices && *q.devices != stages * replicas)
+    fail(Fault::spec,
+         "{} replica{} of {} stages are {} devices, not {}; leave `devices` out, or change "
+         "`stages` or `data_parallel`",
+         replicas, replicas == 1 ? "" : "s", stages, stages * replicas, *q.devices);
+  q.devices = stages * replicas;
+  const int all = stages * replicas;
+  const bool apart = q.world ? *q.world == all && all > replicas : s.processes;
+  if (q.world && *q.world != all && *q.world != replicas)
+    fail(
+        Fault::spec,
+        "{} ranks were started; {} replica{} of {} stages take {}, one for each device, or {}, one "
+        "for each replica",
+        *q.world, replicas, replicas == 1 ? "" : "s", stages, all, replicas);
+  Topology out = place_workers(q, replicas, replicas > 1);
+  out.ranks = apart ? all : replicas;
+  out.devices = all / out.ranks;
+  return out;
+}
+
+void rewrite(Plan& plan, const Topology& who) {
+  plan.mode = "pipeline";
+  share_update(plan, who);
+}
+
+Pipeline pipeline_of(const std::any& settings) {
+  const auto& s = std::any_cast<const PipelineKeys&>(settings);
+  const bool interleaved = s.schedule == "interleaved_1f1b";
+  return {.schedule = interleaved             ? ScheduleKind::interleaved
+                      : s.schedule == "gpipe" ? ScheduleKind::gpipe
+                                              : ScheduleKind::one_f_one_b,
+          .chunks = static_cast<int>(s.chunks),
+          .stages_a_device = interleaved ? static_cast<int>(s.stages_a_device) : 1,
+          .by_memory = s.balance == "memory",
+          .cut = s.cut,
+          .checkpoint = s.checkpoint == "always"        ? Checkpointing::always
+                        : s.checkpoint == "except_last" ? Checkpointing::except_last
+                                                        : Checkpointing::never};
+}
+
+}  // namespace
+
+ModeType pipeline() {
+  return {nameable<PipelineKeys>(
+              "pipeline", "Layers on several devices, which work on different chunks of a batch."),
+          topology,
+          rewrite,
+          nullptr,
+          true,
+          pipeline_of};
+}
+
+}  // namespace dpt::modes

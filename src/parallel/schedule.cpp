@@ -1,0 +1,128 @@
+#include "parallel/schedule.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace dpt {
+namespace {
+
+int devices_of(const std::vector<int>& device) { return *std::ranges::max_element(device) + 1; }
+
+// The forward or backward parts of a chunk, stage by stage.
+void add_all(PipelineSchedule& out, const std::vector<int>& device, int chunk, bool backward) {
+  const int stages = static_cast<int>(device.size());
+  for (int i = 0; i < stages; ++i) {
+    const int s = backward ? stages - 1 - i : i;
+    out[static_cast<size_t>(device[static_cast<size_t>(s)])].push_back({s, chunk, backward});
+  }
+}
+
+PipelineSchedule chunk_by_chunk(const std::vector<int>& device, int chunks) {
+  PipelineSchedule out(static_cast<size_t>(devices_of(device)));
+  for (int c = 0; c < chunks; ++c)
+    for (const bool backward : {false, true}) add_all(out, device, c, backward);
+  return out;
+}
+
+PipelineSchedule fill_and_drain(const std::vector<int>& device, int chunks) {
+  PipelineSchedule out(static_cast<size_t>(devices_of(device)));
+  for (const bool backward : {false, true})
+    for (int c = 0; c < chunks; ++c) add_all(out, device, c, backward);
+  return out;
+}
+
+// One forward and one backward part in turn after `ahead` forward parts, each the next of its list.
+std::vector<StageOp> in_turn(const std::vector<StageOp>& forward,
+                             const std::vector<StageOp>& backward, size_t ahead) {
+  std::vector<StageOp> out;
+  ahead = std::min(ahead, forward.size());
+  for (size_t i = 0; i < ahead; ++i) out.push_back(forward[i]);
+  for (size_t i = 0; i < backward.size(); ++i) {
+    if (ahead + i < forward.size()) out.push_back(forward[ahead + i]);
+    out.push_back(backward[i]);
+  }
+  return out;
+}
+
+// Chunks go round the devices in groups as large as there are devices.
+PipelineSchedule one_forward_one_backward(const std::vector<int>& device, int chunks) {
+  const int devices = devices_of(device), stages = static_cast<int>(device.size());
+  const int turns = stages / devices;  // stages of each device
+  require(stages % devices == 0 && (turns == 1 || chunks % devices == 0),
+          "interleaved stages go round evenly");
+  PipelineSchedule out;
+  for (int d = 0; d < devices; ++d) {
+    std::vector<StageOp> forward, backward;
+    const int group = turns == 1 ? chunks : devices;
+    for (int first = 0; first < chunks; first += group)
+      for (int t = 0; t < turns; ++t)
+        for (int c = first; c < first + group; ++c) {
+          forward.push_back({t * devices + d, c, false});
+          backward.push_back({(turns - 1 - t) * devices + d, c, true});
+        }
+    const int behind = devices - 1 - d;
+    const int ahead = turns == 1 ? behind : 2 * behind + (turns - 1) * devices;
+    out.push_back(in_turn(forward, backward, static_cast<size_t>(ahead)));
+  }
+  return out;
+}
+
+}  // namespace
+
+PipelineSchedule pipeline_schedule(ScheduleKind kind, const std::vector<int>& device, int chunks) {
+  if (kind == ScheduleKind::sequential) return chunk_by_chunk(device, chunks);
+  if (kind == ScheduleKind::gpipe) return fill_and_drain(device, chunks);
+  return one_forward_one_backward(device, chunks);
+}
+
+int in_flight(const PipelineSchedule& schedule, int stage) {
+  int now = 0, most = 0;
+  for (const auto& ops : schedule)
+    for (const StageOp& op : ops)
+      if (op.stage == stage) most = std::max(most, now += op.backward ? -1 : 1);
+  return most;
+}
+
+Timing simulate(const PipelineSchedule& schedule, const std::vector<double>& forward,
+                const std::vector<double>& backward) {
+  const size_t stages = forward.size(), devices = schedule.size();
+  Timing out;
+  out.spans.resize(devices);
+  // When each part of each chunk is done; negative: not yet.
+  std::vector<std::vector<double>> done[2];
+  size_t chunks = 0;
+  for (const auto& ops : schedule)
+    for (const StageOp& op : ops) chunks = std::max(chunks, static_cast<size_t>(op.chunk) + 1);
+  for (auto& d : done) d.assign(stages, std::vector<double>(chunks, -1));
+  const auto ready = [&](const StageOp& op) -> double {
+    const auto s = static_cast<size_t>(op.stage), c = static_cast<size_t>(op.chunk);
+    if (!op.backward) return s == 0 ? 0 : done[0][s - 1][c];
+    return s + 1 == stages ? done[0][s][c] : done[1][s + 1][c];
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t d = 0; d < devices; ++d)
+      while (out.spans[d].size() < schedule[d].size()) {
+        const StageOp& op = schedule[d][out.spans[d].size()];
+        const double from = ready(op);
+        if (from < 0) break;
+        const auto s = static_cast<size_t>(op.stage);
+        const double begin = std::max(from, out.spans[d].empty() ? 0 : out.spans[d].back().end);
+        const double end = begin + (op.backward ? backward : forward)[s];
+        done[op.backward ? 1 : 0][s][static_cast<size_t>(op.chunk)] = end;
+        out.spans[d].push_back({begin, end});
+        out.total = std::max(out.total, end);
+        moved = true;
+      }
+  }
+  double busy = 0;
+  for (size_t d = 0; d < devices; ++d) {
+    require(out.spans[d].size() == schedule[d].size(), "no device waits for ever");
+    for (const Timing::Span& s : out.spans[d]) busy += s.end - s.begin;
+  }
+  out.bubble = out.total > 0 ? 1 - busy / (out.total * static_cast<double>(devices)) : 0;
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,91 @@
+#include "train/arenas.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dpt {
+namespace {
+
+// Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
+size_t stride_of(size_t bytes) { return (bytes + 4095) / 4096 * 4096 + 1088; }
+
+bool by_group(const Session& s) {
+  return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
+}
+
+// The most that any program needs of a stage.
+StageBytes most_of(const Session& s, int stage) {
+  StageBytes most{64, 0};
+  for (const auto* programs : {&s.programs, &s.test_programs})
+    for (const auto& [rows, p] : *programs) {
+      const StageBytes& need = p.arena[static_cast<size_t>(stage)];
+      most.kept = std::max(most.kept, need.kept);
+      most.scratch = std::max(most.scratch, need.scratch);
+    }
+  return most;
+}
+
+// A group's part of the memory, stage by stage; scratch is shared by the stages of a device, which
+// run one after the other.
+struct Group {
+  struct Stage {
+    size_t first, stride, slots;
+  };
+  std::vector<Stage> stages;
+  std::vector<size_t> scratch;  // of each device
+  std::vector<size_t> on;       // bytes on each device
+  size_t bytes = 0;
+
+  explicit Group(const Session& s)
+      : scratch(static_cast<size_t>(s.who.span)), on(static_cast<size_t>(s.who.span)) {
+    std::vector<size_t> most(scratch.size());
+    const auto take = [&](size_t device, size_t n) {
+      on[device] += n;
+      return std::exchange(bytes, bytes + n);
+    };
+    for (int i = 0; i < s.graph.stages(); ++i) {
+      const StageBytes need = most_of(s, i);
+      const auto device = static_cast<size_t>(s.graph.stage_device[static_cast<size_t>(i)]);
+      const size_t slots = static_cast<size_t>(s.slots[static_cast<size_t>(i)]);
+      const size_t stride = stride_of(need.kept);
+      stages.push_back({take(device, stride * slots), stride, slots});
+      most[device] = std::max(most[device], need.scratch);
+    }
+    for (size_t d = 0; d < most.size(); ++d)
+      if (most[d] > 0) scratch[d] = take(d, stride_of(most[d]));
+  }
+};
+
+size_t groups_of(const Session& s) {
+  return by_group(s) ? s.groups.size() : static_cast<size_t>(s.who.total_workers());
+}
+
+}  // namespace
+
+size_t Arenas::bytes(const Session& s) { return groups_of(s) * Group(s).bytes; }
+
+size_t Arenas::bytes_on(const Session& s, int device) {
+  return groups_of(s) * Group(s).on[static_cast<size_t>(device)];
+}
+
+Arenas::Arenas(const Session& s, std::byte* memory) {
+  const Group group(s);
+  for (size_t g = 0; g < s.groups.size(); ++g) {
+    const int owner = s.who.owner(static_cast<int>(s.groups[g].begin));
+    std::byte* const base = memory + (by_group(s) ? g : static_cast<size_t>(owner)) * group.bytes;
+    std::vector<Place>& places = places_.emplace_back();
+    for (size_t i = 0; i < group.stages.size(); ++i) {
+      const Group::Stage& stage = group.stages[i];
+      const auto device = static_cast<size_t>(s.graph.stage_device[i]);
+      places.push_back({base + stage.first, stage.stride, static_cast<int>(stage.slots),
+                        base + group.scratch[device]});
+    }
+  }
+}
+
+std::byte* Arenas::kept(int group, int stage, int chunk) const {
+  const Place& p = place(group, stage);
+  return p.first + static_cast<size_t>(chunk % p.slots) * p.stride;
+}
+
+}  // namespace dpt

@@ -1,0 +1,89 @@
+#include "train/placement.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "graph/operator.h"
+#include "layers/model.h"
+#include "parallel/balance.h"
+
+namespace dpt {
+namespace {
+
+// What each unit has of the work of a step, or of the memory: weights, gradients and as much again
+// for an optimizer's states, and what its layers make.
+std::vector<double> cost_of_units(const Graph& graph, size_t units, bool memory) {
+  std::vector<double> out(units);
+  const auto unit = [&](int stage) -> double& {
+    return out[static_cast<size_t>(graph.stage_device[static_cast<size_t>(stage)])];
+  };
+  const std::vector<int> homes = graph.homes();
+  for (ValueId p : graph.parameters)
+    if (memory)
+      unit(homes[static_cast<size_t>(p)]) += 4 * static_cast<double>(graph[p].desc.bytes());
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& n = graph.nodes[i];
+    if (!memory)
+      unit(n.stage) += graph.flops(n);
+    else if (graph.part[i] == Part::forward && !n.op->view)
+      for (ValueId v : n.out) unit(n.stage) += static_cast<double>(graph[v].desc.bytes());
+  }
+  return out;
+}
+
+// The stage of each unit, begun at those that are named: a unit, or a block by its first one.
+std::vector<int> cut_at(const std::vector<std::string>& names,
+                        const std::vector<std::string>& units, Span where, Diagnostics& d) {
+  std::vector<int> out(units.size());
+  size_t last = 0;
+  for (const std::string& name : names) {
+    const auto at = std::ranges::find_if(units, [&](const std::string& unit) {
+      return unit == name || unit.starts_with(name + ".");
+    });
+    const auto begin = static_cast<size_t>(at - units.begin());
+    if (at == units.end()) {
+      const std::vector<std::string_view> known(units.begin(), units.end());
+      d.unknown("layer", {name, where}, " in 'cut'", known);
+      return out;
+    }
+    if (begin <= last) {
+      d.error(where,
+              fmt::format("'{}' in 'cut' {}", name,
+                          begin == 0 ? "is the first layer, where the first stage begins anyway"
+                                     : "stands before or at the one named before it"));
+      return out;
+    }
+    for (size_t i = begin; i < out.size(); ++i) ++out[i];
+    last = begin;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<int> place_units(const Spec& spec, const Pipeline& pipeline, int devices,
+                             const std::function<Graph(const std::vector<int>&)>& graph_of,
+                             Diagnostics& d) {
+  const std::vector<std::string> units = units_of(spec.model);
+  const int stages = devices * pipeline.stages_a_device;
+  std::vector<int> out;
+  if (std::ssize(units) < stages) {
+    d.error(spec.parallel.where,
+            fmt::format("the model has {} layers, which make no {} stages", units.size(), stages));
+    return out;
+  }
+  if (!pipeline.cut.empty()) {
+    out = cut_at(pipeline.cut, units, spec.at("parallel.pipeline.cut"), d);
+  } else {
+    std::vector<int> apart(units.size());
+    std::iota(apart.begin(), apart.end(), 0);
+    const Graph graph = graph_of(apart);
+    if (d.ok()) out = balance(cost_of_units(graph, units.size(), pipeline.by_memory), stages);
+  }
+  for (int& stage : out) stage %= devices;
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,119 @@
+// The executor's way through a model that lies on several devices: each worker does the forward and
+// backward parts of its device's stages in the order of the schedule, each as soon as the stage
+// before it is done with the chunk. Worker w of every device of a replica has the same shards, so a
+// worker waits for one other only.
+#include <algorithm>
+
+#include "train/cuts.h"
+
+namespace dpt {
+
+void Executor::run_pipeline(const StepInput& input) {
+  const auto& schedule = session_.plan.schedule;
+  for (const StageOp& op : schedule[static_cast<size_t>(device_)]) {
+    wait_for(op);
+    if (op.backward)
+      backward_stage(op, input);
+    else
+      forward_stage(op, input);
+    team_.post(worker_);
+    if (clock_) clock_->mark(StageClock::compute);
+  }
+  for (size_t d = 0; d < schedule.size(); ++d)
+    posted_[d] += static_cast<uint32_t>(schedule[d].size());
+}
+
+// A forward part follows that of the stage before, a backward part that of the stage behind.
+void Executor::wait_for(const StageOp& op) {
+  const int before = op.backward ? op.stage + 1 : op.stage - 1;
+  if (before < 0 || before > last_stage() || has_stage(before)) return;
+  const int device = session_.graph.stage_device[static_cast<size_t>(before)];
+  const auto& ops = session_.plan.schedule[static_cast<size_t>(device)];
+  const auto at = std::ranges::find(ops, StageOp{before, op.chunk, op.backward});
+  const auto done = static_cast<uint32_t>(at - ops.begin()) + 1;
+  team_.wait_for(worker_ + (device - device_) * session_.who.workers,
+                 posted_[static_cast<size_t>(device)] + done);
+  if (clock_) clock_->mark(StageClock::waiting);
+}
+
+// One stage's share of a part, for all own groups.
+void Executor::run_stage(Part part, int stage, const Micro& micro, int what, int chunk) {
+  const Graph& graph =
+      what == kTest ? session_.test_programs.begin()->second.graph : session_.graph;
+  const int cuts = graph.cuts(part, stage);
+  if (cuts == 0) {
+    for (int g : own_)
+      if (Binding* b = binding(g, micro, what, chunk)) b->run(part, stage);
+    return;
+  }
+  run_in_pieces(
+      cuts, part, micro, what, [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); },
+      stage, chunk);
+  meet_at_cut();  // the sums of the last cut are read before the next chunk writes them
+}
+
+void Executor::forward_stage(const StageOp& op, const StepInput& input) {
+  const Micro& micro = input.rows->micro[static_cast<size_t>(op.chunk)];
+  const int what = which(op.chunk);
+  for (int g : own_) {
+    Binding* b = binding(g, micro, what, op.chunk);
+    if (!b) continue;
+    set_context(*b, g, input, op.chunk);
+    if (op.stage == 0) feed_first(*b, g, input, op.chunk, samples_.train);
+    if (op.stage == last_stage()) feed_last(*b, g, input, op.chunk);
+  }
+  run_stage(Part::forward, op.stage, micro, what, op.chunk);
+  if (op.stage == last_stage())
+    for (int g : own_) loss(g, op.chunk, input);
+}
+
+void Executor::backward_stage(const StageOp& op, const StepInput& input) {
+  const Micro& micro = input.rows->micro[static_cast<size_t>(op.chunk)];
+  run_stage(Part::backward, op.stage, micro, which(op.chunk), op.chunk);
+  for (int g : own_)
+    for (const UpdateRange& range : stage_stored_[static_cast<size_t>(op.stage)])
+      finish_gradients(g, op.chunk, input, range);
+}
+
+// Batches follow each other through the stages as chunks do. A stage's slot is free again when the
+// last stage, which has read what it wanted, is done with the batch that was there.
+void Executor::evaluate_in_stages(std::span<const uint32_t> order) {
+  const int64_t batches = session_.test_batches->steps();
+  const auto& devices = session_.graph.stage_device;
+  StepRows rows;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    session_.test_batches->step(batch, rows);
+    const Micro& micro = rows.micro[0];
+    const int slot = static_cast<int>(batch % session_.test_slots());
+    if (batch >= session_.test_slots()) wait_for_test(last_stage(), batch - session_.test_slots());
+    bool fed = false;
+    for (int stage = 0; stage <= last_stage(); ++stage) {
+      if (!has_stage(stage)) continue;
+      if (stage > 0) wait_for_test(stage - 1, batch);
+      for (int g : own_)
+        if (!fed) begin_evaluation(g, micro, order, batch, slot);
+      fed = true;
+      run_stage(Part::forward, stage, micro, kTest, slot);
+      if (stage == last_stage())
+        for (int g : own_) end_evaluation(g, micro, slot);
+      team_.post(worker_);
+    }
+  }
+  for (size_t d = 0; d < posted_.size(); ++d)
+    posted_[d] += static_cast<uint32_t>(batches) *
+                  static_cast<uint32_t>(std::ranges::count(devices, static_cast<int>(d)));
+}
+
+void Executor::wait_for_test(int stage, int64_t batch) {
+  if (has_stage(stage)) return;
+  const auto& devices = session_.graph.stage_device;
+  const int device = devices[static_cast<size_t>(stage)];
+  const auto each = static_cast<uint32_t>(std::ranges::count(devices, device));
+  const auto place =
+      static_cast<uint32_t>(std::count(devices.begin(), devices.begin() + stage, device)) + 1;
+  team_.wait_for(
+      worker_ + (device - device_) * session_.who.workers,
+      posted_[static_cast<size_t>(device)] + static_cast<uint32_t>(batch) * each + place);
+}
+
+}  // namespace dpt

@@ -1,0 +1,155 @@
+// Layers on several devices: the bits are those of one device, whoever has which layer and in which
+// order the chunks go.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "train/random_spec.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+std::string spec(const std::string& more = "") {
+  return R"(
+data:
+  dataset: {synthetic_images: {samples: 83, test_samples: 57, shape: [1, 6, 6]}}
+  transforms: [to_tensor]
+  batch_size: 32
+model:
+  - flatten
+  - {linear: 19, name: lin1}
+  - {layer_norm: null, name: norm}
+  - gelu
+  - {dropout: 0.3, name: drop}
+  - {linear: 13, name: lin2}
+  - {residual: {body: [{linear: 13}, tanh]}, name: rest}
+  - {linear: 10, name: last}
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+log: {every: 1}
+evaluate: {batch_size: 10}
+)" + more;
+}
+
+void same(const Ran& a, const Ran& b) {
+  CHECK(a.code == 0);
+  CHECK_MESSAGE(b.code == 0, b.err);
+  CHECK(!a.weights.empty());
+  CHECK(data_of(a.weights) == data_of(b.weights));
+  CHECK(a.step_losses() == b.step_losses());
+  CHECK(a.losses() == b.losses());
+}
+
+std::string pipeline(const std::string& keys) {
+  return fmt::format("parallel={{pipeline: {{{}}}}}", keys);
+}
+
+TEST_CASE("a model on several devices has the bits of one device") {
+  const Ran one = run_spec(spec(), {"cores=1"});
+  for (const std::vector<std::string>& where : std::vector<std::vector<std::string>>{
+           {"model.lin2.device=1"},
+           {"model.lin1.device=1"},
+           {"model.norm.device=1", "model.lin2.device=0", "model.last.device=2"}}) {
+    CAPTURE(where[0]);
+    std::vector<std::string> how = where;
+    how.emplace_back("cores=1");
+    same(one, run_spec(spec(), how));
+  }
+  same(run_spec(spec("accumulate: 3\n"), {"cores=2"}),
+       run_spec(spec("accumulate: 3\n"), {"cores=2", "model.norm.device=1"}));
+}
+
+TEST_CASE("a pipeline has the bits of one device that computes the chunks one by one") {
+  const Ran one = run_spec(spec("accumulate: 4\n"), {"cores=1"});
+  for (const char* keys :
+       {"stages: 2, chunks: 4", "stages: 2, chunks: 4, schedule: gpipe",
+        "stages: 2, chunks: 4, schedule: interleaved_1f1b", "stages: 3, chunks: 4",
+        "stages: 2, chunks: 4, cut: norm", "stages: 2, chunks: 4, balance: memory",
+        "stages: 2, chunks: 4, schedule: interleaved_1f1b, cut: [norm, lin2, last]"}) {
+    CAPTURE(keys);
+    same(one, run_spec(spec(), {pipeline(keys), "cores=1"}));
+  }
+  if (kCanFork)
+    same(one, run_spec(spec(), {pipeline("stages: 3, chunks: 4, processes: true"), "cores=1"}));
+  same(run_spec(spec("accumulate: 4\n"), {"cores=2"}),
+       run_spec(spec(), {pipeline("stages: 2, chunks: 4"), "cores=2"}));
+}
+
+TEST_CASE("replicas of a pipeline have the bits of ddp, clipped or not") {
+  if (!kCanFork) return;
+  for (const char* more : {"", "clip_grad_norm: 0.5\n",
+                           "loss: {cross_entropy: {weight: [1, 2, 3, "
+                           "1, 2, 3, 1, 2, 3, 1]}}\n"}) {
+    CAPTURE(more);
+    std::string text = spec();
+    if (std::string(more).starts_with("loss"))
+      text.replace(text.find("loss: cross_entropy\n"), 20, more);
+    else
+      text += more;
+    const Ran ddp = run_spec(text, {"parallel=ddp", "devices=2", "cores=1", "accumulate=2"});
+    same(ddp, run_spec(text, {pipeline("stages: 2, chunks: 2, data_parallel: 2"), "cores=1"}));
+    same(ddp, run_spec(text, {pipeline("stages: 2, chunks: 2, data_parallel: 2, processes: true"),
+                              "cores=1"}));
+    same(ddp, run_spec(text, {"parallel=ddp", "devices=4", "cores=1", "accumulate=2",
+                              "model.lin2.device=1"}));
+  }
+}
+
+TEST_CASE("reproducible shards: pipelines and placements, too") {
+  const std::string text = spec("reproducible: {shards: 4}\n");
+  const Ran one = run_spec(text, {"cores=1", "accumulate=2"});
+  same(one, run_spec(text, {pipeline("stages: 2, chunks: 2"), "cores=1"}));
+  same(one, run_spec(text, {pipeline("stages: 2, chunks: 2"), "cores=3"}));
+  same(one, run_spec(text, {pipeline("stages: 2"), "cores=1", "accumulate=2"}));
+  if (kCanFork)
+    same(one, run_spec(text, {pipeline("stages: 2, chunks: 2, data_parallel: 2"), "cores=1"}));
+}
+
+// As torch's Pipe: each chunk has statistics of its own, and each moves the running ones.
+TEST_CASE("batch norm in a pipeline has the statistics of a chunk") {
+  std::string text = spec();
+  text.replace(text.find("layer_norm"), 10, "batch_norm1d");
+  const Ran one = run_spec(text, {"cores=1", "accumulate=4"});
+  same(one, run_spec(text, {pipeline("stages: 2, chunks: 4"), "cores=1"}));
+  same(one, run_spec(text, {pipeline("stages: 3, chunks: 4, schedule: gpipe"), "cores=1"}));
+  const Ran two = run_spec(text, {"cores=2", "accumulate=4"});
+  same(two, run_spec(text, {pipeline("stages: 2, chunks: 4"), "cores=2"}));
+  if (!kCanFork) return;
+  const Ran sync = run_spec(
+      text, {"parallel=ddp", "devices=2", "cores=1", "accumulate=2", "sync_batch_norm=true"});
+  same(sync, run_spec(text, {pipeline("stages: 2, chunks: 2, data_parallel: 2"), "cores=1",
+                             "sync_batch_norm=true"}));
+}
+
+TEST_CASE("mixed precision in a pipeline has the bits of one device") {
+  for (const char* precision : {"{bf16: {emulate: true}}", "{fp16: {emulate: true}}"}) {
+    const std::string how = fmt::format("precision={}", precision);
+    same(run_spec(spec(), {"cores=1", "accumulate=4", how}),
+         run_spec(spec(), {pipeline("stages: 3, chunks: 4"), "cores=1", how}));
+  }
+}
+
+TEST_CASE("random models in a pipeline have the bits of one device") {
+  for (uint64_t seed = 0; seed < (kSanitized ? 3 : 10); ++seed) {
+    CAPTURE(seed);
+    const std::string text = random_spec(seed);
+    if (text.find("accumulate") != std::string::npos) continue;
+    const Ran one = run_spec(text, {"cores=1", "accumulate=2"});
+    same(one, run_spec(text, {pipeline("stages: 2, chunks: 2"), "cores=1"}));
+    same(one, run_spec(text, {pipeline("stages: 2, chunks: 2, schedule: gpipe"), "cores=1"}));
+  }
+}
+
+TEST_CASE("a loss that is no number is found on the device where it arose") {
+  const Ran ran = run_spec(
+      spec(), {pipeline("stages: 2, chunks: 4, cut: lin2"), "cores=1", "optimizer={sgd: 1e30}"});
+  CHECK(ran.code == 7);
+  CHECK_MESSAGE(ran.err.find("of layer '") != std::string::npos, ran.err);
+}
+
+}  // namespace
+}  // namespace dpt
