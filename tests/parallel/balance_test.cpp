@@ -1,6 +1,7 @@
 #include "parallel/balance.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <doctest/doctest.h>
 
