@@ -5,11 +5,13 @@ set -u
 
 usage() {
   cat <<'TEXT'
-Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang]
+Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang] [--cuda]
   --dry-run   say what would be installed, and install nothing
   --no-sudo   never call sudo; without root, say which command root would have to run
   -y, --yes   don't ask before installing (also without a terminal to ask on)
   --clang     clang as well, for tools/test.sh --clang
+  --cuda      also the headers of cuDNN's front end, for convolutions on GPUs; the CUDA toolkit itself, cuDNN and
+              NCCL are NVIDIA's to install
 TEXT
 }
 
@@ -30,7 +32,7 @@ python3:meson, and checks of the sources
 curl:fetches data sets
 ca-certificates:lets curl trust mirrors'
 
-dry_run=false no_sudo=false yes=false
+dry_run=false no_sudo=false yes=false cuda=false
 for word in "$@"; do
   case $word in
     --dry-run) dry_run=true ;;
@@ -38,6 +40,7 @@ for word in "$@"; do
     -y | --yes) yes=true ;;
     --clang) packages="$packages
 clang:the second compiler" ;;
+    --cuda) cuda=true ;;
     -h | --help) usage; exit 0 ;;
     *) printf 'setup.sh: unknown option %s\n' "$word" >&2; usage >&2; exit 2 ;;
   esac
@@ -106,5 +109,9 @@ if [ ${#wanted[@]} -gt 0 ]; then
       "is this Debian 12 or newer? 'apt-cache policy ${wanted[*]}' says where they would come from"
 fi
 ticks
+# dptrain is built without them where they can't be had, and says so.
+if $cuda && ! $dry_run && ! "$(dirname "${BASH_SOURCE[0]}")/cudnn_frontend.sh"; then
+  printf "setup.sh: going on without the headers of cuDNN's front end\n" >&2
+fi
 if $dry_run; then printf 'Nothing to install.\n'; fi
 printf 'All there. Next: tools/first_run.sh trains a first net, tools/test.sh runs every test.\n'

@@ -16,7 +16,7 @@ Everything else goes to 'meson test': --suite unit, --repeat 3, the name of a te
 TEXT
 }
 
-compiler=gcc sanitize=false tsan=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
+compiler=gcc sanitize=false tsan=false cuda=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
 while [ $# -gt 0 ]; do
   case $1 in
     --gcc) compiler=gcc ;;
@@ -33,6 +33,10 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+# The CUDA module is built where its toolkit is, without sanitizers; for two kinds of GPU, to be quick.
+if ! $sanitize && ! $tsan && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null; then
+  cuda=true setup+=(--cuda)
+fi
 case $jobs in
   '' | *[!0-9]* | 0) printf 'test.sh: -j needs a number above 0\n' >&2; exit 2 ;;
 esac
@@ -47,6 +51,7 @@ optimization=1
 if $sanitize; then optimization=0; fi
 options=(-Doptimization=$optimization -Ddebug=false)
 if [ "$compiler" = clang ]; then options+=(-Db_pch=false); fi
+if $cuda; then options+=('-Dgpu_archs=80,90'); fi
 if $tsan; then
   build="build-test/tsan"
   options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false)

@@ -5,6 +5,8 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
+#include "backend/cuda/libraries.h"
+#include "backend/cuda/load.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "cli/arguments.h"
@@ -20,9 +22,30 @@ void line(bool good, std::string_view what, const std::string& found) {
   fmt::print("[{}] {:<12} {}\n", good ? "x" : " ", what, found);
 }
 
+// The module, the libraries it runs on, the driver, the GPUs.
+void cuda_lines() {
+  const cuda::LoadedModule& loaded = cuda::loaded_module();
+  if (!loaded.module) {
+    for (size_t i = 0; i < loaded.tried.size(); ++i) line(false, i ? "" : "cuda", loaded.tried[i]);
+    return;
+  }
+  line(true, "cuda", fmt::format("{}: {}", loaded.path, loaded.module->build()));
+  for (const cuda::LibraryReport& l : loaded.module->libraries())
+    line(l.problem.empty(), l.name,
+         l.problem.empty() ? fmt::format("{} in {}", l.version, l.path) : l.problem);
+  const cuda::FoundLibrary driver = cuda::find_library("libcuda.so.1");
+  line(driver.handle != nullptr, "driver", driver.handle ? driver.path : driver.problem());
+  if (const std::string reason = cuda::why_no_gpu(); !reason.empty())
+    return line(false, "gpu", reason);
+  for (const cuda::DeviceProperties& p : loaded.module->devices())
+    line(true, fmt::format("cuda:{}", p.index),
+         fmt::format("{} at {}, compute {}.{}, {} multiprocessors, {} MiB", p.name, p.bus_id,
+                     p.major, p.minor, p.multiprocessors, p.memory >> 20));
+}
+
 int run_doctor(const std::vector<std::string>& words) {
   Arguments arguments("doctor",
-                      "What this machine offers: cores, instruction sets, libraries, data.");
+                      "What this machine offers: cores, instruction sets, libraries, GPUs, data.");
   arguments.parse(words);
   const std::vector<int> cores = usable_cores();
   line(true, "cpu",
@@ -39,7 +62,7 @@ int run_doctor(const std::vector<std::string>& words) {
          has ? "for folders of images"
              : fmt::format("built without; install {} and build again", package));
   line(true, "memory", fmt::format("{} MiB usable", usable_memory() >> 20));
-  line(false, "cuda", "this dptrain was built for CPUs only");
+  cuda_lines();
   try {
     const auto files = find_files("fashion_mnist", "", "", {"train-images-idx3-ubyte"});
     line(true, "data", files.at(0));

@@ -9,6 +9,7 @@
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
+#include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/machine.h"
 #include "data/tables.h"
@@ -35,11 +36,13 @@ void complain(Diagnostics& d, Span where, F&& f) {
 
 void choose_device(Session& s) {
   const std::string& wanted = s.spec.devices.device;
+  std::string no_gpu = wanted == "cpu" ? "" : cuda::why_no_gpu();
+  if (no_gpu.empty()) no_gpu = "this dptrain does not train on GPUs yet";
   if (wanted == "cuda")
     fail(Fault::device,
-         "device 'cuda' can't be used: this dptrain was built for CPUs only. Write `device: cpu`, "
-         "or "
-         "leave `device` out");
+         "device 'cuda' can't be used: {}. Write `device: cpu`, or leave `device` out; `dptrain "
+         "doctor` says more",
+         no_gpu);
   // They are cut from the machine's cores in order, so there is no cpu:5 among two.
   const std::vector<int64_t>& indices = s.spec.devices.indices;
   for (int64_t i : indices)
@@ -48,7 +51,7 @@ void choose_device(Session& s) {
            "device cpu:{} is not there: CPU devices share the machine's cores and are numbered "
            "from 0, so {} of them are cpu:0 to cpu:{}",
            i, indices.size(), indices.size() - 1);
-  if (wanted == "auto") s.note = "device: cpu (this dptrain was built for CPUs only)";
+  if (wanted == "auto") s.note = fmt::format("device: cpu ({})", no_gpu);
 }
 
 void choose_precision(Session& s) {

@@ -264,7 +264,7 @@ TEST_CASE("doctor describes the machine") {
   const Finished doctor = dptrain({"doctor"});
   CHECK(doctor.code == 0);
   CHECK(has(doctor.out, "[x] cpu"));
-  CHECK(has(doctor.out, "[ ] cuda"));
+  CHECK(has(doctor.out, "] cuda"));
 }
 
 }  // namespace dpt

@@ -1,0 +1,99 @@
+#include "backend/cuda/load.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/fail.h"
+#include "base/version.h"
+
+namespace dpt::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kFile = "libdptrain_cuda.so";
+
+// Beside the program, in the build tree of the program or the tests, where it is installed.
+std::vector<std::string> places() {
+  if (const char* named = std::getenv("DPTRAIN_CUDA_MODULE")) return {named};
+  std::error_code ignored;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::vector<std::string> out;
+  for (const char* place : {".", "backend/cuda/module", "../src/backend/cuda/module", "../lib",
+                            "../lib64", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"})
+    out.push_back((folder / place / kFile).lexically_normal().string());
+  return out;
+}
+
+// Empty: it is of this build.
+std::string mismatch(const ModuleEntry& entry) {
+  if (entry.version != version())
+    return fmt::format("it is of {}, this is {}", entry.version, version());
+  if (entry.kernels != kKernelFingerprint) return "it has other kernels: it is of another build";
+  return "";
+}
+
+LoadedModule load() {
+  LoadedModule out;
+  for (const std::string& path : places()) {
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) {
+      out.tried.push_back(path + ": no such file");
+      continue;
+    }
+    const FoundLibrary library = open_with_needs(path);
+    if (!library.handle) {
+      out.tried.push_back(fmt::format("{}: {}", path, fmt::join(library.tried, "; ")));
+      continue;
+    }
+    auto* const entry = function_of<ModuleEntryFunction>(library, kModuleEntryName);
+    const std::string wrong = entry ? mismatch(*entry()) : "it is not dptrain's";
+    if (wrong.empty()) {
+      out.module = entry()->module;
+      out.path = path;
+      return out;
+    }
+    out.tried.push_back(fmt::format("{}: {}", path, wrong));
+  }
+  return out;
+}
+
+// The first place where there is something, or all: nobody has to read four times "no such file".
+std::string why_not_loaded(const LoadedModule& loaded) {
+  for (const std::string& tried : loaded.tried)
+    if (!tried.ends_with(": no such file")) return tried;
+  return fmt::format(
+      "{} is not beside the program: build with the CUDA toolkit installed, "
+      "meson setup -Dcuda=enabled",
+      kFile);
+}
+
+}  // namespace
+
+const LoadedModule& loaded_module() {
+  static const LoadedModule loaded = load();
+  return loaded;
+}
+
+CudaModule& cuda_module() {
+  const LoadedModule& loaded = loaded_module();
+  if (!loaded.module) fail(Fault::device, "{}", why_not_loaded(loaded));
+  return *loaded.module;
+}
+
+std::string why_no_gpu() {
+  // Before the module, which brings libraries of hundreds of megabytes.
+  if (!find_library("libcuda.so.1").handle)
+    return "there is no NVIDIA driver (libcuda.so.1); on a machine with a GPU, install it";
+  try {
+    if (cuda_module().devices().empty())
+      return "CUDA shows no GPU; nvidia-smi and CUDA_VISIBLE_DEVICES tell more";
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace dpt::cuda

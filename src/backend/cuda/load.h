@@ -1,0 +1,26 @@
+// Loads libdptrain_cuda.so. The program itself links nothing of CUDA, so it starts everywhere.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/cuda/cuda_module.h"
+
+namespace dpt::cuda {
+
+// What was found of the module, loaded at the first call; by any thread.
+struct LoadedModule {
+  CudaModule* module = nullptr;
+  std::string path;
+  std::vector<std::string> tried;  // what is wrong with each place
+};
+const LoadedModule& loaded_module();
+
+// Throws Error{device} with the reason and what to do where there is none.
+CudaModule& cuda_module();
+
+// Why no GPU can be used here, and what to install; empty: one can. Where there is a driver this
+// starts CUDA, which does not survive a fork: a process that will fork asks in a child.
+std::string why_no_gpu();
+
+}  // namespace dpt::cuda

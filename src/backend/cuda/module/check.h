@@ -1,0 +1,29 @@
+// Return codes of CUDA's libraries become errors.
+#pragma once
+
+#include <string>
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include "base/error.h"
+
+namespace dpt::cuda {
+
+// call: the function, for the message "cudaMalloc: out of memory".
+inline void check(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // not again at the next call
+  const Fault fault = status == cudaErrorMemoryAllocation ? Fault::memory : Fault::device;
+  throw Error(fault, std::string(call) + ": " + cudaGetErrorString(status) + " (" +
+                         cudaGetErrorName(status) + ")");
+}
+
+inline void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const Fault fault = status == CUBLAS_STATUS_ALLOC_FAILED ? Fault::memory : Fault::device;
+  throw Error(fault, std::string(call) + ": " + cublasLtGetStatusString(status) + " (" +
+                         cublasLtGetStatusName(status) + ")");
+}
+
+}  // namespace dpt::cuda

@@ -1,0 +1,159 @@
+#include "backend/cuda/module/communicator.h"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <nccl.h>
+
+#include "backend/cuda/module/stream.h"
+#include "base/fail.h"
+
+namespace dpt::cuda {
+namespace {
+
+// The functions that are used, by their own names.
+struct Functions {
+  explicit Functions(const FoundLibrary& library) {
+    if (!library.handle) fail(Fault::device, "NCCL: {}", library.problem());
+    const auto find = [&](auto*& function, const char* name) {
+      function = function_of<std::remove_reference_t<decltype(*function)>>(library, name);
+      if (!function) fail(Fault::device, "{} has no {}", library.path, name);
+    };
+    find(get_unique_id, "ncclGetUniqueId");
+    find(comm_init, "ncclCommInitRankConfig");
+    find(comm_destroy, "ncclCommDestroy");
+    find(comm_abort, "ncclCommAbort");
+    find(async_error, "ncclCommGetAsyncError");
+    find(all_reduce, "ncclAllReduce");
+    find(broadcast, "ncclBroadcast");
+    find(error_string, "ncclGetErrorString");
+    find(last_error, "ncclGetLastError");
+  }
+  decltype(ncclGetUniqueId)* get_unique_id = nullptr;
+  decltype(ncclCommInitRankConfig)* comm_init = nullptr;
+  decltype(ncclCommDestroy)* comm_destroy = nullptr;
+  decltype(ncclCommAbort)* comm_abort = nullptr;
+  decltype(ncclCommGetAsyncError)* async_error = nullptr;
+  decltype(ncclAllReduce)* all_reduce = nullptr;
+  decltype(ncclBroadcast)* broadcast = nullptr;
+  decltype(ncclGetErrorString)* error_string = nullptr;
+  decltype(ncclGetLastError)* last_error = nullptr;
+};
+
+const Functions& nccl() {
+  static const Functions functions(nccl_library());
+  return functions;
+}
+
+void check(ncclResult_t status, ncclComm_t comm, const char* call) {
+  if (status == ncclSuccess || status == ncclInProgress) return;
+  const char* more = comm ? nccl().last_error(comm) : "";
+  throw Error(Fault::rank, fmt::format("{}: {}{}{}", call, nccl().error_string(status),
+                                       *more ? ": " : "", more));
+}
+
+ncclDataType_t type_of(DType t) {
+  switch (t) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::f64:
+      return ncclFloat64;
+    default:
+      fail(Fault::device, "NCCL is not asked to sum {}", name_of(t));
+  }
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(const CommunicatorId& id, int rank, int ranks) {
+    ncclUniqueId theirs;
+    static_assert(sizeof theirs.internal == std::tuple_size_v<CommunicatorId>);
+    std::memcpy(theirs.internal, id.data(), id.size());
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;  // so that a rank that is missing can be given up
+    const ncclResult_t status = nccl().comm_init(&comm_, ranks, theirs, rank, &config);
+    try {
+      dpt::cuda::check(status, comm_, "ncclCommInitRankConfig");
+      settle("ncclCommInitRankConfig");
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
+  ~NcclCommunicator() override {
+    if (comm_) nccl().comm_destroy(comm_);
+  }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  void all_reduce(Stream& stream, void* data, size_t count, DType dtype) override {
+    need_comm();
+    dpt::cuda::check(
+        nccl().all_reduce(data, data, count, type_of(dtype), ncclSum, comm_, handle_of(stream)),
+        comm_, "ncclAllReduce");
+    settle("ncclAllReduce");
+  }
+  void broadcast(Stream& stream, void* data, size_t bytes, int root) override {
+    need_comm();
+    dpt::cuda::check(nccl().broadcast(data, data, bytes, ncclUint8, root, comm_, handle_of(stream)),
+                     comm_, "ncclBroadcast");
+    settle("ncclBroadcast");
+  }
+  void check() override {
+    need_comm();
+    ncclResult_t state = ncclSuccess;
+    dpt::cuda::check(nccl().async_error(comm_, &state), comm_, "ncclCommGetAsyncError");
+    dpt::cuda::check(state, comm_, "NCCL");
+  }
+  void abort() noexcept override {
+    if (comm_) nccl().comm_abort(comm_);
+    comm_ = nullptr;
+  }
+
+ private:
+  void need_comm() const {
+    if (!comm_) throw Error(Fault::rank, "NCCL: this communicator was given up");
+  }
+  // A call of a communicator that does not block may go on behind it.
+  void settle(const char* call) {
+    for (ncclResult_t state = ncclInProgress;;) {
+      dpt::cuda::check(nccl().async_error(comm_, &state), comm_, "ncclCommGetAsyncError");
+      if (state != ncclInProgress) return dpt::cuda::check(state, comm_, call);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  ncclComm_t comm_ = nullptr;
+};
+
+}  // namespace
+
+const FoundLibrary& nccl_library() {
+  static const FoundLibrary library = find_library("libnccl.so.2");
+  return library;
+}
+
+std::string nccl_version() {
+  auto* const get = function_of<decltype(ncclGetVersion)>(nccl_library(), "ncclGetVersion");
+  int v = 0;
+  if (!get || get(&v) != ncclSuccess) return "";
+  return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+CommunicatorId new_nccl_id() {
+  ncclUniqueId theirs;
+  check(nccl().get_unique_id(&theirs), nullptr, "ncclGetUniqueId");
+  CommunicatorId id;
+  std::memcpy(id.data(), theirs.internal, id.size());
+  return id;
+}
+
+std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks) {
+  return std::make_unique<NcclCommunicator>(id, rank, ranks);
+}
+
+}  // namespace dpt::cuda

@@ -1,0 +1,47 @@
+// cuDNN's plan for a convolution, made with or without a GPU. convolution_plan.cpp is the only file
+// that knows cudnn_frontend, whose headers take half a minute to read.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backend/cuda/device_work.h"
+#include "backend/cuda/libraries.h"
+
+namespace dpt::cuda {
+
+class ConvolutionPlan {
+ public:
+  virtual ~ConvolutionPlan() = default;
+  virtual size_t workspace_bytes() const = 0;
+  virtual std::string name() const = 0;  // of the engine and its settings
+  // Tensors as device_work.h orders them. REQUIRES: made for a GPU, `handle` is a cudnnHandle_t.
+  virtual void run(void* handle, std::span<std::byte* const> tensors, std::byte* workspace) = 0;
+};
+
+// cuDNN as it was found, and whether dptrain was built for it. Calls below REQUIRE problem() empty.
+class Dnn {
+ public:
+  static Dnn& instance();  // loaded at the first call
+  const FoundLibrary& library() const { return library_; }
+  std::string problem() const;  // empty: it can be used
+  std::string version() const;  // "9.19.0, front end 1.32.0"
+
+  void* make_handle();  // of the calling thread's GPU
+  void destroy_handle(void* handle) noexcept;
+  void set_stream(void* handle, void* stream);  // a cudaStream_t
+
+  // Throws Error{device} with cuDNN's words where it has no plan within kConvolutionWorkspace.
+  std::unique_ptr<ConvolutionPlan> plan(void* handle, const DnnConvolution& convolution);
+  // For a GPU that need not be there, described by JSON as cuDNN serialises device properties.
+  std::unique_ptr<ConvolutionPlan> plan_without_device(const std::string& properties,
+                                                       const DnnConvolution& convolution);
+
+ private:
+  Dnn();
+  FoundLibrary library_;
+};
+
+}  // namespace dpt::cuda

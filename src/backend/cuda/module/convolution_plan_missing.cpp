@@ -1,0 +1,29 @@
+// In place of convolution_plan.cpp where cudnn_frontend's headers were not there.
+#include "backend/cuda/module/convolution_plan.h"
+#include "base/fail.h"
+
+namespace dpt::cuda {
+namespace {
+[[noreturn]] void missing() { fail(Fault::device, "{}", Dnn::instance().problem()); }
+}  // namespace
+
+Dnn& Dnn::instance() {
+  static Dnn dnn;
+  return dnn;
+}
+Dnn::Dnn() = default;
+std::string Dnn::problem() const {
+  return "libdptrain_cuda.so was built without cudnn_frontend's headers: tools/setup.sh --cuda "
+         "fetches them, then build again";
+}
+std::string Dnn::version() const { return ""; }
+void* Dnn::make_handle() { missing(); }
+void Dnn::destroy_handle(void*) noexcept {}
+void Dnn::set_stream(void*, void*) { missing(); }
+std::unique_ptr<ConvolutionPlan> Dnn::plan(void*, const DnnConvolution&) { missing(); }
+std::unique_ptr<ConvolutionPlan> Dnn::plan_without_device(const std::string&,
+                                                          const DnnConvolution&) {
+  missing();
+}
+
+}  // namespace dpt::cuda

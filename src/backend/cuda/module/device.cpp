@@ -1,0 +1,138 @@
+#include "backend/cuda/module/device.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "backend/cuda/kernels/basic.h"
+#include "backend/cuda/module/check.h"
+#include "backend/cuda/module/communicator.h"
+#include "backend/cuda/module/convolution_plan.h"
+#include "backend/cuda/module/entries.h"
+#include "backend/cuda/module/matmul.h"
+#include "backend/cuda/module/stream.h"
+#include "base/fail.h"
+
+namespace dpt::cuda {
+namespace {
+
+class ConvolutionWork final : public RuntimeWork {
+ public:
+  ConvolutionWork(void* handle, std::unique_ptr<ConvolutionPlan> plan)
+      : handle_(handle), plan_(std::move(plan)) {}
+  size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+  std::string algorithm() const override { return "cudnn " + plan_->name(); }
+  void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
+               std::byte* workspace) override {
+    Dnn::instance().set_stream(handle_, stream);
+    plan_->run(handle_, tensors, workspace);
+  }
+
+ private:
+  void* handle_;  // of the device
+  std::unique_ptr<ConvolutionPlan> plan_;
+};
+
+class RuntimeDevice final : public DeviceApi {
+ public:
+  explicit RuntimeDevice(int index) {
+    check(cudaSetDevice(index), "cudaSetDevice");
+    properties_ = properties_of(index);
+    size_t total = 0;
+    check(cudaMemGetInfo(&properties_.free_memory, &total), "cudaMemGetInfo");
+    need_kernels();
+    check(cublasLtCreate(&cublas_), "cublasLtCreate");
+  }
+  ~RuntimeDevice() override {
+    if (dnn_) Dnn::instance().destroy_handle(dnn_);
+    if (cublas_) cublasLtDestroy(cublas_);
+  }
+  RuntimeDevice(const RuntimeDevice&) = delete;
+  RuntimeDevice& operator=(const RuntimeDevice&) = delete;
+
+  const DeviceProperties& properties() const override { return properties_; }
+
+  std::byte* allocate(MemoryKind kind, size_t bytes) override {
+    void* out = nullptr;
+    const bool device = kind == MemoryKind::device;
+    const cudaError_t status = device ? cudaMalloc(&out, bytes) : cudaMallocHost(&out, bytes);
+    if (status == cudaErrorMemoryAllocation && device) {
+      cudaGetLastError();
+      size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      fail(Fault::memory,
+           "cudaMalloc: {} MiB are needed, {} of {} MiB are free on {}; a smaller batch needs less",
+           bytes >> 20, free >> 20, total >> 20, properties_.name);
+    }
+    check(status, device ? "cudaMalloc" : "cudaMallocHost");
+    return static_cast<std::byte*>(out);
+  }
+  void free(MemoryKind kind, std::byte* memory) noexcept override {
+    if (kind == MemoryKind::device)
+      cudaFree(memory);
+    else
+      cudaFreeHost(memory);
+  }
+
+  std::unique_ptr<Stream> make_stream() override { return make_runtime_stream(); }
+  std::unique_ptr<Event> make_event() override { return make_runtime_event(); }
+
+  std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) override {
+    return prepare_matmul(cublas_, matmul);
+  }
+  std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override {
+    if (const std::string problem = Dnn::instance().problem(); !problem.empty())
+      fail(Fault::device, "convolutions need cuDNN: {}", problem);
+    if (!dnn_) dnn_ = Dnn::instance().make_handle();
+    return std::make_unique<ConvolutionWork>(dnn_, Dnn::instance().plan(dnn_, convolution));
+  }
+
+  CommunicatorId new_communicator_id() override { return new_nccl_id(); }
+  std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks) override {
+    return join_nccl(id, rank, ranks);
+  }
+
+  void synchronise() override { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+ private:
+  // Whether the own kernels were compiled for this GPU, or for one that this one can stand for.
+  void need_kernels() const {
+    cudaFuncAttributes ignored;
+    const cudaError_t status =
+        cudaFuncGetAttributes(&ignored, entries_of<BasicKernels>().front().function);
+    if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction ||
+        status == cudaErrorUnsupportedPtxVersion) {
+      cudaGetLastError();
+      fail(Fault::device,
+           "libdptrain_cuda.so has no kernels for {} (compute {}.{}), only for {}: build with "
+           "-Dgpu_archs={}{}",
+           properties_.name, properties_.major, properties_.minor, DPT_CUDA_ARCHS,
+           properties_.major, properties_.minor);
+    }
+    check(status, "cudaFuncGetAttributes");
+  }
+
+  DeviceProperties properties_;
+  cublasLtHandle_t cublas_ = nullptr;
+  void* dnn_ = nullptr;
+};
+
+}  // namespace
+
+DeviceProperties properties_of(int index) {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, index), "cudaGetDeviceProperties");
+  return {.index = index,
+          .name = p.name,
+          .bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", p.pciDomainID, p.pciBusID, p.pciDeviceID),
+          .major = p.major,
+          .minor = p.minor,
+          .multiprocessors = p.multiProcessorCount,
+          .memory = p.totalGlobalMem};
+}
+
+std::unique_ptr<DeviceApi> open_runtime_device(int index) {
+  return std::make_unique<RuntimeDevice>(index);
+}
+
+}  // namespace dpt::cuda

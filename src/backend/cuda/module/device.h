@@ -1,0 +1,13 @@
+// One GPU, by the CUDA runtime and its libraries.
+#pragma once
+
+#include <memory>
+
+#include "backend/cuda/device_api.h"
+
+namespace dpt::cuda {
+
+DeviceProperties properties_of(int index);  // without free_memory; starts nothing on the GPU
+std::unique_ptr<DeviceApi> open_runtime_device(int index);
+
+}  // namespace dpt::cuda

@@ -1,0 +1,156 @@
+#include "backend/cuda/module/matmul.h"
+
+#include <fmt/format.h>
+
+#include "backend/cuda/module/check.h"
+#include "base/fail.h"
+
+// Note [row-major]: cuBLASLt knows column-major matrices. What lies row-major as [r, c] is there a
+// matrix of c rows and r columns, so it is asked for the transposed product: d^T [n, m] = op(b)^T
+// op(a)^T. Its A is our b, its B our a, and its rows are our columns, which is what its bias goes
+// along.
+namespace dpt::cuda {
+namespace {
+
+cudaDataType_t type_of(DType t) {
+  switch (t) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    default:
+      fail(Fault::device, "cuBLASLt is not asked to multiply {}", name_of(t));
+  }
+}
+
+// Owns a handle that one function destroys.
+template <class T, cublasStatus_t (*destroy)(T)>
+struct Owned {
+  T value = nullptr;
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    if (value) destroy(value);
+  }
+};
+using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+std::string text_of(const Matmul& m) {
+  return fmt::format("[{}, {}] = [{}, {}] x [{}, {}] in {}, {}", m.m, m.n, m.m, m.k, m.k, m.n,
+                     name_of(m.in), name_of(m.out));
+}
+
+class MatmulWork final : public RuntimeWork {
+ public:
+  MatmulWork(cublasLtHandle_t handle, const Matmul& matmul) : handle_(handle), matmul_(matmul) {
+    describe();
+    choose();
+  }
+
+  size_t workspace_bytes() const override { return chosen_.workspaceSize; }
+  std::string algorithm() const override {
+    int id = 0, tile = 0, split = 0;
+    const auto read = [&](cublasLtMatmulAlgoConfigAttributes_t what, int& value) {
+      size_t written = 0;
+      cublasLtMatmulAlgoConfigGetAttribute(&chosen_.algo, what, &value, sizeof value, &written);
+    };
+    read(CUBLASLT_ALGO_CONFIG_ID, id);
+    read(CUBLASLT_ALGO_CONFIG_TILE_ID, tile);
+    read(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, split);
+    return fmt::format("cublaslt {} tile {} split {}", id, tile, split);
+  }
+
+  void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
+               std::byte* workspace) override {
+    require(tensors.size() == (matmul_.epilogue == Epilogue::none ? 3U : 4U),
+            "a matrix product has a, b, d, and what its epilogue takes");
+    if (matmul_.epilogue != Epilogue::none)
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(tensors[3]));
+    const float one = 1, zero = 0;
+    check(cublasLtMatmul(handle_, description_.value, &one, tensors[1], b_.value, tensors[0],
+                         a_.value, &zero, tensors[2], d_.value, tensors[2], d_.value, &chosen_.algo,
+                         workspace, chosen_.workspaceSize, stream),
+          "cublasLtMatmul");
+  }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t what, const T& value) {
+    check(cublasLtMatmulDescSetAttribute(description_.value, what, &value, sizeof value),
+          "cublasLtMatmulDescSetAttribute");
+  }
+  static void layout(MatrixLayout& out, DType type, int64_t rows, int64_t columns) {
+    check(cublasLtMatrixLayoutCreate(&out.value, type_of(type), static_cast<uint64_t>(rows),
+                                     static_cast<uint64_t>(columns), rows),
+          "cublasLtMatrixLayoutCreate");
+  }
+
+  void describe() {
+    const Matmul& m = matmul_;
+    const auto compute =
+        m.in == DType::f32 && m.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check(cublasLtMatmulDescCreate(&description_.value, compute, CUDA_R_32F),
+          "cublasLtMatmulDescCreate");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, m.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, m.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    const auto epilogue = [&] {
+      switch (m.epilogue) {
+        case Epilogue::bias:
+          return CUBLASLT_EPILOGUE_BIAS;
+        case Epilogue::bias_relu:
+          return CUBLASLT_EPILOGUE_RELU_BIAS;
+        case Epilogue::sums_of_a:
+          return CUBLASLT_EPILOGUE_BGRADB;
+        case Epilogue::none:
+          break;
+      }
+      return CUBLASLT_EPILOGUE_DEFAULT;
+    }();
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (m.epilogue != Epilogue::none)
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(m.out)));
+    layout(b_, m.in, m.transpose_b ? m.k : m.n, m.transpose_b ? m.n : m.k);
+    layout(a_, m.in, m.transpose_a ? m.m : m.k, m.transpose_a ? m.k : m.m);
+    layout(d_, m.out, m.n, m.m);
+  }
+
+  void choose() {
+    Preference preference;
+    check(cublasLtMatmulPreferenceCreate(&preference.value), "cublasLtMatmulPreferenceCreate");
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
+      check(cublasLtMatmulPreferenceSetAttribute(preference.value, what, &value, sizeof value),
+            "cublasLtMatmulPreferenceSetAttribute");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMatmulWorkspace});
+    for (const auto what :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      prefer(what, uint32_t{16});
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, description_.value, b_.value, a_.value, d_.value,
+                                       d_.value, preference.value, 1, &chosen_, &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0))
+      fail(Fault::device, "cuBLASLt has no algorithm for {}", text_of(matmul_));
+    check(status, "cublasLtMatmulAlgoGetHeuristic");
+  }
+
+  cublasLtHandle_t handle_;
+  Matmul matmul_;
+  Description description_;
+  MatrixLayout a_, b_, d_;
+  cublasLtMatmulHeuristicResult_t chosen_{};
+};
+
+}  // namespace
+
+std::unique_ptr<RuntimeWork> prepare_matmul(cublasLtHandle_t handle, const Matmul& matmul) {
+  return std::make_unique<MatmulWork>(handle, matmul);
+}
+
+}  // namespace dpt::cuda

@@ -1,0 +1,111 @@
+// libdptrain_cuda.so as the program sees it.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "backend/cuda/cuda_module.h"
+#include "backend/cuda/kernels/all.h"
+#include "backend/cuda/module/check.h"
+#include "backend/cuda/module/communicator.h"
+#include "backend/cuda/module/convolution_plan.h"
+#include "backend/cuda/module/device.h"
+#include "base/fail.h"
+#include "base/version.h"
+
+namespace dpt::cuda {
+namespace {
+
+// The file that a function was loaded from.
+template <class F>
+std::string file_of(F* function) {
+  Dl_info info{};
+  return dladdr(reinterpret_cast<const void*>(function), &info) ? info.dli_fname : "";
+}
+
+// "13.0" of 13000; three parts where the last is not 0.
+std::string cuda_version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
+
+class RuntimeModule final : public CudaModule {
+ public:
+  std::string build() const override {
+    return fmt::format("CUDA {}, {} own kernels for compute {}", cuda_version(CUDART_VERSION),
+                       kernel_count(AllKernels{}), DPT_CUDA_ARCHS);
+  }
+
+  std::vector<LibraryReport> libraries() override {
+    std::vector<LibraryReport> out;
+    int runtime = 0;
+    cudaRuntimeGetVersion(&runtime);
+    out.push_back({.name = "CUDA runtime",
+                   .version = cuda_version(runtime),
+                   .path = file_of(&cudaRuntimeGetVersion)});
+    const size_t v = cublasLtGetVersion();
+    out.push_back({.name = "cuBLASLt",
+                   .version = fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100),
+                   .path = file_of(&cublasLtGetVersion)});
+    const Dnn& dnn = Dnn::instance();
+    out.push_back({.name = "cuDNN",
+                   .version = dnn.version(),
+                   .path = dnn.library().path,
+                   .problem = dnn.problem(),
+                   .needed = false});
+    out.push_back({.name = "NCCL",
+                   .version = nccl_version(),
+                   .path = nccl_library().path,
+                   .problem = nccl_library().problem(),
+                   .needed = false});
+    return out;
+  }
+
+  std::vector<DeviceProperties> devices() override {
+    std::vector<DeviceProperties> out;
+    for (int i = 0, count = device_count(); i < count; ++i) out.push_back(properties_of(i));
+    return out;
+  }
+
+  std::unique_ptr<DeviceApi> open(int index) override {
+    const int count = device_count();
+    if (index < 0 || index >= count)
+      fail(Fault::device, "device cuda:{} is not there: CUDA shows {} GPU{}, numbered from 0",
+           index, count, count == 1 ? "" : "s");
+    return open_runtime_device(index);
+  }
+
+ private:
+  static int device_count() {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaErrorNoDevice) {
+      cudaGetLastError();
+      return 0;
+    }
+    if (status == cudaErrorInsufficientDriver) {
+      cudaGetLastError();
+      int driver = 0;
+      cudaDriverGetVersion(&driver);
+      const std::string wanted = cuda_version(CUDART_VERSION);
+      if (driver == 0)
+        fail(Fault::device, "the NVIDIA driver is missing or does not start; CUDA {} needs one",
+             wanted);
+      fail(Fault::device, "the NVIDIA driver is for CUDA {} at most, CUDA {} needs a newer one",
+           cuda_version(driver), wanted);
+    }
+    check(status, "cudaGetDeviceCount");
+    return count;
+  }
+
+  template <class... List>
+  static size_t kernel_count(KernelLists<List...>) {
+    return (List::size + ...);
+  }
+};
+
+}  // namespace
+}  // namespace dpt::cuda
+
+extern "C" __attribute__((visibility("default"))) const dpt::cuda::ModuleEntry*
+dptrain_cuda_module() {
+  static dpt::cuda::RuntimeModule module;
+  static const dpt::cuda::ModuleEntry entry{
+      .version = dpt::version(), .kernels = dpt::cuda::kKernelFingerprint, .module = &module};
+  return &entry;
+}

@@ -1,0 +1,23 @@
+// Streams, events and captured graphs of the CUDA runtime.
+#pragma once
+
+#include <memory>
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/device_api.h"
+
+namespace dpt::cuda {
+
+// Work of a library that the streams below can enqueue.
+class RuntimeWork : public DeviceWork {
+ public:
+  virtual void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
+                       std::byte* workspace) = 0;
+};
+
+std::unique_ptr<Stream> make_runtime_stream();
+std::unique_ptr<Event> make_runtime_event();
+cudaStream_t handle_of(Stream& stream);
+
+}  // namespace dpt::cuda
