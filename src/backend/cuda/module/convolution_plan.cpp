@@ -35,15 +35,21 @@ fe::DataType_t type_of(DType t) {
 }
 
 std::string text_of(const DnnConvolution& c) {
-  constexpr std::string_view passes[] = {"convolution", "its input gradient",
-                                         "its weight gradient"};
+  constexpr std::string_view passes[] = {"convolution", "input gradient of a convolution",
+                                         "weight gradient of a convolution"};
   return fmt::format("{} of {} with {} in {}, {}", passes[static_cast<size_t>(c.pass)], c.x.str(),
                      c.w.str(), name_of(c.in), name_of(c.out));
 }
 
+// Without the reasons of every engine that was tried; CUDNN_LOGLEVEL_DBG=2 shows these.
+std::string first_line(fe::error_t& status) {
+  const std::string message = status.get_message();
+  return message.substr(0, message.find('\n'));
+}
+
 void check(fe::error_t status, const DnnConvolution& c) {
   if (status.is_bad())
-    fail(Fault::device, "cuDNN has no plan for the {}: {}", text_of(c), status.get_message());
+    fail(Fault::device, "cuDNN has no plan for the {}: {}", text_of(c), first_line(status));
 }
 
 // The graph of one convolution; its tensors have the ids 0, 1, 2 and 3 of the order of
@@ -148,7 +154,7 @@ class FrontEndPlan final : public ConvolutionPlan {
     std::unordered_map<int64_t, void*> pack;
     for (size_t i = 0; i < tensors_; ++i) pack[static_cast<int64_t>(i)] = tensors[i];
     fe::error_t status = built_.graph.execute(static_cast<cudnnHandle_t>(handle), pack, workspace);
-    if (status.is_bad()) fail(Fault::device, "cudnnBackendExecute: {}", status.get_message());
+    if (status.is_bad()) fail(Fault::device, "cudnnBackendExecute: {}", first_line(status));
   }
 
  private:

@@ -1,0 +1,176 @@
+// Whether cuDNN has a plan for every convolution of the shipped specs, and its gradients, on four
+// generations of GPUs, in every precision: `plans LIBRARY GOLDEN SPEC...`. No GPU is needed, and
+// nothing is run: that a plan exists is all that is shown. LIBRARY stands in for the CUDA runtime
+// (no_device.cpp). DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the
+// existence of plans is checked. Exit code 77: there is no cuDNN.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "backend/cuda/module/convolution_plan.h"
+#include "base/error.h"
+#include "cli/spec_argument.h"
+#include "graph/program.h"
+
+namespace dpt::cuda {
+namespace {
+
+struct Gpu {
+  const char* name;
+  int compute, multiprocessors, most_shared, threads, blocks;
+  int64_t clock, memory_clock, cache, memory;  // kHz, kHz, bytes, bytes
+};
+// From NVIDIA's published specifications.
+constexpr Gpu kGpus[] = {
+    {"NVIDIA A100", 800, 108, 166912, 2048, 32, 1410000, 1593000, 41943040, 85000000000},
+    {"NVIDIA H200", 900, 132, 232448, 2048, 32, 1980000, 3201000, 62914560, 150000000000},
+    {"NVIDIA B200", 1000, 148, 232448, 2048, 32, 1965000, 3996000, 132644864, 190000000000},
+    {"RTX 5090", 1200, 170, 101376, 1536, 24, 2407000, 14001000, 100663296, 34000000000}};
+
+// As cuDNN serialises the properties of a device; it wants all of these.
+std::string properties_of(const Gpu& g) {
+  return fmt::format(
+      R"({{"deviceVer":{},"driverVer":13000,"cudaDeviceId":0,"maxGridSize":[2147483647,65535,65535],)"
+      R"("maxBlockSize":[1024,1024,64],"regsPerBlock":65536,"multiProcessorCount":{},"warpSize":32,)"
+      R"("maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":{},)"
+      R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxThreadsPerBlock":1024,)"
+      R"("maxThreadsPerSM":{},"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,)"
+      R"("smClockRateKHz":{},"memClockRateKHz":{},"l2CacheSize":{},"deviceName":"{}",)"
+      R"("totalGlobalMem":{},"maxCtasPerSM":{}}})",
+      g.compute, g.multiprocessors, g.most_shared, g.threads, g.clock, g.memory_clock, g.cache,
+      g.name, g.memory, g.blocks);
+}
+
+Shape with_height(const Shape& s) { return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s[2]}; }
+
+std::optional<DnnConvolution> convolution_of(const KernelQuery& q) {
+  DnnConvolution out{.bias = q.in.size() > 2};
+  const TensorDesc &a = q.in[0], &b = q.in.size() > 1 ? q.in[1] : a, &c = q.out[0];
+  const auto set = [&](ConvolutionPass pass, const TensorDesc& x, const TensorDesc& w,
+                       const TensorDesc& y) {
+    out.pass = pass;
+    out.x = with_height(x.shape), out.w = with_height(w.shape), out.y = with_height(y.shape);
+  };
+  if (q.op == "convolution")
+    set(ConvolutionPass::forward, a, b, c);
+  else if (q.op == "convolution_transpose")
+    set(ConvolutionPass::input_gradient, c, b, a), out.bias = false;
+  else if (q.op == "convolution_weight_gradient")
+    set(ConvolutionPass::weight_gradient, b, c, a);
+  else
+    return std::nullopt;
+  const auto& settings = std::any_cast<const Convolution&>(q.attrs);
+  out.window = settings.window, out.groups = settings.groups;
+  return out;
+}
+
+struct Precision {
+  const char* name;
+  DType type;
+  bool tf32;
+};
+constexpr Precision kPrecisions[] = {{"f32", DType::f32, false},
+                                     {"tf32", DType::f32, true},
+                                     {"f16", DType::f16, false},
+                                     {"bf16", DType::bf16, false}};
+
+std::string text_of(const DnnConvolution& c) {
+  constexpr const char* passes[] = {"forward", "input gradient", "weight gradient"};
+  const Window& w = c.window;
+  return fmt::format("{}{} x {} w {} stride {} padding {}{}{}", passes[static_cast<size_t>(c.pass)],
+                     c.bias ? " + bias" : "", c.x.str(), c.w.str(), w.stride[0], w.before[0],
+                     w.behind != w.before ? " before" : "",
+                     c.groups > 1 ? fmt::format(" groups {}", c.groups) : "");
+}
+
+using SetDevice = void(int compute, int multiprocessors);
+
+// Bytes of workspace on each GPU; throws where one has no plan.
+std::string workspaces(const DnnConvolution& c, SetDevice* set_device) {
+  std::string out;
+  for (const Gpu& gpu : kGpus) {
+    set_device(gpu.compute, gpu.multiprocessors);
+    try {
+      const auto plan = Dnn::instance().plan_without_device(properties_of(gpu), c);
+      out += fmt::format(" {}", plan->workspace_bytes());
+    } catch (Error& e) {
+      e.during(fmt::format("planning for {}", gpu.name));
+      throw;
+    }
+  }
+  return out;
+}
+
+// Each convolution of a spec once, in every precision.
+std::string rows_of(const std::string& path, SetDevice* set_device, bool& failed) {
+  const LoadedSpec loaded = load({path, {"device=cpu", "devices=1", "cores=1", "parallel=single"}});
+  const std::unique_ptr<Session> session = open_session(loaded, {.load_data = false});
+  std::set<std::string> seen;
+  std::string out;
+  for (size_t node = 0; node < session->graph.nodes.size(); ++node) {
+    std::optional<DnnConvolution> c = convolution_of(query_of(session->graph, node));
+    if (!c || !seen.insert(text_of(*c)).second) continue;
+    for (const Precision& p : kPrecisions) {
+      c->in = c->out = p.type, c->tf32 = p.tf32;
+      try {
+        out += fmt::format("  {} {}:{}\n", p.name, text_of(*c), workspaces(*c, set_device));
+      } catch (const Error& e) {
+        std::fputs((e.report() + "\n").c_str(), stderr);
+        failed = true;
+      }
+    }
+  }
+  return out.empty() ? "" : std::filesystem::path(path).filename().string() + "\n" + out;
+}
+
+int run(const std::string& library, const std::string& golden, std::vector<std::string> specs) {
+  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", library.c_str(), 1);
+  void* const handle = dlopen(library.c_str(), RTLD_NOW);
+  auto* const set_device =
+      handle ? reinterpret_cast<SetDevice*>(dlsym(handle, "set_device")) : nullptr;
+  require(set_device != nullptr, "the stand-in for the CUDA runtime can be loaded");
+  if (const std::string problem = Dnn::instance().problem(); !problem.empty()) {
+    fmt::print("skipped: {}\n", problem);
+    return 77;
+  }
+  const std::string title = fmt::format(
+      "cuDNN {}: bytes of workspace for compute 8.0, 9.0, 10.0, 12.0\n", Dnn::instance().version());
+  std::string made = title;
+  bool failed = false;
+  std::sort(specs.begin(), specs.end());
+  for (const std::string& spec : specs) made += rows_of(spec, set_device, failed);
+  if (failed) return 1;
+  if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
+  std::ifstream file(golden);
+  const std::string expected{std::istreambuf_iterator<char>(file), {}};
+  if (!expected.starts_with(title)) {
+    fmt::print("{} is of another version: only the existence of plans was checked\n", golden);
+    return 0;
+  }
+  if (made == expected) return 0;
+  fmt::print("plans differ from {}:\n{}", golden, made);
+  return 1;
+}
+
+}  // namespace
+}  // namespace dpt::cuda
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  try {
+    return dpt::cuda::run(argv[1], argv[2], {argv + 3, argv + argc});
+  } catch (const dpt::Error& e) {
+    std::fputs((e.report() + "\n").c_str(), stderr);
+  } catch (const dpt::BadSpec& e) {
+    std::fputs((e.text + "\n").c_str(), stderr);
+  }
+  return 1;
+}
