@@ -2,13 +2,26 @@
 #pragma once
 
 #include "backend/cuda/kernels/basic.h"
+#include "backend/cuda/kernels/copy.h"
+#include "backend/cuda/kernels/gather.h"
+#include "backend/cuda/kernels/images.h"
+#include "backend/cuda/kernels/losses.h"
+#include "backend/cuda/kernels/norms.h"
 #include "backend/cuda/kernels/own_kernel.h"
+#include "backend/cuda/kernels/pointwise.h"
+#include "backend/cuda/kernels/products.h"
+#include "backend/cuda/kernels/softmax.h"
+#include "backend/cuda/kernels/sums.h"
+#include "backend/cuda/kernels/update.h"
 
 namespace dpt::cuda {
 
 template <class... List>
 struct KernelLists {};
-using AllKernels = KernelLists<BasicKernels>;
+using AllKernels =
+    KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKernels, F16ActivationKernels,
+                PointwiseKernels, CopyKernels, ImageKernels, SumKernels, NormKernels,
+                SoftmaxKernels, LossKernels, ProductKernels, UpdateKernels, GatherKernels>;
 
 namespace detail {
 

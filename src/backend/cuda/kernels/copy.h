@@ -1,0 +1,146 @@
+// Moves elements: layouts, slices, padding, concatenation, rows of an embedding.
+#pragma once
+
+#include "backend/cuda/kernels/block.h"
+#include "backend/cuda/kernels/number.h"
+#include "backend/cuda/kernels/own_kernel.h"
+#include "backend/cuda/kernels/step_state.h"
+
+namespace dpt::cuda {
+
+inline constexpr int kMostExtents = 6;
+
+// Of a dense tensor whose element at place p of memory has coordinate p / step[d] % extent[d], and
+// of another one that is seen from it: coordinate c is c - before[d] there, neighbours
+// other_step[d] apart.
+struct Box {
+  int rank;
+  int64_t extent[kMostExtents], step[kMostExtents];
+  int64_t before[kMostExtents], other_extent[kMostExtents], other_step[kMostExtents];
+  int64_t other_elements;
+  // The place in the other tensor, or -1 where it has none.
+  DPT_HOST_DEVICE int64_t other(int64_t place) const {
+    int64_t at = 0;
+    for (int d = 0; d < rank; ++d) {
+      const int64_t c = place / step[d] % extent[d] - before[d];
+      if (c < 0 || c >= other_extent[d]) return -1;
+      at += c * other_step[d];
+    }
+    return at;
+  }
+};
+
+// For each element of y: that of x it lies on, or `value`.
+template <class T>
+struct Take {
+  Box box;  // of y; the other is x
+  const T* x;
+  T* y;
+  T value;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, box.other_elements);
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t from = box.other(i);
+    y[i] = from < 0 ? value : x[from];
+  }
+};
+
+// For each element of x: to y, inside of which it lies.
+template <class T>
+struct Give {
+  Box box;  // of x; the other is y
+  const T* x;
+  T* y;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, count);
+    v.reads(y, box.other_elements);  // the rest of it stays
+    v.writes(y, box.other_elements);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const { y[box.other(i)] = x[i]; }
+};
+
+// y[i, e] = w[index[i], e]; 0, and state->bad, where there is no such row.
+template <class T>
+struct TakeRows {
+  const int32_t* index;
+  const T* w;
+  T* y;
+  int64_t width, rows;
+  StepState* state;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(index, count / width);
+    v.reads(w, rows * width);
+    v.writes(y, count);
+    v.reads(state, 1);
+    v.writes(state, 1);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int32_t row = index[i / width];
+    if (row >= 0 && row < rows) {
+      y[i] = w[row * width + i % width];
+    } else {
+      put(y[i], 0.0F);
+      state->bad = 1;  // the same, whoever writes it
+    }
+  }
+};
+
+// dw[r, e] = the sum of dy[i, e] over the uses i of row r, in their order, in double. A block for
+// each row and each 256 columns.
+template <class T>
+struct SumUses {
+  static constexpr int kThreads = 256, kUses = 2048;
+  const T* dy;
+  const int32_t* index;
+  float* dw;
+  int64_t uses, width, rows, padding;
+  struct Shared {
+    bool mine[kUses], any[kThreads];
+  };
+  DPT_HOST_DEVICE static int64_t pieces(int64_t width) { return (width + kThreads - 1) / kThreads; }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(dy, uses * width);
+    v.reads(index, uses);
+    v.writes(dw, rows * width);
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const int64_t row = block.index() / pieces(width);
+    const int64_t first = block.index() % pieces(width) * kThreads;
+    auto sum = block.template per_thread<double>();
+    for (int64_t begin = 0; begin < uses; begin += kUses) {
+      block.phase([&](int t, Shared& s) {
+        s.any[t] = false;
+        for (int u = t; u < kUses; u += kThreads) {
+          const int64_t use = begin + u;
+          s.mine[u] = use < uses && index[use] == row && row != padding;
+          s.any[t] = s.any[t] || s.mine[u];
+        }
+      });
+      for (int half = kThreads / 2; half > 0; half /= 2)
+        block.phase([&](int t, Shared& s) {
+          if (t < half) s.any[t] = s.any[t] || s.any[t + half];
+        });
+      block.phase([&](int t, Shared& s) {
+        if (!s.any[0] || first + t >= width) return;
+        for (int u = 0; u < kUses; ++u)
+          if (s.mine[u]) sum[t] += static_cast<double>(number(dy[(begin + u) * width + first + t]));
+      });
+    }
+    block.phase([&](int t, Shared&) {
+      if (first + t < width) put(dw[row * width + first + t], sum[t]);
+    });
+  }
+};
+
+using CopyKernels =
+    KernelList<Take<uint32_t>, Take<uint16_t>, Give<uint32_t>, Give<uint16_t>, TakeRows<float>,
+               TakeRows<Bf16>, TakeRows<F16>, SumUses<float>, SumUses<Bf16>, SumUses<F16>>;
+
+}  // namespace dpt::cuda

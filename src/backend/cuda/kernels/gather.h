@@ -1,0 +1,83 @@
+// Batches out of a data set that lies in the GPU's memory: rows by the epoch's order, converted and
+// transformed in one pass (data/batch.h).
+#pragma once
+
+#include "backend/cuda/kernels/own_kernel.h"
+#include "backend/cuda/kernels/step_state.h"
+
+namespace dpt::cuda {
+
+// Of the batch's row r: the number of its sample.
+struct BatchRows {
+  const uint32_t* order;  // of the epoch
+  const StepState* state;
+  int64_t samples;  // of the epoch
+  DPT_HOST_DEVICE int64_t operator()(int64_t r) const { return order[state->position + r]; }
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(state, 1);
+    v.reads(order, samples);
+  }
+};
+
+// x[r, e] = table[channel of e, row's byte e]; `inner` elements of a channel stand together.
+struct GatherBytes {
+  BatchRows rows;
+  const uint8_t* data;
+  const float* table;  // [channels, 256]
+  float* x;
+  int64_t features, inner, samples, channels;  // channels of the table: 1, or all
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t e = i % features, c = channels == 1 ? 0 : e / inner;
+    x[i] = table[c * 256 + data[rows(i / features) * features + e]];
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    rows.touches(v);
+    v.reads(data, samples * features);
+    v.reads(table, channels * 256);
+    v.writes(x, count);
+  }
+};
+
+// x[r, e] = row's element e: floats, or classes and tokens.
+template <class T>
+struct GatherRows {
+  BatchRows rows;
+  const T* data;
+  T* x;
+  int64_t features, samples;
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    x[i] = data[rows(i / features) * features + i % features];
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    rows.touches(v);
+    v.reads(data, samples * features);
+    v.writes(x, count);
+  }
+};
+
+// x[r, e] = values[class of the row, e]: what target transforms make of a class.
+struct GatherOfClass {
+  BatchRows rows;
+  const int32_t* classes;
+  const float* values;
+  float* x;
+  int64_t features, samples, all_classes;
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    x[i] = values[classes[rows(i / features)] * features + i % features];
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    rows.touches(v);
+    v.reads(classes, samples);
+    v.reads(values, all_classes * features);
+    v.writes(x, count);
+  }
+};
+
+using GatherKernels =
+    KernelList<GatherBytes, GatherRows<float>, GatherRows<int32_t>, GatherOfClass>;
+
+}  // namespace dpt::cuda

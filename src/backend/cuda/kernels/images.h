@@ -1,0 +1,247 @@
+// Pooling and nearest neighbours of images [N, C, H, W] in any layout. Gradients gather: each
+// element of dx sums what windows over it bring, in the order of the windows, in double.
+#pragma once
+
+#include <math.h>
+
+#include "backend/cuda/kernels/number.h"
+#include "backend/cuda/kernels/own_kernel.h"
+
+namespace dpt::cuda {
+
+// A dense image: extents, and how far apart neighbours are in memory.
+struct ImageShape {
+  int64_t n, c, h, w;
+  int64_t step_n, step_c, step_h, step_w;
+  DPT_HOST_DEVICE int64_t at(int64_t in, int64_t ic, int64_t ih, int64_t iw) const {
+    return in * step_n + ic * step_c + ih * step_h + iw * step_w;
+  }
+  DPT_HOST_DEVICE int64_t elements() const { return n * c * h * w; }
+};
+struct Place {
+  int64_t n, c, h, w;
+};
+// Of element i in memory.
+DPT_FORMULA Place place_of(const ImageShape& s, int64_t i) {
+  return {i / s.step_n % s.n, i / s.step_c % s.c, i / s.step_h % s.h, i / s.step_w % s.w};
+}
+
+struct Range {
+  int64_t first, last;  // from first to below last
+};
+DPT_FORMULA int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+DPT_FORMULA int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// How windows of pooling, or the pieces of adaptive pooling, lie along one extent of `in` elements
+// and `out` windows (graph/windows.h).
+struct Axis {
+  int64_t in, out;
+  int64_t kernel, stride, dilation, before, behind;
+  bool adaptive;
+  DPT_HOST_DEVICE Range elements(int64_t window) const {
+    if (adaptive) return {window * in / out, ((window + 1) * in + out - 1) / out};
+    const int64_t begin = window * stride - before;
+    const int64_t missing = begin < 0 ? (-begin + dilation - 1) / dilation : 0;
+    return {begin + missing * dilation, least(begin + dilation * (kernel - 1) + 1, in)};
+  }
+  // Windows that may have element i; of these with dilation some have not.
+  DPT_HOST_DEVICE Range windows(int64_t i) const {
+    if (adaptive) return {i * out / in, least(out, ((i + 1) * out + in - 1) / in)};
+    const int64_t from = i + before - dilation * (kernel - 1);
+    return {from > 0 ? (from + stride - 1) / stride : 0, least(out, (i + before) / stride + 1)};
+  }
+  DPT_HOST_DEVICE bool has(int64_t window, int64_t i) const {
+    return adaptive || (i + before - window * stride) % dilation == 0;
+  }
+  DPT_HOST_DEVICE int64_t with_padding(int64_t window) const {
+    const int64_t begin = window * stride - before;
+    return least(begin + kernel, in + behind) - begin;
+  }
+};
+
+struct Windows {
+  ImageShape x, y;
+  Axis rows, columns;
+};
+
+template <class T>
+struct MaxPool {
+  Windows s;
+  const T* x;
+  T* y;
+  int32_t* place;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, s.x.elements());
+    v.writes(y, count);
+    v.writes(place, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(s.y, i);
+    const Range rows = s.rows.elements(p.h), columns = s.columns.elements(p.w);
+    float best = -INFINITY;
+    int64_t at = rows.first * s.x.w + columns.first;
+    for (int64_t h = rows.first; h < rows.last; h += s.rows.dilation)
+      for (int64_t w = columns.first; w < columns.last; w += s.columns.dilation)
+        if (const float v = number(x[s.x.at(p.n, p.c, h, w)]); v > best || v != v) {
+          best = v;
+          at = h * s.x.w + w;
+        }
+    put(y[i], best);
+    place[i] = static_cast<int32_t>(at);
+  }
+};
+
+// REQUIRES: places inside their windows, as MaxPool makes them.
+template <class T>
+struct MaxPoolGradient {
+  Windows s;
+  const T* dy;
+  const int32_t* place;
+  T* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(dy, s.y.elements());
+    v.reads(place, s.y.elements());
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(s.x, i);
+    const Range rows = s.rows.windows(p.h), columns = s.columns.windows(p.w);
+    const int64_t mine = p.h * s.x.w + p.w;
+    double sum = 0;
+    for (int64_t h = rows.first; h < rows.last; ++h)
+      for (int64_t w = columns.first; w < columns.last; ++w) {
+        const int64_t at = s.y.at(p.n, p.c, h, w);
+        if (place[at] == mine) sum += static_cast<double>(number(dy[at]));
+      }
+    put(dx[i], sum);
+  }
+};
+
+// What the sum of a window is divided by.
+struct MeanOf {
+  bool with_padding;
+  int64_t divisor_override;  // 0: none
+  DPT_HOST_DEVICE double divisor(const Windows& s, int64_t h, int64_t w, Range rows,
+                                 Range columns) const {
+    if (divisor_override != 0) return static_cast<double>(divisor_override);
+    if (with_padding)
+      return static_cast<double>(s.rows.with_padding(h) * s.columns.with_padding(w));
+    return static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
+  }
+};
+
+template <class T>
+struct MeanPool {
+  Windows s;
+  MeanOf mean;
+  const T* x;
+  T* y;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, s.x.elements());
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(s.y, i);
+    const Range rows = s.rows.elements(p.h), columns = s.columns.elements(p.w);
+    const double by = mean.divisor(s, p.h, p.w, rows, columns);
+    double sum = 0;
+    for (int64_t h = rows.first; h < rows.last; ++h)
+      for (int64_t w = columns.first; w < columns.last; ++w)
+        sum += static_cast<double>(number(x[s.x.at(p.n, p.c, h, w)])) / by;
+    put(y[i], sum);
+  }
+};
+
+template <class T>
+struct MeanPoolGradient {
+  Windows s;
+  MeanOf mean;
+  const T* dy;
+  T* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(dy, s.y.elements());
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(s.x, i);
+    const Range rows = s.rows.windows(p.h), columns = s.columns.windows(p.w);
+    double sum = 0;
+    for (int64_t h = rows.first; h < rows.last; ++h)
+      for (int64_t w = columns.first; w < columns.last; ++w)
+        sum += static_cast<double>(number(dy[s.y.at(p.n, p.c, h, w)])) /
+               mean.divisor(s, h, w, s.rows.elements(h), s.columns.elements(w));
+    put(dx[i], sum);
+  }
+};
+
+// Where each of `out` elements comes from among `in` (graph/operators/upsample_nearest.cpp).
+struct Nearest {
+  int64_t in, out;
+  float ratio;
+  DPT_HOST_DEVICE int64_t source(int64_t i) const {
+    if (out == in) return i;
+    if (out == 2 * in) return i / 2;
+    return least(static_cast<int64_t>(::floorf(static_cast<float>(i) * ratio)), in - 1);
+  }
+  // All elements whose source is i, with some beside them.
+  DPT_HOST_DEVICE Range near(int64_t i) const {
+    if (out == in) return {i, i + 1};
+    if (out == 2 * in) return {2 * i, 2 * i + 2};
+    const auto first = static_cast<int64_t>(static_cast<float>(i) / ratio);
+    const auto last = static_cast<int64_t>(static_cast<float>(i + 1) / ratio);
+    return {most(0, first - 2), i + 1 >= in ? out : least(out, last + 3)};
+  }
+};
+
+template <class T>
+struct Upsample {
+  ImageShape from, to;
+  Nearest rows, columns;
+  const T* x;
+  T* y;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, from.elements());
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(to, i);
+    y[i] = x[from.at(p.n, p.c, rows.source(p.h), columns.source(p.w))];
+  }
+};
+
+template <class T>
+struct UpsampleGradient {
+  ImageShape from, to;
+  Nearest rows, columns;
+  const T* dy;
+  T* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(dy, to.elements());
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(from, i);
+    const Range h = rows.near(p.h), w = columns.near(p.w);
+    double sum = 0;
+    for (int64_t r = h.first; r < h.last; ++r)
+      for (int64_t c = w.first; c < w.last; ++c)
+        if (rows.source(r) == p.h && columns.source(c) == p.w)
+          sum += static_cast<double>(number(dy[to.at(p.n, p.c, r, c)]));
+    put(dx[i], sum);
+  }
+};
+
+using ImageKernels =
+    KernelList<MaxPool<float>, MaxPoolGradient<float>, MeanPool<float>, MeanPoolGradient<float>,
+               Upsample<float>, UpsampleGradient<float>, MaxPool<Bf16>, MaxPoolGradient<Bf16>,
+               MeanPool<Bf16>, MeanPoolGradient<Bf16>, Upsample<Bf16>, UpsampleGradient<Bf16>,
+               MaxPool<F16>, MaxPoolGradient<F16>, MeanPool<F16>, MeanPoolGradient<F16>,
+               Upsample<F16>, UpsampleGradient<F16>>;
+
+}  // namespace dpt::cuda

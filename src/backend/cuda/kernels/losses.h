@@ -1,0 +1,198 @@
+// Losses element by element, nll_loss, and what is counted of classes. A loss is summed in double;
+// its gradient is divided by the divisor (layers/loss.h, note [divisor]).
+#pragma once
+
+#include "backend/cuda/kernels/softmax.h"
+#include "backend/cuda/kernels/step_state.h"
+#include "graph/loss_formulas.h"
+
+namespace dpt::cuda {
+
+// Each with the term, and its slope by x; w and p are weights of the element and of what is
+// positive.
+struct Mse {
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    return formula::mse(x, t);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return formula::mse_slope(x, t);
+  }
+};
+struct L1 {
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    return formula::l1(x, t);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return formula::l1_slope(x, t);
+  }
+};
+struct SmoothL1Of {
+  double beta;
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    return formula::smooth_l1(x, t, beta);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return formula::smooth_l1_slope(x, t, beta);
+  }
+};
+struct HuberOf {
+  double delta;
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    return formula::huber(x, t, delta);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return formula::huber_slope(x, t, delta);
+  }
+};
+struct Bce {
+  DPT_HOST_DEVICE double term(double x, double t, double w, double) const {
+    return w * formula::bce(x, t);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double w, double) const {
+    return w * formula::bce_slope(x, t);
+  }
+};
+struct BceOfLogits {
+  DPT_HOST_DEVICE double term(double x, double t, double w, double p) const {
+    return w * formula::bce_with_logits(x, t, p);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double w, double p) const {
+    return w * formula::bce_with_logits_slope(x, t, p);
+  }
+};
+struct KlDivOf {
+  bool logs;
+  DPT_HOST_DEVICE double term(double x, double t, double, double) const {
+    return logs ? formula::kl_div_log_target(x, t) : formula::kl_div(x, t);
+  }
+  DPT_HOST_DEVICE double slope(double x, double t, double, double) const {
+    return logs ? formula::kl_div_log_target_slope(x, t) : formula::kl_div_slope(x, t);
+  }
+};
+
+// Of one element after the other; weights may be null, else they repeat over the samples.
+template <class F>
+struct PointTerm {
+  F f;
+  const float *x, *t, *w, *p;
+  int64_t count, w_count, p_count;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(x, count);
+    v.reads(t, count);
+    if (w) v.reads(w, w_count);
+    if (p) v.reads(p, p_count);
+  }
+  DPT_HOST_DEVICE double weight(const float* of, int64_t n, int64_t i) const {
+    return of ? static_cast<double>(of[i % n]) : 1;
+  }
+  DPT_HOST_DEVICE double operator()(int64_t i) const {
+    return f.term(static_cast<double>(x[i]), static_cast<double>(t[i]), weight(w, w_count, i),
+                  weight(p, p_count, i));
+  }
+  DPT_HOST_DEVICE double slope(int64_t i) const {
+    return f.slope(static_cast<double>(x[i]), static_cast<double>(t[i]), weight(w, w_count, i),
+                   weight(p, p_count, i));
+  }
+};
+
+template <class F>
+struct PointGradient {
+  PointTerm<F> term;
+  const float* divisor;
+  float* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    term.touches(v);
+    v.reads(divisor, 1);
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    put(dx[i], term.slope(i) / static_cast<double>(*divisor));
+  }
+};
+
+// Of each place with a class: -w[y] * x[y]; or, where x is null, w[y] (target_weight). 0, and
+// state->bad, for a class that is none.
+struct ClassTerm {
+  Lines lines;  // extent 0: any class will do
+  const float* x;
+  const int32_t* classes;
+  const float* weight;  // [C] or null
+  int64_t ignore;
+  StepState* state;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    if (x) v.reads(x, lines.elements());
+    v.reads(classes, lines.count);
+    if (weight) v.reads(weight, lines.extent);
+    v.reads(state, 1);
+    v.writes(state, 1);
+  }
+  DPT_HOST_DEVICE bool counts(int64_t line) const {
+    const int64_t y = classes[line];
+    if (y == ignore || lines.extent == 0) return y != ignore;
+    if (y >= 0 && y < lines.extent) return true;
+    state->bad = 1;
+    return false;
+  }
+  DPT_HOST_DEVICE double weight_of(int64_t line) const {
+    return weight ? static_cast<double>(weight[classes[line]]) : 1;
+  }
+  DPT_HOST_DEVICE double operator()(int64_t line) const {
+    if (!counts(line)) return 0;
+    if (!x) return weight_of(line);
+    return -weight_of(line) * static_cast<double>(x[lines.at(line, classes[line])]);
+  }
+};
+
+struct NllGradient {
+  ClassTerm term;  // x is not read
+  const float* divisor;
+  float* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    term.touches(v);
+    v.reads(divisor, 1);
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Lines& l = term.lines;
+    const int64_t line = i / (l.extent * l.inner) * l.inner + i % l.inner;
+    const int64_t c = i / l.inner % l.extent;
+    const bool mine = term.counts(line) && term.classes[line] == c;
+    put(dx[i], mine ? -term.weight_of(line) / static_cast<double>(*divisor) : 0.0);
+  }
+};
+
+// 1 where the greatest element of a place, the first of equals, is its class's; a nan is wrong.
+struct CorrectTerm {
+  Lines lines;
+  const float* x;
+  const int32_t* classes;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(x, lines.elements());
+    v.reads(classes, lines.count);
+  }
+  DPT_HOST_DEVICE double operator()(int64_t line) const {
+    int64_t best = 0;
+    bool numbers = true;
+    for (int64_t c = 0; c < lines.extent; ++c) {
+      const float v = x[lines.at(line, c)];
+      if (v > x[lines.at(line, best)]) best = c;
+      numbers = numbers && v == v;
+    }
+    return numbers && best == classes[line] ? 1 : 0;
+  }
+};
+
+using LossKernels =
+    KernelList<PartialSums<PointTerm<Mse>>, PointGradient<Mse>, PartialSums<PointTerm<L1>>,
+               PointGradient<L1>, PartialSums<PointTerm<SmoothL1Of>>, PointGradient<SmoothL1Of>,
+               PartialSums<PointTerm<HuberOf>>, PointGradient<HuberOf>, PartialSums<PointTerm<Bce>>,
+               PointGradient<Bce>, PartialSums<PointTerm<BceOfLogits>>, PointGradient<BceOfLogits>,
+               PartialSums<PointTerm<KlDivOf>>, PointGradient<KlDivOf>, PartialSums<ClassTerm>,
+               NllGradient, PartialSums<CorrectTerm>>;
+
+}  // namespace dpt::cuda

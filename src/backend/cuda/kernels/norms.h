@@ -1,0 +1,410 @@
+// Batch normalisation and its fused forms, group and layer normalisation. Statistics in double.
+// Formulas: graph/operators/batch_norm.cpp, group_norm.cpp, layer_norm.cpp.
+#pragma once
+
+#include "backend/cuda/kernels/sums.h"
+#include "graph/activation_formulas.h"
+
+namespace dpt::cuda {
+
+// (x - mean[c]) * rstd[c] * w[c] + b[c] in double; w and b may be null.
+template <class T>
+struct Normalisation {
+  const double* moments;  // [2 C]: means, then 1 / deviation
+  const float *w, *b;
+  int64_t channels;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(moments, 2 * channels);
+    if (w) v.reads(w, channels);
+    if (b) v.reads(b, channels);
+  }
+  DPT_HOST_DEVICE double rstd(int64_t c) const { return moments[channels + c]; }
+  DPT_HOST_DEVICE double weight(int64_t c) const { return w ? static_cast<double>(w[c]) : 1; }
+  DPT_HOST_DEVICE double normalised(T x, int64_t c) const {
+    return (static_cast<double>(number(x)) - moments[c]) * rstd(c);
+  }
+  // Rounded once, to float.
+  DPT_HOST_DEVICE float of(T x, int64_t c) const {
+    return static_cast<float>(normalised(x, c) * weight(c) + (b ? static_cast<double>(b[c]) : 0));
+  }
+};
+
+// sums of x and x^2 by channel
+template <class T>
+struct MomentTerms {
+  static constexpr int kTerms = 2;
+  Rows at;
+  const T* x;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(x, at.elements);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t row, int64_t column, double (&term)[2]) const {
+    const double v = static_cast<double>(number(x[at.at(row, column)]));
+    term[0] = v;
+    term[1] = v * v;
+  }
+};
+
+// sums of dy and dy * normalised x by channel; of what comes out of relu's gradient where `relu`.
+template <class T>
+struct GradientTerms {
+  static constexpr int kTerms = 2;
+  Rows at;
+  Normalisation<T> n;
+  const T *dy, *x;
+  bool relu;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    n.touches(v);
+    v.reads(dy, at.elements);
+    v.reads(x, at.elements);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[2]) const {
+    const int64_t i = at.at(row, c);
+    const float d = relu ? formula::relu_gradient(n.of(x[i], c), number(dy[i])) : number(dy[i]);
+    term[0] = static_cast<double>(d);
+    term[1] = static_cast<double>(d) * n.normalised(x[i], c);
+  }
+};
+
+// The same of dr = relu's gradient of dy (+ dy2) by y, which it makes.
+template <class T>
+struct ResidualTerms {
+  static constexpr int kTerms = 2;
+  Rows at;
+  Normalisation<T> n;
+  const T *y, *x, *dy, *dy2;
+  T* dr;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    n.touches(v);
+    for (const T* in : {y, x, dy, dy2})
+      if (in) v.reads(in, at.elements);
+    v.writes(dr, at.elements);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[2]) const {
+    const int64_t i = at.at(row, c);
+    const float up = dy2 ? number(dy[i]) + number(dy2[i]) : number(dy[i]);
+    put(dr[i], formula::relu_gradient(number(y[i]), up));
+    const double d = static_cast<double>(number(dr[i]));
+    term[0] = d;
+    term[1] = d * n.normalised(x[i], c);
+  }
+};
+
+// Of sums [2 C + 1]: mean and biased variance of channel c.
+struct MeanAndVariance {
+  double mean, variance;
+};
+DPT_FORMULA MeanAndVariance moments_of(const double* sums, int64_t channels, int64_t c) {
+  const double n = sums[2 * channels], mean = sums[c] / n;
+  const double variance = sums[channels + c] / n - mean * mean;
+  return {mean, variance > 0 ? variance : 0};
+}
+
+struct Moments {
+  const double* sums;
+  double* out;
+  double eps;
+  int64_t channels;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(sums, 2 * count + 1);
+    v.writes(out, 2 * count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t c) const {
+    const MeanAndVariance m = moments_of(sums, channels, c);
+    out[c] = m.mean;
+    out[channels + c] = 1 / ::sqrt(m.variance + eps);
+  }
+};
+
+struct RunningMoments {
+  const float *mean, *variance;
+  double* out;
+  double eps;
+  int64_t channels;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(mean, count);
+    v.reads(variance, count);
+    v.writes(out, 2 * count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t c) const {
+    out[c] = static_cast<double>(mean[c]);
+    out[channels + c] = 1 / ::sqrt(static_cast<double>(variance[c]) + eps);
+  }
+};
+
+// The results may be the inputs' memory. One block, since all channels read how many batches there
+// were before one thread counts this one.
+struct UpdateRunning {
+  static constexpr int kThreads = 256;
+  const double* sums;
+  const float *mean, *variance;
+  const int64_t* batches;
+  float *new_mean, *new_variance;
+  int64_t* new_batches;
+  double momentum;  // < 0: all batches count the same
+  int64_t channels;
+  struct Shared {
+    int64_t seen;
+  };
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(sums, 2 * channels + 1);
+    v.reads(mean, channels);
+    v.reads(variance, channels);
+    v.reads(batches, 1);
+    v.writes(new_mean, channels);
+    v.writes(new_variance, channels);
+    v.writes(new_batches, 1);
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    block.phase([&](int t, Shared& s) {
+      if (t == 0) s.seen = *batches + 1;
+    });
+    block.phase([&](int t, Shared& s) {
+      const double part = momentum < 0 ? 1 / static_cast<double>(s.seen) : momentum;
+      const double n = sums[2 * channels];
+      for (int64_t c = t; c < channels; c += kThreads) {
+        const MeanAndVariance m = moments_of(sums, channels, c);
+        const double before = static_cast<double>(variance[c]);
+        const double unbiased = n > 1 ? m.variance * n / (n - 1) : before;
+        put(new_mean[c], (1 - part) * static_cast<double>(mean[c]) + part * m.mean);
+        put(new_variance[c], (1 - part) * before + part * unbiased);
+      }
+      if (t == 0) *new_batches = s.seen;
+    });
+  }
+};
+
+// y = batch norm of x, + r where it is not null, and relu where asked for.
+template <class T>
+struct Normalise {
+  Rows at_rows;
+  Normalisation<T> n;
+  const T *x, *r;
+  T* y;
+  bool relu;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    n.touches(v);
+    v.reads(x, count);
+    if (r) v.reads(r, count);
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    float v = n.of(x[i], at_rows.column(i));
+    if (r) v += number(r[i]);
+    put(y[i], relu ? formula::relu(v) : v);
+  }
+};
+
+// dx = rstd * w * (d - mean of d - h * mean of d * h), h the normalised x; the means where there
+// are sums. d: dy, or relu's gradient of it.
+template <class T>
+struct NormaliseGradient {
+  Rows at_rows;
+  Normalisation<T> n;
+  const T *dy, *x;
+  const double* sums;
+  T* dx;
+  bool relu;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    n.touches(v);
+    v.reads(dy, count);
+    v.reads(x, count);
+    if (sums) v.reads(sums, 2 * n.channels + 1);
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t c = at_rows.column(i), channels = n.channels;
+    float up = number(dy[i]);
+    if (relu) up = formula::relu_gradient(n.of(x[i], c), up);
+    double d = static_cast<double>(up);
+    if (sums) d -= (sums[c] + n.normalised(x[i], c) * sums[channels + c]) / sums[2 * channels];
+    put(dx[i], d * n.rstd(c) * n.weight(c));
+  }
+};
+
+// dw and db out of the sums.
+struct AffineGradient {
+  const double* sums;
+  float *dw, *db;
+  int64_t channels;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(sums, 2 * count);
+    v.writes(dw, count);
+    v.writes(db, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t c) const {
+    put(db[c], sums[c]);
+    put(dw[c], sums[channels + c]);
+  }
+};
+
+// What group norm normalises together: element e of group r = sample * groups + group. Layer norm
+// is that with one group and no more than one place, whose channels are all its elements.
+struct Groups {
+  int64_t samples, groups, channels, places;  // channels: of one group
+  bool last;                                  // a place's channels stand together
+  DPT_HOST_DEVICE int64_t rows() const { return samples * groups; }
+  DPT_HOST_DEVICE int64_t width() const { return channels * places; }
+  DPT_HOST_DEVICE int64_t elements() const { return rows() * width(); }
+  DPT_HOST_DEVICE int64_t parameters() const { return groups * channels; }
+  DPT_HOST_DEVICE int64_t channel(int64_t r, int64_t e) const {
+    return r % groups * channels + (last ? e % channels : e / places);
+  }
+  DPT_HOST_DEVICE int64_t at(int64_t r, int64_t e) const {
+    if (!last) return r * width() + e;
+    const int64_t sample = r / groups;
+    return (sample * places + e / channels) * parameters() + channel(r, e);
+  }
+};
+
+// A block for each group.
+template <class T>
+struct GroupNormalise {
+  static constexpr int kThreads = 256;
+  Groups g;
+  const T* x;
+  const float *w, *b;
+  T* y;
+  float *mean, *rstd;
+  double eps;
+  struct Shared {
+    double sum[kThreads], mean, rstd;
+  };
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(x, g.elements());
+    if (w) v.reads(w, g.parameters());
+    if (b) v.reads(b, g.parameters());
+    v.writes(y, g.elements());
+    v.writes(mean, g.rows());
+    v.writes(rstd, g.rows());
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const int64_t r = block.index(), width = g.width();
+    const auto value = [&](int64_t e) { return static_cast<double>(number(x[g.at(r, e)])); };
+    block.phase([&](int t, Shared& s) {
+      s.sum[t] = 0;
+      for (int64_t e = t; e < width; e += kThreads) s.sum[t] += value(e);
+    });
+    combine<kThreads>(block, [](Shared& s) { return s.sum; });
+    block.phase([&](int t, Shared& s) {
+      if (t == 0) s.mean = s.sum[0] / static_cast<double>(width);
+    });
+    block.phase([&](int t, Shared& s) {
+      s.sum[t] = 0;
+      for (int64_t e = t; e < width; e += kThreads)
+        s.sum[t] += (value(e) - s.mean) * (value(e) - s.mean);
+    });
+    combine<kThreads>(block, [](Shared& s) { return s.sum; });
+    block.phase([&](int t, Shared& s) {
+      if (t != 0) return;
+      s.rstd = 1 / ::sqrt(s.sum[0] / static_cast<double>(width) + eps);
+      put(mean[r], s.mean);
+      put(rstd[r], s.rstd);
+    });
+    block.phase([&](int t, Shared& s) {
+      for (int64_t e = t; e < width; e += kThreads) {
+        const int64_t c = g.channel(r, e);
+        put(y[g.at(r, e)], (value(e) - s.mean) * s.rstd * (w ? static_cast<double>(w[c]) : 1) +
+                               (b ? static_cast<double>(b[c]) : 0));
+      }
+    });
+  }
+};
+
+// With g = dy * w and h the normalised x: dx = rstd * (g - mean of g - h * mean of g * h).
+template <class T>
+struct GroupGradient {
+  static constexpr int kThreads = 256;
+  Groups g;
+  const T *dy, *x;
+  const float *mean, *rstd, *w;
+  T* dx;
+  struct Shared {
+    double sum[kThreads], along[kThreads];
+  };
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(dy, g.elements());
+    v.reads(x, g.elements());
+    v.reads(mean, g.rows());
+    v.reads(rstd, g.rows());
+    if (w) v.reads(w, g.parameters());
+    v.writes(dx, g.elements());
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const int64_t r = block.index(), width = g.width();
+    const double m = static_cast<double>(mean[r]), rs = static_cast<double>(rstd[r]);
+    const auto up = [&](int64_t e) {
+      return static_cast<double>(number(dy[g.at(r, e)])) *
+             (w ? static_cast<double>(w[g.channel(r, e)]) : 1);
+    };
+    const auto h = [&](int64_t e) { return (static_cast<double>(number(x[g.at(r, e)])) - m) * rs; };
+    block.phase([&](int t, Shared& s) {
+      s.sum[t] = s.along[t] = 0;
+      for (int64_t e = t; e < width; e += kThreads) {
+        s.sum[t] += up(e);
+        s.along[t] += up(e) * h(e);
+      }
+    });
+    combine<kThreads>(block, [](Shared& s) { return s.sum; });
+    combine<kThreads>(block, [](Shared& s) { return s.along; });
+    block.phase([&](int t, Shared& s) {
+      const double n = static_cast<double>(width);
+      for (int64_t e = t; e < width; e += kThreads)
+        put(dx[g.at(r, e)], rs * (up(e) - s.sum[0] / n - h(e) * s.along[0] / n));
+    });
+  }
+};
+
+// By channel: dy * normalised x and dy, summed over samples and places.
+template <class T>
+struct GroupWeightTerms {
+  static constexpr int kTerms = 2;
+  Groups g;
+  const T *dy, *x;
+  const float *mean, *rstd;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(dy, g.elements());
+    v.reads(x, g.elements());
+    v.reads(mean, g.rows());
+    v.reads(rstd, g.rows());
+  }
+  // row: sample * places + place
+  DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[2]) const {
+    const int64_t sample = row / g.places, place = row % g.places;
+    const int64_t i =
+        g.last ? row * g.parameters() + c : (sample * g.parameters() + c) * g.places + place;
+    const int64_t r = sample * g.groups + c / g.channels;
+    const double d = static_cast<double>(number(dy[i]));
+    term[0] = d * (static_cast<double>(number(x[i])) - static_cast<double>(mean[r])) *
+              static_cast<double>(rstd[r]);
+    term[1] = d;
+  }
+};
+
+using NormKernels =
+    KernelList<Moments, RunningMoments, UpdateRunning, AffineGradient,
+               ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
+               ColumnSums<MomentTerms<F16>>, ColumnSums<GradientTerms<float>>,
+               ColumnSums<GradientTerms<Bf16>>, ColumnSums<GradientTerms<F16>>,
+               ColumnSums<ResidualTerms<float>>, ColumnSums<ResidualTerms<Bf16>>,
+               ColumnSums<ResidualTerms<F16>>, Normalise<float>, Normalise<Bf16>, Normalise<F16>,
+               NormaliseGradient<float>, NormaliseGradient<Bf16>, NormaliseGradient<F16>,
+               GroupNormalise<float>, GroupGradient<float>, ColumnSums<GroupWeightTerms<float>>>;
+
+}  // namespace dpt::cuda

@@ -1,0 +1,188 @@
+// Matrix products and convolutions without a library: in tiles, sums in double over k in its order,
+// so that the bits are those of the plain loops. Slow; what runs where cuBLASLt or cuDNN refuse.
+#pragma once
+
+#include "backend/cuda/kernels/block.h"
+#include "backend/cuda/kernels/images.h"
+#include "backend/cuda/kernels/number.h"
+#include "backend/cuda/kernels/own_kernel.h"
+
+namespace dpt::cuda {
+
+// y [rows, columns] = the sum over k of a(row, k) * b(k, column), + bias [columns] where it is not
+// null; steps are how far apart neighbours lie. A block for each 16 x 16 of y.
+template <class T, class To>
+struct Product {
+  static constexpr int kSide = 16, kThreads = kSide * kSide;
+  const T *a, *b;
+  const T* bias;
+  To* y;
+  int64_t rows, columns, depth;
+  int64_t a_row, a_k, b_k, b_column;
+  struct Shared {
+    float a[kSide][kSide + 1], b[kSide][kSide + 1];
+  };
+  DPT_HOST_DEVICE int64_t across() const { return (columns + kSide - 1) / kSide; }
+  int64_t blocks() const { return (rows + kSide - 1) / kSide * across(); }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(a, rows * depth);
+    v.reads(b, depth * columns);
+    if (bias) v.reads(bias, columns);
+    v.writes(y, rows * columns);
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const int64_t top = block.index() / across() * kSide, left = block.index() % across() * kSide;
+    auto sum = block.template per_thread<double>();
+    block.phase([&](int t, Shared&) {
+      const int64_t column = left + t % kSide;
+      sum[t] = bias && column < columns ? static_cast<double>(number(bias[column])) : 0;
+    });
+    for (int64_t begin = 0; begin < depth; begin += kSide) {
+      block.phase([&](int t, Shared& s) {
+        const int i = t / kSide, j = t % kSide;
+        const bool has_a = top + i < rows && begin + j < depth;
+        const bool has_b = begin + i < depth && left + j < columns;
+        s.a[i][j] = has_a ? number(a[(top + i) * a_row + (begin + j) * a_k]) : 0.0F;
+        s.b[i][j] = has_b ? number(b[(begin + i) * b_k + (left + j) * b_column]) : 0.0F;
+      });
+      const int64_t left_over = depth - begin;
+      const int deep = left_over < kSide ? static_cast<int>(left_over) : kSide;
+      block.phase([&](int t, Shared& s) {
+        for (int k = 0; k < deep; ++k)
+          sum[t] += static_cast<double>(s.a[t / kSide][k]) * static_cast<double>(s.b[k][t % kSide]);
+      });
+    }
+    block.phase([&](int t, Shared&) {
+      const int64_t row = top + t / kSide, column = left + t % kSide;
+      if (row < rows && column < columns) put(y[row * columns + column], sum[t]);
+    });
+  }
+};
+
+// x [N, C, H, W], w [O, C / groups, kh, kw] and y [N, O, H', W'] of a convolution, in any layout.
+struct ConvolutionShape {
+  ImageShape x, w, y;  // of w: n is O, c is C / groups
+  int64_t groups;
+  int64_t stride[2], dilation[2], before[2];
+  DPT_HOST_DEVICE int64_t outputs() const { return y.c / groups; }  // of one group
+  // The place in x that place i of y meets at place k of w; < 0 or beyond: padding.
+  DPT_HOST_DEVICE int64_t source(int d, int64_t i, int64_t k) const {
+    return i * stride[d] - before[d] + k * dilation[d];
+  }
+  // The place in y that place i of x meets at place k of w, or -1.
+  DPT_HOST_DEVICE int64_t target(int d, int64_t i, int64_t k) const {
+    const int64_t from = i + before[d] - k * dilation[d];
+    return from < 0 || from % stride[d] != 0 ? -1 : from / stride[d];
+  }
+};
+
+// y = x * w, + bias [O].
+template <class T>
+struct Convolve {
+  ConvolutionShape s;
+  const T *x, *w;
+  const T* bias;
+  T* y;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, s.x.elements());
+    v.reads(w, s.w.elements());
+    if (bias) v.reads(bias, s.y.c);
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(s.y, i);
+    const int64_t channel = p.c / s.outputs() * s.w.c;
+    double sum = bias ? static_cast<double>(number(bias[p.c])) : 0;
+    for (int64_t kh = 0; kh < s.w.h; ++kh)
+      for (int64_t kw = 0; kw < s.w.w; ++kw) {
+        const int64_t ih = s.source(0, p.h, kh), iw = s.source(1, p.w, kw);
+        if (ih < 0 || ih >= s.x.h || iw < 0 || iw >= s.x.w) continue;
+        for (int64_t c = 0; c < s.w.c; ++c)
+          sum += static_cast<double>(number(x[s.x.at(p.n, channel + c, ih, iw)])) *
+                 static_cast<double>(number(w[s.w.at(p.c, c, kh, kw)]));
+      }
+    put(y[i], sum);
+  }
+};
+
+// dx of dy and w, + bias [C]: convolution_transpose, and the gradient of convolution's input.
+template <class T>
+struct ConvolveBack {
+  ConvolutionShape s;
+  const T *dy, *w;
+  const T* bias;
+  T* dx;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(dy, s.y.elements());
+    v.reads(w, s.w.elements());
+    if (bias) v.reads(bias, s.x.c);
+    v.writes(dx, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const Place p = place_of(s.x, i);
+    const int64_t group = p.c / s.w.c, c = p.c % s.w.c, first = group * s.outputs();
+    double sum = bias ? static_cast<double>(number(bias[p.c])) : 0;
+    for (int64_t kh = 0; kh < s.w.h; ++kh)
+      for (int64_t kw = 0; kw < s.w.w; ++kw) {
+        const int64_t oh = s.target(0, p.h, kh), ow = s.target(1, p.w, kw);
+        if (oh < 0 || oh >= s.y.h || ow < 0 || ow >= s.y.w) continue;
+        for (int64_t o = first; o < first + s.outputs(); ++o)
+          sum += static_cast<double>(number(dy[s.y.at(p.n, o, oh, ow)])) *
+                 static_cast<double>(number(w[s.w.at(o, c, kh, kw)]));
+      }
+    put(dx[i], sum);
+  }
+};
+
+// dw of dy and x. A block for each element of dw.
+template <class T>
+struct ConvolveWeight {
+  static constexpr int kThreads = 128;
+  ConvolutionShape s;
+  const T *dy, *x;
+  float* dw;
+  struct Shared {
+    double sum[kThreads];
+  };
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(dy, s.y.elements());
+    v.reads(x, s.x.elements());
+    v.writes(dw, s.w.elements());
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const Place k = place_of(s.w, block.index());
+    const int64_t channel = k.n / s.outputs() * s.w.c + k.c, places = s.y.n * s.y.h * s.y.w;
+    block.phase([&](int t, Shared& shared) {
+      double sum = 0;
+      for (int64_t i = t; i < places; i += kThreads) {
+        const int64_t n = i / (s.y.h * s.y.w), yh = i / s.y.w % s.y.h, yw = i % s.y.w;
+        const int64_t h = s.source(0, yh, k.h), w = s.source(1, yw, k.w);
+        if (h < 0 || h >= s.x.h || w < 0 || w >= s.x.w) continue;
+        sum += static_cast<double>(number(x[s.x.at(n, channel, h, w)])) *
+               static_cast<double>(number(dy[s.y.at(n, k.n, yh, yw)]));
+      }
+      shared.sum[t] = sum;
+    });
+    for (int half = kThreads / 2; half > 0; half /= 2)
+      block.phase([&](int t, Shared& shared) {
+        if (t < half) shared.sum[t] += shared.sum[t + half];
+      });
+    block.phase([&](int t, Shared& shared) {
+      if (t == 0) put(dw[block.index()], shared.sum[0]);
+    });
+  }
+};
+
+using ProductKernels =
+    KernelList<Product<float, float>, Product<Bf16, Bf16>, Product<F16, F16>, Product<Bf16, float>,
+               Product<F16, float>, Convolve<float>, Convolve<Bf16>, Convolve<F16>,
+               ConvolveBack<float>, ConvolveBack<Bf16>, ConvolveBack<F16>, ConvolveWeight<float>,
+               ConvolveWeight<Bf16>, ConvolveWeight<F16>>;
+
+}  // namespace dpt::cuda

@@ -1,0 +1,174 @@
+// What follows the backward pass: norms of gradients, the scale of the loss, the optimizers. What a
+// step needs to know lies in the GPU's memory (step_state.h), formulas are graph/'s.
+#pragma once
+
+#include "backend/cuda/kernels/step_state.h"
+#include "backend/cuda/kernels/sums.h"
+#include "graph/optimizer_formulas.h"
+
+namespace dpt::cuda {
+
+// |x|^power, for norms; power 0: |x|, for the largest.
+struct PowerTerm {
+  const float* x;
+  double power;
+  int64_t elements;
+  template <class Visitor>
+  void touches(Visitor& v) const {
+    v.reads(x, elements);
+  }
+  DPT_HOST_DEVICE double operator()(int64_t i) const {
+    const double a = ::fabs(static_cast<double>(x[i]));
+    return power == 2 ? a * a : power == 0 || power == 1 ? a : ::pow(a, power);
+  }
+};
+
+// Before the gradients are used: the norm of what the loss brought without its scale, and by it
+// what they are multiplied by, and whether they are used at all. One index.
+struct Judge {
+  const double* loss;   // f64[1]
+  const double* power;  // the sum of powers, or the largest; null: nothing looks at gradients
+  StepState* state;
+  double norm_type;  // 0: the largest
+  double max_norm;   // 0: no clipping
+  bool scales;       // the loss is scaled: gradients that are not finite are skipped
+  DPT_HOST_DEVICE static bool finite(double x) { return x - x == 0; }
+  DPT_HOST_DEVICE void operator()(int64_t) const {
+    bool skip = !finite(*loss);
+    double clip = 1;
+    state->norm = 0;
+    if (power) {
+      const double p = *power;
+      const double root = norm_type == 2 ? ::sqrt(p) : norm_type > 1 ? ::pow(p, 1 / norm_type) : p;
+      state->norm = root / state->loss_scale;
+      skip = skip || (scales && !finite(state->norm));
+      if (max_norm > 0) clip = max_norm / (state->norm + 1e-6);
+      if (clip > 1) clip = 1;
+    }
+    state->grad_scale = clip / state->loss_scale;
+    state->skip = skip ? 1 : 0;
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(loss, 1);
+    if (power) v.reads(power, 1);
+    v.reads(state, 1);
+    v.writes(state, 1);
+  }
+};
+
+// Sums of the gradients of shards, in the fixed tree (comm/tree.h): shard s lies at x + s * stride.
+struct SumShards {
+  float* x;  // the sum goes here, in the first one's place
+  int64_t stride;
+  int shards;
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    for (int step = 1; step < shards; step *= 2)
+      for (int s = 0; s + step < shards; s += 2 * step)
+        x[s * stride + i] += x[(s + step) * stride + i];
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    for (int s = 0; s < shards; ++s) {
+      v.reads(x + s * stride, count);
+      v.writes(x + s * stride, count);
+    }
+  }
+};
+
+// x += more, of later micro-batches.
+struct AddTo {
+  float* x;
+  const float* more;
+  DPT_HOST_DEVICE void operator()(int64_t i) const { x[i] += more[i]; }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, count);
+    v.reads(more, count);
+    v.writes(x, count);
+  }
+};
+
+// What optimizers share: gradients scaled, clipped by value, and weights rounded to a half where
+// the model is kept in one.
+struct UpdateBuffers {
+  const StepState* state;
+  float* weight;
+  float* states[3];  // null where the formula has no such one
+  const float* gradient;
+  float clip_value;  // 0: none
+  int half;          // 0: none, 1: bf16, 2: f16
+  DPT_HOST_DEVICE float gradient_at(int64_t i) const {
+    const auto scale = static_cast<float>(state->grad_scale);
+    float g = scale == 1 ? gradient[i] : gradient[i] * scale;
+    if (clip_value > 0) {
+      const float low = g < -clip_value ? -clip_value : g;  // a nan stays one
+      g = low > clip_value ? clip_value : low;
+    }
+    return g;
+  }
+  DPT_HOST_DEVICE void store(int64_t i, float w) const {
+    weight[i] = half == 1 ? from_bf16(to_bf16(w)) : half == 2 ? from_f16(to_f16(w)) : w;
+  }
+  DPT_HOST_DEVICE float* state_at(int s, int64_t i) const {
+    return states[s] ? states[s] + i : nullptr;
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(state, 1);
+    v.reads(weight, count);
+    v.writes(weight, count);
+    v.reads(gradient, count);
+    for (float* s : states)
+      if (s) {
+        v.reads(s, count);
+        v.writes(s, count);
+      }
+  }
+};
+
+DPT_FORMULA void apply(const formula::Sgd<float>& s, float& w, const UpdateBuffers& b, int64_t i,
+                       float g) {
+  formula::sgd(s, w, b.state_at(0, i), g);
+}
+DPT_FORMULA void apply(const formula::Adam<float>& s, float& w, const UpdateBuffers& b, int64_t i,
+                       float g) {
+  formula::adam(s, w, b.states[0][i], b.states[1][i], b.state_at(2, i), g);
+}
+DPT_FORMULA void apply(const formula::RmsProp<float>& s, float& w, const UpdateBuffers& b,
+                       int64_t i, float g) {
+  formula::rms_prop(s, w, b.states[0][i], b.state_at(1, i), b.state_at(2, i), g);
+}
+DPT_FORMULA void apply(const formula::Adagrad<float>& s, float& w, const UpdateBuffers& b,
+                       int64_t i, float g) {
+  formula::adagrad(s, w, b.states[0][i], g);
+}
+DPT_FORMULA void apply(const formula::Adadelta<float>& s, float& w, const UpdateBuffers& b,
+                       int64_t i, float g) {
+  formula::adadelta(s, w, b.states[0][i], b.states[1][i], g);
+}
+
+// One element of an optimizer's step. Formula: formula::Sgd<float> and the like.
+template <class Formula>
+struct Update {
+  const Formula* step;  // in the GPU's memory
+  UpdateBuffers buffers;
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    if (buffers.state->skip) return;
+    float w = buffers.weight[i];
+    apply(*step, w, buffers, i, buffers.gradient_at(i));
+    buffers.store(i, w);
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(step, 1);
+    buffers.touches(v, count);
+  }
+};
+
+using UpdateKernels = KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, Judge,
+                                 SumShards, AddTo, Update<formula::Sgd<float>>,
+                                 Update<formula::Adam<float>>, Update<formula::RmsProp<float>>,
+                                 Update<formula::Adagrad<float>>, Update<formula::Adadelta<float>>>;
+
+}  // namespace dpt::cuda
