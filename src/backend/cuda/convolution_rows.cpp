@@ -1,0 +1,147 @@
+// The rows of convolutions: cuDNN's for what lies channels_last, and own ones for the rest.
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/products.h"
+#include "backend/cuda/support.h"
+#include "base/error.h"
+#include "graph/attrs.h"
+#include "graph/windows.h"
+
+namespace dpt::cuda {
+namespace {
+
+// The image, the weight and the result of the convolution that a node is, or is a gradient of.
+struct Operands {
+  const TensorDesc *x, *w, *y;
+  ConvolutionPass pass;
+};
+
+Operands operands_of(const KernelQuery& q) {
+  if (q.op == "convolution") return {&q.in[0], &q.in[1], &q.out[0], ConvolutionPass::forward};
+  if (q.op == "convolution_transpose")
+    return {&q.out[0], &q.in[1], &q.in[0], ConvolutionPass::input_gradient};
+  return {&q.in[1], &q.out[0], &q.in[0], ConvolutionPass::weight_gradient};
+}
+
+bool has_bias(const KernelQuery& q) {
+  return q.op != "convolution_weight_gradient" && q.in.size() > 2;
+}
+
+std::string refuses(const KernelQuery& q) {
+  for (const TensorDesc& d : q.in)
+    if (d.dtype != q.in[0].dtype) return "it takes one type";
+  const bool weight = q.op == "convolution_weight_gradient";
+  return q.out[0].dtype == (weight ? DType::f32 : q.in[0].dtype)
+             ? ""
+             : fmt::format("it makes no {}", name_of(q.out[0].dtype));
+}
+
+Shape with_height(const Shape& s) { return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s[2]}; }
+
+std::string library_refuses(const KernelQuery& q) {
+  const Operands o = operands_of(q);
+  for (const TensorDesc* d : {o.x, o.w, o.y}) {
+    if (!same_order(d->shape, d->layout, Layout::channels_last))
+      return "it takes images and weights channels_last";
+    if (d->shape.elements() == 0) return "it takes no empty tensors";
+  }
+  if (has_bias(q) && o.pass != ConvolutionPass::forward) return "it adds no bias to this";
+  // Of a transposed convolution whose output_padding reaches over a whole stride.
+  const Window w = settings<Convolution>(q).window;
+  const Shape x = with_height(o.x->shape), y = with_height(o.y->shape);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t extent = x[2 + static_cast<int>(i)];
+    if ((extent + w.before[i] + w.behind[i] - covered(w, i)) / w.stride[i] + 1 !=
+        y[2 + static_cast<int>(i)])
+      return "its windows do not fit";
+  }
+  return refuses(q);
+}
+
+std::unique_ptr<Kernel> convolve(const KernelQuery& q);
+
+// cuDNN says only when it is asked which shapes it has an algorithm for.
+std::shared_ptr<DeviceWork> prepare_or_none(DeviceContext& context, const DnnConvolution& d) {
+  try {
+    return context.api.prepare(d);
+  } catch (const Error& e) {
+    if (e.fault() != Fault::device) throw;
+    return nullptr;
+  }
+}
+
+std::unique_ptr<Kernel> library(const KernelQuery& q) {
+  const Operands o = operands_of(q);
+  const auto s = settings<Convolution>(q);
+  DeviceContext& context = DeviceContext::current();
+  const DnnConvolution d{.pass = o.pass,
+                         .x = with_height(o.x->shape),
+                         .w = with_height(o.w->shape),
+                         .y = with_height(o.y->shape),
+                         .window = s.window,
+                         .groups = s.groups,
+                         .in = q.in[0].dtype,
+                         .out = q.out[0].dtype,
+                         .tf32 = context.tf32,
+                         .bias = has_bias(q)};
+  const std::shared_ptr<DeviceWork> work = prepare_or_none(context, d);
+  if (!work) return convolve(q);
+  context.reserve(work->workspace_bytes());
+  const bool swaps = o.pass == ConvolutionPass::weight_gradient;  // x stands first there
+  return enqueue([=, bias = d.bias](const KernelArgs& a, DeviceContext& c) {
+    const std::array<std::byte*, 4> tensors = {a.in[swaps ? 1 : 0].data, a.in[swaps ? 0 : 1].data,
+                                               a.out[0].data, bias ? a.in[2].data : nullptr};
+    c.stream.run(*work, std::span(tensors).first(bias ? 4 : 3), c.workspace);
+  });
+}
+
+ConvolutionShape shape_of(const KernelQuery& q) {
+  const Operands o = operands_of(q);
+  const auto s = settings<Convolution>(q);
+  const Window& w = s.window;
+  return {image_of(*o.x),
+          image_of(*o.w),
+          image_of(*o.y),
+          s.groups,
+          {w.stride[0], w.stride[1]},
+          {w.dilation[0], w.dilation[1]},
+          {w.before[0], w.before[1]}};
+}
+
+std::unique_ptr<Kernel> convolve(const KernelQuery& q) {
+  const ConvolutionShape s = shape_of(q);
+  const int64_t n = count(q.out[0]);
+  return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    if (q.op == "convolution")
+      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+        launch(
+            c.stream,
+            Convolve<T>{s, at<T>(a.in[0]), at<T>(a.in[1]), at_or_null<T>(a.in, 2), at<T>(a.out[0])},
+            n);
+      });
+    if (q.op == "convolution_transpose")
+      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+        launch(c.stream,
+               ConvolveBack<T>{s, at<T>(a.in[0]), at<T>(a.in[1]), at_or_null<T>(a.in, 2),
+                               at<T>(a.out[0])},
+               n);
+      });
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, ConvolveWeight<T>{s, at<T>(a.in[0]), at<T>(a.in[1]), at<float>(a.out[0])},
+             n);
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> convolution_rows() {
+  std::vector<KernelType> out;
+  for (std::string_view op :
+       {"convolution", "convolution_transpose", "convolution_weight_gradient"}) {
+    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back(own(op, refuses, convolve));
+  }
+  return out;
+}
+
+}  // namespace dpt::cuda

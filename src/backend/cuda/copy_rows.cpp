@@ -1,0 +1,144 @@
+// The rows of what moves elements: layouts, slices, padding, rows of an embedding.
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/copy.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+std::string refuses(const KernelQuery& q) {
+  const size_t size = size_of(q.in[0].dtype);
+  for (const TensorDesc& d : q.in)
+    if (d.dtype != q.in[0].dtype) return not_one_type(q);
+  return size == 4 || size == 2 ? "" : fmt::format("it moves no {}", name_of(q.in[0].dtype));
+}
+
+// `from` with its coordinates moved by `before` to those of `to`.
+Box box_of(const TensorDesc& from, const TensorDesc& to,
+           std::span<const int64_t> before = std::span<const int64_t>()) {
+  Box box{};
+  box.rank = from.shape.rank();
+  const auto step = strides_of(from.shape, from.layout), other = strides_of(to.shape, to.layout);
+  for (int i = 0; i < box.rank; ++i) {
+    const auto d = static_cast<size_t>(i);
+    box.extent[i] = from.shape[i];
+    box.step[i] = step[d];
+    box.before[i] = before.empty() ? 0 : before[d];
+    box.other_extent[i] = to.shape[i];
+    box.other_step[i] = other[d];
+  }
+  box.other_elements = count(to);
+  return box;
+}
+
+// Calls f with a value of the size of the first input's elements.
+template <class F>
+auto with_size(const KernelQuery& q, F f) {
+  return size_of(q.in[0].dtype) == 2 ? f(uint16_t{}) : f(uint32_t{});
+}
+
+template <class T>
+T bits_of(DType t, double value) {
+  const auto x = static_cast<float>(value);
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(x);
+  else
+    return t == DType::bf16 ? to_bf16(x) : to_f16(x);
+}
+
+// What is not inside of x becomes `value`.
+std::unique_ptr<Kernel> take(const KernelQuery& q, const Box& box, double value = 0) {
+  return with_size(q, [&]<class T>(T) {
+    return enqueue([box, n = count(q.out[0]), v = bits_of<T>(q.in[0].dtype, value)](
+                       const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, Take<T>{box, at<T>(a.in[0]), at<T>(a.out[0]), v}, n);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> copy(const KernelQuery& q) {
+  return enqueue([bytes = q.in[0].bytes()](const KernelArgs& a, DeviceContext& c) {
+    c.stream.copy(a.out[0].data, a.in[0].data, bytes);
+  });
+}
+
+std::unique_ptr<Kernel> reorder(const KernelQuery& q) { return take(q, box_of(q.out[0], q.in[0])); }
+
+std::unique_ptr<Kernel> pad(const KernelQuery& q) {
+  const auto s = settings<Pad>(q);
+  return take(q, box_of(q.out[0], q.in[0], s.before), s.value);
+}
+
+// A slice begins `begin` later in x; in the gradient dy begins there.
+std::unique_ptr<Kernel> slice(const KernelQuery& q) {
+  const auto s = settings<SliceOf>(q);
+  std::array<int64_t, kMostExtents> before{};
+  before[static_cast<size_t>(s.dim)] = q.op == "slice" ? -s.begin : s.begin;
+  return take(q, box_of(q.out[0], q.in[0], before));
+}
+
+std::unique_ptr<Kernel> concat(const KernelQuery& q) {
+  const auto dim = static_cast<size_t>(settings<Concat>(q).dim);
+  std::vector<Box> boxes;
+  std::array<int64_t, kMostExtents> before{};
+  for (const TensorDesc& x : q.in) {
+    boxes.push_back(box_of(x, q.out[0], before));
+    before[dim] -= x.shape[static_cast<int>(dim)];
+  }
+  return with_size(q, [&]<class T>(T) {
+    return enqueue([boxes](const KernelArgs& a, DeviceContext& c) {
+      for (size_t i = 0; i < boxes.size(); ++i)
+        launch(c.stream, Give<T>{boxes[i], at<T>(a.in[i]), at<T>(a.out[0])}, count(a.in[i].desc));
+    });
+  });
+}
+
+std::string refuses_embedding(const KernelQuery& q) {
+  return q.in[1].dtype != q.out[0].dtype ? "it makes the type of its weight" : "";
+}
+std::unique_ptr<Kernel> embedding(const KernelQuery& q) {
+  const int64_t rows = q.in[1].shape[0], width = q.in[1].shape[1];
+  return with_number(q.in[1].dtype, [&]<class T>(T) {
+    return enqueue([=, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(
+          c.stream,
+          TakeRows<T>{at<int32_t>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0]), width, rows, c.state},
+          n);
+    });
+  });
+}
+
+std::string refuses_embedding_gradient(const KernelQuery& q) {
+  return q.out[0].dtype != DType::f32 ? "it makes f32" : "";
+}
+std::unique_ptr<Kernel> embedding_gradient(const KernelQuery& q) {
+  const int64_t rows = q.out[0].shape[0], width = q.out[0].shape[1], uses = count(q.in[1]);
+  const int64_t padding = settings<Embedding>(q).padding_idx;
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             SumUses<T>{at<T>(a.in[0]), at<int32_t>(a.in[1]), at<float>(a.out[0]), uses, width,
+                        rows, padding},
+             rows * SumUses<T>::pieces(width));
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> copy_rows() {
+  const auto takes_all = [](const KernelQuery&) { return std::string(); };
+  // Of one shard, the sum over the shards of a replica is a copy.
+  return {own("copy", takes_all, copy),
+          own("all_reduce", takes_all, copy),
+          own("reorder", refuses, reorder),
+          own("pad", refuses, pad),
+          own("slice", refuses, slice),
+          own("slice_gradient", refuses, slice),
+          own("concat", refuses, concat),
+          own("embedding", refuses_embedding, embedding),
+          own("embedding_gradient", refuses_embedding_gradient, embedding_gradient)};
+}
+
+}  // namespace dpt::cuda

@@ -1,0 +1,27 @@
+// The kernels of GPUs, best first: `compile` takes the first that does not refuse. Refusing needs
+// no GPU; preparing and running need a current DeviceContext (context.h). run() enqueues and
+// returns.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/kernel.h"
+
+namespace dpt {
+
+std::span<const KernelType> cuda_kernels();
+
+namespace cuda {
+
+// The rows of one file each.
+std::vector<KernelType> pointwise_rows();
+std::vector<KernelType> copy_rows();
+std::vector<KernelType> image_rows();
+std::vector<KernelType> norm_rows();
+std::vector<KernelType> loss_rows();
+std::vector<KernelType> product_rows();
+std::vector<KernelType> convolution_rows();
+
+}  // namespace cuda
+}  // namespace dpt

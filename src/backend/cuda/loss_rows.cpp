@@ -1,0 +1,173 @@
+// The rows of softmax, of losses and of what counts classes.
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/losses.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+Lines lines_along(const Shape& s, int dim) {
+  int64_t inner = 1, outer = 1;
+  for (int i = 0; i < s.rank(); ++i) (i < dim ? outer : inner) *= i == dim ? 1 : s[i];
+  return {s[dim], inner, outer * inner};
+}
+
+std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
+  const Lines lines = lines_along(q.in[0].shape, settings<Softmax>(q).dim);
+  const bool log = q.op.starts_with("log");
+  if (q.in.size() == 1)
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, SoftmaxLines{lines, at<float>(a.in[0]), at<float>(a.out[0]), log},
+             lines.count);
+    });
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream,
+           SoftmaxGradient{lines, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.out[0]), log},
+           lines.count);
+  });
+}
+
+// Sums `terms` of them, to the first result, over the divisor where there is one.
+template <class Term>
+void sum_terms(const KernelArgs& a, DeviceContext& c, const Term& term, int64_t terms,
+               const float* divisor) {
+  auto* partial = reinterpret_cast<double*>(c.workspace);
+  const int64_t blocks = PartialSums<Term>::blocks(terms);
+  launch(c.stream, PartialSums<Term>{term, partial, terms}, blocks);
+  launch(c.stream, Total{partial, divisor, at<double>(a.out[0]), blocks}, 1);
+}
+void reserve_terms(int64_t terms) {
+  DeviceContext::current().reserve(sizeof(double) *
+                                   static_cast<size_t>(PartialSums<ClassTerm>::blocks(terms)));
+}
+
+// weights: the places of the element's and of the positive ones' among the inputs; 0: none.
+template <class F>
+std::unique_ptr<Kernel> pointwise(const KernelQuery& q, F f, size_t w = 0, size_t p = 0) {
+  const int64_t n = count(q.in[0]);
+  const auto term = [f, n, w, p](const KernelArgs& a) {
+    const auto weight = [&](size_t i) { return i > 0 ? at<float>(a.in[i]) : nullptr; };
+    const auto size = [&](size_t i) { return i > 0 ? count(a.in[i].desc) : 0; };
+    return PointTerm<F>{
+        f, at<float>(a.in[0]), at<float>(a.in[1]), weight(w), weight(p), n, size(w), size(p)};
+  };
+  if (q.op.ends_with("_gradient"))
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, PointGradient<F>{term(a), at<float>(a.in[2]), at<float>(a.out[0])}, n);
+    });
+  reserve_terms(n);
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    sum_terms(a, c, term(a), n, at<float>(a.in[2]));
+  });
+}
+
+template <class F>
+std::unique_ptr<Kernel> plain(const KernelQuery& q) {
+  return pointwise(q, F{});
+}
+std::unique_ptr<Kernel> smooth_l1(const KernelQuery& q) {
+  return pointwise(q, SmoothL1Of{settings<SmoothL1>(q).beta});
+}
+std::unique_ptr<Kernel> huber(const KernelQuery& q) {
+  return pointwise(q, HuberOf{settings<Huber>(q).delta});
+}
+std::unique_ptr<Kernel> kl_div(const KernelQuery& q) {
+  return pointwise(q, KlDivOf{settings<KlDiv>(q).log_target});
+}
+std::unique_ptr<Kernel> bce(const KernelQuery& q) {
+  return pointwise(q, Bce{}, q.in.size() > 3 ? 3 : 0);
+}
+std::unique_ptr<Kernel> bce_with_logits(const KernelQuery& q) {
+  const auto s = settings<BceWithLogits>(q);
+  return pointwise(q, BceOfLogits{}, s.weight ? 3 : 0, s.pos_weight ? (s.weight ? 4 : 3) : 0);
+}
+
+std::unique_ptr<Kernel> cross_entropy(const KernelQuery& q) {
+  const auto s = settings<CrossEntropy>(q);
+  const Lines lines = lines_along(q.in[0].shape, 1);
+  const bool classes = q.in[1].dtype == DType::i32;
+  const auto weights = [=](const KernelArgs& a) {
+    return ClassWeights{classes ? at<int32_t>(a.in[1]) : nullptr,
+                        classes ? nullptr : at<float>(a.in[1]), at_or_null<float>(a.in, 3),
+                        s.ignore_index, s.label_smoothing};
+  };
+  if (q.op == "cross_entropy_gradient")
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             CrossEntropyGradient{lines, at<float>(a.in[0]), weights(a), at<float>(a.in[2]),
+                                  at<float>(a.out[0])},
+             lines.count);
+    });
+  DeviceContext::current().reserve(sizeof(double) * static_cast<size_t>(lines.count));
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    auto* terms = reinterpret_cast<double*>(c.workspace);
+    launch(c.stream, CrossEntropyTerms{lines, at<float>(a.in[0]), weights(a), terms, c.state},
+           lines.count);
+    launch(c.stream, Total{terms, at<float>(a.in[2]), at<double>(a.out[0]), lines.count}, 1);
+  });
+}
+
+std::unique_ptr<Kernel> nll(const KernelQuery& q) {
+  const Lines lines = lines_along(q.in[0].shape, 1);
+  const int64_t ignore = settings<NllLoss>(q).ignore_index, n = count(q.in[0]);
+  const auto term = [=](const KernelArgs& a, DeviceContext& c) {
+    return ClassTerm{
+        lines,  at<float>(a.in[0]), at<int32_t>(a.in[1]), at_or_null<float>(a.in, 3), ignore,
+        c.state};
+  };
+  if (q.op == "nll_loss_gradient")
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, NllGradient{term(a, c), at<float>(a.in[2]), at<float>(a.out[0])}, n);
+    });
+  reserve_terms(lines.count);
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    sum_terms(a, c, term(a, c), lines.count, at<float>(a.in[2]));
+  });
+}
+
+std::unique_ptr<Kernel> target_weight(const KernelQuery& q) {
+  const int64_t classes = q.in.size() > 1 ? count(q.in[1]) : 0, n = count(q.in[0]);
+  const int64_t ignore = settings<NllLoss>(q).ignore_index;
+  reserve_terms(n);
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    const ClassTerm term{{classes, 1, n}, nullptr, at<int32_t>(a.in[0]), at_or_null<float>(a.in, 1),
+                         ignore,          c.state};
+    sum_terms(a, c, term, n, nullptr);
+  });
+}
+
+std::unique_ptr<Kernel> count_correct(const KernelQuery& q) {
+  const Lines lines = lines_along(q.in[0].shape, 1);
+  reserve_terms(lines.count);
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    sum_terms(a, c, CorrectTerm{lines, at<float>(a.in[0]), at<int32_t>(a.in[1])}, lines.count,
+              nullptr);
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> loss_rows() {
+  std::vector<KernelType> out;
+  const auto both = [&](std::string_view op, std::string_view gradient, auto prepare) {
+    out.push_back(own(op, not_f32, prepare));
+    out.push_back(own(gradient, not_f32, prepare));
+  };
+  both("softmax", "softmax_gradient", softmax);
+  both("log_softmax", "log_softmax_gradient", softmax);
+  both("mse_loss", "mse_loss_gradient", plain<Mse>);
+  both("l1_loss", "l1_loss_gradient", plain<L1>);
+  both("smooth_l1_loss", "smooth_l1_loss_gradient", smooth_l1);
+  both("huber_loss", "huber_loss_gradient", huber);
+  both("bce_loss", "bce_loss_gradient", bce);
+  both("bce_with_logits_loss", "bce_with_logits_loss_gradient", bce_with_logits);
+  both("kl_div", "kl_div_gradient", kl_div);
+  both("cross_entropy", "cross_entropy_gradient", cross_entropy);
+  both("nll_loss", "nll_loss_gradient", nll);
+  out.push_back(own("target_weight", not_f32, target_weight));
+  out.push_back(own("count_correct", not_f32, count_correct));
+  return out;
+}
+
+}  // namespace dpt::cuda

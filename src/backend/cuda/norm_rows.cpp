@@ -1,0 +1,219 @@
+// The rows of batch, group and layer normalisation.
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/norms.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+// Images, the first `images` inputs and what is made of them, are of one type; weights are f32.
+std::string refuses_images(const KernelQuery& q, size_t images) {
+  const DType t = q.in[0].dtype;
+  for (size_t i = 0; i < q.in.size(); ++i) {
+    const DType d = q.in[i].dtype;
+    if (d != DType::f64 && d != (i < images ? t : DType::f32) && q.in[i].shape != q.in[0].shape)
+      return fmt::format("it takes weights in f32, not {}", name_of(d));
+    if (q.in[i].shape == q.in[0].shape && d != t) return "it takes images of one type";
+  }
+  if (q.out[0].shape == q.in[0].shape && q.out[0].dtype != t) return "it makes the type it takes";
+  return "";
+}
+std::string refuses_one(const KernelQuery& q) { return refuses_images(q, 1); }
+std::string refuses_two(const KernelQuery& q) { return refuses_images(q, 2); }
+
+// The moments, the weight and the bias stand at these places among the inputs.
+template <class T>
+Normalisation<T> normalisation(const KernelArgs& a, size_t moments, size_t weight) {
+  return {at<double>(a.in[moments]), at_or_null<float>(a.in, weight),
+          at_or_null<float>(a.in, weight + 1), a.in[moments].desc.shape[0] / 2};
+}
+
+ColumnPlan plan_of(const TensorDesc& x, int terms) {
+  const int64_t channels = x.shape[1];
+  const ColumnPlan plan(count(x) / std::max<int64_t>(1, channels), channels);
+  DeviceContext::current().reserve(plan.bytes(terms));
+  return plan;
+}
+
+// sums [2 C + 1] of two terms.
+template <class Term>
+void sum_moments(DeviceContext& c, const ColumnPlan& plan, const Term& term, const TensorView& to) {
+  double* const sums = at<double>(to);
+  sum_columns<Term, double>(c, plan, term, {sums, sums + plan.columns},
+                            static_cast<double>(plan.rows));
+}
+
+std::unique_ptr<Kernel> channel_sums(const KernelQuery& q) {
+  const ColumnPlan plan = plan_of(q.in[0], 2);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([plan, rows = channels_of(q.in[0])](const KernelArgs& a, DeviceContext& c) {
+      sum_moments(c, plan, MomentTerms<T>{rows, at<T>(a.in[0])}, a.out[0]);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> moments(const KernelQuery& q) {
+  return enqueue([eps = settings<BatchNorm>(q).eps, channels = count(q.out[0]) / 2](
+                     const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream, Moments{at<double>(a.in[0]), at<double>(a.out[0]), eps, channels}, channels);
+  });
+}
+
+std::unique_ptr<Kernel> running_moments(const KernelQuery& q) {
+  return enqueue([eps = settings<BatchNorm>(q).eps, channels = count(q.out[0]) / 2](
+                     const KernelArgs& a, DeviceContext& c) {
+    launch(
+        c.stream,
+        RunningMoments{at<float>(a.in[0]), at<float>(a.in[1]), at<double>(a.out[0]), eps, channels},
+        channels);
+  });
+}
+
+std::unique_ptr<Kernel> update_running(const KernelQuery& q) {
+  return enqueue([momentum = settings<BatchNorm>(q).momentum, channels = count(q.in[1])](
+                     const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream,
+           UpdateRunning{at<double>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]),
+                         at<int64_t>(a.in[3]), at<float>(a.out[0]), at<float>(a.out[1]),
+                         at<int64_t>(a.out[2]), momentum, channels},
+           1);
+  });
+}
+
+// batch_norm, batch_norm_relu and batch_norm_add_relu.
+std::unique_ptr<Kernel> batch_norm(const KernelQuery& q) {
+  const bool adds = q.op == "batch_norm_add_relu", relu = q.op != "batch_norm";
+  const size_t at_moments = adds ? 2 : 1;
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, rows = channels_of(q.in[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             Normalise<T>{rows, normalisation<T>(a, at_moments, at_moments + 1), at<T>(a.in[0]),
+                          adds ? at<T>(a.in[1]) : nullptr, at<T>(a.out[0]), relu},
+             rows.elements);
+    });
+  });
+}
+
+// batch_norm_sums and batch_norm_relu_sums.
+std::unique_ptr<Kernel> gradient_sums(const KernelQuery& q) {
+  const bool relu = q.op == "batch_norm_relu_sums";
+  const ColumnPlan plan = plan_of(q.in[1], 2);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, rows = channels_of(q.in[1])](const KernelArgs& a, DeviceContext& c) {
+      sum_moments(
+          c, plan,
+          GradientTerms<T>{rows, normalisation<T>(a, 2, 3), at<T>(a.in[0]), at<T>(a.in[1]), relu},
+          a.out[0]);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> residual_gradient(const KernelQuery& q) {
+  const ColumnPlan plan = plan_of(q.in[1], 2);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, rows = channels_of(q.in[1])](const KernelArgs& a, DeviceContext& c) {
+      sum_moments(
+          c, plan,
+          ResidualTerms<T>{rows, normalisation<T>(a, 2, a.in.size()), at<T>(a.in[0]),
+                           at<T>(a.in[1]), at<T>(a.in[3]), at_or_null<T>(a.in, 4), at<T>(a.out[0])},
+          a.out[1]);
+    });
+  });
+}
+
+// batch_norm_input_gradient and batch_norm_relu_input_gradient.
+std::unique_ptr<Kernel> input_gradient(const KernelQuery& q) {
+  const bool relu = q.op == "batch_norm_relu_input_gradient", batch = settings<BatchNorm>(q).batch;
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, rows = channels_of(q.in[1])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             NormaliseGradient<T>{rows, normalisation<T>(a, 2, batch ? 4 : 3), at<T>(a.in[0]),
+                                  at<T>(a.in[1]), batch ? at<double>(a.in[3]) : nullptr,
+                                  at<T>(a.out[0]), relu},
+             rows.elements);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> affine_gradient(const KernelQuery& q) {
+  return enqueue([channels = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream,
+           AffineGradient{at<double>(a.in[0]), at<float>(a.out[0]), at<float>(a.out[1]), channels},
+           channels);
+  });
+}
+
+// Group norm, and layer norm over the last extents as group norm of one group.
+Groups groups_of(const KernelQuery& q, const TensorDesc& x, int64_t rows) {
+  if (q.op.starts_with("layer_norm"))
+    return {rows, 1, count(x) / std::max<int64_t>(1, rows), 1, true};
+  const int64_t groups = settings<GroupNorm>(q).groups;
+  const Rows r = channels_of(x);
+  const int64_t places = count(x) / std::max<int64_t>(1, x.shape[0] * x.shape[1]);
+  return {x.shape[0], groups, x.shape[1] / groups, places, r.inner == 1};
+}
+
+std::unique_ptr<Kernel> group_norm(const KernelQuery& q) {
+  const Groups g = groups_of(q, q.in[0], count(q.out[1]));
+  const double eps = q.op == "layer_norm" ? settings<LayerNorm>(q).eps : settings<GroupNorm>(q).eps;
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream,
+           GroupNormalise<float>{g, at<float>(a.in[0]), at_or_null<float>(a.in, 1),
+                                 at_or_null<float>(a.in, 2), at<float>(a.out[0]),
+                                 at<float>(a.out[1]), at<float>(a.out[2]), eps},
+           g.rows());
+  });
+}
+
+std::unique_ptr<Kernel> group_gradient(const KernelQuery& q) {
+  const Groups g = groups_of(q, q.in[0], count(q.in[2]));
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    launch(
+        c.stream,
+        GroupGradient<float>{g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]),
+                             at<float>(a.in[3]), at_or_null<float>(a.in, 4), at<float>(a.out[0])},
+        g.rows());
+  });
+}
+
+std::unique_ptr<Kernel> group_weight_gradient(const KernelQuery& q) {
+  Groups g = groups_of(q, q.in[0], count(q.in[2]));
+  if (q.op.starts_with("layer_norm")) g.channels = count(q.out[0]);  // also of no rows
+  const ColumnPlan plan(g.samples * g.places, g.parameters());
+  DeviceContext::current().reserve(plan.bytes(2));
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    sum_columns<GroupWeightTerms<float>, float>(
+        c, plan,
+        {g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]), at<float>(a.in[3])},
+        {at<float>(a.out[0]), at<float>(a.out[1])});
+  });
+}
+
+std::string takes_all(const KernelQuery&) { return ""; }
+
+}  // namespace
+
+std::vector<KernelType> norm_rows() {
+  return {own("channel_sums", takes_all, channel_sums),
+          own("moments", takes_all, moments),
+          own("running_moments", not_f32, running_moments),
+          own("update_running", not_f32, update_running),
+          own("batch_norm", refuses_one, batch_norm),
+          own("batch_norm_relu", refuses_one, batch_norm),
+          own("batch_norm_add_relu", refuses_two, batch_norm),
+          own("batch_norm_sums", refuses_two, gradient_sums),
+          own("batch_norm_relu_sums", refuses_two, gradient_sums),
+          own("batch_norm_add_relu_gradient", refuses_two, residual_gradient),
+          own("batch_norm_input_gradient", refuses_two, input_gradient),
+          own("batch_norm_relu_input_gradient", refuses_two, input_gradient),
+          own("batch_norm_weight_gradient", not_f32, affine_gradient),
+          own("group_norm", not_f32, group_norm),
+          own("group_norm_input_gradient", not_f32, group_gradient),
+          own("group_norm_weight_gradient", not_f32, group_weight_gradient),
+          own("layer_norm", not_f32, group_norm),
+          own("layer_norm_input_gradient", not_f32, group_gradient),
+          own("layer_norm_weight_gradient", not_f32, group_weight_gradient)};
+}
+
+}  // namespace dpt::cuda

@@ -1,0 +1,200 @@
+// The rows of what is computed element by element.
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+template <class F>
+std::unique_ptr<Kernel> activation(const KernelQuery& q, F f) {
+  return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    if (q.in.size() == 1)
+      return enqueue([f, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+        launch(c.stream, Map<F, T>{f, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+      });
+    return enqueue([f, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, Map2<F, T>{f, at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0])}, n);
+    });
+  });
+}
+
+template <class F>
+std::unique_ptr<Kernel> plain(const KernelQuery& q) {
+  return activation(q, F{});
+}
+std::unique_ptr<Kernel> leaky_relu(const KernelQuery& q) {
+  return activation(q, LeakyReluOf{static_cast<float>(settings<LeakyRelu>(q).negative_slope)});
+}
+std::unique_ptr<Kernel> elu(const KernelQuery& q) {
+  return activation(q, EluOf{static_cast<float>(settings<Elu>(q).alpha)});
+}
+std::unique_ptr<Kernel> gelu(const KernelQuery& q) {
+  return activation(q, GeluOf{settings<Gelu>(q).tanh});
+}
+std::unique_ptr<Kernel> softplus(const KernelQuery& q) {
+  const auto s = settings<Softplus>(q);
+  return activation(q, SoftplusOf{static_cast<float>(s.beta), static_cast<float>(s.threshold)});
+}
+
+std::unique_ptr<Kernel> round_to(const KernelQuery& q) {
+  const RoundToHalf f{settings<Cast>(q).dtype == DType::bf16};
+  return enqueue([f, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream, Map<RoundToHalf, float>{f, at<float>(a.in[0]), at<float>(a.out[0])}, n);
+  });
+}
+
+std::string refuses_cast(const KernelQuery& q) {
+  const auto number = [](DType t) { return t == DType::f32 || is_half(t); };
+  const DType from = q.in[0].dtype, to = q.out[0].dtype;
+  return number(from) && number(to) && from != to
+             ? ""
+             : fmt::format("it does not make {} of {}", name_of(to), name_of(from));
+}
+
+std::unique_ptr<Kernel> cast(const KernelQuery& q) {
+  return with_number(q.in[0].dtype, [&]<class From>(From) {
+    return with_number(q.out[0].dtype, [&]<class To>(To) -> std::unique_ptr<Kernel> {
+      if constexpr (std::is_same_v<From, To>)
+        return nullptr;  // refused
+      else
+        return enqueue([n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+          launch(c.stream, Convert<From, To>{at<From>(a.in[0]), at<To>(a.out[0])}, n);
+        });
+    });
+  });
+}
+
+// From the first input to the last, each sum rounded to the values' type.
+std::unique_ptr<Kernel> add(const KernelQuery& q) {
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      T* const y = at<T>(a.out[0]);
+      launch(c.stream, Map2<Sum2, T>{{}, at<T>(a.in[0]), at<T>(a.in[1]), y}, n);
+      for (const TensorView& x : a.in.subspan(2))
+        launch(c.stream, Map2<Sum2, T>{{}, y, at<T>(x), y}, n);
+    });
+  });
+}
+
+std::string refuses_scale(const KernelQuery& q) {
+  return q.in[0].dtype != q.out[0].dtype || q.in[1].dtype != DType::f32
+             ? "it takes a scale in f32, and makes the type that it takes"
+             : "";
+}
+std::unique_ptr<Kernel> scale(const KernelQuery& q) {
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, ScaleBy<T>{at<T>(a.in[0]), at<float>(a.in[1]), at<T>(a.out[0])}, n);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> masked(const KernelQuery& q) {
+  const auto scale = static_cast<float>(settings<Masked>(q).scale);
+  return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    const auto with = [&]<class Mask>(Mask) {
+      return enqueue([n = count(q.out[0]), scale](const KernelArgs& a, DeviceContext& c) {
+        launch(c.stream, Masks<T, Mask>{at<T>(a.in[0]), at<Mask>(a.in[1]), at<T>(a.out[0]), scale},
+               n);
+      });
+    };
+    if (q.in[1].dtype == DType::u8) return with(uint8_t{});
+    return with(T{});
+  });
+}
+
+std::unique_ptr<Kernel> dropout(const KernelQuery& q) {
+  const auto s = settings<Dropout>(q);
+  const int64_t rows = q.in[0].shape[0], width = count(q.in[0]) / std::max<int64_t>(1, rows);
+  const float scale = 1 / static_cast<float>(1 - s.p);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             Drop<T>{at<T>(a.in[0]), at<T>(a.out[0]), c.state, rows, width, s.key,
+                     philox::keep_below(s.p), scale},
+             rows * Drop<T>::blocks_of(width));
+    });
+  });
+}
+
+// Where the slope of an element stands.
+struct Slopes {
+  int64_t slopes, together;
+  Slopes(const TensorDesc& x, const TensorDesc& w)
+      : slopes(count(w)), together(slopes == 1 ? 1 : channels_of(x).inner) {}
+};
+
+std::unique_ptr<Kernel> prelu(const KernelQuery& q) {
+  const Slopes s(q.in[0], q.in[1]);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([s, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(
+          c.stream,
+          ParametricRelu<T>{at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0]), s.slopes, s.together},
+          n);
+    });
+  });
+}
+std::unique_ptr<Kernel> prelu_gradient(const KernelQuery& q) {
+  const Slopes s(q.in[1], q.in[2]);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([s, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream,
+             ParametricReluGradient<T>{at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.in[2]),
+                                       at<T>(a.out[0]), s.slopes, s.together},
+             n);
+    });
+  });
+}
+
+std::string refuses_weight_gradient(const KernelQuery& q) {
+  return q.in[0].dtype != q.in[1].dtype || q.out[0].dtype != DType::f32
+             ? "it takes one type and makes f32"
+             : "";
+}
+std::unique_ptr<Kernel> prelu_weight_gradient(const KernelQuery& q) {
+  const bool one = count(q.out[0]) == 1;
+  const Rows rows = one ? Rows{1, 1, count(q.in[0])} : channels_of(q.in[0]);
+  const ColumnPlan plan(count(q.in[0]) / std::max<int64_t>(1, rows.columns), rows.columns);
+  DeviceContext::current().reserve(plan.bytes(1));
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      sum_columns<SlopeTerm<T>, float>(c, plan, {rows, at<T>(a.in[0]), at<T>(a.in[1])},
+                                       {at<float>(a.out[0])});
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> pointwise_rows() {
+  std::vector<KernelType> out;
+  const auto both = [&](std::string_view op, std::string_view gradient, auto prepare) {
+    out.push_back(own(op, not_one_type, prepare));
+    out.push_back(own(gradient, not_one_type, prepare));
+  };
+  both("relu", "relu_gradient", plain<Relu>);
+  both("relu6", "relu6_gradient", plain<Relu6>);
+  both("leaky_relu", "leaky_relu_gradient", leaky_relu);
+  both("elu", "elu_gradient", elu);
+  both("selu", "selu_gradient", plain<Selu>);
+  both("gelu", "gelu_gradient", gelu);
+  both("silu", "silu_gradient", plain<Silu>);
+  both("sigmoid", "sigmoid_gradient", plain<Sigmoid>);
+  both("tanh", "tanh_gradient", plain<Tanh>);
+  both("softplus", "softplus_gradient", softplus);
+  both("hardswish", "hardswish_gradient", plain<Hardswish>);
+  both("dropout", "dropout_gradient", dropout);
+  out.push_back(own("masked", not_one_type, masked));
+  out.push_back(own("add", not_one_type, add));
+  out.push_back(own("scale", refuses_scale, scale));
+  out.push_back(own("cast", refuses_cast, cast));
+  out.push_back(own("round_to", not_f32, round_to));
+  out.push_back(own("prelu", not_one_type, prelu));
+  out.push_back(own("prelu_gradient", not_one_type, prelu_gradient));
+  out.push_back(own("prelu_weight_gradient", refuses_weight_gradient, prelu_weight_gradient));
+  return out;
+}
+
+}  // namespace dpt::cuda

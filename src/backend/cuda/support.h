@@ -1,0 +1,121 @@
+// What the files that list rows for GPUs share.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/cpu/support.h"
+#include "backend/cuda/context.h"
+#include "backend/cuda/kernels/images.h"
+#include "backend/cuda/kernels/number.h"
+#include "backend/cuda/kernels/sums.h"
+#include "base/half.h"
+
+namespace dpt::cuda {
+
+template <class T>
+T* at(const TensorView& v) {
+  return reinterpret_cast<T*>(v.data);
+}
+template <class T>
+T* at_or_null(std::span<const TensorView> all, size_t i) {
+  return i < all.size() ? at<T>(all[i]) : nullptr;
+}
+
+inline int64_t count(const TensorDesc& d) { return d.shape.elements(); }
+
+// Calls f with a value of the type in which such numbers lie in memory.
+template <class F>
+decltype(auto) with_number(DType t, F&& f) {
+  if (t == DType::bf16) return f(Bf16{});
+  if (t == DType::f16) return f(F16{});
+  return f(float{});
+}
+
+// Why kernels in f32 refuse it.
+inline std::string not_f32(const KernelQuery& q) {
+  for (const auto* side : {&q.in, &q.out})
+    for (const TensorDesc& d : *side)
+      if (is_half(d.dtype)) return fmt::format("it takes f32, not {}", name_of(d.dtype));
+  return "";
+}
+
+// Why kernels whose values are all of one type refuse it.
+inline std::string not_one_type(const KernelQuery& q) {
+  const auto number = [](const TensorDesc& d) { return d.dtype == DType::f32 || is_half(d.dtype); };
+  const TensorDesc* first = nullptr;
+  for (const auto* side : {&q.in, &q.out})
+    for (const TensorDesc& d : *side) {
+      if (!number(d)) continue;
+      if (first && first->dtype != d.dtype)
+        return fmt::format("it takes one type, not {} and {}", name_of(first->dtype),
+                           name_of(d.dtype));
+      first = &d;
+    }
+  return "";
+}
+
+// A kernel that enqueues on the stream of the context that is current now.
+template <class F>
+std::unique_ptr<Kernel> enqueue(F f) {
+  return call([f = std::move(f), &context = DeviceContext::current()](const KernelArgs& a) {
+    f(a, context);
+  });
+}
+
+inline KernelType own(std::string_view op, std::string (*refuses)(const KernelQuery&),
+                      std::unique_ptr<Kernel> (*prepare)(const KernelQuery&)) {
+  return {op, "own", refuses, prepare};
+}
+
+// Images with 3 extents have the height 1; what has other numbers of extents, those behind the
+// channels as its width.
+inline ImageShape image_of(const TensorDesc& d) {
+  const Shape& s = d.shape;
+  const int64_t c = s.rank() > 1 ? s[1] : 1, h = s.rank() == 4 ? s[2] : 1;
+  const int64_t w = s.rank() == 4 ? s[3] : s.rank() > 2 ? s.tail(2).elements() : 1;
+  const auto step = strides_of(Shape{s[0], c, h, w}, d.layout);
+  return {s[0], c, h, w, step[0], step[1], step[2], step[3]};
+}
+
+// Channels as columns.
+inline Rows channels_of(const TensorDesc& d) {
+  const Shape& s = d.shape;
+  const bool together = s.rank() < 3 || same_order(s, d.layout, Layout::channels_last);
+  return {s[1], together ? 1 : s.tail(2).elements(), s.elements()};
+}
+
+// Sums over rows, by columns: which blocks make which pieces.
+struct ColumnPlan {
+  int64_t rows, columns, chunk_rows;
+  ColumnPlan(int64_t all_rows, int64_t all_columns) : rows(all_rows), columns(all_columns) {
+    constexpr int64_t kBlocks = 512, kLeast = 64;  // enough for a GPU; rows that a block is worth
+    const int64_t across = std::max<int64_t>(1, (columns + 31) / 32);
+    const int64_t chunks = std::max<int64_t>(1, std::min(kBlocks / across, rows / kLeast));
+    chunk_rows = std::max<int64_t>(1, (rows + chunks - 1) / chunks);
+  }
+  int64_t chunks() const { return (rows + chunk_rows - 1) / chunk_rows; }
+  size_t bytes(int terms) const {
+    return sizeof(double) * static_cast<size_t>(chunks() * terms * columns);
+  }
+};
+
+// Enqueues the sums of `term` over all rows, to out[k] by column, and behind the last one the
+// number of elements of a channel where that is not below 0. REQUIRES: p.bytes(kTerms) are
+// reserved.
+template <class Term, class To, size_t kTerms>
+void sum_columns(DeviceContext& c, const ColumnPlan& p, const Term& term, To* const (&out)[kTerms],
+                 double elements = -1) {
+  static_assert(kTerms == Term::kTerms);
+  auto* partial = reinterpret_cast<double*>(c.workspace);
+  const ColumnSums<Term> sums{term, partial, p.rows, p.columns, p.chunk_rows};
+  launch(c.stream, sums, sums.chunks() * sums.across());
+  SumChunks<To, static_cast<int>(kTerms)> all{partial,       {},      sums.chunks(), p.columns,
+                                              elements >= 0, elements};
+  std::copy_n(out, kTerms, all.out);
+  launch(c.stream, all, std::max<int64_t>(p.columns, 1));
+}
+
+}  // namespace dpt::cuda

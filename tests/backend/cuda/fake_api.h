@@ -1,0 +1,106 @@
+// A GPU that is none: computes on the host and watches what it is told.
+//
+// What is enqueued is done as late as allowed, when somebody waits for it, so that memory that is
+// used too early or filled again too early shows in the numbers. Each call is checked when it is
+// made: memory must be there, and what one stream writes another one may use only where an event,
+// or the host's waiting, stands between them (vector clocks: Fidge 1988, Mattern 1989). Whatever is
+// wrong throws Error{failed} that begins with "fake GPU".
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "backend/cuda/device_api.h"
+#include "backend/cuda/host_kernels.h"
+#include "base/error.h"
+
+namespace dpt::cuda {
+
+class FakeStream;
+
+class FakeApi : public DeviceApi {
+ public:
+  struct Settings {
+    ThreadOrder order = ThreadOrder::forward;  // of the threads of own kernels
+    // Also checks that an own kernel uses no memory but what it says: all other is overwritten
+    // while it runs. For small memories.
+    bool strict = false;
+    int64_t fail_call = -1;  // the number of the call that fails, from 0
+  };
+  FakeApi() : FakeApi(Settings{}) {}
+  explicit FakeApi(const Settings& settings);
+  ~FakeApi() override;
+
+  const DeviceProperties& properties() const override { return properties_; }
+  std::byte* allocate(MemoryKind kind, size_t bytes) override;
+  void free(MemoryKind kind, std::byte* memory) noexcept override;
+  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) override;
+  std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override;
+  CommunicatorId new_communicator_id() override;
+  std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks) override;
+  void synchronise() override;
+
+  // What was called since the last time, a line each; a graph's launch is one.
+  std::vector<std::string> take_calls() { return std::exchange(calls_, {}); }
+  int64_t calls() const { return call_count_; }
+  std::string leaks() const;  // what was made and is still there, or nothing
+
+ private:
+  friend class FakeStream;
+  friend class FakeEvent;
+  friend class FakeGraph;
+  template <class Base>
+  friend class FakeCounted;
+  friend class FakeWork;
+
+  using Clock = std::vector<uint64_t>;  // of each stream, how many of its calls are known
+  struct Access {
+    uint64_t at;  // the stream's own time
+    std::string what;
+  };
+  // (begin, end, stream, writes) -> the last one
+  using Accesses = std::map<std::tuple<size_t, size_t, size_t, bool>, Access>;
+  struct Block {
+    std::unique_ptr<std::byte[]> memory;
+    size_t bytes;
+    MemoryKind kind;
+    bool freed = false;
+    std::byte* data = nullptr;
+    Accesses accesses;
+  };
+  struct Capture {
+    std::map<const Block*, Accesses> accesses;
+    std::vector<std::function<void()>> work;
+    std::vector<Touched> touched;
+    std::vector<FakeStream*> streams;
+  };
+
+  void count_call(const std::string& what, Fault fault = Fault::device);
+  void log(std::string what) { calls_.push_back(std::move(what)); }
+  Block& block_of(const std::byte* p, size_t bytes, const std::string& what);
+  void check(const FakeStream& stream, const Touched& t, const std::string& what);
+  void not_while_capturing(const std::string& what) const;
+  void run_strictly(const std::vector<Touched>& touched, const std::function<void()>& work,
+                    const std::string& what);
+  static void merge(Clock& into, const Clock& from);
+
+  Settings settings_;
+  DeviceProperties properties_;
+  std::map<const std::byte*, Block> blocks_;  // by their begin
+  std::vector<FakeStream*> streams_;
+  Clock host_;  // what the host has waited for
+  int captures_ = 0;
+  int live_streams_ = 0, live_events_ = 0, live_works_ = 0, live_graphs_ = 0;
+  int64_t call_count_ = 0;
+  std::vector<std::string> calls_;
+};
+
+}  // namespace dpt::cuda

@@ -1,0 +1,159 @@
+#include "backend/cuda/fake_work.h"
+
+#include <fmt/format.h>
+
+#include "base/half.h"
+#include "graph/operator.h"
+
+namespace dpt::cuda {
+namespace {
+
+double get(DType t, const std::byte* p, int64_t i) {
+  if (t == DType::f32) return static_cast<double>(reinterpret_cast<const float*>(p)[i]);
+  const uint16_t bits = reinterpret_cast<const uint16_t*>(p)[i];
+  return static_cast<double>(t == DType::bf16 ? from_bf16(bits) : from_f16(bits));
+}
+void set(DType t, std::byte* p, int64_t i, double x) {
+  const auto f = static_cast<float>(x);
+  if (t == DType::f32)
+    reinterpret_cast<float*>(p)[i] = f;
+  else
+    reinterpret_cast<uint16_t*>(p)[i] = t == DType::bf16 ? to_bf16(f) : to_f16(f);
+}
+Touched touched(const std::byte* p, DType t, int64_t n, bool writes) {
+  return {p, static_cast<size_t>(n) * size_of(t), writes};
+}
+
+class FakeMatmul : public FakeWork {
+ public:
+  FakeMatmul(const Matmul& m, int& live) : FakeWork(live), m_(m) {}
+  std::string text() const override {
+    constexpr std::string_view kEpilogues[] = {"", " + bias", " + bias, relu", ", sums of a"};
+    return fmt::format("matmul [{}, {}{}] [{}{}, {}] {} to {}{}", m_.m, m_.k,
+                       m_.transpose_a ? "]T" : "", m_.k, m_.transpose_b ? "]T" : "", m_.n,
+                       name_of(m_.in), name_of(m_.out),
+                       kEpilogues[static_cast<size_t>(m_.epilogue)]);
+  }
+  std::vector<Touched> touches(std::span<std::byte* const> t) const override {
+    std::vector<Touched> out = {touched(t[0], m_.in, m_.m * m_.k, false),
+                                touched(t[1], m_.in, m_.k * m_.n, false),
+                                touched(t[2], m_.out, m_.m * m_.n, true)};
+    const bool sums = m_.epilogue == Epilogue::sums_of_a;
+    if (m_.epilogue != Epilogue::none)
+      out.push_back(touched(t[3], m_.out, sums ? m_.m : m_.n, sums));
+    return out;
+  }
+  std::function<void()> bound(std::span<std::byte* const> t) const override {
+    return [m = m_, t = std::vector(t.begin(), t.end())] { run(m, t); };
+  }
+
+ private:
+  static void run(const Matmul& m, const std::vector<std::byte*>& t) {
+    std::vector<double> a(static_cast<size_t>(m.m * m.k)), b(static_cast<size_t>(m.k * m.n));
+    for (int64_t i = 0; i < m.m; ++i)
+      for (int64_t k = 0; k < m.k; ++k)
+        a[static_cast<size_t>(i * m.k + k)] =
+            get(m.in, t[0], m.transpose_a ? k * m.m + i : i * m.k + k);
+    for (int64_t k = 0; k < m.k; ++k)
+      for (int64_t j = 0; j < m.n; ++j)
+        b[static_cast<size_t>(k * m.n + j)] =
+            get(m.in, t[1], m.transpose_b ? j * m.k + k : k * m.n + j);
+    const bool bias = m.epilogue == Epilogue::bias || m.epilogue == Epilogue::bias_relu;
+    std::vector<double> row(static_cast<size_t>(m.n));
+    for (int64_t i = 0; i < m.m; ++i) {
+      for (int64_t j = 0; j < m.n; ++j)
+        row[static_cast<size_t>(j)] = bias ? get(m.out, t[3], j) : 0;
+      double sum = 0;
+      for (int64_t k = 0; k < m.k; ++k) {
+        const double x = a[static_cast<size_t>(i * m.k + k)];
+        sum += x;
+        for (int64_t j = 0; j < m.n; ++j)
+          row[static_cast<size_t>(j)] += x * b[static_cast<size_t>(k * m.n + j)];
+      }
+      for (int64_t j = 0; j < m.n; ++j) {
+        const double y = row[static_cast<size_t>(j)];
+        set(m.out, t[2], i * m.n + j, m.epilogue == Epilogue::bias_relu && y <= 0 ? 0 : y);
+      }
+      if (m.epilogue == Epilogue::sums_of_a) set(m.out, t[3], i, sum);
+    }
+  }
+  Matmul m_;
+};
+
+// By the operators' plain loops on tensors in f32.
+struct ConvolutionLoops {
+  DnnConvolution c;
+
+  // Of tensor i, in the order of the description.
+  Shape shape(size_t i) const {
+    if (i == 3) return {c.w[0]};
+    switch (c.pass) {
+      case ConvolutionPass::forward:
+        return i == 0 ? c.x : i == 1 ? c.w : c.y;
+      case ConvolutionPass::input_gradient:
+        return i == 0 ? c.y : i == 1 ? c.w : c.x;
+      case ConvolutionPass::weight_gradient:
+        break;
+    }
+    return i == 0 ? c.x : i == 1 ? c.y : c.w;
+  }
+  DType type(size_t i) const { return i < 2 ? c.in : c.out; }
+  bool weight() const { return c.pass == ConvolutionPass::weight_gradient; }
+  std::string_view name() const {
+    if (weight()) return "convolution_weight_gradient";
+    return c.pass == ConvolutionPass::forward ? "convolution" : "convolution_transpose";
+  }
+
+  void operator()(const std::vector<std::byte*>& t) const {
+    std::vector<std::vector<float>> values;
+    for (size_t i = 0; i < t.size(); ++i) {
+      std::vector<float>& v = values.emplace_back(static_cast<size_t>(shape(i).elements()));
+      for (size_t e = 0; i != 2 && e < v.size(); ++e)
+        v[e] = static_cast<float>(get(type(i), t[i], static_cast<int64_t>(e)));
+    }
+    const auto view = [&](size_t i) {
+      const Layout layout = i == 3 ? Layout::plain : Layout::channels_last;
+      return TensorView{{DType::f32, shape(i), layout},
+                        reinterpret_cast<std::byte*>(values[i].data())};
+    };
+    std::vector<TensorView> in = {view(weight() ? 1 : 0), view(weight() ? 0 : 1)};
+    if (c.bias) in.push_back(view(3));
+    const std::vector<TensorView> out = {view(2)};
+    op(name()).reference({in, out, nullptr}, Convolution{.window = c.window, .groups = c.groups});
+    for (size_t e = 0; e < values[2].size(); ++e)
+      set(c.out, t[2], static_cast<int64_t>(e), static_cast<double>(values[2][e]));
+  }
+};
+
+class FakeConvolution : public FakeWork {
+ public:
+  FakeConvolution(const DnnConvolution& c, int& live) : FakeWork(live), loops_{c} {}
+  std::string text() const override {
+    const DnnConvolution& c = loops_.c;
+    return fmt::format("{} {} {} {} {} to {}{}", loops_.name(), c.x.str(), c.w.str(), c.y.str(),
+                       name_of(c.in), name_of(c.out), c.bias ? " + bias" : "");
+  }
+  std::vector<Touched> touches(std::span<std::byte* const> t) const override {
+    std::vector<Touched> out;
+    for (size_t i = 0; i < t.size(); ++i)
+      out.push_back(touched(t[i], loops_.type(i), loops_.shape(i).elements(), i == 2));
+    return out;
+  }
+  std::function<void()> bound(std::span<std::byte* const> t) const override {
+    return [loops = loops_, t = std::vector(t.begin(), t.end())] { loops(t); };
+  }
+
+ private:
+  ConvolutionLoops loops_;
+};
+
+}  // namespace
+
+std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live) {
+  return std::make_unique<FakeMatmul>(m, live);
+}
+std::unique_ptr<FakeWork> fake_work(const DnnConvolution& c, int& live) {
+  return std::make_unique<FakeConvolution>(c, live);
+}
+
+}  // namespace dpt::cuda

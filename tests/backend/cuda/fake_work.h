@@ -1,0 +1,34 @@
+// Matrix products and convolutions as the fake GPU computes them: plain loops, sums in double.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/device_api.h"
+#include "backend/cuda/host_kernels.h"
+
+namespace dpt::cuda {
+
+class FakeWork : public DeviceWork {
+ public:
+  explicit FakeWork(int& live) : live_(live) { ++live_; }
+  ~FakeWork() override { --live_; }
+  size_t workspace_bytes() const override { return 512; }
+  std::string algorithm() const override { return "plain loops"; }
+  virtual std::string text() const = 0;
+  virtual std::vector<Touched> touches(std::span<std::byte* const> tensors) const = 0;
+  // What it is to do with these tensors.
+  virtual std::function<void()> bound(std::span<std::byte* const> tensors) const = 0;
+
+ private:
+  int& live_;
+};
+
+// live: how many there are.
+std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live);
+std::unique_ptr<FakeWork> fake_work(const DnnConvolution& c, int& live);
+
+}  // namespace dpt::cuda

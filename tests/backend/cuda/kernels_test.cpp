@@ -1,0 +1,208 @@
+// Every row of the list for GPUs on the fake one, against the operator's plain loops: on the
+// operator's samples and on shapes fuzzed from them, in the layouts that GPUs have, in f32 and in
+// halves, in three orders of threads.
+#include "backend/cuda/kernels.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "backend/cuda/on_fake.h"
+#include "graph/fuzzed_samples.h"
+#include "graph/in_layouts.h"
+
+namespace dpt::cuda {
+namespace {
+
+const StepContext kStep{.seed = 7, .step = 3, .first_sample = 11};
+
+// Images and their weights channels_last.
+KernelQuery laid_out(KernelQuery q) {
+  q = in_layouts(q);
+  for (auto* side : {&q.in, &q.out})
+    for (TensorDesc& d : *side)
+      if (d.layout == Layout::transposed)
+        d.layout = d.shape.rank() > 2 ? Layout::channels_last : Layout::plain;
+  return q;
+}
+
+// In a half: all numbers, or only what has the shape of the first input, as where weights stay f32.
+std::optional<KernelQuery> in_half(KernelQuery q, DType half, bool all) {
+  for (TensorDesc& d : q.in)
+    if (d.dtype == DType::f32 && (all || d.shape == q.in[0].shape)) d.dtype = half;
+  if (std::any_cast<Cast>(&q.attrs)) return {};
+  try {
+    const auto out = op(q.op).infer(q.in, q.attrs);
+    for (size_t i = 0; i < out.size(); ++i) q.out[i].dtype = out[i].dtype;
+  } catch (const Error&) {
+    return {};
+  }
+  return q;
+}
+
+HostTensor as(HostTensor& t, DType type) {
+  HostTensor out({type, t.desc.shape, t.desc.layout});
+  for (size_t i = 0; i < t.size(); ++i) out.set(i, t.get(i));
+  return out;
+}
+
+// A place of max_pool's is inside of its window.
+void make_places(const Sample& s, HostTensor& places, std::mt19937& random) {
+  const auto& pool = std::any_cast<const Pool&>(s.query.attrs);
+  Sample forward{{"max_pool", {s.query.out[0]}, {}, pool}};
+  std::vector<HostTensor> x = {sample_input(forward, 0, DType::f32, random)};
+  places = run_reference(op("max_pool"), x, s.query.attrs)[1];
+}
+
+class Conformance {
+ public:
+  void compare(const Sample& s) {
+    const OperatorType& type = op(s.query.op);
+    std::vector<HostTensor> in;
+    for (size_t i = 0; i < s.query.in.size(); ++i)
+      in.push_back(sample_input(s, i, DType::f32, random_));
+    if (s.query.op == "max_pool_gradient") make_places(s, in[1], random_);
+    compare(s.query, in, 1e-5);
+    if (type.name == "reorder") return;  // its samples say how they lie
+    compare(laid_out(s.query), in, 1e-5);
+    for (const DType half : {DType::bf16, DType::f16})
+      for (const bool all : {false, true}) {
+        const auto q = in_half(laid_out(s.query), half, all);
+        // Four steps of a half, relative to the largest: results are rounded once, but those of
+        // `add` after each of up to five inputs, and some sums are of numbers that were rounded.
+        if (q) compare(*q, in, half == DType::bf16 ? 0x1p-6 : 0x1p-8);
+      }
+  }
+  const std::map<std::string, std::set<DType>>& compared() const { return compared_; }
+  int count() const { return count_; }
+
+ private:
+  void compare(const KernelQuery& q, std::vector<HostTensor>& values, double tolerance) {
+    const OperatorType& type = op(q.op);
+    std::vector<HostTensor> in, wide;
+    for (size_t i = 0; i < values.size(); ++i) {
+      HostTensor typed = as(values[i], q.in[i].dtype);
+      // The plain loops get the numbers of the half as f32, where they do not take halves.
+      wide.push_back(is_half(q.in[i].dtype) && !type.halves ? as(typed, DType::f32)
+                                                            : HostTensor(typed));
+      in.push_back(in_layout(typed, q.in[i].layout));
+    }
+    std::vector<HostTensor> expected = run_reference(type, wide, q.attrs, kStep);
+    for (const KernelType& row : cuda_kernels()) {
+      if (row.op != q.op || !row.refuses(q).empty()) continue;
+      CAPTURE(q.op);
+      CAPTURE(row.name);
+      CAPTURE(name_of(q.in[0].dtype));
+      CAPTURE(q.in[0].shape.str());
+      std::vector<HostTensor> got = run_on_fake(row, q, in, kStep, ThreadOrder::forward);
+      for (const ThreadOrder order : {ThreadOrder::reverse, ThreadOrder::shuffled}) {
+        std::vector<HostTensor> again = run_on_fake(row, q, in, kStep, order);
+        for (size_t i = 0; i < got.size(); ++i)
+          REQUIRE(std::memcmp(got[i].view().data, again[i].view().data, got[i].desc.bytes()) == 0);
+      }
+      for (size_t i = 0; i < got.size(); ++i) {
+        HostTensor a = in_layout(got[i], Layout::plain), b = in_layout(expected[i], Layout::plain);
+        close(a, b, tolerance);
+      }
+      for (const TensorDesc& d : q.in) compared_[std::string(q.op)].insert(d.dtype);
+      ++count_;
+    }
+  }
+
+  // Scaled by the largest value, since terms may cancel.
+  static void close(HostTensor& a, HostTensor& b, double tolerance) {
+    double largest = 1, difference = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double x = a.get(i), y = b.get(i);
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      INFO(i, ": ", x, " ", y);
+      REQUIRE_FALSE(std::isnan(x - y));
+      largest = std::max(largest, std::fabs(y));
+      difference = std::max(difference, std::fabs(x - y));
+    }
+    CHECK(difference <= tolerance * largest);
+  }
+
+  std::mt19937 random_{1};
+  std::map<std::string, std::set<DType>> compared_;
+  int count_ = 0;
+};
+
+TEST_CASE("own kernels agree with the plain loops on every sample, in three orders of threads") {
+  Conformance c;
+  for (const OperatorType& type : operator_table()) {
+    if (type.view) continue;
+    for (const Sample& s : type.samples()) c.compare(s);
+    CHECK_MESSAGE(c.compared().contains(std::string(type.name)), type.name);
+  }
+  // What mixed precision keeps in halves.
+  for (const std::string op : {"relu",
+                               "relu_gradient",
+                               "add",
+                               "dropout",
+                               "max_pool",
+                               "max_pool_gradient",
+                               "avg_pool",
+                               "adaptive_avg_pool_gradient",
+                               "linear",
+                               "matmul",
+                               "linear_weight_gradient",
+                               "convolution",
+                               "convolution_transpose",
+                               "convolution_weight_gradient",
+                               "sum_rows",
+                               "sum_channels",
+                               "channel_sums",
+                               "batch_norm",
+                               "batch_norm_relu",
+                               "batch_norm_add_relu",
+                               "batch_norm_relu_sums",
+                               "batch_norm_add_relu_gradient",
+                               "batch_norm_input_gradient",
+                               "batch_norm_relu_input_gradient",
+                               "slice",
+                               "concat",
+                               "pad",
+                               "embedding"})
+    for (const DType half : {DType::bf16, DType::f16})
+      CHECK_MESSAGE(c.compared().at(op).contains(half), op);
+  CHECK(c.count() > 1000);
+}
+
+// Some gradients take shapes that they are never asked for.
+bool fits(const Sample& s) {
+  const KernelQuery& q = s.query;
+  const Shape& x = q.in[0].shape;
+  if (q.op == "max_pool_gradient") try {
+      return op("max_pool").infer(q.out, q.attrs)[0].shape == x;
+    } catch (const Error&) {
+      return false;
+    }
+  const auto* group = std::any_cast<GroupNorm>(&q.attrs);
+  if (group && x[1] % group->groups != 0) return false;
+  if (q.in.size() < 4) return true;
+  if (group) return q.in[2].shape == Shape{x[0], group->groups};
+  const auto* layer = std::any_cast<LayerNorm>(&q.attrs);
+  const int rows = layer ? x.rank() - layer->dims : 0;
+  return !layer || q.in[2].shape == Shape(x.extents().first(static_cast<size_t>(rows)));
+}
+
+TEST_CASE("own kernels agree with the plain loops on fuzzed shapes") {
+  ShapeFuzzer fuzzer(fuzz_setting("DPT_FUZZ_SEED", 5));
+  const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", 4);
+  Conformance c;
+  for (const OperatorType& type : operator_table()) {
+    if (type.view) continue;
+    const std::vector<Sample> samples = type.samples();
+    for (uint64_t i = 0; i < shapes; ++i)
+      if (const auto s = fuzzer.draw(samples); s && fits(*s)) c.compare(*s);
+  }
+  CHECK(c.count() > 500);
+}
+
+}  // namespace
+}  // namespace dpt::cuda

@@ -1,0 +1,134 @@
+// What follows the backward pass on a GPU, against the CPU's.
+#include "backend/cuda/kernels/update.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/update.h"
+#include "backend/cuda/fake_api.h"
+#include "graph/optimizer_step.h"
+
+namespace dpt::cuda {
+namespace {
+
+constexpr size_t kSize = 300;
+
+std::vector<float> numbers(double low, double high, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> out(kSize);
+  for (float& x : out)
+    x = static_cast<float>(std::uniform_real_distribution<double>(low, high)(random));
+  return out;
+}
+
+// Two steps of an optimizer on the CPU and by the GPU's kernel.
+template <class Formula>
+void compare(const Formula& scalars, int states, double clip_value) {
+  std::vector<float> weight = numbers(-1, 1, 1), gradient = numbers(-2, 2, 2);
+  std::vector<std::vector<float>> state(3, numbers(0, 1, 3));
+  std::vector<float> weight2 = weight;
+  std::vector<std::vector<float>> state2 = state;
+  StepState step{.grad_scale = 0.5};
+  const auto rounded_scalars = rounded<float>(scalars);
+  using Rounded = std::remove_const_t<decltype(rounded_scalars)>;
+  for (int round = 0; round < 2; ++round) {
+    const float* const shard = gradient.data();
+    UpdateArgs args;
+    args.weight = weight.data();
+    for (int s = 0; s < states; ++s) args.state[s] = state[static_cast<size_t>(s)].data();
+    args.shards = &shard;
+    args.shard_count = 1;
+    args.grad_scale = 0.5F;
+    args.clip_value = static_cast<float>(clip_value);
+    args.end = kSize;
+    run_update(scalars, args);
+    Update<Rounded> update{
+        &rounded_scalars,
+        {&step, weight2.data(), {}, gradient.data(), static_cast<float>(clip_value), 0}};
+    for (int s = 0; s < states; ++s)
+      update.buffers.states[s] = state2[static_cast<size_t>(s)].data();
+    for (size_t i = kSize; i-- > 0;) update(static_cast<int64_t>(i));
+  }
+  // The same formulas in the same order, but for Adam's roots on the CPU (simd/roots.h).
+  for (size_t i = 0; i < kSize; ++i)
+    REQUIRE(std::abs(weight[i] - weight2[i]) <= 1e-6F * std::max(1.0F, std::abs(weight[i])));
+  for (int s = 0; s < states; ++s)
+    CHECK(state[static_cast<size_t>(s)] == state2[static_cast<size_t>(s)]);
+  step.skip = 1;
+  const std::vector<float> before = weight2;
+  Update<Rounded>{&rounded_scalars, {&step, weight2.data(), {}, gradient.data(), 0, 0}}(0);
+  CHECK(weight2 == before);
+}
+
+TEST_CASE("optimizers update as the CPU's do") {
+  for (const double clip : {0.0, 0.3}) {
+    compare(formula::Sgd<double>{.lr = 0.1, .momentum = 0, .weight_decay = 0.01}, 0, clip);
+    compare(formula::Sgd<double>{.lr = 0.1, .momentum = 0.9, .nesterov = true}, 1, clip);
+    compare(formula::Adam<double>{.step_size = 0.1,
+                                  .one_minus_beta1 = 0.1,
+                                  .beta2 = 0.999,
+                                  .one_minus_beta2 = 0.001,
+                                  .inverse_correction = 1.5,
+                                  .eps = 1e-8,
+                                  .amsgrad = true},
+            3, clip);
+    compare(formula::RmsProp<double>{.lr = 0.1,
+                                     .alpha = 0.99,
+                                     .one_minus_alpha = 0.01,
+                                     .eps = 1e-8,
+                                     .momentum = 0.9,
+                                     .centered = true},
+            3, clip);
+    compare(formula::Adagrad<double>{.clr = 0.1, .eps = 1e-10}, 1, clip);
+    compare(formula::Adadelta<double>{.lr = 0.1, .rho = 0.9, .one_minus_rho = 0.1, .eps = 1e-6}, 2,
+            clip);
+  }
+}
+
+StepState judged(double loss, double power, const Judge& like, double scale = 1) {
+  StepState state{.loss_scale = scale};
+  Judge j = like;
+  j.loss = &loss;
+  j.power = &power;
+  j.state = &state;
+  j(0);
+  return state;
+}
+
+TEST_CASE("gradients are clipped by their norm, without the scale of the loss") {
+  const Judge clips{.norm_type = 2, .max_norm = 1};
+  CHECK(judged(1, 16, clips).norm == 4);
+  CHECK(judged(1, 16, clips).grad_scale == 1 / (4 + 1e-6));
+  CHECK(judged(1, 0.25, clips).grad_scale == 1);
+  const StepState scaled = judged(1, 16, clips, 2);
+  CHECK(scaled.norm == 2);
+  CHECK(scaled.grad_scale == 1 / (2 + 1e-6) / 2);
+  CHECK(judged(1, 3, Judge{.norm_type = 0, .max_norm = 0}).norm == 3);
+  CHECK(judged(1, 8, Judge{.norm_type = 3, .max_norm = 0}).norm == doctest::Approx(2));
+}
+
+TEST_CASE("a loss, or scaled gradients, that are not finite are skipped") {
+  const Judge scales{.norm_type = 2, .scales = true};
+  CHECK(judged(1, 1, scales).skip == 0);
+  CHECK(judged(1, INFINITY, scales).skip == 1);
+  CHECK(judged(1, NAN, scales).skip == 1);
+  CHECK(judged(NAN, 1, scales).skip == 1);
+  CHECK(judged(INFINITY, 1, Judge{.norm_type = 2}).skip == 1);
+  CHECK(judged(1, INFINITY, Judge{.norm_type = 2}).skip == 0);  // torch clips by it all the same
+}
+
+TEST_CASE("shards are summed in the fixed tree") {
+  std::vector<float> wide(10);
+  for (size_t s = 0; s < 5; ++s) wide[2 * s] = std::array{1e8F, 1.0F, -1e8F, 1.0F, 3.0F}[s];
+  SumShards{wide.data(), 2, 5}(0);
+  const float expected = ((1e8F + 1.0F) + (-1e8F + 1.0F)) + 3.0F;
+  CHECK(wide[0] == expected);
+}
+
+}  // namespace
+}  // namespace dpt::cuda
