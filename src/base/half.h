@@ -12,7 +12,9 @@ namespace dpt {
 
 inline bool is_half(DType t) { return t == DType::bf16 || t == DType::f16; }
 
-constexpr float from_bf16(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
+constexpr float from_bf16(uint16_t h) {
+  return std::bit_cast<float>(static_cast<uint32_t>(h) << 16);
+}
 
 // To the nearest, ties to even, as all conversions here; a NaN stays one.
 constexpr uint16_t to_bf16(float x) {
