@@ -50,8 +50,10 @@ struct DnnConvolution {
   Shape x, w, y;  // in torch's order, of rank 4
   Window window;
   int64_t groups = 1;
-  DType in = DType::f32;   // of the two tensors that are read
-  DType out = DType::f32;  // of the one that is made: f32, or that of the two
+  DType in = DType::f32;  // of the two tensors that are read
+  // Of the one that is made: that of the two; a weight gradient's may be f32, of numbers that were
+  // rounded to the type of the two, as PyTorch's are, since cuDNN stores no others.
+  DType out = DType::f32;
   bool tf32 = false;
   bool bias = false, relu = false;  // forward only: y = relu(x * w + bias)
 };

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/cuda/kernels/basic.h"
+#include "backend/cuda/kernels/all.h"
 #include "backend/cuda/module/check.h"
 #include "backend/cuda/module/communicator.h"
 #include "backend/cuda/module/convolution_plan.h"
@@ -16,10 +16,10 @@
 namespace dpt::cuda {
 namespace {
 
-class ConvolutionWork final : public RuntimeWork {
+class ConvolutionWork : public RuntimeWork {
  public:
-  ConvolutionWork(void* handle, std::unique_ptr<ConvolutionPlan> plan)
-      : handle_(handle), plan_(std::move(plan)) {}
+  ConvolutionWork(void* handle, const DnnConvolution& convolution)
+      : handle_(handle), plan_(Dnn::instance().plan(handle, convolution)) {}
   size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   std::string algorithm() const override { return "cudnn " + plan_->name(); }
   void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
@@ -32,6 +32,39 @@ class ConvolutionWork final : public RuntimeWork {
   void* handle_;  // of the device
   std::unique_ptr<ConvolutionPlan> plan_;
 };
+
+// A weight gradient in f32 of what lies in a half T: made in the half behind cuDNN's workspace.
+template <class T>
+class WidenedWork final : public ConvolutionWork {
+ public:
+  WidenedWork(void* handle, const DnnConvolution& in_half)
+      : ConvolutionWork(handle, in_half), elements_(in_half.w.elements()) {}
+  size_t workspace_bytes() const override {
+    return behind() + sizeof(T) * static_cast<size_t>(elements_);
+  }
+  void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
+               std::byte* workspace) override {
+    std::byte* const half = workspace + behind();
+    ConvolutionWork::enqueue(stream, std::array{tensors[0], tensors[1], half}, workspace);
+    const Convert<T, float> convert{.x = reinterpret_cast<const T*>(half),
+                                    .y = reinterpret_cast<float*>(tensors[2])};
+    enqueue_kernel({kernel_id<Convert<T, float>>, elements_, &convert, sizeof convert}, stream);
+  }
+
+ private:
+  size_t behind() const { return (ConvolutionWork::workspace_bytes() + 255) / 256 * 256; }
+  int64_t elements_;
+};
+
+std::unique_ptr<DeviceWork> prepare_convolution(void* handle, DnnConvolution convolution) {
+  if (convolution.out == convolution.in)
+    return std::make_unique<ConvolutionWork>(handle, convolution);
+  require(convolution.pass == ConvolutionPass::weight_gradient && convolution.out == DType::f32,
+          "a convolution makes the type that it takes, a weight gradient perhaps f32");
+  convolution.out = convolution.in;
+  if (convolution.in == DType::f16) return std::make_unique<WidenedWork<F16>>(handle, convolution);
+  return std::make_unique<WidenedWork<Bf16>>(handle, convolution);
+}
 
 class RuntimeDevice final : public DeviceApi {
  public:
@@ -84,7 +117,7 @@ class RuntimeDevice final : public DeviceApi {
     if (const std::string problem = Dnn::instance().problem(); !problem.empty())
       fail(Fault::device, "convolutions need cuDNN: {}", problem);
     if (!dnn_) dnn_ = Dnn::instance().make_handle();
-    return std::make_unique<ConvolutionWork>(dnn_, Dnn::instance().plan(dnn_, convolution));
+    return prepare_convolution(dnn_, convolution);
   }
 
   CommunicatorId new_communicator_id() override { return new_nccl_id(); }

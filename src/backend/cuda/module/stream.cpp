@@ -77,13 +77,7 @@ class RuntimeStream final : public Stream {
   void fill(void* to, uint8_t byte, size_t bytes) override {
     check(cudaMemsetAsync(to, byte, bytes, stream_), "cudaMemsetAsync");
   }
-  void launch(const KernelLaunch& kernel) override {
-    const KernelEntry& entry = entry_of(kernel.id);
-    require(kernel.bytes == entry.bytes, "an own kernel has the size that the module knows");
-    const cudaError_t status = entry.launch(kernel.kernel, kernel.count, stream_);
-    if (status != cudaSuccess)
-      check(status, ("cudaLaunchKernel of " + std::string(entry.name)).c_str());
-  }
+  void launch(const KernelLaunch& kernel) override { enqueue_kernel(kernel, stream_); }
   void run(DeviceWork& work, std::span<std::byte* const> tensors, std::byte* workspace) override {
     static_cast<RuntimeWork&>(work).enqueue(stream_, tensors, workspace);
   }
@@ -117,6 +111,14 @@ class RuntimeStream final : public Stream {
 };
 
 }  // namespace
+
+void enqueue_kernel(const KernelLaunch& kernel, cudaStream_t stream) {
+  const KernelEntry& entry = entry_of(kernel.id);
+  require(kernel.bytes == entry.bytes, "an own kernel has the size that the module knows");
+  const cudaError_t status = entry.launch(kernel.kernel, kernel.count, stream);
+  if (status != cudaSuccess)
+    check(status, ("cudaLaunchKernel of " + std::string(entry.name)).c_str());
+}
 
 std::unique_ptr<Stream> make_runtime_stream() { return std::make_unique<RuntimeStream>(); }
 std::unique_ptr<Event> make_runtime_event() { return std::make_unique<RuntimeEvent>(); }

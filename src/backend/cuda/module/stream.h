@@ -16,6 +16,7 @@ class RuntimeWork : public DeviceWork {
                        std::byte* workspace) = 0;
 };
 
+void enqueue_kernel(const KernelLaunch& kernel, cudaStream_t stream);
 std::unique_ptr<Stream> make_runtime_stream();
 std::unique_ptr<Event> make_runtime_event();
 cudaStream_t handle_of(Stream& stream);
