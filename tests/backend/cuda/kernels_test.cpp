@@ -1,17 +1,19 @@
-// Every row of the list for GPUs on the fake one, against the operator's plain loops: on the
-// operator's samples and on shapes fuzzed from them, in the layouts that GPUs have, in f32 and in
-// halves, in three orders of threads.
+// Every row of the list for GPUs against the operator's plain loops: on the operator's samples and
+// on shapes fuzzed from them, in the layouts that GPUs have, in f32 and in halves; on the fake GPU
+// in three orders of threads, and on a real one where it is there.
 #include "backend/cuda/kernels.h"
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
 
 #include <doctest/doctest.h>
 
-#include "backend/cuda/on_fake.h"
+#include "backend/cuda/load.h"
+#include "backend/cuda/on_device.h"
 #include "graph/fuzzed_samples.h"
 #include "graph/in_layouts.h"
 
@@ -58,8 +60,33 @@ void make_places(const Sample& s, HostTensor& places, std::mt19937& random) {
   places = run_reference(op("max_pool"), x, s.query.attrs)[1];
 }
 
+// What a kernel makes of its inputs, each time the same bits.
+using Run = std::function<std::vector<HostTensor>(const KernelType& row, const KernelQuery& q,
+                                                  std::vector<HostTensor>& in)>;
+
+void same_bits(std::vector<HostTensor>& a, std::vector<HostTensor>& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    REQUIRE(std::memcmp(a[i].view().data, b[i].view().data, a[i].desc.bytes()) == 0);
+}
+
+std::vector<HostTensor> run_on_fakes(const KernelType& row, const KernelQuery& q,
+                                     std::vector<HostTensor>& in) {
+  std::vector<HostTensor> got;
+  for (const ThreadOrder order :
+       {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
+    FakeApi api({.order = order, .strict = true});
+    std::vector<HostTensor> again = run_on(api, row, q, in, kStep);
+    if (got.empty())
+      got = std::move(again);
+    else
+      same_bits(got, again);
+  }
+  return got;
+}
+
 class Conformance {
  public:
+  explicit Conformance(Run run) : run_(std::move(run)) {}
   void compare(const Sample& s) {
     const OperatorType& type = op(s.query.op);
     std::vector<HostTensor> in;
@@ -98,12 +125,7 @@ class Conformance {
       CAPTURE(row.name);
       CAPTURE(name_of(q.in[0].dtype));
       CAPTURE(q.in[0].shape.str());
-      std::vector<HostTensor> got = run_on_fake(row, q, in, kStep, ThreadOrder::forward);
-      for (const ThreadOrder order : {ThreadOrder::reverse, ThreadOrder::shuffled}) {
-        std::vector<HostTensor> again = run_on_fake(row, q, in, kStep, order);
-        for (size_t i = 0; i < got.size(); ++i)
-          REQUIRE(std::memcmp(got[i].view().data, again[i].view().data, got[i].desc.bytes()) == 0);
-      }
+      std::vector<HostTensor> got = run_(row, q, in);
       for (size_t i = 0; i < got.size(); ++i) {
         HostTensor a = in_layout(got[i], Layout::plain), b = in_layout(expected[i], Layout::plain);
         close(a, b, tolerance);
@@ -127,13 +149,14 @@ class Conformance {
     CHECK(difference <= tolerance * largest);
   }
 
+  Run run_;
   std::mt19937 random_{1};
   std::map<std::string, std::set<DType>> compared_;
   int count_ = 0;
 };
 
 TEST_CASE("own kernels agree with the plain loops on every sample, in three orders of threads") {
-  Conformance c;
+  Conformance c(run_on_fakes);
   for (const OperatorType& type : operator_table()) {
     if (type.view) continue;
     for (const Sample& s : type.samples()) c.compare(s);
@@ -194,7 +217,7 @@ bool fits(const Sample& s) {
 TEST_CASE("own kernels agree with the plain loops on fuzzed shapes") {
   ShapeFuzzer fuzzer(fuzz_setting("DPT_FUZZ_SEED", 5));
   const uint64_t shapes = fuzz_setting("DPT_FUZZ_SHAPES", 4);
-  Conformance c;
+  Conformance c(run_on_fakes);
   for (const OperatorType& type : operator_table()) {
     if (type.view) continue;
     const std::vector<Sample> samples = type.samples();
@@ -202,6 +225,24 @@ TEST_CASE("own kernels agree with the plain loops on fuzzed shapes") {
       if (const auto s = fuzzer.draw(samples); s && fits(*s)) c.compare(*s);
   }
   CHECK(c.count() > 500);
+}
+
+TEST_CASE("kernels agree with the plain loops on a GPU, on every sample") {
+  if (const std::string reason = why_no_gpu(); !reason.empty()) {
+    MESSAGE("skipped: ", reason);
+    return;
+  }
+  const auto api = cuda_module().open(0);
+  Conformance c([&](const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in) {
+    std::vector<HostTensor> got = run_on(*api, row, q, in, kStep);
+    std::vector<HostTensor> again = run_on(*api, row, q, in, kStep);
+    same_bits(got, again);
+    return got;
+  });
+  for (const OperatorType& type : operator_table())
+    if (!type.view)
+      for (const Sample& s : type.samples()) c.compare(s);
+  CHECK(c.count() > 1000);
 }
 
 }  // namespace
