@@ -1,10 +1,14 @@
 // dptrain plan SPEC: what a run would do, step by step, and what it would need; nothing is run.
 #include <fmt/format.h>
 
+#include "base/fail.h"
+#include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "train/describe.h"
+#include "train/devices.h"
+#include "train/gantt.h"
 
 namespace dpt::commands {
 namespace {
@@ -14,11 +18,19 @@ int run_plan(const std::vector<std::string>& words) {
       "plan", "Prints shapes, parameters, FLOPs, memory, and the steps of a run; runs nothing.");
   SpecArgument argument;
   bool verbose = false;
+  std::string svg;
   argument.add_to(arguments);
   arguments.flag("-v,--verbose", verbose, "also why kernels ahead of the chosen ones were refused");
+  arguments.text("--svg", svg, "a file for a picture of the pipeline's schedule");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
-  fmt::print("{}", describe(*open_session(loaded, {}), verbose));
+  const std::unique_ptr<Session> session = open_session(loaded, {});
+  fmt::print("{}", describe(*session, verbose));
+  if (svg.empty()) return 0;
+  if (session->plan.schedule.empty())
+    fail(Fault::spec,
+         "--svg: there is no pipeline to draw; write `parallel: pipeline`, or `device` of layers");
+  write_text(svg, gantt_svg(session->plan.schedule, predicted_timing(*session)));
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // dptrain SPEC [key=value ...]: trains.
 #include <fmt/format.h>
 
+#include "base/fail.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -22,15 +23,25 @@ void write_found(const Session& session, Node& tree) {
 int run_train(const std::vector<std::string>& words) {
   Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
   SpecArgument argument;
+  std::string trace;
   argument.add_to(arguments);
+  arguments.text("--trace", trace,
+                 "a file for what each worker did when, for chrome://tracing or Perfetto");
   arguments.parse(words);
   const std::optional<World> world = world_from_environment();
+  if (world && !trace.empty())
+    fail(Fault::spec,
+         "--trace is for runs whose ranks dptrain starts itself; start it without torchrun, srun "
+         "or mpirun");
   LoadedSpec loaded = load(argument);
   SessionQuery query;
   if (world) query.world = world->size;
   const std::unique_ptr<Session> session = open_session(loaded, query);
   write_found(*session, loaded.tree);
-  return run(*session, {run_folder(loaded.spec), to_yaml(loaded.tree), world});
+  return run(*session, {.folder = run_folder(loaded.spec),
+                        .resolved_spec = to_yaml(loaded.tree),
+                        .world = world,
+                        .trace = trace});
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ ValueId GraphBuilder::buffer(std::string_view name, TensorDesc desc, double firs
 ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs) {
   std::vector<TensorDesc> descs;
   for (ValueId v : in) descs.push_back(desc(v));
-  GraphNode node{&op, std::move(attrs), std::move(in), {}, scope_, where_, stage_};
+  GraphNode node{&op,    std::move(attrs), std::move(in), {},
+                 scope_, where_,           stage_,        part_ == Part::forward ? range_ : 0};
   for (const TensorDesc& out : op.infer(descs, node.attrs))
     node.out.push_back(add({.name = fmt::format("{}.{}", scope_, op.name), .desc = out}));
   graph_.nodes.push_back(std::move(node));

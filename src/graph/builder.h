@@ -29,6 +29,7 @@ class GraphBuilder {
   // What follows is on this device: the stage goes on, or the next one begins.
   void device(int device);
   void stage(int stage) { stage_ = stage; }
+  void range(int range) { range_ = range; }  // graph/recompute.h
   const std::string& scope() const { return scope_; }
 
   ValueId input(std::string name, TensorDesc desc, Role role = Role::input);
@@ -59,7 +60,7 @@ class GraphBuilder {
   Span where_;
   bool trainable_ = true;
   Part part_ = Part::forward;
-  int stage_ = 0;
+  int stage_ = 0, range_ = 0;
 };
 
 // Adds the gradient of graph.loss with respect to the model's output (Part::loss) and to every

@@ -273,7 +273,10 @@ std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernel
     const bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& other) {
       return std::ranges::find(other.in, n.out[0]) != other.in.end();
     });
-    out[p] = !read && choose_kernel(graph, i, kernels).kernel->makes_rows;
+    // What is computed again would have to live until the update.
+    const bool again =
+        std::ranges::any_of(n.in, [&](ValueId v) { return graph[v].name.ends_with(" again"); });
+    out[p] = !read && !again && choose_kernel(graph, i, kernels).kernel->makes_rows;
   }
   return out;
 }

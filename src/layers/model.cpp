@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "graph/fuse.h"
+#include "graph/recompute.h"
 #include "graph/stages.h"
 
 namespace dpt {
@@ -52,8 +53,11 @@ class ModelLowering {
       const std::string name = item.name.empty() ? std::to_string(i) : item.name;
       const std::vector<ValueId> in = inputs(items, i, x, scope);
       if (in.empty()) return kNoValue;
+      const int around = range_;
+      begin_range(items, i);
       x = lower(item, prefix.empty() ? name : prefix + "." + name, in, scope,
                 freeze || item.freeze);
+      g_.range(range_ = around);
       if (!item.name.empty() && !scope.values.emplace(item.name, x).second) {
         d_.error(item.where, fmt::format("'{}' is the name of an earlier layer too", item.name));
         return kNoValue;
@@ -63,6 +67,16 @@ class ModelLowering {
   }
 
  private:
+  // Of what is computed again: a block or residual, or layers that follow each other.
+  void begin_range(const std::vector<ModelItem>& items, size_t at) {
+    const auto is_layer = [&](size_t i) {
+      return items[i].checkpoint && items[i].kind == ModelItem::Kind::layer;
+    };
+    if (range_ != 0 || !items[at].checkpoint) return;
+    const bool goes_on = at > 0 && is_layer(at) && is_layer(at - 1);
+    g_.range(range_ = goes_on ? ranges_ : ++ranges_);
+  }
+
   // The values that items[at] takes; empty after a complaint.
   std::vector<ValueId> inputs(const std::vector<ModelItem>& items, size_t at, ValueId x,
                               const Scope& scope) {
@@ -187,6 +201,8 @@ class ModelLowering {
   const std::vector<int>& placement_;
   size_t unit_ = 0;
   int residuals_ = 0;  // around
+  int range_ = 0;      // of what is lowered now; 0: of none
+  int ranges_ = 0;     // so far
   Diagnostics& d_;
   std::vector<LoweredLayer>* layers_;
   std::set<std::string> parameters_;
@@ -248,6 +264,7 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
     complaining(d, spec.model.empty() ? spec.where : spec.model.front().where,
                 [&] { differentiate(graph); });
   if (query.fuse && d.ok()) fuse_gradients(graph);
+  if (query.differentiate && d.ok()) recompute(graph, query.recompute_stages);
   return graph;
 }
 

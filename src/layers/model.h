@@ -28,7 +28,8 @@ struct ModelQuery {
   // The device of each unit, a layer or a residual that stands in no residual; empty: the entries'
   // own `device` says it.
   std::vector<int> placement{};
-  bool copies = true;  // between devices: graph/stages.h
+  bool copies = true;             // between devices: graph/stages.h
+  bool recompute_stages = false;  // graph/recompute.h; else where the entries' `checkpoint` says so
 };
 
 // One layer of the model as it was lowered.

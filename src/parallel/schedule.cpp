@@ -76,11 +76,12 @@ PipelineSchedule pipeline_schedule(ScheduleKind kind, const std::vector<int>& de
   return one_forward_one_backward(device, chunks);
 }
 
-int in_flight(const PipelineSchedule& schedule, int stage) {
+int in_flight(const PipelineSchedule& schedule, int stage, int chunks) {
   int now = 0, most = 0;
   for (const auto& ops : schedule)
     for (const StageOp& op : ops)
-      if (op.stage == stage) most = std::max(most, now += op.backward ? -1 : 1);
+      if (op.stage == stage && op.chunk < chunks)
+        most = std::max(most, now += op.backward ? -1 : 1);
   return most;
 }
 

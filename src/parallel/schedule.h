@@ -25,9 +25,9 @@ enum class Checkpointing { never, except_last, always };
 // number of chunks that the devices divide) several times around.
 PipelineSchedule pipeline_schedule(ScheduleKind kind, const std::vector<int>& device, int chunks);
 
-// The most chunks of which the stage has done the forward part and not yet the backward part.
-// REQUIRES: chunks[stage] in order.
-int in_flight(const PipelineSchedule& schedule, int stage);
+// The most chunks, of the first so many, of which the stage has done the forward part and not yet
+// the backward part.
+int in_flight(const PipelineSchedule& schedule, int stage, int chunks);
 
 // When each op of a schedule runs if it starts as soon as it can.
 struct Timing {

@@ -195,6 +195,10 @@ void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
       .optional("cores", &TopKeys::cores,
                 "worker threads of each CPU device; none: the machine's, shared evenly",
                 Range{"must be between 1 and 4096", 1, 4096})
+      .optional("memory_limit", &TopKeys::memory_limit,
+                "MiB of weights, gradients, optimizer states and activations that a device may "
+                "hold; a run that needs more is refused; none: what the machine has",
+                kPositive)
       .optional_section("parallel", "how several devices share the work",
                         [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                           s.parallel = read_choice("parallel mode", n, v.modes, d);

@@ -24,7 +24,7 @@ bool is_word(std::string_view s, bool dots) {
 struct Beside {
   std::string name;
   std::vector<Located<std::string>> from;
-  bool freeze = false;
+  bool freeze = false, checkpoint = false;
   std::optional<int64_t> repeat, device;
 
   static KeyTable<Beside> keys() {
@@ -35,6 +35,9 @@ struct Beside {
         .optional_section("from", "the entry, or list of entries, whose output it takes", read_from,
                           {.kind = "a name or a list of names", .type = KeyKind::texts})
         .optional("freeze", &Beside::freeze, "whether its parameters are left as they are")
+        .optional("checkpoint", &Beside::checkpoint,
+                  "whether what it makes is computed again in the backward part in the place of "
+                  "being kept; layers that follow each other are one range")
         .optional("device", &Beside::device,
                   "the device that it lies on, counted in each replica from 0; else that of the "
                   "entry before it",
@@ -231,6 +234,7 @@ ModelItem ModelReader::read_item(const Node& n) {
   out.from = std::move(b.from);
   out.freeze = b.freeze;
   out.device = b.device;
+  out.checkpoint = b.checkpoint;
   return out;
 }
 

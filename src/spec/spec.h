@@ -33,6 +33,7 @@ struct ModelItem {
   std::vector<Located<std::string>> from;  // empty: what stands before it
   bool freeze = false;                     // the parameters of all that is in it are not trained
   std::optional<int64_t> device;           // empty: that of the entry before
+  bool checkpoint = false;                 // computed again in the backward part, not kept
   Span where;
 };
 
@@ -86,7 +87,8 @@ struct DeviceSpec {
 };
 
 struct Spec {
-  std::string name;  // empty: the file's name without its ending
+  std::optional<double> memory_limit;  // MiB of each device; empty: none
+  std::string name;                    // empty: the file's name without its ending
   std::string path;  // of the file; data sets known by name are looked for beside it
   int64_t seed = 0;
   DataSpec data;

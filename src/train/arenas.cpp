@@ -1,6 +1,7 @@
 #include "train/arenas.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 namespace dpt {
@@ -13,10 +14,10 @@ bool by_group(const Session& s) {
   return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
 }
 
-// The most that any program needs of a stage.
-StageBytes most_of(const Session& s, int stage) {
+// The most that any of the programs needs of a stage.
+StageBytes most_of(std::initializer_list<const std::map<GroupRows, Program>*> all, int stage) {
   StageBytes most{64, 0};
-  for (const auto* programs : {&s.programs, &s.test_programs})
+  for (const auto* programs : all)
     for (const auto& [rows, p] : *programs) {
       const StageBytes& need = p.arena[static_cast<size_t>(stage)];
       most.kept = std::max(most.kept, need.kept);
@@ -29,7 +30,7 @@ StageBytes most_of(const Session& s, int stage) {
 // run one after the other.
 struct Group {
   struct Stage {
-    size_t first, stride, slots;
+    size_t first, stride, slots, last;
   };
   std::vector<Stage> stages;
   std::vector<size_t> scratch;  // of each device
@@ -44,12 +45,14 @@ struct Group {
       return std::exchange(bytes, bytes + n);
     };
     for (int i = 0; i < s.graph.stages(); ++i) {
-      const StageBytes need = most_of(s, i);
+      const StageBytes need = most_of({&s.programs, &s.test_programs}, i);
+      const StageBytes last = most_of({&s.last_programs}, i);
       const auto device = static_cast<size_t>(s.graph.stage_device[static_cast<size_t>(i)]);
       const size_t slots = static_cast<size_t>(s.slots[static_cast<size_t>(i)]);
       const size_t stride = stride_of(need.kept);
-      stages.push_back({take(device, stride * slots), stride, slots});
-      most[device] = std::max(most[device], need.scratch);
+      stages.push_back({take(device, stride * slots), stride, slots, bytes});
+      if (!s.last_programs.empty()) take(device, stride_of(last.kept));
+      most[device] = std::max({most[device], need.scratch, last.scratch});
     }
     for (size_t d = 0; d < most.size(); ++d)
       if (most[d] > 0) scratch[d] = take(d, stride_of(most[d]));
@@ -78,13 +81,14 @@ Arenas::Arenas(const Session& s, std::byte* memory) {
       const Group::Stage& stage = group.stages[i];
       const auto device = static_cast<size_t>(s.graph.stage_device[i]);
       places.push_back({base + stage.first, stage.stride, static_cast<int>(stage.slots),
-                        base + group.scratch[device]});
+                        base + stage.last, base + group.scratch[device]});
     }
   }
 }
 
-std::byte* Arenas::kept(int group, int stage, int chunk) const {
+std::byte* Arenas::kept(int group, int stage, int chunk, bool last) const {
   const Place& p = place(group, stage);
+  if (last) return p.last;
   return p.first + static_cast<size_t>(chunk % p.slots) * p.stride;
 }
 

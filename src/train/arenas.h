@@ -1,6 +1,7 @@
 // Where activations lie: one arena for each worker, or for each group of shards where a group's
 // activations must outlive a stage of the plan; with stages on several devices, a slot of it for
-// each chunk that a stage may have in flight, and what chunks share.
+// each chunk that a stage may have in flight, one of another size for a last chunk that is not
+// checkpointed, and what chunks share.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ class Arenas {
 
   // REQUIRES: `memory` holds bytes(session) and begins at a multiple of 64.
   Arenas(const Session& session, std::byte* memory);
-  // Of a stage, for the micro-batch of that number.
-  std::byte* kept(int group, int stage, int chunk) const;
+  // Of a stage, for the micro-batch of that number, or for one with a program of its own, the last.
+  std::byte* kept(int group, int stage, int chunk, bool last = false) const;
   std::byte* scratch(int group, int stage) const { return place(group, stage).scratch; }
 
  private:
@@ -27,7 +28,7 @@ class Arenas {
     std::byte* first;
     size_t stride;
     int slots;
-    std::byte* scratch;
+    std::byte *last, *scratch;
   };
   const Place& place(int group, int stage) const {
     return places_[static_cast<size_t>(group)][static_cast<size_t>(stage)];

@@ -7,6 +7,7 @@
 
 #include "graph/operator.h"
 #include "layers/model.h"
+#include "train/devices.h"
 #include "train/run.h"
 
 namespace dpt {
@@ -81,6 +82,7 @@ std::string describe(const Session& s, bool refusals) {
       "worker's own\n",
       memory.peak() / 1048576.0, memory.data / 1048576.0, memory.program / 1048576.0,
       memory.workers / 1048576.0);
+  out += devices_text(s);
   out += s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {} samples:\n", program.rows.total())

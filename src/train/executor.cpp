@@ -23,7 +23,7 @@ StageClock::Kind kind_of(const Stage& stage) {
 }  // namespace
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
-                   Generator* masks, const Samples& samples, StageClock* clock)
+                   Generator* masks, const Samples& samples, StageClock* clock, Trace* trace)
     : session_(session),
       buffers_(buffers),
       arenas_(session, buffers.activations()),
@@ -33,8 +33,9 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       masks_(masks),
       samples_(samples),
       clock_(clock),
+      trace_(trace),
       turns_(session.turns()),
-      bindings_(session.groups.size() * 3 * static_cast<size_t>(turns_)),
+      bindings_(session.groups.size() * kKinds * static_cast<size_t>(turns_)),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
       sums_(static_cast<size_t>(session.who.shards)),
@@ -66,6 +67,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
   for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
     bind(g, kTrain, 0, session_.programs);
     for (int c = 0; c < turns_ && accumulates; ++c) bind(g, kTrainMore, c, session_.programs);
+    if (accumulates) bind(g, kTrainLast, 0, session_.last_programs);
     for (int c = 0; c < session_.test_slots(); ++c) bind(g, kTest, c, session_.test_programs);
   }
 }
@@ -91,7 +93,7 @@ void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Pr
   if (own_loss ? owner : session_.who.loss_owner(first) == worker_) parts.push_back(Part::loss);
   if (what == kTrain && !rows_.empty()) parts.push_back(Part::update);
   if (parts.empty()) return;
-  const bool more = what == kTrainMore;
+  const bool last = what == kTrainLast, more = what == kTrainMore || last;
   // Gradients that are added later have room for those of this device alone.
   float* const gradients = more ? more_.data() - own_stored_.begin : buffers_.gradient(first);
   Binding::Memory memory{
@@ -102,13 +104,13 @@ void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Pr
       .sum_stride = buffers_.sum_stride()};
   std::vector<int> stages;
   for (int s = 0; s <= last_stage(); ++s) {
-    memory.activations.push_back(arenas_.kept(group, s, chunk));
+    memory.activations.push_back(arenas_.kept(group, s, chunk, last));
     memory.scratch.push_back(arenas_.scratch(group, s));
     if (has_stage(s)) stages.push_back(s);
   }
   for (const auto& [rows, program] : programs)
     if (std::ssize(rows.shards) == shards.count())
-      bindings_[static_cast<size_t>((group * 3 + what) * turns_ + chunk)].push_back(
+      bindings_[static_cast<size_t>((group * kKinds + what) * turns_ + chunk)].push_back(
           std::make_unique<Binding>(program, memory, parts, stages));
 }
 
@@ -121,8 +123,8 @@ Binding* Executor::binding(int group, const Micro& micro, int what, int chunk) {
           rows, [](int64_t n) { return n == 0; }, count))
     return nullptr;
   const int64_t largest = count(std::ranges::max(micro, {}, count));
-  const int turn = what == kTrain ? 0 : chunk % turns_;
-  for (const auto& bound : bindings_[static_cast<size_t>((group * 3 + what) * turns_ + turn)])
+  const int turn = what == kTrain || what == kTrainLast ? 0 : chunk % turns_;
+  for (const auto& bound : bindings_[static_cast<size_t>((group * kKinds + what) * turns_ + turn)])
     if (const GroupRows& have = bound->program().rows;
         have.largest == largest && std::ranges::equal(have.shards, rows, {}, {}, count))
       return bound.get();
@@ -147,6 +149,7 @@ void Executor::feed_targets(const Feeder& feeder, std::span<const uint32_t> rows
 
 StepResult Executor::step(const StepInput& input) {
   result_ = {};
+  step_ = input.number;
   summed_ = false;
   clip_scale_ = 1;
   divisor_ = natural_divisor(input.rows->samples);
@@ -171,7 +174,7 @@ void Executor::pass(const Stage& stage, int micro, const StepInput& input, bool 
 }
 
 void Executor::meet() {
-  team_.meet(worker_);
+  traced(TraceEvent::Kind::wait, 0, 0, [&] { team_.meet(worker_); });
   if (clock_) clock_->mark(StageClock::waiting);
 }
 
@@ -219,7 +222,40 @@ void Executor::run_part(Part part, int group, int micro, const StepInput& input)
     b->run(part);
 }
 
+namespace {
+
+TraceEvent::Kind kind_of(Action action) {
+  switch (action) {
+    case Action::feed:
+    case Action::feed_targets:
+    case Action::prologue:
+      return TraceEvent::Kind::feed;
+    case Action::loss:
+      return TraceEvent::Kind::loss;
+    case Action::backward:
+      return TraceEvent::Kind::backward;
+    case Action::sum_divisor:
+    case Action::sum_loss:
+    case Action::sum_squares:
+      return TraceEvent::Kind::exchange;
+    case Action::update:
+      return TraceEvent::Kind::update;
+    case Action::forward:
+    case Action::gather:
+    case Action::scatter:
+    case Action::draw_masks:
+      break;
+  }
+  return TraceEvent::Kind::forward;
+}
+
+}  // namespace
+
 void Executor::act(Action action, int group, int micro, const StepInput& input) {
+  traced(kind_of(action), 0, micro, [&] { do_action(action, group, micro, input); });
+}
+
+void Executor::do_action(Action action, int group, int micro, const StepInput& input) {
   switch (action) {
     case Action::feed:
       feed(group, input, micro, which(micro), samples_.train);

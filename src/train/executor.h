@@ -20,6 +20,7 @@
 #include "train/buffers.h"
 #include "train/session.h"
 #include "train/stage_clock.h"
+#include "train/trace.h"
 #include "train/update_share.h"
 
 namespace dpt {
@@ -63,9 +64,10 @@ class Executor {
     Ahead* test = nullptr;
   };
   // masks: torch's generator, for the first worker where the plan draws masks; else null.
-  // clock: of this worker, where its stages are to be measured; else null.
+  // clock: of this worker, where its stages are to be measured; trace: where what it does is to be
+  // written down; else null.
   Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
-           const Samples& samples, StageClock* clock = nullptr);
+           const Samples& samples, StageClock* clock = nullptr, Trace* trace = nullptr);
 
   StepResult step(const StepInput& input);
 
@@ -80,7 +82,14 @@ class Executor {
   static constexpr int kTrain = 0;
   static constexpr int kTrainMore = 1;  // gradients go to a buffer of the worker's, to be added
   static constexpr int kTest = 2;
-  static constexpr int which(int micro) { return micro == 0 ? kTrain : kTrainMore; }
+  static constexpr int kTrainLast = 3;  // the last one, by session.last_programs
+  static constexpr int kKinds = 4;
+  int which(int micro) const {
+    if (micro == 0) return kTrain;
+    const bool last =
+        !session_.last_programs.empty() && micro + 1 == session_.batches->accumulate();
+    return last ? kTrainLast : kTrainMore;
+  }
   // Of one group of shards and one of these, by their rows: there are two or three.
   using BySize = std::vector<std::unique_ptr<Binding>>;
   using Micro = std::vector<ShardRows>;
@@ -89,6 +98,14 @@ class Executor {
   Binding* binding(int group, const Micro& micro, int what, int chunk = 0);
   void bind(int group, int what, int chunk, const std::map<GroupRows, Program>& programs);
   std::vector<int> partners_at_cuts() const;
+  // f(), written down where there is a trace.
+  template <class F>
+  void traced(TraceEvent::Kind kind, int stage, int chunk, F f) {
+    if (!trace_) return f();
+    const double begin = now_s();
+    f();
+    trace_->add(kind, stage, chunk, static_cast<int64_t>(step_), begin);
+  }
   void pass(const Stage& stage, int micro, const StepInput& input, bool meets);
   void meet();
   void run(const Stage& stage, int micro, const StepInput& input);
@@ -106,6 +123,7 @@ class Executor {
     return session_.graph.stage_device[static_cast<size_t>(stage)] == device_;
   }
   void act(Action action, int group, int micro, const StepInput& input);
+  void do_action(Action action, int group, int micro, const StepInput& input);
   void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
                    const std::byte* staged, Binding& b) const;
   static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
@@ -150,6 +168,8 @@ class Executor {
   Generator* masks_;
   Samples samples_;
   StageClock* clock_;
+  Trace* trace_;
+  uint64_t step_ = 0;                    // for the trace
   std::vector<int> own_, own_loss_;      // groups
   std::vector<const float*> gradients_;  // of all shards
   std::vector<UpdatePiece> share_;
@@ -159,7 +179,7 @@ class Executor {
   std::vector<std::vector<UpdateRange>> stage_stored_;  // those of each stage
   std::vector<float> more_;       // gradients of a later micro-batch, of each shard of a group
   int turns_ = 1;                 // chunks after which bindings come round again
-  std::vector<BySize> bindings_;  // [(group * 3 + which) * turns_ + chunk % turns_]
+  std::vector<BySize> bindings_;  // [(group * kKinds + which) * turns_ + chunk % turns_]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // of all shards, for the tree
   std::vector<double*> sum_parts_;

@@ -87,7 +87,7 @@ std::vector<int> cores_of(const Session& s, int rank) {
 
 // One rank, in its own process or in this one.
 int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
-                 const Generator& generator, int rank) {
+                 const Generator& generator, int rank, std::span<Trace> traces = {}) {
   RankState state(s, buffers, team, rank, generator);
   const Probe* probe = request.probe;
   std::unique_ptr<Reporter> reporter;
@@ -96,7 +96,9 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
   const auto body = [&](int worker) {
     const bool first = worker == rank * s.who.workers_per_rank();
     StageClock* clock = probe ? &probe->clocks[static_cast<size_t>(worker)] : nullptr;
-    const Outcome mine = train_worker(state, worker, first ? reporter.get() : nullptr, clock);
+    Trace* trace = traces.empty() ? nullptr : &traces[static_cast<size_t>(worker)];
+    const Outcome mine =
+        train_worker(state, worker, first ? reporter.get() : nullptr, clock, trace);
     if (!first) {
       for (int r = 0; r < s.who.ranks; ++r) team.meet(worker);
       return;
@@ -235,8 +237,16 @@ int run(const Session& s, const RunRequest& request) {
   Team team = Team::create(memory.span().first(header), team_shape(s), settings);
   const Buffers buffers(memory.data() + header, sizes);
   initialise(s, buffers, generator);
-  return launch(team,
-                [&](int rank) { return run_one_rank(s, request, team, buffers, generator, rank); });
+  const size_t workers = static_cast<size_t>(s.who.total_workers());
+  const SharedMemory notes =
+      SharedMemory::create(request.trace.empty() ? 4096 : workers * sizeof(Trace));
+  const std::span<Trace> traces(reinterpret_cast<Trace*>(notes.data()),
+                                request.trace.empty() ? 0 : workers);
+  const int code = launch(team, [&](int rank) {
+    return run_one_rank(s, request, team, buffers, generator, rank, traces);
+  });
+  if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));
+  return code;
 }
 
 Evaluation evaluate(const Session& s) {

@@ -41,6 +41,8 @@ struct RunRequest {
   std::string resolved_spec;   // text of spec.resolved.yaml
   std::optional<World> world;  // given by whoever started this rank; empty: dptrain starts its own
   const Probe* probe = nullptr;  // then nothing is printed and nothing is written
+  std::string trace;  // a file for what workers did (train/trace.h); empty: it is not asked for.
+                      // REQUIRES: no world
 };
 
 // Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights

@@ -18,6 +18,7 @@
 #include "layers/model.h"
 #include "optim/precision.h"
 #include "optim/schedule.h"
+#include "train/devices.h"
 #include "train/placement.h"
 
 namespace dpt {
@@ -150,7 +151,16 @@ TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
   return {sample.dtype, Shape(extents)};
 }
 
-ModelQuery model_query(const Session& s, int64_t rows, bool train) {
+// A single chunk is the last one.
+bool keeps_all(const Session& s) {
+  return s.pipeline->checkpoint == Checkpointing::except_last && s.batches->accumulate() == 1;
+}
+
+// What a program is for.
+enum class Purpose { train, train_last, test };
+
+ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
+  const bool train = purpose != Purpose::test;
   ModelQuery q;
   q.input = batch_of(s.feeder->input(), rows);
   q.target = batch_of(s.feeder->target(), rows);
@@ -160,24 +170,26 @@ ModelQuery model_query(const Session& s, int64_t rows, bool train) {
   q.precision = s.precision;
   q.ignores = s.ignores();
   q.placement = s.placement;
+  q.recompute_stages = s.pipeline && s.pipeline->checkpoint != Checkpointing::never &&
+                       purpose == Purpose::train && !keeps_all(s);
   return q;
 }
 
-Graph graph_for(const Session& s, int64_t rows, bool train, Diagnostics& d) {
-  Graph graph = build_graph(s.spec, model_query(s, rows, train), d);
+Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d) {
+  Graph graph = build_graph(s.spec, model_query(s, rows, purpose), d);
   if (d.ok()) widen_halves(graph, cpu_kernels());
   if (d.ok()) choose_layouts(graph);
   return graph;
 }
 
-std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& batches, bool train,
-                                          Diagnostics& d) {
+std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& batches,
+                                          Purpose purpose, Diagnostics& d) {
   const bool in_flight = std::ranges::any_of(s.slots, [](int n) { return n > 1; });
   std::map<GroupRows, Program> out;
   for (const GroupRows& rows : batches.group_rows(s.groups))
     out.emplace(rows, compile(
-                          rows, [&](int64_t n) { return graph_for(s, n, train, d); }, cpu_kernels(),
-                          s.layout, in_flight));
+                          rows, [&](int64_t n) { return graph_for(s, n, purpose, d); },
+                          cpu_kernels(), s.layout, in_flight));
   return out;
 }
 
@@ -189,8 +201,11 @@ void order_stages(Session& s) {
   s.schedule =
       pipeline_schedule(kind, s.graph.stage_device, static_cast<int>(s.batches->accumulate()));
   s.slots.clear();
+  // A last chunk that keeps its activations has a place of its own.
+  const bool apart = s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last;
+  const int chunks = static_cast<int>(s.batches->accumulate()) - (apart ? 1 : 0);
   for (int stage = 0; stage < s.graph.stages(); ++stage)
-    s.slots.push_back(in_flight(s.schedule, stage));
+    s.slots.push_back(std::max(1, in_flight(s.schedule, stage, chunks)));
 }
 
 void make_programs(Session& s, Diagnostics& d) {
@@ -201,13 +216,13 @@ void make_programs(Session& s, Diagnostics& d) {
     s.placement = place_units(
         s.spec, *s.pipeline, s.who.span,
         [&](const std::vector<int>& placement) {
-          ModelQuery q = model_query(s, largest, true);
+          ModelQuery q = model_query(s, largest, Purpose::train_last);
           q.placement = placement;
           q.copies = q.fuse = false;
           return build_graph(s.spec, q, d);
         },
         d);
-  if (d.ok()) s.graph = graph_for(s, largest, true, d);
+  if (d.ok()) s.graph = graph_for(s, largest, Purpose::train, d);
   if (!d.ok()) return;
   order_stages(s);
   // Clipping by norm wants all gradients before the first update, and accumulation more than one.
@@ -219,8 +234,10 @@ void make_programs(Session& s, Diagnostics& d) {
   s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
   for (const bool alone : {false, true}) {
     s.groups = s.who.groups(alone);
-    s.programs = programs_for(s, *s.batches, true, d);
-    if (s.test) s.test_programs = programs_for(s, *s.test_batches, false, d);
+    s.programs = programs_for(s, *s.batches, Purpose::train, d);
+    if (s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last && !keeps_all(s))
+      s.last_programs = programs_for(s, *s.batches, Purpose::train_last, d);
+    if (s.test) s.test_programs = programs_for(s, *s.test_batches, Purpose::test, d);
     const auto by_sample = [](const auto& p) { return p.second.by_sample(); };
     if (std::ranges::all_of(s.programs, by_sample) &&
         std::ranges::all_of(s.test_programs, by_sample))
@@ -370,6 +387,10 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   if (d.ok()) check_batch_norm(s, d);
   if (!d.ok()) return nullptr;
   make_plan(s);
+  if (const std::string reason = beyond_limit(s); !reason.empty()) {
+    d.error(s.spec.at("memory_limit"), reason);
+    return nullptr;
+  }
   const int64_t of_epoch = s.batches->steps();
   s.epochs = s.spec.steps ? (*s.spec.steps + of_epoch - 1) / of_epoch : s.spec.epochs.value_or(1);
   s.steps = s.spec.steps ? *s.spec.steps : s.epochs * of_epoch;

@@ -58,6 +58,7 @@ struct Session {
   Plan plan;
   int test_cuts = 0;  // of the forward part of an evaluation: program.h, note [cuts]
   std::map<GroupRows, Program> programs, test_programs;
+  std::map<GroupRows, Program> last_programs;  // of a last chunk that alone keeps its activations
 
   int64_t epochs = 0;            // that are begun: the last may be cut short by `steps`
   int64_t steps = 0;             // of the whole run

@@ -12,10 +12,8 @@ void Executor::run_pipeline(const StepInput& input) {
   const auto& schedule = session_.plan.schedule;
   for (const StageOp& op : schedule[static_cast<size_t>(device_)]) {
     wait_for(op);
-    if (op.backward)
-      backward_stage(op, input);
-    else
-      forward_stage(op, input);
+    traced(op.backward ? TraceEvent::Kind::backward : TraceEvent::Kind::forward, op.stage, op.chunk,
+           [&] { op.backward ? backward_stage(op, input) : forward_stage(op, input); });
     team_.post(worker_);
     if (clock_) clock_->mark(StageClock::compute);
   }
@@ -31,15 +29,17 @@ void Executor::wait_for(const StageOp& op) {
   const auto& ops = session_.plan.schedule[static_cast<size_t>(device)];
   const auto at = std::ranges::find(ops, StageOp{before, op.chunk, op.backward});
   const auto done = static_cast<uint32_t>(at - ops.begin()) + 1;
-  team_.wait_for(worker_ + (device - device_) * session_.who.workers,
-                 posted_[static_cast<size_t>(device)] + done);
+  const int other = worker_ + (device - device_) * session_.who.workers;
+  traced(TraceEvent::Kind::wait, op.stage, op.chunk,
+         [&] { team_.wait_for(other, posted_[static_cast<size_t>(device)] + done); });
   if (clock_) clock_->mark(StageClock::waiting);
 }
 
 // One stage's share of a part, for all own groups.
 void Executor::run_stage(Part part, int stage, const Micro& micro, int what, int chunk) {
-  const Graph& graph =
-      what == kTest ? session_.test_programs.begin()->second.graph : session_.graph;
+  const Graph& graph = what == kTest        ? session_.test_programs.begin()->second.graph
+                       : what == kTrainLast ? session_.last_programs.begin()->second.graph
+                                            : session_.graph;
   const int cuts = graph.cuts(part, stage);
   if (cuts == 0) {
     for (int g : own_)

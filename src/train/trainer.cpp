@@ -47,7 +47,7 @@ class EpochMean {
 
 class Worker {
  public:
-  Worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock)
+  Worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock, Trace* trace)
       : rank_(rank),
         session_(rank.session),
         worker_(worker),
@@ -55,7 +55,7 @@ class Worker {
         reporter_(reporter),
         executor_(session_, rank.buffers, rank.team, worker,
                   first_of_rank_ ? &rank.generator : nullptr, {rank.train.get(), rank.test.get()},
-                  clock),
+                  clock, trace),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
         schedule_(make_schedule(session_.spec.schedule, base_lr_,
@@ -180,8 +180,9 @@ RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Ge
   if (s.test && s.test->reader) test = std::make_unique<Ahead>(*s.test, *s.test_batches, s.who, r);
 }
 
-Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock) {
-  return Worker(rank, worker, reporter, clock).run();
+Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock,
+                     Trace* trace) {
+  return Worker(rank, worker, reporter, clock, trace).run();
 }
 
 }  // namespace dpt

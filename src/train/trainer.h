@@ -42,6 +42,7 @@ struct Outcome {
 // null but for the first worker of rank 0. Throws Error{diverged} on every worker, with step and
 // layer, when a loss is not finite; nothing of that step is in the weights then. `clock` is null
 // but in a run that is measured.
-Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock = nullptr);
+Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock = nullptr,
+                     Trace* trace = nullptr);
 
 }  // namespace dpt

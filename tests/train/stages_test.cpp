@@ -125,6 +125,33 @@ TEST_CASE("batch norm in a pipeline has the statistics of a chunk") {
                              "sync_batch_norm=true"}));
 }
 
+TEST_CASE("what is computed again has the same bits") {
+  std::string text = spec();
+  text.replace(text.find("layer_norm"), 10, "batch_norm1d");
+  const Ran one = run_spec(text, {"cores=1", "accumulate=4"});
+  for (const char* which : {"always", "except_last"})
+    for (const char* schedule : {"1f1b", "gpipe"}) {
+      CAPTURE(which);
+      same(one, run_spec(text, {pipeline(fmt::format("stages: 2, chunks: 4, checkpoint: {}, "
+                                                     "schedule: {}",
+                                                     which, schedule)),
+                                "cores=1"}));
+    }
+  same(run_spec(text, {"cores=2", "accumulate=3"}),
+       run_spec(text, {pipeline("stages: 2, chunks: 3, checkpoint: always"), "cores=2"}));
+  // Of some layers, in any mode.
+  const std::vector<std::string> some = {"model.norm.checkpoint=true", "model.drop.checkpoint=true",
+                                         "model.lin2.checkpoint=true",
+                                         "model.rest.checkpoint=true"};
+  for (std::vector<std::string> how :
+       {std::vector<std::string>{"cores=2"}, {"parallel=dp", "devices=2", "cores=1"}}) {
+    how.emplace_back("accumulate=2");  // or weights of linear layers sum in another order
+    std::vector<std::string> again = how;
+    again.insert(again.end(), some.begin(), some.end());
+    same(run_spec(text, how), run_spec(text, again));
+  }
+}
+
 TEST_CASE("mixed precision in a pipeline has the bits of one device") {
   for (const char* precision : {"{bf16: {emulate: true}}", "{fp16: {emulate: true}}"}) {
     const std::string how = fmt::format("precision={}", precision);

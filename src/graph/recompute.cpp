@@ -1,0 +1,63 @@
+#include "graph/recompute.h"
+
+#include <map>
+
+#include "graph/rewriter.h"
+
+namespace dpt {
+namespace {
+
+class Recomputation : Rewriter {
+ public:
+  explicit Recomputation(Graph& graph) : Rewriter(graph) {}
+
+  void run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i)
+      if (const GraphNode& n = graph_.nodes[i]; n.range > 0 && graph_.part[i] == Part::forward) {
+        for (ValueId v : n.out) maker_[v] = forward_.size();
+        forward_.push_back(n);
+      }
+    if (forward_.empty()) return;
+    each_node([&](GraphNode& n) {
+      if (part_ == Part::backward)
+        for (ValueId& v : n.in) v = again(v);
+      push(std::move(n));
+    });
+  }
+
+ private:
+  // What the backward part reads in the place of v.
+  ValueId again(ValueId v) {
+    const auto maker = maker_.find(v);
+    if (maker == maker_.end()) return v;
+    if (const auto made = made_.find(v); made != made_.end()) return made->second;
+    GraphNode n = forward_[maker->second];
+    const int range = n.range;
+    for (ValueId& in : n.in)
+      if (const auto it = maker_.find(in);
+          it != maker_.end() && forward_[it->second].range == range)
+        in = again(in);
+    for (ValueId& out : n.out) {
+      const ValueId first = out;
+      out = add({.name = graph_[first].name + " again", .desc = graph_[first].desc});
+      made_[first] = out;
+    }
+    n.range = 0;
+    push(std::move(n));
+    return made_[v];
+  }
+
+  std::vector<GraphNode> forward_;   // those of ranges
+  std::map<ValueId, size_t> maker_;  // of a range's values
+  std::map<ValueId, ValueId> made_;
+};
+
+}  // namespace
+
+void recompute(Graph& graph, bool stages) {
+  if (stages)
+    for (GraphNode& n : graph.nodes) n.range = n.op->name == "copy" ? 0 : n.stage + 1;
+  Recomputation(graph).run();
+}
+
+}  // namespace dpt

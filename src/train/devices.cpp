@@ -1,0 +1,124 @@
+#include "train/devices.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/operator.h"
+#include "train/arenas.h"
+#include "train/gantt.h"
+
+namespace dpt {
+namespace {
+
+constexpr double kMiB = 1048576;
+
+// Of one chunk: the forward part and the loss, and the backward part, of each stage.
+void flops_of_stages(const Graph& graph, std::vector<double>& forward,
+                     std::vector<double>& backward) {
+  forward.assign(static_cast<size_t>(graph.stages()), 0);
+  backward = forward;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const bool back = graph.part[i] == Part::backward || graph.part[i] == Part::update;
+    (back ? backward : forward)[static_cast<size_t>(graph.nodes[i].stage)] +=
+        graph.flops(graph.nodes[i]);
+  }
+}
+
+void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
+  constexpr double kFloat = sizeof(float);
+  const std::vector<int> homes = s.graph.homes();
+  const auto device = [&](ValueId v) -> DeviceUse& {
+    const auto stage = static_cast<size_t>(homes[static_cast<size_t>(v)]);
+    return out[static_cast<size_t>(s.graph.stage_device[stage])];
+  };
+  int states = 0;
+  for (const std::string& name :
+       s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
+    states += name.empty() ? 0 : 1;
+  // A shard's gradients of a later chunk lie apart until they are added.
+  const double copies =
+      static_cast<double>(s.who.shards) / s.who.replicas() * (s.batches->accumulate() > 1 ? 2 : 1);
+  for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
+    const double bytes = static_cast<double>(s.graph[s.graph.parameters[p]].desc.bytes());
+    DeviceUse& use = device(s.graph.parameters[p]);
+    use.weights += bytes;
+    if (s.graph.gradients[p] == kNoValue) continue;
+    use.states += bytes * states;
+    if (!s.layout.fused[p]) use.gradients += bytes * copies;
+  }
+  for (ValueId v : s.graph.buffers)
+    device(v).weights += kFloat * static_cast<double>(s.graph[v].desc.shape.elements());
+}
+
+}  // namespace
+
+std::vector<DeviceUse> device_uses(const Session& s) {
+  std::vector<DeviceUse> out(static_cast<size_t>(s.who.span));
+  const auto& devices = s.graph.stage_device;
+  for (int stage = 0; stage < s.graph.stages(); ++stage)
+    out[static_cast<size_t>(devices[static_cast<size_t>(stage)])].stages.push_back(stage);
+  add_parameters(s, out);
+  for (int d = 0; d < s.who.span; ++d)
+    out[static_cast<size_t>(d)].activations =
+        static_cast<double>(Arenas::bytes_on(s, d)) / s.who.replicas();
+  // The graph is of one shard; a replica has all samples of its share of the batch.
+  const double rows = static_cast<double>(s.graph[s.graph.input].desc.shape[0]);
+  const double shards = static_cast<double>(s.global_batch) / s.who.replicas() / rows;
+  for (const GraphNode& n : s.graph.nodes)
+    if (const auto* way = std::any_cast<Copy>(&n.attrs))
+      out[static_cast<size_t>(devices[static_cast<size_t>(way->from)])].sent +=
+          shards * static_cast<double>(s.graph[n.out[0]].desc.bytes());
+  return out;
+}
+
+std::string beyond_limit(const Session& s) {
+  if (!s.spec.memory_limit) return "";
+  const std::vector<DeviceUse> uses = device_uses(s);
+  for (size_t d = 0; d < uses.size(); ++d) {
+    const DeviceUse& use = uses[d];
+    if (use.total() <= *s.spec.memory_limit * kMiB) continue;
+    return fmt::format(
+        "device {} would need {:.1f} MiB ({:.1f} of weights, {:.1f} of gradients, {:.1f} of "
+        "optimizer states, {:.1f} of activations), but memory_limit is {:g} MiB; put layers on "
+        "more devices (`device: {}` of a layer, or `parallel: {{pipeline: {{stages: {}}}}}`), "
+        "compute activations again (`checkpoint`), or take a smaller batch",
+        d, use.total() / kMiB, use.weights / kMiB, use.gradients / kMiB, use.states / kMiB,
+        use.activations / kMiB, *s.spec.memory_limit, uses.size(), uses.size() + 1);
+  }
+  return "";
+}
+
+Timing predicted_timing(const Session& s) {
+  std::vector<double> forward, backward;
+  flops_of_stages(s.graph, forward, backward);
+  return simulate(s.plan.schedule, forward, backward);
+}
+
+std::string devices_text(const Session& s) {
+  if (s.plan.schedule.empty()) return "";
+  std::string out = "devices of a replica:\n";
+  const std::vector<DeviceUse> uses = device_uses(s);
+  for (size_t d = 0; d < uses.size(); ++d) {
+    const DeviceUse& use = uses[d];
+    std::vector<std::string> layers;
+    for (const GraphNode& n : s.graph.nodes)
+      if (std::ranges::count(use.stages, n.stage) > 0 && n.range >= 0 && n.layer != "loss" &&
+          (layers.empty() || layers.back() != n.layer) &&
+          std::ranges::find(layers, n.layer) == layers.end())
+        layers.push_back(n.layer);
+    out += fmt::format(
+        "  device {}: stage{} {}: {} to {}\n"
+        "    {:.2f} MiB: weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations {:.2f}; "
+        "sends {:.3f} MiB a step\n",
+        d, use.stages.size() == 1 ? "" : "s", fmt::join(use.stages, ", "),
+        layers.empty() ? "no layer" : layers.front(), layers.empty() ? "none" : layers.back(),
+        use.total() / kMiB, use.weights / kMiB, use.gradients / kMiB, use.states / kMiB,
+        use.activations / kMiB, use.sent / kMiB);
+  }
+  const Timing timing = predicted_timing(s);
+  out += fmt::format("bubble: {:.1f} %, if time goes by FLOPs\n{}", 100 * timing.bubble,
+                     gantt_text(s.plan.schedule, timing));
+  return out;
+}
+
+}  // namespace dpt
