@@ -1,8 +1,12 @@
 #include "train/devices.h"
 
+#include <algorithm>
+#include <any>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/attrs.h"
 #include "graph/operator.h"
 #include "train/arenas.h"
 #include "train/gantt.h"

@@ -249,6 +249,23 @@ int run(const Session& s, const RunRequest& request) {
   return code;
 }
 
+void record(const Session& s, std::span<Trace> traces) {
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  const size_t header = Team::bytes(team_shape(s));
+  const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
+  const Team team = Team::create(memory.span().first(header), team_shape(s), {});
+  const Buffers buffers(memory.data() + header, sizes);
+  Generator generator(static_cast<uint64_t>(s.spec.seed));
+  initialise(s, buffers, generator);
+  RankState state(s, buffers, team, 0, generator);
+  run_workers(
+      team, 0,
+      [&](int worker) {
+        train_worker(state, worker, nullptr, nullptr, &traces[static_cast<size_t>(worker)]);
+      },
+      cores_of(s, 0));
+}
+
 Evaluation evaluate(const Session& s) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   const size_t header = Team::bytes(team_shape(s));

@@ -49,6 +49,10 @@ struct RunRequest {
 // so far are saved then). REQUIRES: called from a process of one thread. Throws Error.
 int run(const Session& session, const RunRequest& request);
 
+// Trains in this process, writes no file, and leaves what workers did in `traces`, one for each.
+// REQUIRES: a session of one rank; zeroed memory.
+void record(const Session& session, std::span<Trace> traces);
+
 // Loss and accuracy of spec.initial_weights on the test set, by the workers of one process.
 // REQUIRES: session.test; a mode of one process.
 Evaluation evaluate(const Session& session);
