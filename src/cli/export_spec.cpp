@@ -22,16 +22,18 @@ int run_export(const std::vector<std::string>& words) {
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> s = open_session(loaded, {});
-  const std::string program = export_torch(loaded.spec, {.input = s->graph[s->graph.input].desc,
-                                                         .target = s->graph[s->graph.target].desc,
-                                                         .samples = s->train.size(),
-                                                         .classes = s->train.classes,
-                                                         .ignores = s->ignores(),
-                                                         .ranks = s->who.ranks,
-                                                         .replicas = s->who.replicas(),
-                                                         .batch = s->global_batch,
-                                                         .epochs = s->epochs,
-                                                         .steps = s->steps});
+  const std::string program =
+      export_torch(loaded.spec, {.input = s->graph[s->graph.input].desc,
+                                 .target = s->graph[s->graph.target].desc,
+                                 .samples = s->train.size(),
+                                 .classes = s->train.classes,
+                                 .ignores = s->ignores(),
+                                 .ranks = s->who.dealt ? s->who.replicas() : 1,
+                                 .replicas = s->who.replicas(),
+                                 .accumulate = s->batches->accumulate(),
+                                 .batch = s->global_batch,
+                                 .epochs = s->epochs,
+                                 .steps = s->steps});
   if (output.empty()) {
     fmt::print("{}", program);
     return 0;

@@ -67,12 +67,14 @@ void check_batch_norm(const TorchFacts& f) {
 
 TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   const std::string_view mode = spec.parallel.what->name;
-  if (mode != "single" && mode != "dp" && mode != "ddp")
-    fail(Fault::spec, "parallel mode '{}' has no equivalent program; single, dp and ddp have one",
+  if (mode != "single" && mode != "dp" && mode != "ddp" && mode != "pipeline")
+    fail(Fault::spec,
+         "parallel mode '{}' has no equivalent program; single, dp, ddp and pipeline have one",
          mode);
   // With fixed shards every mode takes the samples in one order and gives the same numbers.
+  const bool ranks = mode == "ddp" || (mode == "pipeline" && query.ranks > 1);
   TorchFacts facts{
-      .spec = spec, .query = query, .ddp = mode == "ddp" && !spec.reproducible_shards.has_value()};
+      .spec = spec, .query = query, .ddp = ranks && !spec.reproducible_shards.has_value()};
   if (const auto& precision = type_of<PrecisionType>(spec.precision); precision.mixed) {
     facts.mixed = precision.mixed(spec.precision.settings);
     if (facts.mixed.level > PrecisionPolicy::Level::autocast || facts.mixed.cuda_lists == true)
@@ -106,6 +108,10 @@ std::string notes(const TorchFacts& f) {
     note(
         "DataParallel gives the numbers of one process on any number of devices: so it is one "
         "here.");
+  if (f.spec.parallel.what->name == "pipeline")
+    note(
+        "The stages of a pipeline give the numbers of one device that computes the chunks one by\n"
+        "one: so a replica is one process here.");
   if (f.ddp && f.query.samples % f.query.ranks != 0 && !f.spec.data.pad && !f.spec.data.drop_last)
     note(fmt::format(
         "{} samples on {} ranks: DistributedSampler repeats some to make the ranks even,\n"
@@ -186,8 +192,9 @@ std::string constants(const TorchFacts& f) {
   if (f.ddp) out += fmt::format("RANKS = {}\n", f.query.ranks);
   out += f.ddp ? fmt::format("BATCH_SIZE = {}  # of each rank\n", f.query.batch / f.query.ranks)
                : fmt::format("BATCH_SIZE = {}\n", f.query.batch);
-  if (f.spec.accumulate > 1)
-    out += fmt::format("ACCUMULATE = {}  # parts that a batch is computed in\n", f.spec.accumulate);
+  if (f.query.accumulate > 1)
+    out +=
+        fmt::format("ACCUMULATE = {}  # parts that a batch is computed in\n", f.query.accumulate);
   return out;
 }
 

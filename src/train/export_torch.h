@@ -11,16 +11,17 @@ namespace dpt {
 
 // What the spec itself does not say: sizes of its data, and what the machine decides.
 struct TorchExport {
-  TensorDesc input;      // [n, ...]: samples as the model takes them, after transforms
-  TensorDesc target;     // [n, ...]: after target transforms
-  int64_t samples = 0;   // of the data set, after `limit`
-  int64_t classes = 0;   // of its targets; 0: they are values
-  bool ignores = false;  // some targets are the loss's ignore_index, and no classes
-  int ranks = 1;         // processes of ddp
-  int replicas = 1;      // devices of all ranks
-  int64_t batch = 1;     // what the optimizer sees: of all ranks, all micro-batches together
-  int64_t epochs = 1;    // that are begun
-  int64_t steps = 0;     // of the whole run
+  TensorDesc input;        // [n, ...]: samples as the model takes them, after transforms
+  TensorDesc target;       // [n, ...]: after target transforms
+  int64_t samples = 0;     // of the data set, after `limit`
+  int64_t classes = 0;     // of its targets; 0: they are values
+  bool ignores = false;    // some targets are the loss's ignore_index, and no classes
+  int ranks = 1;           // replicas that samples are dealt to
+  int replicas = 1;        // of all ranks
+  int64_t accumulate = 1;  // micro-batches of a batch, chunks of a pipeline among them
+  int64_t batch = 1;       // what the optimizer sees: of all ranks, all micro-batches together
+  int64_t epochs = 1;      // that are begun
+  int64_t steps = 0;       // of the whole run
 };
 
 // A complete program with the same initial weights, the same order of samples and the same

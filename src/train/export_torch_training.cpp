@@ -158,7 +158,7 @@ class TrainingText {
       return fmt::format("{}.backward(){}\n", loss,
                          sum ? "  # DistributedDataParallel divides by RANKS" : "");
     };
-    if (spec_.accumulate == 1)
+    if (f_.query.accumulate == 1)
       return in_autocast("loss = criterion(model(x), y)\n") + backward("loss") +
              "loss = loss.item()\n";
     std::string loop = in_autocast("part = criterion(model(x_part), y_part)\n");

@@ -76,7 +76,8 @@ void Reporter::begin() {
     std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
   fmt::print(stderr, "{}", lines_of_header(session_));
   const Topology& who = session_.who;
-  if (session_.mode->processes) fmt::print("Number of available CPUs: {}\n", who.ranks);
+  if (session_.mode->processes)
+    fmt::print("Number of available CPUs: {}\n", who.ranks * who.devices);
   if (who.devices > 1) fmt::print("Let's use {} CPUs!\n", who.devices);
   std::fflush(stdout);
 }
@@ -88,10 +89,10 @@ void Reporter::shapes(const StepRows& rows) {
   const Topology& who = session_.who;
   for (const auto& micro : rows.micro) {
     int64_t total = 0;
-    for (int device = 0; device < who.devices; ++device) {
+    for (int replica = 0; replica <= who.replica(who.workers_per_rank() - 1); ++replica) {
       int64_t n = 0;
       for (int s = 0; s < who.shards; ++s)
-        if (who.owner(s) / who.workers == device) n += micro[static_cast<size_t>(s)].rows.count();
+        if (who.replica(who.owner(s)) == replica) n += micro[static_cast<size_t>(s)].rows.count();
       total += n;
       if (n > 0)
         fmt::print("\tIn Model: input size {} output size {}\n", batch_shape(x, n),

@@ -56,7 +56,8 @@ struct Text {
 
   explicit Text(const std::string& yaml) : file{"configs/t.yaml", yaml} {
     static const Nameable modes[] = {nameable<NoKeys>("single", ""), nameable<NoKeys>("dp", ""),
-                                     nameable<NoKeys>("ddp", ""), nameable<NoKeys>("other", "")};
+                                     nameable<NoKeys>("ddp", ""), nameable<NoKeys>("pipeline", ""),
+                                     nameable<NoKeys>("other", "")};
     const Vocabulary words{layer_words(),
                            loss_words(),
                            optimizer_words(),
@@ -64,7 +65,7 @@ struct Text {
                            {&images(), &tokens(), &secret()},
                            {&halve()},
                            {},
-                           {&modes[0], &modes[1], &modes[2], &modes[3]},
+                           {&modes[0], &modes[1], &modes[2], &modes[3], &modes[4]},
                            precision_words()};
     spec = read_spec(read_yaml(file, diagnostics), words, diagnostics);
     REQUIRE_MESSAGE(diagnostics.ok(), diagnostics.render());
@@ -123,6 +124,8 @@ TEST_CASE("a ddp spec as a program") {
 }
 
 TEST_CASE("a spec of one process with everything as a program") {
+  TorchExport query = image_sizes();
+  query.accumulate = 2;
   const std::string program = exported(
       "name: all\n"
       "data: {dataset: images, batch_size: 20, drop_last: true, limit: 90}\n"
@@ -136,8 +139,20 @@ TEST_CASE("a spec of one process with everything as a program") {
       "optimizer: {sgd: {lr: 0.1, momentum: 0.9}}\n"
       "schedule: {one_cycle: 0.2}\n"
       "clip_grad_norm: 1\nclip_grad_value: 0.5\naccumulate: 2\nsteps: 15\n"
-      "evaluate: {every: 2, batch_size: 50}\ninitial_weights: configs/start.safetensors\n");
+      "evaluate: {every: 2, batch_size: 50}\ninitial_weights: configs/start.safetensors\n",
+      query);
   check_golden("torch_all.py", program);
+}
+
+TEST_CASE("a replica of a pipeline is a process that computes the chunks one by one") {
+  TorchExport query = image_sizes();
+  query.accumulate = 4;
+  const std::string two = exported(spec("parallel: pipeline\n"), query);
+  CHECK(has(two, "RANKS = 2\n"));
+  CHECK(has(two, "ACCUMULATE = 4 "));
+  CHECK(has(two, "so a replica is one process here"));
+  query.ranks = query.replicas = 1;
+  CHECK_FALSE(exported(spec("parallel: pipeline\n"), query).find("RANKS") != std::string::npos);
 }
 
 TEST_CASE("lists with from become a graph of modules") {
@@ -222,7 +237,8 @@ TEST_CASE("what can't be exported says why") {
     return "";
   };
   CHECK(refusal(spec("parallel: other\n")) ==
-        "parallel mode 'other' has no equivalent program; single, dp and ddp have one");
+        "parallel mode 'other' has no equivalent program; single, dp, ddp and pipeline have "
+        "one");
   CHECK(refusal("name: t\ndata: {dataset: secret, batch_size: 20}\nmodel: [flatten, {linear: 10}]\n"
                 "loss: cross_entropy\noptimizer: sgd\n") ==
         "data set 'secret' can't be written as a PyTorch program; export with a data set that can, "
