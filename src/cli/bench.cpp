@@ -19,6 +19,7 @@
 #include "cli/spec_argument.h"
 #include "comm/child.h"
 #include "data/dataset.h"
+#include "layers/model.h"
 #include "parallel/mode.h"
 
 namespace dpt::commands {
@@ -85,11 +86,15 @@ LoadedSpec load_with(const SpecArgument& argument, const std::vector<std::string
 }
 
 // As many as the mode takes where the spec does not say, or says it of another mode.
-int64_t devices_of(const Spec& spec) {
+Topology topology_of(const Spec& spec) {
   const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
-  ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size())};
+  ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size()),
+                  .span = devices_of(spec.model)};
   if (spec.devices.count) query.devices = static_cast<int>(*spec.devices.count);
-  const Topology who = mode.topology(spec.parallel.settings, query);
+  return mode.topology(spec.parallel.settings, query);
+}
+int64_t devices_of(const Spec& spec) {
+  const Topology who = topology_of(spec);
   return int64_t{who.ranks} * who.devices;
 }
 
@@ -108,7 +113,7 @@ class RowMaker {
       for (const std::string& precision : precisions)
         for (const std::string& mode : modes)
           for (const std::string& count :
-               mode == "single" ? std::vector<std::string>{"1"} : devices)
+               mode == "single" ? std::vector{std::to_string(devices_of(base_.model))} : devices)
             out.push_back(row(mode, count, batch, precision));
     share_cores(out);
     return out;
@@ -121,8 +126,8 @@ class RowMaker {
   std::string own_batch() const {
     const DataSpec& data = base_.data;
     return std::to_string(data.batch_size ? *data.batch_size
-                                          : *data.batch_size_per_replica * devices_of(base_) *
-                                                base_.accumulate);
+                                          : *data.batch_size_per_replica *
+                                                topology_of(base_).replicas() * base_.accumulate);
   }
 
   // What is wrong with a value is found by the language, at the place of its override.

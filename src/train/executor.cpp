@@ -68,7 +68,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     bind(g, kTrain, 0, session_.programs);
     for (int c = 0; c < turns_ && accumulates; ++c) bind(g, kTrainMore, c, session_.programs);
     if (accumulates) bind(g, kTrainLast, 0, session_.last_programs);
-    for (int c = 0; c < session_.test_slots(); ++c) bind(g, kTest, c, session_.test_programs);
+    for (int c = 0; c < turns_; ++c) bind(g, kTest, c, session_.test_programs);
   }
 }
 

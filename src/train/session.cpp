@@ -349,8 +349,6 @@ int Session::turns() const {
   return static_cast<int>(std::min(out, batches->accumulate()));
 }
 
-int Session::test_slots() const { return *std::ranges::min_element(slots); }
-
 bool Session::cycles_momentum() const {
   const Choice& choice = spec.schedule.schedule;
   if (!choice) return false;

@@ -54,7 +54,6 @@ struct Session {
   PipelineSchedule schedule;         // of the stages; empty: there is one
   std::vector<int> slots;            // of each stage: chunks that it may have in flight
   int turns() const;                 // chunks after which all slots come round again
-  int test_slots() const;            // batches of the test set that may be in flight
   Plan plan;
   int test_cuts = 0;  // of the forward part of an evaluation: program.h, note [cuts]
   std::map<GroupRows, Program> programs, test_programs;

@@ -76,32 +76,42 @@ void Executor::backward_stage(const StageOp& op, const StepInput& input) {
 }
 
 // Batches follow each other through the stages as chunks do. A stage's slot is free again when the
-// last stage, which has read what it wanted, is done with the batch that was there.
+// last stage, behind which nobody reads, is done with the batch that was there.
 void Executor::evaluate_in_stages(std::span<const uint32_t> order) {
   const int64_t batches = session_.test_batches->steps();
-  const auto& devices = session_.graph.stage_device;
   StepRows rows;
   for (int64_t batch = 0; batch < batches; ++batch) {
     session_.test_batches->step(batch, rows);
     const Micro& micro = rows.micro[0];
-    const int slot = static_cast<int>(batch % session_.test_slots());
-    if (batch >= session_.test_slots()) wait_for_test(last_stage(), batch - session_.test_slots());
+    const int turn = static_cast<int>(batch % turns_);
     bool fed = false;
     for (int stage = 0; stage <= last_stage(); ++stage) {
       if (!has_stage(stage)) continue;
       if (stage > 0) wait_for_test(stage - 1, batch);
+      if (const int64_t there = same_slot_before(stage, batch); there >= 0)
+        wait_for_test(last_stage(), there);
       for (int g : own_)
-        if (!fed) begin_evaluation(g, micro, order, batch, slot);
+        if (!fed) begin_evaluation(g, micro, order, batch, turn);
       fed = true;
-      run_stage(Part::forward, stage, micro, kTest, slot);
+      run_stage(Part::forward, stage, micro, kTest, turn);
       if (stage == last_stage())
-        for (int g : own_) end_evaluation(g, micro, slot);
+        for (int g : own_) end_evaluation(g, micro, turn);
       team_.post(worker_);
     }
   }
+  const auto& devices = session_.graph.stage_device;
   for (size_t d = 0; d < posted_.size(); ++d)
     posted_[d] += static_cast<uint32_t>(batches) *
                   static_cast<uint32_t>(std::ranges::count(devices, static_cast<int>(d)));
+}
+
+// The last batch before this one that lay in the same slot of the stage; -1: none did.
+int64_t Executor::same_slot_before(int stage, int64_t batch) const {
+  const int slots = session_.slots[static_cast<size_t>(stage)];
+  const auto slot = [&](int64_t b) { return b % turns_ % slots; };
+  int64_t before = batch - 1;
+  while (before >= 0 && slot(before) != slot(batch)) --before;
+  return before;
 }
 
 void Executor::wait_for_test(int stage, int64_t batch) {
