@@ -171,6 +171,20 @@ TEST_CASE("random models in a pipeline have the bits of one device") {
   }
 }
 
+TEST_CASE("random models, placed on devices and in replicas of pipelines, have the bits of one") {
+  if (!kCanFork) return;
+  for (uint64_t seed = 20; seed < (kSanitized ? 23 : 30); ++seed) {
+    CAPTURE(seed);
+    const std::string text = random_spec(seed) + "reproducible: {shards: 4}\n";
+    if (text.find("accumulate") != std::string::npos) continue;
+    const Ran one = run_spec(text, {"cores=1", "accumulate=2"});
+    same(one, run_spec(text, {pipeline("stages: 2, chunks: 2, data_parallel: 2"), "cores=1"}));
+    same(one, run_spec(text, {"parallel=ddp", "devices=4", "cores=1", "accumulate=2",
+                              "model[1].device=1"}));
+    same(one, run_spec(text, {"cores=2", "accumulate=2", "model[1].device=1"}));
+  }
+}
+
 TEST_CASE("a loss that is no number is found on the device where it arose") {
   const Ran ran = run_spec(
       spec(), {pipeline("stages: 2, chunks: 4, cut: lin2"), "cores=1", "optimizer={sgd: 1e30}"});
