@@ -1,0 +1,199 @@
+#include "graph/places.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "graph/operator.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kLine = 64;  // bytes; tensors begin at cache lines
+constexpr size_t aligned(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// When a value must be in memory, as numbers of instructions.
+struct Lifetime {
+  size_t first = 0, last = 0;
+  bool used = false;
+};
+
+// The value whose memory a value is: itself, or what it views.
+ValueId owner_of(const std::vector<ValueId>& views, ValueId v) {
+  while (views[static_cast<size_t>(v)] != v) v = views[static_cast<size_t>(v)];
+  return v;
+}
+
+// Of each value: itself, or what it views.
+std::vector<ValueId> views_of(const Graph& graph) {
+  std::vector<ValueId> out(graph.values.size());
+  std::iota(out.begin(), out.end(), 0);
+  for (const GraphNode& n : graph.nodes)
+    if (n.op->view) out[static_cast<size_t>(n.out[0])] = n.in[0];
+  return out;
+}
+
+void place_flat(Program& p, const FlatLayout& layout) {
+  for (size_t i = 0; i < p.graph.parameters.size(); ++i) {
+    const size_t bytes = layout.offset[i] * sizeof(float);
+    p.place[static_cast<size_t>(p.graph.parameters[i])] = {Arena::weights, bytes};
+    const ValueId gradient = p.graph.gradients[i];
+    if (gradient != kNoValue && !layout.fused[i])
+      p.place[static_cast<size_t>(gradient)] = {Arena::gradients, bytes};
+  }
+  for (size_t i = 0; i < p.graph.buffers.size(); ++i)
+    p.place[static_cast<size_t>(p.graph.buffers[i])] = {Arena::weights,
+                                                        layout.buffer_offset[i] * sizeof(float)};
+  for (const Graph::Update& u : p.graph.updates)
+    p.place[static_cast<size_t>(u.next)] = p.place[static_cast<size_t>(u.buffer)];
+  for (const GraphNode& n : p.graph.nodes)
+    if (n.op->over_shards) {
+      p.place[static_cast<size_t>(n.in[0])] = {Arena::sums, p.sum_bytes};
+      p.sum_bytes += aligned(p.graph[n.in[0]].desc.bytes(), kLine);
+    }
+}
+
+void place_constants(Program& p) {
+  for (size_t v = 0; v < p.place.size(); ++v) {
+    const Value& value = p.graph.values[v];
+    if (value.role != Role::constant) continue;
+    p.place[v] = {Arena::constants, p.constant_bytes};
+    p.constant_bytes += aligned(value.desc.bytes(), kLine);
+  }
+}
+
+// Of all values that have no place yet.
+std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& views) {
+  const Graph& graph = p.graph;
+  std::vector<Lifetime> life(views.size());
+  const auto touch = [&](ValueId v, size_t now) {
+    if (v == kNoValue) return;
+    const auto own = static_cast<size_t>(owner_of(views, v));
+    if (p.place[own].arena != Arena::none) return;
+    if (!life[own].used) life[own] = {now, now, true};
+    life[own].last = std::max(life[own].last, now);
+  };
+  const auto touch_masks = [&](size_t now) {
+    for (ValueId v = 0; v < static_cast<ValueId>(views.size()); ++v)
+      if (graph[v].role == Role::mask) touch(v, now);
+  };
+  for (ValueId v : {graph.input, graph.target, graph.divisor, graph.scale}) touch(v, 0);
+  touch_masks(0);
+  // In run order; a part's nodes need not stand together in the graph.
+  size_t now = 0;
+  for (Part part : kParts)
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      const GraphNode& n = graph.nodes[i];
+      if (graph.part[i] != part) continue;
+      if (part != Part::update) ++now;  // those are run row by row, as if all at once
+      if (part != Part::update)
+        for (ValueId v : n.out) touch(v, now);
+      for (ValueId v : n.in) touch(v, part == Part::update ? now + 1 : now);
+    }
+  // What the executor reads or fills lives through the whole step.
+  for (ValueId v : {graph.target, graph.divisor, graph.scale, graph.loss, graph.target_weight,
+                    graph.correct, graph.output, graph.output_gradient})
+    touch(v, now + 1);
+  touch_masks(now + 1);
+  return life;
+}
+
+// Whether only one part of one stage knows the value, so that nothing of it need outlive the part.
+std::vector<bool> within_a_part(const Program& p, const std::vector<ValueId>& views) {
+  const Graph& graph = p.graph;
+  const std::vector<int> homes = graph.homes();
+  constexpr int kNobody = -1, kSeveral = -2;
+  std::vector<int> part(views.size(), kNobody);
+  const auto touch = [&](ValueId v, int by) {
+    if (v == kNoValue) return;
+    int& known = part[static_cast<size_t>(owner_of(views, v))];
+    known = known == kNobody || known == by ? by : kSeveral;
+  };
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& n = graph.nodes[i];
+    const Part own = graph.part[i] == Part::loss ? Part::forward : graph.part[i];
+    const auto use = [&](ValueId v) {
+      const bool here = homes[static_cast<size_t>(owner_of(views, v))] == n.stage;
+      touch(v, here && own != Part::update ? static_cast<int>(own) : kSeveral);
+    };
+    std::ranges::for_each(n.in, use);
+    std::ranges::for_each(n.out, use);
+  }
+  for (ValueId v : {graph.input, graph.target, graph.divisor, graph.scale, graph.loss,
+                    graph.target_weight, graph.correct, graph.output, graph.output_gradient})
+    touch(v, kSeveral);
+  std::vector<bool> out(views.size());
+  for (size_t v = 0; v < out.size(); ++v)
+    out[v] = part[v] >= 0 && graph.values[v].role != Role::mask;
+  return out;
+}
+
+// Offsets for the values `which`: each takes the lowest place that is free during its life, in the
+// order in which they come to life. Gives the bytes that this takes.
+size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>& life,
+                const std::vector<ValueId>& which) {
+  struct Block {
+    size_t begin, end;
+    Lifetime life;
+  };
+  std::vector<Block> blocks;  // sorted by begin
+  size_t top = 0;
+  for (ValueId v : which) {
+    const Lifetime& mine = life[static_cast<size_t>(v)];
+    size_t size = p.shard_stride(v);
+    if (p.extent[static_cast<size_t>(v)] == Extent::shard) size *= p.rows.shards.size();
+    size_t at = 0;
+    for (const Block& b : blocks) {
+      if (b.life.last < mine.first || mine.last < b.life.first) continue;
+      if (at + size <= b.begin) break;
+      at = std::max(at, b.end);
+    }
+    const Block block{at, at + size, mine};
+    blocks.insert(std::ranges::upper_bound(blocks, at, {}, &Block::begin), block);
+    p.place[static_cast<size_t>(v)] = {arena, at, stage};
+    top = std::max(top, block.end);
+  }
+  return top;
+}
+
+void place_activations(Program& p, const std::vector<ValueId>& views, bool in_flight) {
+  const std::vector<Lifetime> life = lifetimes(p, views);
+  std::vector<ValueId> order;
+  for (ValueId v = 0; v < static_cast<ValueId>(life.size()); ++v)
+    if (life[static_cast<size_t>(v)].used) order.push_back(v);
+  std::ranges::stable_sort(order, {},
+                           [&](ValueId v) { return life[static_cast<size_t>(v)].first; });
+  const std::vector<int> homes = p.graph.homes();
+  std::vector<bool> within(views.size());
+  if (in_flight) within = within_a_part(p, views);
+  for (int stage = 0; stage < p.graph.stages(); ++stage) {
+    const auto those = [&](bool scratch) {
+      std::vector<ValueId> out;
+      std::ranges::copy_if(order, std::back_inserter(out), [&](ValueId v) {
+        const auto i = static_cast<size_t>(v);
+        return homes[i] == stage && within[i] == scratch;
+      });
+      return out;
+    };
+    p.arena.push_back({place_in(p, Arena::activations, stage, life, those(false)),
+                       place_in(p, Arena::scratch, stage, life, those(true))});
+  }
+}
+
+}  // namespace
+
+size_t Program::shard_stride(ValueId v) const {
+  return std::max(kLine, aligned(graph[v].desc.bytes(), kLine));
+}
+
+void place_values(Program& p, const FlatLayout& layout, bool in_flight) {
+  p.place.resize(p.graph.values.size());
+  place_flat(p, layout);
+  place_constants(p);
+  const std::vector<ValueId> views = views_of(p.graph);
+  place_activations(p, views, in_flight);
+  for (size_t v = 0; v < views.size(); ++v)
+    p.place[v] = p.place[static_cast<size_t>(owner_of(views, static_cast<ValueId>(v)))];
+}
+
+}  // namespace dpt
