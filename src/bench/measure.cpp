@@ -123,9 +123,11 @@ double peak_bytes(const Notes& notes) {
 double foreign_share(const Session& s) {
   const double workers = s.who.total_workers(), shards = s.who.shards;
   const Buffers::Sizes sizes = buffer_sizes(s);
-  const auto stored = static_cast<double>(sizes.stored), all = static_cast<double>(sizes.trainable);
+  // What is compressed is read as halves.
+  const double stored = static_cast<double>(sizes.stored) * (s.exchange.compress ? 0.5 : 1);
+  const auto all = static_cast<double>(sizes.trainable);
   // Weights and states are read and written, stored gradients read.
-  const double moved = stored * shards + all * 2 * (1 + sizes.states);
+  const double moved = stored * shards + all * 2 * (1 + s.states());
   return moved > 0 ? stored * shards * (1 - 1 / workers) / moved : 0;
 }
 

@@ -30,10 +30,12 @@ int run_export(const std::vector<std::string>& words) {
                                  .ignores = s->ignores(),
                                  .ranks = s->who.dealt ? s->who.replicas() : 1,
                                  .replicas = s->who.replicas(),
+                                 .shards = s->who.shards,
                                  .accumulate = s->batches->accumulate(),
                                  .batch = s->global_batch,
                                  .epochs = s->epochs,
-                                 .steps = s->steps});
+                                 .steps = s->steps,
+                                 .exchange = s->exchange});
   if (output.empty()) {
     fmt::print("{}", program);
     return 0;

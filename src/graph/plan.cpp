@@ -10,19 +10,10 @@
 namespace dpt {
 namespace {
 
-constexpr std::string_view kActionNames[] = {"feed",
-                                             "feed_targets",
-                                             "draw_masks",
-                                             "prologue",
-                                             "forward",
-                                             "loss",
-                                             "backward",
-                                             "gather",
-                                             "scatter",
-                                             "sum_divisor",
-                                             "sum_loss",
-                                             "sum_squares",
-                                             "sum_shards, update"};
+constexpr std::string_view kActionNames[] = {
+    "feed",     "feed_targets", "draw_masks",  "prologue",          "forward",
+    "loss",     "backward",     "gather",      "scatter",           "sum_divisor",
+    "sum_loss", "compress",     "sum_squares", "sum_shards, update"};
 constexpr std::string_view kWhoNames[] = {"each shard", "loss device", "pipeline", "each worker",
                                           "first worker"};
 
@@ -89,6 +80,7 @@ Plan basic_plan(const PlanQuery& query) {
   if (query.torch_masks) plan.micro.push_back({Who::first, {Action::draw_masks}});
   plan.micro.push_back(
       {Who::shards, {Action::feed, Action::forward, Action::loss, Action::backward}});
+  if (query.compresses) plan.update.push_back({Who::shards, {Action::compress}});
   plan.update.push_back({Who::workers, {Action::sum_loss}});
   if (query.clip_norm) {
     plan.update.back().actions.push_back(Action::sum_squares);

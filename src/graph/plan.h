@@ -23,6 +23,7 @@ enum class Action {
   scatter,      // their gradients back
   sum_divisor,  // what the loss divides by, summed over all shards
   sum_loss,     // over all shards; a loss that is no number ends the run before the update
+  compress,     // the shard's stored gradients, into the halves that others read
   sum_squares,  // of the summed gradients, for clipping by norm
   update        // sum the shards' gradients in the fixed tree, then the optimizer, in one pass over
                 // the worker's share of the parameters
@@ -70,6 +71,7 @@ struct PlanQuery {
   bool divisor_from_targets = false;
   bool clip_norm = false;  // or an overflow: all gradients are looked at before any is used
   bool torch_masks = false;
+  bool compresses = false;
   int forward_cuts = 0, backward_cuts = 0;
 };
 Plan basic_plan(const PlanQuery& query);

@@ -12,12 +12,15 @@
 namespace dpt::modes {
 namespace {
 
-struct DistributedDataParallel {
+struct DistributedDataParallel : ExchangeKeys {
   std::optional<double> timeout;
   static KeyTable<DistributedDataParallel> keys() {
-    return KeyTable<DistributedDataParallel>().optional(
-        "timeout", &DistributedDataParallel::timeout,
-        "seconds that ranks wait for each other; none: 60 for all to start, then 600", kPositive);
+    KeyTable<DistributedDataParallel> table;
+    table.optional("timeout", &DistributedDataParallel::timeout,
+                   "seconds that ranks wait for each other; none: 60 for all to start, then 600",
+                   kPositive);
+    add(table);
+    return table;
   }
 };
 
@@ -40,13 +43,22 @@ std::optional<double> timeout(const std::any& settings) {
   return std::any_cast<const DistributedDataParallel&>(settings).timeout;
 }
 
+Exchange exchange(const std::any& settings) {
+  return std::any_cast<const DistributedDataParallel&>(settings).exchange();
+}
+
 }  // namespace
 
 ModeType ddp() {
   return {
       nameable<DistributedDataParallel>(
           "ddp", "DistributedDataParallel: a process for each device, gradients summed over all."),
-      topology, rewrite, timeout, true};
+      topology,
+      rewrite,
+      timeout,
+      true,
+      nullptr,
+      exchange};
 }
 
 }  // namespace dpt::modes

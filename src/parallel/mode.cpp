@@ -41,7 +41,8 @@ void share_update(Plan& plan, const Topology& who) {
   for (Stage& s : plan.micro)
     if (s.who == Stage::Who::first) s.meet = true;
   for (Stage& s : plan.update) s.meet = true;
-  plan.update.insert(plan.update.begin(), {Stage::Who::workers, {}, true});
+  if (plan.update.front().who != Stage::Who::shards)
+    plan.update.insert(plan.update.begin(), {Stage::Who::workers, {}, true});
 }
 
 }  // namespace dpt

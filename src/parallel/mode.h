@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/plan.h"
+#include "parallel/exchange.h"
 #include "parallel/schedule.h"
 #include "parallel/topology.h"
 #include "spec/nameable.h"
@@ -45,6 +46,8 @@ struct ModeType : Nameable {
   bool processes = false;  // every rank is a process of its own
   // Cuts the layers into stages itself; null: `device` of the layers says where they lie.
   Pipeline (*pipeline)(const std::any& settings) = nullptr;
+  // Null: what others read is all there is, and states are everyone's.
+  Exchange (*exchange)(const std::any& settings) = nullptr;
 };
 
 std::span<const ModeType> mode_table();  // generated from parallel/meson.build

@@ -12,7 +12,7 @@
 namespace dpt::modes {
 namespace {
 
-struct PipelineKeys {
+struct PipelineKeys : ExchangeKeys {
   int64_t stages = 2, chunks = 1, data_parallel = 1, stages_a_device = 2;
   std::string schedule = "1f1b", checkpoint = "never", balance = "flops";
   std::vector<std::string> cut;
@@ -20,8 +20,8 @@ struct PipelineKeys {
 
   static KeyTable<PipelineKeys> keys() {
     constexpr Range kFew{"must be between 1 and 1024", 1, 1024};
-    return KeyTable<PipelineKeys>()
-        .optional("stages", &PipelineKeys::stages, "devices that a replica's layers lie on", kFew)
+    KeyTable<PipelineKeys> table;
+    table.optional("stages", &PipelineKeys::stages, "devices that a replica's layers lie on", kFew)
         .optional("chunks", &PipelineKeys::chunks, "parts that a batch is computed in", kFew)
         .choice("schedule", &PipelineKeys::schedule, {"gpipe", "1f1b", "interleaved_1f1b"},
                 "the order in which forward and backward parts of the chunks come")
@@ -37,6 +37,8 @@ struct PipelineKeys {
                   "replicas of the pipeline, each a process", kFew)
         .optional("processes", &PipelineKeys::processes,
                   "whether each device is a process; false: a thread");
+    add(table);
+    return table;
   }
 
   static void check(const PipelineKeys& s, const Owner& owner, Diagnostics& d) {
@@ -49,6 +51,12 @@ struct PipelineKeys {
               fmt::format("interleaved_1f1b goes round the {} devices with as many chunks at a "
                           "time, so `chunks` must be a multiple of {}",
                           s.stages, s.stages));
+    for (const std::string_view key : {"shard", "compress"})
+      if (owner.given(key) && s.data_parallel == 1)
+        d.error(owner.at(key),
+                fmt::format("'{}' is for what replicas share, and there is one; write "
+                            "`data_parallel: 2`, or leave it out",
+                            key));
     const int64_t all = s.stages * (interleaved ? s.stages_a_device : 1);
     if (owner.given("cut") && std::ssize(s.cut) != all - 1)
       d.error(owner.at("cut"),
@@ -106,6 +114,10 @@ Pipeline pipeline_of(const std::any& settings) {
                                                         : Checkpointing::never};
 }
 
+Exchange exchange(const std::any& settings) {
+  return std::any_cast<const PipelineKeys&>(settings).exchange();
+}
+
 }  // namespace
 
 ModeType pipeline() {
@@ -115,7 +127,8 @@ ModeType pipeline() {
           rewrite,
           nullptr,
           true,
-          pipeline_of};
+          pipeline_of,
+          exchange};
 }
 
 }  // namespace dpt::modes

@@ -17,16 +17,18 @@ struct Walk {
 };
 
 struct Places {
-  size_t stride, gradient_stride, weights, states, gradients, results, evaluations, troubles,
-      squares, sum_stride, sums, activations, end;
+  size_t stride, gradient_stride, half_stride, weights, states, gradients, halves, results,
+      evaluations, troubles, squares, sum_stride, sums, activations, end;
   explicit Places(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
     stride = (aligned(s.trainable * sizeof(float)) + 64) / sizeof(float);
     gradient_stride = (aligned(s.stored * sizeof(float)) + 64) / sizeof(float);
+    half_stride = (aligned(s.halved * sizeof(uint16_t)) + 64) / sizeof(uint16_t);
     weights = walk.take(s.weights * sizeof(float));
     states = walk.take(static_cast<size_t>(s.states) * stride * sizeof(float));
     gradients = walk.take(shards * gradient_stride * sizeof(float));
+    halves = walk.take(s.halved > 0 ? shards * half_stride * sizeof(uint16_t) : 0);
     results = walk.take(2 * shards * sizeof(ShardResult));
     evaluations = walk.take(shards * sizeof(ShardResult));
     troubles = walk.take(shards * sizeof(Trouble));
@@ -50,6 +52,8 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   weights_ = floats(p.weights);
   states_ = floats(p.states);
   gradients_ = floats(p.gradients);
+  half_stride_ = p.half_stride;
+  halves_ = reinterpret_cast<uint16_t*>(memory + p.halves);
   results_ = reinterpret_cast<ShardResult*>(memory + p.results);
   evaluations_ = reinterpret_cast<ShardResult*>(memory + p.evaluations);
   troubles_ = reinterpret_cast<Trouble*>(memory + p.troubles);

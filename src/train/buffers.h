@@ -30,6 +30,7 @@ class Buffers {
   struct Sizes {
     size_t weights = 0;    // elements
     size_t stored = 0;     // elements of each gradient buffer
+    size_t halved = 0;     // elements of each shard's gradients that lie there as halves, too
     size_t trainable = 0;  // elements of each state buffer
     int states = 0;
     int shards = 1;
@@ -47,6 +48,7 @@ class Buffers {
   float* gradient(int shard) const {
     return gradients_ + static_cast<size_t>(shard) * gradient_stride_;
   }
+  uint16_t* halves(int shard) const { return halves_ + static_cast<size_t>(shard) * half_stride_; }
   size_t gradient_stride() const {
     return gradient_stride_;
   }  // elements from a shard's to the next
@@ -66,8 +68,9 @@ class Buffers {
 
  private:
   Sizes sizes_;
-  size_t stride_ = 0, gradient_stride_ = 0, sum_stride_ = 0;
+  size_t stride_ = 0, gradient_stride_ = 0, half_stride_ = 0, sum_stride_ = 0;
   float *weights_, *states_, *gradients_;
+  uint16_t* halves_;
   ShardResult *results_, *evaluations_;
   Trouble* troubles_;
   double* squares_;

@@ -9,6 +9,7 @@
 #include "layers/model.h"
 #include "train/devices.h"
 #include "train/run.h"
+#include "train/update_share.h"
 
 namespace dpt {
 namespace {
@@ -39,6 +40,35 @@ std::string parameters_text(const Session& s) {
   for (ValueId v : s.graph.buffers)
     out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", s.graph[v].name,
                        s.graph[v].desc.shape.str(), s.graph[v].desc.shape.elements());
+  return out;
+}
+
+// parallel/exchange.h.
+std::string exchange_text(const Session& s) {
+  constexpr double kMiB = 1048576;
+  const auto shares = share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who);
+  std::vector<size_t> updated(static_cast<size_t>(s.who.ranks));  // elements, by rank
+  double foreign = 0;  // elements of gradients that are read of other ranks' shards
+  for (int w = 0; w < s.who.total_workers(); ++w) {
+    const int rank = s.who.rank_of(w);
+    for (const UpdatePiece& p : shares[static_cast<size_t>(w)]) {
+      updated[static_cast<size_t>(rank)] += p.end - p.begin;
+      foreign += static_cast<double>(p.end - p.begin) *
+                 static_cast<double>(s.who.shards - s.who.shards_of_rank(rank).count());
+    }
+  }
+  std::string out;
+  if (s.exchange.shard_states) {
+    out += "optimizer states: each rank has those of the elements that it updates\n";
+    for (size_t r = 0; r < updated.size(); ++r)
+      out += fmt::format("  rank {:<4} {:>10} elements  {:.2f} MiB\n", r, updated[r],
+                         static_cast<double>(updated[r]) * sizeof(float) * s.states() / kMiB);
+  }
+  if (s.exchange.compress)
+    out += fmt::format(
+        "gradients of other ranks: read as {}, {:.3f} MiB a step in the place of {:.3f}\n",
+        name_of(*s.exchange.compress), foreign * sizeof(uint16_t) / kMiB,
+        foreign * sizeof(float) / kMiB);
   return out;
 }
 
@@ -73,10 +103,11 @@ std::string describe(const Session& s, bool refusals) {
   out += fmt::format("work: {:.3f} MFLOP for {} samples, forward and backward\n",
                      program.graph.flops() / 1e6, program.rows.total());
   out += fmt::format(
-      "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}), {:.2f} MiB "
-      "of activations\n",
+      "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}{}), {:.2f} MiB of activations\n",
       memory.shared / 1048576.0, memory.weights / 1048576.0, memory.gradients / 1048576.0,
-      memory.states / 1048576.0, memory.activations / 1048576.0);
+      s.exchange.shard_states ? "" : fmt::format(", optimizer {:.2f}", memory.states / 1048576.0),
+      memory.activations / 1048576.0);
+  out += exchange_text(s);
   out += fmt::format(
       "peak: {:.1f} MiB: these, {:.1f} of data, {:.1f} of program and session, {:.1f} of each "
       "worker's own\n",

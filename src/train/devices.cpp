@@ -35,19 +35,16 @@ void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
     const auto stage = static_cast<size_t>(homes[static_cast<size_t>(v)]);
     return out[static_cast<size_t>(s.graph.stage_device[stage])];
   };
-  int states = 0;
-  for (const std::string& name :
-       s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
-    states += name.empty() ? 0 : 1;
-  // A shard's gradients of a later chunk lie apart until they are added.
-  const double copies =
-      static_cast<double>(s.who.shards) / s.who.replicas() * (s.batches->accumulate() > 1 ? 2 : 1);
+  // A shard's gradients of a later chunk lie apart until they are added, and what is compressed has
+  // halves, too.
+  const double copies = static_cast<double>(s.who.shards) / s.who.replicas() *
+                        ((s.batches->accumulate() > 1 ? 2 : 1) + (s.exchange.compress ? 0.5 : 0));
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
     const double bytes = static_cast<double>(s.graph[s.graph.parameters[p]].desc.bytes());
     DeviceUse& use = device(s.graph.parameters[p]);
     use.weights += bytes;
     if (s.graph.gradients[p] == kNoValue) continue;
-    use.states += bytes * states;
+    use.states += bytes * s.states();
     if (!s.layout.fused[p]) use.gradients += bytes * copies;
   }
   for (ValueId v : s.graph.buffers)

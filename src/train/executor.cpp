@@ -58,6 +58,11 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     stage_stored_.push_back(
         stored_ranges(any.graph, session_.layout, [&](int s) { return s == stage; }));
   rows_.resize(tile_elements(share_));
+  if (session.exchange.compress) compressed_.emplace(*session.exchange.compress, buffers_);
+  if (session.exchange.shard_states)
+    own_states_.emplace(
+        share_, session.states(),
+        static_cast<float>(session.optimizer->initial_state(session.spec.optimizer.settings)));
   with_rows_.reserve(session_.groups.size());
   const bool accumulates = session_.batches->accumulate() > 1;
   int64_t most = 0;  // shards of a group
@@ -234,6 +239,7 @@ TraceEvent::Kind kind_of(Action action) {
       return TraceEvent::Kind::loss;
     case Action::backward:
       return TraceEvent::Kind::backward;
+    case Action::compress:
     case Action::sum_divisor:
     case Action::sum_loss:
     case Action::sum_squares:
@@ -278,6 +284,8 @@ void Executor::do_action(Action action, int group, int micro, const StepInput& i
       return sum_divisor(input);
     case Action::sum_loss:
       return sum_loss(input);
+    case Action::compress:
+      return compress(group);
     case Action::sum_squares:
       return sum_squares();
     case Action::update:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "train/arenas.h"
 #include "train/binding.h"
 #include "train/buffers.h"
+#include "train/compressed.h"
+#include "train/own_states.h"
 #include "train/session.h"
 #include "train/stage_clock.h"
 #include "train/trace.h"
@@ -154,8 +157,12 @@ class Executor {
   void draw_masks(int micro, const StepInput& input);
   void sum_divisor(const StepInput& input);
   void sum_loss(const StepInput& input);
+  void compress(int group);
   void sum_squares();
   void update(const StepInput& input);
+  void update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
+  void update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
+  void apply(const UpdateArgs& args, const StepInput& input) const;
   void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end);
   double sum(double ShardResult::*what, uint64_t step, Rows shards);
   double natural_divisor(int64_t samples) const;
@@ -174,9 +181,11 @@ class Executor {
   std::vector<int> own_, own_loss_;      // groups
   std::vector<const float*> gradients_;  // of all shards
   std::vector<UpdatePiece> share_;
-  std::vector<float> rows_;          // of a fused gradient
-  std::vector<Binding*> with_rows_;  // of the groups that have samples in this step
-  UpdateRange own_stored_;           // all of its device's stored gradients lie in it
+  std::optional<OwnStates> own_states_;            // of `share_`; else they are in the buffers
+  std::optional<CompressedGradients> compressed_;  // what is read of the shards' gradients
+  std::vector<float> rows_;                        // of a fused gradient
+  std::vector<Binding*> with_rows_;                // of the groups that have samples in this step
+  UpdateRange own_stored_;                         // all of its device's stored gradients lie in it
   std::vector<std::vector<UpdateRange>> stage_stored_;  // those of each stage
   std::vector<float> more_;       // gradients of a later micro-batch, of each shard of a group
   int turns_ = 1;                 // chunks after which bindings come round again

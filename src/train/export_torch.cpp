@@ -95,6 +95,10 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   if (!d.ok()) throw Error(Fault::spec, d.render());
   facts.divisor = divisor_of(spec, facts.graph);
   check_batch_norm(facts);
+  if (query.exchange.compress && !facts.ddp)
+    fail(Fault::spec,
+         "with `reproducible` the equivalent program is one process, which compresses nothing, but "
+         "`compress` rounds the gradients of each shard; export without one of the two");
   return facts;
 }
 
@@ -117,6 +121,12 @@ std::string notes(const TorchFacts& f) {
         "{} samples on {} ranks: DistributedSampler repeats some to make the ranks even,\n"
         "dptrain does so only with `pad: true`.",
         f.query.samples, f.query.ranks));
+  if (!f.ddp && f.query.exchange.shard_states)
+    note("`shard: optimizer` changes no number, and one process has all states.");
+  if (f.ddp && f.query.exchange.compress && f.query.shards > f.query.ranks)
+    note(
+        "dptrain rounds the gradients of each core, the hook those of each rank: they are the same "
+        "with\n`cores: 1`.");
   if (f.ddp && f.divisor == Divisor::targets)
     note(
         "DistributedDataParallel takes the mean of the ranks' weighted means, dptrain one mean "
@@ -145,6 +155,7 @@ std::string imports(std::string_view body) {
     std::string_view used, line;
   };
   static constexpr Import kStandard[] = {{"argparse.", "import argparse"},
+                                         {"contextlib.", "import contextlib"},
                                          {"csv.", "import csv"},
                                          {"gzip.", "import gzip"},
                                          {"json.", "import json"},
@@ -161,6 +172,8 @@ std::string imports(std::string_view body) {
       {"dist.", "import torch.distributed as dist"},
       {"mp.", "import torch.multiprocessing as mp"},
       {"optim.", "from torch import nn, optim"},
+      {"default_hooks.", "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks"},
+      {"ZeroRedundancyOptimizer(", "from torch.distributed.optim import ZeroRedundancyOptimizer"},
       {"= DistributedDataParallel(", "from torch.nn.parallel import DistributedDataParallel"},
       {"lr_scheduler.", "from torch.optim import lr_scheduler"}};
   static constexpr std::string_view kData[] = {"DataLoader", "DistributedSampler", "RandomSampler",

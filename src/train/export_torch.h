@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/tensor.h"
+#include "parallel/exchange.h"
 #include "spec/spec.h"
 
 namespace dpt {
@@ -18,10 +19,12 @@ struct TorchExport {
   bool ignores = false;    // some targets are the loss's ignore_index, and no classes
   int ranks = 1;           // replicas that samples are dealt to
   int replicas = 1;        // of all ranks
+  int shards = 1;          // of a batch, each with gradients of its own
   int64_t accumulate = 1;  // micro-batches of a batch, chunks of a pipeline among them
   int64_t batch = 1;       // what the optimizer sees: of all ranks, all micro-batches together
   int64_t epochs = 1;      // that are begun
   int64_t steps = 0;       // of the whole run
+  Exchange exchange{};     // of ranks
 };
 
 // A complete program with the same initial weights, the same order of samples and the same

@@ -49,9 +49,11 @@ class TrainingText {
     if (spec_.evaluate.on) out += "test = test_data()\n";
     out += "torch.manual_seed(SEED)\n";
     out += f_.ddp ? "model = DistributedDataParallel(make_model())\n" : "model = make_model()\n";
+    if (const auto half = f_.query.exchange.compress; f_.ddp && half)
+      out += fmt::format("model.register_comm_hook(None, default_hooks.{}_compress_hook)\n",
+                         *half == DType::bf16 ? "bf16" : "fp16");
     out += fmt::format("criterion = {}\noptimizer = {}\n",
-                       type_of<LossType>(spec_.loss).torch(spec_.loss.settings),
-                       type_of<OptimizerType>(spec_.optimizer).torch(spec_.optimizer.settings));
+                       type_of<LossType>(spec_.loss).torch(spec_.loss.settings), optimizer());
     if (scheduled())
       out +=
           fmt::format("scheduler = {}\n",
@@ -66,6 +68,16 @@ class TrainingText {
       out += fmt::format("scaler = {}\n", call.str());
     }
     return out + loader() + "losses = []\n";
+  }
+
+  std::string optimizer() const {
+    std::string call = type_of<OptimizerType>(spec_.optimizer).torch(spec_.optimizer.settings);
+    if (!f_.ddp || !f_.query.exchange.shard_states) return call;
+    // "optim.SGD(model.parameters(), lr=0.1)": the class and its other arguments, handed over.
+    constexpr std::string_view kFirst = "(model.parameters()";
+    const size_t at = call.find(kFirst);
+    return fmt::format("ZeroRedundancyOptimizer(model.parameters(), optimizer_class={}{}",
+                       call.substr(0, at), call.substr(at + kFirst.size()));
   }
 
   std::string loader() const {
@@ -165,10 +177,18 @@ class TrainingText {
     if (f_.divisor != Divisor::one)
       loop = fmt::format("share = {} / {}\n", weight("x_part", "y_part"), weight("x", "y")) +
              in_autocast("part = criterion(model(x_part), y_part) * share\n");
-    loop += backward("part") + "loss += part.item()\n";
+    loop += backward("part");
+    const std::string add = "loss += part.item()\n";
+    if (!f_.ddp)
+      return "loss = 0.0\n"
+             "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
+             indent(loop + add, 4);
+    // Ranks exchange gradients once a step, as dptrain's do.
     return "loss = 0.0\n"
-           "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
-           indent(loop, 4);
+           "parts = list(zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)))\n"
+           "for number, (x_part, y_part) in enumerate(parts, 1):\n"
+           "    with model.no_sync() if number < len(parts) else contextlib.nullcontext():\n" +
+           indent(loop, 8) + indent(add, 4);
   }
 
   std::string clip() const {

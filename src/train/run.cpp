@@ -20,17 +20,14 @@
 namespace dpt {
 
 Buffers::Sizes buffer_sizes(const Session& s) {
-  int states = 0;
-  for (const std::string& name :
-       s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum()))
-    states += name.empty() ? 0 : 1;
   size_t sums = 0;
   for (const auto* programs : {&s.programs, &s.test_programs})
     for (const auto& [rows, program] : *programs) sums = std::max(sums, program.sum_bytes);
   return {.weights = s.layout.total,
           .stored = s.layout.stored,
+          .halved = s.exchange.compress ? s.layout.stored : 0,
           .trainable = s.layout.trainable,
-          .states = states,
+          .states = s.exchange.shard_states ? 0 : s.states(),
           .shards = s.who.shards,
           .sums = sums,
           .activations = Arenas::bytes(s)};
@@ -48,8 +45,10 @@ Memory shared_memory_of(const Session& s) {
   constexpr double kFloat = sizeof(float);
   Memory m;
   m.weights = kFloat * static_cast<double>(sizes.weights);
-  m.gradients = kFloat * static_cast<double>(sizes.stored) * sizes.shards;
-  m.states = kFloat * static_cast<double>(sizes.trainable) * sizes.states;
+  m.gradients = (kFloat * static_cast<double>(sizes.stored) +
+                 sizeof(uint16_t) * static_cast<double>(sizes.halved)) *
+                sizes.shards;
+  m.states = kFloat * static_cast<double>(sizes.trainable) * s.states();
   m.activations = static_cast<double>(sizes.activations);
   m.shared =
       static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes)) - m.activations;
@@ -60,12 +59,13 @@ void check_memory(const Session& s) {
   const Memory m = shared_memory_of(s);
   const auto have = static_cast<double>(usable_memory());
   constexpr double kMiB = 1048576;
-  if (m.shared + m.activations > have)
+  const double lasting = m.shared + (s.exchange.shard_states ? m.states : 0);
+  if (lasting + m.activations > have)
     fail(Fault::memory,
          "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
          "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
          "shards, or a smaller model",
-         (m.shared + m.activations) / kMiB, m.shared / kMiB, s.who.shards, m.activations / kMiB,
+         (lasting + m.activations) / kMiB, lasting / kMiB, s.who.shards, m.activations / kMiB,
          have / kMiB);
 }
 
@@ -177,8 +177,13 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   const double order = sizeof(uint32_t) * static_cast<double>(s.train.size());
   out += order * (s.batches->dealt() ? ranks + 2 : 2 * ranks);
   for (const auto& share :
-       share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who))
+       share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who)) {
     out += kFloat * static_cast<double>(tile_elements(share));
+    if (s.exchange.shard_states)
+      out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.states();
+  }
+  if (s.exchange.compress)
+    out += workers * kFloat * static_cast<double>(CompressedGradients::kTile) * (s.who.shards + 1);
   out += workers * kernels.scratch + (ranks - 1) * kernels.own;
   out += ahead_bytes(s.train, s.global_batch);
   if (s.test) out += ahead_bytes(*s.test, s.spec.evaluate.batch_size);

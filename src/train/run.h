@@ -17,7 +17,8 @@ namespace dpt {
 
 // Bytes that a run takes, all ranks together.
 struct Memory {
-  double weights = 0, gradients = 0, states = 0;
+  double weights = 0, gradients = 0;
+  double states = 0;       // in `shared`, or in `workers` where they are sharded
   double shared = 0;       // these and what workers meet with
   double activations = 0;  // of all shards
   double data = 0;         // the data sets

@@ -89,6 +89,7 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   q.world = query.world;
   q.span = devices_of(s.spec.model);
   if (s.mode->pipeline) s.pipeline = s.mode->pipeline(s.spec.parallel.settings);
+  if (s.mode->exchange) s.exchange = s.mode->exchange(s.spec.parallel.settings);
   if (query.world && *query.world > 1 && !s.mode->processes)
     d.error(s.spec.parallel.where,
             fmt::format("{} ranks were started, but parallel mode '{}' is one process; write "
@@ -226,9 +227,10 @@ void make_programs(Session& s, Diagnostics& d) {
   if (!d.ok()) return;
   order_stages(s);
   // Clipping by norm wants all gradients before the first update, and accumulation more than one.
-  // A scaled loss is the same: an overflow anywhere means that nothing is updated.
-  const bool stores =
-      s.spec.clip.max_norm.has_value() || s.scaler.on || s.batches->accumulate() > 1;
+  // A scaled loss is the same: an overflow anywhere means that nothing is updated. What is
+  // compressed is a gradient, not its factors.
+  const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
+                      s.batches->accumulate() > 1 || s.exchange.compress.has_value();
   s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, cpu_kernels()));
   s.divisor = divisor_of(s.spec, s.graph);
   s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
@@ -287,6 +289,7 @@ void make_plan(Session& s) {
   s.plan = basic_plan({.divisor_from_targets = s.divisor == Divisor::targets,
                        .clip_norm = s.spec.clip.max_norm.has_value() || s.scaler.on,
                        .torch_masks = masks,
+                       .compresses = s.exchange.compress.has_value(),
                        .forward_cuts = s.graph.cuts(Part::forward),
                        .backward_cuts = s.graph.cuts(Part::backward)});
   if (!s.test_programs.empty())
@@ -347,6 +350,12 @@ int Session::turns() const {
   int64_t out = 1;
   for (int n : slots) out = std::lcm(out, int64_t{n});
   return static_cast<int>(std::min(out, batches->accumulate()));
+}
+
+int Session::states() const {
+  return static_cast<int>(
+      std::ranges::count_if(optimizer->states(spec.optimizer.settings, cycles_momentum()),
+                            [](const std::string& name) { return !name.empty(); }));
 }
 
 bool Session::cycles_momentum() const {

@@ -31,6 +31,7 @@ struct Session {
   const LossType* loss = nullptr;
   const OptimizerType* optimizer = nullptr;
   Topology who;
+  Exchange exchange;
   std::string device = "cpu";
   std::string note;  // why `device: auto` is a CPU; empty: nothing to say
 
@@ -62,6 +63,7 @@ struct Session {
   int64_t epochs = 0;            // that are begun: the last may be cut short by `steps`
   int64_t steps = 0;             // of the whole run
   int64_t parameters() const;    // trainable elements
+  int states() const;            // of the optimizer, for each parameter
   bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
   bool ignores() const { return train.ignored > 0 || (test && test->ignored > 0); }
 };

@@ -11,6 +11,15 @@
 
 namespace dpt {
 
+void Executor::compress(int group) {
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  for (int64_t s = shards.begin; s < shards.end; ++s)
+    for (int stage = 0; stage <= last_stage(); ++stage)
+      if (has_stage(stage))
+        for (const UpdateRange& range : stage_stored_[static_cast<size_t>(stage)])
+          compressed_->write(static_cast<int>(s), range);
+}
+
 // Norms are summed over chunks of a fixed size, whoever sums them.
 void Executor::sum_squares() {
   const auto workers = static_cast<size_t>(session_.who.total_workers());
@@ -18,9 +27,13 @@ void Executor::sum_squares() {
   const size_t chunks = buffers_.chunks(), elements = buffers_.sizes().stored;
   const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
   float* total = buffers_.gradient(0);
-  simd_kernels().sum_shards_range(total, gradients_.data(), session_.who.shards,
-                                  std::min(elements, first * Buffers::kChunk),
-                                  std::min(elements, last * Buffers::kChunk));
+  const UpdateRange range{std::min(elements, first * Buffers::kChunk),
+                          std::min(elements, last * Buffers::kChunk)};
+  if (compressed_)
+    compressed_->sum(range, total + range.begin);
+  else
+    simd_kernels().sum_shards_range(total, gradients_.data(), session_.who.shards, range.begin,
+                                    range.end);
   norm_partials(session_.spec.clip.norm_type, total, elements, first, last, buffers_.squares());
   summed_ = true;
 }
@@ -46,37 +59,59 @@ void Executor::update(const StepInput& input) {
       if (Binding* b = binding(g, input.rows->micro[0], kTrain)) with_rows_.push_back(b);
   UpdateArgs args;
   args.weight = buffers_.weights();
-  for (size_t i = 0, buffer = 0; i < state_names_.size();
-       ++i)  // a place without a name has no buffer
-    if (!state_names_[i].empty()) args.state[i] = buffers_.state(static_cast<int>(buffer++));
   args.grad_scale = static_cast<float>(clip_scale_ / input.scale);
   args.clip_value = static_cast<float>(clip.value.value_or(0));
-  const auto run = [&] {
-    run_update(*input.update, args);
-    if (session_.precision.level == PrecisionPolicy::Level::pure)
-      round_weights(session_.precision.half, args.weight + args.begin, args.end - args.begin);
-  };
-  for (const UpdatePiece& piece : share_) {
+  for (size_t p = 0; p < share_.size(); ++p) {
+    for (size_t i = 0, buffer = 0; i < state_names_.size(); ++i) {
+      if (state_names_[i].empty()) continue;  // a place without a name has no buffer
+      const auto b = static_cast<int>(buffer++);
+      args.state[i] = own_states_ ? own_states_->state(b, p) : buffers_.state(b);
+    }
+    if (share_[p].fused < 0)
+      update_stored(share_[p], args, input);
+    else
+      update_fused(share_[p], args, input);
+  }
+}
+
+void Executor::apply(const UpdateArgs& args, const StepInput& input) const {
+  run_update(*input.update, args);
+  if (session_.precision.level == PrecisionPolicy::Level::pure)
+    round_weights(session_.precision.half, args.weight + args.begin, args.end - args.begin);
+}
+
+void Executor::update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
+  if (!compressed_ || summed_) {
     args.begin = piece.begin;
     args.end = piece.end;
-    if (piece.fused < 0) {
-      args.first = 0;
-      args.shards = gradients_.data();
-      args.shard_count = summed_ ? 1 : session_.who.shards;
-      run();
-      continue;
-    }
-    const float* const rows_made = rows_.data();
-    args.shards = &rows_made;
-    args.shard_count = 1;
-    const int64_t height = rows_of_tile(piece.columns);
-    for (int64_t r = 0; r < piece.rows; r += height) {
-      const int64_t rows = std::min(height, piece.rows - r);
-      make_rows(piece, piece.first_row + r, piece.first_row + r + rows);
-      args.begin = args.first = piece.begin + static_cast<size_t>(r * piece.columns);
-      args.end = args.begin + static_cast<size_t>(rows * piece.columns);
-      run();
-    }
+    args.first = 0;
+    args.shards = gradients_.data();
+    args.shard_count = summed_ ? 1 : session_.who.shards;
+    return apply(args, input);
+  }
+  float* const tile = compressed_->tile();
+  const float* const sum = tile;
+  args.shards = &sum;
+  args.shard_count = 1;
+  for (size_t at = piece.begin; at < piece.end; at = args.end) {
+    args.begin = args.first = at;
+    args.end = std::min(piece.end, at + CompressedGradients::kTile);
+    compressed_->sum({args.begin, args.end}, tile);
+    apply(args, input);
+  }
+}
+
+void Executor::update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
+  const float* const rows_made = rows_.data();
+  args.shards = &rows_made;
+  args.shard_count = 1;
+  const int64_t height = rows_of_tile(piece.columns);
+  for (int64_t r = 0; r < piece.rows; r += height) {
+    const int64_t rows = std::min(height, piece.rows - r);
+    make_rows(piece, piece.first_row + r, piece.first_row + r + rows);
+    args.begin = args.first = piece.begin + static_cast<size_t>(r * piece.columns);
+    args.end = args.begin + static_cast<size_t>(rows * piece.columns);
+    apply(args, input);
   }
 }
 

@@ -124,7 +124,10 @@ TEST_CASE("plan prints what a run would do") {
            {"plan_single", {"cores=2"}},
            {"plan_reproducible", {"cores=2", "reproducible.shards=5"}},
            {"plan_dp", {"parallel=dp", "devices=2", "cores=1"}},
-           {"plan_ddp", {"parallel=ddp", "devices=2", "cores=1", "clip_grad_norm=1"}}}) {
+           {"plan_ddp", {"parallel=ddp", "devices=2", "cores=1", "clip_grad_norm=1"}},
+           {"plan_exchange",
+            {"parallel={ddp: {shard: optimizer, compress: bf16}}", "devices=2", "cores=1",
+             "accumulate=2"}}}) {
     CAPTURE(plan_of.first);
     std::vector<std::string> words = {"plan", folder.file("t.yaml")};
     words.insert(words.end(), plan_of.second.begin(), plan_of.second.end());

@@ -9,6 +9,43 @@ TEST_CASE("ddp's plan is single's: what differs is whom a meeting spans") {
         planned("single", "", {.machine_cores = 2}));
 }
 
+TEST_CASE("accumulation is no_sync: micro-batches end without a meeting, but those of batch norm") {
+  const ModeQuery query{.devices = 2, .machine_cores = 2};
+  const std::string update =
+      "update:\n"
+      "  all          meet\n"
+      "  each worker  sum_loss, sum_shards, update\n"
+      "  all          meet\n";
+  CHECK(planned("ddp", "", query) ==
+        "each micro-batch:\n"
+        "  each shard   feed, forward, loss, backward\n" +
+            update);
+  CHECK(planned("ddp", "", query, {.forward_cuts = 1, .backward_cuts = 1}) ==
+        "each micro-batch:\n"
+        "  each shard   feed, forward (1 sum over shards), loss, backward (1 sum over shards)\n" +
+            update);
+}
+
+TEST_CASE("gradients are compressed once a step, by the owners of the shards, before all meet") {
+  CHECK(planned("ddp", "{compress: fp16}", {.devices = 2, .machine_cores = 2},
+                {.clip_norm = true, .compresses = true}) ==
+        "each micro-batch:\n"
+        "  each shard   feed, forward, loss, backward\n"
+        "update:\n"
+        "  each shard   compress\n"
+        "  all          meet\n"
+        "  each worker  sum_loss, sum_squares\n"
+        "  all          meet\n"
+        "  each worker  sum_shards, update\n"
+        "  all          meet\n");
+  const ModeType& ddp = mode_named("ddp");
+  CHECK(ddp.exchange(mode_settings(ddp, "{compress: fp16}")).compress == DType::f16);
+  CHECK(ddp.exchange(mode_settings(ddp, "{compress: bf16}")).compress == DType::bf16);
+  CHECK(ddp.exchange(mode_settings(ddp, "{shard: optimizer}")).shard_states);
+  CHECK_FALSE(ddp.exchange(mode_settings(ddp, "")).compress);
+  CHECK_FALSE(ddp.exchange(mode_settings(ddp, "")).shard_states);
+}
+
 TEST_CASE("a device is a rank, and ranks that were started are taken as they are") {
   const ModeType& ddp = mode_named("ddp");
   const Topology two = ddp.topology({}, {.devices = 2, .machine_cores = 4});

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "parallel/plans.h"
 
@@ -46,6 +47,16 @@ TEST_CASE("a pipeline says what does not fit") {
                        "or 2, one for each replica",
                        Error);
   CHECK_THROWS_AS(placed("{stages: 2}", {.span = 2}), Error);
+}
+
+TEST_CASE("what replicas share needs two of them") {
+  const ModeType& mode = mode_named("pipeline");
+  for (const char* key : {"shard: optimizer", "compress: bf16"}) {
+    const std::string keys = fmt::format("{{stages: 2, {}", key);
+    CHECK_THROWS_AS(mode_settings(mode, keys + "}"), Error);
+    const Exchange asked = mode.exchange(mode_settings(mode, keys + ", data_parallel: 2}"));
+    CHECK((asked.shard_states || asked.compress == DType::bf16));
+  }
 }
 
 TEST_CASE("devices of a pipeline do their ops, then all sum and update") {

@@ -215,6 +215,35 @@ TEST_CASE("sums are not divided by DistributedDataParallel, and integers stay in
   CHECK(program.find("x.float()") == program.npos);
 }
 
+TEST_CASE("ranks exchange gradients once a step, compressed by torch's hook, and shard states") {
+  TorchExport query = image_sizes();
+  query.accumulate = 2;
+  const std::string text = spec("parallel: ddp\naccumulate: 2\n");
+  CHECK(has(exported(text, query),
+            "        parts = list(zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)))\n"
+            "            for number, (x_part, y_part) in enumerate(parts, 1):\n"
+            "                with model.no_sync() if number < len(parts) else "
+            "contextlib.nullcontext():\n"
+            "                    share = len(x_part) / len(x)\n"
+            "                    part = criterion(model(x_part), y_part) * share\n"
+            "                    part.backward()\n"
+            "                loss += part.item()\n"));
+  query.exchange = {.compress = DType::bf16, .shard_states = true};
+  const std::string program = exported(text, query);
+  CHECK(has(program, "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"));
+  CHECK(has(program, "model.register_comm_hook(None, default_hooks.bf16_compress_hook)\n"));
+  CHECK(has(program, "from torch.distributed.optim import ZeroRedundancyOptimizer\n"));
+  CHECK(has(program,
+            "optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=optim.SGD, "
+            "lr=0.1)\n"));
+  query.shards = 4;
+  CHECK(has(exported(text, query), "the hook those of each rank"));
+  query.exchange.compress.reset();
+  const std::string one = exported(text + "reproducible: 2\n", query);
+  CHECK(has(one, "`shard: optimizer` changes no number"));
+  CHECK(one.find("ZeroRedundancyOptimizer(") == one.npos);
+}
+
 TEST_CASE("what is not the same in PyTorch is said on top") {
   TorchExport uneven = image_sizes();
   uneven.samples = 101;
@@ -244,6 +273,13 @@ TEST_CASE("what can't be exported says why") {
         "data set 'secret' can't be written as a PyTorch program; export with a data set that can, "
         "as "
         "with data.dataset=fashion_mnist");
+  TorchExport compressed = image_sizes();
+  compressed.exchange.compress = DType::f16;
+  CHECK_THROWS_WITH_AS(
+      exported(spec("parallel: ddp\nreproducible: 8\n"), compressed),
+      "with `reproducible` the equivalent program is one process, which compresses nothing, but "
+      "`compress` rounds the gradients of each shard; export without one of the two",
+      Error);
   const std::string norm = "[flatten, {linear: 10}, batch_norm1d]";
   CHECK(refusal(spec("parallel: ddp\nsync_batch_norm: true\n", norm)) ==
         "with sync_batch_norm batch norm takes the statistics of all ranks, but PyTorch's "

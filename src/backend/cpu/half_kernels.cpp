@@ -71,4 +71,12 @@ bool computes_in(DType half) {
 
 void round_weights(DType half, float* x, size_t n) { rounding(half)(x, x, n); }
 
+void to_halves(DType half, const float* x, uint16_t* y, size_t n) {
+  (half == DType::bf16 ? simd().to_bf16 : simd().to_f16)(x, y, n);
+}
+
+void from_halves(DType half, const uint16_t* x, float* y, size_t n) {
+  (half == DType::bf16 ? simd().from_bf16 : simd().from_f16)(x, y, n);
+}
+
 }  // namespace dpt

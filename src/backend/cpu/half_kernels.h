@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/tensor.h"
 
@@ -12,5 +13,9 @@ bool computes_in(DType half);
 
 // x[i] as the nearest number of the half, i < n.
 void round_weights(DType half, float* x, size_t n);
+
+// Between floats and halves of 16 bits, i < n.
+void to_halves(DType half, const float* x, uint16_t* y, size_t n);
+void from_halves(DType half, const uint16_t* x, float* y, size_t n);
 
 }  // namespace dpt

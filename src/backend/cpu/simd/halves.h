@@ -13,6 +13,8 @@ namespace dpt {
 struct HalfKernels {
   void (*to_bf16)(const float* x, uint16_t* y, size_t n);
   void (*from_bf16)(const uint16_t* x, float* y, size_t n);
+  void (*to_f16)(const float* x, uint16_t* y, size_t n);
+  void (*from_f16)(const uint16_t* x, float* y, size_t n);
   // The nearest numbers of the half, as floats; y may be x.
   void (*round_bf16)(const float* x, float* y, size_t n);
   void (*round_f16)(const float* x, float* y, size_t n);

@@ -41,20 +41,26 @@ TEST_CASE("conversions to halves have the bits of the formulas, on every instruc
     for (const size_t n : {x.size(), x.size() - 1, size_t{1}, size_t{0}, size_t{19}, size_t{31}}) {
       CAPTURE(n);
       std::vector<float> rounded(n + 16, -7), half(n + 16, -7), wide(n + 16, -7);
-      std::vector<uint16_t> bits(n + 16, 7);
+      std::vector<float> wide_f16(n + 16, -7);
+      std::vector<uint16_t> bits(n + 16, 7), bits_f16(n + 16, 7);
       k.round_bf16(x.data(), rounded.data(), n);
       k.round_f16(x.data(), half.data(), n);
       k.to_bf16(x.data(), bits.data(), n);
       k.from_bf16(bits.data(), wide.data(), n);
+      k.to_f16(x.data(), bits_f16.data(), n);
+      k.from_f16(bits_f16.data(), wide_f16.data(), n);
       for (size_t i = 0; i < n; ++i) {
         INFO("of ", x[i], " bits ", std::bit_cast<uint32_t>(x[i]));
         REQUIRE(same(rounded[i], rounded_to(DType::bf16, x[i])));
         REQUIRE(same(half[i], rounded_to(DType::f16, x[i])));
         REQUIRE(same(wide[i], rounded[i]));
+        REQUIRE(same(wide_f16[i], half[i]));
         if (!std::isnan(x[i])) REQUIRE(bits[i] == to_bf16(x[i]));
+        if (!std::isnan(x[i])) REQUIRE(bits_f16[i] == to_f16(x[i]));
       }
       for (size_t i = n; i < n + 16; ++i)
-        REQUIRE((rounded[i] == -7 && half[i] == -7 && wide[i] == -7 && bits[i] == 7));
+        REQUIRE((rounded[i] == -7 && half[i] == -7 && wide[i] == -7 && wide_f16[i] == -7 &&
+                 bits[i] == 7 && bits_f16[i] == 7));
     }
   }
 }

@@ -1,0 +1,191 @@
+// What ranks read of each other's gradients, and where the optimizer's states are:
+// parallel/exchange.h.
+#include "parallel/exchange.h"
+
+#include <cstring>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/safetensors.h"
+#include "bench/measure.h"
+#include "data/folder.h"
+#include "layers/golden.h"
+#include "train/describe.h"
+#include "train/own_states.h"
+#include "train/run.h"
+#include "train/run_spec.h"
+#include "train/update_share.h"
+
+namespace dpt {
+namespace {
+
+std::string spec(const std::string& more = "", const std::string& optimizer = "adam: 0.01") {
+  return R"(
+data:
+  dataset: {synthetic_images: {samples: 120, shape: [1, 6, 6]}}
+  transforms: [to_tensor]
+  batch_size: 40
+model: [flatten, {linear: 70}, relu, {dropout: 0.3}, {linear: 33}, relu, {linear: 10}]
+loss: cross_entropy
+epochs: 2
+log: {every: 1}
+)" + more +
+         "optimizer: {" + optimizer + "}\n";
+}
+
+Ran run(const std::string& text, const std::string& parallel, int devices) {
+  return run_spec(text, {"parallel=" + parallel, "devices=" + std::to_string(devices), "cores=1"});
+}
+
+void same(const Ran& a, const Ran& b) {
+  CHECK_MESSAGE(a.code == 0, a.err);
+  CHECK_MESSAGE(b.code == 0, b.err);
+  CHECK(data_of(a.weights) == data_of(b.weights));
+  CHECK(a.step_losses() == b.step_losses());
+}
+
+std::unique_ptr<Session> session_of(const std::string& text, const std::string& parallel) {
+  const Folder folder;
+  folder.write("t.yaml", text);
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  Spec s = load_spec(folder.file("t.yaml"), {"parallel=" + parallel, "devices=2", "cores=1"},
+                     vocabulary(), files, d, nullptr);
+  auto session = d.ok() ? make_session(std::move(s), {}, d) : nullptr;
+  REQUIRE_MESSAGE(session, d.render());
+  return session;
+}
+
+std::vector<float> numbers(const Node& list) {
+  std::vector<float> out;
+  for (const Node& n : list.items) out.push_back(static_cast<float>(golden::number(n)));
+  return out;
+}
+
+TEST_CASE("compressed gradients are those of torch's hooks, to the bit where sums are exact") {
+  if (!kCanFork) return;
+  const golden::Document fixture = golden::read_fixture("comm_hooks");
+  const Folder folder;
+  std::string csv;
+  for (const Node& row : golden::at(fixture.root, "rows").items) {
+    const std::vector<float> values = numbers(row);
+    csv += fmt::format("{}\n", fmt::join(values, ","));
+  }
+  folder.write("t.csv", csv);
+  const std::vector<float> weight = numbers(golden::at(fixture.root, "weight")), bias(4);
+  write_safetensors(
+      folder.file("w.safetensors"),
+      {{{"0.weight", {DType::f32, {4, 6}}, reinterpret_cast<const std::byte*>(weight.data())},
+        {"0.bias", {DType::f32, {4}}, reinterpret_cast<const std::byte*>(bias.data())}}});
+  const std::string text =
+      fmt::format(R"(
+data:
+  dataset: {{csv: {{path: {}, targets: [6, 7, 8, 9]}}}}
+  batch_size: 16
+  shuffle: false
+model: [{{linear: 4}}]
+loss: mse_loss
+optimizer: {{sgd: {}}}
+steps: 1
+initial_weights: {}
+)",
+                  folder.file("t.csv"), golden::number(golden::at(fixture.root, "lr")),
+                  folder.file("w.safetensors"));
+  for (const Node& c : golden::at(fixture.root, "cases").items) {
+    const std::string& hook = golden::at(c, "hook").text;
+    CAPTURE(hook);
+    std::vector<float> expected = numbers(golden::at(c, "weight"));
+    for (float b : numbers(golden::at(c, "bias"))) expected.push_back(b);
+    const Ran ran = run(text, hook == "none" ? "ddp" : "{ddp: {compress: " + hook + "}}", 2);
+    REQUIRE_MESSAGE(ran.code == 0, ran.err);
+    const std::string bytes = data_of(ran.weights);
+    std::vector<float> got(expected.size());
+    REQUIRE(bytes.size() == got.size() * sizeof(float));
+    std::memcpy(got.data(), bytes.data(), bytes.size());
+    CHECK(got == expected);
+  }
+}
+
+TEST_CASE(
+    "compressed gradients have the same bits for any number of ranks, and others than whole") {
+  if (!kCanFork) return;
+  for (const std::string& more :
+       {std::string(), std::string("clip_grad_norm: 0.1\n"), std::string("accumulate: 3\n"),
+        std::string("precision: {fp16: {emulate: true, init_scale: 1048576}}\n")}) {
+    CAPTURE(more);
+    const std::string text = spec("reproducible: {shards: 4}\n" + more);
+    const Ran one = run(text, "{ddp: {compress: bf16}}", 1);
+    same(one, run(text, "{ddp: {compress: bf16}}", 2));
+    same(one, run(text, "{ddp: {compress: bf16}}", 4));
+    CHECK(data_of(one.weights) != data_of(run(text, "ddp", 2).weights));
+    CHECK(data_of(one.weights) != data_of(run(text, "{ddp: {compress: fp16}}", 2).weights));
+  }
+  const std::string text = spec("reproducible: {shards: 4}\n");
+  same(run(text, "{ddp: {compress: bf16}}", 1),
+       run(text, "{pipeline: {stages: 2, data_parallel: 2, compress: bf16}}", 4));
+}
+
+TEST_CASE("sharded states change no bit") {
+  if (!kCanFork) return;
+  for (const char* optimizer : {"adam: {lr: 0.01, amsgrad: true}", "sgd: {lr: 0.1}",
+                                "adagrad: {lr: 0.1, initial_accumulator_value: 0.3}"})
+    for (const char* more : {"", "clip_grad_norm: 0.1\n"}) {  // fused weights, stored ones
+      CAPTURE(optimizer);
+      const std::string text = spec(more, optimizer);
+      same(run(text, "ddp", 4), run(text, "{ddp: {shard: optimizer}}", 4));
+      const std::string pipeline = "{pipeline: {stages: 2, chunks: 2, data_parallel: 2";
+      same(run(text, pipeline + "}}", 4), run(text, pipeline + ", shard: optimizer}}", 4));
+    }
+}
+
+TEST_CASE("sharded states are out of the memory that ranks share: each element has one owner") {
+  const auto whole = session_of(spec(), "ddp"),
+             sharded = session_of(spec(), "{ddp: {shard: optimizer}}");
+  CHECK(buffer_sizes(*whole).states == 2);
+  CHECK(buffer_sizes(*sharded).states == 0);
+  const double states = 2.0 * sizeof(float) * static_cast<double>(sharded->layout.trainable);
+  CHECK(Buffers::bytes(buffer_sizes(*whole)) - Buffers::bytes(buffer_sizes(*sharded)) >= states);
+  size_t own = 0;
+  for (const auto& share : share_update(sharded->programs.begin()->second, sharded->layout,
+                                        sharded->global_batch, sharded->who))
+    own += OwnStates::elements(share);
+  // All of them once; a piece ends with its cache line.
+  CHECK(own >= static_cast<size_t>(sharded->parameters()));
+  CHECK(own <= sharded->layout.trainable + 16 * sharded->graph.parameters.size());
+  CHECK(describe(*sharded, false).find("optimizer states: each rank has those") !=
+        std::string::npos);
+}
+
+TEST_CASE("states of a share lie one piece after another, each with the value it begins with") {
+  const std::vector<UpdatePiece> share = {{.begin = 32, .end = 69}, {.begin = 160, .end = 176}};
+  CHECK(OwnStates::elements(share) == 48 + 16);
+  OwnStates states(share, 2, 0.5F);
+  for (int i = 0; i < 2; ++i)
+    for (size_t p = 0; p < share.size(); ++p)
+      for (size_t at = share[p].begin; at < share[p].end; ++at) {
+        float& x = states.state(i, p)[at];
+        CHECK(x == 0.5F);  // else another one's
+        x = -1;
+      }
+}
+
+TEST_CASE("of compressed gradients half as many bytes are read") {
+  const std::string text = spec("clip_grad_norm: 1\n");  // all are stored, compressed or not
+  const auto whole = session_of(text, "ddp"), half = session_of(text, "{ddp: {compress: bf16}}");
+  CHECK(half->layout.stored == whole->layout.stored);
+  CHECK(buffer_sizes(*half).halved == whole->layout.stored);
+  const auto stored = static_cast<double>(whole->layout.stored);
+  // Each of two ranks reads half of the other's; what else is moved is the same.
+  const double read = foreign_share(*whole), compressed = foreign_share(*half);
+  CHECK(read / (1 - 2 * read) == doctest::Approx(2 * compressed / (1 - 2 * compressed)));
+  CHECK(
+      describe(*half, false)
+          .find(fmt::format(
+              "gradients of other ranks: read as bf16, {:.3f} MiB a step in the place of {:.3f}\n",
+              stored * 2 / 1048576.0, stored * 4 / 1048576.0)) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace dpt
