@@ -74,7 +74,7 @@ export unit
 check conformance 120 bash -c conformance
 if sanitizer=$(command -v compute-sanitizer); then
   for tool in memcheck racecheck; do
-    check "$tool" 120 "$sanitizer" --tool "$tool" --error-exitcode 1 "$unit" -tc='*on a GPU*samples*'
+    check "$tool" 120 "$sanitizer" --tool "$tool" --error-exitcode 1 "$unit" -tc='*on a GPU*'
   done
 else
   skip 'memcheck, racecheck' 'compute-sanitizer is not on the PATH (PyPI: nvidia-cuda-sanitizer-api)'
