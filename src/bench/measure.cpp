@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/machine.h"
 #include "comm/shared_memory.h"
+#include "train/devices.h"
 #include "train/run.h"
 
 namespace dpt {
@@ -41,12 +42,13 @@ struct Notes {
 
 int meetings_of(const Session& s) {
   const Plan& plan = s.plan;
-  const int64_t micro = s.batches->accumulate();
+  const int64_t cut_times = s.batches->accumulate();
+  const int64_t micro = plan.schedule.empty() ? cut_times : 1;  // a schedule has all of them
   const auto meets = [](const std::vector<Stage>& stages) {
     return std::ranges::count_if(stages, &Stage::meet);
   };
   const int64_t cuts = s.who.replicas_meet(s.spec.sync_batch_norm) ? plan.cuts() : 0;
-  return static_cast<int>(meets(plan.prologue) + (meets(plan.micro) + cuts) * micro +
+  return static_cast<int>(meets(plan.prologue) + meets(plan.micro) * micro + cuts * cut_times +
                           meets(plan.update));
 }
 
@@ -56,8 +58,9 @@ RowFacts facts_of(const Session& s) {
   std::vector<int64_t> samples(static_cast<size_t>(s.who.total_workers()));
   for (const auto& micro : rows.micro)
     for (int shard = 0; shard < s.who.shards; ++shard)
-      samples[static_cast<size_t>(s.who.owner(shard))] +=
-          micro[static_cast<size_t>(shard)].rows.count();
+      for (int device = 0; device < s.who.span; ++device)
+        samples[static_cast<size_t>(s.who.owner(shard, device))] +=
+            micro[static_cast<size_t>(shard)].rows.count();
   const auto [fewest, most] = std::ranges::minmax(samples);
   return {.ranks = s.who.ranks,
           .workers = s.who.total_workers(),
@@ -66,6 +69,7 @@ RowFacts facts_of(const Session& s) {
           .meetings = meetings_of(s),
           .loss_on_one = s.who.loss_device >= 0 && s.who.devices > 1,
           .foreign = foreign_share(s),
+          .bubble = s.plan.schedule.empty() ? 0 : predicted_timing(s).bubble,
           .predicted_bytes = memory_of(s).peak()};
 }
 
@@ -121,7 +125,8 @@ double peak_bytes(const Notes& notes) {
 }  // namespace
 
 double foreign_share(const Session& s) {
-  const double workers = s.who.total_workers(), shards = s.who.shards;
+  // Gradients of a stage are those of its own workers.
+  const double workers = s.who.total_workers() / s.who.span, shards = s.who.shards;
   const Buffers::Sizes sizes = buffer_sizes(s);
   // What is compressed is read as halves.
   const double stored = static_cast<double>(sizes.stored) * (s.exchange.compress ? 0.5 : 1);

@@ -30,6 +30,11 @@ double imbalance(const RowResult& r) {
 
 std::string waiting_text(const RowResult& r) {
   const std::string share = percent(r.share(&WorkerSeconds::waiting));
+  if (r.facts.bubble > 0)
+    return fmt::format(
+        "waits {} of the time for the stage before or behind: its schedule leaves {} to wait, with "
+        "stages that compute equally long",
+        share, percent(r.facts.bubble));
   if (r.facts.most > r.facts.fewest && imbalance(r) > 0.05)
     return fmt::format(
         "waits {} of the time for the worker that has {} of a batch, where another has {}", share,

@@ -22,6 +22,7 @@ struct RowFacts {
   int meetings = 0;              // of a step
   bool loss_on_one = false;      // the loss is computed by one device for all
   double foreign = 0;            // see foreign_share()
+  double bubble = 0;             // share of a step in which devices of a pipeline wait, by FLOPs
   double predicted_bytes = 0;    // of memory, as `dptrain plan` prints them
 };
 

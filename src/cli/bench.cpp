@@ -46,7 +46,8 @@ BenchArguments read_words(const std::vector<std::string>& words) {
   arguments.text("--modes", a.modes, "default: single,dp,ddp");
   arguments.text(
       "--devices", a.devices,
-      "for dp and ddp: 1,2; single always has one; default: the spec's or the mode's own");
+      "for dp and ddp: 1,2; single has one, a pipeline its stages; default: the spec's or the "
+      "mode's own");
   arguments.text("--batch-sizes", a.batch_sizes,
                  "of all devices together: 128,512; default: the spec's");
   arguments.text("--precision", a.precisions, "fp32,...; default: the spec's");
@@ -112,8 +113,7 @@ class RowMaker {
     for (const std::string& batch : batches)
       for (const std::string& precision : precisions)
         for (const std::string& mode : modes)
-          for (const std::string& count :
-               mode == "single" ? std::vector{std::to_string(devices_of(base_.model))} : devices)
+          for (const std::string& count : counts(mode, devices))
             out.push_back(row(mode, count, batch, precision));
     share_cores(out);
     return out;
@@ -123,6 +123,13 @@ class RowMaker {
   int64_t cores_per_device() const { return cores_; }
 
  private:
+  // Of devices: a single one's and a pipeline's number is not what --devices says.
+  std::vector<std::string> counts(std::string_view mode,
+                                  const std::vector<std::string>& devices) const {
+    if (mode == "single") return {std::to_string(devices_of(base_.model))};
+    return mode == "pipeline" ? std::vector<std::string>{""} : devices;
+  }
+
   std::string own_batch() const {
     const DataSpec& data = base_.data;
     return std::to_string(data.batch_size ? *data.batch_size
@@ -138,7 +145,8 @@ class RowMaker {
     if (mode != base_.parallel.what->name) overrides.push_back("parallel=" + mode);
     if (!devices.empty()) overrides.push_back("devices=" + devices);
     Spec spec = load_with(arguments_.spec, overrides).spec;
-    if (spec.devices.count == 1 && devices.empty()) spec.devices.count.reset();  // of `single`
+    if (devices.empty() && (spec.devices.count == 1 || mode == "pipeline"))
+      spec.devices.count.reset();  // of `single`, or of another mode
     const int64_t count = devices_of(spec);
     if (devices.empty()) overrides.push_back(fmt::format("devices={}", count));
     return {.mode = mode,

@@ -56,6 +56,24 @@ void check_row(const Node& row) {
 
 }  // namespace
 
+TEST_CASE("bench measures a pipeline, whatever number of devices other modes are given") {
+  const Bench bench;
+  const Finished f =
+      bench.run({"--modes", "single,pipeline", "--devices", "1,2", "--json", "devices=4"});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  const SourceFile file{"bench.json", f.out};
+  Diagnostics d;
+  const Node root = read_yaml(file, d);
+  const std::vector<Node>& rows = root.find("rows")->items;
+  REQUIRE(rows.size() == 2);
+  for (const Node& row : rows) check_row(row);
+  CHECK(rows[1].find("mode")->text == "pipeline");
+  CHECK(rows[1].find("devices")->text == "2");
+  // One chunk: while a stage computes, the other waits, and nobody has another's gradients.
+  CHECK(number(rows[1], "waiting_share") > 0.2);
+  CHECK(number(rows[1], "communication_share") < 0.2);
+}
+
 TEST_CASE("bench measures every mode in processes and threads of its own") {
   const Bench bench;
   const Finished f =
