@@ -177,6 +177,16 @@ def judge(row, found):
         entry["ratio_of_bests"] = entry["best"] / ours["best"]
 
 
+def add_efficiency(measured):
+    """Of pipelines of two stages: how much of two cores they use, beside what the bubble leaves."""
+    times = {row.name: found.get("dptrain", {}).get("median") for row, found in measured}
+    for row, found in measured:
+        if row.bound and times.get(row.alone) and times[row.name]:
+            entry = found["dptrain"]
+            entry["efficiency"] = times[row.alone] / (2 * times[row.name])
+            entry["of_bound"] = entry["efficiency"] / row.bound
+
+
 def seconds(value, row):
     if row.samples:
         return f"{row.samples / value:.2f} samples/s"
@@ -205,6 +215,9 @@ def table(measured):
             elif "ratio" in entry:
                 ratios = f" {entry['ratio']:.2f}x as fast | {entry['ratio_of_bests']:.2f}x |"
             lines.append(f"{start}{times}{ratios} {entry['loss'][0]:.5f} |")
+            if "efficiency" in entry:
+                bound = f"{100 * entry['of_bound']:.0f} % of the bubble's bound {row.bound:.3f}"
+                lines[-1] += f" efficiency {entry['efficiency']:.3f}, {bound} |"
     return "\n".join(lines)
 
 
@@ -265,6 +278,7 @@ def main():
                     versions.update(program.versions)
                 elif "dptrain" not in versions:
                     versions["dptrain"] = program.version()
+    add_efficiency(measured)
     cores = f"{where['cores']} of {where['cores_there']} cores"
     print(f"{where['model']} ({where['family']}), {cores}, {' '.join(where['isa'])}")
     print(f"{where['system']}; load {where['load']}, disturbance {where['disturbance']}")

@@ -32,6 +32,13 @@ TUTORIAL = {
 LINEAR_SAMPLES = 64_000
 LINEAR_BATCH = 32
 
+DEEP_SAMPLES = 4096
+DEEP_WIDTH = 512
+DEEP_LAYERS = 16
+DEEP_OUTPUTS = 10
+DEEP_BATCH = 512
+DEEP_RATE = 0.1
+
 RESNET = pathlib.Path(__file__).resolve().parents[2] / "configs/large/resnet50.yaml"
 RESNET_BATCH = 16
 RESNET_STEPS = 3  # of an epoch
@@ -57,11 +64,23 @@ class Row:
     cold: bool = False  # wall time of the whole process in place of the seconds of an epoch
     steps: int = 0  # of an epoch, where a time for each step says more
     samples: int = 0  # of an epoch, where samples a second say more
+    alone: str = ""  # a pipeline of two stages: the row of the same net on one core
+    bound: float = 0  # of its efficiency: what the bubble leaves
     same_data: bool = True  # losses must agree
 
 
 def tutorial(name, data, **more):
     return {**TUTORIAL, "name": name, "data": {**TUTORIAL["data"], **data}, **more}
+
+
+def write_npy(path, values, columns):
+    """[n, columns] of float32."""
+    shape = f"({len(values) // columns}, {columns})"
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (len(header) + 10) % 64) + "\n"
+    raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+    path.write_bytes(raw + values.tobytes())
+    return path
 
 
 def linear_files(folder):
@@ -73,14 +92,56 @@ def linear_files(folder):
         x = [draw.uniform(-1, 1) for _ in range(10)]
         inputs.extend(x)
         targets.extend(sum(a * b for a, b in zip(x, row)) + draw.gauss(0, 0.1) for row in truth)
+    folder = pathlib.Path(folder)
+    return write_npy(folder / "inputs.npy", inputs, 10), write_npy(folder / "targets.npy", targets, 10)
+
+
+def deep_files(folder):
+    """Random inputs without zeros and targets for the deep MLP, the same on every machine."""
+    draw = random.Random(0)
+    folder = pathlib.Path(folder)
     paths = []
-    for name, values in [("inputs", inputs), ("targets", targets)]:
-        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({LINEAR_SAMPLES}, 10), }}"
-        header += " " * (63 - (len(header) + 10) % 64) + "\n"
-        paths.append(pathlib.Path(folder) / f"{name}.npy")
-        raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
-        paths[-1].write_bytes(raw + values.tobytes())
+    for name, columns in [("deep_inputs", DEEP_WIDTH), ("deep_targets", DEEP_OUTPUTS)]:
+        raw = draw.randbytes(DEEP_SAMPLES * columns)
+        values = array.array("f", [(2 * each - 255) / 255 for each in raw])
+        paths.append(write_npy(folder / f"{name}.npy", values, columns))
     return paths
+
+
+def pipelines(folder):
+    """A deep MLP in two stages on two cores, and on one core alone."""
+    inputs, targets = map(str, deep_files(folder))
+    spec = {
+        "version": 1,
+        "seed": 0,
+        "data": {
+            "dataset": {"npy": {"inputs": inputs, "targets": targets}},
+            "batch_size": DEEP_BATCH,
+            "shuffle": False,
+        },
+        "model": [*[layer for _ in range(DEEP_LAYERS) for layer in ({"linear": DEEP_WIDTH}, "relu")],
+                  {"linear": DEEP_OUTPUTS}],
+        "loss": "mse_loss",
+        "optimizer": {"sgd": {"lr": DEEP_RATE}},
+        "device": "cpu",
+        "cores": 1,
+    }
+    given = ["--inputs", inputs, "--targets", targets, "--depth", str(DEEP_LAYERS),
+             "--batch", str(DEEP_BATCH), "--lr", str(DEEP_RATE)]
+    about = f"{DEEP_LAYERS} layers of {DEEP_WIDTH}, batch {DEEP_BATCH}"
+    out = [Row("pipeline_single", f"{about}, on one core", {**spec, "name": "bench_deep"}, [],
+               epochs=3, samples=DEEP_SAMPLES)]
+    for chunks in [4, 8]:
+        for schedule in ["gpipe", "1f1b"]:
+            keys = {"stages": 2, "chunks": chunks, "schedule": schedule}
+            name = f"pipeline_{schedule}_{chunks}"
+            peer = Peer("torch.distributed.pipelining on gloo", "torch_pipeline.py",
+                        [*given, "--chunks", str(chunks), "--schedule", schedule])
+            out.append(Row(name, f"the same in two stages, {chunks} chunks, {schedule}",
+                           {**spec, "name": f"bench_{name}", "parallel": {"pipeline": keys}}, [peer],
+                           epochs=3, samples=DEEP_SAMPLES, alone="pipeline_single",
+                           bound=chunks / (chunks + 1)))
+    return out
 
 
 def resnet(name, precision, flags):
@@ -149,6 +210,7 @@ def rows(folder):
             [Peer("PyTorch, autocast", "torch_memory.py", ["--autocast"], threads=True)],
             same_data=False,  # PyTorch rounds more in log_softmax
         ),
+        *pipelines(folder),
         resnet("resnet", "fp32", []),
         resnet("resnet_bf16", "bf16", ["autocast"]),
         Row("ddp", "the same on two ranks, batch 100 each", ddp, ddp_peers),
