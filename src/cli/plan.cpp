@@ -24,7 +24,7 @@ int run_plan(const std::vector<std::string>& words) {
   arguments.text("--svg", svg, "a file for a picture of the pipeline's schedule");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
-  const std::unique_ptr<Session> session = open_session(loaded, {});
+  const std::unique_ptr<Session> session = open_session(loaded, {.runs = false});
   fmt::print("{}", describe(*session, verbose));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())

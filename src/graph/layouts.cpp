@@ -15,7 +15,8 @@ bool is_image(const TensorDesc& d) { return d.shape.rank() == 3 || d.shape.rank(
 
 class LayoutChoice : Rewriter {
  public:
-  explicit LayoutChoice(Graph& graph) : Rewriter(graph), trained_(graph.trained()) {}
+  LayoutChoice(Graph& graph, WeightLayouts weights)
+      : Rewriter(graph), weights_(weights), trained_(graph.trained()) {}
 
   void run() {
     for (const GraphNode& n : graph_.nodes)
@@ -49,6 +50,8 @@ class LayoutChoice : Rewriter {
   // Where a linear layer's input needs no gradient, rows of x and of the transposed weight are
   // multiplied in all its products, and zeros of x, often half of an image, are left out.
   Layout weight_layout(GraphNode& n) {
+    if (weights_ == WeightLayouts::channels_last)
+      return n.op->layouts == Layouts::images ? Layout::channels_last : Layout::plain;
     if (n.op->layouts == Layouts::images) return Layout::transposed;
     constexpr int64_t kPays = 64;
     const Shape& w = graph_[at(n, static_cast<size_t>(n.op->weight))].desc.shape;
@@ -86,6 +89,7 @@ class LayoutChoice : Rewriter {
     return made->second;
   }
 
+  WeightLayouts weights_;
   std::vector<bool> trained_;
   std::map<std::pair<ValueId, Layout>, ValueId> copies_;
   std::map<ValueId, ValueId> made_of_;  // by one operator, element by element
@@ -93,6 +97,6 @@ class LayoutChoice : Rewriter {
 
 }  // namespace
 
-void choose_layouts(Graph& graph) { LayoutChoice(graph).run(); }
+void choose_layouts(Graph& graph, WeightLayouts weights) { LayoutChoice(graph, weights).run(); }
 
 }  // namespace dpt

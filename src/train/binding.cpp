@@ -7,25 +7,12 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "graph/operator.h"
+#include "train/trouble.h"
 
 namespace dpt {
 namespace {
 
 constexpr size_t kLine = 64;
-
-bool finite(const TensorView& v) {
-  if (v.desc.dtype == DType::f32)
-    return std::ranges::all_of(v.as<const float>(), [](float x) { return std::isfinite(x); });
-  if (v.desc.dtype == DType::f64)
-    return std::ranges::all_of(v.as<const double>(), [](double x) { return std::isfinite(x); });
-  if (is_half(v.desc.dtype)) {
-    const bool bf16 = v.desc.dtype == DType::bf16;
-    return std::ranges::all_of(v.as<const uint16_t>(), [&](uint16_t x) {
-      return std::isfinite(bf16 ? from_bf16(x) : from_f16(x));
-    });
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -187,7 +174,7 @@ Binding::Cut Binding::cut(const Piece& piece) const {
 int64_t Binding::run_until_not_finite(const Piece& piece) {
   for (const Bound& b : instructions(piece)) {
     run(b);
-    if (!std::ranges::all_of(b.args.out, finite)) return static_cast<int64_t>(b.instruction);
+    if (!std::ranges::all_of(b.args.out, all_finite)) return static_cast<int64_t>(b.instruction);
   }
   return -1;
 }

@@ -7,6 +7,7 @@
 
 #include "graph/operator.h"
 #include "layers/model.h"
+#include "train/device_executor.h"
 #include "train/devices.h"
 #include "train/run.h"
 #include "train/update_share.h"
@@ -81,6 +82,22 @@ std::string refusals_text(const Program& p) {
   return out;
 }
 
+std::string memory_text(const Session& s) {
+  constexpr double kMiB = 1048576;
+  const Memory memory = memory_of(s);
+  std::string out = fmt::format(
+      "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}{}), {:.2f} MiB of activations\n",
+      memory.shared / kMiB, memory.weights / kMiB, memory.gradients / kMiB,
+      s.exchange.shard_states ? "" : fmt::format(", optimizer {:.2f}", memory.states / kMiB),
+      memory.activations / kMiB);
+  out += exchange_text(s);
+  return out + fmt::format(
+                   "peak: {:.1f} MiB: these, {:.1f} of data, {:.1f} of program and session, "
+                   "{:.1f} of each worker's own\n",
+                   memory.peak() / kMiB, memory.data / kMiB, memory.program / kMiB,
+                   memory.workers / kMiB);
+}
+
 }  // namespace
 
 std::string describe(const Session& s, bool refusals) {
@@ -88,7 +105,6 @@ std::string describe(const Session& s, bool refusals) {
   StepRows first;
   s.batches->step(0, first);
   const Program& program = s.programs.at(group_rows(first.micro[0], s.groups[0]));
-  const Memory memory = memory_of(s);
   std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
   out +=
       fmt::format("mode: {}: {} rank{}, {} device{} each, {} worker{} each, {} shard{}{}\n",
@@ -102,18 +118,17 @@ std::string describe(const Session& s, bool refusals) {
   out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));
   out += fmt::format("work: {:.3f} MFLOP for {} samples, forward and backward\n",
                      program.graph.flops() / 1e6, program.rows.total());
-  out += fmt::format(
-      "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}{}), {:.2f} MiB of activations\n",
-      memory.shared / 1048576.0, memory.weights / 1048576.0, memory.gradients / 1048576.0,
-      s.exchange.shard_states ? "" : fmt::format(", optimizer {:.2f}", memory.states / 1048576.0),
-      memory.activations / 1048576.0);
-  out += exchange_text(s);
-  out += fmt::format(
-      "peak: {:.1f} MiB: these, {:.1f} of data, {:.1f} of program and session, {:.1f} of each "
-      "worker's own\n",
-      memory.peak() / 1048576.0, memory.data / 1048576.0, memory.program / 1048576.0,
-      memory.workers / 1048576.0);
-  out += devices_text(s);
+  if (s.on_gpu()) {
+    const DeviceExecutor::Needs n = DeviceExecutor::needs(s);
+    const auto mib = [](size_t bytes) { return static_cast<double>(bytes) / 1048576.0; };
+    out += fmt::format(
+        "memory of the GPU: {:.2f} MiB (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, "
+        "activations {:.2f}), and the libraries' workspaces\n",
+        mib(n.all()), mib(n.weights), mib(n.gradients), mib(n.states), mib(n.activations));
+  } else {
+    out += memory_text(s);
+    out += devices_text(s);
+  }
   out += s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {} samples:\n", program.rows.total())

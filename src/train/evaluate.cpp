@@ -8,14 +8,9 @@
 #include "comm/tree.h"
 #include "graph/operator.h"
 #include "train/cuts.h"
+#include "train/trouble.h"
 
 namespace dpt {
-namespace {
-
-constexpr int64_t kForward = 1000000;  // an instruction's number: by micro-batch, then in order
-
-}  // namespace
-
 void Executor::begin_evaluation(int group, const Micro& micro, std::span<const uint32_t> order,
                                 int64_t batch, int slot) {
   Binding* b = binding(group, micro, kTest, slot);
@@ -129,8 +124,6 @@ void Executor::look_for_trouble(int micro, const StepInput& input) {
 }
 
 Finding Executor::find_trouble(const StepInput& input) {
-  constexpr std::string_view kRemedy =
-      "a lower learning rate, clip_grad_norm, or other data may help";
   const Graph& graph = session_.graph;
   for (int g : own_) {
     if (device_ != 0) break;  // by one of those that have the group
@@ -155,24 +148,7 @@ Finding Executor::find_trouble(const StepInput& input) {
       first.instruction = t.instruction;
   }
   team_.meet(worker_);
-  if (first.parameter >= 0) {
-    const Value& v = graph[graph.parameters[static_cast<size_t>(first.parameter)]];
-    return {fmt::format("the values of parameter '{}' were not finite before the step", v.name),
-            kRemedy};
-  }
-  if (first.instruction < 0) {
-    const LossType& loss = *session_.loss;
-    if (!loss.needs.empty())
-      return {fmt::format("the model's outputs are finite, but {} can't take them", loss.name),
-              loss.needs};
-    return {"every layer's output is finite, so it arose in the loss itself", kRemedy};
-  }
-  const Instruction& i =
-      session_.programs.begin()->second.forward[static_cast<size_t>(first.instruction % kForward)];
-  const GraphNode& n = session_.programs.begin()->second.graph.nodes[i.node];
-  return {fmt::format("the output of layer '{}' ({}) is the first that is not finite", n.layer,
-                      n.op->name),
-          kRemedy};
+  return describe_trouble(session_, first);
 }
 
 }  // namespace dpt

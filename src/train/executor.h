@@ -23,63 +23,29 @@
 #include "train/own_states.h"
 #include "train/session.h"
 #include "train/stage_clock.h"
+#include "train/step_executor.h"
 #include "train/trace.h"
 #include "train/update_share.h"
 
 namespace dpt {
 
-struct StepInput {
-  const StepRows* rows = nullptr;
-  std::span<const uint32_t> order;  // of the samples in this epoch, of this rank
-  uint64_t number = 0;              // of the step, from 0, over all epochs
-  uint64_t epoch = 0;               // from 0
-  int64_t batch = 0;                // of the epoch, from 0
-  const OptimizerStep* update = nullptr;
-  double scale = 1;  // of the loss
-};
-
-struct StepResult {
-  double loss = 0;          // of the whole batch
-  double weight = 0;        // the divisor: what `loss` counts in a mean over batches
-  double rank0_loss = 0;    // rank 0's own mean
-  double norm = 0;          // of the gradients before clipping, where they are clipped by norm
-  bool finite = true;       // the loss; false: nothing was updated
-  bool overflowed = false;  // where the loss is scaled: the gradients were not finite, the same
-  int stop = 0;             // the signal that all ranks agreed to stop at; 0: go on
-};
-
-struct Evaluation {
-  double loss = 0;
-  double accuracy = -1;  // -1: has no meaning for this loss
-};
-
-struct Finding {
-  std::string where;        // "the output of layer 'lin1' (linear) is the first that is not finite"
-  std::string_view remedy;  // what the user can do
-};
-
 // All workers make the same calls in the same order. Thread: the worker's own.
-class Executor {
+class Executor : public StepExecutor {
  public:
-  // Of the rank, where samples are made on the way; null: the worker makes them itself.
-  struct Samples {
-    Ahead* train = nullptr;
-    Ahead* test = nullptr;
-  };
   // masks: torch's generator, for the first worker where the plan draws masks; else null.
   // clock: of this worker, where its stages are to be measured; trace: where what it does is to be
   // written down; else null.
   Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
            const Samples& samples, StageClock* clock = nullptr, Trace* trace = nullptr);
 
-  StepResult step(const StepInput& input);
+  StepResult step(const StepInput& input) override;
 
   // Over the whole test set, every sample once. REQUIRES: session.test.
-  Evaluation evaluate();
+  Evaluation evaluate() override;
 
   // After a step that was not finite: computes its forward part again and looks at every result.
   // The first place found, the same on every worker.
-  Finding find_trouble(const StepInput& input);
+  Finding find_trouble(const StepInput& input) override;
 
  private:
   static constexpr int kTrain = 0;

@@ -31,12 +31,14 @@ std::string lines_of_header(const Session& s) {
       fmt::format("model: {} parameters, {} on {} with {} worker{}\n", s.parameters(), s.plan.mode,
                   who.ranks > 1     ? fmt::format("{} ranks", who.ranks)
                   : who.devices > 1 ? fmt::format("{} CPU devices", who.devices)
+                  : s.on_gpu()      ? std::string("one GPU")
                                     : std::string("one CPU device"),
                   who.total_workers(), who.total_workers() == 1 ? "" : "s");
   if (s.precision.on())
-    out += fmt::format(
-        "precision: {}{}\n", text_of(s.precision),
-        computes_in(s.precision.half) ? "" : ", emulated: results of fp32 kernels are rounded");
+    out += fmt::format("precision: {}{}\n", text_of(s.precision),
+                       s.on_gpu() || computes_in(s.precision.half)
+                           ? ""
+                           : ", emulated: results of fp32 kernels are rounded");
   const int replicas = who.replicas();
   out += fmt::format("batch: {} samples over all replicas, {} of each replica; {} steps an epoch\n",
                      s.global_batch, s.global_batch / replicas, s.batches->steps());

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
@@ -14,6 +15,7 @@
 #include "comm/launcher.h"
 #include "comm/workers.h"
 #include "train/checkpoint.h"
+#include "train/device_executor.h"
 #include "train/trainer.h"
 #include "train/update_share.h"
 
@@ -30,8 +32,10 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .states = s.exchange.shard_states ? 0 : s.states(),
           .shards = s.who.shards,
           .sums = sums,
-          .activations = Arenas::bytes(s)};
+          .activations = s.on_gpu() ? 0 : Arenas::bytes(s)};
 }
+
+std::unique_ptr<cuda::DeviceApi> open_first_gpu() { return cuda::cuda_module().open(0); }
 
 namespace {
 
@@ -89,6 +93,7 @@ std::vector<int> cores_of(const Session& s, int rank) {
 int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
                  const Generator& generator, int rank, std::span<Trace> traces = {}) {
   RankState state(s, buffers, team, rank, generator);
+  state.open_gpu = request.open_gpu;
   const Probe* probe = request.probe;
   std::unique_ptr<Reporter> reporter;
   if (rank == 0 && !probe) reporter = std::make_unique<Reporter>(s, request.folder);
@@ -112,7 +117,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     // In the order of the ranks, whatever their own.
     for (int r = 0; r < s.who.ranks; ++r) {
       if (r == rank && !mine.stopped_by && !probe) {
-        fmt::print("Training on CPU {} finished.\n", r);
+        fmt::print("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
         std::fflush(stdout);
       }
       team.meet(worker);
@@ -196,7 +201,8 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
 
 Memory memory_of(const Session& s) {
   Memory m = shared_memory_of(s);
-  const KernelBytes kernels = prepare_kernels(s);
+  // A GPU's kernels are prepared on it.
+  const KernelBytes kernels = s.on_gpu() ? KernelBytes{} : prepare_kernels(s);
   const MemoryUse now = memory_use();
   m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);
   m.program = std::max(0.0, static_cast<double>(now.resident) - m.data);
@@ -271,7 +277,7 @@ void record(const Session& s, std::span<Trace> traces) {
       cores_of(s, 0));
 }
 
-Evaluation evaluate(const Session& s) {
+Evaluation evaluate(const Session& s, const OpenGpu& open_gpu) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   const size_t header = Team::bytes(team_shape(s));
   const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
@@ -285,8 +291,10 @@ Evaluation evaluate(const Session& s) {
   run_workers(
       team, 0,
       [&](int worker) {
-        Executor executor(s, buffers, team, worker, nullptr, {nullptr, ahead ? &*ahead : nullptr});
-        const Evaluation mine = executor.evaluate();
+        const StepExecutor::Samples samples{nullptr, ahead ? &*ahead : nullptr};
+        const Evaluation mine =
+            s.on_gpu() ? DeviceExecutor(s, buffers, team, open_gpu(), samples).evaluate()
+                       : Executor(s, buffers, team, worker, nullptr, samples).evaluate();
         if (worker == 0) out = mine;
       },
       cores_of(s, 0));

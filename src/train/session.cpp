@@ -9,6 +9,7 @@
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
+#include "backend/cuda/kernels.h"
 #include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/machine.h"
@@ -35,15 +36,19 @@ void complain(Diagnostics& d, Span where, F&& f) {
   }
 }
 
-void choose_device(Session& s) {
+void choose_device(Session& s, const SessionQuery& query) {
   const std::string& wanted = s.spec.devices.device;
-  std::string no_gpu = wanted == "cpu" ? "" : cuda::why_no_gpu();
-  if (no_gpu.empty()) no_gpu = "this dptrain does not train on GPUs yet";
-  if (wanted == "cuda")
+  const bool asks = wanted == "auto" || (wanted == "cuda" && query.runs);
+  const std::string no_gpu = asks ? cuda::why_no_gpu() : "";
+  if (wanted == "cuda" && !no_gpu.empty())
     fail(Fault::device,
          "device 'cuda' can't be used: {}. Write `device: cpu`, or leave `device` out; `dptrain "
          "doctor` says more",
          no_gpu);
+  if (wanted == "cuda") {
+    s.device = "cuda";
+    return;
+  }
   // They are cut from the machine's cores in order, so there is no cpu:5 among two.
   const std::vector<int64_t>& indices = s.spec.devices.indices;
   for (int64_t i : indices)
@@ -52,12 +57,33 @@ void choose_device(Session& s) {
            "device cpu:{} is not there: CPU devices share the machine's cores and are numbered "
            "from 0, so {} of them are cpu:0 to cpu:{}",
            i, indices.size(), indices.size() - 1);
-  if (wanted == "auto") s.note = fmt::format("device: cpu ({})", no_gpu);
+  if (wanted == "auto" && no_gpu.empty())
+    s.note =
+        "device: cpu (there is a GPU, but training on one is new: ask for it by `device: cuda`)";
+  else if (wanted == "auto")
+    s.note = fmt::format("device: cpu ({})", no_gpu);
+}
+
+// What training on a GPU does not do yet.
+void check_gpu(const Session& s, Diagnostics& d) {
+  if (!s.on_gpu()) return;
+  if (s.mode->name != "single" || s.who.span > 1)
+    d.error(
+        s.spec.parallel.where,
+        "`device: cuda` trains by `parallel: single` on one GPU; leave `parallel` out, or write "
+        "`device: cpu`");
+  if (s.spec.reproducible_shards && *s.spec.reproducible_shards > 1)
+    d.error(s.spec.at("reproducible"),
+            "`reproducible` cuts batches into shards, which a GPU does not; its runs have the same "
+            "bits without it");
+  if (s.spec.random == "torch")
+    d.error(s.spec.at("random"), "random: torch draws its masks on a CPU; leave it out for GPUs");
 }
 
 void choose_precision(Session& s) {
   const auto& type = *static_cast<const PrecisionType*>(s.spec.precision.what);
-  if (type.name == "tf32")
+  s.tf32 = type.name == "tf32";
+  if (s.tf32 && !s.on_gpu())
     fail(Fault::device,
          "precision 'tf32' is for CUDA devices; on CPUs products of fp32 are exact. "
          "Leave `precision` out");
@@ -65,11 +91,11 @@ void choose_precision(Session& s) {
   const MixedPrecision mixed = type.mixed(s.spec.precision.settings);
   s.precision = {.level = mixed.level,
                  .half = type.dtype,
-                 .cuda_lists = mixed.cuda_lists.value_or(false),
+                 .cuda_lists = mixed.cuda_lists.value_or(s.on_gpu()),
                  .scales = mixed.scaler.on};
   if (!s.precision.on()) return;
   s.scaler = mixed.scaler;
-  if (!computes_in(type.dtype) && !mixed.emulate)
+  if (!s.on_gpu() && !computes_in(type.dtype) && !mixed.emulate)
     fail(Fault::device,
          "precision '{0}' would be emulated here, slower than fp32: {1}. To study what it does, "
          "write `precision: {{{0}: {{emulate: true}}}}`",
@@ -86,6 +112,7 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   if (devices.cores) q.cores = static_cast<int>(*devices.cores);
   if (s.spec.reproducible_shards) q.shards = static_cast<int>(*s.spec.reproducible_shards);
   q.machine_cores = static_cast<int>(usable_cores().size());
+  if (s.on_gpu()) q.cores = 1;  // that tells it what to do
   q.world = query.world;
   q.span = devices_of(s.spec.model);
   if (s.mode->pipeline) s.pipeline = s.mode->pipeline(s.spec.parallel.settings);
@@ -176,10 +203,15 @@ ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
   return q;
 }
 
+std::span<const KernelType> kernels_of(const Session& s) {
+  return s.on_gpu() ? cuda_kernels() : cpu_kernels();
+}
+
 Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d) {
   Graph graph = build_graph(s.spec, model_query(s, rows, purpose), d);
-  if (d.ok()) widen_halves(graph, cpu_kernels());
-  if (d.ok()) choose_layouts(graph);
+  if (d.ok()) widen_halves(graph, kernels_of(s));
+  if (d.ok())
+    choose_layouts(graph, s.on_gpu() ? WeightLayouts::channels_last : WeightLayouts::transposed);
   return graph;
 }
 
@@ -190,7 +222,7 @@ std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& ba
   for (const GroupRows& rows : batches.group_rows(s.groups))
     out.emplace(rows, compile(
                           rows, [&](int64_t n) { return graph_for(s, n, purpose, d); },
-                          cpu_kernels(), s.layout, in_flight));
+                          kernels_of(s), s.layout, in_flight));
   return out;
 }
 
@@ -231,7 +263,7 @@ void make_programs(Session& s, Diagnostics& d) {
   // compressed is a gradient, not its factors.
   const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
                       s.batches->accumulate() > 1 || s.exchange.compress.has_value();
-  s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, cpu_kernels()));
+  s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, kernels_of(s)));
   s.divisor = divisor_of(s.spec, s.graph);
   s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
   for (const bool alone : {false, true}) {
@@ -379,9 +411,10 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   s.loss = static_cast<const LossType*>(s.spec.loss.what);
   s.optimizer = static_cast<const OptimizerType*>(s.spec.optimizer.what);
   check_schedule(s.spec, d);
-  choose_device(s);
+  choose_device(s, query);
   choose_precision(s);
   place(s, query, d);
+  check_gpu(s, d);
   if (s.spec.random == "torch" && (s.mode->name != "single" || s.who.span > 1))
     d.error(s.spec.at("random"),
             "random: torch draws one sequence of masks, which is for `parallel: single` on one "

@@ -34,6 +34,8 @@ struct Session {
   Exchange exchange;
   std::string device = "cpu";
   std::string note;  // why `device: auto` is a CPU; empty: nothing to say
+  bool on_gpu() const { return device == "cuda"; }
+  bool tf32 = false;  // products on GPUs round factors of f32 to TF32
 
   PrecisionPolicy precision;
   ScalerSettings scaler;
@@ -72,6 +74,7 @@ struct Session {
 struct SessionQuery {
   std::optional<int> world;
   bool load_data = true;
+  bool runs = true;  // false: it is only looked at, so a GPU need not be there
 };
 
 // Complaints about the spec (shapes that do not fit, settings that exclude each other) go to `d`;

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "optim/schedule.h"
 #include "train/clock.h"
+#include "train/device_executor.h"
 
 namespace dpt {
 namespace {
@@ -45,6 +46,18 @@ class EpochMean {
   double sum_ = 0, weight_ = 0;
 };
 
+std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, StageClock* clock,
+                                            Trace* trace) {
+  const Session& s = rank.session;
+  const StepExecutor::Samples samples{rank.train.get(), rank.test.get()};
+  if (s.on_gpu())
+    return std::make_unique<DeviceExecutor>(s, rank.buffers, rank.team, rank.open_gpu(), samples,
+                                            clock);
+  const bool first = worker % s.who.workers_per_rank() == 0;
+  return std::make_unique<Executor>(s, rank.buffers, rank.team, worker,
+                                    first ? &rank.generator : nullptr, samples, clock, trace);
+}
+
 class Worker {
  public:
   Worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock, Trace* trace)
@@ -53,9 +66,7 @@ class Worker {
         worker_(worker),
         first_of_rank_(worker % session_.who.workers_per_rank() == 0),
         reporter_(reporter),
-        executor_(session_, rank.buffers, rank.team, worker,
-                  first_of_rank_ ? &rank.generator : nullptr, {rank.train.get(), rank.test.get()},
-                  clock, trace),
+        executor_(make_executor(rank, worker, clock, trace)),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
         schedule_(make_schedule(session_.spec.schedule, base_lr_,
@@ -67,6 +78,7 @@ class Worker {
     if (reporter_) reporter_->begin();
     for (int64_t e = 0; e < session_.epochs && out_.steps < session_.steps && !out_.stopped_by; ++e)
       epoch(e);
+    executor_->finish();
     out_.scale = scaler_.scale();
     out_.growth_tracker = scaler_.growth_tracker();
     return out_;
@@ -95,7 +107,7 @@ class Worker {
     if (session_.test && !out_.stopped_by && (e + 1) % session_.spec.evaluate.every == 0) {
       if (first_of_rank_ && session_.spec.random == "torch")
         rank_.generator.random_i64();  // torch's loader of the test set draws its base seed
-      record.evaluation = executor_.evaluate();
+      record.evaluation = executor_->evaluate();
     }
     // Of two sorts of losses neither says whether the other got better.
     if (record.evaluation)
@@ -123,7 +135,7 @@ class Worker {
                           scaler_.scale()};
     if (first_of_rank_) rank_.team.set_progress(worker_, {e + 1, out_.steps + 1, Phase::training});
     rank_.team.publish_stop(worker_);
-    const StepResult result = executor_.step(input);
+    const StepResult result = executor_->step(input);
     if (!result.finite && !result.overflowed) diverged(e, result, input);
     scaler_.update(result.overflowed);
     if (scaler_.skipped_in_a_row() == kMostSkipped) overflows(e, input);
@@ -143,7 +155,7 @@ class Worker {
   }
 
   [[noreturn]] void diverged(int64_t e, const StepResult& result, const StepInput& input) {
-    const Finding found = executor_.find_trouble(input);
+    const Finding found = executor_->find_trouble(input);
     fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
          std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), e + 1, input.number + 1,
          found.where, found.remedy);
@@ -163,7 +175,7 @@ class Worker {
   int worker_;
   bool first_of_rank_;
   Reporter* reporter_;
-  Executor executor_;
+  std::unique_ptr<StepExecutor> executor_;
   bool by_step_;
   double base_lr_, lr_ = 0;
   std::unique_ptr<Schedule> schedule_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/device_api.h"
 #include "base/generator.h"
 #include "comm/team.h"
 #include "data/sampler.h"
@@ -29,6 +30,8 @@ struct RankState {
   Generator generator;  // torch's global one, after it has drawn the initial weights
   Order order;          // of this epoch; written by the first worker while the others wait
   std::unique_ptr<Ahead> train, test;  // where samples are made on the way
+  // Where the session is on a GPU: called by the thread that uses it.
+  std::function<std::unique_ptr<cuda::DeviceApi>()> open_gpu{};
 };
 
 struct Outcome {

@@ -44,19 +44,21 @@ class Redirect {
 };
 
 int train(const std::string& path, const std::vector<std::string>& overrides,
-          const std::string& folder) {
+          const std::string& folder, const OpenGpu& gpu) {
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Node tree;
   Spec spec = load_spec(path, overrides, vocabulary(), files, d, &tree);
   std::unique_ptr<Session> session;
-  if (d.ok()) session = make_session(std::move(spec), {}, d);
+  if (d.ok()) session = make_session(std::move(spec), {.runs = !gpu}, d);
   if (!d.ok()) {
     fmt::print(stderr, "{}", d.render());
     return 2;
   }
   try {
-    return run(*session, {folder, to_yaml(tree), {}});
+    RunRequest request{folder, to_yaml(tree), {}};
+    if (gpu) request.open_gpu = gpu;
+    return run(*session, request);
   } catch (const Error& e) {
     fmt::print(stderr, "{}\n", e.report());
     return static_cast<int>(e.fault());
@@ -77,7 +79,8 @@ std::vector<double> numbers_after(const std::string& metrics, const std::string&
 std::vector<double> Ran::losses() const { return numbers_after(metrics, "epoch"); }
 std::vector<double> Ran::step_losses() const { return numbers_after(metrics, "step"); }
 
-Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides) {
+Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
+             const OpenGpu& gpu) {
   char name[] = "/tmp/dptrain-test-XXXXXX";
   require(mkdtemp(name) != nullptr, "a folder in /tmp");
   const std::string folder = name;
@@ -85,7 +88,7 @@ Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides)
   Ran ran;
   {
     const Redirect out(STDOUT_FILENO, folder + "/out"), err(STDERR_FILENO, folder + "/err");
-    ran.code = train(folder + "/t.yaml", overrides, folder + "/run");
+    ran.code = train(folder + "/t.yaml", overrides, folder + "/run", gpu);
   }
   ran.out = read_text(folder + "/out");
   ran.err = read_text(folder + "/err");

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "train/run.h"
+
 namespace dpt {
 
 struct Ran {
@@ -34,8 +36,10 @@ inline constexpr bool kCanFork = !__has_feature(thread_sanitizer);
 inline constexpr bool kCanFork = true;
 #endif
 
-// yaml: a whole spec. Files go to a fresh folder that is removed again.
-Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {});
+// yaml: a whole spec. Files go to a fresh folder that is removed again. gpu: what runs of `device:
+// cuda` get, where that is not a real one.
+Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {},
+             const OpenGpu& gpu = {});
 
 // The bits of every float of the model, for comparing what is alike but for names.
 std::string data_of(const std::string& safetensors);

@@ -29,8 +29,8 @@ class FakeMatmul : public FakeWork {
   FakeMatmul(const Matmul& m, int& live) : FakeWork(live), m_(m) {}
   std::string text() const override {
     constexpr std::string_view kEpilogues[] = {"", " + bias", " + bias, relu", ", sums of a"};
-    return fmt::format("matmul [{}, {}{}] [{}{}, {}] {} to {}{}", m_.m, m_.k,
-                       m_.transpose_a ? "]T" : "", m_.k, m_.transpose_b ? "]T" : "", m_.n,
+    return fmt::format("matmul [{}, {}]{} [{}, {}]{} {} to {}{}", m_.m, m_.k,
+                       m_.transpose_a ? "T" : "", m_.k, m_.n, m_.transpose_b ? "T" : "",
                        name_of(m_.in), name_of(m_.out),
                        kEpilogues[static_cast<size_t>(m_.epilogue)]);
   }

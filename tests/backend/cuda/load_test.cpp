@@ -101,7 +101,7 @@ TEST_CASE("device: cuda without a driver ends in one sentence" *
                "  batch_size: 4\nmodel: [{linear: 1}]\nloss: mse_loss\n"
                "optimizer: {sgd: 0.1}\nepochs: 1\n");
   const std::string spec = folder.path() + "/t.yaml", out = "out=" + folder.path() + "/run";
-  const Finished cuda = dptrain({"plan", spec, "device=cuda"});
+  const Finished cuda = dptrain({spec, out, "device=cuda"});
   CHECK(cuda.code == 3);
   CHECK(cuda.out.empty());
   CHECK(cuda.err ==

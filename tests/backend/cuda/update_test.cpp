@@ -93,7 +93,8 @@ TEST_CASE("optimizers update as the CPU's do") {
 StepState judged(double loss, double power, const Judge& like, double scale = 1) {
   StepState state{.loss_scale = scale};
   Judge j = like;
-  j.loss = &loss;
+  j.losses = &loss;
+  j.micro_batches = 1;
   j.power = &power;
   j.state = &state;
   j(0);

@@ -23,10 +23,12 @@ struct PowerTerm {
   }
 };
 
-// Before the gradients are used: the norm of what the loss brought without its scale, and by it
-// what they are multiplied by, and whether they are used at all. One index.
+// Before the gradients are used: the loss of all micro-batches, the norm of what it brought without
+// its scale, and by it what gradients are multiplied by, and whether they are used at all. One
+// index.
 struct Judge {
-  const double* loss;   // f64[1]
+  const double* losses;  // of each micro-batch
+  int64_t micro_batches;
   const double* power;  // the sum of powers, or the largest; null: nothing looks at gradients
   StepState* state;
   double norm_type;  // 0: the largest
@@ -34,7 +36,9 @@ struct Judge {
   bool scales;       // the loss is scaled: gradients that are not finite are skipped
   DPT_HOST_DEVICE static bool finite(double x) { return x - x == 0; }
   DPT_HOST_DEVICE void operator()(int64_t) const {
-    bool skip = !finite(*loss);
+    state->loss = 0;
+    for (int64_t m = 0; m < micro_batches; ++m) state->loss += losses[m];
+    bool skip = !finite(state->loss);
     double clip = 1;
     state->norm = 0;
     if (power) {
@@ -50,7 +54,7 @@ struct Judge {
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
-    v.reads(loss, 1);
+    v.reads(losses, micro_batches);
     if (power) v.reads(power, 1);
     v.reads(state, 1);
     v.writes(state, 1);

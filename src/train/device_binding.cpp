@@ -1,0 +1,75 @@
+#include "train/device_binding.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/operator.h"
+
+namespace dpt {
+
+DeviceBinding::DeviceBinding(const Program& program, const Memory& memory,
+                             cuda::DeviceContext& context, std::span<const Part> parts)
+    : program_(program),
+      memory_(memory),
+      constants_(context.api, cuda::MemoryKind::device, program.constant_bytes) {
+  if (program_.constant_bytes > 0) upload_constants(context);
+  const cuda::DeviceContext::Use use(context);
+  for (const Part part : parts)
+    for (const Instruction& i : program_.part(part)) {
+      const GraphNode& n = program_.graph.nodes[i.node];
+      const size_t count = n.in.size() + n.out.size();
+      Bound b{i.kernel->prepare(query_of(program_.graph, i.node, program_.rows)),
+              std::make_unique<TensorView[]>(count),
+              {}};
+      const std::span<TensorView> all(b.views.get(), count);
+      for (size_t k = 0; k < count; ++k)
+        all[k] = view(k < n.in.size() ? n.in[k] : n.out[k - n.in.size()]);
+      b.args = {all.first(n.in.size()), all.subspan(n.in.size()), nullptr};
+      bound_[static_cast<size_t>(part)].push_back(std::move(b));
+    }
+}
+
+std::span<const TensorView> DeviceBinding::run(Part part, size_t instruction) {
+  const Bound& b = bound_[static_cast<size_t>(part)][instruction];
+  b.kernel->run(b.args);
+  return b.args.out;
+}
+
+void DeviceBinding::upload_constants(cuda::DeviceContext& context) {
+  const cuda::Memory host(context.api, cuda::MemoryKind::pinned, program_.constant_bytes);
+  const Graph& graph = program_.graph;
+  for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v)
+    if (graph[v].role == Role::constant)
+      std::ranges::transform(
+          graph[v].content,
+          reinterpret_cast<float*>(host.data() + program_.place[static_cast<size_t>(v)].offset),
+          [](double x) { return static_cast<float>(x); });
+  context.stream.copy(constants_.data(), host.data(), program_.constant_bytes);
+  context.stream.synchronise();
+}
+
+TensorView DeviceBinding::view(ValueId v) const {
+  require(v != kNoValue, "the program has this value");
+  const Slice& place = program_.place[static_cast<size_t>(v)];
+  const auto at = [&]() -> std::byte* {
+    switch (place.arena) {
+      case Arena::weights:
+        return memory_.weights + place.offset;
+      case Arena::gradients:
+        return memory_.gradients + place.offset;
+      case Arena::sums:
+        return memory_.sums + place.offset;
+      case Arena::activations:
+        return memory_.activations + place.offset;
+      case Arena::constants:
+        return constants_.data() + place.offset;
+      case Arena::scratch:  // of stages with several micro-batches in flight
+      case Arena::none:     // nothing uses it
+        break;
+    }
+    return nullptr;
+  };
+  return {program_.graph[v].desc, at()};
+}
+
+}  // namespace dpt

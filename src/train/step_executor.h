@@ -1,0 +1,69 @@
+// What the training loop asks of a worker, whatever it computes on: steps, evaluations, and where a
+// number came from that is none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "graph/optimizer_step.h"
+#include "train/ahead.h"
+#include "train/step_rows.h"
+
+namespace dpt {
+
+struct StepInput {
+  const StepRows* rows = nullptr;
+  std::span<const uint32_t> order;  // of the samples in this epoch, of this rank
+  uint64_t number = 0;              // of the step, from 0, over all epochs
+  uint64_t epoch = 0;               // from 0
+  int64_t batch = 0;                // of the epoch, from 0
+  const OptimizerStep* update = nullptr;
+  double scale = 1;  // of the loss
+};
+
+struct StepResult {
+  double loss = 0;          // of the whole batch
+  double weight = 0;        // the divisor: what `loss` counts in a mean over batches
+  double rank0_loss = 0;    // rank 0's own mean
+  double norm = 0;          // of the gradients before clipping, where they are clipped by norm
+  bool finite = true;       // the loss; false: nothing was updated
+  bool overflowed = false;  // where the loss is scaled: the gradients were not finite, the same
+  int stop = 0;             // the signal that all ranks agreed to stop at; 0: go on
+};
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = -1;  // -1: has no meaning for this loss
+};
+
+struct Finding {
+  std::string where;        // "the output of layer 'lin1' (linear) is the first that is not finite"
+  std::string_view remedy;  // what the user can do
+};
+
+// All workers make the same calls in the same order. Thread: the worker's own.
+class StepExecutor {
+ public:
+  // Of the rank, where samples are made on the way; null: the worker makes them itself.
+  struct Samples {
+    Ahead* train = nullptr;
+    Ahead* test = nullptr;
+  };
+  virtual ~StepExecutor() = default;
+
+  virtual StepResult step(const StepInput& input) = 0;
+
+  // Over the whole test set, every sample once. REQUIRES: session.test.
+  virtual Evaluation evaluate() = 0;
+
+  // After a step that was not finite: computes its forward part again and looks at every result.
+  // The first place found, the same on every worker.
+  virtual Finding find_trouble(const StepInput& input) = 0;
+
+  // After the last step: weights and states are where everybody can read them.
+  virtual void finish() {}
+};
+
+}  // namespace dpt

@@ -1,0 +1,18 @@
+// Numbers that are none: where they are, and how that is told.
+#pragma once
+
+#include "train/buffers.h"
+#include "train/session.h"
+#include "train/step_executor.h"
+
+namespace dpt {
+
+inline constexpr int64_t kForward =
+    1000000;  // Trouble::instruction: by micro-batch, then in the order of the forward part
+
+// REQUIRES: host memory.
+bool all_finite(const TensorView& v);
+
+Finding describe_trouble(const Session& session, const Trouble& found);
+
+}  // namespace dpt

@@ -1,0 +1,235 @@
+// Training on the fake GPU: the CPU's numbers, the same calls in every step, nothing left behind.
+#include "train/device_executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "backend/cuda/fake_api.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+using cuda::FakeApi;
+
+// What a run told its GPU, and left on it.
+struct Told {
+  std::vector<std::string> calls;
+  int64_t count = 0;
+  std::string leaks = "not closed";
+};
+
+class WatchedGpu : public FakeApi {
+ public:
+  WatchedGpu(const Settings& settings, Told& told) : FakeApi(settings), told_(told) {}
+  ~WatchedGpu() override { told_ = {take_calls(), FakeApi::calls(), FakeApi::leaks()}; }
+
+ private:
+  Told& told_;
+};
+
+OpenGpu fake_gpu(Told& told, const FakeApi::Settings& settings = {}) {
+  return [&told, settings] { return std::make_unique<WatchedGpu>(settings, told); };
+}
+
+constexpr const char* kMlp = R"(
+data:
+  dataset: {synthetic_images: {samples: 83, test_samples: 57, shape: [1, 6, 6]}}
+  transforms: [to_tensor]
+  batch_size: 32
+model:
+  - flatten
+  - {linear: 19}
+  - layer_norm
+  - gelu
+  - {dropout: 0.3}
+  - {linear: 13}
+  - {residual: {body: [{linear: 13}, tanh]}}
+  - {linear: 10}
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 3
+log: {every: 1}
+evaluate: {batch_size: 10}
+)";
+
+constexpr const char* kImages = R"(
+data:
+  dataset: {synthetic_images: {samples: 40, test_samples: 20, shape: [3, 8, 8]}}
+  transforms: [to_tensor, {random_horizontal_flip: 0.5}]
+  batch_size: 16
+model:
+  - {conv2d: {out_channels: 6, kernel_size: 3, padding: 1, bias: false}}
+  - batch_norm2d
+  - relu
+  - residual:
+      body:
+        - {conv2d: {out_channels: 6, kernel_size: 3, padding: 1, bias: false}}
+        - batch_norm2d
+        - relu
+        - {conv2d: {out_channels: 6, kernel_size: 3, padding: 1, bias: false}}
+        - batch_norm2d
+  - relu
+  - {max_pool2d: 2}
+  - {conv2d: {out_channels: 5, kernel_size: 3, stride: 2}}
+  - {adaptive_avg_pool2d: 1}
+  - flatten
+  - {linear: 10}
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.05, momentum: 0.9, weight_decay: 0.001}}
+epochs: 2
+log: {every: 1}
+evaluate: {batch_size: 7}
+)";
+
+// Losses of steps and epochs, and the weights that stay.
+void agree(const Ran& gpu, const Ran& cpu, double tolerance) {
+  REQUIRE_MESSAGE(cpu.code == 0, cpu.err);
+  REQUIRE_MESSAGE(gpu.code == 0, gpu.err);
+  const auto close = [&](const std::vector<double>& a, const std::vector<double>& b) {
+    REQUIRE(a.size() == b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      INFO(i, ": ", a[i], " on the GPU, ", b[i], " on the CPU");
+      CHECK(std::abs(a[i] - b[i]) <= tolerance * std::abs(b[i]));
+    }
+  };
+  CHECK(gpu.step_losses().size() > 3);
+  close(gpu.step_losses(), cpu.step_losses());
+  close(gpu.losses(), cpu.losses());
+}
+
+// Sums of other orders and precision are 1e-7 apart; the ten steps that follow may make ten and
+// more times as much of that.
+constexpr double kSameNumbers = 2e-5;
+
+void compare(const std::string& yaml, const std::vector<std::string>& how = {},
+             double tolerance = kSameNumbers) {
+  CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+  std::vector<std::string> on_cpu = how, on_gpu = how;
+  on_cpu.insert(on_cpu.end(), {"device=cpu", "cores=1"});
+  on_gpu.emplace_back("device=cuda");
+  Told told;
+  agree(run_spec(yaml, on_gpu, fake_gpu(told)), run_spec(yaml, on_cpu), tolerance);
+  CHECK(told.leaks == "");
+}
+
+TEST_CASE("a GPU trains to the CPU's numbers: layers, optimizers, uneven batches, evaluation") {
+  compare(kMlp);
+  compare(kMlp, {"optimizer={sgd: {lr: 0.1, momentum: 0.9}}", "seed=4"});
+  compare(kMlp, {"optimizer={rms_prop: 0.01}", "clip_grad_norm=0.5"});
+  compare(kMlp, {"optimizer={adagrad: 0.05}", "clip_grad_norm={max_norm: 0.1, norm_type: .inf}"});
+  compare(kMlp, {"optimizer={adadelta: 1}", "clip_grad_value=0.01"});
+  compare(kMlp, {"accumulate=3"});
+  compare(kMlp, {"schedule={step: {step_size: 1, gamma: 0.5}}"});
+  // What the loss divides by is the sum of the targets' weights, known before the first gradient.
+  compare(kMlp, {"loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"});
+}
+
+TEST_CASE("a GPU trains convolutions, batch norm and residuals to the CPU's numbers") {
+  compare(kImages);
+  compare(kImages, {"accumulate=2"});
+}
+
+TEST_CASE("a GPU trains in halves, with the scaler, to the CPU's numbers rounded the same way") {
+  // A rounding that falls the other way is one in 256 of a bf16, one in 2048 of an f16.
+  const std::string lists = "lists: cuda, emulate: true";
+  compare(kMlp, {fmt::format("precision={{bf16: {{{}}}}}", lists)}, 0.02);
+  compare(kMlp, {fmt::format("precision={{fp16: {{{}}}}}", lists)}, 0.004);
+  // So large that the first steps overflow, and it shrinks.
+  compare(kMlp, {fmt::format("precision={{fp16: {{{}, init_scale: 67108864}}}}", lists)}, 0.004);
+  compare(kImages, {fmt::format("precision={{bf16: {{{}}}}}", lists)}, 0.02);
+}
+
+TEST_CASE("the order of a GPU's threads changes no bit") {
+  Told told;
+  const Ran forward = run_spec(kMlp, {"device=cuda"}, fake_gpu(told));
+  for (const auto order : {cuda::ThreadOrder::reverse, cuda::ThreadOrder::shuffled}) {
+    const Ran other = run_spec(kMlp, {"device=cuda"}, fake_gpu(told, {.order = order}));
+    CHECK(!other.weights.empty());
+    CHECK(other.weights == forward.weights);
+  }
+}
+
+// Compilers write the names of types in two ways.
+std::string without_compiler(std::string text) {
+  for (const auto& [from, to] :
+       {std::pair{"dpt::cuda::", ""}, {"dpt::formula::", ""}, {"> >", ">>"}})
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
+      text.replace(at, std::string_view(from).size(), to);
+  return text;
+}
+
+// Golden: tests/train/golden/device_step.txt; DPT_REWRITE_GOLDEN=1 writes it anew.
+TEST_CASE("a step is recorded once and launched again; what is recorded is known") {
+  Told told;
+  const Ran ran = run_spec(kMlp, {"device=cuda", "evaluate=false", "epochs=2"}, fake_gpu(told));
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  // Two sizes of batches, three steps an epoch.
+  std::vector<std::string> launches, rest;
+  for (const std::string& call : told.calls)
+    (call.find(" graph of ") != std::string::npos ? launches : rest).push_back(call);
+  CHECK(launches.size() == 6);
+  CHECK(std::ranges::count(rest, "s0 synchronise") == 6 + 2);  // and before and after the run
+  const auto first = std::ranges::find(told.calls, launches[0]);
+  std::string text;
+  for (const std::string& call : std::vector(told.calls.begin(), first + 1)) text += call + "\n";
+  text = without_compiler(text);
+  const std::string path = std::string(DPT_TEST_DIR) + "/train/golden/device_step.txt";
+  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
+    std::ofstream(path, std::ios::binary) << text;
+  std::ifstream in(path, std::ios::binary);
+  CHECK(text == std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
+TEST_CASE("a call of the GPU that fails ends the run with its error and leaves nothing behind") {
+  Told told;
+  const std::vector<std::string> small = {"device=cuda", "epochs=1", "evaluate=false"};
+  REQUIRE(run_spec(kMlp, small, fake_gpu(told)).code == 0);
+  const int64_t calls = told.count;
+  for (int64_t n = 0; n < calls; n += 1 + calls / 40) {
+    CAPTURE(n);
+    const Ran failed = run_spec(kMlp, small, fake_gpu(told, {.fail_call = n}));
+    const bool expected = failed.code == static_cast<int>(Fault::device) ||
+                          failed.code == static_cast<int>(Fault::memory);
+    CHECK(expected);
+    CHECK(failed.err.find(fmt::format("call {} of the fake GPU", n)) != std::string::npos);
+    CHECK(failed.weights.empty());
+    CHECK(told.leaks == "");
+  }
+}
+
+TEST_CASE("a loss that is no number ends the run with the layer") {
+  Told told;
+  const std::vector<std::string> wild = {"optimizer={sgd: 1e30}", "evaluate=false"};
+  std::vector<std::string> on_gpu = wild, on_cpu = wild;
+  on_gpu.emplace_back("device=cuda");
+  on_cpu.insert(on_cpu.end(), {"device=cpu", "cores=1"});
+  const Ran gpu = run_spec(kMlp, on_gpu, fake_gpu(told)), cpu = run_spec(kMlp, on_cpu);
+  CHECK(gpu.code == cpu.code);
+  const auto message = [](const std::string& err) { return err.substr(err.find("dptrain: ")); };
+  CHECK(message(gpu.err) == message(cpu.err));
+  CHECK(told.leaks == "");
+}
+
+TEST_CASE("what a GPU does not do is said before anything is loaded") {
+  Told told;
+  const auto err = [&](const std::string& what) {
+    const Ran ran = run_spec(kMlp, {"device=cuda", what}, fake_gpu(told));
+    CHECK(ran.code == 2);
+    return ran.err;
+  };
+  CHECK(err("parallel=dp").find("`device: cuda` trains by `parallel: single` on one GPU") !=
+        std::string::npos);
+  CHECK(err("reproducible={shards: 2}").find("`reproducible` cuts batches into shards") !=
+        std::string::npos);
+  CHECK(err("random=torch").find("draws its masks on a CPU") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace dpt
