@@ -139,6 +139,20 @@ TEST_CASE("plan prints what a run would do") {
   }
 }
 
+TEST_CASE("plan prints what a run on a GPU would do, without one") {
+  const std::string configs = std::string(DPT_SOURCE_DIR) + "/configs/";
+  const std::string images = "data.dataset={synthetic_images: {samples: 128, shape: [1, 28, 28]}}";
+  for (const auto& [name, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"plan_cuda_mlp", {configs + "fmnist_single.yaml"}},
+           {"plan_cuda_lenet", {configs + "lenet.yaml", "precision=bf16"}}}) {
+    std::vector<std::string> all = {"plan", words[0], "device=cuda", images};
+    all.insert(all.end(), words.begin() + 1, words.end());
+    const Finished plan = dptrain(all);
+    CHECK_MESSAGE(plan.code == 0, plan.err);
+    check_golden(plan.out, name);
+  }
+}
+
 TEST_CASE("plan prints the type of each operation in mixed precision") {
   const Folder folder;
   const Finished f = dptrain(
