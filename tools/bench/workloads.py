@@ -33,10 +33,8 @@ LINEAR_SAMPLES = 64_000
 LINEAR_BATCH = 32
 
 DEEP_SAMPLES = 4096
-DEEP_WIDTH = 512
 DEEP_LAYERS = 16
 DEEP_OUTPUTS = 10
-DEEP_BATCH = 512
 DEEP_RATE = 0.1
 
 RESNET = pathlib.Path(__file__).resolve().parents[2] / "configs/large/resnet50.yaml"
@@ -96,30 +94,30 @@ def linear_files(folder):
     return write_npy(folder / "inputs.npy", inputs, 10), write_npy(folder / "targets.npy", targets, 10)
 
 
-def deep_files(folder):
+def deep_files(folder, width):
     """Random inputs without zeros and targets for the deep MLP, the same on every machine."""
     draw = random.Random(0)
     folder = pathlib.Path(folder)
     paths = []
-    for name, columns in [("deep_inputs", DEEP_WIDTH), ("deep_targets", DEEP_OUTPUTS)]:
+    for name, columns in [(f"inputs_{width}", width), (f"targets_{width}", DEEP_OUTPUTS)]:
         raw = draw.randbytes(DEEP_SAMPLES * columns)
         values = array.array("f", [(2 * each - 255) / 255 for each in raw])
         paths.append(write_npy(folder / f"{name}.npy", values, columns))
     return paths
 
 
-def pipelines(folder):
+def pipelines(folder, net, width, batch):
     """A deep MLP in two stages on two cores, and on one core alone."""
-    inputs, targets = map(str, deep_files(folder))
+    inputs, targets = map(str, deep_files(folder, width))
     spec = {
         "version": 1,
         "seed": 0,
         "data": {
             "dataset": {"npy": {"inputs": inputs, "targets": targets}},
-            "batch_size": DEEP_BATCH,
+            "batch_size": batch,
             "shuffle": False,
         },
-        "model": [*[layer for _ in range(DEEP_LAYERS) for layer in ({"linear": DEEP_WIDTH}, "relu")],
+        "model": [*[layer for _ in range(DEEP_LAYERS) for layer in ({"linear": width}, "relu")],
                   {"linear": DEEP_OUTPUTS}],
         "loss": "mse_loss",
         "optimizer": {"sgd": {"lr": DEEP_RATE}},
@@ -127,19 +125,19 @@ def pipelines(folder):
         "cores": 1,
     }
     given = ["--inputs", inputs, "--targets", targets, "--depth", str(DEEP_LAYERS),
-             "--batch", str(DEEP_BATCH), "--lr", str(DEEP_RATE)]
-    about = f"{DEEP_LAYERS} layers of {DEEP_WIDTH}, batch {DEEP_BATCH}"
-    out = [Row("pipeline_single", f"{about}, on one core", {**spec, "name": "bench_deep"}, [],
+             "--batch", str(batch), "--lr", str(DEEP_RATE)]
+    about = f"{DEEP_LAYERS} layers of {width}, batch {batch}"
+    out = [Row(f"{net}_single", f"{about}, on one core", {**spec, "name": f"bench_{net}"}, [],
                epochs=3, samples=DEEP_SAMPLES)]
     for chunks in [4, 8]:
         for schedule in ["gpipe", "1f1b"]:
             keys = {"stages": 2, "chunks": chunks, "schedule": schedule}
-            name = f"pipeline_{schedule}_{chunks}"
+            name = f"{net}_{schedule}_{chunks}"
             peer = Peer("torch.distributed.pipelining on gloo", "torch_pipeline.py",
                         [*given, "--chunks", str(chunks), "--schedule", schedule])
             out.append(Row(name, f"the same in two stages, {chunks} chunks, {schedule}",
                            {**spec, "name": f"bench_{name}", "parallel": {"pipeline": keys}}, [peer],
-                           epochs=3, samples=DEEP_SAMPLES, alone="pipeline_single",
+                           epochs=3, samples=DEEP_SAMPLES, alone=f"{net}_single",
                            bound=chunks / (chunks + 1)))
     return out
 
@@ -210,7 +208,8 @@ def rows(folder):
             [Peer("PyTorch, autocast", "torch_memory.py", ["--autocast"], threads=True)],
             same_data=False,  # PyTorch rounds more in log_softmax
         ),
-        *pipelines(folder),
+        *pipelines(folder, "pipeline", 512, 512),
+        *pipelines(folder, "narrow_pipeline", 128, 128),
         resnet("resnet", "fp32", []),
         resnet("resnet_bf16", "bf16", ["autocast"]),
         Row("ddp", "the same on two ranks, batch 100 each", ddp, ddp_peers),
