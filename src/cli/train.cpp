@@ -37,6 +37,8 @@ int run_train(const std::vector<std::string>& words) {
   SessionQuery query;
   if (world) query.world = world->size;
   const std::unique_ptr<Session> session = open_session(loaded, query);
+  if (session->on_gpu() && !trace.empty())
+    fail(Fault::spec, "--trace is of workers on CPUs; for a GPU use nsys, or write `device: cpu`");
   write_found(*session, loaded.tree);
   return run(*session, {.folder = run_folder(loaded.spec),
                         .resolved_spec = to_yaml(loaded.tree),

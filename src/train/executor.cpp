@@ -100,7 +100,8 @@ void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Pr
   if (parts.empty()) return;
   const bool last = what == kTrainLast, more = what == kTrainMore || last;
   // Gradients that are added later have room for those of this device alone.
-  float* const gradients = more ? more_.data() - own_stored_.begin : buffers_.gradient(first);
+  float* const gradients =
+      more ? counted_from(more_.data(), own_stored_.begin) : buffers_.gradient(first);
   Binding::Memory memory{
       .weights = reinterpret_cast<std::byte*>(buffers_.weights()),
       .gradients = reinterpret_cast<std::byte*>(gradients),

@@ -21,8 +21,8 @@ class OwnStates {
   // Where state i of piece number `piece` lies, counted from the begin of the flat buffers: its
   // elements are [begin, end) of the piece.
   float* state(int i, size_t piece) {
-    const auto at = static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * stride_ + first_[piece]);
-    return lines_.data()->values + (at - static_cast<std::ptrdiff_t>(begin_[piece]));
+    const size_t at = static_cast<size_t>(i) * stride_ + first_[piece];
+    return counted_from(reinterpret_cast<float*>(lines_.data()) + at, begin_[piece]);
   }
 
  private:

@@ -73,7 +73,6 @@ struct Session {
 // How ranks that somebody else started change a session; empty: dptrain starts its own.
 struct SessionQuery {
   std::optional<int> world;
-  bool load_data = true;
   bool runs = true;  // false: it is only looked at, so a GPU need not be there
 };
 

@@ -27,6 +27,12 @@ struct UpdatePiece {
 std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
                                                    int64_t batch, const Topology& who);
 
+// Where the flat buffers would begin if `first` were their element number `begin`: an address for
+// those who count from there, of which nothing before `first` is there.
+inline float* counted_from(float* first, size_t begin) {
+  return reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(first) - begin * sizeof(float));
+}
+
 // Elements begin..end of the stored gradients.
 struct UpdateRange {
   size_t begin = 0, end = 0;
