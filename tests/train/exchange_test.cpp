@@ -39,13 +39,6 @@ Ran run(const std::string& text, const std::string& parallel, int devices) {
   return run_spec(text, {"parallel=" + parallel, "devices=" + std::to_string(devices), "cores=1"});
 }
 
-void same(const Ran& a, const Ran& b) {
-  CHECK_MESSAGE(a.code == 0, a.err);
-  CHECK_MESSAGE(b.code == 0, b.err);
-  CHECK(data_of(a.weights) == data_of(b.weights));
-  CHECK(a.step_losses() == b.step_losses());
-}
-
 std::unique_ptr<Session> session_of(const std::string& text, const std::string& parallel) {
   const Folder folder;
   folder.write("t.yaml", text);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -96,6 +97,15 @@ Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
   ran.metrics = read_text(folder + "/run/metrics.jsonl");
   std::filesystem::remove_all(folder);
   return ran;
+}
+
+void same(const Ran& a, const Ran& b) {
+  CHECK_MESSAGE(a.code == 0, a.err);
+  CHECK_MESSAGE(b.code == 0, b.err);
+  CHECK(!a.weights.empty());
+  CHECK(data_of(a.weights) == data_of(b.weights));
+  CHECK(a.step_losses() == b.step_losses());
+  CHECK(a.losses() == b.losses());
 }
 
 std::string data_of(const std::string& safetensors) {

@@ -41,6 +41,9 @@ inline constexpr bool kCanFork = true;
 Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {},
              const OpenGpu& gpu = {});
 
+// Checks that both ended well, with the same weights and losses to the bit.
+void same(const Ran& a, const Ran& b);
+
 // The bits of every float of the model, for comparing what is alike but for names.
 std::string data_of(const std::string& safetensors);
 

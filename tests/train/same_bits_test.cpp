@@ -35,15 +35,6 @@ evaluate: true
 )" + more;
 }
 
-void same(const Ran& a, const Ran& b) {
-  CHECK(a.code == 0);
-  CHECK_MESSAGE(b.code == 0, b.err);
-  CHECK(!a.weights.empty());
-  CHECK(data_of(a.weights) == data_of(b.weights));
-  CHECK(a.step_losses() == b.step_losses());
-  CHECK(a.losses() == b.losses());
-}
-
 TEST_CASE(
     "reproducible shards: single, dp and ddp with any number of workers end in the same bits") {
   const std::string text = spec("reproducible: {shards: 8}\n");

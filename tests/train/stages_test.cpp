@@ -35,15 +35,6 @@ evaluate: {batch_size: 10}
 )" + more;
 }
 
-void same(const Ran& a, const Ran& b) {
-  CHECK(a.code == 0);
-  CHECK_MESSAGE(b.code == 0, b.err);
-  CHECK(!a.weights.empty());
-  CHECK(data_of(a.weights) == data_of(b.weights));
-  CHECK(a.step_losses() == b.step_losses());
-  CHECK(a.losses() == b.losses());
-}
-
 std::string pipeline(const std::string& keys) {
   return fmt::format("parallel={{pipeline: {{{}}}}}", keys);
 }
