@@ -52,7 +52,8 @@ struct GraphNode {
   std::string layer;  // "lin1", for messages and plans
   Span where;         // the line of the spec that asked for it
   int stage = 0;      // note [stages]: whose worker runs it
-  int range = 0;      // of the forward part: to be computed again (graph/recompute.h); 0: kept
+  // To be computed again (graph/recompute.h), or in the backward part: what is; 0: neither.
+  int range = 0;
 };
 
 // Note [stages]: layers that follow each other on one device make a stage; where another device

@@ -94,7 +94,10 @@ size_t parameter_of(const Graph& graph, ValueId v) {
 }
 
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels) {
-  std::vector<bool> out(graph.parameters.size());
+  std::vector<bool> out(graph.parameters.size()), made_again(graph.values.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.part[i] == Part::backward && graph.nodes[i].range > 0)
+      for (ValueId v : graph.nodes[i].out) made_again[static_cast<size_t>(v)] = true;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& n = graph.nodes[i];
     const size_t p = parameter_of(graph, n.out[0]);
@@ -105,7 +108,7 @@ std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernel
     });
     // What is computed again would have to live until the update.
     const bool again =
-        std::ranges::any_of(n.in, [&](ValueId v) { return graph[v].name.ends_with(" again"); });
+        std::ranges::any_of(n.in, [&](ValueId v) { return made_again[static_cast<size_t>(v)]; });
     out[p] = !read && !again && choose_kernel(graph, i, kernels).kernel->makes_rows;
   }
   return out;

@@ -42,7 +42,6 @@ class Recomputation : Rewriter {
       out = add({.name = graph_[first].name + " again", .desc = graph_[first].desc});
       made_[first] = out;
     }
-    n.range = 0;
     push(std::move(n));
     return made_[v];
   }
@@ -56,7 +55,9 @@ class Recomputation : Rewriter {
 
 void recompute(Graph& graph, bool stages) {
   if (stages)
-    for (GraphNode& n : graph.nodes) n.range = n.op->name == "copy" ? 0 : n.stage + 1;
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      if (GraphNode& n = graph.nodes[i]; graph.part[i] == Part::forward)
+        n.range = n.op->name == "copy" ? 0 : n.stage + 1;
   Recomputation(graph).run();
 }
 

@@ -103,7 +103,7 @@ std::string devices_text(const Session& s) {
     const DeviceUse& use = uses[d];
     std::vector<std::string> layers;
     for (const GraphNode& n : s.graph.nodes)
-      if (std::ranges::count(use.stages, n.stage) > 0 && n.range >= 0 && n.layer != "loss" &&
+      if (std::ranges::count(use.stages, n.stage) > 0 && n.layer != "loss" &&
           (layers.empty() || layers.back() != n.layer) &&
           std::ranges::find(layers, n.layer) == layers.end())
         layers.push_back(n.layer);

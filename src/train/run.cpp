@@ -249,10 +249,12 @@ int run(const Session& s, const RunRequest& request) {
   const Buffers buffers(memory.data() + header, sizes);
   initialise(s, buffers, generator);
   const size_t workers = static_cast<size_t>(s.who.total_workers());
-  const SharedMemory notes =
-      SharedMemory::create(request.trace.empty() ? 4096 : workers * sizeof(Trace));
-  const std::span<Trace> traces(reinterpret_cast<Trace*>(notes.data()),
-                                request.trace.empty() ? 0 : workers);
+  std::optional<SharedMemory> notes;
+  std::span<Trace> traces;
+  if (!request.trace.empty()) {
+    notes.emplace(SharedMemory::create(workers * sizeof(Trace)));
+    traces = {reinterpret_cast<Trace*>(notes->data()), workers};
+  }
   const int code = launch(team, [&](int rank) {
     return run_one_rank(s, request, team, buffers, generator, rank, traces);
   });

@@ -226,19 +226,24 @@ std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& ba
   return out;
 }
 
-// Of a model on several devices: who does what when, and how many chunks stages have in flight.
-void order_stages(Session& s) {
-  s.slots.assign(1, 1);
-  if (s.graph.stages() == 1) return;
+// Of a model on several devices: who does what when; empty for one.
+PipelineSchedule schedule_of(const Session& s) {
+  if (s.graph.stages() == 1) return {};
   const auto kind = s.pipeline ? s.pipeline->schedule : ScheduleKind::sequential;
-  s.schedule =
-      pipeline_schedule(kind, s.graph.stage_device, static_cast<int>(s.batches->accumulate()));
-  s.slots.clear();
+  return pipeline_schedule(kind, s.graph.stage_device, static_cast<int>(s.batches->accumulate()));
+}
+
+// How many chunks each stage has in flight.
+std::vector<int> slots_of(const Session& s) {
+  if (s.graph.stages() == 1) return {1};
   // A last chunk that keeps its activations has a place of its own.
   const bool apart = s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last;
   const int chunks = static_cast<int>(s.batches->accumulate()) - (apart ? 1 : 0);
+  const PipelineSchedule schedule = schedule_of(s);
+  std::vector<int> out;
   for (int stage = 0; stage < s.graph.stages(); ++stage)
-    s.slots.push_back(std::max(1, in_flight(s.schedule, stage, chunks)));
+    out.push_back(std::max(1, in_flight(schedule, stage, chunks)));
+  return out;
 }
 
 void make_programs(Session& s, Diagnostics& d) {
@@ -257,7 +262,7 @@ void make_programs(Session& s, Diagnostics& d) {
         d);
   if (d.ok()) s.graph = graph_for(s, largest, Purpose::train, d);
   if (!d.ok()) return;
-  order_stages(s);
+  s.slots = slots_of(s);
   // Clipping by norm wants all gradients before the first update, and accumulation more than one.
   // A scaled loss is the same: an overflow anywhere means that nothing is updated. What is
   // compressed is a gradient, not its factors.
@@ -327,7 +332,7 @@ void make_plan(Session& s) {
   if (!s.test_programs.empty())
     s.test_cuts = s.test_programs.begin()->second.graph.cuts(Part::forward);
   s.mode->rewrite(s.plan, s.who);
-  if (!s.schedule.empty()) run_in_stages(s.plan, s.schedule);
+  if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
 }
 
 void limit(Table& table, int64_t samples) {

@@ -54,7 +54,6 @@ struct Session {
   FlatLayout layout;
   std::optional<Pipeline> pipeline;  // where the mode cuts the layers into stages itself
   std::vector<int> placement;        // of units, then: layers/model.h
-  PipelineSchedule schedule;         // of the stages; empty: there is one
   std::vector<int> slots;            // of each stage: chunks that it may have in flight
   int turns() const;                 // chunks after which all slots come round again
   Plan plan;
