@@ -25,7 +25,7 @@ Evaluation DeviceExecutor::evaluate() {
     fill_host(input, 1);
     DeviceBinding& b = binding(rows.micro[0], test);
     const Graph& graph = b.program().graph;
-    stream_->copy(step_.data(), host_.data(), sizeof(Host));
+    stream_->copy(step_.data(), host_.data(), sizeof(DeviceStep));
     enqueue_feed(b, 0);
     for (const Part part : {Part::prologue, Part::forward, Part::loss}) b.run(part);
     loss += read_double(b, graph.loss);
@@ -33,7 +33,7 @@ Evaluation DeviceExecutor::evaluate() {
                                                    : natural_divisor(rows.samples);
     if (graph.correct != kNoValue) correct += read_double(b, graph.correct);
     classes = classes || graph.correct != kNoValue;
-    stream_->copy(back_.data(), context_->state, sizeof(cuda::StepState));
+    stream_->copy(back_.data(), context_.state, sizeof(cuda::StepState));
     stream_->synchronise();
     check_data();
   }
@@ -62,7 +62,7 @@ Finding DeviceExecutor::find_trouble(const StepInput& input) {
   }
   for (size_t m = 0; m < input.rows->micro.size() && found.instruction < 0; ++m) {
     DeviceBinding& b = binding(input.rows->micro[m], train);
-    stream_->copy(step_.data(), host_.data(), sizeof(Host));
+    stream_->copy(step_.data(), host_.data(), sizeof(DeviceStep));
     enqueue_feed(b, m);
     for (size_t i = 0; i < b.instructions(Part::forward) && found.instruction < 0; ++i) {
       const auto results = b.run(Part::forward, i);

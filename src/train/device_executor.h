@@ -14,6 +14,9 @@
 #include "comm/team.h"
 #include "train/buffers.h"
 #include "train/device_binding.h"
+#include "train/device_feed.h"
+#include "train/device_step.h"
+#include "train/device_update.h"
 #include "train/session.h"
 #include "train/stage_clock.h"
 #include "train/step_executor.h"
@@ -26,7 +29,6 @@ class DeviceExecutor : public StepExecutor {
   DeviceExecutor(const Session& session, const Buffers& buffers, Team team,
                  std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
                  StageClock* clock = nullptr);
-  ~DeviceExecutor() override;
 
   StepResult step(const StepInput& input) override;
   Evaluation evaluate() override;
@@ -43,30 +45,20 @@ class DeviceExecutor : public StepExecutor {
  private:
   enum What { train, train_more, test };  // train_more: gradients that are added to those before
   using Micro = std::vector<ShardRows>;
-  // What the GPU gets for a step; `formula` is the optimizer's, in f32.
-  struct Host {
-    cuda::StepState state;
-    float divisor, scale;
-    alignas(16) std::byte formula[96];
-  };
 
   DeviceBinding& binding(const Micro& micro, What what);
   void bind();
-  void upload();
   void feed(const Feeder& feeder, const Micro& micro, size_t number, const StepInput& input,
             Ahead* ahead);
-  void feed_targets(const Feeder& feeder, const Micro& micro, size_t number,
-                    std::span<const uint32_t> order);
   double sum_target_weights(const StepInput& input);
   void fill_host(const StepInput& input, double divisor);
   void enqueue_feed(DeviceBinding& b, size_t number);
   void enqueue(const StepInput& input);
-  void enqueue_judgement(size_t micro_batches);
-  void enqueue_update(const OptimizerStep& step);
   double read_double(const DeviceBinding& b, ValueId v);
   bool finite(const TensorView& v);
   void check_data() const;
   double natural_divisor(int64_t samples) const;
+  DeviceStep* step_on_device() const { return reinterpret_cast<DeviceStep*>(step_.data()); }
 
   const Session& session_;
   Buffers buffers_;
@@ -74,12 +66,13 @@ class DeviceExecutor : public StepExecutor {
   std::unique_ptr<cuda::DeviceApi> api_;
   Samples samples_;
   StageClock* clock_;
-  size_t input_bytes_ = 0, target_bytes_ = 0;  // of the largest micro-batch
   std::unique_ptr<cuda::Stream> stream_;
-  cuda::Memory weights_, gradients_, more_, states_, activations_, sums_, workspace_;
-  cuda::Memory step_, losses_, power_;           // the GPU's copy of Host, and what is judged
-  cuda::Memory host_, inputs_, targets_, back_;  // pinned
-  std::unique_ptr<cuda::DeviceContext> context_;
+  cuda::Memory workspace_, step_;
+  cuda::Memory host_, back_;  // pinned: the step, as the host fills it, and what it reads
+  cuda::DeviceContext context_;
+  DeviceUpdate update_;
+  cuda::Memory activations_, sums_;
+  DeviceFeed feed_;
   std::vector<std::unique_ptr<DeviceBinding>> bindings_[3];  // by What
   // By the rows of the micro-batches: a last batch is smaller.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
