@@ -3,6 +3,7 @@
 
 #include <any>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,11 @@ enum class Role {
 // How a parameter gets its first values; all draws come from torch's generator, in the order in
 // which parameters were added (pytorch_semantics, default initialisation).
 struct Init {
-  enum class Kind { constant, uniform, normal } kind = Kind::constant;
+  // truncated: a normal distribution, drawn again where it is not in [low, high]
+  enum class Kind { constant, uniform, normal, truncated } kind = Kind::constant;
   double a = 0, b = 0;    // constant: a; uniform: [a, b); normal: mean a, deviation b
   int64_t zero_row = -1;  // embedding's padding row, zeroed after the draw
+  double low = 0, high = 0;
 };
 
 struct Value {
@@ -40,6 +43,7 @@ struct Value {
   TensorDesc desc;
   Role role = Role::activation;
   Init init{};                    // parameters and buffers
+  std::optional<Init> reinit{};   // parameters: drawn over `init` once all have theirs
   bool trainable = true;          // parameters: false where the spec says `freeze`
   std::vector<double> content{};  // constants
   double probability = 0;         // masks: the share of elements that is kept

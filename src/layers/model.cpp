@@ -8,6 +8,7 @@
 #include "graph/fuse.h"
 #include "graph/recompute.h"
 #include "graph/stages.h"
+#include "layers/initialisation.h"
 
 namespace dpt {
 namespace {
@@ -166,8 +167,31 @@ class ModelLowering {
         d_.error(where, fmt::format("a second parameter is called '{}'", full));
         return kNoValue;
       }
+    complaining(
+        d_, item.weight_init.where, [&] { initialise(item.weight_init, "weight", item, before); },
+        use_of(name));
+    complaining(
+        d_, item.bias_init.where, [&] { initialise(item.bias_init, "bias", item, before); },
+        use_of(name));
     if (layers_) layers_->push_back({&item, name, in, y});
     return y;
+  }
+
+  // Of the parameters from `before` on, which are the layer's.
+  void initialise(const Choice& init, std::string_view parameter, const ModelItem& item,
+                  size_t before) {
+    if (!init) return;
+    Graph& graph = g_.graph();
+    const std::string full = fmt::format("{}.{}", g_.scope(), parameter);
+    for (size_t i = before; i < graph.parameters.size(); ++i) {
+      Value& v = graph.values[static_cast<size_t>(graph.parameters[i])];
+      if (v.name != full) continue;
+      v.reinit =
+          static_cast<const InitialisationType*>(init.what)->make(init.settings, v.desc.shape);
+      return;
+    }
+    fail(Fault::spec, "this '{}' has no {} that '{}' could fill", item.layer.what->name, parameter,
+         init.what->name);
   }
 
   // A layer of a block stands in the file once and in the model often: which of these it is.

@@ -328,6 +328,7 @@ const Words& words_of(const Vocabulary& v, std::string_view list) {
   if (list == "target_transforms") return v.target_transforms;
   if (list == "modes") return v.modes;
   if (list == "precisions") return v.precisions;
+  if (list == "initialisations") return v.initialisations;
   require(list == "layers", "the vocabulary has such a list");
   return v.layers;
 }

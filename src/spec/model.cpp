@@ -20,10 +20,28 @@ bool is_word(std::string_view s, bool dots) {
   });
 }
 
+// `init`, read later, by whoever knows the words.
+struct InitKeys {
+  const Node* weight = nullptr;
+  const Node* bias = nullptr;
+
+  static KeyTable<InitKeys> keys() {
+    const KeyDoc one{.kind = "an initialisation", .words = "initialisations"};
+    return KeyTable<InitKeys>()
+        .optional_section(
+            "weight", "of the layer's weight",
+            [](InitKeys& i, const Node& n, Diagnostics&) { i.weight = &n; }, one)
+        .optional_section(
+            "bias", "of its bias", [](InitKeys& i, const Node& n, Diagnostics&) { i.bias = &n; },
+            one);
+  }
+};
+
 // What stands beside a layer's name.
 struct Beside {
   std::string name;
   std::vector<Located<std::string>> from;
+  const Node* init = nullptr;
   bool freeze = false, checkpoint = false;
   std::optional<int64_t> repeat, device;
 
@@ -34,6 +52,14 @@ struct Beside {
             "what its parameters and other entries' `from` call it; else its number in the list")
         .optional_section("from", "the entry, or list of entries, whose output it takes", read_from,
                           {.kind = "a name or a list of names", .type = KeyKind::texts})
+        .optional_section(
+            "init",
+            "how its weight starts, or {weight: ..., bias: ...}: drawn over torch's own once the "
+            "whole model has it, as torch.nn.init does; none: torch's own",
+            [](Beside& b, const Node& n, Diagnostics&) { b.init = &n; },
+            {.kind = "an initialisation, or a map of weight and bias",
+             .keys = InitKeys::keys().describe(),
+             .main = true})
         .optional("freeze", &Beside::freeze, "whether its parameters are left as they are")
         .optional("checkpoint", &Beside::checkpoint,
                   "whether what it makes is computed again in the backward part in the place of "
@@ -222,6 +248,7 @@ ModelItem ModelReader::read_item(const Node& n) {
     if (std::ranges::find(beside, e.key.value) != beside.end()) rest.entries.push_back(e);
   Beside b = beside_table.decode(rest, {"entry", n.where}, d_);
   read_named(chosen->key, chosen->value, out);
+  if (b.init) read_init(*b.init, out);
   if (b.repeat && !full(out.where, (*b.repeat - 1) * count_items(out))) {
     ModelItem sequence;
     sequence.kind = ModelItem::Kind::sequence;
@@ -236,6 +263,24 @@ ModelItem ModelReader::read_item(const Node& n) {
   out.device = b.device;
   out.checkpoint = b.checkpoint;
   return out;
+}
+
+// Of the weight alone: `init: zeros`, `init: {normal: 0.02}`; of both: {weight: ..., bias: ...}.
+void ModelReader::read_init(const Node& n, ModelItem& out) {
+  if (out.kind != ModelItem::Kind::layer) {
+    d_.error(n.where, "'init' is of one layer; write it beside the layers inside");
+    return;
+  }
+  const auto read = [&](const Node* of) {
+    return of ? read_choice("initialisation", *of, words_.initialisations, d_) : Choice{};
+  };
+  if (!n.find("weight") && !n.find("bias")) {
+    out.weight_init = read(&n);
+    return;
+  }
+  const InitKeys keys = InitKeys::keys().decode(n, {"'init'", n.where}, d_);
+  out.weight_init = read(keys.weight);
+  out.bias_init = read(keys.bias);
 }
 
 // The entry of a map that names the layer; complains about all else that is no key beside it.

@@ -44,6 +44,7 @@ class ModelReader {
 
   void read_block(const Node::Entry& e);
   ModelItem read_item(const Node& n);
+  void read_init(const Node& n, ModelItem& out);
   const Node::Entry* main_entry(const Node& n, const std::vector<std::string_view>& beside);
   void complain_beside(const Node::Entry& chosen, const Node::Entry& other,
                        const std::vector<std::string_view>& beside);

@@ -286,7 +286,8 @@ const std::vector<WordList>& word_lists() {
       {"transforms", "Transforms", "transform"},
       {"target_transforms", "Target transforms", "target_transform"},
       {"modes", "Parallel modes", "mode"},
-      {"precisions", "Precisions", "precision"}};
+      {"precisions", "Precisions", "precision"},
+      {"initialisations", "Initialisations", "initialisation"}};
   return lists;
 }
 

@@ -18,7 +18,7 @@ namespace dpt {
 // tables down.
 struct Vocabulary {
   std::vector<const Nameable*> layers, losses, optimizers, schedules, datasets, transforms,
-      target_transforms, modes, precisions;
+      target_transforms, modes, precisions, initialisations;
 };
 
 // One entry of `model:`, or of a block's or residual's list, after blocks have been put in place.
@@ -31,6 +31,7 @@ struct ModelItem {
   bool has_shortcut = false;
   std::string name;                        // empty: its number in the list, as in nn.Sequential
   std::vector<Located<std::string>> from;  // empty: what stands before it
+  Choice weight_init, bias_init;           // kind layer; empty: torch's own for the layer
   bool freeze = false;                     // the parameters of all that is in it are not trained
   std::optional<int64_t> device;           // empty: that of the entry before
   bool checkpoint = false;                 // computed again in the backward part, not kept

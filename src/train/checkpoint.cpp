@@ -79,10 +79,22 @@ void give_heap_back() {
 #endif
 }
 
+// As torch.nn.init.trunc_normal_: all are drawn again as long as one is outside.
+void draw_truncated(const Init& init, Generator& generator, std::span<float> out) {
+  const auto low = static_cast<float>(init.low), high = static_cast<float>(init.high);
+  const auto outside = [&](float v) { return v < low || v > high; };
+  generator.normal_(out, init.a, init.b);
+  std::vector<float> more(out.size());
+  while (std::ranges::any_of(out, outside)) {
+    generator.normal_(more, init.a, init.b);
+    for (size_t i = 0; i < out.size(); ++i)
+      if (outside(out[i])) out[i] = more[i];
+  }
+}
+
 }  // namespace
 
-void draw_initial(const Value& v, Generator& generator, std::span<float> out) {
-  const Init& init = v.init;
+void draw(const Init& init, const Shape& shape, Generator& generator, std::span<float> out) {
   switch (init.kind) {
     case Init::Kind::constant:
       std::ranges::fill(out, static_cast<float>(init.a));
@@ -93,19 +105,33 @@ void draw_initial(const Value& v, Generator& generator, std::span<float> out) {
     case Init::Kind::normal:
       generator.normal_(out, init.a, init.b);
       break;
+    case Init::Kind::truncated:
+      draw_truncated(init, generator, out);
+      break;
   }
   if (init.zero_row >= 0) {
-    const auto row = static_cast<size_t>(v.desc.shape.tail(1).elements());
+    const auto row = static_cast<size_t>(shape.tail(1).elements());
     std::ranges::fill(out.subspan(static_cast<size_t>(init.zero_row) * row, row), 0.0F);
   }
 }
 
+void draw_parameters(const Graph& graph, Generator& generator,
+                     const std::function<void(ValueId, std::span<const float>)>& put) {
+  const auto draw_one = [&](ValueId v, const Init& init) {
+    const Shape shape = graph[v].desc.shape;
+    std::vector<float> values(static_cast<size_t>(shape.elements()));
+    draw(init, shape, generator, values);
+    put(v, values);
+  };
+  for (ValueId v : graph.parameters) draw_one(v, graph[v].init);
+  for (ValueId v : graph.parameters)
+    if (graph[v].reinit) draw_one(v, *graph[v].reinit);
+}
+
 void initialise(const Session& s, const Buffers& buffers, Generator& generator) {
-  for (ValueId v : s.graph.parameters) {
-    std::vector<float> values(weights_of(s, buffers, v).size());
-    draw_initial(s.graph[v], generator, values);
-    put(s, buffers, v, std::as_bytes(std::span(values)));
-  }
+  draw_parameters(s.graph, generator, [&](ValueId v, std::span<const float> values) {
+    put(s, buffers, v, std::as_bytes(values));
+  });
   // The memory is zeroed, and only real numbers begin with another one.
   for (ValueId v : s.graph.buffers)
     if (s.graph[v].init.a != 0)

@@ -1,6 +1,7 @@
 // Weights in and out: torch's initial values, and model.safetensors with torch's names.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -11,12 +12,16 @@
 
 namespace dpt {
 
-// The first values of one parameter: torch's initialisation. REQUIRES: `out` has its size.
-void draw_initial(const Value& parameter, Generator& generator, std::span<float> out);
+// The first values of a parameter of this shape, as torch draws them. REQUIRES: `out` has its size.
+void draw(const Init& init, const Shape& shape, Generator& generator, std::span<float> out);
 
-// Fills weights and optimizer states with their first values: torch's initialisation, drawn from
-// `generator` in the order of the parameters, or spec.initial_weights. Throws Error{data} where
-// that file does not fit.
+// Gives the first values of all parameters of a graph to `put`, in the order in which they are
+// drawn: those of torch's layers, then again those that `init` in the spec asks for.
+void draw_parameters(const Graph& graph, Generator& generator,
+                     const std::function<void(ValueId, std::span<const float>)>& put);
+
+// Fills weights and optimizer states with their first values: draw_parameters, or
+// spec.initial_weights. Throws Error{data} where that file does not fit.
 void initialise(const Session& session, const Buffers& buffers, Generator& generator);
 
 // Writes all parameters, frozen ones too, atomically. Throws Error{failed}.

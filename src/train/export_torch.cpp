@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/python_call.h"
 #include "data/dataset.h"
+#include "layers/initialisation.h"
 #include "optim/precision.h"
 #include "train/export_torch_parts.h"
 
@@ -263,7 +264,7 @@ std::string model_function(const TorchFacts& f) {
   std::vector<std::string> frozen;
   for (ValueId v : f.graph.parameters)
     if (!f.graph[v].trainable) frozen.push_back("\"" + f.graph[v].name + "\"");
-  std::string body;
+  std::string body = initialisations(f);
   if (!f.spec.initial_weights.empty())
     body += fmt::format("model.load_state_dict(read_safetensors({}))\n",
                         python(f.spec.initial_weights));
@@ -301,3 +302,19 @@ std::string export_torch(const Spec& spec, const TorchExport& query) {
 }
 
 }  // namespace dpt
+// In the order in which dptrain draws: after the whole model, layer by layer.
+std::string initialisations(const TorchFacts& f) {
+  std::string out;
+  const auto add = [&](const Choice& init, const std::string& parameter) {
+    if (init)
+      out += type_of<InitialisationType>(init).torch(
+                 init.settings, fmt::format("model.get_parameter(\"{}\")", parameter)) +
+             "\n";
+  };
+  for (const LoweredLayer& l : f.layers) {
+    add(l.item->weight_init, l.name + ".weight");
+    add(l.item->bias_init, l.name + ".bias");
+  }
+  return out;
+}
+

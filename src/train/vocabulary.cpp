@@ -1,5 +1,6 @@
 // All words that a spec may use: the tables of every room.
 #include "data/dataset.h"
+#include "layers/initialisation.h"
 #include "layers/layer.h"
 #include "layers/loss.h"
 #include "optim/optimizer.h"
@@ -19,7 +20,8 @@ Vocabulary vocabulary() {
           .transforms = transform_words(),
           .target_transforms = target_transform_words(),
           .modes = mode_words(),
-          .precisions = precision_words()};
+          .precisions = precision_words(),
+          .initialisations = initialisation_words()};
 }
 
 }  // namespace dpt

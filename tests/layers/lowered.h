@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "layers/initialisation.h"
 #include "layers/model.h"
 
 namespace dpt {
@@ -17,7 +18,11 @@ struct NoKeys {
 // All layers and losses; of everything else one word that does nothing.
 inline Vocabulary model_words() {
   static const Nameable nothing = nameable<NoKeys>("nothing", "");
-  return {layer_words(), loss_words(), {&nothing}, {}, {&nothing}, {}, {}, {}, {}};
+  return {.layers = layer_words(),
+          .losses = loss_words(),
+          .optimizers = {&nothing},
+          .datasets = {&nothing},
+          .initialisations = initialisation_words()};
 }
 
 // A spec with what its places point into.

@@ -192,6 +192,15 @@ struct Dp {
   }
 };
 
+struct Uniform {
+  double a = 0, b = 1;
+  static KeyTable<Uniform> keys() {
+    return KeyTable<Uniform>()
+        .optional("a", &Uniform::a, "the smallest")
+        .optional("b", &Uniform::b, "what all are below");
+  }
+};
+
 struct Mixed {
   std::string level = "o1";
   static KeyTable<Mixed> keys() {
@@ -233,14 +242,16 @@ inline const Vocabulary& words() {
                                    nameable<Ddp>("ddp", "A process for each device.")};
   static const Nameable precisions[] = {nameable<None>("fp32", "Single."),
                                         nameable<Mixed>("bf16", "Mixed.")};
+  static const Nameable initialisations[] = {nameable<None>("zeros", "0."),
+                                             nameable<Uniform>("uniform", "Between two numbers.")};
   const auto list = [](const auto& rows) {
     std::vector<const Nameable*> out;
     for (const Nameable& r : rows) out.push_back(&r);
     return out;
   };
-  static const Vocabulary all{list(layers),    list(losses),   list(optimizers),
-                              list(schedules), list(datasets), list(transforms),
-                              list(targets),   list(modes),    list(precisions)};
+  static const Vocabulary all{
+      list(layers),     list(losses),  list(optimizers), list(schedules),  list(datasets),
+      list(transforms), list(targets), list(modes),      list(precisions), list(initialisations)};
   return all;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/dataset.h"
+#include "layers/initialisation.h"
 #include "layers/model.h"
 #include "optim/optimizer.h"
 #include "optim/precision.h"
@@ -66,7 +67,8 @@ struct Text {
                            {&halve()},
                            {},
                            {&modes[0], &modes[1], &modes[2], &modes[3], &modes[4]},
-                           precision_words()};
+                           precision_words(),
+                           initialisation_words()};
     spec = read_spec(read_yaml(file, diagnostics), words, diagnostics);
     REQUIRE_MESSAGE(diagnostics.ok(), diagnostics.render());
   }
@@ -176,6 +178,21 @@ TEST_CASE("lists with from become a graph of modules") {
             "        (\"3\", lambda *x: torch.cat(x, dim=1), [\"a\", \"input\"]),\n"
             "        (\"4\", nn.Linear(13, 10), []),\n"
             "    )\n"));
+}
+
+TEST_CASE("what layers start from is drawn once the model is made, in their order") {
+  const std::string program = exported(
+      spec("initial_weights: w.safetensors\n",
+           "[flatten, {linear: 8, name: a, init: {bias: zeros, weight: {xavier_uniform: 1.5}}}, "
+           "{residual: {body: [{linear: 8, init: {kaiming_normal: {nonlinearity: relu}}}]}}, "
+           "{linear: 10}]"),
+      sizes({DType::f32, {1, 5}}, {DType::i32, {1}}));
+  CHECK(has(program,
+            "    nn.init.xavier_uniform_(model.get_parameter(\"a.weight\"), gain=1.5)\n"
+            "    nn.init.zeros_(model.get_parameter(\"a.bias\"))\n"
+            "    nn.init.kaiming_normal_(model.get_parameter(\"2.body.0.weight\"), "
+            "nonlinearity=\"relu\")\n"
+            "    model.load_state_dict("));
 }
 
 TEST_CASE("a plateau is looked for where dptrain does: in test losses, if there are any") {

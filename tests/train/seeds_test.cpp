@@ -1,5 +1,7 @@
 // What a seed decides: initial weights, and the orders of samples behind them, bit for bit as
-// PyTorch makes them (tests/fixtures/initial_weights.json, sampler_orders.json).
+// PyTorch makes them (tests/fixtures/initial_weights.json, initialisations.json,
+// sampler_orders.json).
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "base/sha256.h"
 #include "data/sampler.h"
 #include "layers/golden.h"
+#include "layers/lowered.h"
 #include "train/checkpoint.h"
 
 namespace dpt {
@@ -68,7 +71,7 @@ std::string draw_model(const Node& model, Generator& generator) {
   Sha256 hash;
   for (const Value& p : parameters_of(model)) {
     std::vector<float> values(static_cast<size_t>(p.desc.shape.elements()));
-    draw_initial(p, generator, values);
+    draw(p.init, p.desc.shape, generator, values);
     hash.update(std::span<const float>(values));
   }
   return hash.hex();
@@ -117,6 +120,36 @@ TEST_CASE("initial weights are PyTorch's for 26 models and their seeds") {
     ++checked;
   }
   CHECK(checked == 52);
+}
+
+TEST_CASE("what `init` asks for is drawn as torch.nn.init draws it, after the whole model") {
+  const golden::Document fixture = golden::read_fixture("initialisations");
+  int checked = 0;
+  for (const Node& c : at(fixture.root, "cases").items) {
+    CAPTURE(c.where.line);
+    const Node model{.kind = Node::Kind::map, .entries = {{{"model", {}}, at(c, "model")}}};
+    ModelText text(to_yaml(model));
+    std::vector<int64_t> sample = {1};
+    for (const Node& extent : at(c, "sample").items)
+      sample.push_back(static_cast<int64_t>(golden::number(extent)));
+    const Graph graph =
+        build_graph(text.spec,
+                    {.input = {sample.size() == 1 ? DType::i32 : DType::f32, Shape(sample)},
+                     .loss = false,
+                     .differentiate = false},
+                    text.diagnostics);
+    REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+    Generator generator(static_cast<uint64_t>(integer(c, "seed")));
+    std::map<ValueId, std::vector<float>> drawn;  // parameters are numbered in their order
+    draw_parameters(graph, generator, [&](ValueId v, std::span<const float> values) {
+      drawn[v].assign(values.begin(), values.end());
+    });
+    Sha256 hash;
+    for (const auto& [v, values] : drawn) hash.update(std::span<const float>(values));
+    CHECK(hash.hex() == at(c, "sha256").text);
+    ++checked;
+  }
+  CHECK(checked == 54);
 }
 
 TEST_CASE("orders of samples are PyTorch's, behind a model and on ranks") {

@@ -1,0 +1,269 @@
+// Formulas and the order of their operations are torch.nn.init's (Glorot & Bengio 2010, He et al.
+// 2015): bounds and deviations in double.
+#include "layers/initialisation.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/fail.h"
+#include "base/python_call.h"
+
+namespace dpt {
+namespace {
+
+constexpr double kLargest = std::numeric_limits<float>::max();
+constexpr Range kFinite{"must be a number that a float holds", -kLargest, kLargest};
+
+PythonCall call_of(std::string_view name, std::string_view parameter) {
+  PythonCall call(fmt::format("nn.init.{}_", name));
+  call.expression(parameter);
+  return call;
+}
+
+// How many elements one output sums over, and one input goes into.
+struct Fans {
+  double in, out;
+  Fans(std::string_view name, const Shape& shape) {
+    if (shape.rank() < 2)
+      fail(Fault::spec,
+           "{} counts what goes in and out of a weight of two or more extents, but this parameter "
+           "is {}; take another, as uniform or normal",
+           name, shape.str());
+    const auto window = static_cast<double>(shape.tail(2).elements());
+    in = static_cast<double>(shape[1]) * window;
+    out = static_cast<double>(shape[0]) * window;
+  }
+};
+
+struct Uniform {
+  static constexpr std::string_view kName = "uniform";
+  double a = 0, b = 1;
+
+  static KeyTable<Uniform> keys() {
+    return KeyTable<Uniform>()
+        .optional("a", &Uniform::a, "the smallest number", kFinite)
+        .optional("b", &Uniform::b, "what all are below", kFinite);
+  }
+  static void check(const Uniform& u, const Owner& owner, Diagnostics& d) {
+    if (u.a > u.b) d.error(owner.at("a"), fmt::format("a is {}, above b, which is {}", u.a, u.b));
+  }
+  Init make(const Shape&) const { return {.kind = Init::Kind::uniform, .a = a, .b = b}; }
+  std::string torch(std::string_view p) const {
+    return call_of(kName, p).key("a", a, 0).key("b", b, 1).str();
+  }
+};
+
+struct Normal {
+  static constexpr std::string_view kName = "normal";
+  double std = 1, mean = 0;
+
+  static KeyTable<Normal> keys() {
+    return KeyTable<Normal>()
+        .optional("std", &Normal::std, "the standard deviation",
+                  Range{"must not be negative", 0, kLargest})
+        .optional("mean", &Normal::mean, "the mean", kFinite);
+  }
+  Init make(const Shape&) const { return {.kind = Init::Kind::normal, .a = mean, .b = std}; }
+  std::string torch(std::string_view p) const {
+    return call_of(kName, p).key("mean", mean, 0).key("std", std, 1).str();
+  }
+};
+
+struct TruncNormal {
+  static constexpr std::string_view kName = "trunc_normal";
+  // Below, torch draws by another method.
+  static constexpr double kLeast = 0.3;
+  double std = 1, mean = 0, a = -2, b = 2;
+
+  static KeyTable<TruncNormal> keys() {
+    return KeyTable<TruncNormal>()
+        .optional("std", &TruncNormal::std, "the standard deviation of what is cut",
+                  Range{"must be positive", 0, kLargest, true})
+        .optional("mean", &TruncNormal::mean, "its mean", kFinite)
+        .optional("a", &TruncNormal::a, "the smallest number, not counted in deviations")
+        .optional("b", &TruncNormal::b, "the largest number");
+  }
+  static void check(const TruncNormal& t, const Owner& owner, Diagnostics& d) {
+    const double share = t.share();
+    if (!(share > kLeast))
+      d.error(owner.where,
+              fmt::format("[a, b] holds {:.1f} % of this normal distribution, and must hold more "
+                          "than {:.0f} %; move a and b, or take uniform",
+                          100 * share, 100 * kLeast));
+  }
+  Init make(const Shape&) const {
+    return {.kind = Init::Kind::truncated, .a = mean, .b = std, .low = a, .high = b};
+  }
+  std::string torch(std::string_view p) const {
+    return call_of(kName, p)
+        .key("mean", mean, 0)
+        .key("std", std, 1)
+        .key("a", a, -2)
+        .key("b", b, 2)
+        .str();
+  }
+
+ private:
+  double share() const {
+    const auto below = [&](double x) {
+      return (1 + std::erf((x - mean) / std / std::numbers::sqrt2)) / 2;
+    };
+    return below(b) - below(a);
+  }
+};
+
+struct Constant {
+  static constexpr std::string_view kName = "constant";
+  double val = 0;
+
+  static KeyTable<Constant> keys() {
+    return KeyTable<Constant>().required("val", &Constant::val, "each element", kFinite);
+  }
+  Init make(const Shape&) const { return {.a = val}; }
+  std::string torch(std::string_view p) const { return call_of(kName, p).arg(val).str(); }
+};
+
+struct Zeros {
+  static constexpr std::string_view kName = "zeros";
+  static KeyTable<Zeros> keys() { return {}; }
+  Init make(const Shape&) const { return {.a = 0}; }
+  std::string torch(std::string_view p) const { return call_of(kName, p).str(); }
+};
+
+struct Ones {
+  static constexpr std::string_view kName = "ones";
+  static KeyTable<Ones> keys() { return {}; }
+  Init make(const Shape&) const { return {.a = 1}; }
+  std::string torch(std::string_view p) const { return call_of(kName, p).str(); }
+};
+
+constexpr Range kGain{"must not be negative", 0, kLargest};
+
+struct Xavier {
+  double gain = 1;
+  double deviation(std::string_view name, const Shape& shape) const {
+    const Fans fans(name, shape);
+    return gain * std::sqrt(2.0 / (fans.in + fans.out));
+  }
+};
+
+struct XavierUniform : Xavier {
+  static constexpr std::string_view kName = "xavier_uniform";
+  static KeyTable<XavierUniform> keys() {
+    return KeyTable<XavierUniform>().optional("gain", &Xavier::gain, "factor of the bound", kGain);
+  }
+  Init make(const Shape& shape) const {
+    const double bound = std::sqrt(3.0) * deviation(kName, shape);
+    return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
+  }
+  std::string torch(std::string_view p) const {
+    return call_of(kName, p).key("gain", gain, 1).str();
+  }
+};
+
+struct XavierNormal : Xavier {
+  static constexpr std::string_view kName = "xavier_normal";
+  static KeyTable<XavierNormal> keys() {
+    return KeyTable<XavierNormal>().optional("gain", &Xavier::gain, "factor of the deviation",
+                                             kGain);
+  }
+  Init make(const Shape& shape) const {
+    return {.kind = Init::Kind::normal, .a = 0, .b = deviation(kName, shape)};
+  }
+  std::string torch(std::string_view p) const {
+    return call_of(kName, p).key("gain", gain, 1).str();
+  }
+};
+
+struct Kaiming {
+  double a = 0;
+  std::string mode = "fan_in", nonlinearity = "leaky_relu";
+
+  template <class Config>
+  static KeyTable<Config> common() {
+    return KeyTable<Config>()
+        .optional("a", &Config::a, "the slope of leaky_relu where its input is negative", kFinite)
+        .choice("mode", &Config::mode, {"fan_in", "fan_out"},
+                "which variance stays the same: that of values, or that of gradients")
+        .choice("nonlinearity", &Config::nonlinearity,
+                {"linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"},
+                "what follows the layer");
+  }
+  double deviation(std::string_view name, const Shape& shape) const {
+    const Fans fans(name, shape);
+    return gain() / std::sqrt(mode == "fan_in" ? fans.in : fans.out);
+  }
+  std::string torch(std::string_view name, std::string_view p) const {
+    return call_of(name, p)
+        .key("a", a, 0)
+        .key("mode", mode, "fan_in")
+        .key("nonlinearity", nonlinearity, "leaky_relu")
+        .str();
+  }
+
+ private:
+  double gain() const {  // torch.nn.init.calculate_gain
+    if (nonlinearity == "tanh") return 5.0 / 3;
+    if (nonlinearity == "relu") return std::sqrt(2.0);
+    if (nonlinearity == "leaky_relu") return std::sqrt(2.0 / (1 + a * a));
+    if (nonlinearity == "selu") return 3.0 / 4;
+    return 1;
+  }
+};
+
+struct KaimingUniform : Kaiming {
+  static constexpr std::string_view kName = "kaiming_uniform";
+  static KeyTable<KaimingUniform> keys() { return common<KaimingUniform>(); }
+  Init make(const Shape& shape) const {
+    const double bound = std::sqrt(3.0) * deviation(kName, shape);
+    return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
+  }
+  std::string torch(std::string_view p) const { return Kaiming::torch(kName, p); }
+};
+
+struct KaimingNormal : Kaiming {
+  static constexpr std::string_view kName = "kaiming_normal";
+  static KeyTable<KaimingNormal> keys() { return common<KaimingNormal>(); }
+  Init make(const Shape& shape) const {
+    return {.kind = Init::Kind::normal, .a = 0, .b = deviation(kName, shape)};
+  }
+  std::string torch(std::string_view p) const { return Kaiming::torch(kName, p); }
+};
+
+template <class I>
+InitialisationType type_of(std::string_view summary) {
+  return {nameable<I>(I::kName, summary),
+          [](const std::any& settings, const Shape& shape) {
+            return std::any_cast<const I&>(settings).make(shape);
+          },
+          [](const std::any& settings, std::string_view parameter) {
+            return std::any_cast<const I&>(settings).torch(parameter);
+          }};
+}
+
+}  // namespace
+
+std::span<const InitialisationType> initialisation_table() {
+  static const std::array<InitialisationType, 10> table = {
+      type_of<Uniform>("Any number between two with the same probability."),
+      type_of<Normal>("A normal distribution."),
+      type_of<TruncNormal>("A normal distribution between two numbers."),
+      type_of<Constant>("One number everywhere."),
+      type_of<Zeros>("0 everywhere."),
+      type_of<Ones>("1 everywhere."),
+      type_of<XavierUniform>("Uniform, by what goes in and out (Glorot & Bengio 2010)."),
+      type_of<XavierNormal>("Normal, by what goes in and out (Glorot & Bengio 2010)."),
+      type_of<KaimingUniform>("Uniform, by what goes in or out (He et al. 2015)."),
+      type_of<KaimingNormal>("Normal, by what goes in or out (He et al. 2015).")};
+  return table;
+}
+
+std::vector<const Nameable*> initialisation_words() {
+  std::vector<const Nameable*> out;
+  for (const InitialisationType& t : initialisation_table()) out.push_back(&t);
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,85 @@
+// Formulas and order of draws are compared with torch's in tests/train/seeds_test.cpp.
+#include "layers/initialisation.h"
+
+#include <doctest/doctest.h>
+
+#include "layers/lowered.h"
+
+namespace dpt {
+namespace {
+
+// What becomes of the first layer's weight, for an input of [2, 6].
+std::optional<Init> init_of(const std::string& model) {
+  ModelText text(model);
+  REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+  const Graph graph = build_graph(
+      text.spec, {.input = real({2, 6}), .loss = false, .differentiate = false}, text.diagnostics);
+  REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+  return graph[graph.parameters.at(0)].reinit;
+}
+
+std::string torch(const std::string& init) {
+  ModelText text("model: [{linear: 3, init: " + init + "}]");
+  REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+  const Choice& chosen = text.spec.model.at(0).weight_init;
+  return static_cast<const InitialisationType*>(chosen.what)->torch(chosen.settings, "w");
+}
+
+std::string complaint_about(const std::string& entry, TensorDesc x = real({2, 6})) {
+  return complaint(lowered("model: [" + entry + "]", x));
+}
+
+}  // namespace
+
+TEST_CASE("a layer's own parameters start anew, all of a repeat, and no others") {
+  CHECK_FALSE(init_of("model: [{linear: 3}]"));
+  CHECK_FALSE(init_of("model: [{linear: 3, init: {bias: ones}}]"));
+  CHECK(init_of("model: [{linear: 3, init: ones}]")->a == 1);
+  CHECK(init_of("model: [{linear: 3, init: {weight: ones}, repeat: 2}]")->a == 1);
+  CHECK_FALSE(init_of("model: [{linear: 3}, {linear: 3, init: ones}]"));
+  const Init cut = *init_of("model: [{linear: 3, init: {trunc_normal: {std: 0.5, b: 3}}}]");
+  CHECK(cut.kind == Init::Kind::truncated);
+  CHECK(cut.b == 0.5);
+  CHECK(cut.low == -2);
+  CHECK(cut.high == 3);
+}
+
+TEST_CASE("as statements of PyTorch") {
+  CHECK(torch("uniform") == "nn.init.uniform_(w)");
+  CHECK(torch("{uniform: {a: -1, b: 2}}") == "nn.init.uniform_(w, a=-1.0, b=2.0)");
+  CHECK(torch("{normal: 0.02}") == "nn.init.normal_(w, std=0.02)");
+  CHECK(torch("{trunc_normal: {std: 0.02, mean: 1, b: 3}}") ==
+        "nn.init.trunc_normal_(w, mean=1.0, std=0.02, b=3.0)");
+  CHECK(torch("{constant: 0.5}") == "nn.init.constant_(w, 0.5)");
+  CHECK(torch("zeros") == "nn.init.zeros_(w)");
+  CHECK(torch("ones") == "nn.init.ones_(w)");
+  CHECK(torch("{xavier_uniform: 2}") == "nn.init.xavier_uniform_(w, gain=2.0)");
+  CHECK(torch("xavier_normal") == "nn.init.xavier_normal_(w)");
+  CHECK(torch("{kaiming_uniform: {a: 0.1}}") == "nn.init.kaiming_uniform_(w, a=0.1)");
+  CHECK(torch("{kaiming_normal: {mode: fan_out, nonlinearity: relu}}") ==
+        "nn.init.kaiming_normal_(w, mode=\"fan_out\", nonlinearity=\"relu\")");
+}
+
+TEST_CASE("what can't be") {
+  CHECK(complaint_about("{relu: , init: zeros}") ==
+        "error: this 'relu' has no weight that 'zeros' could fill");
+  CHECK(complaint_about("{linear: {out_features: 3, bias: false}, init: {bias: zeros}}") ==
+        "error: this 'linear' has no bias that 'zeros' could fill");
+  CHECK(complaint_about("{linear: 3, init: {bias: xavier_normal}}") ==
+        "error: xavier_normal counts what goes in and out of a weight of two or more extents, but "
+        "this parameter is [3]; take another, as uniform or normal");
+  CHECK(complaint_about("{residual: [{linear: 6}], init: zeros}") ==
+        "error: 'init' is of one layer; write it beside the layers inside");
+  CHECK(complaint_about("{linear: 3, init: {uniform: {a: 2}}}") ==
+        "error: a is 2, above b, which is 1");
+  CHECK(complaint_about("{linear: 3, init: {trunc_normal: {mean: 5}}}") ==
+        "error: [a, b] holds 0.1 % of this normal distribution, and must hold more than 30 %; move "
+        "a and b, or take uniform");
+  CHECK(complaint_about("{linear: 3, init: {weight: zeros, gain: 3}}") ==
+        "error: unknown key 'gain' in 'init'; known: weight, bias");
+  CHECK(complaint_about("{linear: 3, init: orthogonal}") ==
+        "error: unknown initialisation 'orthogonal'; known: uniform, normal, trunc_normal, "
+        "constant, zeros, ones, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal");
+}
+
+}  // namespace dpt
