@@ -22,20 +22,21 @@ int run_export(const std::vector<std::string>& words) {
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> s = open_session(loaded, {.runs = false});
-  const std::string program =
-      export_torch(loaded.spec, {.input = s->graph[s->graph.input].desc,
-                                 .target = s->graph[s->graph.target].desc,
-                                 .samples = s->train.size(),
-                                 .classes = s->train.classes,
-                                 .ignores = s->ignores(),
-                                 .ranks = s->who.dealt ? s->who.replicas() : 1,
-                                 .replicas = s->who.replicas(),
-                                 .shards = s->who.shards,
-                                 .accumulate = s->batches->accumulate(),
-                                 .batch = s->global_batch,
-                                 .epochs = s->epochs,
-                                 .steps = s->steps,
-                                 .exchange = s->exchange});
+  const std::string program = export_torch(
+      loaded.spec, {.input = s->graph[s->graph.input].desc,
+                    .target = s->graph[s->graph.target].desc,
+                    .samples = s->train.size(),
+                    .classes = s->train.classes,
+                    .ignores = s->ignores(),
+                    .ranks = s->who.dealt ? s->who.replicas() : 1,
+                    .replicas = s->who.replicas(),
+                    .shards = s->who.shards,
+                    .accumulate = s->batches->accumulate(),
+                    .batch = s->global_batch,
+                    .epochs = s->epochs,
+                    .steps = s->steps,
+                    .exchange = s->exchange,
+                    .deferred_batch_norm = s->pipeline && s->pipeline->deferred_batch_norm});
   if (output.empty()) {
     fmt::print("{}", program);
     return 0;

@@ -59,11 +59,12 @@ ValueId GraphBuilder::parameter(std::string_view name, Shape shape, Init init) {
   return v;
 }
 
-ValueId GraphBuilder::buffer(std::string_view name, TensorDesc desc, double first) {
+ValueId GraphBuilder::buffer(std::string_view name, TensorDesc desc, double first, bool saved) {
   const ValueId v = add({.name = fmt::format("{}.{}", scope_, name),
                          .desc = desc,
                          .role = Role::buffer,
-                         .init = {.a = first}});
+                         .init = {.a = first},
+                         .saved = saved});
   graph_.buffers.push_back(v);
   return v;
 }
@@ -82,7 +83,8 @@ ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std
 
 std::vector<ValueId> Graph::state() const {
   std::vector<ValueId> out = parameters;
-  out.insert(out.end(), buffers.begin(), buffers.end());
+  std::ranges::copy_if(buffers, std::back_inserter(out),
+                       [&](ValueId v) { return (*this)[v].saved; });
   std::ranges::sort(out);
   return out;
 }

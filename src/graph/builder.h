@@ -17,6 +17,8 @@ class GraphBuilder {
   struct Mode {
     bool training = true;      // false: dropout and the like do nothing
     bool torch_masks = false;  // dropout takes masks that torch's generator draws
+    // Running statistics move once for all chunks that a pipeline is given at once.
+    bool deferred_batch_norm = false;
   };
   GraphBuilder(Graph& graph, Mode mode) : graph_(graph), mode_(mode) {}
   explicit GraphBuilder(Graph& graph) : GraphBuilder(graph, Mode{}) {}
@@ -37,8 +39,8 @@ class GraphBuilder {
   ValueId mask(TensorDesc desc, double keep);
   ValueId parameter(std::string_view name, Shape shape, Init init);
 
-  // What is kept from step to step, all elements `first` at the beginning.
-  ValueId buffer(std::string_view name, TensorDesc desc, double first);
+  // What is kept from step to step, all elements `first` at the beginning; saved: in files, too.
+  ValueId buffer(std::string_view name, TensorDesc desc, double first, bool saved = true);
   void update(ValueId buffer, ValueId next) { graph_.updates.push_back({buffer, next}); }
 
   // Adds a node and gives its first result.

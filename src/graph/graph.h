@@ -47,6 +47,7 @@ struct Value {
   bool trainable = true;          // parameters: false where the spec says `freeze`
   std::vector<double> content{};  // constants
   double probability = 0;         // masks: the share of elements that is kept
+  bool saved = true;              // buffers: torch's state_dict has it
 };
 
 struct GraphNode {
@@ -102,7 +103,8 @@ struct Graph {
   std::vector<int> homes() const;
 
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
-  std::vector<ValueId> state() const;         // parameters and buffers in the order of that
+  // Parameters and buffers in torch's state_dict, in their order.
+  std::vector<ValueId> state() const;
   int cuts(Part part, int stage = -1) const;  // program.h, note [cuts]; -1: of all stages
   std::vector<bool> trained() const;          // of each value: some trainable parameter decides it
   double flops() const;                       // of all nodes

@@ -32,6 +32,7 @@ struct StepContext {
   uint64_t seed = 0;
   uint64_t step = 0;         // optimizer steps done, over all epochs
   int64_t first_sample = 0;  // the place of the shard's first sample in the global batch
+  bool last_chunk = true;    // of those that a pipeline is given at once
 };
 
 struct KernelArgs {

@@ -4,7 +4,6 @@
 // (Ioffe & Szegedy 2015; torch's formulas).
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,24 +44,28 @@ struct BatchNormLayer {
       affine_values.push_back(g.parameter("weight", {channels}, {.a = 1}));
       if (bias) affine_values.push_back(g.parameter("bias", {channels}, {.a = 0}));
     }
-    ValueId mean = kNoValue, variance = kNoValue, batches = kNoValue;
+    std::vector<ValueId> running;
     if (track_running_stats) {
-      mean = g.buffer("running_mean", {DType::f32, {channels}}, 0);
-      variance = g.buffer("running_var", {DType::f32, {channels}}, 1);
-      batches = g.buffer("num_batches_tracked", {DType::i64, {}}, 0);
+      running = {g.buffer("running_mean", {DType::f32, {channels}}, 0),
+                 g.buffer("running_var", {DType::f32, {channels}}, 1),
+                 g.buffer("num_batches_tracked", {DType::i64, {}}, 0)};
+      if (g.mode().deferred_batch_norm)
+        running.push_back(g.buffer("pending", {DType::f64, {2 * channels + 1}}, 0, false));
     }
     settings.batch = g.mode().training || !track_running_stats;
     ValueId moments = kNoValue;
     if (settings.batch) {
       const ValueId sums = g.apply("all_reduce", {g.apply("channel_sums", {x})});
       if (track_running_stats) {
-        g.apply("update_running", {sums, mean, variance, batches}, settings);
+        std::vector<ValueId> in = running;
+        in.insert(in.begin(), sums);
+        g.apply("update_running", in, settings);
         const std::vector<ValueId> next = g.graph().nodes.back().out;
-        for (size_t i = 0; i < 3; ++i) g.update((std::array{mean, variance, batches})[i], next[i]);
+        for (size_t i = 0; i < running.size(); ++i) g.update(running[i], next[i]);
       }
       moments = g.apply("moments", {sums}, settings);
     } else {
-      moments = g.apply("running_moments", {mean, variance}, settings);
+      moments = g.apply("running_moments", {running[0], running[1]}, settings);
     }
     std::vector<ValueId> in = {x, moments};
     in.insert(in.end(), affine_values.begin(), affine_values.end());

@@ -34,6 +34,7 @@ struct Pipeline {
   bool by_memory = false;        // stages are balanced by bytes in the place of FLOPs
   std::vector<std::string> cut;  // units that begin a stage; empty: balanced
   Checkpointing checkpoint = Checkpointing::never;
+  bool deferred_batch_norm = false;  // running statistics are of whole batches, not of chunks
 };
 
 struct ModeType : Nameable {

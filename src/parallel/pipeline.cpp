@@ -16,7 +16,7 @@ struct PipelineKeys : ExchangeKeys {
   int64_t stages = 2, chunks = 1, data_parallel = 1, stages_a_device = 2;
   std::string schedule = "1f1b", checkpoint = "never", balance = "flops";
   std::vector<std::string> cut;
-  bool processes = false;
+  bool deferred_batch_norm = false, processes = false;
 
   static KeyTable<PipelineKeys> keys() {
     constexpr Range kFew{"must be between 1 and 1024", 1, 1024};
@@ -33,6 +33,9 @@ struct PipelineKeys : ExchangeKeys {
                 "what stages have the same of, as far as layers allow")
         .optional("cut", &PipelineKeys::cut,
                   "the layers that begin the second stage, the third, ...; none: balanced")
+        .optional("deferred_batch_norm", &PipelineKeys::deferred_batch_norm,
+                  "whether batch norm's running statistics move once a batch, by all its chunks; "
+                  "each chunk is normalised by its own all the same")
         .optional("data_parallel", &PipelineKeys::data_parallel,
                   "replicas of the pipeline, each a process", kFew)
         .optional("processes", &PipelineKeys::processes,
@@ -111,7 +114,8 @@ Pipeline pipeline_of(const std::any& settings) {
           .cut = s.cut,
           .checkpoint = s.checkpoint == "always"        ? Checkpointing::always
                         : s.checkpoint == "except_last" ? Checkpointing::except_last
-                                                        : Checkpointing::never};
+                                                        : Checkpointing::never,
+          .deferred_batch_norm = s.deferred_batch_norm};
 }
 
 Exchange exchange(const std::any& settings) {

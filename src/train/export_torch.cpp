@@ -45,6 +45,43 @@ constexpr const char* kWeightOf = R"py(def weight_of(criterion, y):
     return len(kept) if criterion.weight is None else criterion.weight[kept].sum().item()
 )py";
 
+constexpr const char* kDeferStatistics = R"py(def defer_statistics(model):
+    """Batch norm normalises each part by itself, and move_statistics comes once a batch."""
+    for layer in model.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.track_running_stats:
+            layer.sums = []
+            layer.forward = functools.partial(deferred_forward, layer)
+
+
+def deferred_forward(layer, x):
+    if not layer.training:
+        return type(layer).forward(layer, x)
+    with torch.no_grad():
+        over = [dim for dim in range(x.dim()) if dim != 1]
+        wide = x.double()
+        layer.sums.append((wide.sum(over), (wide**2).sum(over), x.numel() // x.shape[1]))
+    return nn.functional.batch_norm(
+        x, None, None, layer.weight, layer.bias, training=True, eps=layer.eps
+    )
+
+
+@torch.no_grad()
+def move_statistics(model):
+    """By the sums over all parts; the variance is the biased one, as in torch's Pipe."""
+    for layer in model.modules():
+        if getattr(layer, "sums", None):
+            total, squares, count = (sum(each) for each in zip(*layer.sums))
+            layer.sums.clear()
+            layer.num_batches_tracked += 1
+            part = layer.momentum
+            if part is None:
+                part = 1 / layer.num_batches_tracked.item()
+            mean = total / count
+            variance = squares / count - mean**2
+            layer.running_mean.copy_((1 - part) * layer.running_mean + part * mean)
+            layer.running_var.copy_((1 - part) * layer.running_var + part * variance)
+)py";
+
 constexpr const char* kSumOverRanks = R"py(def sum_over_ranks(value):
     total = torch.tensor(value, dtype=torch.float64)
     dist.all_reduce(total)
@@ -96,6 +133,11 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   if (!d.ok()) throw Error(Fault::spec, d.render());
   facts.divisor = divisor_of(spec, facts.graph);
   check_batch_norm(facts);
+  if (facts.deferred() && spec.accumulate > 1)
+    fail(Fault::spec,
+         "with `accumulate` a batch is several batches for `deferred_batch_norm`, and the "
+         "equivalent "
+         "program knows one; export without one of the two");
   if (query.exchange.compress && !facts.ddp)
     fail(Fault::spec,
          "with `reproducible` the equivalent program is one process, which compresses nothing, but "
@@ -158,6 +200,7 @@ std::string imports(std::string_view body) {
   static constexpr Import kStandard[] = {{"argparse.", "import argparse"},
                                          {"contextlib.", "import contextlib"},
                                          {"csv.", "import csv"},
+                                         {"functools.", "import functools"},
                                          {"gzip.", "import gzip"},
                                          {"json.", "import json"},
                                          {"math.", "import math"},
@@ -231,6 +274,7 @@ std::string helpers(const TorchFacts& f) {
     out += section(kReadIdx);
   if (!f.spec.initial_weights.empty()) out += section(kReadSafetensors);
   if (f.divisor == Divisor::targets) out += section(kWeightOf);
+  if (f.deferred()) out += section(kDeferStatistics);
   if (f.ddp && f.global_loss()) out += section(kSumOverRanks);
   return out;
 }
@@ -259,6 +303,22 @@ std::string data_function(const TorchFacts& f, std::string_view name, Split spli
       fmt::format("def {}():\n{}    return TensorDataset(x, y)\n", name, indent(body, 4)));
 }
 
+// In the order in which dptrain draws: after the whole model, layer by layer.
+std::string initialisations(const TorchFacts& f) {
+  std::string out;
+  const auto add = [&](const Choice& init, const std::string& parameter) {
+    if (init)
+      out += type_of<InitialisationType>(init).torch(
+                 init.settings, fmt::format("model.get_parameter(\"{}\")", parameter)) +
+             "\n";
+  };
+  for (const LoweredLayer& l : f.layers) {
+    add(l.item->weight_init, l.name + ".weight");
+    add(l.item->bias_init, l.name + ".bias");
+  }
+  return out;
+}
+
 std::string model_function(const TorchFacts& f) {
   const TorchModel model = torch_model(f);
   std::vector<std::string> frozen;
@@ -273,6 +333,7 @@ std::string model_function(const TorchFacts& f) {
         "for name, parameter in model.named_parameters():\n"
         "    parameter.requires_grad_(name not in [{}])\n",
         fmt::join(frozen, ", "));
+  if (f.deferred()) body += "defer_statistics(model)\n";
   body = body.empty() ? "return " + model.expression + "\n"
                       : "model = " + model.expression + "\n" + body + "return model\n";
   return (model.classes.empty() ? "" : section(model.classes)) +
@@ -302,19 +363,3 @@ std::string export_torch(const Spec& spec, const TorchExport& query) {
 }
 
 }  // namespace dpt
-// In the order in which dptrain draws: after the whole model, layer by layer.
-std::string initialisations(const TorchFacts& f) {
-  std::string out;
-  const auto add = [&](const Choice& init, const std::string& parameter) {
-    if (init)
-      out += type_of<InitialisationType>(init).torch(
-                 init.settings, fmt::format("model.get_parameter(\"{}\")", parameter)) +
-             "\n";
-  };
-  for (const LoweredLayer& l : f.layers) {
-    add(l.item->weight_init, l.name + ".weight");
-    add(l.item->bias_init, l.name + ".bias");
-  }
-  return out;
-}
-

@@ -25,6 +25,7 @@ struct TorchExport {
   int64_t epochs = 1;      // that are begun
   int64_t steps = 0;       // of the whole run
   Exchange exchange{};     // of ranks
+  bool deferred_batch_norm = false;
 };
 
 // A complete program with the same initial weights, the same order of samples and the same

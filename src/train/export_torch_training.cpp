@@ -1,4 +1,6 @@
 // The training loop and evaluation of an exported program.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/python_call.h"
@@ -127,6 +129,7 @@ class TrainingText {
   std::string step() const {
     const bool scales = f_.mixed.scaler.on, counts = scheduled() && by_step();
     std::string out = "optimizer.zero_grad()\n" + gradient() + clip();
+    if (f_.deferred()) out += "move_statistics(model)\n";
     if (!scales) out += "optimizer.step()\n";
     if (scales && counts) out += "scale = scaler.get_scale()\n";
     if (scales) out += "scaler.step(optimizer)\nscaler.update()\n";
@@ -269,6 +272,12 @@ class TrainingText {
 
 bool TorchFacts::needs_metric() const {
   return spec.schedule.schedule && type_of<ScheduleType>(spec.schedule.schedule).needs_metric;
+}
+
+bool TorchFacts::deferred() const {
+  return query.deferred_batch_norm && std::ranges::any_of(graph.nodes, [](const GraphNode& n) {
+           return n.op->name == "update_running";
+         });
 }
 
 bool TorchFacts::global_loss() const {

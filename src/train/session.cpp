@@ -192,7 +192,9 @@ ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
   ModelQuery q;
   q.input = batch_of(s.feeder->input(), rows);
   q.target = batch_of(s.feeder->target(), rows);
-  q.mode = {.training = train, .torch_masks = s.spec.random == "torch"};
+  q.mode = {.training = train,
+            .torch_masks = s.spec.random == "torch",
+            .deferred_batch_norm = s.pipeline && s.pipeline->deferred_batch_norm};
   q.differentiate = train;
   q.classes = s.train.classes;
   q.precision = s.precision;

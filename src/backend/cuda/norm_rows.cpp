@@ -70,6 +70,10 @@ std::unique_ptr<Kernel> running_moments(const KernelQuery& q) {
   });
 }
 
+std::string refuses_update(const KernelQuery& q) {
+  return q.in.size() > 4 ? "chunks of pipelines are computed on CPUs" : not_f32(q);
+}
+
 std::unique_ptr<Kernel> update_running(const KernelQuery& q) {
   return enqueue([momentum = settings<BatchNorm>(q).momentum, channels = count(q.in[1])](
                      const KernelArgs& a, DeviceContext& c) {
@@ -198,7 +202,7 @@ std::vector<KernelType> norm_rows() {
   return {own("channel_sums", takes_all, channel_sums),
           own("moments", takes_all, moments),
           own("running_moments", not_f32, running_moments),
-          own("update_running", not_f32, update_running),
+          own("update_running", refuses_update, update_running),
           own("batch_norm", refuses_one, batch_norm),
           own("batch_norm_relu", refuses_one, batch_norm),
           own("batch_norm_add_relu", refuses_two, batch_norm),

@@ -5,7 +5,9 @@
 //   all_reduce(a) -> a, summed over the shards of the replica (graph/program.h, note [cuts])
 //   moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
 //   running_moments(mean[C], variance[C]) -> moments[2 C]
-//   update_running(sums, mean[C], variance[C], batches[]) -> the three after this batch
+//   update_running(sums, mean[C], variance[C], batches[]) -> the three after this batch; or also
+//     [pending of the shape of sums] and it after this chunk: the three move with the last
+//     chunk, by the sums over all of them (torch's DeferredBatchNorm)
 //   batch_norm(x, moments, [w], [b]) -> y
 //   batch_norm_sums(dy, x, moments) -> sums[2 C + 1]: of dy and of dy * (x - mean) * rstd, elements
 //   batch_norm_input_gradient(dy, x, moments, [sums], [w]) -> dx
@@ -14,6 +16,7 @@
 #include "graph/operators/batch_norm.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace dpt::operators {
 namespace {
@@ -93,14 +96,14 @@ std::vector<TensorDesc> infer_update(std::span<const TensorDesc> in, const std::
   need_shape("update_running", in[0], {2 * channels[0] + 1});
   for (const TensorDesc& d : in.subspan(1, 2)) need_shape("update_running", d, channels);
   need_shape("update_running", in[3], {});
-  return {in[1], in[2], in[3]};
+  if (in.size() > 4) need_shape("update_running", in[4], in[0].shape);
+  return {in.begin() + 1, in.end()};
 }
 
-// The results may be the inputs' memory. The running variance is of the unbiased ones; a single
-// element has none.
-void update(const KernelArgs& args, const std::any& attrs) {
-  const auto& s = settings<BatchNorm>(attrs);
-  const auto sums = args.in[0].as<const double>();
+// The results may be the inputs' memory. The running variance is of the unbiased ones, of which a
+// single element has none; where it is deferred, of the biased ones, as torch has it.
+void move_running(const KernelArgs& args, const BatchNorm& s, std::span<const double> sums,
+                  bool biased) {
   const auto seen = args.in[3].as<const int64_t>()[0] + 1;
   args.out[2].as<int64_t>()[0] = seen;
   const double part = s.momentum < 0 ? 1 / static_cast<double>(seen) : s.momentum;
@@ -113,9 +116,28 @@ void update(const KernelArgs& args, const std::any& attrs) {
       const double unbiased =
           sums.back() > 1 ? m.variance * sums.back() / (sums.back() - 1) : before;
       new_mean[c] = static_cast<T>((1 - part) * static_cast<double>(mean[c]) + part * m.mean);
-      new_variance[c] = static_cast<T>((1 - part) * before + part * unbiased);
+      new_variance[c] =
+          static_cast<T>((1 - part) * before + part * (biased ? m.variance : unbiased));
     }
   });
+}
+
+void update(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<BatchNorm>(attrs);
+  const auto sums = args.in[0].as<const double>();
+  if (args.in.size() == 4) return move_running(args, s, sums, false);
+  require(args.context != nullptr, "deferred statistics need the step's context");
+  const auto before = args.in[4].as<const double>();
+  const auto pending = args.out[3].as<double>();
+  for (size_t i = 0; i < sums.size(); ++i) pending[i] = before[i] + sums[i];
+  if (args.context->last_chunk) {
+    move_running(args, s, pending, true);
+    std::ranges::fill(pending, 0.0);
+    return;
+  }
+  for (size_t i = 0; i < 3; ++i)
+    if (args.out[i].data != args.in[i + 1].data)
+      std::memcpy(args.out[i].data, args.in[i + 1].data, args.in[i + 1].desc.bytes());
 }
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
@@ -210,12 +232,15 @@ std::vector<Sample> running_samples() {
 std::vector<Sample> update_samples() {
   const TensorDesc mean = f32({3}), seen{DType::i64, {}};
   const std::vector<Sample::Range> ranges = {{2, 4}, {}, kPositive, {0, 9}};
-  return {{{"update_running", {f64({7}), mean, mean, seen}, {mean, mean, seen}, {}}, ranges},
-          {{"update_running",
-            {f64({7}), mean, mean, seen},
-            {mean, mean, seen},
-            BatchNorm{.momentum = -1}},
-           ranges}};
+  return {
+      {{"update_running", {f64({7}), mean, mean, seen}, {mean, mean, seen}, {}}, ranges},
+      {{"update_running",
+        {f64({7}), mean, mean, seen},
+        {mean, mean, seen},
+        BatchNorm{.momentum = -1}},
+       ranges},
+      {{"update_running", {f64({7}), mean, mean, seen, f64({7})}, {mean, mean, seen, f64({7})}, {}},
+       {{2, 4}, {}, kPositive, {0, 9}, {2, 4}}}};
 }
 
 // Of constant moments: those of the batch change with x, which is for the layer's tests.
