@@ -63,7 +63,7 @@ std::string line_of(const BenchReport& report, const RowResult& r) {
     return fmt::format("{:.1f} %", 100 * r.share(what));
   };
   return fmt::format(
-      "{:<7} {:>7} {:>7}  {:<9} {:>11.4g} {:>9.2f} {:>11.0f} {:>9} {:>14} {:>9} {:>10.1f} "
+      "{:<8} {:>7} {:>7}  {:<9} {:>11.4g} {:>9.2f} {:>11.0f} {:>9} {:>14} {:>9} {:>10.1f} "
       "{:>9.1f}\n",
       r.row.mode, r.row.devices, r.row.batch_size, r.row.precision, r.ms_per_sample,
       report.speedup(r), r.samples_per_second(), percent(&WorkerSeconds::compute),
@@ -84,10 +84,10 @@ std::string bench_table(const BenchReport& report) {
       fmt::format("{}: a device is {} core{}; batches are of all devices together\n", report.name,
                   report.cores_per_device, report.cores_per_device == 1 ? "" : "s");
   out += fmt::format("data: {}\nmachine: {}\n\n", report.data, report.machine);
-  out += fmt::format("{:<7} {:>7} {:>7}  {:<9} {:>11} {:>9} {:>11} {:>9} {:>14} {:>9} {:>20}\n", "",
+  out += fmt::format("{:<8} {:>7} {:>7}  {:<9} {:>11} {:>9} {:>11} {:>9} {:>14} {:>9} {:>20}\n", "",
                      "", "", "", "", "", "", "", "", "", "memory in MiB");
   out +=
-      fmt::format("{:<7} {:>7} {:>7}  {:<9} {:>11} {:>9} {:>11} {:>9} {:>14} {:>9} {:>10} {:>9}\n",
+      fmt::format("{:<8} {:>7} {:>7}  {:<9} {:>11} {:>9} {:>11} {:>9} {:>14} {:>9} {:>10} {:>9}\n",
                   "mode", "devices", "batch", "precision", "ms/sample", "speed-up", "samples/s",
                   "compute", "communication", "waiting", "predicted", "peak");
   for (const RowResult* r : measured(report)) out += line_of(report, *r);

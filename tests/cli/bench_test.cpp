@@ -110,8 +110,8 @@ TEST_CASE("bench prints a table, of lists of batch sizes too, or CSV") {
   const Finished table = bench.run({"--modes", "single", "--batch-sizes", "10,20"});
   REQUIRE_MESSAGE(table.code == 0, table.err);
   CHECK(has(table.out, "small: a device is "));
-  CHECK(has(table.out, "\nsingle        1      10  fp32 "));
-  CHECK(has(table.out, "\nsingle        1      20  fp32 "));
+  CHECK(has(table.out, "\nsingle         1      10  fp32 "));
+  CHECK(has(table.out, "\nsingle         1      20  fp32 "));
   CHECK(has(table.out, "\nmachine: "));
   const Finished csv = bench.run({"--modes", "dp", "--csv", "cores=1", "devices=3"});
   REQUIRE_MESSAGE(csv.code == 0, csv.err);
@@ -123,7 +123,7 @@ TEST_CASE("bench says that workers share cores, and leaves out rows that can't b
   const Bench bench;
   const Finished f = bench.run({"--modes", "single,dp,ddp", "--devices", "80", "cores=1"});
   CHECK(f.code == 0);
-  CHECK(has(f.out, "\ndp           80      40  fp32 "));
+  CHECK(has(f.out, "\ndp            80      40  fp32 "));
   CHECK((has(f.out, "80 on ") || has(f.out, "80 workers share ")));
   CHECK(has(f.err, "ddp on 80 devices, batch 40 is left out:\n"));
   CHECK(has(f.err, "batch_size 40 can't be shared evenly by 80 ranks"));
