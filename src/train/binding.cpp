@@ -79,7 +79,8 @@ Binding::Bound Binding::bound(const Instruction& i, const Graph& graph, int64_t 
   return {kernels_.back().get(),
           {all.first(node.in.size()), all.subspan(node.in.size()), &context},
           0,
-          i.first_only};
+          i.first_only,
+          node.op->name == "copy"};
 }
 
 std::byte* Binding::pointer(ValueId v) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/program.h"
+#include "train/stage_clock.h"
 
 namespace dpt {
 
@@ -63,6 +64,7 @@ class Binding {
     b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
 
+  StageClock* clock = nullptr;  // of the worker that runs it: copies between stages are exchange
   // Set these before run().
   StepContext context;  // what the kernels see
   bool first = true;    // makes the next values of buffers
@@ -85,7 +87,7 @@ class Binding {
     Kernel* kernel;
     KernelArgs args;
     size_t instruction;  // of the part
-    bool first_only;
+    bool first_only, copies;
   };
   struct List {
     std::vector<Bound> bound;
@@ -97,7 +99,10 @@ class Binding {
   }
   std::span<const Bound> instructions(const Piece& piece) const;
   void run(const Bound& b) const {
-    if (first || !b.first_only) b.kernel->run(b.args);
+    if (!first && b.first_only) return;
+    if (clock && b.copies) clock->mark(StageClock::compute);
+    b.kernel->run(b.args);
+    if (clock && b.copies) clock->mark(StageClock::exchange);
   }
   std::byte* pointer(ValueId v) const;
   size_t stride(ValueId v) const;

@@ -114,10 +114,12 @@ void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Pr
     memory.scratch.push_back(arenas_.scratch(group, s));
     if (has_stage(s)) stages.push_back(s);
   }
+  BySize& bound = bindings_[static_cast<size_t>((group * kKinds + what) * turns_ + chunk)];
   for (const auto& [rows, program] : programs)
-    if (std::ssize(rows.shards) == shards.count())
-      bindings_[static_cast<size_t>((group * kKinds + what) * turns_ + chunk)].push_back(
-          std::make_unique<Binding>(program, memory, parts, stages));
+    if (std::ssize(rows.shards) == shards.count()) {
+      bound.push_back(std::make_unique<Binding>(program, memory, parts, stages));
+      bound.back()->clock = clock_;
+    }
 }
 
 Binding* Executor::binding(int group, const Micro& micro, int what, int chunk) {

@@ -15,7 +15,8 @@ class alignas(128) StageClock {
  public:
   enum Kind {
     compute,   // stages of shards, and what lies between two steps
-    exchange,  // sums over the shards of all workers: losses, divisors, norms
+    exchange,  // sums over the shards of all workers: losses, divisors, norms; copies between
+               // stages
     update,    // the sum of gradients and the optimizer, which are one pass
     waiting,   // meetings
     kinds
