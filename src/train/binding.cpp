@@ -3,16 +3,27 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
+#include "backend/cpu/simd/simd.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "graph/operator.h"
 #include "train/trouble.h"
+#include "train/update_share.h"
 
 namespace dpt {
 namespace {
 
 constexpr size_t kLine = 64;
+constexpr size_t aligned(size_t n) { return (n + kLine - 1) / kLine * kLine; }
+
+// The rows of a weight and the elements of each, as they lie in memory.
+std::pair<int64_t, int64_t> rows_of(const TensorDesc& weight) {
+  const int64_t rows = weight.shape[weight.layout == Layout::transposed ? 1 : 0];
+  return {rows, weight.shape.elements() / std::max<int64_t>(1, rows)};
+}
 
 }  // namespace
 
@@ -80,7 +91,63 @@ Binding::Bound Binding::bound(const Instruction& i, const Graph& graph, int64_t 
           {all.first(node.in.size()), all.subspan(node.in.size()), &context},
           0,
           i.first_only,
-          node.op->name == "copy"};
+          node.op->name == "copy",
+          memory_.later ? made_aside(i, node, all.subspan(node.in.size())) : nullptr};
+}
+
+// Its results that are gradients, from now on beside those of earlier micro-batches.
+const Binding::Later* Binding::made_aside(const Instruction& i, const GraphNode& node,
+                                          std::span<TensorView> out) {
+  auto later = std::make_unique<Later>();
+  std::byte* at = memory_.later;
+  for (size_t r = 0; r < out.size(); ++r) {
+    if (program_.place[static_cast<size_t>(node.out[r])].arena != Arena::gradients) continue;
+    later->sums.push_back({reinterpret_cast<float*>(at), reinterpret_cast<float*>(out[r].data),
+                           static_cast<size_t>(out[r].desc.shape.elements())});
+    out[r].data = at;
+    at += aligned(out[r].desc.bytes());
+  }
+  if (later->sums.empty()) return nullptr;
+  if (i.kernel->makes_rows) std::tie(later->rows, later->columns) = rows_of(out[0].desc);
+  later_.push_back(std::move(later));
+  return later_.back().get();
+}
+
+void Binding::run_and_add(const Bound& b) const {
+  const auto add = [&](float* to, const float* more, size_t count) {
+    const float* const both[] = {to, more};
+    simd_kernels().sum_shards_range(to, both, 2, 0, count);
+  };
+  const auto& [sums, rows, columns] = *b.later;
+  if (rows == 0) {
+    b.kernel->run(b.args);
+    for (const Later::Sum& s : sums) add(s.to, s.made, s.count);
+    return;
+  }
+  const int64_t height = rows_of_tile(columns);
+  for (int64_t r = 0; r < rows; r += height) {
+    const int64_t count = std::min(height, rows - r);
+    b.kernel->run_rows(b.args, r, r + count, false, reinterpret_cast<std::byte*>(sums[0].made));
+    add(sums[0].to + r * columns, sums[0].made, static_cast<size_t>(count * columns));
+  }
+}
+
+size_t later_bytes(const Program& program, const std::function<bool(int stage)>& chosen) {
+  size_t most = 0;
+  for (const Instruction& i : program.backward) {
+    const GraphNode& node = program.graph.nodes[i.node];
+    if (!chosen(node.stage)) continue;
+    size_t bytes = 0;
+    for (ValueId v : node.out)
+      if (program.place[static_cast<size_t>(v)].arena == Arena::gradients)
+        bytes += aligned(program.graph[v].desc.bytes());
+    if (bytes > 0 && i.kernel->makes_rows) {
+      const auto [rows, columns] = rows_of(program.graph[node.out[0]].desc);
+      bytes = static_cast<size_t>(std::min(rows, rows_of_tile(columns)) * columns) * sizeof(float);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 std::byte* Binding::pointer(ValueId v) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,7 +20,10 @@ class Binding {
     // Of each stage: what is kept of this micro-batch, and what all of them share.
     std::vector<std::byte*> activations, scratch;
     size_t gradient_stride = 0;  // bytes to those of the next one
-    std::byte* sums = nullptr;   // program.h, note [cuts]; of the first shard
+    // Where gradients of a later micro-batch are made, to be added to `gradients` at once
+    // (later_bytes); null: those of the first are made in their place.
+    std::byte* later = nullptr;
+    std::byte* sums = nullptr;  // program.h, note [cuts]; of the first shard
     size_t sum_stride = 0;
   };
   // Some or all of a part: what one stage has of it, and between two cuts of that: piece 0 ends at
@@ -83,11 +87,21 @@ class Binding {
   const Program& program() const { return program_; }
 
  private:
+  // What an instruction of a later micro-batch makes aside.
+  struct Later {
+    struct Sum {
+      float *made, *to;
+      size_t count;
+    };
+    std::vector<Sum> sums;
+    int64_t rows = 0, columns = 0;  // of the only result, which is made some rows at a time; or 0
+  };
   struct Bound {
     Kernel* kernel;
     KernelArgs args;
     size_t instruction;  // of the part
     bool first_only, copies;
+    const Later* later;  // null: its results stay where they are made
   };
   struct List {
     std::vector<Bound> bound;
@@ -101,9 +115,14 @@ class Binding {
   void run(const Bound& b) const {
     if (!first && b.first_only) return;
     if (clock && b.copies) clock->mark(StageClock::compute);
-    b.kernel->run(b.args);
+    if (b.later)
+      run_and_add(b);
+    else
+      b.kernel->run(b.args);
     if (clock && b.copies) clock->mark(StageClock::exchange);
   }
+  void run_and_add(const Bound& b) const;
+  const Later* made_aside(const Instruction& i, const GraphNode& node, std::span<TensorView> out);
   std::byte* pointer(ValueId v) const;
   size_t stride(ValueId v) const;
   double number(ValueId v, size_t shard) const;
@@ -118,7 +137,12 @@ class Binding {
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::unique_ptr<TensorView[]>> views_;
+  std::vector<std::unique_ptr<const Later>> later_;
   std::vector<List> lists_[5];  // by Part; of each stage
 };
+
+// What Memory::later needs for the gradients of these stages: room for the largest piece that is
+// made at a time.
+size_t later_bytes(const Program& program, const std::function<bool(int stage)>& chosen);
 
 }  // namespace dpt

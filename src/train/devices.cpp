@@ -9,6 +9,7 @@
 #include "graph/attrs.h"
 #include "graph/operator.h"
 #include "train/arenas.h"
+#include "train/binding.h"
 #include "train/gantt.h"
 
 namespace dpt {
@@ -35,10 +36,9 @@ void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
     const auto stage = static_cast<size_t>(homes[static_cast<size_t>(v)]);
     return out[static_cast<size_t>(s.graph.stage_device[stage])];
   };
-  // A shard's gradients of a later chunk lie apart until they are added, and what is compressed has
-  // halves, too.
-  const double copies = static_cast<double>(s.who.shards) / s.who.replicas() *
-                        ((s.batches->accumulate() > 1 ? 2 : 1) + (s.exchange.compress ? 0.5 : 0));
+  // What is compressed has halves, too.
+  const double copies =
+      static_cast<double>(s.who.shards) / s.who.replicas() * (s.exchange.compress ? 1.5 : 1);
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
     const double bytes = static_cast<double>(s.graph[s.graph.parameters[p]].desc.bytes());
     DeviceUse& use = device(s.graph.parameters[p]);
@@ -49,6 +49,12 @@ void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
   }
   for (ValueId v : s.graph.buffers)
     device(v).weights += kFloat * static_cast<double>(s.graph[v].desc.shape.elements());
+  if (s.batches->accumulate() == 1) return;
+  for (size_t d = 0; d < out.size(); ++d)
+    out[d].gradients +=
+        s.who.workers * static_cast<double>(later_bytes(s.programs.begin()->second, [&](int stage) {
+          return s.graph.stage_device[static_cast<size_t>(stage)] == static_cast<int>(d);
+        }));
 }
 
 }  // namespace

@@ -52,8 +52,6 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
   const Program& any = session_.programs.begin()->second;
   share_ = share_update(any, session_.layout, session_.global_batch,
                         session_.who)[static_cast<size_t>(worker_)];
-  const auto own = stored_ranges(any.graph, session_.layout, [&](int s) { return has_stage(s); });
-  if (!own.empty()) own_stored_ = {own.front().begin, own.back().end};
   for (int stage = 0; stage <= last_stage(); ++stage)
     stage_stored_.push_back(
         stored_ranges(any.graph, session_.layout, [&](int s) { return s == stage; }));
@@ -65,9 +63,11 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
         static_cast<float>(session.optimizer->initial_state(session.spec.optimizer.settings)));
   with_rows_.reserve(session_.groups.size());
   const bool accumulates = session_.batches->accumulate() > 1;
-  int64_t most = 0;  // shards of a group
-  for (const Rows& group : session_.groups) most = std::max(most, group.count());
-  if (accumulates) more_.resize(own_stored_.count() * static_cast<size_t>(most));
+  size_t later = 0;
+  for (const auto* programs : {&session_.programs, &session_.last_programs})
+    for (const auto& [rows, program] : *programs)
+      later = std::max(later, later_bytes(program, [&](int s) { return has_stage(s); }));
+  if (accumulates) later_.resize(later);
   cut_sums_.resize(buffers_.sizes().sums / sizeof(double) * sums_.size());
   for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
     bind(g, kTrain, 0, session_.programs);
@@ -99,15 +99,12 @@ void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Pr
   if (what == kTrain && !rows_.empty()) parts.push_back(Part::update);
   if (parts.empty()) return;
   const bool last = what == kTrainLast, more = what == kTrainMore || last;
-  // Gradients that are added later have room for those of this device alone.
-  float* const gradients =
-      more ? counted_from(more_.data(), own_stored_.begin) : buffers_.gradient(first);
-  Binding::Memory memory{
-      .weights = reinterpret_cast<std::byte*>(buffers_.weights()),
-      .gradients = reinterpret_cast<std::byte*>(gradients),
-      .gradient_stride = (more ? own_stored_.count() : buffers_.gradient_stride()) * sizeof(float),
-      .sums = buffers_.sums(first),
-      .sum_stride = buffers_.sum_stride()};
+  Binding::Memory memory{.weights = reinterpret_cast<std::byte*>(buffers_.weights()),
+                         .gradients = reinterpret_cast<std::byte*>(buffers_.gradient(first)),
+                         .gradient_stride = buffers_.gradient_stride() * sizeof(float),
+                         .later = more ? later_.data() : nullptr,
+                         .sums = buffers_.sums(first),
+                         .sum_stride = buffers_.sum_stride()};
   std::vector<int> stages;
   for (int s = 0; s <= last_stage(); ++s) {
     memory.activations.push_back(arenas_.kept(group, s, chunk, last));
@@ -380,25 +377,21 @@ void Executor::loss(int group, int micro, const StepInput& input) {
   }
 }
 
-// What backward leaves to do: gradients of empty shards are 0, those of later micro-batches added.
+// What backward leaves to do: gradients of empty shards are 0.
 void Executor::finish_gradients(int group, int micro, const StepInput& input) const {
-  finish_gradients(group, micro, input, own_stored_);
+  for (const auto& ranges : stage_stored_)
+    for (const UpdateRange& range : ranges) finish_gradients(group, micro, input, range);
 }
 
 void Executor::finish_gradients(int group, int micro, const StepInput& input,
                                 UpdateRange range) const {
-  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  if (micro > 0) return;
+  const Micro& rows = input.rows->micro[0];
   const Rows shards = session_.groups[static_cast<size_t>(group)];
-  for (int64_t s = shards.begin; s < shards.end; ++s) {
-    float* const gradient = buffers_.gradient(static_cast<int>(s)) + range.begin;
-    if (rows[static_cast<size_t>(s)].rows.count() == 0) {
-      if (micro == 0) std::memset(gradient, 0, range.count() * sizeof(float));
-    } else if (micro > 0) {
-      const float* more = more_.data() + (range.begin - own_stored_.begin) +
-                          static_cast<size_t>(s - shards.begin) * own_stored_.count();
-      for (size_t i = 0; i < range.count(); ++i) gradient[i] += more[i];
-    }
-  }
+  for (int64_t s = shards.begin; s < shards.end; ++s)
+    if (rows[static_cast<size_t>(s)].rows.count() == 0)
+      std::memset(buffers_.gradient(static_cast<int>(s)) + range.begin, 0,
+                  range.count() * sizeof(float));
 }
 
 // As torch draws them: layer by layer, each for the whole batch.

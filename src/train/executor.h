@@ -49,7 +49,7 @@ class Executor : public StepExecutor {
 
  private:
   static constexpr int kTrain = 0;
-  static constexpr int kTrainMore = 1;  // gradients go to a buffer of the worker's, to be added
+  static constexpr int kTrainMore = 1;  // gradients are added to those of earlier micro-batches
   static constexpr int kTest = 2;
   static constexpr int kTrainLast = 3;  // the last one, by session.last_programs
   static constexpr int kKinds = 4;
@@ -152,9 +152,8 @@ class Executor : public StepExecutor {
   std::optional<CompressedGradients> compressed_;  // what is read of the shards' gradients
   std::vector<float> rows_;                        // of a fused gradient
   std::vector<Binding*> with_rows_;                // of the groups that have samples in this step
-  UpdateRange own_stored_;                         // all of its device's stored gradients lie in it
   std::vector<std::vector<UpdateRange>> stage_stored_;  // those of each stage
-  std::vector<float> more_;       // gradients of a later micro-batch, of each shard of a group
+  std::vector<std::byte> later_;  // where gradients of later micro-batches are made
   int turns_ = 1;                 // chunks after which bindings come round again
   std::vector<BySize> bindings_;  // [(group * kKinds + which) * turns_ + chunk % turns_]
   std::vector<std::string> state_names_;

@@ -14,6 +14,7 @@
 #include "base/version.h"
 #include "comm/launcher.h"
 #include "comm/workers.h"
+#include "train/binding.h"
 #include "train/checkpoint.h"
 #include "train/device_executor.h"
 #include "train/trainer.h"
@@ -193,7 +194,8 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   out += ahead_bytes(s.train, s.global_batch);
   if (s.test) out += ahead_bytes(*s.test, s.spec.evaluate.batch_size);
   if (s.batches->accumulate() > 1)
-    out += s.who.shards * kFloat * static_cast<double>(s.layout.stored);
+    out += workers *
+           static_cast<double>(later_bytes(s.programs.begin()->second, [](int) { return true; }));
   return out;
 }
 
