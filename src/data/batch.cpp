@@ -328,4 +328,26 @@ void Feeder::targets(std::span<const uint32_t> rows, int32_t* out) const {
   });
 }
 
+std::string Feeder::not_stored() const {
+  if (dataset_.reader) return "samples are read on the way";
+  return random_.empty() ? "" : "images are changed at random";
+}
+
+Feeder::Stored Feeder::stored_inputs() const {
+  require(not_stored().empty(), "inputs as they lie in memory");
+  Stored out{input_, {inputs_.get(), static_cast<size_t>(size()) * input_.bytes()}, {}};
+  for (const ByteMap& map : maps_)
+    out.values.insert(out.values.end(), map.table.begin(), map.table.end());
+  if (maps_.empty()) return out;
+  out.sample.dtype = DType::u8;
+  out.bytes = out.bytes.first(static_cast<size_t>(size()) * out.sample.bytes());
+  return out;
+}
+
+Feeder::Stored Feeder::stored_targets() const {
+  const TensorDesc sample =
+      of_class_.empty() ? target_ : TensorDesc{DType::i32, dataset_.targets.sample()};
+  return {sample, {targets_.get(), static_cast<size_t>(size()) * sample.bytes()}, of_class_};
+}
+
 }  // namespace dpt

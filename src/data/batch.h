@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/augment.h"
@@ -52,6 +53,20 @@ class Feeder {
   void inputs(std::span<const uint32_t> rows, int32_t* out) const;
   void targets(std::span<const uint32_t> rows, float* out) const;
   void targets(std::span<const uint32_t> rows, int32_t* out) const;
+
+  // The data set as it lies in memory, for a back end that gathers by itself. Lives as long as the
+  // Feeder.
+  struct Stored {
+    TensorDesc sample;                 // f32 or i32; u8 or a class, where there are `values`
+    std::span<const std::byte> bytes;  // of all samples, one after another
+    // What becomes of them: [1 or channels, 256] of bytes, [classes, elements of target()] of
+    // classes. Empty: they are taken as they are.
+    std::vector<float> values;
+  };
+  // Why inputs() can't be made so; empty: it can.
+  std::string not_stored() const;
+  Stored stored_inputs() const;  // REQUIRES: not_stored() is empty
+  Stored stored_targets() const;
 
  private:
   // Bytes to floats, for one channel: a table, which where `affine` is v * scale + shift to the

@@ -1,24 +1,16 @@
 #include "optim/gradient_scaler.h"
 
-#include <cmath>
+#include "graph/scaler_formula.h"
 
 namespace dpt {
 
 void GradientScaler::update(bool overflowed) {
   if (!settings_.on) return;
-  if (overflowed) {
-    // A float in torch, which keeps it there too.
-    scale_ = static_cast<double>(static_cast<float>(scale_ * settings_.backoff_factor));
-    tracker_ = 0;
-    ++skipped_;
-    ++in_a_row_;
-    return;
-  }
-  in_a_row_ = 0;
-  if (++tracker_ < settings_.growth_interval) return;
-  tracker_ = 0;
-  const auto grown = static_cast<float>(scale_ * settings_.growth_factor);
-  if (std::isfinite(grown)) scale_ = static_cast<double>(grown);
+  skipped_ += overflowed;
+  in_a_row_ = overflowed ? in_a_row_ + 1 : 0;
+  formula::update_scale(
+      {settings_.growth_factor, settings_.backoff_factor, settings_.growth_interval}, overflowed,
+      scale_, tracker_);
 }
 
 }  // namespace dpt

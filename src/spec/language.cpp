@@ -199,6 +199,9 @@ void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
                 "MiB of weights, gradients, optimizer states and activations that a device may "
                 "hold; a run that needs more is refused; none: what the machine has",
                 kPositive)
+      .optional("graphs", &TopKeys::graphs,
+                "whether a GPU gets whole steps at a time, captured as CUDA graphs, or each kernel "
+                "by itself")
       .optional_section("parallel", "how several devices share the work",
                         [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                           s.parallel = read_choice("parallel mode", n, v.modes, d);

@@ -103,6 +103,7 @@ struct Spec {
   bool sync_batch_norm = false;          // statistics of all replicas
   int64_t accumulate = 1;                // micro-batches that make one global batch
   DeviceSpec devices;
+  bool graphs = true;                          // on a GPU: steps are captured, and launched as one
   Choice parallel;                             // always there: `single` where nothing is written
   Choice precision;                            // always there: `fp32` where nothing is written
   std::string random = "counter";              // counter | torch

@@ -8,6 +8,7 @@
 #include "graph/operator.h"
 #include "layers/model.h"
 #include "train/device_executor.h"
+#include "train/device_feed.h"
 #include "train/devices.h"
 #include "train/run.h"
 #include "train/update_share.h"
@@ -125,6 +126,9 @@ std::string describe(const Session& s, bool refusals) {
         "memory of the GPU: {:.2f} MiB (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, "
         "activations {:.2f}), and the libraries' workspaces\n",
         mib(n.all()), mib(n.weights), mib(n.gradients), mib(n.states), mib(n.activations));
+    out += fmt::format("batches: {}\nlaunches: {}\n", feed_text(*s.feeder),
+                       s.spec.graphs ? "whole steps as CUDA graphs, several of a small net as one"
+                                     : "each kernel by itself");
   } else {
     out += memory_text(s);
     out += devices_text(s);

@@ -1,9 +1,12 @@
 #include "train/device_executor.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <new>
+#include <utility>
 
+#include "backend/cuda/kernels/gather.h"
 #include "base/fail.h"
 #include "graph/operator.h"
 
@@ -31,19 +34,27 @@ size_t most_sums(const Session& s) {
   return most;
 }
 
-DeviceFeed::Sizes most_fed(const Session& s) {
-  DeviceFeed::Sizes most;
+// Of the largest micro-batch: of its input, or of its target.
+size_t most_fed(const Session& s, ValueId Graph::*what) {
+  size_t most = 0;
   for (const auto* programs : {&s.programs, &s.test_programs})
-    for (const auto& [rows, p] : *programs) {
-      most.input = std::max(most.input, p.graph[p.graph.input].desc.bytes());
-      most.target = std::max(most.target, p.graph[p.graph.target].desc.bytes());
-    }
+    for (const auto& [rows, p] : *programs)
+      most = std::max(most, p.graph[p.graph.*what].desc.bytes());
   return most;
 }
 
 size_t micro_batches(const Session& s) { return static_cast<size_t>(s.batches->accumulate()); }
 
 int64_t rows_of(const std::vector<ShardRows>& micro) { return micro[0].rows.count(); }
+
+// What captured steps differ by: of each micro-batch, how many rows, where, and the first sample.
+std::vector<int64_t> shape_of(const StepRows& rows) {
+  std::vector<int64_t> out;
+  for (const auto& micro : rows.micro)
+    out.insert(out.end(), {rows_of(micro), micro[0].rows.begin - rows.micro[0][0].rows.begin,
+                           micro[0].first_sample});
+  return out;
+}
 
 }  // namespace
 
@@ -62,22 +73,51 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers, T
       buffers_(buffers),
       team_(team),
       api_(std::move(api)),
-      samples_(samples),
       clock_(clock),
       stream_(api_->make_stream()),
-      step_(*api_, MemoryKind::device, sizeof(DeviceStep)),
-      // Behind the step, the first sample of each micro-batch.
-      host_(*api_, MemoryKind::pinned,
-            sizeof(DeviceStep) + micro_batches(session) * sizeof(int64_t)),
-      back_(*api_, MemoryKind::pinned, std::max(sizeof(StepState), 3 * sizeof(double))),
-      context_(*api_, *stream_, &step_on_device()->state),
-      update_(session, context_, step_on_device()),
+      state_(*api_, MemoryKind::device, sizeof(StepState)),
+      context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
+      flights_(context_),
+      update_(session, context_, flights_),
       activations_(*api_, MemoryKind::device, most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
-      feed_(*api_, *stream_, most_fed(session), micro_batches(session)) {
+      target_weights_(*api_, MemoryKind::device, micro_batches(session) * sizeof(double)),
+      test_ahead_(samples.test) {
   context_.tf32 = session_.tf32;
   bind();
+  make_feeds(samples);
+  upload_state();
   update_.upload(buffers_);
+}
+
+// What steps go on from.
+void DeviceExecutor::upload_state() {
+  const cuda::Memory host(*api_, MemoryKind::pinned, sizeof(StepState));
+  new (host.data()) StepState{.seed = static_cast<uint64_t>(session_.spec.seed),
+                              .loss_scale = GradientScaler(session_.scaler).scale()};
+  stream_->copy(context_.state, host.data(), sizeof(StepState));
+  stream_->synchronise();
+}
+
+void DeviceExecutor::make_feeds(const Samples& samples) {
+  constexpr size_t kSpare = size_t{256} << 20;  // for libraries
+  const size_t taken = needs(session_).all() + workspace_.bytes() + kSpare;
+  const size_t free = api_->properties().free_memory;
+  size_t room = free > taken ? free - taken : 0;
+  const FeedRequest request{*session_.feeder,
+                            context_,
+                            micro_batches(session_),
+                            most_fed(session_, &Graph::input),
+                            most_fed(session_, &Graph::target),
+                            static_cast<uint64_t>(session_.spec.seed),
+                            samples.train,
+                            team_};
+  feed_ = make_device_feed(request, room);
+  if (!session_.test) return;
+  test_feed_ = make_device_feed({*session_.test_feeder, context_, 1, request.input_bytes,
+                                 request.target_bytes, request.seed, samples.test, team_},
+                                room);
+  prepare_evaluation();
 }
 
 void DeviceExecutor::bind() {
@@ -108,112 +148,148 @@ double DeviceExecutor::natural_divisor(int64_t samples) const {
   return static_cast<double>(samples * session_.terms_per_sample);
 }
 
-void DeviceExecutor::feed(const Feeder& feeder, const Micro& micro, size_t number,
-                          const StepInput& input, Ahead* ahead) {
-  feed_.fill(feeder, micro, number, input, static_cast<uint64_t>(session_.spec.seed), ahead, team_);
+size_t DeviceExecutor::steps_together(const StepRows& rows) {
+  constexpr size_t kNodes = 512;  // of a launch
+  if (!session_.spec.graphs || feed_->places() > 1) return 1;
+  const size_t nodes = graph(rows, 0, 1).nodes();
+  return std::bit_floor(std::clamp<size_t>(kNodes / nodes, 1, DeviceFlights::kMostSteps));
 }
 
-// Copies that a binding's part begins with.
-void DeviceExecutor::enqueue_feed(DeviceBinding& b, size_t number) {
-  const Graph& graph = b.program().graph;
-  feed_.enqueue(b, number);
-  const auto copy = [&](ValueId v, const float* from) {
-    const TensorView to = b.view(v);
-    if (to.data != nullptr) stream_->copy(to.data, from, sizeof(float));
+void DeviceExecutor::run(StepLoop& loop) {
+  gathered_.clear();
+  std::vector<int64_t> shape;
+  size_t together = 1;
+  bool begun = false;
+  stop_ = 0;
+  const auto launch_all = [&] {
+    std::span<const DeviceFlights::Step> rest = gathered_;
+    while (!rest.empty()) {
+      const size_t n = std::min(together, std::bit_floor(rest.size()));
+      launch(loop, rest.first(n));
+      rest = rest.subspan(n);
+    }
+    gathered_.clear();
   };
-  copy(graph.divisor, &step_on_device()->divisor);
-  if (graph.scale != kNoValue) copy(graph.scale, &step_on_device()->scale);
-  stream_->copy(&step_on_device()->state.first_sample,
-                host_.data() + sizeof(DeviceStep) + number * sizeof(int64_t), sizeof(int64_t));
-}
-
-void DeviceExecutor::fill_host(const StepInput& input, double divisor) {
-  auto& host = *reinterpret_cast<DeviceStep*>(host_.data());
-  host = {.state = {.seed = static_cast<uint64_t>(session_.spec.seed),
-                    .step = input.number,
-                    .loss_scale = input.scale},
-          .divisor = static_cast<float>(divisor),
-          .scale = static_cast<float>(input.scale)};
-  auto* const first = reinterpret_cast<int64_t*>(host_.data() + sizeof(DeviceStep));
-  for (size_t m = 0; m < input.rows->micro.size(); ++m)
-    first[m] = input.rows->micro[m][0].first_sample;
-  if (input.update == nullptr) return;
-  std::visit(
-      [&](const auto& s) {
-        const auto formula = rounded<float>(s);
-        static_assert(sizeof formula <= sizeof host.formula);
-        std::memcpy(host.formula, &formula, sizeof formula);
-      },
-      *input.update);
-}
-
-StepResult DeviceExecutor::step(const StepInput& input) {
-  const StepRows& rows = *input.rows;
-  for (size_t m = 0; m < rows.micro.size(); ++m)
-    feed(*session_.feeder, rows.micro[m], m, input, samples_.train);
-  const double divisor = session_.divisor == Divisor::targets ? sum_target_weights(input)
-                                                              : natural_divisor(rows.samples);
-  fill_host(input, divisor);
-  std::vector<int64_t> key;
-  for (const Micro& micro : rows.micro) key.push_back(rows_of(micro));
-  std::unique_ptr<cuda::CapturedGraph>& graph = graphs_[key];
-  if (!graph) {
-    stream_->begin_capture();
-    enqueue(input);
-    graph = stream_->end_capture();
+  StepInput input;
+  while (stop_ == 0 && loop.next(input)) {
+    stop_ = team_.agreed_stop();
+    if (!std::exchange(begun, true)) feed_->begin(input.order);
+    if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {
+      launch_all();
+      shape = std::move(its);
+      together = steps_together(*input.rows);
+    }
+    gathered_.push_back({input, *input.rows, natural_divisor(input.rows->samples)});
+    if (gathered_.size() == together) launch_all();
   }
-  stream_->launch(*graph);
-  stream_->synchronise();
-  check_data();
-  const auto& state = *reinterpret_cast<const StepState*>(back_.data());
+  launch_all();
+  while (!flights_.empty()) land(loop, true);
+}
+
+void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps) {
+  if (flights_.full()) land(loop, true);
+  const size_t place = feed_->make(steps[0].input);
+  // Where steps are skipped that are still under way, the next update is one of several.
+  const bool unsure = session_.scaler.on;
+  const auto under_way = static_cast<int64_t>(flights_.steps());
+  const int64_t first = loop.updates() + (unsure ? 0 : under_way);
+  formulas_.clear();
+  for (int64_t n = 0; n < std::ssize(steps) + (unsure ? under_way : 0); ++n)
+    formulas_.push_back(loop.update(first + n));
+  flights_.take_off(steps, first, formulas_);
+  if (session_.spec.graphs)
+    stream_->launch(graph(steps[0].rows, place, steps.size()));
+  else
+    for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, place);
+  feed_->enqueued(place);
+  flights_.land_here();
+  while (!flights_.empty() && land(loop, false)) continue;
+}
+
+cuda::CapturedGraph& DeviceExecutor::graph(const StepRows& rows, size_t place, size_t steps) {
+  std::vector<int64_t> key = shape_of(rows);
+  key.insert(key.end(), {static_cast<int64_t>(place), static_cast<int64_t>(steps)});
+  std::unique_ptr<cuda::CapturedGraph>& graph = graphs_[std::move(key)];
+  if (graph) return *graph;
+  stream_->begin_capture();
+  for (size_t i = 0; i < steps; ++i) enqueue(rows, i, place);
+  graph = stream_->end_capture();
+  return *graph;
+}
+
+// False: the first launch under way goes on.
+bool DeviceExecutor::land(StepLoop& loop, bool wait) {
+  const auto landed = flights_.land(wait);
+  if (!landed) return false;
+  for (size_t i = 0; i < landed->steps.size(); ++i) {
+    const StepInput& input = landed->steps[i].input;
+    if (clock_) {
+      clock_->mark(StageClock::compute);
+      clock_->step_ends(input.rows->samples);
+    }
+    loop.done(input, result(landed->reports[i]));
+  }
+  return true;
+}
+
+StepResult DeviceExecutor::result(const cuda::StepReport& report) const {
+  check_data(report.bad);
   StepResult out;
-  out.loss = out.rank0_loss = state.loss;
-  out.weight = divisor;
-  out.norm = state.norm;
-  out.finite = std::isfinite(state.loss);
-  out.overflowed = session_.scaler.on && state.skip != 0;
-  out.stop = team_.agreed_stop();
-  if (clock_) {
-    clock_->mark(StageClock::compute);
-    clock_->step_ends(rows.samples);
-  }
+  out.loss = out.rank0_loss = report.loss;
+  out.weight = report.divisor;
+  out.norm = report.norm;
+  out.finite = std::isfinite(report.loss);
+  out.overflowed = session_.scaler.on && report.skip != 0;
+  out.stop = stop_;
   return out;
 }
 
-void DeviceExecutor::enqueue(const StepInput& input) {
-  const auto& micro = input.rows->micro;
-  stream_->copy(step_.data(), host_.data(), sizeof(DeviceStep));
-  for (size_t m = 0; m < micro.size(); ++m) {
-    DeviceBinding& b = binding(micro[m], m == 0 ? train : train_more);
-    enqueue_feed(b, m);
+void DeviceExecutor::begin(const DeviceBinding& b, const StepRows& rows, size_t micro,
+                           const cuda::StepEntry* entry, bool divides) {
+  const Graph& graph = b.program().graph;
+  const auto place = [&](ValueId v) {
+    return v == kNoValue ? nullptr : reinterpret_cast<float*>(b.view(v).data);
+  };
+  const ShardRows& mine = rows.micro[micro][0];
+  cuda::launch(
+      *stream_,
+      cuda::BeginBatch{entry, context_.state, mine.rows.begin - rows.micro[0][0].rows.begin,
+                       mine.first_sample, divides, place(graph.divisor), place(graph.scale)},
+      1);
+}
+
+void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
+  if (session_.divisor == Divisor::targets) enqueue_divisor(rows, step, place);
+  for (size_t m = 0; m < rows.micro.size(); ++m) {
+    DeviceBinding& b = binding(rows.micro[m], m == 0 ? train : train_more);
+    begin(b, rows, m, flights_.entry(step), session_.divisor != Divisor::targets);
+    feed_->enqueue_input(b, m, place);
+    feed_->enqueue_target(b, m, place);
     for (const Part part : {Part::forward, Part::loss, Part::backward}) b.run(part);
     update_.add(m, b.view(b.program().graph.loss).data);
   }
-  update_.judge(micro.size());
-  update_.update(*input.update);
-  stream_->copy(back_.data(), context_.state, sizeof(StepState));
+  update_.judge(step, rows.micro.size());
+  update_.update();
 }
 
 // Where the targets decide what the loss is divided by: before anything else.
-double DeviceExecutor::sum_target_weights(const StepInput& input) {
-  double sum = 0;
-  for (size_t m = 0; m < input.rows->micro.size(); ++m) {
-    DeviceBinding& b = binding(input.rows->micro[m], train);
-    feed_.enqueue_target(b, m);
+void DeviceExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t place) {
+  for (size_t m = 0; m < rows.micro.size(); ++m) {
+    DeviceBinding& b = binding(rows.micro[m], train);
+    begin(b, rows, m, flights_.entry(step), false);
+    feed_->enqueue_target(b, m, place);
     b.run(Part::prologue);
-    sum += read_double(b, b.program().graph.target_weight);
+    stream_->copy(target_weights_.data() + m * sizeof(double),
+                  b.view(b.program().graph.target_weight).data, sizeof(double));
   }
-  return sum;
+  cuda::launch(*stream_,
+               cuda::SumDivisor{reinterpret_cast<const double*>(target_weights_.data()),
+                                std::ssize(rows.micro), context_.state},
+               1);
 }
 
-double DeviceExecutor::read_double(const DeviceBinding& b, ValueId v) {
-  stream_->copy(back_.data(), b.view(v).data, sizeof(double));
-  stream_->synchronise();
-  return *reinterpret_cast<const double*>(back_.data());
-}
-
-void DeviceExecutor::check_data() const {
-  if (reinterpret_cast<const StepState*>(back_.data())->bad != 0)
+void DeviceExecutor::check_data(int32_t bad) {
+  if (bad != 0)
     fail(Fault::data,
          "a class or a token of this batch is outside of what the model has; `device: cpu` names "
          "the sample");

@@ -1,45 +1,38 @@
 #include "train/device_feed.h"
 
+#include <fmt/format.h>
+
+#include "train/device_resident.h"
+#include "train/device_staging.h"
+
 namespace dpt {
-namespace {
 
-size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-}  // namespace
-
-DeviceFeed::DeviceFeed(cuda::DeviceApi& api, cuda::Stream& stream, const Sizes& sizes,
-                       size_t micro_batches)
-    : stream_(stream),
-      sizes_{aligned(sizes.input), aligned(sizes.target)},
-      inputs_(api, cuda::MemoryKind::pinned, micro_batches * sizes_.input),
-      targets_(api, cuda::MemoryKind::pinned, micro_batches * sizes_.target) {}
-
-void DeviceFeed::fill(const Feeder& feeder, const std::vector<ShardRows>& micro, size_t number,
-                      const StepInput& step, uint64_t seed, Ahead* ahead, const Team& team) {
-  const Rows rows = micro[0].rows;
-  const auto order =
-      step.order.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count()));
-  const Taken taken(ahead, step.batch, static_cast<int>(number), {0, 1}, team);
-  if (feeder.input().dtype == DType::i32)
-    feeder.inputs(order, reinterpret_cast<int32_t*>(input(number)));
-  else
-    feeder.inputs(order, reinterpret_cast<float*>(input(number)), {seed, step.epoch},
-                  taken.bytes());
-  if (feeder.target().dtype == DType::i32)
-    feeder.targets(order, reinterpret_cast<int32_t*>(target(number)));
-  else
-    feeder.targets(order, reinterpret_cast<float*>(target(number)));
+size_t resident_bytes(const Feeder& feeder) {
+  const auto bytes = [](const Feeder::Stored& s) {
+    return s.bytes.size() + s.values.size() * sizeof(float);
+  };
+  const size_t order = static_cast<size_t>(feeder.size()) * sizeof(uint32_t);
+  return bytes(feeder.stored_inputs()) + bytes(feeder.stored_targets()) + order;
 }
 
-void DeviceFeed::enqueue(const DeviceBinding& b, size_t number) {
-  const TensorView to = b.view(b.program().graph.input);
-  stream_.copy(to.data, input(number), to.desc.bytes());
-  enqueue_target(b, number);
+std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, size_t& room) {
+  if (request.feeder.not_stored().empty()) {
+    const size_t bytes = resident_bytes(request.feeder);
+    if (bytes <= room) {
+      room -= bytes;
+      return std::make_unique<ResidentFeed>(request.feeder, request.context);
+    }
+  }
+  return std::make_unique<StagedFeed>(request);
 }
 
-void DeviceFeed::enqueue_target(const DeviceBinding& b, size_t number) {
-  const TensorView to = b.view(b.program().graph.target);
-  if (to.data != nullptr) stream_.copy(to.data, target(number), to.desc.bytes());
+std::string feed_text(const Feeder& feeder) {
+  const std::string why_not = feeder.not_stored();
+  if (why_not.empty())
+    return fmt::format("gathered on the GPU, where the data set ({:.2f} MiB) lies if it has room",
+                       static_cast<double>(resident_bytes(feeder)) / 1048576);
+  return fmt::format("made by the host, since {}, and copied while the GPU computes the one before",
+                     why_not);
 }
 
 }  // namespace dpt

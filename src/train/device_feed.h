@@ -1,11 +1,14 @@
-// Batches for one GPU: made on the host, copied there.
+// Batches for one GPU, of one data set. There are two ways: the set lies on the GPU, which gathers
+// its rows (device_resident.h), or the host makes batches and copies them while the GPU computes
+// (device_staging.h).
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
-#include <vector>
+#include <string>
 
-#include "backend/cuda/device_api.h"
+#include "backend/cuda/context.h"
 #include "comm/team.h"
 #include "data/batch.h"
 #include "train/device_binding.h"
@@ -15,27 +18,40 @@ namespace dpt {
 
 class DeviceFeed {
  public:
-  struct Sizes {
-    size_t input = 0, target = 0;  // bytes of the largest micro-batch
-  };
-  DeviceFeed(cuda::DeviceApi& api, cuda::Stream& stream, const Sizes& sizes, size_t micro_batches);
+  virtual ~DeviceFeed() = default;
 
-  // Makes the rows of micro-batch `number` in the host's memory. REQUIRES: what was enqueued for it
-  // before is done.
-  void fill(const Feeder& feeder, const std::vector<ShardRows>& micro, size_t number,
-            const StepInput& input, uint64_t seed, Ahead* ahead, const Team& team);
+  // Before an epoch, when nothing of the one before is under way: all rows are of this order.
+  virtual void begin(std::span<const uint32_t> order) = 0;
+  // Before a step is enqueued: the place that its batch is taken from. What is enqueued below
+  // differs from place to place. again: the step was made before.
+  virtual size_t make(const StepInput& input, bool again = false) = 0;
+  virtual void enqueued(size_t place) = 0;  // the step, all of it
+  // How many places there are; one: many steps may be enqueued after one make().
+  virtual size_t places() const = 0;
 
-  // Enqueues copies of it to where the program has its input and target.
-  void enqueue(const DeviceBinding& b, size_t number);
-  void enqueue_target(const DeviceBinding& b, size_t number);
-
- private:
-  std::byte* input(size_t number) { return inputs_.data() + number * sizes_.input; }
-  std::byte* target(size_t number) { return targets_.data() + number * sizes_.target; }
-
-  cuda::Stream& stream_;
-  Sizes sizes_;
-  cuda::Memory inputs_, targets_;  // pinned; each micro-batch at a multiple of sizes_
+  // Enqueues what brings the input, the target of a micro-batch to where the program has them.
+  // Behind BeginBatch of that micro-batch (backend/cuda/kernels/gather.h).
+  virtual void enqueue_input(const DeviceBinding& b, size_t micro, size_t place) = 0;
+  virtual void enqueue_target(const DeviceBinding& b, size_t micro, size_t place) = 0;
 };
+
+struct FeedRequest {
+  const Feeder& feeder;
+  cuda::DeviceContext& context;
+  size_t micro_batches = 1;
+  size_t input_bytes = 0, target_bytes = 0;  // of the largest micro-batch
+  uint64_t seed = 0;
+  Ahead* ahead = nullptr;  // who makes samples on the way, if any
+  Team team;
+};
+
+// The first way where the data set allows it and `room`, in bytes, holds it, which then is less.
+std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, size_t& room);
+
+// Bytes that a data set takes on the GPU.
+size_t resident_bytes(const Feeder& feeder);
+
+// One line for plans: which way, and why.
+std::string feed_text(const Feeder& feeder);
 
 }  // namespace dpt

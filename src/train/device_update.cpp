@@ -20,8 +20,13 @@ size_t DeviceUpdate::state_bytes(const Session& s) {
   return static_cast<size_t>(s.states()) * one_state(s);
 }
 
-DeviceUpdate::DeviceUpdate(const Session& session, cuda::DeviceContext& context, DeviceStep* step)
-    : session_(session), context_(context), step_(step) {
+DeviceUpdate::DeviceUpdate(const Session& session, cuda::DeviceContext& context,
+                           const DeviceFlights& flights)
+    : session_(session),
+      context_(context),
+      flights_(flights),
+      kind_(session.optimizer->step(session.spec.optimizer.settings, 1,
+                                    session.optimizer->lr(session.spec.optimizer.settings), {})) {
   const auto device = [&](size_t bytes) {
     return cuda::Memory(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
@@ -87,9 +92,10 @@ void DeviceUpdate::sum_powers(Combine, double norm_type) {
          1);
 }
 
-void DeviceUpdate::judge(size_t micro_batches) {
+void DeviceUpdate::judge(size_t step, size_t micro_batches) {
   const ClipSpec& clip = session_.spec.clip;
-  const bool looks = clip.max_norm.has_value() || session_.scaler.on;
+  const ScalerSettings& scaler = session_.scaler;
+  const bool looks = clip.max_norm.has_value() || scaler.on;
   const double norm_type = std::isinf(clip.norm_type) ? 0 : clip.norm_type;
   if (looks && norm_type == 0)
     sum_powers(cuda::Larger{}, norm_type);
@@ -98,12 +104,19 @@ void DeviceUpdate::judge(size_t micro_batches) {
   const auto* const power = reinterpret_cast<const double*>(power_.data());
   launch(context_.stream,
          cuda::Judge{reinterpret_cast<const double*>(losses_.data()),
-                     static_cast<int64_t>(micro_batches), looks ? power : nullptr, context_.state,
-                     norm_type, clip.max_norm.value_or(0), session_.scaler.on},
+                     static_cast<int64_t>(micro_batches),
+                     looks ? power : nullptr,
+                     context_.state,
+                     flights_.first_update(),
+                     flights_.report(step),
+                     norm_type,
+                     clip.max_norm.value_or(0),
+                     scaler.on,
+                     {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval}},
          1);
 }
 
-void DeviceUpdate::update(const OptimizerStep& kind) {
+void DeviceUpdate::update() {
   const bool pure = session_.precision.level == PrecisionPolicy::Level::pure;
   cuda::UpdateBuffers buffers{context_.state,
                               reinterpret_cast<float*>(weights_.data()),
@@ -122,11 +135,12 @@ void DeviceUpdate::update(const OptimizerStep& kind) {
   std::visit(
       [&](const auto& s) {
         using Formula = decltype(rounded<float>(s));
-        launch(context_.stream,
-               cuda::Update<Formula>{reinterpret_cast<const Formula*>(step_->formula), buffers},
-               static_cast<int64_t>(session_.layout.trainable));
+        launch(
+            context_.stream,
+            cuda::Update<Formula>{flights_.formulas<Formula>(), DeviceFlights::kFormulas, buffers},
+            static_cast<int64_t>(session_.layout.trainable));
       },
-      kind);
+      kind_);
 }
 
 }  // namespace dpt

@@ -7,15 +7,15 @@
 #include "backend/cuda/context.h"
 #include "graph/optimizer_step.h"
 #include "train/buffers.h"
-#include "train/device_step.h"
+#include "train/device_flights.h"
 #include "train/session.h"
 
 namespace dpt {
 
 class DeviceUpdate {
  public:
-  // REQUIRES: the context outlives it; its state is that of `step`, in the GPU's memory.
-  DeviceUpdate(const Session& session, cuda::DeviceContext& context, DeviceStep* step);
+  // REQUIRES: context and flights outlive it.
+  DeviceUpdate(const Session& session, cuda::DeviceContext& context, const DeviceFlights& flights);
 
   std::byte* weights() const { return weights_.data(); }
   // Where the gradients of a micro-batch go: those of a later one are added to the first one's.
@@ -26,10 +26,10 @@ class DeviceUpdate {
 
   // Each enqueues. After a micro-batch's backward part: keeps its loss, and adds its gradients.
   void add(size_t micro, const std::byte* loss);
-  // After all of them: whether the gradients are used, and how.
-  void judge(size_t micro_batches);
-  // The optimizer, by the formula in the step. kind: which optimizer.
-  void update(const OptimizerStep& kind);
+  // After all of them: whether the gradients are used, and how; then the optimizer. step: of the
+  // launch.
+  void judge(size_t step, size_t micro_batches);
+  void update();
 
   static size_t state_bytes(const Session& session);  // of all states
 
@@ -39,7 +39,8 @@ class DeviceUpdate {
 
   const Session& session_;
   cuda::DeviceContext& context_;
-  DeviceStep* step_;
+  const DeviceFlights& flights_;
+  OptimizerStep kind_;  // which optimizer, whatever its numbers
   cuda::Memory weights_, gradients_, more_, states_;
   cuda::Memory losses_, power_;  // what is judged: of each micro-batch; of the gradients
 };

@@ -38,7 +38,10 @@ class Executor : public StepExecutor {
   Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
            const Samples& samples, StageClock* clock = nullptr, Trace* trace = nullptr);
 
-  StepResult step(const StepInput& input) override;
+  void run(StepLoop& loop) override {
+    StepInput input;
+    while (loop.next(input)) loop.done(input, step(input));
+  }
 
   // Over the whole test set, every sample once. REQUIRES: session.test.
   Evaluation evaluate() override;
@@ -48,6 +51,7 @@ class Executor : public StepExecutor {
   Finding find_trouble(const StepInput& input) override;
 
  private:
+  StepResult step(const StepInput& input);
   static constexpr int kTrain = 0;
   static constexpr int kTrainMore = 1;  // gradients are added to those of earlier micro-batches
   static constexpr int kTest = 2;

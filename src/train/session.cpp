@@ -64,8 +64,11 @@ void choose_device(Session& s, const SessionQuery& query) {
     s.note = fmt::format("device: cpu ({})", no_gpu);
 }
 
-// What training on a GPU does not do yet.
+// What a CPU has not, and what training on a GPU does not do yet.
 void check_gpu(const Session& s, Diagnostics& d) {
+  if (!s.on_gpu() && !s.spec.graphs)
+    d.error(s.spec.at("graphs"),
+            "`graphs` is for CUDA devices, and this run is on a CPU; leave it out");
   if (!s.on_gpu()) return;
   if (s.mode->name != "single" || s.who.span > 1)
     d.error(

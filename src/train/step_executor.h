@@ -15,12 +15,12 @@ namespace dpt {
 
 struct StepInput {
   const StepRows* rows = nullptr;
-  std::span<const uint32_t> order;  // of the samples in this epoch, of this rank
-  uint64_t number = 0;              // of the step, from 0, over all epochs
-  uint64_t epoch = 0;               // from 0
-  int64_t batch = 0;                // of the epoch, from 0
-  const OptimizerStep* update = nullptr;
-  double scale = 1;  // of the loss
+  std::span<const uint32_t> order;        // of the samples in this epoch, of this rank
+  uint64_t number = 0;                    // of the step, from 0, over all epochs
+  uint64_t epoch = 0;                     // from 0
+  int64_t batch = 0;                      // of the epoch, from 0
+  const OptimizerStep* update = nullptr;  // this and the next one: if all steps before are done
+  double scale = 1;                       // of the loss
 };
 
 struct StepResult {
@@ -43,6 +43,23 @@ struct Finding {
   std::string_view remedy;  // what the user can do
 };
 
+// The steps of one epoch, as the training loop gives them to a worker, which may begin some before
+// those before them are done.
+class StepLoop {
+ public:
+  virtual ~StepLoop() = default;
+  // The step to begin next; false: there is none. What `input` points to stays until the next call,
+  // its order until the epoch ends.
+  virtual bool next(StepInput& input) = 0;
+  // What became of it, once for each and in the same order. May throw, which ends the run.
+  virtual void done(const StepInput& input, const StepResult& result) = 0;
+
+  // How many of the steps that are done changed the weights, over the whole run: others overflowed.
+  virtual int64_t updates() const = 0;
+  // What the optimizer does in this epoch when so many updates are behind it.
+  virtual OptimizerStep update(int64_t updates) = 0;
+};
+
 // All workers make the same calls in the same order. Thread: the worker's own.
 class StepExecutor {
  public:
@@ -53,13 +70,14 @@ class StepExecutor {
   };
   virtual ~StepExecutor() = default;
 
-  virtual StepResult step(const StepInput& input) = 0;
+  // An epoch: all of its steps are done when it returns.
+  virtual void run(StepLoop& loop) = 0;
 
   // Over the whole test set, every sample once. REQUIRES: session.test.
   virtual Evaluation evaluate() = 0;
 
-  // After a step that was not finite: computes its forward part again and looks at every result.
-  // The first place found, the same on every worker.
+  // Of a step that was not finite, while its end is told: computes its forward part again and looks
+  // at every result. The first place found, the same on every worker.
   virtual Finding find_trouble(const StepInput& input) = 0;
 
   // After the last step: weights and states are where everybody can read them.

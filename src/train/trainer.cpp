@@ -42,7 +42,7 @@ class EpochMean {
   double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
 
  private:
-  bool rank0_, weighted_;
+  bool rank0_ = false, weighted_ = false;
   double sum_ = 0, weight_ = 0;
 };
 
@@ -58,7 +58,7 @@ std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, StageCl
                                     first ? &rank.generator : nullptr, samples, clock, trace);
 }
 
-class Worker {
+class Worker : private StepLoop {
  public:
   Worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock, Trace* trace)
       : rank_(rank),
@@ -71,7 +71,8 @@ class Worker {
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
         schedule_(make_schedule(session_.spec.schedule, base_lr_,
                                 by_step_ ? session_.steps : session_.epochs)),
-        scaler_(session_.scaler) {}
+        scaler_(session_.scaler),
+        mean_(session_) {}
 
   Outcome run() {
     rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
@@ -90,16 +91,15 @@ class Worker {
     if (first_of_rank_) rank_.order = make_order(rank_, e);
     if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices);
     rank_.team.meet_rank(worker_);
-    EpochMean mean(session_);
+    mean_ = EpochMean(session_);
+    epoch_ = e;
+    begun_ = done_ = 0;
     const int64_t begin = out_.steps, skipped = scaler_.skipped();
-    for (int64_t b = 0; b < session_.batches->steps(); ++b) {
-      if (out_.steps == session_.steps || out_.stopped_by) break;
-      step(e, b, mean);
-    }
+    executor_->run(*this);
     if (reporter_) rank_.team.set_progress(worker_, {e + 1, out_.steps, Phase::evaluating});
     EpochRecord record{.epoch = e + 1,
                        .steps = out_.steps - begin,
-                       .loss = mean.value(),
+                       .loss = mean_.value(),
                        .lr = lr_,
                        .seconds = now_s() - start,
                        .scale = scaler_.scale(),
@@ -118,55 +118,68 @@ class Worker {
     if (reporter_ && !cut_short) reporter_->epoch(record);
   }
 
-  void step(int64_t e, int64_t b, EpochMean& mean) {
-    // A step that is skipped counts neither for the schedule nor for the optimizer.
-    const int64_t updates = out_.steps - scaler_.skipped();
-    const int64_t k = by_step_ ? updates : e;
-    lr_ = schedule_->lr(k);
-    const OptimizerStep update = session_.optimizer->step(session_.spec.optimizer.settings,
-                                                          updates + 1, lr_, schedule_->momentum(k));
-    session_.batches->step(b, rows_);
-    const StepInput input{&rows_,
-                          rank_.order.indices,
-                          static_cast<uint64_t>(out_.steps),
-                          static_cast<uint64_t>(e),
-                          b,
-                          &update,
-                          scaler_.scale()};
-    if (first_of_rank_) rank_.team.set_progress(worker_, {e + 1, out_.steps + 1, Phase::training});
+  // A step that is skipped counts neither for the schedule nor for the optimizer.
+  int64_t updates() const override { return out_.steps - scaler_.skipped(); }
+  int64_t interval(int64_t updates) const { return by_step_ ? updates : epoch_; }
+  OptimizerStep update(int64_t updates) override {
+    const int64_t k = interval(updates);
+    return session_.optimizer->step(session_.spec.optimizer.settings, updates + 1, schedule_->lr(k),
+                                    schedule_->momentum(k));
+  }
+
+  bool next(StepInput& input) override {
+    const int64_t number = out_.steps + begun_ - done_;
+    if (begun_ == session_.batches->steps() || number == session_.steps || out_.stopped_by)
+      return false;
+    update_ = update(updates());
+    session_.batches->step(begun_, rows_);
+    input = {&rows_,
+             rank_.order.indices,
+             static_cast<uint64_t>(number),
+             static_cast<uint64_t>(epoch_),
+             begun_++,
+             &update_,
+             scaler_.scale()};
+    if (first_of_rank_) rank_.team.set_progress(worker_, {epoch_ + 1, number + 1, Phase::training});
     rank_.team.publish_stop(worker_);
-    const StepResult result = executor_->step(input);
-    if (!result.finite && !result.overflowed) diverged(e, result, input);
+    return true;
+  }
+
+  void done(const StepInput& input, const StepResult& result) override {
+    if (!result.finite && !result.overflowed) diverged(result, input);
+    const double scale = scaler_.scale();
+    lr_ = schedule_->lr(interval(updates()));
     scaler_.update(result.overflowed);
-    if (scaler_.skipped_in_a_row() == kMostSkipped) overflows(e, input);
+    if (scaler_.skipped_in_a_row() == kMostSkipped) overflows(input, scale);
     ++out_.steps;
+    ++done_;
     out_.stopped_by = result.stop;
-    if (result.finite) mean.add(result);
+    if (result.finite) mean_.add(result);
     if (reporter_)
       reporter_->step({.step = out_.steps,
-                       .epoch = e + 1,
-                       .of_epoch = b + 1,
+                       .epoch = epoch_ + 1,
+                       .of_epoch = done_,
                        .loss = session_.spec.log.loss == "rank0" ? result.rank0_loss : result.loss,
                        .lr = lr_,
                        .norm = result.norm,
-                       .scale = input.scale,
+                       .scale = scale,
                        .skipped = result.overflowed,
-                       .rows = &rows_});
+                       .rows = input.rows});
   }
 
-  [[noreturn]] void diverged(int64_t e, const StepResult& result, const StepInput& input) {
+  [[noreturn]] void diverged(const StepResult& result, const StepInput& input) {
     const Finding found = executor_->find_trouble(input);
     fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
-         std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), e + 1, input.number + 1,
-         found.where, found.remedy);
+         std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), epoch_ + 1,
+         input.number + 1, found.where, found.remedy);
   }
 
-  [[noreturn]] void overflows(int64_t e, const StepInput& input) const {
+  [[noreturn]] void overflows(const StepInput& input, double scale) const {
     fail(Fault::diverged,
          "the gradients are not finite in {} steps in a row, the last at epoch {}, step {}, though "
          "the loss is scaled by {:g} only. No weights are saved; lower the learning rate, look at "
          "the data, or train in bf16, which has the range of fp32",
-         kMostSkipped, e + 1, input.number + 1, input.scale);
+         kMostSkipped, epoch_ + 1, input.number + 1, scale);
   }
 
   static constexpr int64_t kMostSkipped = 50;
@@ -180,7 +193,10 @@ class Worker {
   double base_lr_, lr_ = 0;
   std::unique_ptr<Schedule> schedule_;
   GradientScaler scaler_;
-  StepRows rows_;
+  EpochMean mean_;                            // of this epoch, as all that follows
+  int64_t epoch_ = 0, begun_ = 0, done_ = 0;  // from 0; steps
+  StepRows rows_;                             // of the step that began last
+  OptimizerStep update_;
   Outcome out_;
 };
 

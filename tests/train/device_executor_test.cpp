@@ -3,40 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <utility>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "backend/cuda/fake_api.h"
+#include "train/fake_gpu.h"
 #include "train/run_spec.h"
 
 namespace dpt {
 namespace {
-
-using cuda::FakeApi;
-
-// What a run told its GPU, and left on it.
-struct Told {
-  std::vector<std::string> calls;
-  int64_t count = 0;
-  std::string leaks = "not closed";
-};
-
-class WatchedGpu : public FakeApi {
- public:
-  WatchedGpu(const Settings& settings, Told& told) : FakeApi(settings), told_(told) {}
-  ~WatchedGpu() override { told_ = {take_calls(), FakeApi::calls(), FakeApi::leaks()}; }
-
- private:
-  Told& told_;
-};
-
-OpenGpu fake_gpu(Told& told, const FakeApi::Settings& settings = {}) {
-  return [&told, settings] { return std::make_unique<WatchedGpu>(settings, told); };
-}
 
 constexpr const char* kMlp = R"(
 data:
@@ -154,37 +130,6 @@ TEST_CASE("the order of a GPU's threads changes no bit") {
     CHECK(!other.weights.empty());
     CHECK(other.weights == forward.weights);
   }
-}
-
-// Compilers write the names of types in two ways.
-std::string without_compiler(std::string text) {
-  for (const auto& [from, to] :
-       {std::pair{"dpt::cuda::", ""}, {"dpt::formula::", ""}, {"> >", ">>"}})
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
-      text.replace(at, std::string_view(from).size(), to);
-  return text;
-}
-
-// Golden: tests/train/golden/device_step.txt; DPT_REWRITE_GOLDEN=1 writes it anew.
-TEST_CASE("a step is recorded once and launched again; what is recorded is known") {
-  Told told;
-  const Ran ran = run_spec(kMlp, {"device=cuda", "evaluate=false", "epochs=2"}, fake_gpu(told));
-  REQUIRE_MESSAGE(ran.code == 0, ran.err);
-  // Two sizes of batches, three steps an epoch.
-  std::vector<std::string> launches, rest;
-  for (const std::string& call : told.calls)
-    (call.find(" graph of ") != std::string::npos ? launches : rest).push_back(call);
-  CHECK(launches.size() == 6);
-  CHECK(std::ranges::count(rest, "s0 synchronise") == 6 + 2);  // and before and after the run
-  const auto first = std::ranges::find(told.calls, launches[0]);
-  std::string text;
-  for (const std::string& call : std::vector(told.calls.begin(), first + 1)) text += call + "\n";
-  text = without_compiler(text);
-  const std::string path = std::string(DPT_TEST_DIR) + "/train/golden/device_step.txt";
-  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
-    std::ofstream(path, std::ios::binary) << text;
-  std::ifstream in(path, std::ios::binary);
-  CHECK(text == std::string(std::istreambuf_iterator<char>(in), {}));
 }
 
 TEST_CASE("a call of the GPU that fails ends the run with its error and leaves nothing behind") {

@@ -115,7 +115,7 @@ class FakeStream : public Stream {
     auto& e = static_cast<FakeEvent&>(event);
     api_.count_call("wait");
     api_.log(fmt::format("s{} wait", index_));
-    if (e.stream_ == nullptr) return;
+    if (e.stream_ == nullptr || api_.wait_count_++ == api_.settings_.deaf_wait) return;
     if (e.capture_ != capture_) {
       if (capture_ != nullptr)
         violation("s{} waits while it captures for an event of something else", index_);
@@ -213,6 +213,7 @@ class FakeStream : public Stream {
 bool FakeEvent::passed() {
   api_.count_call("passed");
   if (stream_ == nullptr) return true;
+  if (api_.settings_.busy && stream_->done_ < number_) return false;
   // Not at once, as a GPU that has something to do.
   if (!std::exchange(asked_, true) && stream_->done_ < number_) return false;
   stream_->do_until(number_);
@@ -235,7 +236,7 @@ FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
                  .minor = 0,
                  .multiprocessors = 4,
                  .memory = size_t{4} << 30,
-                 .free_memory = size_t{4} << 30};
+                 .free_memory = settings.free_memory};
 }
 FakeApi::~FakeApi() = default;
 

@@ -32,6 +32,9 @@ class FakeApi : public DeviceApi {
     // while it runs. For small memories.
     bool strict = false;
     int64_t fail_call = -1;  // the number of the call that fails, from 0
+    int64_t deaf_wait = -1;  // the number of the stream's wait that is left out, from 0
+    bool busy = false;       // no event is passed until somebody waits for it
+    size_t free_memory = size_t{4} << 30;
   };
   FakeApi() : FakeApi(Settings{}) {}
   explicit FakeApi(const Settings& settings);
@@ -51,7 +54,8 @@ class FakeApi : public DeviceApi {
   // What was called since the last time, a line each; a graph's launch is one.
   std::vector<std::string> take_calls() { return std::exchange(calls_, {}); }
   int64_t calls() const { return call_count_; }
-  std::string leaks() const;  // what was made and is still there, or nothing
+  int64_t waits() const { return wait_count_; }  // of streams
+  std::string leaks() const;                     // what was made and is still there, or nothing
 
  private:
   friend class FakeStream;
@@ -99,7 +103,7 @@ class FakeApi : public DeviceApi {
   Clock host_;  // what the host has waited for
   int captures_ = 0;
   int live_streams_ = 0, live_events_ = 0, live_works_ = 0, live_graphs_ = 0;
-  int64_t call_count_ = 0;
+  int64_t call_count_ = 0, wait_count_ = 0;
   std::vector<std::string> calls_;
 };
 

@@ -12,6 +12,7 @@
 #include "backend/cpu/update.h"
 #include "backend/cuda/fake_api.h"
 #include "graph/optimizer_step.h"
+#include "optim/gradient_scaler.h"
 
 namespace dpt::cuda {
 namespace {
@@ -49,6 +50,7 @@ void compare(const Formula& scalars, int states, double clip_value) {
     run_update(scalars, args);
     Update<Rounded> update{
         &rounded_scalars,
+        1,
         {&step, weight2.data(), {}, gradient.data(), static_cast<float>(clip_value), 0}};
     for (int s = 0; s < states; ++s)
       update.buffers.states[s] = state2[static_cast<size_t>(s)].data();
@@ -61,7 +63,7 @@ void compare(const Formula& scalars, int states, double clip_value) {
     CHECK(state[static_cast<size_t>(s)] == state2[static_cast<size_t>(s)]);
   step.skip = 1;
   const std::vector<float> before = weight2;
-  Update<Rounded>{&rounded_scalars, {&step, weight2.data(), {}, gradient.data(), 0, 0}}(0);
+  Update<Rounded>{&rounded_scalars, 1, {&step, weight2.data(), {}, gradient.data(), 0, 0}}(0);
   CHECK(weight2 == before);
 }
 
@@ -90,15 +92,23 @@ TEST_CASE("optimizers update as the CPU's do") {
   }
 }
 
-StepState judged(double loss, double power, const Judge& like, double scale = 1) {
-  StepState state{.loss_scale = scale};
+StepState judged(double loss, double power, const Judge& like, const StepState& before) {
+  StepState state = before;
+  const int64_t first_update = 0;
+  StepReport report;
   Judge j = like;
   j.losses = &loss;
   j.micro_batches = 1;
   j.power = &power;
   j.state = &state;
+  j.first_update = &first_update;
+  j.report = &report;
   j(0);
+  CHECK(report.skip == state.skip);
   return state;
+}
+StepState judged(double loss, double power, const Judge& like, double scale = 1) {
+  return judged(loss, power, like, StepState{.loss_scale = scale});
 }
 
 TEST_CASE("gradients are clipped by their norm, without the scale of the loss") {
@@ -121,6 +131,37 @@ TEST_CASE("a loss, or scaled gradients, that are not finite are skipped") {
   CHECK(judged(NAN, 1, scales).skip == 1);
   CHECK(judged(INFINITY, 1, Judge{.norm_type = 2}).skip == 1);
   CHECK(judged(1, INFINITY, Judge{.norm_type = 2}).skip == 0);  // torch clips by it all the same
+}
+
+TEST_CASE("after a loss that is no number nothing is updated any more, unless the loss is scaled") {
+  const Judge plain{.norm_type = 2};
+  const StepState after = judged(NAN, 1, plain);
+  CHECK(judged(1, 1, plain, after).skip == 1);
+  const Judge scales{.norm_type = 2, .scales = true, .rule = {2, 0.5, 3}};
+  CHECK(judged(1, 1, scales, judged(NAN, 1, scales)).skip == 0);
+}
+
+TEST_CASE("the scale of the loss goes on as the CPU's, and skipped steps are no updates") {
+  const ScalerSettings settings{.on = true,
+                                .init_scale = 1e30,
+                                .growth_factor = 3e3,
+                                .backoff_factor = 0.3,
+                                .growth_interval = 3};
+  GradientScaler cpu(settings);
+  const Judge judge{
+      .norm_type = 2, .scales = true, .rule = {settings.growth_factor, settings.backoff_factor, 3}};
+  StepState state{.loss_scale = settings.init_scale};
+  std::mt19937 random(1);
+  for (int64_t step = 0; step < 200; ++step) {
+    const bool overflows = random() % 4 == 0;
+    const int64_t updates = step - cpu.skipped();
+    state = judged(1, overflows ? INFINITY : 1, judge, state);
+    CHECK(state.formula == updates);
+    cpu.update(overflows);
+    CHECK(state.loss_scale == cpu.scale());
+    CHECK(state.growth_tracker == cpu.growth_tracker());
+    CHECK(state.updates == step + 1 - cpu.skipped());
+  }
 }
 
 TEST_CASE("shards are summed in the fixed tree") {

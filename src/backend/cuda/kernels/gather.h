@@ -1,11 +1,55 @@
-// Batches out of a data set that lies in the GPU's memory: rows by the epoch's order, converted and
-// transformed in one pass (data/batch.h).
+// The beginning of a micro-batch; batches out of a data set that lies in the GPU's memory: rows by
+// the epoch's order, converted and transformed in one pass (data/batch.h).
 #pragma once
 
 #include "backend/cuda/kernels/own_kernel.h"
 #include "backend/cuda/kernels/step_state.h"
 
 namespace dpt::cuda {
+
+// What the kernels of a micro-batch look up. One index.
+struct BeginBatch {
+  const StepEntry* entry;
+  StepState* state;
+  int64_t offset;          // of its first row, from the step's first one on this device
+  int64_t first_sample;    // that row's place in the global batch
+  bool divides;            // by what the entry says; else the state has the divisor
+  float *divisor, *scale;  // where the program has them; null where it has none
+  DPT_HOST_DEVICE void operator()(int64_t) const {
+    state->step = entry->step;
+    state->position = entry->position + offset;
+    state->first_sample = first_sample;
+    if (divides) state->divisor = entry->divisor;
+    if (divisor) *divisor = static_cast<float>(state->divisor);
+    if (scale) *scale = static_cast<float>(state->loss_scale);
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(entry, 1);
+    v.reads(state, 1);
+    v.writes(state, 1);
+    if (divisor) v.writes(divisor, 1);
+    if (scale) v.writes(scale, 1);
+  }
+};
+
+// The divisor of a loss that is divided by what its targets weigh. One index.
+struct SumDivisor {
+  const double* weights;  // of each micro-batch
+  int64_t micro_batches;
+  StepState* state;
+  DPT_HOST_DEVICE void operator()(int64_t) const {
+    double sum = 0;
+    for (int64_t m = 0; m < micro_batches; ++m) sum += weights[m];
+    state->divisor = sum;
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(weights, micro_batches);
+    v.reads(state, 1);
+    v.writes(state, 1);
+  }
+};
 
 // Of the batch's row r: the number of its sample.
 struct BatchRows {
@@ -77,7 +121,7 @@ struct GatherOfClass {
   }
 };
 
-using GatherKernels =
-    KernelList<GatherBytes, GatherRows<float>, GatherRows<int32_t>, GatherOfClass>;
+using GatherKernels = KernelList<BeginBatch, SumDivisor, GatherBytes, GatherRows<float>,
+                                 GatherRows<int32_t>, GatherOfClass>;
 
 }  // namespace dpt::cuda

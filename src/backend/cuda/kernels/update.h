@@ -5,6 +5,7 @@
 #include "backend/cuda/kernels/step_state.h"
 #include "backend/cuda/kernels/sums.h"
 #include "graph/optimizer_formulas.h"
+#include "graph/scaler_formula.h"
 
 namespace dpt::cuda {
 
@@ -24,21 +25,26 @@ struct PowerTerm {
 };
 
 // Before the gradients are used: the loss of all micro-batches, the norm of what it brought without
-// its scale, and by it what gradients are multiplied by, and whether they are used at all. One
-// index.
+// its scale, and by it what gradients are multiplied by, and whether they are used at all. Then
+// what the host is told, and what the next step finds. One index.
 struct Judge {
   const double* losses;  // of each micro-batch
   int64_t micro_batches;
   const double* power;  // the sum of powers, or the largest; null: nothing looks at gradients
   StepState* state;
-  double norm_type;  // 0: the largest
-  double max_norm;   // 0: no clipping
-  bool scales;       // the loss is scaled: gradients that are not finite are skipped
+  const int64_t* first_update;  // that the launch's table has a formula for
+  StepReport* report;
+  double norm_type;         // 0: the largest
+  double max_norm;          // 0: no clipping
+  bool scales;              // the loss is scaled: gradients that are not finite are skipped
+  formula::ScaleRule rule;  // where it is
   DPT_HOST_DEVICE static bool finite(double x) { return x - x == 0; }
   DPT_HOST_DEVICE void operator()(int64_t) const {
     state->loss = 0;
     for (int64_t m = 0; m < micro_batches; ++m) state->loss += losses[m];
-    bool skip = !finite(state->loss);
+    const bool no_number = !finite(state->loss);
+    if (no_number && !scales) state->halted = 1;
+    bool skip = no_number || state->halted;
     double clip = 1;
     state->norm = 0;
     if (power) {
@@ -51,13 +57,19 @@ struct Judge {
     }
     state->grad_scale = clip / state->loss_scale;
     state->skip = skip ? 1 : 0;
+    state->formula = state->updates - *first_update;
+    state->updates += skip ? 0 : 1;
+    *report = {state->loss, state->divisor, state->norm, state->skip, state->bad};
+    if (scales) formula::update_scale(rule, skip, state->loss_scale, state->growth_tracker);
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
     v.reads(losses, micro_batches);
     if (power) v.reads(power, 1);
+    v.reads(first_update, 1);
     v.reads(state, 1);
     v.writes(state, 1);
+    v.writes(report, 1);
   }
 };
 
@@ -155,17 +167,18 @@ DPT_FORMULA void apply(const formula::Adadelta<float>& s, float& w, const Update
 // One element of an optimizer's step. Formula: formula::Sgd<float> and the like.
 template <class Formula>
 struct Update {
-  const Formula* step;  // in the GPU's memory
+  const Formula* formulas;  // [formula_count], of which the state says this step's
+  int64_t formula_count;
   UpdateBuffers buffers;
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     if (buffers.state->skip) return;
     float w = buffers.weight[i];
-    apply(*step, w, buffers, i, buffers.gradient_at(i));
+    apply(formulas[buffers.state->formula], w, buffers, i, buffers.gradient_at(i));
     buffers.store(i, w);
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
-    v.reads(step, 1);
+    v.reads(formulas, formula_count);
     buffers.touches(v, count);
   }
 };

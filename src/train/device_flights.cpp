@@ -1,0 +1,75 @@
+#include "train/device_flights.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace dpt {
+
+using cuda::MemoryKind;
+
+DeviceFlights::DeviceFlights(cuda::DeviceContext& context)
+    : context_(context),
+      table_(context.api, MemoryKind::device, sizeof(Table)),
+      reports_(context.api, MemoryKind::device, kMostSteps * sizeof(cuda::StepReport)) {
+  for (Launch& l : launches_) {
+    l.table = cuda::Memory(context.api, MemoryKind::pinned, sizeof(Table));
+    l.reports = cuda::Memory(context.api, MemoryKind::pinned, reports_.bytes());
+    l.landed = context.api.make_event();
+    l.steps.resize(kMostSteps);
+  }
+}
+
+void DeviceFlights::take_off(std::span<const Step> steps, int64_t first_update,
+                             std::span<const OptimizerStep> formulas) {
+  require(!full() && steps.size() <= kMostSteps && formulas.size() <= kFormulas,
+          "a launch has room");
+  Launch& launch = launches_[next_];
+  next_ = (next_ + 1) % kMost;
+  auto& table = *reinterpret_cast<Table*>(launch.table.data());
+  table.first_update = first_update;
+  launch.count = steps.size();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Step& mine = launch.steps[i];
+    mine = steps[i];
+    mine.input.rows = &mine.rows;
+    table.entries[i] = {.step = mine.input.number,
+                        .position = mine.rows.micro[0][0].rows.begin,
+                        .divisor = mine.divisor};
+  }
+  size_t bytes = 0;
+  for (const OptimizerStep& step : formulas)
+    std::visit(
+        [&](const auto& s) {
+          const auto formula = rounded<float>(s);
+          static_assert(sizeof formula <= Table::kFormula);
+          std::memcpy(table.formulas + bytes, &formula, sizeof formula);
+          bytes += sizeof formula;
+        },
+        step);
+  context_.stream.copy(table_.data(), launch.table.data(), offsetof(Table, formulas) + bytes);
+  under_way_.push_back(&launch);
+  steps_ += launch.count;
+}
+
+void DeviceFlights::land_here() {
+  Launch& launch = *under_way_.back();
+  context_.stream.copy(launch.reports.data(), reports_.data(),
+                       launch.count * sizeof(cuda::StepReport));
+  context_.stream.record(*launch.landed);
+}
+
+std::optional<DeviceFlights::Landed> DeviceFlights::land(bool wait) {
+  Launch& launch = *under_way_.front();
+  if (wait)
+    launch.landed->wait();
+  else if (!launch.landed->passed())
+    return {};
+  under_way_.pop_front();
+  steps_ -= launch.count;
+  return Landed{std::span<const Step>(launch.steps).first(launch.count),
+                reinterpret_cast<const cuda::StepReport*>(launch.reports.data())};
+}
+
+}  // namespace dpt

@@ -1,0 +1,211 @@
+// How one GPU is fed and told what to do: whatever way its batches come, and however many steps are
+// launched at a time, the bits are the same; and the host waits for none of them.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "train/fake_gpu.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+using cuda::FakeApi;
+
+constexpr const char* kTiny = R"(
+data:
+  dataset: {synthetic_images: {samples: 83, test_samples: 33, shape: [2, 5, 5]}}
+  transforms: [to_tensor, {normalize: {mean: [0.3, 0.5], std: [0.2, 0.4]}}]
+  batch_size: 8
+model:
+  - flatten
+  - {linear: 7}
+  - {dropout: 0.3}
+  - {linear: 10}
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+log: {every: 1}
+evaluate: {batch_size: 10}
+)";
+
+// As little memory as makes the host feed it.
+constexpr FakeApi::Settings kSmall{.free_memory = 1};
+
+Ran on_gpu(Told& told, std::vector<std::string> how, const FakeApi::Settings& settings = {},
+           const char* yaml = kTiny) {
+  how.emplace_back("device=cuda");
+  Ran ran = run_spec(yaml, how, fake_gpu(told, settings));
+  CHECK(told.leaks == "");
+  return ran;
+}
+
+int64_t count(const Told& told, std::string_view what) {
+  return std::ranges::count_if(told.calls, [&](const std::string& call) {
+    return without_compiler(call).find(what) != std::string::npos;
+  });
+}
+
+TEST_CASE("batches gathered on the GPU and batches made by the host are the same, to the bit") {
+  const std::vector<std::vector<std::string>> ways = {
+      {},
+      {"accumulate=3"},
+      {"data.shuffle=false", "evaluate=false"},
+      {"data.drop_last=true"},
+      {"data.target_transforms=[{one_hot: {num_classes: 10}}]", "loss=mse_loss"},
+      {"loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}", "accumulate=2"},
+      {"data.dataset={synthetic_regression: {samples: 50, in_features: 4, out_features: 10}}",
+       "data.transforms=[]", "loss=mse_loss", "evaluate=false"},
+      {"data.dataset={synthetic_tokens: {samples: 50, vocabulary: 20, length: 6}}",
+       "data.transforms=[]", "evaluate=false",
+       "model=[{embedding: {num_embeddings: 20, embedding_dim: 4}}, flatten, {linear: 20}]"},
+  };
+  for (const auto& how : ways) {
+    CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+    Told gathered, made;
+    const Ran a = on_gpu(gathered, how), b = on_gpu(made, how, kSmall);
+    same(a, b);
+    CHECK(count(gathered, "Gather") > 0);
+    CHECK(count(gathered, "s1 copy") == 0);
+    CHECK(count(made, "Gather") == 0);
+    CHECK(count(made, "s1 copy") > 0);
+  }
+}
+
+TEST_CASE("many steps as a graph, one, or each call by itself: the same bits") {
+  for (const auto& settings : {FakeApi::Settings{}, kSmall})
+    for (const auto& how : std::vector<std::vector<std::string>>{
+             {},
+             {"accumulate=3"},
+             {"precision={fp16: {lists: cuda, emulate: true, init_scale: 67108864}}"},
+             {"optimizer={sgd: {lr: 0.1, momentum: 0.9}}",
+              "schedule={one_cycle: {max_lr: 0.2}}"}}) {
+      CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+      std::vector<std::string> without = how;
+      without.emplace_back("graphs=false");
+      Told captured, told;
+      same(on_gpu(captured, how, settings), on_gpu(told, without, settings));
+      CHECK(count(told, " graph of ") == 0);
+      // Ten steps with full batches and one with the rest, in each of two epochs.
+      const bool gathers = settings.free_memory > 1;
+      CHECK(count(captured, " graph of ") < (gathers ? 10 : 23));
+      CHECK(count(captured, " graph of ") >= (gathers ? 4 : 22));
+    }
+}
+
+TEST_CASE("the scale of the loss shrinks and grows on the GPU as on the CPU") {
+  const std::vector<std::string> how = {
+      "precision={fp16: {lists: cuda, emulate: true, init_scale: 4194304, growth_interval: 3}}",
+      "evaluate=false"};
+  std::vector<std::string> on_cpu = how;
+  on_cpu.insert(on_cpu.end(), {"device=cpu", "cores=1"});
+  Told told;
+  const Ran gpu = on_gpu(told, how), cpu = run_spec(kTiny, on_cpu);
+  REQUIRE_MESSAGE(gpu.code == 0, gpu.err);
+  REQUIRE_MESSAGE(cpu.code == 0, cpu.err);
+  const auto scales = [](const std::string& metrics) {
+    std::vector<double> out;
+    const std::string_view key = "\"loss_scale\": ";
+    for (size_t at = 0; (at = metrics.find(key, at)) != std::string::npos;) {
+      at += key.size();
+      out.push_back(std::strtod(metrics.c_str() + at, nullptr));
+    }
+    return out;
+  };
+  const auto seen = scales(gpu.metrics);
+  CHECK(seen == scales(cpu.metrics));
+  REQUIRE(seen.size() >= 22);
+  // It went down, and up.
+  CHECK(std::ranges::adjacent_find(seen, std::ranges::greater{}) != seen.end());
+  CHECK(std::ranges::adjacent_find(seen, std::ranges::less{}) != seen.end());
+}
+
+TEST_CASE("a missing event between copies and steps is found") {
+  const std::vector<std::string> how = {"epochs=1", "evaluate=false"};
+  FakeApi::Settings deaf = kSmall;
+  deaf.busy = true;  // else the host may come to know that a place is free
+  Told told;
+  REQUIRE(on_gpu(told, how, deaf).code == 0);
+  REQUIRE(told.waits == 11 + 9);  // of steps for their copies; of copies for a place
+  for (int64_t n = 0; n < told.waits; ++n) {
+    deaf.deaf_wait = n;
+    Told seeded;
+    const Ran ran = on_gpu(seeded, how, deaf);
+    CAPTURE(n);
+    CHECK(ran.code != 0);
+    CHECK_MESSAGE(ran.err.find("no event stands between them") != std::string::npos, ran.err);
+  }
+}
+
+// The call number `n`, from 0, of those that have this in them.
+std::vector<std::string>::const_iterator find(const std::vector<std::string>& calls,
+                                              std::string_view what, int n) {
+  auto at = calls.begin();
+  const auto has = [&](const std::string& call) { return call.find(what) != std::string::npos; };
+  while ((at = std::find_if(at, calls.end(), has)) != calls.end() && n-- > 0) ++at;
+  return at;
+}
+
+// Golden: tests/train/golden/device_*.txt; DPT_REWRITE_GOLDEN=1 writes them anew.
+void golden(const std::string& name, const std::vector<std::string>& calls) {
+  const std::string text = without_compiler(fmt::format("{}\n", fmt::join(calls, "\n")));
+  const std::string path = std::string(DPT_TEST_DIR) + "/train/golden/" + name;
+  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
+    std::ofstream(path, std::ios::binary) << text;
+  std::ifstream in(path, std::ios::binary);
+  CHECK(text == std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
+TEST_CASE("what a step records, and what an epoch is told: the host waits for its end alone") {
+  Told told;
+  REQUIRE(on_gpu(told, {"evaluate=false", "epochs=2"}).code == 0);
+  // Uploads, and the step that is captured first.
+  const std::vector<std::string>& calls = told.calls;
+  golden("device_step.txt", {calls.begin(), find(calls, "BeginBatch", 1)});
+  // The second epoch, in which nothing is captured any more, and the end.
+  golden("device_epoch.txt", {find(calls, "host waits", 0), calls.end()});
+  Told large;
+  REQUIRE(on_gpu(large, {"evaluate=false", "epochs=1"}, kSmall).code == 0);
+  // Three steps whose batches the host makes.
+  const std::vector<std::string>& staged = large.calls;
+  golden("device_staged.txt", {find(staged, " graph of ", 1), find(staged, " graph of ", 4)});
+}
+
+TEST_CASE("shipped specs train on a GPU to the CPU's losses") {
+  const auto spec = [](const std::string& name) {
+    std::ifstream in(std::string(DPT_SOURCE_DIR) + "/configs/" + name + ".yaml");
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string images =
+      "data.dataset={synthetic_images: {samples: 64, test_samples: 32, shape: [1, 28, 28]}}";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> runs = {
+      {"fmnist_single", {images, "data.batch_size=20"}},
+      {"lenet", {images, "data.batch_size=16", "steps=2"}},
+      {"embedding_dp", {"parallel=single", "devices=1"}},
+  };
+  for (const auto& [name, changes] : runs) {
+    CAPTURE(name);
+    std::vector<std::string> how = changes, on_cpu = changes;
+    how.insert(how.end(), {"log.every=1", "evaluate=false"});
+    if (name != "lenet") how.emplace_back("steps=6");
+    on_cpu = how;
+    on_cpu.insert(on_cpu.end(), {"device=cpu", "cores=1"});
+    Told told;
+    const Ran gpu = on_gpu(told, how, {}, spec(name).c_str()), cpu = run_spec(spec(name), on_cpu);
+    REQUIRE_MESSAGE(gpu.code == 0, gpu.err);
+    REQUIRE_MESSAGE(cpu.code == 0, cpu.err);
+    const auto a = gpu.step_losses(), b = cpu.step_losses();
+    REQUIRE(a.size() == b.size());
+    CHECK(a.size() >= 2);
+    // Sums in other orders are 1e-7 apart, and Adam's first steps divide by what is as small.
+    for (size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) <= 2e-5 * std::abs(b[i]));
+  }
+}
+
+}  // namespace
+}  // namespace dpt
