@@ -21,6 +21,7 @@
 #include "optim/schedule.h"
 #include "train/devices.h"
 #include "train/placement.h"
+#include "train/programs.h"
 
 namespace dpt {
 namespace {
@@ -174,119 +175,6 @@ void cut_batches(Session& s, Diagnostics& d) {
   s.test_batches.emplace(
       Batches{.deal = {s.test->size(), 1, Deal::Rest::exact}, .batch = s.spec.evaluate.batch_size},
       common, 1);
-}
-
-TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
-  std::vector<int64_t> extents = {rows};
-  extents.insert(extents.end(), sample.shape.extents().begin(), sample.shape.extents().end());
-  return {sample.dtype, Shape(extents)};
-}
-
-// A single chunk is the last one.
-bool keeps_all(const Session& s) {
-  return s.pipeline->checkpoint == Checkpointing::except_last && s.batches->accumulate() == 1;
-}
-
-// What a program is for.
-enum class Purpose { train, train_last, test };
-
-ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
-  const bool train = purpose != Purpose::test;
-  ModelQuery q;
-  q.input = batch_of(s.feeder->input(), rows);
-  q.target = batch_of(s.feeder->target(), rows);
-  q.mode = {.training = train,
-            .torch_masks = s.spec.random == "torch",
-            .deferred_batch_norm = s.pipeline && s.pipeline->deferred_batch_norm};
-  q.differentiate = train;
-  q.classes = s.train.classes;
-  q.precision = s.precision;
-  q.ignores = s.ignores();
-  q.placement = s.placement;
-  q.recompute_stages = s.pipeline && s.pipeline->checkpoint != Checkpointing::never &&
-                       purpose == Purpose::train && !keeps_all(s);
-  return q;
-}
-
-std::span<const KernelType> kernels_of(const Session& s) {
-  return s.on_gpu() ? cuda_kernels() : cpu_kernels();
-}
-
-Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d) {
-  Graph graph = build_graph(s.spec, model_query(s, rows, purpose), d);
-  if (d.ok()) widen_halves(graph, kernels_of(s));
-  if (d.ok())
-    choose_layouts(graph, s.on_gpu() ? WeightLayouts::channels_last : WeightLayouts::transposed);
-  return graph;
-}
-
-std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& batches,
-                                          Purpose purpose, Diagnostics& d) {
-  const bool in_flight = std::ranges::any_of(s.slots, [](int n) { return n > 1; });
-  std::map<GroupRows, Program> out;
-  for (const GroupRows& rows : batches.group_rows(s.groups))
-    out.emplace(rows, compile(
-                          rows, [&](int64_t n) { return graph_for(s, n, purpose, d); },
-                          kernels_of(s), s.layout, in_flight));
-  return out;
-}
-
-// Of a model on several devices: who does what when; empty for one.
-PipelineSchedule schedule_of(const Session& s) {
-  if (s.graph.stages() == 1) return {};
-  const auto kind = s.pipeline ? s.pipeline->schedule : ScheduleKind::sequential;
-  return pipeline_schedule(kind, s.graph.stage_device, static_cast<int>(s.batches->accumulate()));
-}
-
-// How many chunks each stage has in flight.
-std::vector<int> slots_of(const Session& s) {
-  if (s.graph.stages() == 1) return {1};
-  // A last chunk that keeps its activations has a place of its own.
-  const bool apart = s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last;
-  const int chunks = static_cast<int>(s.batches->accumulate()) - (apart ? 1 : 0);
-  const PipelineSchedule schedule = schedule_of(s);
-  std::vector<int> out;
-  for (int stage = 0; stage < s.graph.stages(); ++stage)
-    out.push_back(std::max(1, in_flight(schedule, stage, chunks)));
-  return out;
-}
-
-void make_programs(Session& s, Diagnostics& d) {
-  StepRows first;
-  s.batches->step(0, first);
-  const int64_t largest = group_rows(first.micro[0], {0, 1}).largest;
-  if (s.pipeline)
-    s.placement = place_units(
-        s.spec, *s.pipeline, s.who.span,
-        [&](const std::vector<int>& placement) {
-          ModelQuery q = model_query(s, largest, Purpose::train_last);
-          q.placement = placement;
-          q.copies = q.fuse = false;
-          return build_graph(s.spec, q, d);
-        },
-        d);
-  if (d.ok()) s.graph = graph_for(s, largest, Purpose::train, d);
-  if (!d.ok()) return;
-  s.slots = slots_of(s);
-  // Clipping by norm wants all gradients before the first update, and accumulation more than one.
-  // A scaled loss is the same: an overflow anywhere means that nothing is updated. What is
-  // compressed is a gradient, not its factors.
-  const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
-                      s.batches->accumulate() > 1 || s.exchange.compress.has_value();
-  s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, kernels_of(s)));
-  s.divisor = divisor_of(s.spec, s.graph);
-  s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
-  for (const bool alone : {false, true}) {
-    s.groups = s.who.groups(alone);
-    s.programs = programs_for(s, *s.batches, Purpose::train, d);
-    if (s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last && !keeps_all(s))
-      s.last_programs = programs_for(s, *s.batches, Purpose::train_last, d);
-    if (s.test) s.test_programs = programs_for(s, *s.test_batches, Purpose::test, d);
-    const auto by_sample = [](const auto& p) { return p.second.by_sample(); };
-    if (std::ranges::all_of(s.programs, by_sample) &&
-        std::ranges::all_of(s.test_programs, by_sample))
-      return;
-  }
 }
 
 // Whether a step leaves a replica with one sample alone.

@@ -1,0 +1,91 @@
+// What the executor puts into the memory of a group of shards before a part is run: samples and
+// targets of their rows, what kernels must know of the step, torch's masks.
+#include <algorithm>
+
+#include "train/executor.h"
+
+namespace dpt {
+
+void Executor::feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
+                           const std::byte* staged, Binding& b) const {
+  if (feeder.input().dtype == DType::i32)
+    feeder.inputs(rows, reinterpret_cast<int32_t*>(b.input()));
+  else
+    feeder.inputs(rows, reinterpret_cast<float*>(b.input()),
+                  {static_cast<uint64_t>(session_.spec.seed), epoch}, staged);
+}
+
+void Executor::feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {
+  if (feeder.target().dtype == DType::i32)
+    feeder.targets(rows, reinterpret_cast<int32_t*>(b.target()));
+  else
+    feeder.targets(rows, reinterpret_cast<float*>(b.target()));
+}
+
+// A group's shards follow each other in the order of samples.
+std::span<const uint32_t> Executor::samples(int group, const Micro& micro,
+                                            std::span<const uint32_t> order) const {
+  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const int64_t begin = micro[static_cast<size_t>(shards.begin)].rows.begin;
+  const int64_t end = micro[static_cast<size_t>(shards.end - 1)].rows.end;
+  return order.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+}
+
+Binding* Executor::feed(int group, const StepInput& input, int micro, int what, Ahead* ahead) {
+  Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], what, micro);
+  if (!b) return nullptr;
+  set_context(*b, group, input, micro);
+  if (has_stage(0)) feed_first(*b, group, input, micro, ahead);
+  if (has_stage(last_stage())) feed_last(*b, group, input, micro);
+  return b;
+}
+
+void Executor::set_context(Binding& b, int group, const StepInput& input, int micro) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const auto first = static_cast<size_t>(session_.groups[static_cast<size_t>(group)].begin);
+  b.context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows[first].first_sample,
+               last_chunk(input, micro)};
+  b.first = rows[first].first_sample == rows[0].first_sample;
+}
+
+// A pipeline is given `chunks` micro-batches at once, of which the last ones may be empty.
+bool Executor::last_chunk(const StepInput& input, int micro) const {
+  const int chunks = session_.pipeline ? session_.pipeline->chunks : 1;
+  const auto filled = [](const ShardRows& s) { return s.rows.count() > 0; };
+  const auto& all = input.rows->micro;
+  for (int m = micro + 1; m < std::ssize(all) && m % chunks != 0; ++m)
+    if (std::ranges::any_of(all[static_cast<size_t>(m)], filled)) return false;
+  return true;
+}
+
+void Executor::feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  const Taken taken(ahead, input.batch, micro, session_.groups[static_cast<size_t>(group)], team_);
+  feed_inputs(*session_.feeder, samples(group, rows, input.order), input.epoch, taken.bytes(), b);
+}
+
+void Executor::feed_last(Binding& b, int group, const StepInput& input, int micro) {
+  const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
+  feed_targets(*session_.feeder, samples(group, rows, input.order), b);
+}
+
+// As torch draws them: layer by layer, each for the whole batch.
+void Executor::draw_masks(int micro, const StepInput& input) {
+  const std::vector<ShardRows>& shards = input.rows->micro[static_cast<size_t>(micro)];
+  for (ValueId v = 0; v < static_cast<ValueId>(session_.graph.values.size()); ++v) {
+    if (session_.graph[v].role != Role::mask) continue;
+    for (size_t g = 0; g < session_.groups.size(); ++g) {
+      const GroupRows rows = group_rows(shards, session_.groups[g]);
+      if (rows.total() == 0) continue;
+      const Program& program = session_.programs.at(rows);
+      const Slice& place = program.place[static_cast<size_t>(v)];
+      const double keep = program.graph[v].probability;
+      auto* mask = reinterpret_cast<float*>(arenas_.kept(static_cast<int>(g), place.stage, micro) +
+                                            place.offset);
+      for (int64_t i = 0; i < program.graph[v].desc.shape.elements(); ++i)
+        mask[i] = masks_->bernoulli(keep) ? 1.0F : 0.0F;
+    }
+  }
+}
+
+}  // namespace dpt
