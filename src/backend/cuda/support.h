@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -110,9 +111,13 @@ void sum_columns(DeviceContext& c, const ColumnPlan& p, const Term& term, To* co
                  double elements = -1) {
   static_assert(kTerms == Term::kTerms);
   auto* partial = reinterpret_cast<double*>(c.workspace);
-  const ColumnSums<Term> sums{term, partial, p.rows, p.columns, p.chunk_rows};
-  launch(c.stream, sums, sums.chunks() * sums.across());
-  SumChunks<To, static_cast<int>(kTerms)> all{partial,       {},      sums.chunks(), p.columns,
+  ColumnSums<Term> sums{term, partial, {}, p.rows, p.columns, p.chunk_rows};
+  const int64_t chunks = sums.chunks();
+  if constexpr (std::is_same_v<To, float>)
+    if (chunks == 1 && elements < 0) std::copy_n(out, kTerms, sums.out);
+  launch(c.stream, sums, chunks * sums.across());
+  if (sums.out[0]) return;
+  SumChunks<To, static_cast<int>(kTerms)> all{partial,       {},      chunks, p.columns,
                                               elements >= 0, elements};
   std::copy_n(out, kTerms, all.out);
   launch(c.stream, all, std::max<int64_t>(p.columns, 1));

@@ -1,6 +1,7 @@
 #include "backend/cuda/fake_api.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
 #include "backend/cuda/fake_work.h"
@@ -241,6 +242,7 @@ FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
 FakeApi::~FakeApi() = default;
 
 void FakeApi::count_call(const std::string& what, Fault fault) {
+  if (call_count_ == settings_.interrupt_call) std::raise(SIGINT);
   if (call_count_++ == settings_.fail_call)
     fail(fault, "call {} of the fake GPU, {}, was told to fail", settings_.fail_call, what);
 }

@@ -31,9 +31,10 @@ class FakeApi : public DeviceApi {
     // Also checks that an own kernel uses no memory but what it says: all other is overwritten
     // while it runs. For small memories.
     bool strict = false;
-    int64_t fail_call = -1;  // the number of the call that fails, from 0
-    int64_t deaf_wait = -1;  // the number of the stream's wait that is left out, from 0
-    bool busy = false;       // no event is passed until somebody waits for it
+    int64_t fail_call = -1;       // the number of the call that fails, from 0
+    int64_t interrupt_call = -1;  // the number of the call at which somebody presses Ctrl-C
+    int64_t deaf_wait = -1;       // the number of the stream's wait that is left out, from 0
+    bool busy = false;            // no event is passed until somebody waits for it
     size_t free_memory = size_t{4} << 30;
   };
   FakeApi() : FakeApi(Settings{}) {}

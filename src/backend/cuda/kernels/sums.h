@@ -102,14 +102,16 @@ struct TotalOf {
 using Total = TotalOf<Plus>;
 using LargestTotal = TotalOf<Larger>;
 
-// partial[(chunk * kTerms + term) * columns + column]: of `chunk_rows` rows. A block for each chunk
-// and each 32 columns; 8 threads share a column.
+// partial[(chunk * kTerms + term) * columns + column]: of `chunk_rows` rows; or, of one chunk, what
+// SumChunks would make of that. A block for each chunk and each 32 columns; 8 threads share a
+// column.
 template <class Term>
 struct ColumnSums {
   static constexpr int kAcross = 32, kDown = 8, kThreads = kAcross * kDown;
   static constexpr int kTerms = Term::kTerms;
   Term term;
   double* partial;
+  float* out[kTerms];  // null: to `partial`
   int64_t rows, columns, chunk_rows;
   struct Shared {
     double sum[kTerms][kThreads];
@@ -119,7 +121,9 @@ struct ColumnSums {
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
     term.touches(v);
-    v.writes(partial, chunks() * kTerms * columns);
+    if (!out[0]) v.writes(partial, chunks() * kTerms * columns);
+    for (float* o : out)
+      if (o) v.writes(o, columns);
   }
   template <class Block>
   DPT_HOST_DEVICE void operator()(Block& block) const {
@@ -143,7 +147,10 @@ struct ColumnSums {
       for (int k = 0; k < kTerms; ++k) {
         double sum = 0;
         for (int down = 0; down < kDown; ++down) sum += s.sum[k][down * kAcross + t];
-        partial[(chunk * kTerms + k) * columns + first + t] = sum;
+        if (out[k])
+          out[k][first + t] = static_cast<float>(sum);
+        else
+          partial[(chunk * kTerms + k) * columns + first + t] = sum;
       }
     });
   }
