@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
 #include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/files.h"
@@ -154,7 +155,7 @@ KernelBytes prepare_kernels(const Session& s) {
             kernels.push_back(
                 i.kernel->prepare(query_of(graph, i.node, {{samples}, rows.largest})));
           }
-    out.scratch = static_cast<double>(cpu_scratch_bytes());
+    out.scratch = static_cast<double>(scratch_bytes());
     out.own = static_cast<double>(memory_use().own);
   };
   const auto before = static_cast<double>(memory_use().own);

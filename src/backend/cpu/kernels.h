@@ -12,16 +12,13 @@ namespace dpt {
 std::span<const KernelType> cpu_kernels();        // what runs are compiled with
 std::span<const KernelType> reference_kernels();  // the operators' own plain loops, for every query
 
-// What kernels that this thread has prepared share for intermediate results, beside their
-// arguments.
-size_t cpu_scratch_bytes();
-
 // The rows of one file each.
 std::vector<KernelType> linear_kernels();
 std::vector<KernelType> batch_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> image_kernels();
+std::vector<KernelType> gemm_convolution_kernels();
 std::vector<KernelType>
 onednn_kernels();  // these two: empty where dptrain was built without oneDNN
 std::vector<KernelType> onednn_convolution_kernels();

@@ -1,9 +1,6 @@
 #include "backend/cpu/kernels.h"
 
 #if DPT_ONEDNN
-#include <memory>
-#include <new>
-
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -23,23 +20,6 @@ void use_one_core() {
   using SetThreads = void (*)(int);
   static const auto set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set != nullptr) set(1);
-}
-
-namespace {
-thread_local size_t scratch_size = 0;
-}
-
-std::byte* scratch(size_t bytes) {
-  constexpr std::align_val_t kLine{64};
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete(p, kLine); }
-  };
-  thread_local std::unique_ptr<std::byte, Free> memory;
-  if (bytes > scratch_size) {
-    memory.reset(static_cast<std::byte*>(::operator new(bytes, kLine)));
-    scratch_size = bytes;
-  }
-  return memory.get();
 }
 
 namespace {
@@ -69,11 +49,5 @@ dnnl::memory::data_type type_of(const TensorDesc& desc) {
 }
 
 }  // namespace dpt::onednn
-
-size_t dpt::cpu_scratch_bytes() { return dpt::onednn::scratch_size; }
-
-#else
-
-size_t dpt::cpu_scratch_bytes() { return 0; }
 
 #endif

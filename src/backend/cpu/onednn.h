@@ -1,7 +1,6 @@
 // What the files that know oneDNN share. Only for them, and only where dptrain is built with it.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -14,11 +13,6 @@ dnnl::engine& engine();
 // Primitives of this thread take one core, when they are made and when they run. oneDNN asks
 // OpenMP, whose answer belongs to the thread.
 void use_one_core();
-
-// Memory of this thread for what no other kernel needs at the same time: at least `bytes`,
-// beginning at a cache line. Grows where it must: call it when preparing, and nothing is allocated
-// in run().
-std::byte* scratch(size_t bytes);
 
 // Neither f32 nor, on CPUs with AMX, bf16; or empty.
 std::string refuses(const KernelQuery& query);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "backend/cpu/onednn.h"
+#include "backend/cpu/scratch.h"
 #include "base/fail.h"
 #include "graph/attrs.h"
 
@@ -88,16 +89,16 @@ class ConvolutionKernel : public Kernel {
       s.x[0] = s.y[0] = 1;
     }
     choose(s, image(s.x, *roles.x), image(s.y, *roles.y), onednn::type_of(*roles.w));
-    onednn::scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
+    scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
   }
 
   void run(const KernelArgs& a) override {
     onednn::use_one_core();
-    std::byte* scratch = onednn::scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
-    scratchpad_.set_data_handle(scratch + weight_bytes_);
+    std::byte* const memory_of_thread = scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
+    scratchpad_.set_data_handle(memory_of_thread + weight_bytes_);
     const bool gradient = direction_ == Direction::weight_gradient;
     given_weight_.set_data_handle((gradient ? a.out[0] : a.in[1]).data);
-    weight_.set_data_handle(weight_bytes_ > 0 ? scratch : given_weight_.get_data_handle());
+    weight_.set_data_handle(weight_bytes_ > 0 ? memory_of_thread : given_weight_.get_data_handle());
     if (weight_bytes_ > 0 && !gradient) reorder_.execute(stream_, given_weight_, weight_);
     if (bias_ && direction_ == Direction::forward) bias_memory_.set_data_handle(a.in[2].data);
     const std::byte* from = a.in[0].data;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "backend/cpu/onednn.h"
+#include "backend/cpu/scratch.h"
 
 namespace dpt {
 namespace {

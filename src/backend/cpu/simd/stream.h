@@ -29,6 +29,13 @@ struct Streamed {
 };
 #endif
 
+// For the cores that read what was streamed after a meeting.
+DPT_SIMD void end_streams() {
+#if defined(__AVX2__)
+  _mm_sfence();
+#endif
+}
+
 // Calls f(Cached or Streamed) for an array of rows of c floats, which f writes with it.
 template <class F>
 DPT_SIMD void with_store_to(const float* to, size_t rows, size_t c, F f) {
@@ -36,7 +43,7 @@ DPT_SIMD void with_store_to(const float* to, size_t rows, size_t c, F f) {
   const bool aligned = reinterpret_cast<uintptr_t>(to) % sizeof(Vector) == 0 && c % kLanes == 0;
   if (aligned && rows * c * sizeof(float) >= kStreamedBytes) {
     f(Streamed{});
-    _mm_sfence();  // for the cores that read it after a meeting
+    end_streams();
     return;
   }
 #else

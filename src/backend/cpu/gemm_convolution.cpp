@@ -1,0 +1,210 @@
+// Convolutions and their gradients as products of matrices whose rows are places of images
+// (simd/gemm.h), over all samples at once: a weight that is read once for all of them, and no
+// order of sums that depends on a sample's neighbours.
+#include <algorithm>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
+#include "backend/cpu/simd/gemm.h"
+#include "backend/cpu/support.h"
+#include "graph/attrs.h"
+
+namespace dpt {
+namespace {
+
+// x, w and y of y = convolution(x, w), as the operator has them.
+struct Roles {
+  const TensorDesc *x, *w, *y;
+  explicit Roles(const KernelQuery& q) {
+    if (q.op == "convolution") {
+      x = &q.in[0], w = &q.in[1], y = &q.out[0];
+    } else if (q.op == "convolution_transpose") {
+      x = &q.out[0], w = &q.in[1], y = &q.in[0];
+    } else {
+      x = &q.in[1], w = &q.out[0], y = &q.in[0];
+    }
+  }
+  size_t channels() const { return static_cast<size_t>(w->shape[1]); }
+  size_t filters() const { return static_cast<size_t>(w->shape[0]); }
+};
+
+// The height (0) or width (1) of images, or of a window of them; those of one extent have height 1.
+int64_t extent(const Shape& s, size_t axis) {
+  if (s.rank() == 4) return s[static_cast<int>(2 + axis)];
+  return axis == 0 ? 1 : s[2];
+}
+
+bool is_identity(const Roles& r, const Window& w) {
+  for (size_t axis = 0; axis < 2; ++axis)
+    if (extent(r.w->shape, axis) != 1 || w.stride[axis] != 1 || w.before[axis] != 0 ||
+        extent(r.x->shape, axis) != extent(r.y->shape, axis))
+      return false;
+  return true;
+}
+
+// For each place of the window: the places of x and of y that it brings together.
+class Taps {
+ public:
+  Taps(const Roles& r, const Window& w) {
+    const auto samples = static_cast<size_t>(r.x->shape[0]);
+    if (is_identity(r, w)) {
+      const auto places = extent(r.x->shape, 0) * extent(r.x->shape, 1);
+      pairs_.push_back({samples * static_cast<size_t>(places), nullptr, nullptr});
+      return;
+    }
+    std::vector<size_t> ends;
+    for (int64_t i = 0; i < extent(r.w->shape, 0); ++i)
+      for (int64_t j = 0; j < extent(r.w->shape, 1); ++j) {
+        add(r, w, i, j);
+        ends.push_back(x_.size());
+      }
+    for (size_t t = 0, begin = 0; t < ends.size(); begin = ends[t++])
+      pairs_.push_back({ends[t] - begin, x_.data() + begin, y_.data() + begin});
+  }
+  Taps(const Taps&) = delete;
+  Taps& operator=(const Taps&) = delete;
+
+  // first: places of x; second: places of y.
+  const std::vector<RowPairs>& forward() const { return pairs_; }
+  std::vector<RowPairs> backward() const {
+    std::vector<RowPairs> out = pairs_;
+    for (RowPairs& p : out) std::swap(p.first, p.second);
+    return out;
+  }
+
+ private:
+  void add(const Roles& r, const Window& w, int64_t i, int64_t j) {
+    const int64_t height = extent(r.x->shape, 0), width = extent(r.x->shape, 1);
+    const int64_t rows = extent(r.y->shape, 0), columns = extent(r.y->shape, 1);
+    for (int64_t n = 0; n < r.x->shape[0]; ++n)
+      for (int64_t p = 0; p < rows; ++p) {
+        const int64_t h = p * w.stride[0] + i * w.dilation[0] - w.before[0];
+        if (h < 0 || h >= height) continue;
+        for (int64_t q = 0; q < columns; ++q) {
+          const int64_t v = q * w.stride[1] + j * w.dilation[1] - w.before[1];
+          if (v < 0 || v >= width) continue;
+          x_.push_back(static_cast<uint32_t>((n * height + h) * width + v));
+          y_.push_back(static_cast<uint32_t>((n * rows + p) * columns + q));
+        }
+      }
+  }
+
+  std::vector<uint32_t> x_, y_;
+  std::vector<RowPairs> pairs_;
+};
+
+const Window& window(const KernelQuery& q) {
+  return std::any_cast<const Convolution&>(q.attrs).window;
+}
+
+float* workspace() { return reinterpret_cast<float*>(scratch(kGemmWorkspace * sizeof(float))); }
+
+// A convolution or its input gradient: the places of the result that no tap reaches are 0, or the
+// bias.
+class RowProducts : public Kernel {
+ public:
+  explicit RowProducts(const KernelQuery& q)
+      : roles_(q),
+        taps_(roles_, window(q)),
+        identity_(is_identity(roles_, window(q))),
+        bias_(q.in.size() > 2),
+        result_(elements(q.out[0])) {
+    const bool forward = q.op == "convolution";
+    pairs_ = forward ? taps_.forward() : taps_.backward();
+    product_.taps = pairs_.data();
+    product_.tap_count = pairs_.size();
+    product_.depth = forward ? roles_.channels() : roles_.filters();
+    product_.columns = forward ? roles_.filters() : roles_.channels();
+    product_.b_transposed = !forward;
+    product_.adds = !identity_ || bias_;
+    workspace();
+  }
+
+  void run(const KernelArgs& a) override {
+    RowProduct p = product_;
+    p.a = data(a.in[0]);
+    p.b = data(a.in[1]);
+    p.c = data(a.out[0]);
+    if (bias_) {
+      const float* const bias = data(a.in[2]);
+      for (size_t i = 0; i < result_; i += p.columns) std::copy_n(bias, p.columns, p.c + i);
+    } else if (p.adds) {
+      std::fill_n(p.c, result_, 0.0F);
+    }
+    gemm_.row_product(p, workspace());
+  }
+
+ private:
+  const GemmKernels& gemm_ = gemm_simd(simd_kernels().isa);
+  Roles roles_;
+  Taps taps_;
+  bool identity_, bias_;
+  size_t result_;
+  std::vector<RowPairs> pairs_;
+  RowProduct product_{};
+};
+
+class RowSums : public Kernel {
+ public:
+  explicit RowSums(const KernelQuery& q) : taps_(Roles(q), window(q)) {
+    const Roles roles(q);
+    sum_.taps = taps_.forward().data();
+    sum_.tap_count = taps_.forward().size();
+    sum_.depth = roles.channels();
+    sum_.columns = roles.filters();
+    workspace();
+  }
+
+  void run(const KernelArgs& a) override {
+    RowSum s = sum_;
+    s.a = data(a.in[1]);
+    s.b = data(a.in[0]);
+    s.c = data(a.out[0]);
+    gemm_.row_sum(s, workspace());
+  }
+
+ private:
+  const GemmKernels& gemm_ = gemm_simd(simd_kernels().isa);
+  Taps taps_;
+  RowSum sum_{};
+};
+
+std::string refuses(const KernelQuery& q) {
+  const auto& s = std::any_cast<const Convolution&>(q.attrs);
+  const Roles r(q);
+  for (const TensorDesc* d : {r.x, r.y})
+    if (std::string reason = not_rows_of_channels(*d); !reason.empty()) return reason;
+  if (std::string reason = not_f32(*r.w); !reason.empty()) return reason;
+  if (!same_order(r.w->shape, r.w->layout, Layout::transposed))
+    return "it takes transposed weights";
+  if (s.groups > 1) return "it takes no groups";
+  constexpr size_t kLeast = 32;
+  if (r.channels() < kLeast || r.filters() < kLeast)
+    return "it would leave most of its panels empty";
+  // oneDNN takes one sample after the other: good where a sample's places are many for each weight.
+  constexpr int64_t kFewPlaces = 100;
+  if (extent(r.w->shape, 0) * extent(r.w->shape, 1) > 1 &&
+      extent(r.y->shape, 0) * extent(r.y->shape, 1) > kFewPlaces)
+    return "windows over many places are faster elsewhere";
+  return "";
+}
+
+template <class K>
+KernelType row(std::string_view op) {
+  return {.op = op,
+          .name = "gemm",
+          .refuses = refuses,
+          .prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
+            return std::make_unique<K>(q);
+          },
+          .by_sample = true};
+}
+
+}  // namespace
+
+std::vector<KernelType> gemm_convolution_kernels() {
+  return {row<RowProducts>("convolution"), row<RowProducts>("convolution_transpose"),
+          row<RowSums>("convolution_weight_gradient")};
+}
+
+}  // namespace dpt

@@ -1,0 +1,318 @@
+// Large products: blocks of B are packed into panels two vectors wide, which stay in the second
+// level of the caches while all rows of A pass by; a tile of C is 14 rows of a panel's width, in
+// registers.
+#include "backend/cpu/simd/gemm.h"
+
+#include "backend/cpu/simd/stream.h"
+#include "backend/cpu/simd/tile.h"
+
+namespace dpt::DPT_ISA {
+namespace {
+
+constexpr size_t kPanelFloats = size_t{192} * 1024;  // of packed B: 768 KiB
+constexpr size_t kDepth = 512;                       // of a block of a product
+constexpr size_t kSummedRows = 256;                  // of a block of a sum
+constexpr size_t kPad = kLanes;                      // rows of copies are not a power of two apart
+constexpr size_t kCopiedRow = (kTileRows + kLanes - 1) / kLanes * kLanes;
+static_assert(kPanelFloats + kTileRows * (kDepth + kPad) <= kGemmWorkspace &&
+              kPanelFloats + kSummedRows * kCopiedRow <= kGemmWorkspace);
+
+// Element (r, k) of A is a[r * row + k * step].
+struct Tile {
+  size_t depth;
+  const float* a;
+  size_t row, step;
+  const float* panel;  // [depth, 2 vectors]
+  float* c[kTileRows];
+  Mask masks[2];
+  bool full;          // all of both vectors
+  bool streams;       // C's rows are full and at a vector's size, and larger than the caches
+  bool adds;          // to what C holds
+  const char* ahead;  // what is fetched meanwhile: a line for each k
+  size_t ahead_step;
+};
+
+#if defined(__AVX512F__)
+DPT_SIMD void store_past_caches(float* p, Vector v) { _mm512_stream_ps(p, v); }
+#elif defined(__AVX2__)
+DPT_SIMD void store_past_caches(float* p, Vector v) { _mm256_stream_ps(p, v); }
+#else
+DPT_SIMD void store_past_caches(float* p, Vector v) { store(p, v); }
+#endif
+
+template <int kRows, void (*kPut)(float*, Vector)>
+DPT_SIMD void put(float* const* c, const Vector (*sum)[2]) {
+  DPT_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    kPut(c[r], sum[r][0]);
+    kPut(c[r] + kLanes, sum[r][1]);
+  }
+}
+
+template <int kRows>
+[[gnu::noinline]] void panel_tile(const Tile& t) {
+  Vector sum[kRows][2];
+  DPT_UNROLL
+  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = zero();
+  // A pointer for every third row: the two rows behind it are at one and two times an index.
+  constexpr int kPointers = (kRows + 2) / 3;
+  const char* a[kPointers];
+  const size_t row = t.row * sizeof(float), step = t.step * sizeof(float);
+  DPT_UNROLL
+  for (int i = 0; i < kPointers; ++i) {
+    a[i] = reinterpret_cast<const char*>(t.a) + 3 * i * row;
+    __asm__("" : "+r"(a[i]));
+  }
+  const float* b = t.panel;
+  const char* ahead = t.ahead;
+  const size_t ahead_step = t.ahead_step;
+  for (size_t k = t.depth; k > 0; --k) {
+    const Vector right0 = load(b), right1 = load(b + kLanes);
+    __builtin_prefetch(b + 16 * kTileColumns);
+    __builtin_prefetch(b + 16 * kTileColumns + kLanes);
+    __builtin_prefetch(ahead, 0, 2);
+    DPT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Vector left = all(*reinterpret_cast<const float*>(a[r / 3] + r % 3 * row));
+      sum[r][0] = fma(left, right0, sum[r][0]);
+      sum[r][1] = fma(left, right1, sum[r][1]);
+    }
+    DPT_UNROLL
+    for (int i = 0; i < kPointers; ++i) {
+      a[i] += step;
+      __asm__("" : "+r"(a[i]));
+    }
+    b += kTileColumns;
+    ahead += ahead_step;
+  }
+  if (t.full && !t.adds) {
+    if (t.streams) {
+      put<kRows, store_past_caches>(t.c, sum);
+    } else {
+      put<kRows, store>(t.c, sum);
+    }
+    return;
+  }
+  DPT_UNROLL
+  for (int v = 0; v < 2; ++v) {
+    const Mask mask = t.masks[v];
+    if (t.adds) {
+      DPT_UNROLL
+      for (int r = 0; r < kRows; ++r)
+        sum[r][v] = add(load_first(t.c[r] + v * kLanes, mask), sum[r][v]);
+    }
+    DPT_UNROLL
+    for (int r = 0; r < kRows; ++r) store_first(t.c[r] + v * kLanes, mask, sum[r][v]);
+  }
+}
+
+template <int kRows = kTileRows>
+DPT_SIMD void panel_tile_of(const Tile& t, size_t rows) {
+  if constexpr (kRows > 1) {
+    if (rows < static_cast<size_t>(kRows)) {
+      panel_tile_of<kRows - 1>(t, rows);
+      return;
+    }
+  }
+  panel_tile<kRows>(t);
+}
+
+DPT_SIMD size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
+// The next of `left` in about equal pieces of at most `most`.
+constexpr size_t piece(size_t left, size_t most) {
+  const size_t n = pieces(left, most);
+  return (left + n - 1) / n;
+}
+
+DPT_SIMD size_t row_at(const uint32_t* table, size_t i) { return table != nullptr ? table[i] : i; }
+
+DPT_SIMD void copy(const float* from, float* to, size_t n) {
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load(from + i));
+  if (i < n) {
+    const Mask last = first(n - i);
+    store_first(to + i, last, load_first(from + i, last));
+  }
+}
+
+// panel[k, 0 .. 2 vectors) = b[row k, 0 .. columns), zeros behind; rows: null: k.
+void pack(const float* b, size_t stride, const uint32_t* rows, size_t depth, size_t columns,
+          float* panel) {
+  const size_t high_columns = columns > kLanes ? columns - kLanes : 0;
+  const Mask low = first(smaller(columns, kLanes)), high = first(high_columns);
+  for (size_t k = 0; k < depth; ++k, panel += kTileColumns) {
+    const float* const from = b + row_at(rows, k) * stride;
+    store(panel, load_first(from, low));
+    store(panel + kLanes, high_columns > 0 ? load_first(from + kLanes, high) : zero());
+  }
+}
+
+// panel[k, n] = b[n, k]
+void pack_transposed(const float* b, size_t stride, size_t depth, size_t columns, float* panel) {
+  for (size_t n = 0; n < kTileColumns; n += kLanes) {
+    const size_t given = columns > n ? smaller(columns - n, kLanes) : 0;
+    size_t k = 0;
+    if (given == kLanes) {
+      const float* rows[kLanes];
+      for (size_t i = 0; i < kLanes; ++i) rows[i] = b + (n + i) * stride;
+      for (; k + kLanes <= depth; k += kLanes)
+        transpose(rows, k, panel + k * kTileColumns + n, kTileColumns);
+    }
+    for (; k < depth; ++k)
+      for (size_t i = 0; i < kLanes; ++i)
+        panel[k * kTileColumns + n + i] = i < given ? b[(n + i) * stride + k] : 0;
+  }
+}
+
+void set_masks(Tile& t, size_t columns) {
+  t.masks[0] = first(smaller(columns, kLanes));
+  t.masks[1] = first(columns > kLanes ? columns - kLanes : 0);
+  t.full = columns == kTileColumns;
+}
+
+// `lines` lines from t.ahead on are to be fetched by this tile and the next ones.
+DPT_SIMD void fetch_lines(Tile& t, size_t& lines) {
+  t.ahead += t.ahead_step * t.depth;
+  t.ahead_step = lines > 0 ? 64 : 0;
+  lines -= smaller(lines, t.depth);
+}
+
+// The block [begin, begin + depth) of one tap's depth, and columns [first, first + columns).
+struct Block {
+  size_t begin, depth, first, columns;
+  bool adds;
+};
+
+void multiply(const RowProduct& p, const RowPairs& pairs, const Block& block, const float* panels,
+              float* rows_of_a) {
+  // Rows a page apart would fight for few places of the first-level cache.
+  const bool copies = pairs.first != nullptr || p.depth % 1024 == 0;
+  const size_t copied_row = block.depth + kPad;
+  Tile t{};
+  t.depth = block.depth;
+  t.step = 1;
+  t.row = copies ? copied_row : p.depth;
+  t.adds = block.adds;
+  t.streams = p.depth <= kDepth && pairs.count * p.columns * sizeof(float) >= kStreamedBytes &&
+              p.columns % kLanes == 0 && reinterpret_cast<uintptr_t>(p.c) % sizeof(Vector) == 0;
+  for (size_t r = 0, height; r < pairs.count; r += height) {
+    height = piece(pairs.count - r, kTileRows);
+    t.a = copies ? rows_of_a : p.a + r * p.depth + block.begin;
+    t.ahead = reinterpret_cast<const char*>(t.a + (copies ? 0 : height * p.depth));
+    t.ahead_step = 0;
+    for (size_t i = 0; copies && i < height; ++i)
+      copy(p.a + row_at(pairs.first, r + i) * p.depth + block.begin, rows_of_a + i * copied_row,
+           block.depth);
+    size_t lines = copies ? 0 : height * block.depth / kLanes;
+    for (size_t n = 0; n < block.columns; n += kTileColumns) {
+      t.panel = panels + n * block.depth;
+      for (size_t i = 0; i < height; ++i)
+        t.c[i] = p.c + row_at(pairs.second, r + i) * p.columns + block.first + n;
+      set_masks(t, smaller(block.columns - n, kTileColumns));
+      fetch_lines(t, lines);
+      panel_tile_of(t, height);
+    }
+  }
+}
+
+void row_product(const RowProduct& p, float* workspace) {
+  const size_t depth_of_blocks = p.depth > 0 ? piece(p.depth, kDepth) : 1;
+  const size_t most_columns = kPanelFloats / depth_of_blocks / kTileColumns * kTileColumns;
+  Block block{};
+  for (block.first = 0; block.first < p.columns; block.first += block.columns) {
+    block.columns = smaller(p.columns - block.first, most_columns);
+    for (size_t tap = 0; tap < p.tap_count; ++tap) {
+      const float* const b = p.b + tap * p.depth * p.columns;
+      for (block.begin = 0; block.begin < p.depth; block.begin += block.depth) {
+        block.depth = smaller(p.depth - block.begin, depth_of_blocks);
+        block.adds = p.adds || block.begin > 0;
+        for (size_t n = 0; n < block.columns; n += kTileColumns) {
+          const size_t columns = smaller(block.columns - n, kTileColumns);
+          float* const panel = workspace + n * block.depth;
+          if (p.b_transposed) {
+            pack_transposed(b + (block.first + n) * p.depth + block.begin, p.depth, block.depth,
+                            columns, panel);
+          } else {
+            pack(b + block.begin * p.columns + block.first + n, p.columns, nullptr, block.depth,
+                 columns, panel);
+          }
+        }
+        multiply(p, p.taps[tap], block, workspace, workspace + kPanelFloats);
+      }
+    }
+  }
+  end_streams();
+}
+
+// Adds what rows [begin, begin + rows) of the pairs make of columns [first, first + columns).
+void add_rows(const RowSum& s, const RowPairs& pairs, float* c, size_t begin, size_t rows,
+              size_t first, size_t columns, float* workspace) {
+  const uint32_t* const from = pairs.first != nullptr ? pairs.first + begin : nullptr;
+  const uint32_t* const to = pairs.second != nullptr ? pairs.second + begin : nullptr;
+  const float* const a = s.a + (from != nullptr ? 0 : begin * s.depth);
+  const float* const b = s.b + (to != nullptr ? 0 : begin * s.columns) + first;
+  for (size_t n = 0; n < columns; n += kTileColumns)
+    pack(b + n, s.columns, to, rows, smaller(columns - n, kTileColumns), workspace + n * rows);
+  // What the next rows need, of b first.
+  const size_t after = columns == s.columns ? smaller(pairs.count - begin - rows, rows) : 0;
+  size_t lines_of_b = to == nullptr ? after * s.columns / kLanes : 0;
+  size_t lines_of_a = from == nullptr ? after * s.depth / kLanes : 0;
+  Tile t{};
+  t.ahead = reinterpret_cast<const char*>(b + rows * s.columns);
+  t.depth = rows;
+  t.row = 1;
+  // Rows of a are read where they are while many of them fit into the first-level cache.
+  const bool copies = from != nullptr || s.depth > 256;
+  t.step = copies ? kCopiedRow : s.depth;
+  t.adds = begin > 0;
+  float* const columns_of_a = workspace + kPanelFloats;
+  for (size_t i = 0, height; i < s.depth; i += height) {
+    height = piece(s.depth - i, kTileRows);
+    for (size_t k = 0; copies && k < rows; ++k)
+      copy(a + row_at(from, k) * s.depth + i, columns_of_a + k * kCopiedRow, height);
+    t.a = copies ? columns_of_a : a + i;
+    for (size_t n = 0; n < columns; n += kTileColumns) {
+      t.panel = workspace + n * rows;
+      for (size_t h = 0; h < height; ++h) t.c[h] = c + (i + h) * s.columns + first + n;
+      set_masks(t, smaller(columns - n, kTileColumns));
+      if (lines_of_b == 0 && lines_of_a > 0) {
+        t.ahead = reinterpret_cast<const char*>(a + rows * s.depth);
+        t.ahead_step = 0;
+        lines_of_b = lines_of_a;
+        lines_of_a = 0;
+      }
+      fetch_lines(t, lines_of_b);
+      panel_tile_of(t, height);
+    }
+  }
+}
+
+void row_sum(const RowSum& s, float* workspace) {
+  constexpr size_t kLeastRows = 128;
+  constexpr size_t most_columns = kPanelFloats / kLeastRows / kTileColumns * kTileColumns;
+  for (size_t first = 0, columns; first < s.columns; first += columns) {
+    columns = smaller(s.columns - first, most_columns);
+    const size_t fit = kPanelFloats / (pieces(columns, kTileColumns) * kTileColumns);
+    const size_t most_rows = smaller(fit, kSummedRows);
+    for (size_t tap = 0; tap < s.tap_count; ++tap) {
+      const RowPairs& pairs = s.taps[tap];
+      float* const c = s.c + tap * s.depth * s.columns;
+      size_t r = 0;
+      do {
+        const size_t rows = r < pairs.count ? piece(pairs.count - r, most_rows) : 0;
+        add_rows(s, pairs, c, r, rows, first, columns, workspace);
+        r += rows;
+      } while (r < pairs.count);
+    }
+  }
+}
+
+}  // namespace
+
+void add_gemm(GemmKernels& kernels) {
+  kernels.row_product = row_product;
+  kernels.row_sum = row_sum;
+}
+
+}  // namespace dpt::DPT_ISA
