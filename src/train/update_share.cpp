@@ -128,7 +128,7 @@ std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& lay
 }
 
 int64_t rows_of_tile(int64_t columns) {
-  constexpr int64_t kElements = 16384;  // 64 KiB
+  constexpr int64_t kElements = 65536;  // 256 KiB
   const int64_t rows = kElements / std::max<int64_t>(1, columns) / kGroup * kGroup;
   return std::clamp<int64_t>(rows, kGroup, 4 * kGroup);
 }

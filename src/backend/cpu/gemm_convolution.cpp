@@ -150,7 +150,7 @@ class RowSums : public Kernel {
     const Roles roles(q);
     sum_.taps = taps_.forward().data();
     sum_.tap_count = taps_.forward().size();
-    sum_.depth = roles.channels();
+    sum_.depth = sum_.a_row = roles.channels();
     sum_.columns = roles.filters();
     workspace();
   }

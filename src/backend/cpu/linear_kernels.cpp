@@ -1,5 +1,10 @@
 // The rows of `linear` and its gradients that call the hand-written kernels.
+//
+// Note [wide layers]: rows of a matrix that are long enough to be pages apart are packed first
+// (simd/gemm.h), where there are enough rows for that to pay. The bits are the same.
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
+#include "backend/cpu/simd/gemm.h"
 #include "backend/cpu/simd/simd.h"
 #include "backend/cpu/support.h"
 
@@ -18,6 +23,10 @@ size_t rows(const Shape& s) { return size(s.with(s.rank() - 1, 1).elements()); }
 
 bool transposed(const TensorDesc& weight) { return weight.layout == Layout::transposed; }
 
+constexpr size_t kLongRow = 256, kEnoughRows = 24;
+
+float* workspace() { return reinterpret_cast<float*>(scratch(kGemmWorkspace * sizeof(float))); }
+
 // Rows of the weight in memory are what one output is made of, or what one input is multiplied by:
 // that decides which product it is, together with the operator.
 class Product : public Kernel {
@@ -27,19 +36,42 @@ class Product : public Kernel {
         out_(size(q.in[1].shape[q.op == "linear" ? 0 : 1])),
         in_(size(q.in[1].shape[q.op == "linear" ? 1 : 0])),
         n_(rows(q.in[0].shape)),
-        usual_n_(q.samples > 0 ? n_ / size(q.samples) * size(q.largest_shard) : n_) {}
+        usual_n_(q.samples > 0 ? n_ / size(q.samples) * size(q.largest_shard) : n_),
+        packs_(q.op == "matmul" && !linear_ && q.in.size() == 2 && in_ > kLongRow &&
+               out_ > kLongRow / 4 && n_ >= kEnoughRows) {
+    if (packs_) workspace();
+  }
   void run(const KernelArgs& a) override {
     const float* bias = a.in.size() > 2 ? data(a.in[2]) : nullptr;
-    if (linear_)
+    if (packs_)
+      run_packed(a);
+    else if (linear_)
       simd_.linear(data(a.in[0]), data(a.in[1]), bias, data(a.out[0]), n_, out_, in_, usual_n_);
     else
       simd_.matmul(data(a.in[0]), data(a.in[1]), bias, data(a.out[0]), n_, out_, in_);
   }
 
  private:
+  void run_packed(const KernelArgs& a) const {
+    const RowPairs all{n_, nullptr, nullptr};
+    gemm_.row_product({.taps = &all,
+                       .tap_count = 1,
+                       .depth = in_,
+                       .columns = out_,
+                       .a = data(a.in[0]),
+                       .b = data(a.in[1]),
+                       .b_transposed = false,
+                       .c = data(a.out[0]),
+                       .adds = false,
+                       .chain = true},
+                      workspace());
+  }
+
   const SimdKernels& simd_ = simd_kernels();
+  const GemmKernels& gemm_ = gemm_simd(simd_.isa);
   bool linear_;
   size_t out_, in_, n_, usual_n_;
+  bool packs_;  // note [wide layers]
 };
 
 // dy^T x, or x^T dy where the weight is transposed.
@@ -49,21 +81,42 @@ class LinearWeightGradient : public Kernel {
       : left_(transposed(q.out[0]) ? 1 : 0),
         rows_(size(q.in[left_].shape.back())),
         columns_(size(q.in[1 - left_].shape.back())),
-        n_(rows(q.in[0].shape)) {}
-  void run(const KernelArgs& a) override {
-    simd_.linear_weight_gradient(data(a.in[left_]), rows_, data(a.in[1 - left_]), data(a.out[0]),
-                                 n_, rows_, columns_, false);
+        n_(rows(q.in[0].shape)),
+        packs_(left_ == 0 && columns_ > kLongRow && n_ >= kEnoughRows) {
+    if (packs_) workspace();
   }
+  void run(const KernelArgs& a) override { make(a, 0, rows_, false, data(a.out[0])); }
   void run_rows(const KernelArgs& a, int64_t begin, int64_t end, bool continued,
                 std::byte* out) override {
-    simd_.linear_weight_gradient(data(a.in[left_]) + begin, rows_, data(a.in[1 - left_]),
-                                 reinterpret_cast<float*>(out), n_, size(end - begin), columns_,
-                                 continued);
+    make(a, size(begin), size(end - begin), continued, reinterpret_cast<float*>(out));
   }
 
  private:
+  void make(const KernelArgs& a, size_t begin, size_t count, bool continued, float* out) const {
+    const float* const left = data(a.in[left_]) + begin;
+    const float* const right = data(a.in[1 - left_]);
+    if (!packs_) {
+      simd_.linear_weight_gradient(left, rows_, right, out, n_, count, columns_, continued);
+      return;
+    }
+    const RowPairs all{n_, nullptr, nullptr};
+    gemm_.row_sum({.taps = &all,
+                   .tap_count = 1,
+                   .depth = count,
+                   .columns = columns_,
+                   .a = left,
+                   .a_row = rows_,
+                   .b = right,
+                   .c = out,
+                   .adds = continued,
+                   .chain = true},
+                  workspace());
+  }
+
   const SimdKernels& simd_ = simd_kernels();
+  const GemmKernels& gemm_ = gemm_simd(simd_.isa);
   size_t left_, rows_, columns_, n_;
+  bool packs_;  // note [wide layers]
 };
 
 class SumRows : public Kernel {

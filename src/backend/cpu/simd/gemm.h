@@ -6,8 +6,9 @@
 // places of y; a place is a row of channels. So a tap is a list of pairs of rows, the same for the
 // convolution and both its gradients.
 //
-// The sum over the depth is taken in blocks that the depth alone decides: a row of a result does
-// not depend on how many others there are.
+// Sums are taken in blocks, those over the depth in blocks that the depth alone decides: a row of a
+// product does not depend on how many others there are. With `chain` they are not: each is one
+// chain of fma, the bits of matmul and linear_weight_gradient in simd.h.
 #pragma once
 
 #include <cstddef>
@@ -33,16 +34,19 @@ struct RowProduct {
   const float* b;  // [taps, depth, columns], or [taps, columns, depth]
   bool b_transposed;
   float* c;  // rows of `columns` elements
-  bool adds;
+  bool adds, chain;
 };
 
-// c[t, i, n] = the sum over the pairs of tap t of a[first, i] b[second, n].
+// c[t, i, n] = (adds: what it is, else 0) + the sum over the pairs of tap t of
+// a[first, i] b[second, n].
 struct RowSum {
   const RowPairs* taps;
   size_t tap_count, depth, columns;
   const float* a;  // rows of `depth` elements
+  size_t a_row;    // from one row of a to the next one
   const float* b;  // rows of `columns` elements
   float* c;        // [taps, depth, columns]
+  bool adds, chain;
 };
 
 struct GemmKernels {

@@ -27,7 +27,8 @@ struct Tile {
   Mask masks[2];
   bool full;          // all of both vectors
   bool streams;       // C's rows are full and at a vector's size, and larger than the caches
-  bool adds;          // to what C holds
+  bool adds;          // to what C holds, the sum
+  bool continues;     // the chains that C holds
   const char* ahead;  // what is fetched meanwhile: a line for each k
   size_t ahead_step;
 };
@@ -54,6 +55,13 @@ template <int kRows>
   Vector sum[kRows][2];
   DPT_UNROLL
   for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = zero();
+  if (t.continues) {
+    DPT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      DPT_UNROLL
+      for (int v = 0; v < 2; ++v) sum[r][v] = load_first(t.c[r] + v * kLanes, t.masks[v]);
+    }
+  }
   // A pointer for every third row: the two rows behind it are at one and two times an index.
   constexpr int kPointers = (kRows + 2) / 3;
   const char* a[kPointers];
@@ -165,6 +173,11 @@ void pack_transposed(const float* b, size_t stride, size_t depth, size_t columns
   }
 }
 
+void join(Tile& t, bool to_what_is_there, bool chain) {
+  t.adds = to_what_is_there && !chain;
+  t.continues = to_what_is_there && chain;
+}
+
 void set_masks(Tile& t, size_t columns) {
   t.masks[0] = first(smaller(columns, kLanes));
   t.masks[1] = first(columns > kLanes ? columns - kLanes : 0);
@@ -193,7 +206,7 @@ void multiply(const RowProduct& p, const RowPairs& pairs, const Block& block, co
   t.depth = block.depth;
   t.step = 1;
   t.row = copies ? copied_row : p.depth;
-  t.adds = block.adds;
+  join(t, block.adds, p.chain);
   t.streams = p.depth <= kDepth && pairs.count * p.columns * sizeof(float) >= kStreamedBytes &&
               p.columns % kLanes == 0 && reinterpret_cast<uintptr_t>(p.c) % sizeof(Vector) == 0;
   for (size_t r = 0, height; r < pairs.count; r += height) {
@@ -250,34 +263,34 @@ void add_rows(const RowSum& s, const RowPairs& pairs, float* c, size_t begin, si
               size_t first, size_t columns, float* workspace) {
   const uint32_t* const from = pairs.first != nullptr ? pairs.first + begin : nullptr;
   const uint32_t* const to = pairs.second != nullptr ? pairs.second + begin : nullptr;
-  const float* const a = s.a + (from != nullptr ? 0 : begin * s.depth);
+  const float* const a = s.a + (from != nullptr ? 0 : begin * s.a_row);
   const float* const b = s.b + (to != nullptr ? 0 : begin * s.columns) + first;
   for (size_t n = 0; n < columns; n += kTileColumns)
     pack(b + n, s.columns, to, rows, smaller(columns - n, kTileColumns), workspace + n * rows);
   // What the next rows need, of b first.
   const size_t after = columns == s.columns ? smaller(pairs.count - begin - rows, rows) : 0;
   size_t lines_of_b = to == nullptr ? after * s.columns / kLanes : 0;
-  size_t lines_of_a = from == nullptr ? after * s.depth / kLanes : 0;
+  size_t lines_of_a = from == nullptr && s.a_row == s.depth ? after * s.depth / kLanes : 0;
   Tile t{};
   t.ahead = reinterpret_cast<const char*>(b + rows * s.columns);
   t.depth = rows;
   t.row = 1;
   // Rows of a are read where they are while many of them fit into the first-level cache.
-  const bool copies = from != nullptr || s.depth > 256;
-  t.step = copies ? kCopiedRow : s.depth;
-  t.adds = begin > 0;
+  const bool copies = from != nullptr || s.a_row > 256;
+  t.step = copies ? kCopiedRow : s.a_row;
+  join(t, s.adds || begin > 0, s.chain);
   float* const columns_of_a = workspace + kPanelFloats;
   for (size_t i = 0, height; i < s.depth; i += height) {
     height = piece(s.depth - i, kTileRows);
     for (size_t k = 0; copies && k < rows; ++k)
-      copy(a + row_at(from, k) * s.depth + i, columns_of_a + k * kCopiedRow, height);
+      copy(a + row_at(from, k) * s.a_row + i, columns_of_a + k * kCopiedRow, height);
     t.a = copies ? columns_of_a : a + i;
     for (size_t n = 0; n < columns; n += kTileColumns) {
       t.panel = workspace + n * rows;
       for (size_t h = 0; h < height; ++h) t.c[h] = c + (i + h) * s.columns + first + n;
       set_masks(t, smaller(columns - n, kTileColumns));
       if (lines_of_b == 0 && lines_of_a > 0) {
-        t.ahead = reinterpret_cast<const char*>(a + rows * s.depth);
+        t.ahead = reinterpret_cast<const char*>(a + rows * s.a_row);
         t.ahead_step = 0;
         lines_of_b = lines_of_a;
         lines_of_a = 0;

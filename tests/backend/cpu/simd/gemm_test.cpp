@@ -47,7 +47,7 @@ struct Workspace {
 
 // Whole numbers: sums are exact in any order.
 void check_product(const GemmKernels& kernels, const Sizes& s, const std::vector<RowPairs>& taps,
-                   bool transposed, bool adds) {
+                   bool transposed, bool adds, bool chain) {
   Numbers numbers(s.rows + s.depth + s.columns);
   const std::vector<float> a = numbers.integers(2 * s.rows * s.depth);
   const std::vector<float> b = numbers.integers(taps.size() * s.depth * s.columns);
@@ -68,30 +68,36 @@ void check_product(const GemmKernels& kernels, const Sizes& s, const std::vector
                        .b = b.data(),
                        .b_transposed = transposed,
                        .c = c.data(),
-                       .adds = adds},
+                       .adds = adds,
+                       .chain = chain},
                       Workspace().data());
   CHECK(c == expected);
 }
 
-void check_sum(const GemmKernels& kernels, const Sizes& s, const std::vector<RowPairs>& taps) {
+void check_sum(const GemmKernels& kernels, const Sizes& s, const std::vector<RowPairs>& taps,
+               bool adds, bool chain) {
+  const size_t a_row = s.depth + (chain ? 3 : 0);
   Numbers numbers(s.rows + s.depth + s.columns);
-  const std::vector<float> a = numbers.integers(2 * s.rows * s.depth);
+  const std::vector<float> a = numbers.integers(2 * s.rows * a_row);
   const std::vector<float> b = numbers.integers(s.rows * s.columns);
-  std::vector<float> c(taps.size() * s.depth * s.columns + 1, 77), expected(c.size());
-  expected.back() = 77;
+  std::vector<float> c = numbers.integers(taps.size() * s.depth * s.columns + 1), expected = c;
+  if (!adds) std::fill_n(expected.begin(), expected.size() - 1, 0.0F);
   for (size_t t = 0; t < taps.size(); ++t)
     for (size_t i = 0; i < taps[t].count; ++i)
       for (size_t k = 0; k < s.depth; ++k)
         for (size_t n = 0; n < s.columns; ++n)
           expected[(t * s.depth + k) * s.columns + n] +=
-              a[at(taps[t].first, i) * s.depth + k] * b[at(taps[t].second, i) * s.columns + n];
+              a[at(taps[t].first, i) * a_row + k] * b[at(taps[t].second, i) * s.columns + n];
   kernels.row_sum({.taps = taps.data(),
                    .tap_count = taps.size(),
                    .depth = s.depth,
                    .columns = s.columns,
                    .a = a.data(),
+                   .a_row = a_row,
                    .b = b.data(),
-                   .c = c.data()},
+                   .c = c.data(),
+                   .adds = adds,
+                   .chain = chain},
                   Workspace().data());
   CHECK(c == expected);
 }
@@ -108,14 +114,17 @@ TEST_CASE("products and sums of rows are exact for integers, of every size, wher
       const RowPairs all{s.rows, nullptr, nullptr}, none{0, nullptr, nullptr};
       RowPairs half = others.pairs;
       half.count /= 2;
-      for (const bool transposed : {false, true}) {
-        check_product(kernels, s, {all}, transposed, false);
-        check_product(kernels, s, {all}, transposed, true);
-        check_product(kernels, s, {some.pairs}, transposed, false);
-        check_product(kernels, s, {half, none, some.pairs}, transposed, true);
+      for (const bool chain : {false, true}) {
+        for (const bool transposed : {false, true}) {
+          check_product(kernels, s, {all}, transposed, false, chain);
+          check_product(kernels, s, {all}, transposed, true, chain);
+          check_product(kernels, s, {some.pairs}, transposed, false, chain);
+          check_product(kernels, s, {half, none, some.pairs}, transposed, true, chain);
+        }
+        check_sum(kernels, s, {all}, false, chain);
+        check_sum(kernels, s, {all}, true, chain);
+        check_sum(kernels, s, {some.pairs, none, half}, false, chain);
       }
-      check_sum(kernels, s, {all});
-      check_sum(kernels, s, {some.pairs, none, half});
     }
   }
 }
