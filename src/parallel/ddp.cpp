@@ -1,9 +1,10 @@
 // ddp: torch.nn.parallel.DistributedDataParallel. A process for each device, samples dealt out as
 // DistributedSampler does, gradients summed over all ranks.
 //
-// Ranks of one machine keep weights, gradients and optimizer states in shared memory, so the sum
+// On CPUs ranks keep weights, gradients and optimizer states in shared memory, so the sum
 // over ranks is the sum over shards, each range of weights is updated once and read by all, and
-// nothing is broadcast: the plan is single's, but its meetings span processes.
+// nothing is broadcast: the plan is single's, but its meetings span processes. On GPUs each rank
+// has its own, and gradients are summed by NCCL (train/device_exchange.h).
 #include <algorithm>
 
 #include "base/fail.h"
@@ -12,14 +13,15 @@
 namespace dpt::modes {
 namespace {
 
-struct DistributedDataParallel : ExchangeKeys {
+struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
   std::optional<double> timeout;
   static KeyTable<DistributedDataParallel> keys() {
     KeyTable<DistributedDataParallel> table;
     table.optional("timeout", &DistributedDataParallel::timeout,
                    "seconds that ranks wait for each other; none: 60 for all to start, then 600",
                    kPositive);
-    add(table);
+    ExchangeKeys::add(table);
+    GpuExchangeKeys::add(table);
     return table;
   }
 };
@@ -44,7 +46,10 @@ std::optional<double> timeout(const std::any& settings) {
 }
 
 Exchange exchange(const std::any& settings) {
-  return std::any_cast<const DistributedDataParallel&>(settings).exchange();
+  const auto& s = std::any_cast<const DistributedDataParallel&>(settings);
+  Exchange out = s.exchange();
+  s.set(out);
+  return out;
 }
 
 }  // namespace

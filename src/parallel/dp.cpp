@@ -10,17 +10,20 @@
 namespace dpt::modes {
 namespace {
 
-struct DataParallel {
+struct DataParallel : GpuExchangeKeys {
   std::string loss = "gathered";
   int64_t output_device = 0;
 
   static KeyTable<DataParallel> keys() {
-    return KeyTable<DataParallel>()
+    KeyTable<DataParallel> table;
+    table
         .choice("loss", &DataParallel::loss, {"gathered", "distributed"},
                 "where the loss is computed: on the output gathered on one device, or by each "
                 "replica for its own part")
         .optional("output_device", &DataParallel::output_device,
                   "the device on which outputs are gathered", kNotNegative);
+    add(table);
+    return table;
   }
 
   static void check(const DataParallel& s, const Owner& owner, Diagnostics& d) {
@@ -68,12 +71,23 @@ void rewrite(Plan& plan, const Topology& who) {
   share_update(plan, who);
 }
 
+Exchange exchange(const std::any& settings) {
+  Exchange out;
+  std::any_cast<const DataParallel&>(settings).set(out);
+  return out;
+}
+
 }  // namespace
 
 ModeType dp() {
   return {
       nameable<DataParallel>("dp", "DataParallel: one process, the batch scattered over devices."),
-      topology, rewrite};
+      topology,
+      rewrite,
+      nullptr,
+      false,
+      nullptr,
+      exchange};
 }
 
 }  // namespace dpt::modes

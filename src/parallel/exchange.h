@@ -18,6 +18,34 @@ struct Exchange {
   // Each worker keeps the states of its share of the parameters for itself, as torch's
   // ZeroRedundancyOptimizer does with ranks; else they lie where all could reach them.
   bool shard_states = false;
+  // Who sums the gradients of GPUs; empty: NCCL, or the CPUs where a GPU has several replicas.
+  enum class Backend { nccl, host };
+  std::optional<Backend> backend;
+  // MiB of gradients that GPUs sum at once while backward makes others; the first ones are 1 MiB at
+  // most, as torch's.
+  std::optional<double> bucket_mib;
+};
+
+// The keys of modes that have several GPUs, for their KeyTables.
+struct GpuExchangeKeys {
+  std::optional<std::string> backend;
+  std::optional<double> bucket_cap_mb;
+
+  template <class Config>
+  static void add(KeyTable<Config>& table) {
+    table
+        .choice("backend", &Config::backend, {"nccl", "gloo"},
+                "who sums gradients: GPUs by NCCL, or the CPUs in the memory that ranks share")
+        .optional("bucket_cap_mb", &Config::bucket_cap_mb,
+                  "MiB of gradients that NCCL sums at once while backward makes others; none: 25",
+                  kPositive);
+  }
+
+  void set(Exchange& out) const {
+    if (backend)
+      out.backend = *backend == "nccl" ? Exchange::Backend::nccl : Exchange::Backend::host;
+    out.bucket_mib = bucket_cap_mb;
+  }
 };
 
 // The keys, for the KeyTable of a mode whose settings derive from this.

@@ -133,7 +133,7 @@ void read_devices(DeviceSpec& out, const Node& n, Diagnostics& d) {
     else if (!kind.empty() && out.device != "auto" && out.device != kind)
       d.error(i.where, fmt::format("'{}' stands beside devices of '{}'; all must be of one kind",
                                    i.text, out.device));
-    else if (std::ranges::find(out.indices, index) != out.indices.end())
+    else if (kind != "cuda" && std::ranges::find(out.indices, index) != out.indices.end())
       d.error(i.where, fmt::format("device {} is named twice", index));
     else
       out.indices.push_back(index), out.device = kind.empty() ? out.device : kind;

@@ -7,8 +7,8 @@
 
 #include "graph/operator.h"
 #include "layers/model.h"
-#include "train/device_executor.h"
 #include "train/device_feed.h"
+#include "train/device_plan.h"
 #include "train/devices.h"
 #include "train/run.h"
 #include "train/update_share.h"
@@ -120,20 +120,16 @@ std::string describe(const Session& s, bool refusals) {
   out += fmt::format("work: {:.3f} MFLOP for {} samples, forward and backward\n",
                      program.graph.flops() / 1e6, program.rows.total());
   if (s.on_gpu()) {
-    const DeviceExecutor::Needs n = DeviceExecutor::needs(s);
-    const auto mib = [](size_t bytes) { return static_cast<double>(bytes) / 1048576.0; };
-    out += fmt::format(
-        "memory of the GPU: {:.2f} MiB (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, "
-        "activations {:.2f}), and the libraries' workspaces\n",
-        mib(n.all()), mib(n.weights), mib(n.gradients), mib(n.states), mib(n.activations));
+    out += gpus_text(s);
     out += fmt::format("batches: {}\nlaunches: {}\n", feed_text(*s.feeder),
-                       s.spec.graphs ? "whole steps as CUDA graphs, several of a small net as one"
-                                     : "each kernel by itself");
+                       s.spec.graphs && !s.sums_on_host() && who.loss_device < 0
+                           ? "whole steps as CUDA graphs, several of a small net as one"
+                           : "each kernel by itself");
   } else {
     out += memory_text(s);
     out += devices_text(s);
   }
-  out += s.plan.str();
+  out += s.on_gpu() && who.replicas() > 1 ? steps_of_gpus_text(s) : s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {} samples:\n", program.rows.total())
                        : fmt::format("each group of {} shards, {} samples:\n", together,

@@ -1,9 +1,11 @@
 // The device executor's other passes: over the test set, and in search of a number that is not
 // finite.
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <numeric>
 
+#include "base/fail.h"
 #include "train/device_executor.h"
 #include "train/trouble.h"
 
@@ -26,7 +28,7 @@ void DeviceExecutor::prepare_evaluation() {
   StepRows rows;
   for (size_t i = 0; i < steps; ++i) {
     batches.step(static_cast<int64_t>(i), rows);
-    entries[i] = {.step = 0, .position = rows.micro[0][0].rows.begin, .divisor = 1};
+    entries[i] = {.step = 0, .position = own(rows.micro[0]).rows.begin, .divisor = 1};
   }
   test_entries_ = cuda::Memory(*api_, MemoryKind::device, host.bytes());
   test_results_ = cuda::Memory(*api_, MemoryKind::device, steps * results * sizeof(double));
@@ -38,11 +40,12 @@ void DeviceExecutor::prepare_evaluation() {
 // Enqueues a batch.
 void DeviceExecutor::evaluate(const StepInput& input) {
   const StepRows& rows = *input.rows;
+  if (own(rows.micro[0]).rows.count() == 0) return;
   const auto number = static_cast<size_t>(input.batch);
   DeviceBinding& b = binding(rows.micro[0], test);
   const Graph& graph = b.program().graph;
   const size_t place = test_feed_->make(input);
-  begin(b, rows, 0, reinterpret_cast<const cuda::StepEntry*>(test_entries_.data()) + number, true);
+  begin(&b, rows, 0, reinterpret_cast<const cuda::StepEntry*>(test_entries_.data()) + number, true);
   test_feed_->enqueue_input(b, 0, place);
   test_feed_->enqueue_target(b, 0, place);
   for (const Part part : {Part::prologue, Part::forward, Part::loss}) b.run(part);
@@ -60,14 +63,19 @@ Evaluation DeviceExecutor::evaluate() {
   const StepCutter& batches = *session_.test_batches;
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
-  if (test_ahead_ != nullptr) test_ahead_->begin(order);
+  if (test_ahead_ != nullptr) {
+    if (gpus_.first_of_rank()) test_ahead_->begin(order);
+    gpus_.meet_rank();
+  }
+  share_buffers();
   test_feed_->begin(order);
   double natural = 0;
   StepRows rows;
   for (int64_t batch = 0; batch < batches.steps(); ++batch) {
     batches.step(batch, rows);
     evaluate({.rows = &rows, .order = order, .batch = batch});
-    natural += natural_divisor(rows.samples);
+    natural +=
+        own(rows.micro[0]).rows.count() == 0 ? 0 : natural_divisor(own(rows.micro[0]).rows.count());
   }
   const cuda::Memory back(*api_, MemoryKind::pinned, test_results_.bytes());
   const cuda::Memory state(*api_, MemoryKind::pinned, sizeof(cuda::StepState));
@@ -75,22 +83,62 @@ Evaluation DeviceExecutor::evaluate() {
   stream_->copy(state.data(), context_.state, sizeof(cuda::StepState));
   stream_->synchronise();
   check_data(reinterpret_cast<const cuda::StepState*>(state.data())->bad);
-  const auto total = [&](Result r) {
-    double sum = 0;
+  const auto sum = [&](Result r) {
+    double out = 0;
     for (int64_t b = 0; b < batches.steps(); ++b)
-      sum += reinterpret_cast<const double*>(back.data())[b * results + r];
-    return sum;
+      out += reinterpret_cast<const double*>(back.data())[b * results + r];
+    return out;
   };
-  Evaluation out{.loss = total(loss)};
-  if (session_.divisor != Divisor::one)
-    out.loss /= session_.divisor == Divisor::targets ? total(weight) : natural;
+  buffers_.evaluation(shard_) = {
+      .loss = sum(loss),
+      .weight = session_.divisor == Divisor::targets ? sum(weight) : natural,
+      .correct = sum(correct)};
+  gpus_.meet();
+  const auto total = [&](double ShardResult::*what) {
+    return sum_over_shards(session_.who.shards,
+                           [&](int s) { return buffers_.evaluation(s).*what; });
+  };
+  Evaluation out{.loss = total(&ShardResult::loss)};
+  if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
   const bool classes = std::ranges::any_of(session_.test_programs, [](const auto& sized) {
     return sized.second.graph.correct != kNoValue;
   });
   if (classes)
-    out.accuracy =
-        total(correct) / static_cast<double>(session_.test->size() - session_.test->ignored);
+    out.accuracy = total(&ShardResult::correct) /
+                   static_cast<double>(session_.test->size() - session_.test->ignored);
+  gpus_.meet();  // before anybody begins the next evaluation
   return out;
+}
+
+// Running statistics: the first GPU's are those that count, as torch's.
+void DeviceExecutor::share_buffers() {
+  const size_t begin = session_.layout.trainable, end = session_.layout.total;
+  if (gpus_.alone() || begin == end) return;
+  if (gpus_.worker() == 0) update_.read(begin, end, buffers_.weights() + begin);
+  gpus_.meet();
+  if (gpus_.worker() != 0) update_.write(begin, end, buffers_.weights() + begin);
+  gpus_.meet();
+}
+
+void DeviceExecutor::finish() {
+  graphs_.clear();  // their sums belong to the communicator
+  if (gpus_.worker() == 0) update_.download(buffers_);
+  gpus_.meet();
+  if (gpus_.worker() != 0) same_weights();
+  communicator_ = nullptr;
+  if (exchange_) exchange_->finish();
+  gpus_.meet();  // before anybody writes the weights again
+}
+
+// A GPU that has others than the first one has trained something else.
+void DeviceExecutor::same_weights() {
+  std::vector<float> mine(session_.layout.trainable);
+  update_.read(0, mine.size(), mine.data());
+  if (std::memcmp(mine.data(), buffers_.weights(), mine.size() * sizeof(float)) != 0)
+    fail(Fault::device,
+         "the weights on GPU {} are not those on GPU 0 after the last step, so sums over GPUs "
+         "went wrong; nothing is saved. `backend: gloo` sums on the CPUs",
+         gpus_.worker());
 }
 
 bool DeviceExecutor::finite(const TensorView& v) {
@@ -101,9 +149,7 @@ bool DeviceExecutor::finite(const TensorView& v) {
   return all_finite({v.desc, host.data()});
 }
 
-Finding DeviceExecutor::find_trouble(const StepInput& input) {
-  finish();
-  Trouble found;
+void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
   const Graph& graph = session_.graph;
   for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0; ++p) {
     const TensorDesc& d = graph[graph.parameters[p]].desc;
@@ -113,21 +159,38 @@ Finding DeviceExecutor::find_trouble(const StepInput& input) {
   const cuda::Memory entry(*api_, MemoryKind::device, sizeof(cuda::StepEntry));
   const cuda::Memory host(*api_, MemoryKind::pinned, entry.bytes());
   new (host.data()) cuda::StepEntry{.step = input.number,
-                                    .position = input.rows->micro[0][0].rows.begin,
+                                    .position = own(input.rows->micro[0]).rows.begin,
                                     .divisor = natural_divisor(input.rows->samples)};
   stream_->copy(entry.data(), host.data(), entry.bytes());
   const size_t place = feed_->make(input, true);
   for (size_t m = 0; m < input.rows->micro.size() && found.instruction < 0; ++m) {
+    if (own(input.rows->micro[m]).rows.count() == 0) continue;
     DeviceBinding& b = binding(input.rows->micro[m], train);
-    begin(b, *input.rows, m, reinterpret_cast<const cuda::StepEntry*>(entry.data()), true);
+    begin(&b, *input.rows, m, reinterpret_cast<const cuda::StepEntry*>(entry.data()), true);
     feed_->enqueue_input(b, m, place);
     for (size_t i = 0; i < b.instructions(Part::forward) && found.instruction < 0; ++i) {
       const auto results = b.run(Part::forward, i);
       if (!std::ranges::all_of(results, [&](const TensorView& v) { return finite(v); }))
-        found.instruction = static_cast<int64_t>(i);
+        found.instruction = static_cast<int64_t>(m) * kForward + static_cast<int64_t>(i);
     }
   }
-  return describe_trouble(session_, found);
+}
+
+Finding DeviceExecutor::find_trouble(const StepInput& input) {
+  if (gpus_.worker() == 0) update_.download(buffers_);
+  buffers_.trouble(shard_) = {};
+  gpus_.meet();
+  look_for_trouble(input, buffers_.trouble(shard_));
+  gpus_.meet();
+  Trouble first;
+  for (int s = 0; s < session_.who.shards; ++s) {
+    const Trouble& t = buffers_.trouble(s);
+    if (t.parameter >= 0) first.parameter = t.parameter;
+    if (t.instruction >= 0 && (first.instruction < 0 || t.instruction < first.instruction))
+      first.instruction = t.instruction;
+  }
+  gpus_.meet();
+  return describe_trouble(session_, first);
 }
 
 }  // namespace dpt

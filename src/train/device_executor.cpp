@@ -45,14 +45,15 @@ size_t most_fed(const Session& s, ValueId Graph::*what) {
 
 size_t micro_batches(const Session& s) { return static_cast<size_t>(s.batches->accumulate()); }
 
-int64_t rows_of(const std::vector<ShardRows>& micro) { return micro[0].rows.count(); }
-
-// What captured steps differ by: of each micro-batch, how many rows, where, and the first sample.
+// What captured steps differ by: of each micro-batch and shard, how many rows, where, and the first
+// sample. All shards', so that all GPUs come to others at the same step.
 std::vector<int64_t> shape_of(const StepRows& rows) {
   std::vector<int64_t> out;
   for (const auto& micro : rows.micro)
-    out.insert(out.end(), {rows_of(micro), micro[0].rows.begin - rows.micro[0][0].rows.begin,
-                           micro[0].first_sample});
+    for (size_t s = 0; s < micro.size(); ++s)
+      out.insert(out.end(),
+                 {micro[s].rows.count(), micro[s].rows.begin - rows.micro[0][s].rows.begin,
+                  micro[s].first_sample});
   return out;
 }
 
@@ -66,28 +67,60 @@ DeviceExecutor::Needs DeviceExecutor::needs(const Session& s) {
           .activations = most_activations(s)};
 }
 
-DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers, Team team,
-                               std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
-                               StageClock* clock)
+DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
+                               const DeviceTeam& gpus, std::unique_ptr<cuda::DeviceApi> api,
+                               const Samples& samples, StageClock* clock)
     : session_(session),
       buffers_(buffers),
-      team_(team),
+      gpus_(gpus),
+      shard_(gpus.worker()),
       api_(std::move(api)),
       clock_(clock),
       stream_(api_->make_stream()),
+      done_(gpus.alone() ? nullptr : api_->make_event()),
+      wait_for_([this](cuda::Event& event) { gpus_.wait(event, communicator_); }),
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
-      flights_(context_),
+      flights_(context_, shard_, wait_for_),
       update_(session, context_, flights_),
       activations_(*api_, MemoryKind::device, most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
-      target_weights_(*api_, MemoryKind::device, micro_batches(session) * sizeof(double)),
+      target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
       test_ahead_(samples.test) {
   context_.tf32 = session_.tf32;
   bind();
   make_feeds(samples);
   upload_state();
   update_.upload(buffers_);
+  if (gpus_.alone()) return;
+  exchange_ = std::make_unique<DeviceExchange>(session_, buffers_, context_, gpus_, update_);
+  communicator_ = exchange_->communicator();
+  if (session_.who.loss_device >= 0)
+    gather_ = std::make_unique<DeviceGather>(
+        session_, context_, gpus_,
+        DeviceBinding::Memory{update_.weights(), update_.gradients(false), activations_.data(),
+                              sums_.data()});
+}
+
+std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buffers& buffers,
+                                                     Team team, int worker, const GpuAccess& access,
+                                                     const StepExecutor::Samples& samples,
+                                                     StageClock* clock) {
+  const int gpu = s.gpu_of_replica.at(static_cast<size_t>(worker));
+  return std::make_unique<DeviceExecutor>(s, buffers, DeviceTeam(team, worker, access),
+                                          access.open(gpu), samples, clock);
+}
+
+// Host and GPU do not take turns within a step.
+bool DeviceExecutor::captures() const {
+  return session_.spec.graphs && !gather_ && (!exchange_ || exchange_->by_nccl());
+}
+
+// For all that the stream was told.
+void DeviceExecutor::wait() {
+  if (!done_) return stream_->synchronise();
+  stream_->record(*done_);
+  wait_for_(*done_);
 }
 
 // What steps go on from.
@@ -103,7 +136,10 @@ void DeviceExecutor::make_feeds(const Samples& samples) {
   constexpr size_t kSpare = size_t{256} << 20;  // for libraries
   const size_t taken = needs(session_).all() + workspace_.bytes() + kSpare;
   const size_t free = api_->properties().free_memory;
-  size_t room = free > taken ? free - taken : 0;
+  // Replicas on the same GPU share it.
+  const auto sharing = static_cast<size_t>(std::ranges::count(
+      session_.gpu_of_replica, session_.gpu_of_replica.at(static_cast<size_t>(shard_))));
+  size_t room = free / sharing > taken ? free / sharing - taken : 0;
   const FeedRequest request{*session_.feeder,
                             context_,
                             micro_batches(session_),
@@ -111,12 +147,15 @@ void DeviceExecutor::make_feeds(const Samples& samples) {
                             most_fed(session_, &Graph::target),
                             static_cast<uint64_t>(session_.spec.seed),
                             samples.train,
-                            team_};
+                            gpus_.team(),
+                            shard_,
+                            wait_for_};
   feed_ = make_device_feed(request, room);
   if (!session_.test) return;
-  test_feed_ = make_device_feed({*session_.test_feeder, context_, 1, request.input_bytes,
-                                 request.target_bytes, request.seed, samples.test, team_},
-                                room);
+  test_feed_ = make_device_feed(
+      {*session_.test_feeder, context_, 1, request.input_bytes, request.target_bytes, request.seed,
+       samples.test, gpus_.team(), shard_, wait_for_},
+      room);
   prepare_evaluation();
 }
 
@@ -135,12 +174,10 @@ void DeviceExecutor::bind() {
   context_.workspace = workspace_.data();
 }
 
-void DeviceExecutor::finish() { update_.download(buffers_); }
-
 DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what) {
   for (const auto& b : bindings_[what])
-    if (b->program().rows.shards[0] == rows_of(micro)) return *b;
-  fail(Fault::failed, "no program for {} samples", rows_of(micro));
+    if (b->program().rows.shards[0] == own(micro).rows.count()) return *b;
+  fail(Fault::failed, "no program for {} samples", own(micro).rows.count());
 }
 
 double DeviceExecutor::natural_divisor(int64_t samples) const {
@@ -150,8 +187,10 @@ double DeviceExecutor::natural_divisor(int64_t samples) const {
 
 size_t DeviceExecutor::steps_together(const StepRows& rows) {
   constexpr size_t kNodes = 512;  // of a launch
-  if (!session_.spec.graphs || feed_->places() > 1) return 1;
-  const size_t nodes = graph(rows, 0, 1).nodes();
+  if (!captures() || feed_->places() > 1) return 1;
+  // The same on all GPUs, or one would wait for sums that another has not begun.
+  const auto nodes =
+      static_cast<size_t>(gpus_.largest(static_cast<int64_t>(graph(rows, 0, 1).nodes())));
   return std::bit_floor(std::clamp<size_t>(kNodes / nodes, 1, DeviceFlights::kMostSteps));
 }
 
@@ -172,7 +211,9 @@ void DeviceExecutor::run(StepLoop& loop) {
   };
   StepInput input;
   while (stop_ == 0 && loop.next(input)) {
-    stop_ = team_.agreed_stop();
+    gpus_.begin_step();
+    gpus_.meet();  // who has not come is found out here, and Ctrl-C
+    stop_ = gpus_.agreed_stop();
     if (!std::exchange(begun, true)) feed_->begin(input.order);
     if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {
       launch_all();
@@ -197,13 +238,14 @@ void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step>
   for (int64_t n = 0; n < std::ssize(steps) + (unsure ? under_way : 0); ++n)
     formulas_.push_back(loop.update(first + n));
   flights_.take_off(steps, first, formulas_);
-  if (session_.spec.graphs)
+  if (captures())
     stream_->launch(graph(steps[0].rows, place, steps.size()));
   else
     for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, place);
   feed_->enqueued(place);
   flights_.land_here();
-  while (!flights_.empty() && land(loop, false)) continue;
+  // Of several GPUs none may know more than another.
+  while (gpus_.alone() && !flights_.empty() && land(loop, false)) continue;
 }
 
 cuda::CapturedGraph& DeviceExecutor::graph(const StepRows& rows, size_t place, size_t steps) {
@@ -227,12 +269,18 @@ bool DeviceExecutor::land(StepLoop& loop, bool wait) {
       clock_->mark(StageClock::compute);
       clock_->step_ends(input.rows->samples);
     }
-    loop.done(input, result(landed->reports[i]));
+    loop.done(input, result(*input.rows, landed->reports[i]));
   }
   return true;
 }
 
-StepResult DeviceExecutor::result(const cuda::StepReport& report) const {
+// Where the first rank's own loss is asked for.
+bool DeviceExecutor::reports_first() const {
+  return session_.who.ranks > 1 && session_.divisor != Divisor::one &&
+         session_.spec.log.loss == "rank0";
+}
+
+StepResult DeviceExecutor::result(const StepRows& rows, const cuda::StepReport& report) const {
   check_data(report.bad);
   StepResult out;
   out.loss = out.rank0_loss = report.loss;
@@ -241,51 +289,131 @@ StepResult DeviceExecutor::result(const cuda::StepReport& report) const {
   out.finite = std::isfinite(report.loss);
   out.overflowed = session_.scaler.on && report.skip != 0;
   out.stop = stop_;
+  if (reports_first()) {
+    int64_t samples = 0;
+    for (const Micro& micro : rows.micro) samples += micro[0].rows.count();
+    const double weight =
+        session_.divisor == Divisor::targets ? report.first_weight : natural_divisor(samples);
+    out.rank0_loss = report.first_loss * report.divisor / weight;
+  }
   return out;
 }
 
-void DeviceExecutor::begin(const DeviceBinding& b, const StepRows& rows, size_t micro,
+// b: null where this GPU has no rows of the micro-batch; here and below.
+void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t micro,
                            const cuda::StepEntry* entry, bool divides) {
-  const Graph& graph = b.program().graph;
-  const auto place = [&](ValueId v) {
-    return v == kNoValue ? nullptr : reinterpret_cast<float*>(b.view(v).data);
+  const auto place = [&](ValueId Graph::*what) {
+    const ValueId v = b ? b->program().graph.*what : kNoValue;
+    return v == kNoValue ? nullptr : reinterpret_cast<float*>(b->view(v).data);
   };
-  const ShardRows& mine = rows.micro[micro][0];
+  const ShardRows& mine = own(rows.micro[micro]);
   cuda::launch(
       *stream_,
-      cuda::BeginBatch{entry, context_.state, mine.rows.begin - rows.micro[0][0].rows.begin,
-                       mine.first_sample, divides, place(graph.divisor), place(graph.scale)},
+      cuda::BeginBatch{entry, context_.state, mine.rows.begin - own(rows.micro[0]).rows.begin,
+                       mine.first_sample, divides, place(&Graph::divisor), place(&Graph::scale)},
       1);
 }
 
 void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
   if (session_.divisor == Divisor::targets) enqueue_divisor(rows, step, place);
   for (size_t m = 0; m < rows.micro.size(); ++m) {
-    DeviceBinding& b = binding(rows.micro[m], m == 0 ? train : train_more);
+    DeviceBinding* const b = own(rows.micro[m]).rows.count() == 0
+                                 ? nullptr
+                                 : &binding(rows.micro[m], m == 0 ? train : train_more);
     begin(b, rows, m, flights_.entry(step), session_.divisor != Divisor::targets);
-    feed_->enqueue_input(b, m, place);
-    feed_->enqueue_target(b, m, place);
-    for (const Part part : {Part::forward, Part::loss, Part::backward}) b.run(part);
-    update_.add(m, b.view(b.program().graph.loss).data);
+    if (b) {
+      feed_->enqueue_input(*b, m, place);
+      feed_->enqueue_target(*b, m, place);
+    }
+    run_part(Part::forward, b, [](size_t) {});
+    enqueue_loss(rows.micro[m], m, b);
+    enqueue_backward(m, m + 1 == rows.micro.size(), b);
   }
-  update_.judge(step, rows.micro.size());
+  if (exchange_) exchange_->end();
+  update_.judge(step);
+  if (reports_first()) {
+    const auto count = static_cast<int64_t>(DeviceUpdate::losses_of_step(session_));
+    const int64_t weights = session_.divisor == Divisor::targets ? std::ssize(rows.micro) : 0;
+    const auto* const summed = reinterpret_cast<const double*>(target_weights_.data());
+    cuda::launch(*stream_,
+                 cuda::ReportFirst{update_.losses() + count, summed + weights, count, weights,
+                                   flights_.report(step)},
+                 1);
+  }
   update_.update();
+}
+
+// Without rows: any, for the order of sums.
+const Program& DeviceExecutor::program_of(const DeviceBinding* b) const {
+  return b ? b->program() : session_.programs.begin()->second;
+}
+
+// With what batch norm sums over all GPUs, where it is asked to; without rows only that.
+template <class After>
+void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
+  const Program& program = program_of(b);
+  const bool syncs = exchange_ && session_.spec.sync_batch_norm;
+  const std::vector<Instruction>& all = program.part(part);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (b) b->run(part, i);
+    const GraphNode& n = program.graph.nodes[all[i].node];
+    if (syncs && n.op->name == "all_reduce")
+      exchange_->sum_now(b ? b->view(n.out[0]).data : nullptr, program.graph[n.out[0]].desc);
+    after(i);
+  }
+}
+
+void DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b) {
+  if (!gather_) {
+    if (b) b->run(Part::loss);
+    return update_.keep_loss(number, b ? b->view(b->program().graph.loss).data : nullptr);
+  }
+  if (b) gather_->gather(*b);
+  wait();
+  gpus_.meet();
+  const auto shards = static_cast<size_t>(session_.who.shards);
+  for (size_t s = 0; s < shards; ++s) {
+    const int64_t rows = micro[s].rows.count();
+    const std::byte* loss = nullptr;
+    if (gather_->here() && rows > 0) {
+      const bool mine = static_cast<int>(s) == shard_;
+      if (mine) b->run(Part::loss);
+      loss = mine ? b->view(b->program().graph.loss).data
+                  : gather_->loss_of(static_cast<int>(s), rows);
+    }
+    update_.keep_loss(number * shards + s, loss);
+  }
+  wait();
+  gpus_.meet();
+  if (b) gather_->scatter(*b);
+}
+
+void DeviceExecutor::enqueue_backward(size_t number, bool last, DeviceBinding* b) {
+  const bool sums = last && exchange_ && exchange_->by_nccl();
+  if (!b && number == 0) update_.no_gradients();
+  if (sums) exchange_->begin(program_of(b), b != nullptr && number > 0);
+  run_part(Part::backward, b, [&](size_t i) {
+    if (sums) exchange_->after(i);
+  });
+  if (b && !sums && number > 0) update_.add_gradients(0, session_.layout.stored);
 }
 
 // Where the targets decide what the loss is divided by: before anything else.
 void DeviceExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t place) {
+  auto* const weights = reinterpret_cast<double*>(target_weights_.data());
   for (size_t m = 0; m < rows.micro.size(); ++m) {
+    if (own(rows.micro[m]).rows.count() == 0) {
+      stream_->fill(weights + m, 0, sizeof(double));
+      continue;
+    }
     DeviceBinding& b = binding(rows.micro[m], train);
-    begin(b, rows, m, flights_.entry(step), false);
+    begin(&b, rows, m, flights_.entry(step), false);
     feed_->enqueue_target(b, m, place);
     b.run(Part::prologue);
-    stream_->copy(target_weights_.data() + m * sizeof(double),
-                  b.view(b.program().graph.target_weight).data, sizeof(double));
+    stream_->copy(weights + m, b.view(b.program().graph.target_weight).data, sizeof(double));
   }
-  cuda::launch(*stream_,
-               cuda::SumDivisor{reinterpret_cast<const double*>(target_weights_.data()),
-                                std::ssize(rows.micro), context_.state},
-               1);
+  if (exchange_) exchange_->sum_terms(weights, rows.micro.size(), &ShardResult::weight);
+  cuda::launch(*stream_, cuda::SumDivisor{weights, std::ssize(rows.micro), context_.state}, 1);
 }
 
 void DeviceExecutor::check_data(int32_t bad) {

@@ -1,8 +1,11 @@
-// Training on one GPU. All that a step enqueues, from the batch to the optimizer, is captured once
-// as a graph, several steps of a small net as one, and launched again and again: what changes from
-// step to step lies in memory (device_flights.h). The host does not wait between steps.
+// Training on one GPU, of several that sum their gradients (device_exchange.h), or alone. All that
+// a step enqueues, from the batch to the optimizer, is captured once as a graph, several steps of a
+// small net as one, and launched again and again: what changes from step to step lies in memory
+// (device_flights.h). The host does not wait between steps.
 //
-// Weights and states live on the GPU; finish() brings them back to the host's buffers.
+// Weights and states live on each GPU, and are the same on all; finish() brings the first one's
+// back to the host's buffers. Hosts of several GPUs meet once a step, while their GPUs compute, and
+// do all that waits for a GPU at the same steps.
 #pragma once
 
 #include <map>
@@ -10,11 +13,13 @@
 #include <vector>
 
 #include "backend/cuda/context.h"
-#include "comm/team.h"
 #include "train/buffers.h"
 #include "train/device_binding.h"
+#include "train/device_exchange.h"
 #include "train/device_feed.h"
 #include "train/device_flights.h"
+#include "train/device_gather.h"
+#include "train/device_team.h"
 #include "train/device_update.h"
 #include "train/session.h"
 #include "train/stage_clock.h"
@@ -25,7 +30,7 @@ namespace dpt {
 class DeviceExecutor : public StepExecutor {
  public:
   // Thread: that which made `api`. REQUIRES: session.on_gpu(); `buffers` hold the first weights.
-  DeviceExecutor(const Session& session, const Buffers& buffers, Team team,
+  DeviceExecutor(const Session& session, const Buffers& buffers, const DeviceTeam& gpus,
                  std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
                  StageClock* clock = nullptr);
 
@@ -54,24 +59,40 @@ class DeviceExecutor : public StepExecutor {
   void launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps);
   cuda::CapturedGraph& graph(const StepRows& rows, size_t place, size_t steps);
   bool land(StepLoop& loop, bool wait);
-  StepResult result(const cuda::StepReport& report) const;
+  StepResult result(const StepRows& rows, const cuda::StepReport& report) const;
   // What is captured. step: of the launch.
   void enqueue(const StepRows& rows, size_t step, size_t place);
   void enqueue_divisor(const StepRows& rows, size_t step, size_t place);
-  void begin(const DeviceBinding& b, const StepRows& rows, size_t micro,
+  void begin(const DeviceBinding* b, const StepRows& rows, size_t micro,
              const cuda::StepEntry* entry, bool divides);
+  template <class After>
+  void run_part(Part part, DeviceBinding* b, After after);
+  const Program& program_of(const DeviceBinding* b) const;
+  void enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b);
+  void enqueue_backward(size_t number, bool last, DeviceBinding* b);
+  bool captures() const;
+  bool reports_first() const;
+  const ShardRows& own(const Micro& micro) const { return micro[static_cast<size_t>(shard_)]; }
+  void wait();
   void prepare_evaluation();
   void evaluate(const StepInput& batch);
+  void look_for_trouble(const StepInput& input, Trouble& found);
+  void share_buffers();
+  void same_weights();
   bool finite(const TensorView& v);
   static void check_data(int32_t bad);
   double natural_divisor(int64_t samples) const;
 
   const Session& session_;
   Buffers buffers_;
-  Team team_;
+  DeviceTeam gpus_;
+  int shard_;  // of the batch, which this GPU computes
   std::unique_ptr<cuda::DeviceApi> api_;
   StageClock* clock_;
   std::unique_ptr<cuda::Stream> stream_;
+  std::unique_ptr<cuda::Event> done_;           // all that the stream was told
+  cuda::Communicator* communicator_ = nullptr;  // the exchange's, if any
+  WaitForGpu wait_for_;
   cuda::Memory workspace_, state_;
   cuda::DeviceContext context_;
   DeviceFlights flights_;
@@ -81,6 +102,8 @@ class DeviceExecutor : public StepExecutor {
   std::unique_ptr<DeviceFeed> feed_, test_feed_;
   Ahead* test_ahead_;
   cuda::Memory test_entries_, test_results_;  // of each batch of the test set
+  std::unique_ptr<DeviceExchange> exchange_;  // null: there is one GPU
+  std::unique_ptr<DeviceGather> gather_;      // null: each computes the loss of its own rows
   // By the rows of the micro-batches (a last batch is smaller), the place that the batch is taken
   // from, and how many steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
@@ -88,5 +111,11 @@ class DeviceExecutor : public StepExecutor {
   std::vector<OptimizerStep> formulas_;
   int stop_ = 0;
 };
+
+// The worker's own, on the GPU that the session gives it.
+std::unique_ptr<DeviceExecutor> make_device_executor(const Session& session, const Buffers& buffers,
+                                                     Team team, int worker, const GpuAccess& access,
+                                                     const StepExecutor::Samples& samples,
+                                                     StageClock* clock = nullptr);
 
 }  // namespace dpt

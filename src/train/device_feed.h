@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,9 @@
 #include "train/step_executor.h"
 
 namespace dpt {
+
+// How the host waits for what a GPU does: alone, or watching others (device_team.h).
+using WaitForGpu = std::function<void(cuda::Event&)>;
 
 class DeviceFeed {
  public:
@@ -43,6 +47,8 @@ struct FeedRequest {
   uint64_t seed = 0;
   Ahead* ahead = nullptr;  // who makes samples on the way, if any
   Team team;
+  int shard = 0;               // that this GPU computes
+  const WaitForGpu& wait_for;  // how the host waits for an event
 };
 
 // The first way where the data set allows it and `room`, in bytes, holds it, which then is less.

@@ -9,8 +9,10 @@ namespace dpt {
 
 using cuda::MemoryKind;
 
-DeviceFlights::DeviceFlights(cuda::DeviceContext& context)
+DeviceFlights::DeviceFlights(cuda::DeviceContext& context, int shard, WaitForGpu wait_for)
     : context_(context),
+      shard_(static_cast<size_t>(shard)),
+      wait_for_(std::move(wait_for)),
       table_(context.api, MemoryKind::device, sizeof(Table)),
       reports_(context.api, MemoryKind::device, kMostSteps * sizeof(cuda::StepReport)) {
   for (Launch& l : launches_) {
@@ -35,7 +37,7 @@ void DeviceFlights::take_off(std::span<const Step> steps, int64_t first_update,
     mine = steps[i];
     mine.input.rows = &mine.rows;
     table.entries[i] = {.step = mine.input.number,
-                        .position = mine.rows.micro[0][0].rows.begin,
+                        .position = mine.rows.micro[0][shard_].rows.begin,
                         .divisor = mine.divisor};
   }
   size_t bytes = 0;
@@ -63,7 +65,7 @@ void DeviceFlights::land_here() {
 std::optional<DeviceFlights::Landed> DeviceFlights::land(bool wait) {
   Launch& launch = *under_way_.front();
   if (wait)
-    launch.landed->wait();
+    wait_for_(*launch.landed);
   else if (!launch.landed->passed())
     return {};
   under_way_.pop_front();

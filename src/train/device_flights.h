@@ -10,6 +10,7 @@
 
 #include "backend/cuda/context.h"
 #include "graph/optimizer_step.h"
+#include "train/device_feed.h"
 #include "train/step_executor.h"
 
 namespace dpt {
@@ -26,7 +27,8 @@ class DeviceFlights {
     double divisor = 1;  // where the targets do not decide it
   };
 
-  explicit DeviceFlights(cuda::DeviceContext& context);
+  // shard: that this GPU computes. wait_for: how the host waits for an event.
+  DeviceFlights(cuda::DeviceContext& context, int shard, WaitForGpu wait_for);
 
   // Where the GPU finds them, for all launches: what is said of step `i` of the launch, the
   // optimizer's formulas [kFormulas], of which the first is that of the run's update number
@@ -76,6 +78,8 @@ class DeviceFlights {
   Table* on_device() const { return reinterpret_cast<Table*>(table_.data()); }
 
   cuda::DeviceContext& context_;
+  size_t shard_;
+  WaitForGpu wait_for_;
   cuda::Memory table_, reports_;
   std::array<Launch, kMost> launches_;
   std::deque<Launch*> under_way_;

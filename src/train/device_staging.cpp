@@ -26,10 +26,12 @@ StagedFeed::StagedFeed(const FeedRequest& request)
 
 void StagedFeed::make_rows(const StepInput& step, size_t micro, Ahead* ahead, std::byte* to) const {
   const Feeder& feeder = request_.feeder;
-  const Rows rows = step.rows->micro[micro][0].rows;
+  const Rows rows = step.rows->micro[micro][static_cast<size_t>(request_.shard)].rows;
+  if (rows.count() == 0) return;
   const auto order =
       step.order.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count()));
-  const Taken taken(ahead, step.batch, static_cast<int>(micro), {0, 1}, request_.team);
+  const Taken taken(ahead, step.batch, static_cast<int>(micro),
+                    {request_.shard, request_.shard + 1}, request_.team);
   if (feeder.input().dtype == DType::i32)
     feeder.inputs(order, reinterpret_cast<int32_t*>(to));
   else
@@ -45,7 +47,7 @@ size_t StagedFeed::make(const StepInput& input, bool again) {
   const size_t at = next_;
   next_ = (next_ + 1) % places_.size();
   Place& place = places_[at];
-  place.filled->wait();  // what was copied from here two batches ago is on the GPU
+  request_.wait_for(*place.filled);  // what was copied from here two batches ago is on the GPU
   const size_t micro_batches = input.rows->micro.size();
   for (size_t m = 0; m < micro_batches; ++m)
     make_rows(input, m, again ? nullptr : request_.ahead, place.pinned.data() + m * micro_bytes_);

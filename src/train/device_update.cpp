@@ -20,6 +20,11 @@ size_t DeviceUpdate::state_bytes(const Session& s) {
   return static_cast<size_t>(s.states()) * one_state(s);
 }
 
+size_t DeviceUpdate::losses_of_step(const Session& s) {
+  return static_cast<size_t>(s.batches->accumulate()) *
+         static_cast<size_t>(s.who.loss_device >= 0 ? s.who.shards : 1);
+}
+
 DeviceUpdate::DeviceUpdate(const Session& session, cuda::DeviceContext& context,
                            const DeviceFlights& flights)
     : session_(session),
@@ -36,7 +41,7 @@ DeviceUpdate::DeviceUpdate(const Session& session, cuda::DeviceContext& context,
   gradients_ = device(stored);
   if (micro > 1) more_ = device(stored);
   states_ = device(state_bytes(session_));
-  losses_ = device(micro * sizeof(double));
+  losses_ = device(2 * losses_of_step(session) * sizeof(double));
   power_ = device(sizeof(double));
   context_.reserve(sizeof(double) * static_cast<size_t>(cuda::PartialSums<cuda::PowerTerm>::blocks(
                                         static_cast<int64_t>(session_.layout.stored))));
@@ -69,13 +74,35 @@ void DeviceUpdate::download(const Buffers& buffers) {
                 one_state(session_));
 }
 
-void DeviceUpdate::add(size_t micro, const std::byte* loss) {
-  context_.stream.copy(losses_.data() + micro * sizeof(double), loss, sizeof(double));
-  if (micro == 0) return;
+void DeviceUpdate::read(size_t begin, size_t end, float* to) {
+  const cuda::Memory host(context_.api, MemoryKind::pinned, (end - begin) * sizeof(float));
+  context_.stream.copy(host.data(), weights() + begin * sizeof(float), host.bytes());
+  context_.stream.synchronise();
+  std::memcpy(to, host.data(), host.bytes());
+}
+
+void DeviceUpdate::write(size_t begin, size_t end, const float* from) {
+  const cuda::Memory host(context_.api, MemoryKind::pinned, (end - begin) * sizeof(float));
+  std::memcpy(host.data(), from, host.bytes());
+  context_.stream.copy(weights() + begin * sizeof(float), host.data(), host.bytes());
+  context_.stream.synchronise();
+}
+
+void DeviceUpdate::keep_loss(size_t which, const std::byte* loss) {
+  if (loss != nullptr)
+    context_.stream.copy(losses() + which, loss, sizeof(double));
+  else
+    context_.stream.fill(losses() + which, 0, sizeof(double));
+}
+
+void DeviceUpdate::add_gradients(size_t begin, size_t end) {
   launch(context_.stream,
-         cuda::AddTo{reinterpret_cast<float*>(gradients_.data()),
-                     reinterpret_cast<const float*>(more_.data())},
-         static_cast<int64_t>(session_.layout.stored));
+         cuda::AddTo{gradient() + begin, reinterpret_cast<const float*>(more_.data()) + begin},
+         static_cast<int64_t>(end - begin));
+}
+
+void DeviceUpdate::no_gradients() {
+  if (gradient_bytes() > 0) context_.stream.fill(gradients_.data(), 0, gradient_bytes());
 }
 
 template <class Combine>
@@ -92,7 +119,7 @@ void DeviceUpdate::sum_powers(Combine, double norm_type) {
          1);
 }
 
-void DeviceUpdate::judge(size_t step, size_t micro_batches) {
+void DeviceUpdate::judge(size_t step) {
   const ClipSpec& clip = session_.spec.clip;
   const ScalerSettings& scaler = session_.scaler;
   const bool looks = clip.max_norm.has_value() || scaler.on;
@@ -103,8 +130,8 @@ void DeviceUpdate::judge(size_t step, size_t micro_batches) {
     sum_powers(cuda::Plus{}, norm_type);
   const auto* const power = reinterpret_cast<const double*>(power_.data());
   launch(context_.stream,
-         cuda::Judge{reinterpret_cast<const double*>(losses_.data()),
-                     static_cast<int64_t>(micro_batches),
+         cuda::Judge{losses(),
+                     static_cast<int64_t>(losses_of_step(session_)),
                      looks ? power : nullptr,
                      context_.state,
                      flights_.first_update(),

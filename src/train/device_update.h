@@ -18,17 +18,31 @@ class DeviceUpdate {
   DeviceUpdate(const Session& session, cuda::DeviceContext& context, const DeviceFlights& flights);
 
   std::byte* weights() const { return weights_.data(); }
-  // Where the gradients of a micro-batch go: those of a later one are added to the first one's.
+  // Where a micro-batch leaves its gradients: those of a later one are added to the first one's.
   std::byte* gradients(bool later) const { return later ? more_.data() : gradients_.data(); }
 
   void upload(const Buffers& buffers);    // the host's weights and states; waits
   void download(const Buffers& buffers);  // back; waits
+  // Elements [begin, end) of the weights; wait.
+  void read(size_t begin, size_t end, float* to);
+  void write(size_t begin, size_t end, const float* from);
 
-  // Each enqueues. After a micro-batch's backward part: keeps its loss, and adds its gradients.
-  void add(size_t micro, const std::byte* loss);
+  // Of all micro-batches, summed over GPUs where there are several.
+  float* gradient() const { return reinterpret_cast<float*>(gradients_.data()); }
+  size_t gradient_bytes() const { return session_.layout.stored * sizeof(float); }
+  // [2 * losses_of_step()]: this GPU's, then those of the first one alone.
+  double* losses() const { return reinterpret_cast<double*>(losses_.data()); }
+  // One for each micro-batch; where one GPU computes those of all replicas, for each of these.
+  static size_t losses_of_step(const Session& session);
+
+  // Each enqueues. A loss; null: there are no rows, or another GPU computes it.
+  void keep_loss(size_t which, const std::byte* loss);
+  // Adds a later micro-batch's gradients to those before.
+  void add_gradients(size_t begin, size_t end);
+  void no_gradients();
   // After all of them: whether the gradients are used, and how; then the optimizer. step: of the
   // launch.
-  void judge(size_t step, size_t micro_batches);
+  void judge(size_t step);
   void update();
 
   static size_t state_bytes(const Session& session);  // of all states

@@ -22,6 +22,8 @@ bool shows_bars() {
   return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
 }
 
+std::string_view kind_of(const Session& s) { return s.on_gpu() ? "GPU" : "CPU"; }
+
 std::string lines_of_header(const Session& s) {
   const Topology& who = s.who;
   std::string out;
@@ -30,10 +32,12 @@ std::string lines_of_header(const Session& s) {
   out +=
       fmt::format("model: {} parameters, {} on {} with {} worker{}\n", s.parameters(), s.plan.mode,
                   who.ranks > 1     ? fmt::format("{} ranks", who.ranks)
-                  : who.devices > 1 ? fmt::format("{} CPU devices", who.devices)
-                  : s.on_gpu()      ? std::string("one GPU")
-                                    : std::string("one CPU device"),
+                  : who.devices > 1 ? fmt::format("{} {} devices", who.devices, kind_of(s))
+                                    : fmt::format("one {}", s.on_gpu() ? "GPU" : "CPU device"),
                   who.total_workers(), who.total_workers() == 1 ? "" : "s");
+  if (s.on_gpu() && who.replicas() > 1)
+    out += fmt::format("gradients: summed by {}\n",
+                       s.sums_on_host() ? "the CPUs, in the memory that they share" : "NCCL");
   if (s.precision.on())
     out += fmt::format("precision: {}{}\n", text_of(s.precision),
                        s.on_gpu() || computes_in(s.precision.half)
@@ -78,9 +82,10 @@ void Reporter::begin() {
     std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
   fmt::print(stderr, "{}", lines_of_header(session_));
   const Topology& who = session_.who;
+  const int available = session_.on_gpu() ? session_.gpus.count : who.ranks * who.devices;
   if (session_.mode->processes)
-    fmt::print("Number of available CPUs: {}\n", who.ranks * who.devices);
-  if (who.devices > 1) fmt::print("Let's use {} CPUs!\n", who.devices);
+    fmt::print("Number of available {}s: {}\n", kind_of(session_), available);
+  if (who.devices > 1) fmt::print("Let's use {} {}s!\n", who.devices, kind_of(session_));
   std::fflush(stdout);
 }
 

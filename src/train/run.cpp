@@ -18,6 +18,7 @@
 #include "train/binding.h"
 #include "train/checkpoint.h"
 #include "train/device_executor.h"
+#include "train/device_team.h"
 #include "train/trainer.h"
 #include "train/update_share.h"
 
@@ -28,7 +29,8 @@ Buffers::Sizes buffer_sizes(const Session& s) {
   for (const auto* programs : {&s.programs, &s.test_programs})
     for (const auto& [rows, program] : *programs) sums = std::max(sums, program.sum_bytes);
   return {.weights = s.layout.total,
-          .stored = s.layout.stored,
+          // A GPU's gradients lie in its own memory, but where the CPUs sum them.
+          .stored = s.on_gpu() && !s.sums_on_host() ? 0 : s.layout.stored,
           .halved = s.exchange.compress ? s.layout.stored : 0,
           .trainable = s.layout.trainable,
           .states = s.exchange.shard_states ? 0 : s.states(),
@@ -37,13 +39,25 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .activations = s.on_gpu() ? 0 : Arenas::bytes(s)};
 }
 
-std::unique_ptr<cuda::DeviceApi> open_first_gpu() { return cuda::cuda_module().open(0); }
+std::unique_ptr<cuda::DeviceApi> open_gpu(int index) { return cuda::cuda_module().open(index); }
 
 namespace {
 
 TeamShape team_shape(const Session& s) {
   return {.ranks = s.who.ranks, .workers_per_rank = s.who.workers_per_rank()};
 }
+
+// The memory that all workers share: the team's header, what GPUs meet with, the buffers.
+struct Room {
+  explicit Room(const Session& s)
+      : gpus(Team::bytes(team_shape(s))),
+        buffers(gpus + (s.on_gpu() ? DeviceTeam::bytes(s.who.total_workers()) : 0)),
+        bytes(buffers + Buffers::bytes(buffer_sizes(s))) {}
+  size_t gpus, buffers, bytes;  // where they begin, and the end
+  Team team(const SharedMemory& memory, const Session& s, const TeamSettings& settings) const {
+    return Team::create(memory.span().first(gpus), team_shape(s), settings);
+  }
+};
 
 // What workers share.
 Memory shared_memory_of(const Session& s) {
@@ -56,8 +70,7 @@ Memory shared_memory_of(const Session& s) {
                 sizes.shards;
   m.states = kFloat * static_cast<double>(sizes.trainable) * s.states();
   m.activations = static_cast<double>(sizes.activations);
-  m.shared =
-      static_cast<double>(Team::bytes(team_shape(s)) + Buffers::bytes(sizes)) - m.activations;
+  m.shared = static_cast<double>(Room(s).bytes) - m.activations;
   return m;
 }
 
@@ -81,8 +94,10 @@ void prepare_folder(const RunRequest& request) {
              "; choose another folder with out=DIR");
 }
 
-// The cores of a rank's workers: one each where there are enough for all, else nobody is pinned.
+// The cores of a rank's workers: one each where there are enough for all, else nobody is pinned,
+// nor where threads that CUDA and NCCL start would be, too.
 std::vector<int> cores_of(const Session& s, int rank) {
+  if (s.on_gpu()) return {};
   const std::vector<int> cores = usable_cores();
   const auto workers = static_cast<size_t>(s.who.workers_per_rank());
   if (static_cast<size_t>(s.who.total_workers()) > cores.size()) return {};
@@ -93,9 +108,10 @@ std::vector<int> cores_of(const Session& s, int rank) {
 
 // One rank, in its own process or in this one.
 int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
-                 const Generator& generator, int rank, std::span<Trace> traces = {}) {
+                 const Generator& generator, int rank, const GpuAccess& gpus,
+                 std::span<Trace> traces = {}) {
   RankState state(s, buffers, team, rank, generator);
-  state.open_gpu = request.open_gpu;
+  state.gpus = gpus;
   const Probe* probe = request.probe;
   std::unique_ptr<Reporter> reporter;
   if (rank == 0 && !probe) reporter = std::make_unique<Reporter>(s, request.folder);
@@ -216,7 +232,7 @@ Memory memory_of(const Session& s) {
 
 int run(const Session& s, const RunRequest& request) {
   const Buffers::Sizes sizes = buffer_sizes(s);
-  const size_t header = Team::bytes(team_shape(s)), bytes = header + Buffers::bytes(sizes);
+  const Room room(s);
   check_memory(s);
   const bool writes = !request.probe && (!request.world || request.world->rank == 0);
   if (writes) prepare_folder(request);
@@ -230,10 +246,10 @@ int run(const Session& s, const RunRequest& request) {
   if (request.world && request.world->size > 1) {
     const int rank = request.world->rank;
     Rendezvous ranks = Rendezvous::join(
-        *request.world, {request.resolved_spec, version(), bytes},
+        *request.world, {request.resolved_spec, version(), room.bytes},
         [&](SharedMemory& memory) {
-          Team::create(memory.span().first(header), team_shape(s), settings);
-          initialise(s, Buffers(memory.data() + header, sizes), generator);
+          room.team(memory, s, settings);
+          initialise(s, Buffers(memory.data() + room.buffers, sizes), generator);
         },
         gathering);
     // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
@@ -241,15 +257,18 @@ int run(const Session& s, const RunRequest& request) {
       const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
       initialise(s, Buffers(own.data(), sizes), generator);
     }
-    const Team team = Team::attach(ranks.memory().span().first(header));
-    const Buffers buffers(ranks.memory().data() + header, sizes);
-    return run_joined(ranks, team, rank,
-                      [&] { return run_one_rank(s, request, team, buffers, generator, rank); });
+    const Team team = Team::attach(ranks.memory().span().first(room.gpus));
+    const Buffers buffers(ranks.memory().data() + room.buffers, sizes);
+    const GpuAccess gpus{request.open_gpu, ranks.memory().data() + room.gpus, settings};
+    return run_joined(ranks, team, rank, [&] {
+      return run_one_rank(s, request, team, buffers, generator, rank, gpus);
+    });
   }
   const SharedMemory memory =
-      s.who.ranks > 1 ? SharedMemory::create(bytes) : SharedMemory::create_private(bytes);
-  Team team = Team::create(memory.span().first(header), team_shape(s), settings);
-  const Buffers buffers(memory.data() + header, sizes);
+      s.who.ranks > 1 ? SharedMemory::create(room.bytes) : SharedMemory::create_private(room.bytes);
+  Team team = room.team(memory, s, settings);
+  const Buffers buffers(memory.data() + room.buffers, sizes);
+  const GpuAccess gpus{request.open_gpu, memory.data() + room.gpus, settings};
   initialise(s, buffers, generator);
   const size_t workers = static_cast<size_t>(s.who.total_workers());
   std::optional<SharedMemory> notes;
@@ -259,18 +278,17 @@ int run(const Session& s, const RunRequest& request) {
     traces = {reinterpret_cast<Trace*>(notes->data()), workers};
   }
   const int code = launch(team, [&](int rank) {
-    return run_one_rank(s, request, team, buffers, generator, rank, traces);
+    return run_one_rank(s, request, team, buffers, generator, rank, gpus, traces);
   });
   if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));
   return code;
 }
 
 void record(const Session& s, std::span<Trace> traces) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  const size_t header = Team::bytes(team_shape(s));
-  const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
-  const Team team = Team::create(memory.span().first(header), team_shape(s), {});
-  const Buffers buffers(memory.data() + header, sizes);
+  const Room room(s);
+  const SharedMemory memory = SharedMemory::create_private(room.bytes);
+  const Team team = room.team(memory, s, {});
+  const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
   RankState state(s, buffers, team, 0, generator);
@@ -282,12 +300,12 @@ void record(const Session& s, std::span<Trace> traces) {
       cores_of(s, 0));
 }
 
-Evaluation evaluate(const Session& s, const OpenGpu& open_gpu) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  const size_t header = Team::bytes(team_shape(s));
-  const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
-  const Team team = Team::create(memory.span().first(header), team_shape(s), {});
-  const Buffers buffers(memory.data() + header, sizes);
+Evaluation evaluate(const Session& s, const OpenGpu& open) {
+  const Room room(s);
+  const SharedMemory memory = SharedMemory::create_private(room.bytes);
+  const Team team = room.team(memory, s, {});
+  const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
+  const GpuAccess gpus{open, memory.data() + room.gpus, {}};
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
   std::optional<Ahead> ahead;
@@ -298,7 +316,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open_gpu) {
       [&](int worker) {
         const StepExecutor::Samples samples{nullptr, ahead ? &*ahead : nullptr};
         const Evaluation mine =
-            s.on_gpu() ? DeviceExecutor(s, buffers, team, open_gpu(), samples).evaluate()
+            s.on_gpu() ? make_device_executor(s, buffers, team, worker, gpus, samples)->evaluate()
                        : Executor(s, buffers, team, worker, nullptr, samples).evaluate();
         if (worker == 0) out = mine;
       },

@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "backend/cuda/device_api.h"
 #include "comm/rendezvous.h"
 #include "train/buffers.h"
+#include "train/device_team.h"
 #include "train/executor.h"
 #include "train/session.h"
 
@@ -33,9 +33,8 @@ Memory memory_of(const Session& session);
 
 Buffers::Sizes buffer_sizes(const Session& session);
 
-// Called by the thread that uses the GPU. Throws Error{device}.
-using OpenGpu = std::function<std::unique_ptr<cuda::DeviceApi>()>;
-std::unique_ptr<cuda::DeviceApi> open_first_gpu();
+// By its number among those that CUDA shows.
+std::unique_ptr<cuda::DeviceApi> open_gpu(int index);
 
 // A run that is measured: all of it but what it prints and writes.
 struct Probe {
@@ -50,7 +49,7 @@ struct RunRequest {
   const Probe* probe = nullptr;  // then nothing is printed and nothing is written
   std::string trace;  // a file for what workers did (train/trace.h); empty: it is not asked for.
                       // REQUIRES: no world
-  OpenGpu open_gpu = open_first_gpu;  // where the session is on a GPU
+  OpenGpu open_gpu = dpt::open_gpu;  // where the session is on a GPU
 };
 
 // Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights
@@ -63,6 +62,6 @@ void record(const Session& session, std::span<Trace> traces);
 
 // Loss and accuracy of spec.initial_weights on the test set, by the workers of one process.
 // REQUIRES: session.test; a mode of one process.
-Evaluation evaluate(const Session& session, const OpenGpu& open_gpu = open_first_gpu);
+Evaluation evaluate(const Session& session, const OpenGpu& open = open_gpu);
 
 }  // namespace dpt

@@ -10,7 +10,6 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "backend/cuda/kernels.h"
-#include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/machine.h"
 #include "data/tables.h"
@@ -20,6 +19,7 @@
 #include "optim/precision.h"
 #include "optim/schedule.h"
 #include "train/devices.h"
+#include "train/gpus.h"
 #include "train/placement.h"
 #include "train/programs.h"
 
@@ -35,53 +35,6 @@ void complain(Diagnostics& d, Span where, F&& f) {
     if (e.fault() != Fault::spec) throw;
     d.error(where, e.what());
   }
-}
-
-void choose_device(Session& s, const SessionQuery& query) {
-  const std::string& wanted = s.spec.devices.device;
-  const bool asks = wanted == "auto" || (wanted == "cuda" && query.runs);
-  const std::string no_gpu = asks ? cuda::why_no_gpu() : "";
-  if (wanted == "cuda" && !no_gpu.empty())
-    fail(Fault::device,
-         "device 'cuda' can't be used: {}. Write `device: cpu`, or leave `device` out; `dptrain "
-         "doctor` says more",
-         no_gpu);
-  if (wanted == "cuda") {
-    s.device = "cuda";
-    return;
-  }
-  // They are cut from the machine's cores in order, so there is no cpu:5 among two.
-  const std::vector<int64_t>& indices = s.spec.devices.indices;
-  for (int64_t i : indices)
-    if (i >= std::ssize(indices))
-      fail(Fault::device,
-           "device cpu:{} is not there: CPU devices share the machine's cores and are numbered "
-           "from 0, so {} of them are cpu:0 to cpu:{}",
-           i, indices.size(), indices.size() - 1);
-  if (wanted == "auto" && no_gpu.empty())
-    s.note =
-        "device: cpu (there is a GPU, but training on one is new: ask for it by `device: cuda`)";
-  else if (wanted == "auto")
-    s.note = fmt::format("device: cpu ({})", no_gpu);
-}
-
-// What a CPU has not, and what training on a GPU does not do yet.
-void check_gpu(const Session& s, Diagnostics& d) {
-  if (!s.on_gpu() && !s.spec.graphs)
-    d.error(s.spec.at("graphs"),
-            "`graphs` is for CUDA devices, and this run is on a CPU; leave it out");
-  if (!s.on_gpu()) return;
-  if (s.mode->name != "single" || s.who.span > 1)
-    d.error(
-        s.spec.parallel.where,
-        "`device: cuda` trains by `parallel: single` on one GPU; leave `parallel` out, or write "
-        "`device: cpu`");
-  if (s.spec.reproducible_shards && *s.spec.reproducible_shards > 1)
-    d.error(s.spec.at("reproducible"),
-            "`reproducible` cuts batches into shards, which a GPU does not; its runs have the same "
-            "bits without it");
-  if (s.spec.random == "torch")
-    d.error(s.spec.at("random"), "random: torch draws its masks on a CPU; leave it out for GPUs");
 }
 
 void choose_precision(Session& s) {
@@ -108,6 +61,8 @@ void choose_precision(Session& s) {
                                    : "no kernel for CPUs computes in it");
 }
 
+constexpr int kGpusOfPlans = 2;  // where nobody says how many there are
+
 void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   s.mode = static_cast<const ModeType*>(s.spec.parallel.what);
   ModeQuery q;
@@ -116,7 +71,11 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   if (devices.cores) q.cores = static_cast<int>(*devices.cores);
   if (s.spec.reproducible_shards) q.shards = static_cast<int>(*s.spec.reproducible_shards);
   q.machine_cores = static_cast<int>(usable_cores().size());
-  if (s.on_gpu()) q.cores = 1;  // that tells it what to do
+  if (s.on_gpu()) {
+    q.cores = 1;  // that tells it what to do
+    if (!q.devices && !query.world && s.mode->name != "single")
+      q.devices = s.gpus.count > 0 ? s.gpus.count : kGpusOfPlans;
+  }
   q.world = query.world;
   q.span = devices_of(s.spec.model);
   if (s.mode->pipeline) s.pipeline = s.mode->pipeline(s.spec.parallel.settings);
@@ -312,7 +271,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   choose_device(s, query);
   choose_precision(s);
   place(s, query, d);
-  check_gpu(s, d);
+  if (d.ok()) place_on_gpus(s, query, d);
   if (s.spec.random == "torch" && (s.mode->name != "single" || s.who.span > 1))
     d.error(s.spec.at("random"),
             "random: torch draws one sequence of masks, which is for `parallel: single` on one "

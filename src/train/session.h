@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/load.h"
 #include "data/batch.h"
 #include "data/dataset.h"
 #include "graph/plan.h"
@@ -35,6 +36,9 @@ struct Session {
   std::string device = "cpu";
   std::string note;  // why `device: auto` is a CPU; empty: nothing to say
   bool on_gpu() const { return device == "cuda"; }
+  cuda::GpuSurvey gpus;             // where CUDA was asked
+  std::vector<int> gpu_of_replica;  // numbers among those that CUDA shows
+  bool sums_on_host() const { return on_gpu() && exchange.backend == Exchange::Backend::host; }
   bool tf32 = false;  // products on GPUs round factors of f32 to TF32
 
   PrecisionPolicy precision;
@@ -72,7 +76,8 @@ struct Session {
 // How ranks that somebody else started change a session; empty: dptrain starts its own.
 struct SessionQuery {
   std::optional<int> world;
-  bool runs = true;  // false: it is only looked at, so a GPU need not be there
+  bool runs = true;                     // false: it is only looked at, so a GPU need not be there
+  std::optional<cuda::GpuSurvey> gpus;  // in the place of asking CUDA
 };
 
 // Complaints about the spec (shapes that do not fit, settings that exclude each other) go to `d`;

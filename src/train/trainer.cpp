@@ -51,8 +51,7 @@ std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, StageCl
   const Session& s = rank.session;
   const StepExecutor::Samples samples{rank.train.get(), rank.test.get()};
   if (s.on_gpu())
-    return std::make_unique<DeviceExecutor>(s, rank.buffers, rank.team, rank.open_gpu(), samples,
-                                            clock);
+    return make_device_executor(s, rank.buffers, rank.team, worker, rank.gpus, samples, clock);
   const bool first = worker % s.who.workers_per_rank() == 0;
   return std::make_unique<Executor>(s, rank.buffers, rank.team, worker,
                                     first ? &rank.generator : nullptr, samples, clock, trace);

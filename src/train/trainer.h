@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/device_api.h"
 #include "base/generator.h"
 #include "comm/team.h"
 #include "data/sampler.h"
 #include "train/buffers.h"
+#include "train/device_team.h"
 #include "train/executor.h"
 #include "train/reporter.h"
 #include "train/session.h"
@@ -30,8 +30,7 @@ struct RankState {
   Generator generator;  // torch's global one, after it has drawn the initial weights
   Order order;          // of this epoch; written by the first worker while the others wait
   std::unique_ptr<Ahead> train, test;  // where samples are made on the way
-  // Where the session is on a GPU: called by the thread that uses it.
-  std::function<std::unique_ptr<cuda::DeviceApi>()> open_gpu{};
+  GpuAccess gpus{};                    // where the session is on GPUs
 };
 
 struct Outcome {

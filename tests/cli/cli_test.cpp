@@ -144,7 +144,11 @@ TEST_CASE("plan prints what a run on a GPU would do, without one") {
   const std::string images = "data.dataset={synthetic_images: {samples: 128, shape: [1, 28, 28]}}";
   for (const auto& [name, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"plan_cuda_mlp", {configs + "fmnist_single.yaml"}},
-           {"plan_cuda_lenet", {configs + "lenet.yaml", "precision=bf16"}}}) {
+           {"plan_cuda_lenet", {configs + "lenet.yaml", "precision=bf16"}},
+           {"plan_cuda_ddp",
+            {configs + "fmnist_ddp.yaml", "devices=2", "parallel={ddp: {bucket_cap_mb: 0.5}}",
+             "clip_grad_norm=1"}},
+           {"plan_cuda_dp", {configs + "fmnist_dp.yaml", "devices=[cuda:0, cuda:0]"}}}) {
     std::vector<std::string> all = {"plan", words[0], "device=cuda", images};
     all.insert(all.end(), words.begin() + 1, words.end());
     const Finished plan = dptrain(all);

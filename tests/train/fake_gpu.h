@@ -30,7 +30,7 @@ class WatchedGpu : public cuda::FakeApi {
 };
 
 inline OpenGpu fake_gpu(Told& told, const cuda::FakeApi::Settings& settings = {}) {
-  return [&told, settings] { return std::make_unique<WatchedGpu>(settings, told); };
+  return [&told, settings](int) { return std::make_unique<WatchedGpu>(settings, told); };
 }
 
 // Compilers write the names of types in two ways.

@@ -51,7 +51,9 @@ int train(const std::string& path, const std::vector<std::string>& overrides,
   Node tree;
   Spec spec = load_spec(path, overrides, vocabulary(), files, d, &tree);
   std::unique_ptr<Session> session;
-  if (d.ok()) session = make_session(std::move(spec), {.runs = !gpu}, d);
+  SessionQuery query{.runs = !gpu};
+  if (gpu) query.gpus = cuda::GpuSurvey{.count = kFakeGpus};
+  if (d.ok()) session = make_session(std::move(spec), query, d);
   if (!d.ok()) {
     fmt::print(stderr, "{}", d.render());
     return 2;

@@ -36,6 +36,9 @@ inline constexpr bool kCanFork = !__has_feature(thread_sanitizer);
 inline constexpr bool kCanFork = true;
 #endif
 
+// That CUDA is said to show, where runs get fake ones.
+inline constexpr int kFakeGpus = 3;
+
 // yaml: a whole spec. Files go to a fresh folder that is removed again. gpu: what runs of `device:
 // cuda` get, where that is not a real one.
 Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {},

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -84,8 +85,12 @@ class Stream {
   virtual void launch(CapturedGraph& graph) = 0;  // enqueues all of it
 };
 
+// Called again and again by a thread that waits for other ranks; throws to give them up.
+using WhileWaiting = std::function<void()>;
+
 // Ranks that sum and share buffers, one GPU each (NCCL). Every rank makes the same calls in the
-// same order; they may be captured.
+// same order; they may be captured, and may wait for the others to make them too. One that ends
+// without finish() is given up: abort().
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -93,8 +98,10 @@ class Communicator {
   virtual void all_reduce(Stream& stream, void* data, size_t count, DType dtype) = 0;
   // Enqueues: data of `root` goes to all.
   virtual void broadcast(Stream& stream, void* data, size_t bytes, int root) = 0;
-  virtual void check() = 0;           // throws what went wrong with a call that was enqueued
-  virtual void abort() noexcept = 0;  // ends calls that wait for a rank that will not come
+  virtual void check() = 0;   // throws what went wrong with a call that was enqueued
+  virtual void finish() = 0;  // all ranks. REQUIRES: all that was enqueued is done
+  // Ends calls that wait for a rank that will not come. REQUIRES: graphs with its calls are gone.
+  virtual void abort() noexcept = 0;
 };
 using CommunicatorId = std::array<char, 128>;
 
@@ -116,9 +123,10 @@ class DeviceApi {
   virtual std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) = 0;
 
-  // One rank makes the id, all get it in some other way, all join.
+  // One rank makes the id, all get it in some other way, all join and wait until all have.
   virtual CommunicatorId new_communicator_id() = 0;
-  virtual std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks) = 0;
+  virtual std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
+                                             const WhileWaiting& waiting) = 0;
 
   virtual void synchronise() = 0;  // the calling thread waits for all streams
 };

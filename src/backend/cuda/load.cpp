@@ -8,6 +8,8 @@
 
 #include "base/fail.h"
 #include "base/version.h"
+#include "comm/child.h"
+#include "comm/shared_memory.h"
 
 namespace dpt::cuda {
 namespace {
@@ -94,6 +96,27 @@ std::string why_no_gpu() {
     return e.what();
   }
   return "";
+}
+
+GpuSurvey survey_gpus() {
+  if (!find_library("libcuda.so.1").handle) return {.problem = why_no_gpu()};
+  struct Answer {
+    int count;
+    char problem[1000], nccl_problem[1000];  // with a 0 behind it
+  };
+  const SharedMemory memory = SharedMemory::create(sizeof(Answer));
+  auto& answer = *reinterpret_cast<Answer*>(memory.data());
+  const auto write = [](char(&to)[1000], const std::string& text) { text.copy(to, sizeof to - 1); };
+  const int code = run_in_child([&] {
+    write(answer.problem, why_no_gpu());
+    if (answer.problem[0] != 0) return 0;
+    answer.count = static_cast<int>(cuda_module().devices().size());
+    for (const LibraryReport& library : cuda_module().libraries())
+      if (library.name == "NCCL") write(answer.nccl_problem, library.problem);
+    return 0;
+  });
+  if (code != 0) return {.problem = fmt::format("looking for GPUs ended with code {}", code)};
+  return {answer.count, answer.problem, answer.nccl_problem};
 }
 
 }  // namespace dpt::cuda

@@ -20,7 +20,15 @@ const LoadedModule& loaded_module();
 CudaModule& cuda_module();
 
 // Why no GPU can be used here, and what to install; empty: one can. Where there is a driver this
-// starts CUDA, which does not survive a fork: a process that will fork asks in a child.
+// starts CUDA, which does not survive a fork: a process that will fork calls survey_gpus().
 std::string why_no_gpu();
+
+struct GpuSurvey {
+  int count = 0;             // that CUDA shows this process
+  std::string problem;       // why none can be used; empty: at least one can
+  std::string nccl_problem;  // why they can't sum by NCCL
+};
+// Finds out in a child. REQUIRES: called from a process of one thread. Errors: Error{rank}.
+GpuSurvey survey_gpus();
 
 }  // namespace dpt::cuda

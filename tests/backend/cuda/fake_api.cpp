@@ -1,248 +1,51 @@
 #include "backend/cuda/fake_api.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
-#include "backend/cuda/fake_work.h"
+#include "backend/cuda/fake_stream.h"
+#include "backend/cuda/fake_world.h"
 #include "base/fail.h"
 
 namespace dpt::cuda {
 
-template <class... A>
-[[noreturn]] void violation(fmt::format_string<A...> text, A&&... a) {
-  fail(Fault::failed, "fake GPU: {}", fmt::format(text, std::forward<A>(a)...));
+namespace {
+
+// All that there are in this process, by their numbers, and what guards their blocks and clocks.
+std::recursive_mutex mutex;
+std::map<uint64_t, FakeApi*>& living() {
+  static std::map<uint64_t, FakeApi*> all;
+  return all;
 }
+uint64_t made = 0;
 
-class FakeEvent : public Event {
- public:
-  explicit FakeEvent(FakeApi& api) : api_(api) { ++api_.live_events_; }
-  ~FakeEvent() override { --api_.live_events_; }
-  bool passed() override;
-  void wait() override;
-
- private:
-  friend class FakeStream;
-  FakeApi& api_;
-  FakeStream* stream_ = nullptr;  // null: never recorded
-  uint64_t number_ = 0;           // of the stream's work that is before it
-  FakeApi::Clock clock_;
-  FakeApi::Capture* capture_ = nullptr;
-  bool asked_ = false;
-};
-
-class FakeGraph : public CapturedGraph {
- public:
-  FakeGraph(FakeApi& api, std::unique_ptr<FakeApi::Capture> c) : api_(api), capture_(std::move(c)) {
-    ++api_.live_graphs_;
-  }
-  ~FakeGraph() override { --api_.live_graphs_; }
-  size_t nodes() const override { return capture_->work.size(); }
-
- private:
-  friend class FakeStream;
-  FakeApi& api_;
-  std::shared_ptr<FakeApi::Capture> capture_;
-};
-
-class FakeStream : public Stream {
- public:
-  explicit FakeStream(FakeApi& api) : api_(api), index_(api.streams_.size()) {
-    api_.streams_.push_back(this);
-    ++api_.live_streams_;
-  }
-  ~FakeStream() override {
-    do_all();
-    api_.streams_[index_] = nullptr;
-    --api_.live_streams_;
-  }
-
-  void copy(void* to, const void* from, size_t bytes) override {
-    const auto* source = static_cast<const std::byte*>(from);
-    auto* target = static_cast<std::byte*>(to);
-    enqueue(fmt::format("copy {} bytes, {} to {}", bytes, kind(source, bytes), kind(target, bytes)),
-            {{source, bytes, false}, {target, bytes, true}},
-            [=] { std::memcpy(target, source, bytes); });
-  }
-  void fill(void* to, uint8_t byte, size_t bytes) override {
-    enqueue(fmt::format("fill {} bytes", bytes), {{static_cast<std::byte*>(to), bytes, true}},
-            [=] { std::memset(to, byte, bytes); });
-  }
-  void launch(const KernelLaunch& l) override {
-    const HostKernel& k = host_kernel(l.id);
-    const std::string what = fmt::format("{} x {}", k.name, l.count);
-    if (l.bytes != k.bytes) violation("{}: {} bytes in place of {}", what, l.bytes, k.bytes);
-    const auto* begin = static_cast<const std::byte*>(l.kernel);
-    auto copy = std::make_shared<std::vector<uint64_t>>((l.bytes + 7) / 8);
-    std::memcpy(copy->data(), begin, l.bytes);
-    TouchVisitor visitor;
-    k.touches(copy->data(), l.count, visitor);
-    std::function<void()> run = [&k, copy, count = l.count, order = api_.settings_.order] {
-      k.run(copy->data(), count, order);
-    };
-    if (api_.settings_.strict)
-      run = [this, run, touched = visitor.touched, what] { api_.run_strictly(touched, run, what); };
-    enqueue(what, visitor.touched, std::move(run));
-  }
-  void run(DeviceWork& work, std::span<std::byte* const> tensors, std::byte* workspace) override {
-    auto& w = static_cast<FakeWork&>(work);
-    std::vector<Touched> touched = w.touches(tensors);
-    for (const Touched& t : touched)
-      if (reinterpret_cast<uintptr_t>(t.begin) % 16 != 0)
-        violation("{}: a tensor does not begin at a multiple of 16", w.text());
-    if (w.workspace_bytes() > 0) {
-      if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
-        violation("{}: the workspace does not begin at a multiple of 256", w.text());
-      touched.push_back({workspace, w.workspace_bytes(), true});
-    }
-    enqueue(w.text(), touched, [run = w.bound(tensors), workspace, n = w.workspace_bytes()] {
-      if (n > 0) std::memset(workspace, 0xee, n);
-      run();
-    });
-  }
-
-  void record(Event& event) override {
-    auto& e = static_cast<FakeEvent&>(event);
-    api_.count_call("record");
-    api_.log(fmt::format("s{} record", index_));
-    know_host();
-    e.stream_ = this;
-    e.number_ = done_ + queue_.size();
-    e.clock_ = clock_;
-    e.capture_ = capture_;
-    e.asked_ = false;
-  }
-  void wait(Event& event) override {
-    auto& e = static_cast<FakeEvent&>(event);
-    api_.count_call("wait");
-    api_.log(fmt::format("s{} wait", index_));
-    if (e.stream_ == nullptr || api_.wait_count_++ == api_.settings_.deaf_wait) return;
-    if (e.capture_ != capture_) {
-      if (capture_ != nullptr)
-        violation("s{} waits while it captures for an event of something else", index_);
-      capture_ = e.capture_;
-      capture_->streams.push_back(this);
-    }
-    FakeApi::merge(clock_, e.clock_);
-    if (capture_ == nullptr)
-      queue_.emplace_back([from = e.stream_, number = e.number_] { from->do_until(number); });
-  }
-  void synchronise() override {
-    api_.count_call("synchronise");
-    api_.not_while_capturing("synchronise");
-    api_.log(fmt::format("s{} synchronise", index_));
-    do_all();
-    FakeApi::merge(api_.host_, clock_);
-  }
-
-  void begin_capture() override {
-    api_.count_call("begin_capture");
-    if (capture_ != nullptr) violation("s{} captures already", index_);
-    own_capture_ = std::make_unique<FakeApi::Capture>();
-    own_capture_->streams = {this};
-    capture_ = own_capture_.get();
-    ++api_.captures_;
-  }
-  std::unique_ptr<CapturedGraph> end_capture() override {
-    api_.count_call("end_capture");
-    if (!own_capture_) violation("s{} has begun no capture", index_);
-    --api_.captures_;
-    for (FakeStream* s : own_capture_->streams) {
-      s->capture_ = nullptr;
-      if (s != this && s->own_time() > known_of(s->index_))
-        violation("the capture of s{} ends before it has waited for s{}", index_, s->index_);
-    }
-    return std::make_unique<FakeGraph>(api_, std::move(own_capture_));
-  }
-  void launch(CapturedGraph& graph) override {
-    auto& g = static_cast<FakeGraph&>(graph);
-    enqueue(fmt::format("graph of {} nodes", g.nodes()), g.capture_->touched, [c = g.capture_] {
-      for (const auto& work : c->work) work();
-    });
-  }
-
-  void do_all() { do_until(done_ + queue_.size()); }
-  void do_until(uint64_t number) {
-    while (done_ < number) {
-      const std::function<void()> work = std::move(queue_.front());
-      queue_.pop_front();
-      ++done_;
-      work();
-    }
-  }
-
- private:
-  friend class FakeApi;
-  friend class FakeEvent;
-
-  void enqueue(const std::string& what, const std::vector<Touched>& touched,
-               std::function<void()> work) {
-    api_.count_call(what);
-    api_.log(fmt::format("s{} {}", index_, what));
-    know_host();
-    ++time();
-    for (const Touched& t : touched) api_.check(*this, t, what);
-    if (capture_ != nullptr) {
-      capture_->work.push_back(std::move(work));
-      for (const Touched& t : touched)
-        if (std::ranges::find(capture_->touched, t) == capture_->touched.end())
-          capture_->touched.push_back(t);
-    } else {
-      queue_.push_back(std::move(work));
-    }
-  }
-  std::string_view kind(const std::byte* p, size_t bytes) {
-    return api_.block_of(p, bytes, "copy").kind == MemoryKind::device ? "device" : "pinned";
-  }
-  uint64_t& time() {
-    if (clock_.size() <= index_) clock_.resize(index_ + 1);
-    return clock_[index_];
-  }
-  uint64_t own_time() const { return known_of(index_); }
-  uint64_t known_of(size_t stream) const { return stream < clock_.size() ? clock_[stream] : 0; }
-  void know_host() { FakeApi::merge(clock_, api_.host_); }
-
-  FakeApi& api_;
-  size_t index_;
-  FakeApi::Clock clock_;
-  std::deque<std::function<void()>> queue_;
-  uint64_t done_ = 0;
-  FakeApi::Capture* capture_ = nullptr;
-  std::unique_ptr<FakeApi::Capture> own_capture_;
-};
-
-bool FakeEvent::passed() {
-  api_.count_call("passed");
-  if (stream_ == nullptr) return true;
-  if (api_.settings_.busy && stream_->done_ < number_) return false;
-  // Not at once, as a GPU that has something to do.
-  if (!std::exchange(asked_, true) && stream_->done_ < number_) return false;
-  stream_->do_until(number_);
-  FakeApi::merge(api_.host_, clock_);
-  return true;
-}
-void FakeEvent::wait() {
-  api_.count_call("wait for an event");
-  api_.not_while_capturing("waiting for an event");
-  api_.log("host waits");
-  if (stream_ == nullptr) return;
-  stream_->do_until(number_);
-  FakeApi::merge(api_.host_, clock_);
-}
+}  // namespace
 
 FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
-  properties_ = {.name = "fake GPU",
-                 .bus_id = "0000:00:00.0",
+  const std::lock_guard lock(mutex);
+  number_ = made++;
+  living()[number_] = this;
+  properties_ = {.index = settings.index,
+                 .name = "fake GPU",
+                 .bus_id = fmt::format("0000:0{}:00.0", settings.index),
                  .major = 9,
                  .minor = 0,
                  .multiprocessors = 4,
                  .memory = size_t{4} << 30,
                  .free_memory = settings.free_memory};
 }
-FakeApi::~FakeApi() = default;
+FakeApi::~FakeApi() {
+  const std::lock_guard lock(mutex);
+  living().erase(number_);
+}
 
 void FakeApi::count_call(const std::string& what, Fault fault) {
   if (call_count_ == settings_.interrupt_call) std::raise(SIGINT);
+  if (call_count_ == settings_.stall_call) std::this_thread::sleep_for(std::chrono::seconds(2));
   if (call_count_++ == settings_.fail_call)
     fail(fault, "call {} of the fake GPU, {}, was told to fail", settings_.fail_call, what);
 }
@@ -256,13 +59,15 @@ std::byte* FakeApi::allocate(MemoryKind kind, size_t bytes) {
   block.data = reinterpret_cast<std::byte*>((begin + kLine - 1) / kLine * kLine);
   std::memset(block.data, 0xff, bytes);  // nan, in each floating type
   std::byte* const data = block.data;
+  const std::lock_guard lock(mutex);
   blocks_[data] = std::move(block);
   return data;
 }
 
 void FakeApi::free(MemoryKind, std::byte* memory) noexcept {
   for (FakeStream* s : streams_)
-    if (s) s->do_all();
+    if (s) s->do_all_or_give_up();
+  const std::lock_guard lock(mutex);
   Block& block = blocks_.at(memory);
   block.freed = true;  // the host's memory stays, so that later use is seen
   std::memset(block.data, 0xff, block.bytes);
@@ -286,9 +91,22 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnConvolution& convolution) 
   not_while_capturing("prepare");
   return fake_work(convolution, live_works_);
 }
-CommunicatorId FakeApi::new_communicator_id() { fail(Fault::device, "fake GPU: one rank"); }
-std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId&, int, int) {
-  fail(Fault::device, "fake GPU: one rank");
+CommunicatorId FakeApi::new_communicator_id() {
+  count_call("new_communicator_id");
+  return {"fake"};
+}
+std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, int ranks,
+                                            const WhileWaiting& waiting) {
+  count_call("join");
+  not_while_capturing("join");
+  if (settings_.world == nullptr) violation("there is no world for ranks to meet in");
+  if (id != CommunicatorId{"fake"}) violation("rank {} joins by an id that nobody made", rank);
+  return std::make_unique<FakeCommunicator>(*settings_.world, rank, ranks, waiting);
+}
+
+void FakeApi::host_knows(const Clock& clock) {
+  const std::lock_guard lock(mutex);
+  merge(host_, clock);
 }
 
 void FakeApi::synchronise() {
@@ -298,7 +116,7 @@ void FakeApi::synchronise() {
   for (FakeStream* s : streams_)
     if (s) {
       s->do_all();
-      merge(host_, s->clock_);
+      host_knows(s->clock_);
     }
 }
 
@@ -314,32 +132,48 @@ std::string FakeApi::leaks() const {
   add(live_events_, "events");
   add(live_works_, "works");
   add(live_graphs_, "graphs");
+  if (stuck_) out += "work that would never have ended ";
   return out;
 }
 
-FakeApi::Block& FakeApi::block_of(const std::byte* p, size_t bytes, const std::string& what) {
+FakeApi::Block* FakeApi::find_block(const std::byte* p) {
   auto at = blocks_.upper_bound(p);
-  if (at == blocks_.begin()) violation("{} uses memory that was never allocated", what);
+  if (at == blocks_.begin()) return nullptr;
   Block& b = (--at)->second;
-  if (p >= b.data + b.bytes) violation("{} uses memory that was never allocated", what);
-  if (p + bytes > b.data + b.bytes) violation("{} goes beyond the end of its memory", what);
-  if (b.freed) violation("{} uses memory that was freed", what);
-  return b;
+  return p < b.data + b.bytes ? &b : nullptr;
+}
+
+FakeApi::Block& FakeApi::block_of(const std::byte* p, size_t bytes, const std::string& what) {
+  const std::lock_guard lock(mutex);
+  Block* b = find_block(p);
+  for (const auto& [number, other] : living())
+    if (b == nullptr || (b->freed && other != this))
+      if (Block* const theirs = other->find_block(p)) b = theirs;
+  if (b == nullptr) violation("{} uses memory that was never allocated", what);
+  if (p + bytes > b->data + b->bytes) violation("{} goes beyond the end of its memory", what);
+  if (b->freed) violation("{} uses memory that was freed", what);
+  return *b;
 }
 
 void FakeApi::check(const FakeStream& stream, const Touched& t, const std::string& what) {
+  const std::lock_guard lock(mutex);
   Block& b = block_of(t.begin, t.bytes, what);
   const auto begin = static_cast<size_t>(t.begin - b.data), end = begin + t.bytes;
   Accesses& accesses = stream.capture_ ? stream.capture_->accesses[&b] : b.accesses;
   for (const auto& [key, access] : accesses) {
-    const auto& [from, to, other, writes] = key;
-    if (other == stream.index_ || to <= begin || end <= from || !(writes || t.writes)) continue;
-    if (access.at > stream.known_of(other))
-      violation("s{} {} '{}' what s{} {} '{}', and no event stands between them", stream.index_,
-                t.writes ? "overwrites in" : "reads in", what, other,
-                writes ? "writes in" : "reads in", access.what);
+    const auto& [from, to, gpu, other, writes] = key;
+    const bool own = gpu == number_;
+    if (own && other == stream.index_) continue;
+    if (to <= begin || end <= from || !(writes || t.writes)) continue;
+    const auto whose = living().find(gpu);
+    if (whose == living().end()) continue;  // it has ended
+    const Clock& known = own ? stream.clock_ : whose->second->host_;
+    if (access.at > (other < known.size() ? known[other] : 0))
+      violation("s{} {} '{}' what s{}{} {} '{}', and no {} stands between them", stream.index_,
+                t.writes ? "overwrites in" : "reads in", what, other, own ? "" : " of another GPU",
+                writes ? "writes in" : "reads in", access.what, own ? "event" : "waiting host");
   }
-  accesses[{begin, end, stream.index_, t.writes}] = {stream.own_time(), what};
+  accesses[{begin, end, number_, stream.index_, t.writes}] = {stream.own_time(), what};
 }
 
 void FakeApi::not_while_capturing(const std::string& what) const {

@@ -3,12 +3,12 @@
 // What is enqueued is done as late as allowed, when somebody waits for it, so that memory that is
 // used too early or filled again too early shows in the numbers. Each call is checked when it is
 // made: memory must be there, and what one stream writes another one may use only where an event,
-// or the host's waiting, stands between them (vector clocks: Fidge 1988, Mattern 1989). Whatever is
-// wrong throws Error{failed} that begins with "fake GPU".
+// or the host's waiting, stands between them (vector clocks: Fidge 1988, Mattern 1989). Several of
+// one process may use each other's memory, once the other's host has waited for what it did there.
+// Whatever is wrong throws Error{failed} that begins with "fake GPU".
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +23,14 @@
 namespace dpt::cuda {
 
 class FakeStream;
+class FakeWorld;
+
+// What a stream is told to do. ready: whether it can be done, where others have to come; null: it
+// can.
+struct FakeItem {
+  std::function<void()> run;
+  std::function<bool()> ready = nullptr;
+};
 
 class FakeApi : public DeviceApi {
  public:
@@ -32,10 +40,13 @@ class FakeApi : public DeviceApi {
     // while it runs. For small memories.
     bool strict = false;
     int64_t fail_call = -1;       // the number of the call that fails, from 0
+    int64_t stall_call = -1;      // the number of the call that takes two seconds
     int64_t interrupt_call = -1;  // the number of the call at which somebody presses Ctrl-C
     int64_t deaf_wait = -1;       // the number of the stream's wait that is left out, from 0
     bool busy = false;            // no event is passed until somebody waits for it
     size_t free_memory = size_t{4} << 30;
+    int index = 0;               // of the GPU in its machine
+    FakeWorld* world = nullptr;  // where its communicators meet
   };
   FakeApi() : FakeApi(Settings{}) {}
   explicit FakeApi(const Settings& settings);
@@ -49,7 +60,8 @@ class FakeApi : public DeviceApi {
   std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) override;
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override;
   CommunicatorId new_communicator_id() override;
-  std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks) override;
+  std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
+                                     const WhileWaiting& waiting) override;
   void synchronise() override;
 
   // What was called since the last time, a line each; a graph's launch is one.
@@ -71,8 +83,8 @@ class FakeApi : public DeviceApi {
     uint64_t at;  // the stream's own time
     std::string what;
   };
-  // (begin, end, stream, writes) -> the last one
-  using Accesses = std::map<std::tuple<size_t, size_t, size_t, bool>, Access>;
+  // (begin, end, GPU, stream, writes) -> the last one
+  using Accesses = std::map<std::tuple<size_t, size_t, uint64_t, size_t, bool>, Access>;
   struct Block {
     std::unique_ptr<std::byte[]> memory;
     size_t bytes;
@@ -83,7 +95,7 @@ class FakeApi : public DeviceApi {
   };
   struct Capture {
     std::map<const Block*, Accesses> accesses;
-    std::vector<std::function<void()>> work;
+    std::vector<FakeItem> work;
     std::vector<Touched> touched;
     std::vector<FakeStream*> streams;
   };
@@ -93,16 +105,20 @@ class FakeApi : public DeviceApi {
   Block& block_of(const std::byte* p, size_t bytes, const std::string& what);
   void check(const FakeStream& stream, const Touched& t, const std::string& what);
   void not_while_capturing(const std::string& what) const;
+  void host_knows(const Clock& clock);
+  Block* find_block(const std::byte* p);
   void run_strictly(const std::vector<Touched>& touched, const std::function<void()>& work,
                     const std::string& what);
   static void merge(Clock& into, const Clock& from);
 
   Settings settings_;
+  uint64_t number_;  // of all that this process made
   DeviceProperties properties_;
   std::map<const std::byte*, Block> blocks_;  // by their begin
   std::vector<FakeStream*> streams_;
   Clock host_;  // what the host has waited for
   int captures_ = 0;
+  bool stuck_ = false;  // something was destroyed whose work would never have ended
   int live_streams_ = 0, live_events_ = 0, live_works_ = 0, live_graphs_ = 0;
   int64_t call_count_ = 0, wait_count_ = 0;
   std::vector<std::string> calls_;

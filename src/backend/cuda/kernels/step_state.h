@@ -34,6 +34,7 @@ struct StepEntry {
 struct StepReport {
   double loss, divisor, norm;
   int32_t skip, bad;
+  double first_loss, first_weight;  // of the first rank's rows, where there are several
 };
 
 }  // namespace dpt::cuda

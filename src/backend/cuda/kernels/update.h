@@ -59,7 +59,7 @@ struct Judge {
     state->skip = skip ? 1 : 0;
     state->formula = state->updates - *first_update;
     state->updates += skip ? 0 : 1;
-    *report = {state->loss, state->divisor, state->norm, state->skip, state->bad};
+    *report = {state->loss, state->divisor, state->norm, state->skip, state->bad, 0, 0};
     if (scales) formula::update_scale(rule, skip, state->loss_scale, state->growth_tracker);
   }
   template <class Visitor>
@@ -69,6 +69,24 @@ struct Judge {
     v.reads(first_update, 1);
     v.reads(state, 1);
     v.writes(state, 1);
+    v.writes(report, 1);
+  }
+};
+
+// What the host is told of the first rank's own rows. Behind Judge. One index.
+struct ReportFirst {
+  const double *losses, *weights;
+  int64_t losses_count, weights_count;
+  StepReport* report;
+  DPT_HOST_DEVICE void operator()(int64_t) const {
+    for (int64_t i = 0; i < losses_count; ++i) report->first_loss += losses[i];
+    for (int64_t i = 0; i < weights_count; ++i) report->first_weight += weights[i];
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(losses, losses_count);
+    v.reads(weights, weights_count);
+    v.reads(report, 1);
     v.writes(report, 1);
   }
 };
@@ -184,7 +202,7 @@ struct Update {
 };
 
 using UpdateKernels = KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, Judge,
-                                 SumShards, AddTo, Update<formula::Sgd<float>>,
+                                 ReportFirst, SumShards, AddTo, Update<formula::Sgd<float>>,
                                  Update<formula::Adam<float>>, Update<formula::RmsProp<float>>,
                                  Update<formula::Adagrad<float>>, Update<formula::Adadelta<float>>>;
 

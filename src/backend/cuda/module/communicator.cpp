@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <nccl.h>
 
@@ -22,6 +23,7 @@ struct Functions {
     };
     find(get_unique_id, "ncclGetUniqueId");
     find(comm_init, "ncclCommInitRankConfig");
+    find(comm_finalize, "ncclCommFinalize");
     find(comm_destroy, "ncclCommDestroy");
     find(comm_abort, "ncclCommAbort");
     find(async_error, "ncclCommGetAsyncError");
@@ -32,6 +34,7 @@ struct Functions {
   }
   decltype(ncclGetUniqueId)* get_unique_id = nullptr;
   decltype(ncclCommInitRankConfig)* comm_init = nullptr;
+  decltype(ncclCommFinalize)* comm_finalize = nullptr;
   decltype(ncclCommDestroy)* comm_destroy = nullptr;
   decltype(ncclCommAbort)* comm_abort = nullptr;
   decltype(ncclCommGetAsyncError)* async_error = nullptr;
@@ -70,7 +73,8 @@ ncclDataType_t type_of(DType t) {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(const CommunicatorId& id, int rank, int ranks) {
+  NcclCommunicator(const CommunicatorId& id, int rank, int ranks, WhileWaiting waiting)
+      : waiting_(std::move(waiting)) {
     ncclUniqueId theirs;
     static_assert(sizeof theirs.internal == std::tuple_size_v<CommunicatorId>);
     std::memcpy(theirs.internal, id.data(), id.size());
@@ -85,9 +89,7 @@ class NcclCommunicator final : public Communicator {
       throw;
     }
   }
-  ~NcclCommunicator() override {
-    if (comm_) nccl().comm_destroy(comm_);
-  }
+  ~NcclCommunicator() override { abort(); }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
@@ -110,6 +112,13 @@ class NcclCommunicator final : public Communicator {
     dpt::cuda::check(nccl().async_error(comm_, &state), comm_, "ncclCommGetAsyncError");
     dpt::cuda::check(state, comm_, "NCCL");
   }
+  void finish() override {
+    need_comm();
+    dpt::cuda::check(nccl().comm_finalize(comm_), comm_, "ncclCommFinalize");
+    settle("ncclCommFinalize");
+    dpt::cuda::check(nccl().comm_destroy(std::exchange(comm_, nullptr)), nullptr,
+                     "ncclCommDestroy");
+  }
   void abort() noexcept override {
     if (comm_) nccl().comm_abort(comm_);
     comm_ = nullptr;
@@ -119,14 +128,16 @@ class NcclCommunicator final : public Communicator {
   void need_comm() const {
     if (!comm_) throw Error(Fault::rank, "NCCL: this communicator was given up");
   }
-  // A call of a communicator that does not block may go on behind it.
+  // A call of a communicator that does not block may go on behind it, until all ranks made it.
   void settle(const char* call) {
     for (ncclResult_t state = ncclInProgress;;) {
       dpt::cuda::check(nccl().async_error(comm_, &state), comm_, "ncclCommGetAsyncError");
       if (state != ncclInProgress) return dpt::cuda::check(state, comm_, call);
+      if (waiting_) waiting_();
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
+  WhileWaiting waiting_;
   ncclComm_t comm_ = nullptr;
 };
 
@@ -152,8 +163,9 @@ CommunicatorId new_nccl_id() {
   return id;
 }
 
-std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks) {
-  return std::make_unique<NcclCommunicator>(id, rank, ranks);
+std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks,
+                                        const WhileWaiting& waiting) {
+  return std::make_unique<NcclCommunicator>(id, rank, ranks, waiting);
 }
 
 }  // namespace dpt::cuda

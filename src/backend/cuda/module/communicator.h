@@ -14,6 +14,7 @@ std::string nccl_version();          // "2.28.9"; empty where it is not there
 
 CommunicatorId new_nccl_id();
 // Of the calling thread's GPU. Returns once all ranks have joined.
-std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks);
+std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks,
+                                        const WhileWaiting& waiting);
 
 }  // namespace dpt::cuda

@@ -121,8 +121,9 @@ class RuntimeDevice final : public DeviceApi {
   }
 
   CommunicatorId new_communicator_id() override { return new_nccl_id(); }
-  std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks) override {
-    return join_nccl(id, rank, ranks);
+  std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
+                                     const WhileWaiting& waiting) override {
+    return join_nccl(id, rank, ranks, waiting);
   }
 
   void synchronise() override { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }

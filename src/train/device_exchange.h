@@ -1,0 +1,106 @@
+// Sums over the GPUs of a run. Two ways:
+//
+// By NCCL the sums are part of what a GPU is told, and of a captured step: gradients in buckets
+// (Li et al., "PyTorch Distributed", 2020, section 3.2), each on a stream of its own as soon as the
+// last kernel that makes a gradient of it is enqueued, while backward makes others. Buckets are
+// slices, since gradients lie in the order in which they are made.
+//
+// By the CPUs a step is cut in two: gradients are copied to the memory that all workers share,
+// summed there in the fixed tree (comm/tree.h), and copied back. Slower, but it wants no NCCL, goes
+// with several replicas on one GPU, and gives every mode the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/cuda/context.h"
+#include "comm/tree.h"
+#include "train/buffers.h"
+#include "train/device_binding.h"
+#include "train/device_team.h"
+#include "train/device_update.h"
+#include "train/session.h"
+
+namespace dpt {
+
+// Elements of the flat gradients.
+struct Bucket {
+  size_t begin = 0, end = 0;
+  bool operator==(const Bucket&) const = default;
+};
+
+// Whole parameters each. The first takes those up to 1 MiB, so that something is sent early, the
+// others up to `mib`: torch's rule, by which the parameter that fills a bucket is its last.
+std::vector<Bucket> gradient_buckets(const Session& session, double mib);
+double bucket_mib(const Session& session);  // as asked for, or torch's 25
+
+// Of each bucket: the instruction of the backward part after which all before and in it are made.
+std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets);
+
+// Of value(shard), in the fixed tree.
+template <class Value>
+double sum_over_shards(int shards, Value value) {
+  std::vector<double> values;
+  std::vector<double*> parts;
+  for (int s = 0; s < shards; ++s) values.push_back(value(s));
+  for (double& v : values) parts.push_back(&v);
+  sum_tree(std::span<double* const>(parts), 0, 1);
+  return values[0];
+}
+
+class DeviceExchange {
+ public:
+  // All workers; waits for the others. REQUIRES: all references outlive it; several replicas.
+  DeviceExchange(const Session& session, const Buffers& buffers, cuda::DeviceContext& context,
+                 DeviceTeam& gpus, DeviceUpdate& update);
+
+  bool by_nccl() const { return all_ != nullptr; }
+  cuda::Communicator* communicator() const { return all_.get(); }
+
+  // By NCCL, each enqueues. Before the backward part of a step's last micro-batch. adds: its
+  // gradients are added to those before.
+  void begin(const Program& program, bool adds);
+  void after(size_t instruction);  // of the backward part
+  // In the middle of a part, f64: waited for at once. Null: this GPU brings zeros.
+  void sum_now(std::byte* data, const TensorDesc& desc);
+
+  // Either way. Numbers of a step in the GPU's memory, [2 * count]: the first half is summed, the
+  // second one gets those of the first rank. By the CPUs only the sums over the halves are right.
+  void sum_terms(double* data, size_t count, double ShardResult::*what);
+  void end();  // sums what is left of the gradients, and the losses
+
+  // All workers, after the last step.
+  void finish();
+
+ private:
+  void sum(const Bucket& bucket);
+  void sum(void* data, size_t count, DType dtype);  // once what was enqueued is done
+  void wait_for_sums();
+  void wait_for_gpu();
+  void sum_gradients_on_host();
+
+  const Session& session_;
+  Buffers buffers_;
+  cuda::DeviceContext& context_;
+  DeviceTeam& gpus_;
+  DeviceUpdate& update_;
+  // By NCCL.
+  std::unique_ptr<cuda::Communicator> all_;
+  std::unique_ptr<cuda::Stream> stream_;
+  std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs: made_ alone
+  std::vector<Bucket> buckets_;
+  std::map<const Program*, std::vector<size_t>> made_after_;
+  const std::vector<size_t>* awaited_ = nullptr;  // of the program that runs
+  size_t next_ = 0;                               // bucket
+  bool adds_ = false;
+  cuda::Memory zeros_;
+  // By the CPUs: pinned.
+  cuda::Memory gradients_, terms_;
+  uint64_t steps_ = 0;  // that are summed
+};
+
+}  // namespace dpt

@@ -1,0 +1,118 @@
+#include "train/device_gather.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
+#include "base/fail.h"
+#include "graph/operator.h"
+
+namespace dpt {
+namespace {
+
+size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace
+
+DeviceGather::Crossing DeviceGather::crossing_of(const Program& p) {
+  Crossing out{.begin = p.arena[0].kept};
+  std::set<ValueId> made;  // by the loss
+  const auto in_memory = [&](ValueId v) {
+    return p.place[static_cast<size_t>(v)].arena == Arena::activations;
+  };
+  const auto add = [&](std::vector<ValueId>& to, ValueId v) {
+    if (in_memory(v) && std::ranges::find(to, v) == to.end()) to.push_back(v);
+  };
+  for (const Instruction& i : p.loss) {
+    const GraphNode& n = p.graph.nodes[i.node];
+    for (const ValueId v : n.in)
+      if (!made.contains(v)) add(out.to_loss, v);
+    made.insert(n.out.begin(), n.out.end());
+  }
+  for (const Instruction& i : p.backward)
+    for (const ValueId v : p.graph.nodes[i.node].in)
+      if (made.contains(v)) add(out.from_loss, v);
+  std::set<ValueId> touched = made;
+  touched.insert(out.to_loss.begin(), out.to_loss.end());
+  for (const ValueId v : touched) {
+    if (!in_memory(v)) continue;
+    const size_t at = p.place[static_cast<size_t>(v)].offset;
+    out.begin = std::min(out.begin, at);
+    out.end = std::max(out.end, at + p.graph[v].desc.bytes());
+  }
+  out.begin = out.begin / 256 * 256;
+  return out;
+}
+
+size_t DeviceGather::bytes(const Session& s) {
+  size_t most = 0;
+  for (const auto& [rows, program] : s.programs) {
+    const Crossing c = crossing_of(program);
+    most = std::max(most, aligned(c.end - c.begin));
+  }
+  return most * static_cast<size_t>(s.who.shards - 1);
+}
+
+bool DeviceGather::here() const { return gpus_.worker() == session_.who.loss_device; }
+
+DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus,
+                           const DeviceBinding::Memory& memory)
+    : session_(session), context_(context), gpus_(gpus) {
+  for (const auto& [rows, program] : session.programs)
+    crossings_.emplace(&program, crossing_of(program));
+  if (here()) {
+    static constexpr Part kLoss[] = {Part::loss};
+    const size_t others = static_cast<size_t>(session.who.shards - 1);
+    room_ = cuda::Memory(context.api, cuda::MemoryKind::device, bytes(session));
+    size_t next = 0;
+    for (int shard = 0; shard < session.who.shards; ++shard) {
+      if (shard == gpus.worker()) continue;
+      std::byte* const room = room_.data() + next++ * (room_.bytes() / others);
+      gpus.publish(shard, room);
+      for (const auto& [rows, program] : session.programs) {
+        DeviceBinding::Memory its = memory;
+        // Counted from where its own would begin: only what crosses is there.
+        its.activations = reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(room) -
+                                                       crossings_.at(&program).begin);
+        loss_.push_back(std::make_unique<DeviceBinding>(program, its, context, kLoss));
+      }
+    }
+  }
+  gpus.meet();
+}
+
+void DeviceGather::gather(const DeviceBinding& b) {
+  if (here()) return;
+  const Crossing& c = crossing(b);
+  std::byte* const there = gpus_.published(gpus_.worker());
+  for (const ValueId v : c.to_loss) {
+    const TensorView own = b.view(v);
+    const size_t at = b.program().place[static_cast<size_t>(v)].offset - c.begin;
+    if (own.desc.bytes() > 0) context_.stream.copy(there + at, own.data, own.desc.bytes());
+  }
+}
+
+void DeviceGather::scatter(const DeviceBinding& b) {
+  if (here()) return;
+  const Crossing& c = crossing(b);
+  const std::byte* const there = gpus_.published(gpus_.worker());
+  for (const ValueId v : c.from_loss) {
+    const TensorView own = b.view(v);
+    const size_t at = b.program().place[static_cast<size_t>(v)].offset - c.begin;
+    if (own.desc.bytes() > 0) context_.stream.copy(own.data, there + at, own.desc.bytes());
+  }
+}
+
+const std::byte* DeviceGather::loss_of(int shard, int64_t rows) {
+  const size_t programs = session_.programs.size();
+  const auto before = static_cast<size_t>(shard - (shard > gpus_.worker() ? 1 : 0));
+  for (size_t p = 0; p < programs; ++p) {
+    DeviceBinding& b = *loss_[before * programs + p];
+    if (b.program().rows.shards[0] != rows) continue;
+    b.run(Part::loss);
+    return b.view(b.program().graph.loss).data;
+  }
+  fail(Fault::failed, "no program for {} samples", rows);
+}
+
+}  // namespace dpt

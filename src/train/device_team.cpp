@@ -1,0 +1,122 @@
+#include "train/device_team.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "train/clock.h"
+
+namespace dpt {
+
+struct alignas(128) DeviceTeam::Header {
+  cuda::CommunicatorId id;
+};
+
+struct alignas(128) DeviceTeam::Seat {
+  std::atomic<uint64_t> steps;  // that it has begun
+  std::atomic<double> seen;     // when it last was heard of: now_s() is that of the machine
+  char bus_id[32];              // with a 0 behind it
+  std::byte* memory;
+  int64_t number;
+};
+
+size_t DeviceTeam::bytes(int workers) {
+  return sizeof(Header) + static_cast<size_t>(workers) * sizeof(Seat);
+}
+
+DeviceTeam::DeviceTeam(Team team, int worker, const GpuAccess& access)
+    : team_(team),
+      worker_(worker),
+      header_(reinterpret_cast<Header*>(access.shared)),
+      first_timeout_s_(access.patience.first_timeout_s),
+      timeout_s_(access.patience.timeout_s) {}
+
+DeviceTeam::Seat& DeviceTeam::seat(int worker) const {
+  return reinterpret_cast<Seat*>(header_ + 1)[worker];
+}
+
+std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api) {
+  const std::string& own = api.properties().bus_id;
+  own.copy(seat(worker_).bus_id, sizeof Seat::bus_id - 1);
+  if (worker_ == 0) header_->id = api.new_communicator_id();
+  meet();
+  for (int other = 0; other < worker_; ++other)
+    if (own == seat(other).bus_id)
+      fail(Fault::device,
+           "ranks {} and {} both have the GPU at {}, and NCCL takes one rank on each; start as "
+           "many ranks as there are GPUs, or write `backend: gloo`",
+           other, worker_, own);
+  begin_step();
+  return api.join(header_->id, worker_, team_.shape().workers(), [this] {
+    look(since_, seat(worker_).steps == 1 ? first_timeout_s_ : timeout_s_);
+  });
+}
+
+void DeviceTeam::publish(int worker, std::byte* memory) noexcept { seat(worker).memory = memory; }
+std::byte* DeviceTeam::published(int worker) const noexcept { return seat(worker).memory; }
+
+int64_t DeviceTeam::largest(int64_t own) {
+  if (alone()) return own;
+  seat(worker_).number = own;
+  meet();
+  int64_t out = own;
+  for (int w = 0; w < team_.shape().workers(); ++w) out = std::max(out, seat(w).number);
+  meet();
+  return out;
+}
+
+void DeviceTeam::begin_step() noexcept {
+  seat(worker_).steps.fetch_add(1, std::memory_order_release);
+  since_ = now_s();
+  seat(worker_).seen.store(since_, std::memory_order_relaxed);
+}
+
+void DeviceTeam::wait(cuda::Event& event, cuda::Communicator* all) {
+  if (alone()) return event.wait();
+  const double since = now_s();
+  for (int64_t i = 0; !event.passed(); ++i) {
+    if (all) all->check();
+    look(since, timeout_s_);
+    // A step of a small net takes less than a sleep.
+    if (now_s() - since > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void DeviceTeam::look(double since, double timeout_s) {
+  if (team_.broken()) throw TeamBroken(team_.reason());
+  const double now = now_s();
+  seat(worker_).seen.store(now, std::memory_order_relaxed);
+  if (now - since > timeout_s) give_up(now, timeout_s);
+}
+
+// To blame is who has begun fewer steps, or is in a call that does not return.
+void DeviceTeam::give_up(double now, double timeout_s) {
+  const uint64_t mine = seat(worker_).steps.load(std::memory_order_acquire);
+  const int per_rank = team_.shape().workers_per_rank;
+  std::string missing;
+  int blamed = worker_ / per_rank;
+  for (int w = team_.shape().workers() - 1; w >= 0; --w) {
+    if (seat(w).steps.load(std::memory_order_acquire) >= mine &&
+        now - seat(w).seen.load(std::memory_order_relaxed) < timeout_s / 2)
+      continue;
+    blamed = w / per_rank;
+    missing = fmt::format("GPU {} of {} {}{}{}", w % per_rank, team_.name_of(blamed),
+                          team_.where_is(blamed), missing.empty() ? "" : ", ", missing);
+  }
+  team_.break_up(
+      blamed,
+      missing.empty()
+          ? fmt::format("what all GPUs have begun {} does not end within {} s on GPU {}; "
+                        "NCCL_DEBUG=INFO tells more",
+                        team_.where_is(blamed), timeout_s, worker_)
+          : fmt::format("{} did not come to a sum over GPUs within {} s", missing, timeout_s));
+  throw TeamBroken(team_.reason());
+}
+
+}  // namespace dpt

@@ -1,0 +1,74 @@
+// How the GPUs of a run find each other, and how a rank that does not come is found out. What they
+// share lies in the memory that the team's workers share.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "backend/cuda/device_api.h"
+#include "comm/team.h"
+
+namespace dpt {
+
+// Opens the GPU of that number, called by the thread that uses it. Throws Error{device}.
+using OpenGpu = std::function<std::unique_ptr<cuda::DeviceApi>(int index)>;
+
+// How a worker comes to its GPU, and to the other GPUs of its run.
+struct GpuAccess {
+  OpenGpu open;
+  std::byte* shared = nullptr;  // DeviceTeam::bytes(), zeroed at the run's start
+  TeamSettings patience;
+};
+
+class DeviceTeam {
+ public:
+  static size_t bytes(int workers);
+
+  DeviceTeam(Team team, int worker, const GpuAccess& access);
+
+  int worker() const { return worker_; }
+  Team team() const { return team_; }
+  bool first_of_rank() const { return worker_ % team_.shape().workers_per_rank == 0; }
+  int agreed_stop() const { return alone() ? team_.agreed_stop() : team_.agreed_stop(worker_); }
+  bool alone() const { return team_.shape().workers() == 1; }
+
+  // All workers: their communicator. Throws Error{device} where two have the same GPU, TeamBroken
+  // where one does not come.
+  std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api);
+
+  // Nothing where it is alone.
+  void meet() {
+    if (!alone()) team_.meet(worker_);
+  }
+  void meet_rank() { team_.meet_rank(worker_); }
+  // Where GPUs of one process leave something for another worker; seen after a meeting.
+  void publish(int worker, std::byte* memory) noexcept;
+  std::byte* published(int worker) const noexcept;
+
+  // All workers: the largest of their numbers.
+  int64_t largest(int64_t own);
+
+  // Says that this worker begins a step.
+  void begin_step() noexcept;
+
+  // The calling thread waits for what its GPU does, which may be waiting for others. Throws
+  // TeamBroken where the team is broken up meanwhile, which it does itself after the timeout,
+  // naming who has not come; what went wrong in `all`, where it is not null.
+  void wait(cuda::Event& event, cuda::Communicator* all = nullptr);
+
+ private:
+  struct Header;
+  struct Seat;
+  Seat& seat(int worker) const;
+  void look(double since, double timeout_s);
+  [[noreturn]] void give_up(double now, double timeout_s);
+
+  Team team_;
+  int worker_;
+  Header* header_;
+  double first_timeout_s_, timeout_s_;
+  double since_ = 0;  // when it began to wait for what goes on now
+};
+
+}  // namespace dpt

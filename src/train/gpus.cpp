@@ -1,0 +1,148 @@
+#include "train/gpus.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+using Backend = Exchange::Backend;
+
+// Several GPUs: a mode that forks, or whose ranks' number is that of GPUs.
+bool is_single(const Session& s) {
+  return static_cast<const ModeType*>(s.spec.parallel.what)->name == "single";
+}
+
+std::string text_of(int gpus) { return fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"); }
+
+// They are cut from the machine's cores in order, so there is no cpu:5 among two.
+void check_cpus(const std::vector<int64_t>& indices) {
+  for (int64_t i : indices)
+    if (i >= std::ssize(indices))
+      fail(Fault::device,
+           "device cpu:{} is not there: CPU devices share the machine's cores and are numbered "
+           "from 0, so {} of them are cpu:0 to cpu:{}",
+           i, indices.size(), indices.size() - 1);
+}
+
+void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
+  const DeviceSpec& devices = s.spec.devices;
+  for (int r = 0; r < who.replicas(); ++r) {
+    int gpu = r;
+    if (!devices.indices.empty())
+      gpu = static_cast<int>(devices.indices.at(static_cast<size_t>(r)));
+    else if (query.world && s.gpus.count > 0)  // a launcher may show each rank its own alone
+      gpu = r % s.gpus.count;
+    s.gpu_of_replica.push_back(gpu);
+  }
+  if (s.gpus.count == 0) return;  // it is only looked at
+  const int highest = std::ranges::max(s.gpu_of_replica);
+  if (highest < s.gpus.count) return;
+  if (!devices.indices.empty())
+    fail(Fault::device, "device cuda:{} is not there: CUDA shows {}, numbered from 0", highest,
+         text_of(s.gpus.count));
+  fail(Fault::device,
+       "{} are wanted, but CUDA shows {}; take `devices: {}`, or, to study how it works, put "
+       "several replicas on one: `devices: [cuda:0, cuda:0]`",
+       text_of(who.replicas()), text_of(s.gpus.count), s.gpus.count);
+}
+
+void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
+  const std::set<int> own(s.gpu_of_replica.begin(), s.gpu_of_replica.end());
+  // Ranks that somebody else started compare their GPUs once they meet.
+  const bool shared = !query.world && own.size() < s.gpu_of_replica.size();
+  if (!s.exchange.backend) s.exchange.backend = shared ? Backend::host : Backend::nccl;
+  if (s.exchange.backend == Backend::host) {
+    if (s.exchange.bucket_mib)
+      d.error(s.spec.parallel.where,
+              "`bucket_cap_mb` is for NCCL, but here the CPUs sum gradients, all at once; leave it "
+              "out");
+    return;
+  }
+  if (shared)
+    d.error(s.spec.parallel.where,
+            "NCCL takes one replica on each GPU, but a GPU is named twice; leave `backend` out, or "
+            "write `backend: gloo`");
+  else if (!s.gpus.nccl_problem.empty())
+    fail(Fault::device,
+         "GPUs sum their gradients by NCCL, which is not there: {}. Install it, or write `backend: "
+         "gloo`, by which the CPUs sum",
+         s.gpus.nccl_problem);
+}
+
+void check_spec(const Session& s, Diagnostics& d) {
+  const int replicas = s.who.replicas();
+  if (!(is_single(s) || s.mode->name == "dp" || s.mode->name == "ddp") || s.who.span > 1)
+    d.error(s.spec.parallel.where,
+            "GPUs train by `parallel: single`, `dp` and `ddp`, with all layers on each; write one "
+            "of these, or `device: cpu`");
+  if (s.spec.sync_batch_norm && replicas > 1 && s.exchange.backend == Backend::host)
+    d.error(s.spec.at("sync_batch_norm"),
+            "batch norm sums over GPUs by NCCL, in the middle of a step; leave `sync_batch_norm` "
+            "out, or give each replica a GPU and leave `backend` out");
+  if (s.exchange.compress || s.exchange.shard_states)
+    d.error(s.spec.parallel.where,
+            "`shard` and `compress` are for ranks on CPUs; leave them out, or write `device: cpu`");
+  if (s.spec.random == "torch")
+    d.error(s.spec.at("random"), "random: torch draws its masks on a CPU; leave it out for GPUs");
+  if (!s.spec.reproducible_shards) return;
+  if (*s.spec.reproducible_shards != replicas)
+    d.error(s.spec.at("reproducible"),
+            fmt::format("`reproducible` cuts batches into shards, of which a GPU's replica has one "
+                        "alone; write `shards: {}`, or leave it out",
+                        replicas));
+  else if (replicas > 1 && s.exchange.backend == Backend::nccl)
+    d.error(s.spec.at("reproducible"),
+            "NCCL sums in an order of its own, so modes differ in their last bits; write `backend: "
+            "gloo`, or leave `reproducible` out");
+}
+
+}  // namespace
+
+void choose_device(Session& s, const SessionQuery& query) {
+  const std::string& wanted = s.spec.devices.device;
+  if (wanted == "cuda") {
+    s.device = "cuda";
+    // A plan is of GPUs that need not be there, as many as are.
+    if (query.gpus)
+      s.gpus = *query.gpus;
+    else if (query.runs && is_single(s))
+      s.gpus.problem = cuda::why_no_gpu();
+    else if (query.runs || (!is_single(s) && !s.spec.devices.count))
+      s.gpus = cuda::survey_gpus();
+    if (query.runs && !s.gpus.problem.empty())
+      fail(Fault::device,
+           "device 'cuda' can't be used: {}. Write `device: cpu`, or leave `device` out; `dptrain "
+           "doctor` says more",
+           s.gpus.problem);
+    return;
+  }
+  check_cpus(s.spec.devices.indices);
+  if (wanted != "auto") return;
+  const std::string no_gpu = cuda::why_no_gpu();
+  s.note = no_gpu.empty() ? "device: cpu (there is a GPU, but training on one is new: ask for it "
+                            "by `device: cuda`)"
+                          : fmt::format("device: cpu ({})", no_gpu);
+}
+
+void place_on_gpus(Session& s, const SessionQuery& query, Diagnostics& d) {
+  if (!s.on_gpu()) {
+    if (!s.spec.graphs)
+      d.error(s.spec.at("graphs"),
+              "`graphs` is for CUDA devices, and this run is on a CPU; leave it out");
+    if (s.exchange.backend == Backend::nccl || s.exchange.bucket_mib)
+      d.error(s.spec.parallel.where,
+              "`backend: nccl` and `bucket_cap_mb` are for GPUs; CPUs sum in the memory that they "
+              "share: leave them out, or write `device: cuda`");
+    return;
+  }
+  choose_gpus(s, s.who, query);
+  if (s.who.replicas() > 1) choose_backend(s, query, d);
+  check_spec(s, d);
+}
+
+}  // namespace dpt

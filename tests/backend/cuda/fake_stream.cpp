@@ -1,0 +1,75 @@
+#include "backend/cuda/fake_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace dpt::cuda {
+namespace {
+
+constexpr std::chrono::seconds kPatience(20);
+
+}  // namespace
+
+void FakeStream::enqueue(const std::string& what, const std::vector<Touched>& touched,
+                         FakeItem work) {
+  api_.count_call(what);
+  api_.log(fmt::format("s{} {}", index_, what));
+  know_host();
+  ++time();
+  for (const Touched& t : touched) api_.check(*this, t, what);
+  if (capture_ == nullptr) return queue_.push_back(std::move(work));
+  capture_->work.push_back(std::move(work));
+  for (const Touched& t : touched)
+    if (std::ranges::find(capture_->touched, t) == capture_->touched.end())
+      capture_->touched.push_back(t);
+}
+
+bool FakeStream::do_until(uint64_t number, bool waits) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (done_ < number) {
+    FakeItem& next = queue_.front();
+    if (next.ready && !next.ready()) {
+      if (!waits) return false;
+      if (std::chrono::steady_clock::now() > end)
+        violation("s{} waits for a rank that does not come", index_);
+      std::this_thread::yield();
+      continue;
+    }
+    const std::function<void()> run = std::move(next.run);
+    queue_.pop_front();
+    ++done_;
+    run();
+  }
+  return true;
+}
+
+void FakeStream::do_all_or_give_up() noexcept {
+  try {
+    do_all();
+  } catch (const std::exception&) {
+    api_.stuck_ = true;
+    queue_.clear();
+  }
+}
+
+bool FakeEvent::passed() {
+  api_.count_call("passed");
+  if (stream_ == nullptr) return true;
+  if (api_.settings_.busy && stream_->done_ < number_) return false;
+  // Not at once, as a GPU that has something to do.
+  if (!std::exchange(asked_, true) && stream_->done_ < number_) return false;
+  if (!stream_->do_until(number_, false)) return false;
+  api_.host_knows(clock_);
+  return true;
+}
+void FakeEvent::wait() {
+  api_.count_call("wait for an event");
+  api_.not_while_capturing("waiting for an event");
+  api_.log("host waits");
+  if (stream_ == nullptr) return;
+  stream_->do_until(number_, true);
+  api_.host_knows(clock_);
+}
+
+}  // namespace dpt::cuda

@@ -1,0 +1,205 @@
+// Streams, events and captured graphs of the fake GPU (fake_api.h).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/fake_api.h"
+#include "backend/cuda/fake_work.h"
+#include "base/fail.h"
+
+namespace dpt::cuda {
+
+template <class... A>
+[[noreturn]] void violation(fmt::format_string<A...> text, A&&... a) {
+  fail(Fault::failed, "fake GPU: {}", fmt::format(text, std::forward<A>(a)...));
+}
+
+class FakeEvent : public Event {
+ public:
+  explicit FakeEvent(FakeApi& api) : api_(api) { ++api_.live_events_; }
+  ~FakeEvent() override { --api_.live_events_; }
+  bool passed() override;
+  void wait() override;
+
+ private:
+  friend class FakeStream;
+  FakeApi& api_;
+  FakeStream* stream_ = nullptr;  // null: never recorded
+  uint64_t number_ = 0;           // of the stream's work that is before it
+  FakeApi::Clock clock_;
+  FakeApi::Capture* capture_ = nullptr;
+  bool asked_ = false;
+};
+
+class FakeGraph : public CapturedGraph {
+ public:
+  FakeGraph(FakeApi& api, std::unique_ptr<FakeApi::Capture> c) : api_(api), capture_(std::move(c)) {
+    ++api_.live_graphs_;
+  }
+  ~FakeGraph() override { --api_.live_graphs_; }
+  size_t nodes() const override { return capture_->work.size(); }
+
+ private:
+  friend class FakeStream;
+  FakeApi& api_;
+  std::shared_ptr<FakeApi::Capture> capture_;
+};
+
+class FakeStream : public Stream {
+ public:
+  explicit FakeStream(FakeApi& api) : api_(api), index_(api.streams_.size()) {
+    api_.streams_.push_back(this);
+    ++api_.live_streams_;
+  }
+  ~FakeStream() override {
+    do_all_or_give_up();
+    api_.streams_[index_] = nullptr;
+    --api_.live_streams_;
+  }
+
+  void copy(void* to, const void* from, size_t bytes) override {
+    const auto* source = static_cast<const std::byte*>(from);
+    auto* target = static_cast<std::byte*>(to);
+    enqueue(fmt::format("copy {} bytes, {} to {}", bytes, kind(source, bytes), kind(target, bytes)),
+            {{source, bytes, false}, {target, bytes, true}},
+            {.run = [=] { std::memcpy(target, source, bytes); }});
+  }
+  void fill(void* to, uint8_t byte, size_t bytes) override {
+    enqueue(fmt::format("fill {} bytes", bytes), {{static_cast<std::byte*>(to), bytes, true}},
+            {.run = [=] { std::memset(to, byte, bytes); }});
+  }
+  void launch(const KernelLaunch& l) override {
+    const HostKernel& k = host_kernel(l.id);
+    const std::string what = fmt::format("{} x {}", k.name, l.count);
+    if (l.bytes != k.bytes) violation("{}: {} bytes in place of {}", what, l.bytes, k.bytes);
+    const auto* begin = static_cast<const std::byte*>(l.kernel);
+    auto copy = std::make_shared<std::vector<uint64_t>>((l.bytes + 7) / 8);
+    std::memcpy(copy->data(), begin, l.bytes);
+    TouchVisitor visitor;
+    k.touches(copy->data(), l.count, visitor);
+    std::function<void()> run = [&k, copy, count = l.count, order = api_.settings_.order] {
+      k.run(copy->data(), count, order);
+    };
+    if (api_.settings_.strict)
+      run = [this, run, touched = visitor.touched, what] { api_.run_strictly(touched, run, what); };
+    enqueue(what, visitor.touched, {.run = std::move(run)});
+  }
+  void run(DeviceWork& work, std::span<std::byte* const> tensors, std::byte* workspace) override {
+    auto& w = static_cast<FakeWork&>(work);
+    std::vector<Touched> touched = w.touches(tensors);
+    for (const Touched& t : touched)
+      if (reinterpret_cast<uintptr_t>(t.begin) % 16 != 0)
+        violation("{}: a tensor does not begin at a multiple of 16", w.text());
+    if (w.workspace_bytes() > 0) {
+      if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
+        violation("{}: the workspace does not begin at a multiple of 256", w.text());
+      touched.push_back({workspace, w.workspace_bytes(), true});
+    }
+    enqueue(w.text(), touched,
+            {.run = [run = w.bound(tensors), workspace, n = w.workspace_bytes()] {
+              if (n > 0) std::memset(workspace, 0xee, n);
+              run();
+            }});
+  }
+
+  void record(Event& event) override {
+    auto& e = static_cast<FakeEvent&>(event);
+    api_.count_call("record");
+    api_.log(fmt::format("s{} record", index_));
+    know_host();
+    e.stream_ = this;
+    e.number_ = done_ + queue_.size();
+    e.clock_ = clock_;
+    e.capture_ = capture_;
+    e.asked_ = false;
+  }
+  void wait(Event& event) override {
+    auto& e = static_cast<FakeEvent&>(event);
+    api_.count_call("wait");
+    api_.log(fmt::format("s{} wait", index_));
+    if (e.stream_ == nullptr || api_.wait_count_++ == api_.settings_.deaf_wait) return;
+    if (&e.api_ != &api_) violation("s{} waits for an event of another GPU", index_);
+    if (e.capture_ != capture_) {
+      if (capture_ != nullptr)
+        violation("s{} waits while it captures for an event of something else", index_);
+      capture_ = e.capture_;
+      capture_->streams.push_back(this);
+    }
+    FakeApi::merge(clock_, e.clock_);
+    if (capture_ == nullptr)
+      queue_.push_back({.run = [] {},
+                        .ready = [from = e.stream_,
+                                  number = e.number_] { return from->do_until(number, false); }});
+  }
+  void synchronise() override {
+    api_.count_call("synchronise");
+    api_.not_while_capturing("synchronise");
+    api_.log(fmt::format("s{} synchronise", index_));
+    do_all();
+    api_.host_knows(clock_);
+  }
+
+  void begin_capture() override {
+    api_.count_call("begin_capture");
+    if (capture_ != nullptr) violation("s{} captures already", index_);
+    own_capture_ = std::make_unique<FakeApi::Capture>();
+    own_capture_->streams = {this};
+    capture_ = own_capture_.get();
+    ++api_.captures_;
+  }
+  std::unique_ptr<CapturedGraph> end_capture() override {
+    api_.count_call("end_capture");
+    if (!own_capture_) violation("s{} has begun no capture", index_);
+    --api_.captures_;
+    for (FakeStream* s : own_capture_->streams) {
+      s->capture_ = nullptr;
+      if (s != this && s->own_time() > known_of(s->index_))
+        violation("the capture of s{} ends before it has waited for s{}", index_, s->index_);
+    }
+    return std::make_unique<FakeGraph>(api_, std::move(own_capture_));
+  }
+  void launch(CapturedGraph& graph) override {
+    auto& g = static_cast<FakeGraph&>(graph);
+    enqueue(fmt::format("graph of {} nodes", g.nodes()), g.capture_->touched,
+            {.run = [c = g.capture_] {}});
+    queue_.insert(queue_.end(), g.capture_->work.begin(), g.capture_->work.end());
+  }
+
+  void do_all() { do_until(done_ + queue_.size(), true); }
+  // Whether it is done: not yet, where other ranks have to come for it and are not waited for.
+  bool do_until(uint64_t number, bool waits);
+  // As memory is freed on a GPU whose work will never end, but for ever: leaks() tells of it.
+  void do_all_or_give_up() noexcept;
+  // In the order of calls, as all that a stream does.
+  void enqueue(const std::string& what, const std::vector<Touched>& touched, FakeItem work);
+
+ private:
+  friend class FakeApi;
+  friend class FakeEvent;
+
+  std::string_view kind(const std::byte* p, size_t bytes) {
+    return api_.block_of(p, bytes, "copy").kind == MemoryKind::device ? "device" : "pinned";
+  }
+  uint64_t& time() {
+    if (clock_.size() <= index_) clock_.resize(index_ + 1);
+    return clock_[index_];
+  }
+  uint64_t own_time() const { return known_of(index_); }
+  uint64_t known_of(size_t stream) const { return stream < clock_.size() ? clock_[stream] : 0; }
+  void know_host() { FakeApi::merge(clock_, api_.host_); }
+
+  FakeApi& api_;
+  size_t index_;
+  FakeApi::Clock clock_;
+  std::deque<FakeItem> queue_;
+  uint64_t done_ = 0;
+  FakeApi::Capture* capture_ = nullptr;
+  std::unique_ptr<FakeApi::Capture> own_capture_;
+};
+
+}  // namespace dpt::cuda

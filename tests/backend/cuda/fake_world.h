@@ -1,0 +1,71 @@
+// Where the ranks of fake GPUs meet: memory that threads and forked processes map. As NCCL, it does
+// not know who will come, and waits for all.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "backend/cuda/device_api.h"
+
+namespace dpt::cuda {
+
+// What a rank calls; all have to make the same calls.
+struct FakeCall {
+  enum class Kind : uint32_t { all_reduce, broadcast };
+  Kind kind = Kind::all_reduce;
+  DType dtype = DType::f32;  // of a broadcast: u8
+  int root = 0;
+  size_t count = 0;
+  bool operator==(const FakeCall&) const = default;
+};
+
+class FakeWorld {
+ public:
+  static constexpr int kMostRanks = 4;
+  static constexpr size_t kMostBytes = 4 << 20;  // of one call
+  FakeWorld();                                   // before anybody forks
+  ~FakeWorld();
+  FakeWorld(const FakeWorld&) = delete;
+  FakeWorld& operator=(const FakeWorld&) = delete;
+
+ private:
+  friend class FakeCommunicator;
+  // A rank's part. What it brought to its call k lies in place k % 2: who can begin call k + 2 has
+  // seen the end of k + 1, which nobody comes to before he has done with k.
+  struct Seat {
+    std::atomic<uint64_t> calls = 0;  // that it came to
+    std::atomic<bool> joined = false, finished = false;
+    FakeCall call[2];
+    std::byte data[2][kMostBytes];
+  };
+  struct Shared {
+    Seat seat[kMostRanks];
+  };
+  Shared* shared_;
+};
+
+// Done in two parts, since the others may not have come: arrive() until it says so, then take().
+class FakeCommunicator : public Communicator {
+ public:
+  FakeCommunicator(FakeWorld& world, int rank, int ranks, const WhileWaiting& waiting);
+  void all_reduce(Stream& stream, void* data, size_t count, DType dtype) override;
+  void broadcast(Stream& stream, void* data, size_t bytes, int root) override;
+  void check() override;
+  void finish() override;
+  void abort() noexcept override { *aborted_ = true; }
+  ~FakeCommunicator() override { *aborted_ = true; }
+
+ private:
+  struct State;
+  void enqueue(Stream& stream, void* data, const FakeCall& call);
+  FakeWorld& world_;
+  int rank_, ranks_;
+  WhileWaiting waiting_;
+  std::shared_ptr<bool> aborted_ = std::make_shared<bool>(false);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace dpt::cuda

@@ -1,0 +1,251 @@
+// Several fake GPUs train to the numbers that as many CPU devices come to.
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+
+#include "backend/cuda/fake_api.h"
+#include "backend/cuda/fake_world.h"
+#include "train/fake_gpu.h"
+#include "train/gpu_specs.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+using cuda::FakeApi;
+using Words = std::vector<std::string>;
+
+// What each GPU was told and left behind, in memory that ranks share.
+class Fleet {
+ public:
+  Fleet() {
+    void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    shared_ = static_cast<Shared*>(memory);
+  }
+  ~Fleet() { munmap(shared_, sizeof(Shared)); }
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  // settings: of the GPU of that index.
+  OpenGpu opener(std::function<void(FakeApi::Settings&)> change = {}) {
+    return [this, change](int index) {
+      FakeApi::Settings settings{.index = index, .world = &world_};
+      if (change) change(settings);
+      return std::make_unique<Watched>(settings, *shared_);
+    };
+  }
+  int opened() const { return shared_->opened; }
+  // Of those that were closed.
+  std::string leaks() const {
+    std::string out = shared_->opened == shared_->closed ? "" : "not all are closed";
+    for (const Gpu& gpu : shared_->gpu) out += gpu.leaks;
+    return out;
+  }
+  std::string calls(int index) const { return shared_->gpu[index].calls; }
+
+ private:
+  struct Gpu {
+    char leaks[1000], calls[100000];  // with a 0 behind it
+  };
+  struct Shared {
+    std::atomic<int> opened, closed;
+    Gpu gpu[4];
+  };
+  class Watched : public FakeApi {
+   public:
+    Watched(const Settings& settings, Shared& shared)
+        : FakeApi(settings), shared_(shared), index_(settings.index) {
+      ++shared_.opened;
+    }
+    ~Watched() override {
+      std::string all;
+      for (const std::string& call : take_calls()) all += call + "\n";
+      Gpu& gpu = shared_.gpu[index_];
+      all.copy(gpu.calls, sizeof gpu.calls - 1);
+      FakeApi::leaks().copy(gpu.leaks, sizeof gpu.leaks - 1);
+      ++shared_.closed;
+    }
+
+   private:
+    Shared& shared_;
+    int index_;
+  };
+  Shared* shared_;
+  cuda::FakeWorld world_;
+};
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+void compare(const std::string& yaml, const Words& how, double tolerance = kSameNumbers,
+             const Words& on_gpus = {}) {
+  CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+  Fleet gpus;
+  const Ran gpu = run_spec(yaml, with(with(how, {"device=cuda"}), on_gpus), gpus.opener());
+  agree(gpu, run_spec(yaml, with(how, {"device=cpu", "cores=1"})), tolerance);
+  CHECK(gpus.opened() > 1);
+  CHECK(gpus.leaks() == "");
+}
+
+TEST_CASE("ddp on GPUs: the numbers of ddp on as many CPUs" * doctest::skip(!kCanFork)) {
+  // Batches that are cut unevenly, or leave the last rank without samples, are exact, too.
+  compare(kMlp, {"parallel=ddp", "devices=2"});
+  compare(kMlp, {"parallel=ddp", "devices=3", "data.batch_size=30"});
+  compare(kMlp, {"parallel=ddp", "devices=2", "data.limit=65", "log.loss=rank0"});
+  compare(kMlp, {"parallel=ddp", "devices=2", "accumulate=3", "data.limit=67"});
+  compare(kMlp, {"parallel=ddp", "devices=2", "clip_grad_norm=0.5"});
+  compare(kMlp, {"parallel=ddp", "devices=2", "data.limit=65", "log.loss=rank0",
+                 "loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"});
+  compare(kImages, {"parallel=ddp", "devices=2"});
+}
+
+TEST_CASE("sync_batch_norm sums over all GPUs, also those without rows" *
+          doctest::skip(!kCanFork)) {
+  const Words sync = {"sync_batch_norm=true", "devices=2"};
+  compare(kImages, with(sync, {"parallel=ddp"}));
+  // The last batch has three samples, in micro-batches of 2 and 0, 1 and 0, or 2 and 1.
+  compare(kImages, with(sync, {"parallel=ddp", "data.limit=35", "accumulate=2"}));
+  compare(kImages, with(sync, {"parallel=dp", "data.limit=35"}));
+}
+
+TEST_CASE("ddp on GPUs skips the steps that overflow on any" * doctest::skip(!kCanFork)) {
+  // As on one GPU: a rounding that falls the other way is one in 2048 of an f16.
+  compare(kMlp,
+          {"parallel=ddp", "devices=2",
+           "precision={fp16: {lists: cuda, emulate: true, init_scale: 67108864}}"},
+          0.004);
+}
+
+TEST_CASE("ddp on GPUs whose gradients the CPUs sum, also with two ranks on one GPU" *
+          doctest::skip(!kCanFork)) {
+  for (const Words& where : {Words{}, {"devices=[cuda:0, cuda:0]"}})
+    compare(kMlp,
+            {"parallel={ddp: {backend: gloo}}", "devices=2", "data.limit=65", "accumulate=2",
+             "log.loss=rank0"},
+            kSameNumbers, where);
+}
+
+TEST_CASE("dp on GPUs: the numbers of dp on as many CPUs") {
+  compare(kMlp, {"parallel={dp: {loss: distributed}}", "devices=2"});
+  compare(kMlp, {"parallel={dp: {loss: distributed}}", "devices=3", "accumulate=2",
+                 "clip_grad_norm=0.5", "data.limit=66"});
+  compare(kImages, {"parallel={dp: {loss: distributed}}", "devices=2"});
+  // The loss of all on the first GPU, and on another one.
+  compare(kMlp, {"parallel=dp", "devices=2"});
+  compare(kMlp, {"parallel={dp: {output_device: 1}}", "devices=3", "accumulate=2", "data.limit=66",
+                 "loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"});
+  compare(kImages, {"parallel=dp", "devices=2"}, kSameNumbers, {"devices=[cuda:0, cuda:0]"});
+  // Two replicas on one GPU, for study.
+  compare(kMlp, {"parallel={dp: {loss: distributed}}", "devices=2"}, kSameNumbers,
+          {"devices=[cuda:0, cuda:0]"});
+}
+
+TEST_CASE("sums by the CPUs give all modes the same bits" * doctest::skip(!kCanFork)) {
+  const auto weights = [](const std::string& mode) {
+    Fleet gpus;
+    const Ran ran = run_spec(kMlp, {"device=cuda", "devices=2", "reproducible={shards: 2}", mode},
+                             gpus.opener());
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK(!ran.weights.empty());
+    return ran.weights;
+  };
+  CHECK(weights("parallel={ddp: {backend: gloo}}") ==
+        weights("parallel={dp: {backend: gloo, loss: distributed}}"));
+}
+
+// A run of few steps, whose buckets are as small as can be.
+const Words kSmall = {"parallel={ddp: {bucket_cap_mb: 0.001, timeout: 1}}", "devices=2",
+                      "device=cuda", "epochs=1", "evaluate=false"};
+
+TEST_CASE("an event that is left out of a step of ddp is found" * doctest::skip(!kCanFork)) {
+  // Buckets wait for backward, sums of losses for the loss, the update for all sums.
+  int64_t found = 0;
+  for (int64_t n = 0;; ++n) {
+    Fleet gpus;
+    const Ran ran =
+        run_spec(kMlp, kSmall,
+                 gpus.opener([n](FakeApi::Settings& s) { s.deaf_wait = s.index == 1 ? n : -1; }));
+    if (ran.code == 0) break;
+    CAPTURE(ran.err);
+    // A sum that escapes the capture leaves the ranks with different calls.
+    const bool told =
+        ran.err.find(": fake GPU: ") != std::string::npos ||
+        ran.err.find("did not come to a sum over GPUs within 1 s") != std::string::npos;
+    CHECK(told);
+    ++found;
+  }
+  CHECK(found > 5);
+}
+
+TEST_CASE("a step of ddp sums each bucket as soon as it is made" * doctest::skip(!kCanFork)) {
+  Fleet gpus;
+  const Ran ran = run_spec(kMlp, with(kSmall, {"data.limit=32"}), gpus.opener());
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  CHECK(gpus.calls(0) != gpus.calls(1));  // only one of them brings the weights back
+  const std::string text = without_compiler(gpus.calls(0));
+  const std::string path = std::string(DPT_TEST_DIR) + "/train/golden/ddp_step.txt";
+  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
+    std::ofstream(path, std::ios::binary) << text;
+  std::ifstream in(path, std::ios::binary);
+  CHECK(text == std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
+TEST_CASE("a rank that does not come is named" * doctest::skip(!kCanFork)) {
+  const auto err = [](int64_t call) {
+    Fleet gpus;
+    const Ran ran = run_spec(kMlp, kSmall, gpus.opener([=](FakeApi::Settings& s) {
+      s.stall_call = s.index == 1 ? call : -1;
+    }));
+    CHECK(ran.code == static_cast<int>(Fault::rank));
+    CHECK(ran.weights.empty());
+    return ran.err.substr(ran.err.find("dptrain: "));
+  };
+  CHECK(err(5).starts_with("dptrain: worker 1 of rank 1 (pid "));  // before it joins
+  // Before it has launched its step, and in calls while the others wait for it.
+  for (const int64_t call : {100, 150})
+    CHECK(err(call).find(" of rank 1 (pid ") != std::string::npos);
+}
+
+TEST_CASE("Ctrl-C of one rank ends all after the same step" * doctest::skip(!kCanFork)) {
+  Fleet gpus;
+  const Ran ran = run_spec(kMlp, with(kSmall, {"epochs=30"}), gpus.opener([](FakeApi::Settings& s) {
+    s.interrupt_call = s.index == 1 ? 250 : -1;
+  }));
+  CHECK(ran.code == 130);
+  CHECK(!ran.weights.empty());
+  CHECK(gpus.leaks() == "");
+}
+
+TEST_CASE("a call that fails on one GPU ends the run with its error" * doctest::skip(!kCanFork)) {
+  int failures = 0;
+  for (int64_t n = 0;; n += 31) {
+    CAPTURE(n);
+    Fleet gpus;
+    const Ran failed =
+        run_spec(kMlp, kSmall,
+                 gpus.opener([n](FakeApi::Settings& s) { s.fail_call = s.index == 1 ? n : -1; }));
+    if (failed.code == 0) break;  // there are fewer calls
+    ++failures;
+    const bool expected = failed.code == static_cast<int>(Fault::device) ||
+                          failed.code == static_cast<int>(Fault::memory);
+    CHECK(expected);
+    CHECK(failed.err.find(fmt::format("call {} of the fake GPU", n)) != std::string::npos);
+    CHECK(failed.weights.empty());
+    CHECK(gpus.leaks() == "");
+  }
+  CHECK(failures > 5);
+}
+
+}  // namespace
+}  // namespace dpt

@@ -1,0 +1,150 @@
+// Which GPUs a session gets, and what it says where it can't have them.
+#include "train/gpus.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "data/folder.h"
+#include "train/device_exchange.h"
+#include "train/gpu_specs.h"
+#include "train/run_spec.h"
+#include "train/session.h"
+
+namespace dpt {
+namespace {
+
+// A session of the spec on a machine with so many GPUs, or why there is none.
+struct Opened {
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics diagnostics;
+  std::unique_ptr<Session> session;
+  std::string error;
+  int code = 0;
+  explicit Opened(std::vector<std::string> words, cuda::GpuSurvey gpus = {.count = 2},
+                  std::optional<int> world = {}, const char* yaml = kMlp) {
+    const Folder folder;
+    words.insert(words.begin(), "device=cuda");
+    Spec spec = load_spec(folder.write("t.yaml", yaml), words, vocabulary(), files, diagnostics);
+    try {
+      if (diagnostics.ok())
+        session =
+            make_session(std::move(spec), {.world = world, .gpus = std::move(gpus)}, diagnostics);
+      error = diagnostics.render();
+    } catch (const Error& e) {
+      error = e.what();
+      code = static_cast<int>(e.fault());
+    }
+  }
+  bool says(std::string_view text) const {
+    INFO(error);
+    return error.find(text) != std::string::npos;
+  }
+};
+
+TEST_CASE("every GPU that is there is used, or those that are named") {
+  using Gpus = std::vector<int>;
+  const auto gpus = [](const std::vector<std::string>& words, std::optional<int> world = {}) {
+    const Opened o(words, {.count = 3}, world);
+    REQUIRE_MESSAGE(o.session, o.error);
+    CHECK(o.session->who.replicas() == static_cast<int>(o.session->gpu_of_replica.size()));
+    return o.session->gpu_of_replica;
+  };
+  CHECK(gpus({}) == Gpus{0});
+  CHECK(gpus({"devices=[cuda:2]"}) == Gpus{2});
+  CHECK(gpus({"parallel=dp"}) == Gpus{0, 1, 2});
+  CHECK(gpus({"parallel=ddp", "data.batch_size=30"}) == Gpus{0, 1, 2});
+  CHECK(gpus({"parallel=ddp", "devices=2"}) == Gpus{0, 1});
+  CHECK(gpus({"parallel=dp", "devices=[cuda:2, cuda:0]"}) == Gpus{2, 0});
+  CHECK(gpus({"parallel=dp", "devices=[cuda:1, cuda:1]"}) == Gpus{1, 1});
+  CHECK(gpus({"parallel=ddp"}, 2) == Gpus{0, 1});
+  // A launcher may show each rank its own alone.
+  const Opened one({"parallel=ddp"}, {.count = 1}, 4);
+  REQUIRE(one.session);
+  CHECK(one.session->gpu_of_replica == Gpus{0, 0, 0, 0});
+  CHECK_FALSE(one.session->sums_on_host());
+}
+
+TEST_CASE("who sums: NCCL, or the CPUs where replicas share a GPU or it is asked for") {
+  CHECK_FALSE(Opened({"parallel=ddp"}).session->sums_on_host());
+  CHECK(Opened({"parallel=dp", "devices=[cuda:0, cuda:0]"}).session->sums_on_host());
+  CHECK(Opened({"parallel={ddp: {backend: gloo}}"}).session->sums_on_host());
+}
+
+TEST_CASE("GPUs that can't be had end in one sentence") {
+  const Opened more({"parallel=ddp", "devices=4"});
+  CHECK(more.code == static_cast<int>(Fault::device));
+  CHECK(more.error ==
+        "4 GPUs are wanted, but CUDA shows 2 GPUs; take `devices: 2`, or, to study how it works, "
+        "put several replicas on one: `devices: [cuda:0, cuda:0]`");
+  CHECK(Opened({"parallel=dp", "devices=[cuda:0, cuda:2]"}).error ==
+        "device cuda:2 is not there: CUDA shows 2 GPUs, numbered from 0");
+  const Opened none({"parallel=ddp"}, {.problem = "there is no driver"});
+  CHECK(none.code == static_cast<int>(Fault::device));
+  CHECK(none.says("device 'cuda' can't be used: there is no driver. Write `device: cpu`"));
+  const Opened nccl({"parallel=ddp"}, {.count = 2, .nccl_problem = "libnccl.so.2 is nowhere"});
+  CHECK(nccl.code == static_cast<int>(Fault::device));
+  CHECK(nccl.error ==
+        "GPUs sum their gradients by NCCL, which is not there: libnccl.so.2 is nowhere. Install "
+        "it, or write `backend: gloo`, by which the CPUs sum");
+  const Opened without({"parallel={ddp: {backend: gloo}}"}, {.count = 2, .nccl_problem = "none"});
+  CHECK(without.session);
+}
+
+TEST_CASE("settings that GPUs do not have are refused with the reason") {
+  const auto refused = [](const std::vector<std::string>& words, const char* yaml = kMlp) {
+    const Opened o(words, {.count = 2}, {}, yaml);
+    CHECK_FALSE(o.session);
+    return o.error;
+  };
+  const auto has = [](const std::string& text, std::string_view part) {
+    INFO(text);
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(refused({"parallel={ddp: {backend: nccl}}", "devices=[cuda:0, cuda:0]"}),
+            "NCCL takes one replica on each GPU, but a GPU is named twice"));
+  CHECK(has(refused({"parallel={ddp: {backend: gloo, bucket_cap_mb: 5}}"}),
+            "`bucket_cap_mb` is for NCCL"));
+  CHECK(has(refused({"parallel={ddp: {compress: fp16}}"}), "`shard` and `compress` are for ranks"));
+  CHECK(has(refused({"parallel=ddp", "reproducible={shards: 4}"}), "write `shards: 2`"));
+  CHECK(has(refused({"parallel=ddp", "reproducible={shards: 2}"}),
+            "NCCL sums in an order of its own"));
+  CHECK(has(refused({"parallel={ddp: {backend: gloo}}", "sync_batch_norm=true"}, kImages),
+            "batch norm sums over GPUs by NCCL"));
+  for (const char* words : {"parallel={ddp: {backend: nccl}}", "parallel={dp: {bucket_cap_mb: 5}}"})
+    CHECK(has(refused({words, "device=cpu"}), "are for GPUs"));
+}
+
+TEST_CASE("buckets are whole parameters in backward's order, the first one small") {
+  const Opened o({"parallel=ddp"});
+  REQUIRE(o.session);
+  const Session& s = *o.session;
+  for (const double mib : {0.0005, 0.001, 0.002, 25.0}) {
+    const std::vector<Bucket> buckets = gradient_buckets(s, mib);
+    CHECK(buckets.front().begin == 0);
+    CHECK(buckets.back().end == s.layout.stored);
+    for (size_t b = 0; b + 1 < buckets.size(); ++b) {
+      CHECK(buckets[b].end == buckets[b + 1].begin);
+      CHECK(static_cast<double>((buckets[b].end - buckets[b].begin) * 4) >= mib * 1048576);
+    }
+    for (const auto& [rows, program] : s.programs) {
+      const std::vector<size_t> made = made_after(program, buckets);
+      CHECK(std::ranges::is_sorted(made));
+      CHECK(made.back() < program.backward.size());
+      // Nothing of a bucket is made later.
+      for (size_t i = 0; i < program.backward.size(); ++i)
+        for (const ValueId v : program.graph.nodes[program.backward[i].node].out)
+          if (const Slice& place = program.place[static_cast<size_t>(v)];
+              place.arena == Arena::gradients)
+            for (size_t b = 0; b < buckets.size(); ++b)
+              if (buckets[b].begin * 4 <= place.offset && place.offset < buckets[b].end * 4)
+                CHECK(i <= made[b]);
+    }
+  }
+  CHECK(gradient_buckets(s, 25).size() == 1);
+  CHECK(gradient_buckets(s, 0.001).size() > 3);
+}
+
+}  // namespace
+}  // namespace dpt
