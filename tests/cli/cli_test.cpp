@@ -139,7 +139,7 @@ TEST_CASE("plan prints what a run would do") {
   }
 }
 
-TEST_CASE("plan prints what a run on a GPU would do, without one") {
+TEST_CASE("plan prints what a GPU would do, without one") {
   const std::string configs = std::string(DPT_SOURCE_DIR) + "/configs/";
   const std::string images = "data.dataset={synthetic_images: {samples: 128, shape: [1, 28, 28]}}";
   for (const auto& [name, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
@@ -155,6 +155,13 @@ TEST_CASE("plan prints what a run on a GPU would do, without one") {
     CHECK_MESSAGE(plan.code == 0, plan.err);
     check_golden(plan.out, name);
   }
+  const Finished fed =
+      dptrain({"plan", configs + "lenet.yaml", "device=cuda", images, "graphs=false",
+               "data.transforms=[to_tensor, {random_horizontal_flip: 0.5}]"});
+  CHECK(
+      fed.out.find("batches: made by the host, since images are changed at random, and copied ") !=
+      std::string::npos);
+  CHECK(fed.out.find("launches: each kernel by itself\n") != std::string::npos);
 }
 
 TEST_CASE("plan prints the type of each operation in mixed precision") {

@@ -206,7 +206,7 @@ TEST_CASE("what a step records, and what an epoch is told: the host waits for it
   golden("device_staged.txt", {find(staged, " graph of ", 1), find(staged, " graph of ", 4)});
 }
 
-TEST_CASE("shipped specs train on a GPU to the CPU's losses") {
+TEST_CASE("a GPU trains shipped specs to the CPU's losses") {
   const auto spec = [](const std::string& name) {
     std::ifstream in(std::string(DPT_SOURCE_DIR) + "/configs/" + name + ".yaml");
     return std::string(std::istreambuf_iterator<char>(in), {});

@@ -80,6 +80,9 @@ else
   skip 'memcheck, racecheck' 'compute-sanitizer is not on the PATH (PyPI: nvidia-cuda-sanitizer-api)'
 fi
 curves mlp "${mlp[@]}" && same_bits mlp "${mlp[@]}"
+# Each kernel by itself: what graphs leave out or do in another order shows here.
+check train-uncaptured 60 "$dptrain" "${mlp[@]}" device=cuda graphs=false "out=$out/uncaptured" &&
+  check same-bits-uncaptured 10 "$dptrain" compare "$out/uncaptured" "$out/gpu-mlp" --rtol 0 --atol 0
 curves resnet18 "${resnet[@]}" && same_bits resnet18 "${resnet[@]}"
 for precision in tf32 bf16 fp16; do
   check "precision-$precision" 60 "$dptrain" "${mlp[@]}" device=cuda "precision=$precision" "out=$out/$precision"
