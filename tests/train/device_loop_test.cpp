@@ -218,12 +218,13 @@ TEST_CASE("a GPU trains shipped specs to the CPU's losses") {
       {"lenet", {images, "data.batch_size=16", "steps=2"}},
       {"embedding_dp", {"parallel=single", "devices=1"}},
   };
-  for (const auto& [name, changes] : runs) {
+  for (const auto& run : runs) {
+    const std::string& name = run.first;
     CAPTURE(name);
-    std::vector<std::string> how = changes, on_cpu = changes;
+    std::vector<std::string> how = run.second;
     how.insert(how.end(), {"log.every=1", "evaluate=false"});
     if (name != "lenet") how.emplace_back("steps=6");
-    on_cpu = how;
+    std::vector<std::string> on_cpu = how;
     on_cpu.insert(on_cpu.end(), {"device=cpu", "cores=1"});
     Told told;
     const Ran gpu = on_gpu(told, how, {}, spec(name).c_str()), cpu = run_spec(spec(name), on_cpu);
