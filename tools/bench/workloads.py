@@ -209,6 +209,7 @@ def rows(folder):
             same_data=False,  # PyTorch rounds more in log_softmax
         ),
         *pipelines(folder, "pipeline", 512, 512),
+        *pipelines(folder, "middle_pipeline", 128, 512),
         *pipelines(folder, "narrow_pipeline", 128, 128),
         resnet("resnet", "fp32", []),
         resnet("resnet_bf16", "bf16", ["autocast"]),
