@@ -5,9 +5,10 @@
 // last kernel that makes a gradient of it is enqueued, while backward makes others. Buckets are
 // slices, since gradients lie in the order in which they are made.
 //
-// By the CPUs a step is cut in two: gradients are copied to the memory that all workers share,
-// summed there in the fixed tree (comm/tree.h), and copied back. Slower, but it wants no NCCL, goes
-// with several replicas on one GPU, and gives every mode the same bits.
+// By the CPUs gradients are copied to the memory that all workers share, summed there in the fixed
+// tree (comm/tree.h), and copied back, for which hosts wait and meet in the middle of a step, so
+// that none is captured. Slower, but it wants no NCCL, goes with several replicas on one GPU, and
+// gives every mode the same bits.
 #pragma once
 
 #include <cstddef>
