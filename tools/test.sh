@@ -119,12 +119,17 @@ if $tsan; then
   # Where threads meet. Not what forks ranks, which is refused where there is more than one thread:
   # ThreadSanitizer has one of its own, and sees the threads of one process only.
   files='*tests/comm/*,*tests/data/*,*tests/parallel/*,*tests/train/same_bits_test*,*tests/train/step_rows_test*'
+  files+=',*tests/train/stages_test*,*tests/train/deferred_batch_norm_test*'  # pipelines, placement, hybrids
   rest=(unit "--test-args=--no-skipped-summary -sf=$files -sfe=*launcher_test*" "${rest[@]}")
-  export TSAN_OPTIONS=halt_on_error=1
+  # Reports go to files, since tests that run a spec keep its standard error for themselves.
+  reports=$here/$build/meson-logs/tsan
+  $dry_run || rm -f "$reports".*
+  export TSAN_OPTIONS="halt_on_error=1:log_path=$reports:suppressions=$here/tools/tsan.supp"
 fi
 run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" "${rest[@]}"
 status=$?
 if $dry_run; then exit 0; fi
+if $tsan; then cat "$reports".* 2>/dev/null; fi
 [ -e "$log" ] || fail "meson test ran nothing and left no $log" "see what it said above"
 
 # A block of the log: "=== 2/7 ===", "test: NAME", "result: exit status 0", and what the test printed.
