@@ -62,6 +62,16 @@ void place_constants(Program& p) {
   }
 }
 
+// The nodes of a part as they are run: stage after stage, backward from the last one.
+std::vector<size_t> run_order(const Graph& graph, Part part) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.part[i] == part) out.push_back(i);
+  const int forward = part == Part::backward ? -1 : 1;
+  std::ranges::stable_sort(out, {}, [&](size_t i) { return forward * graph.nodes[i].stage; });
+  return out;
+}
+
 // Of all values that have no place yet.
 std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& views) {
   const Graph& graph = p.graph;
@@ -79,12 +89,11 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
   };
   for (ValueId v : {graph.input, graph.target, graph.divisor, graph.scale}) touch(v, 0);
   touch_masks(0);
-  // In run order; a part's nodes need not stand together in the graph.
+  // In run order; the nodes of a part, and of its stages, need not stand together in the graph.
   size_t now = 0;
   for (Part part : kParts)
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (size_t i : run_order(graph, part)) {
       const GraphNode& n = graph.nodes[i];
-      if (graph.part[i] != part) continue;
       if (part != Part::update) ++now;  // those are run row by row, as if all at once
       if (part != Part::update)
         for (ValueId v : n.out) touch(v, now);

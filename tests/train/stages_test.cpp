@@ -151,6 +151,22 @@ TEST_CASE("mixed precision in a pipeline has the bits of one device") {
   }
 }
 
+// Each half is made where it is first read, by a node of the stage that has its numbers, and all of
+// these are run before the next stage reads any.
+TEST_CASE("two halves that a later stage reads have memory of their own") {
+  std::string text = spec();
+  const size_t model = text.find("model:"), loss = text.find("loss:");
+  text.replace(model, loss - model,
+               "model: [flatten, {identity: {}, name: x}, {linear: 15, name: a}, "
+               "{linear: 15, name: b, from: x}, {add: {}, from: [a, b]}, {linear: 10}]\n");
+  for (const char* precision : {"fp32", "{bf16: {emulate: true}}"}) {
+    CAPTURE(precision);
+    const std::string how = fmt::format("precision={}", precision);
+    same(run_spec(text, {"cores=1", "accumulate=2", how}),
+         run_spec(text, {pipeline("stages: 2, chunks: 2, cut: b"), "cores=1", how}));
+  }
+}
+
 TEST_CASE("random models in a pipeline have the bits of one device") {
   for (uint64_t seed = 0; seed < (kSanitized ? 3 : 10); ++seed) {
     CAPTURE(seed);
