@@ -181,11 +181,13 @@ std::string refuses(const KernelQuery& q) {
   constexpr size_t kLeast = 32;
   if (r.channels() < kLeast || r.filters() < kLeast)
     return "it would leave most of its panels empty";
-  // oneDNN takes one sample after the other: good where a sample's places are many for each weight.
-  constexpr int64_t kFewPlaces = 100;
-  if (extent(r.w->shape, 0) * extent(r.w->shape, 1) > 1 &&
-      extent(r.y->shape, 0) * extent(r.y->shape, 1) > kFewPlaces)
-    return "windows over many places are faster elsewhere";
+  // oneDNN takes one sample after the other, which costs only where a weight does not stay in the
+  // caches from one to the next, and is used for few places each time.
+  constexpr int64_t kLargeWeight = int64_t{1} << 20, kFewPlaces = 100;
+  const int64_t taps = extent(r.w->shape, 0) * extent(r.w->shape, 1);
+  const int64_t places = extent(r.y->shape, 0) * extent(r.y->shape, 1);
+  if (taps > 1 && (r.w->shape.elements() < kLargeWeight || places > kFewPlaces))
+    return "windows are faster elsewhere, but for large weights and few places";
   return "";
 }
 

@@ -117,7 +117,8 @@ TEST_CASE("convolutions and their gradients are exact for whole numbers") {
           auto fast = run_kernel(row, q, in);
           CHECK(std::memcmp(fast[0].view().data, plain[0].view().data, plain[0].desc.bytes()) == 0);
         }
-        if (!row.refuses(moved).empty()) continue;
+        const std::string reason = row.refuses(moved);
+        if (!reason.empty() && !reason.starts_with("windows are faster elsewhere")) continue;
         HostTensor back = in_layout(run_kernel(row, moved, from)[0], Layout::plain);
         CHECK(std::memcmp(back.view().data, plain[0].view().data, plain[0].desc.bytes()) == 0);
         products += row.name == "gemm" ? 1 : 0;
@@ -164,7 +165,7 @@ TEST_CASE("a sample's convolution does not depend on its neighbours") {
   std::mt19937 random(6);
   const std::vector<Case> some = {{{7, 64, 14, 14}, 64, {window({3, 3}, {1, 1}, {1, 1})}},
                                   {{7, 64, 7, 7}, 128, {window({1, 1}, {1, 1}, {0, 0})}},
-                                  {{7, 600, 5, 3}, 40, {window({3, 3}, {2, 1}, {1, 1})}},
+                                  {{7, 600, 3, 2}, 200, {window({3, 3}, {2, 1}, {1, 1})}},
                                   {{7, 3, 32, 32}, 16, {window({7, 7}, {2, 2}, {3, 3})}}};
   for (const Case& c : some)
     for (const KernelQuery& q : queries(c)) {
