@@ -6,9 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "backend/cuda/kernels/gather.h"
 #include "base/fail.h"
-#include "graph/operator.h"
 
 namespace dpt {
 
@@ -297,123 +295,6 @@ StepResult DeviceExecutor::result(const StepRows& rows, const cuda::StepReport& 
     out.rank0_loss = report.first_loss * report.divisor / weight;
   }
   return out;
-}
-
-// b: null where this GPU has no rows of the micro-batch; here and below.
-void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t micro,
-                           const cuda::StepEntry* entry, bool divides) {
-  const auto place = [&](ValueId Graph::*what) {
-    const ValueId v = b ? b->program().graph.*what : kNoValue;
-    return v == kNoValue ? nullptr : reinterpret_cast<float*>(b->view(v).data);
-  };
-  const ShardRows& mine = own(rows.micro[micro]);
-  cuda::launch(
-      *stream_,
-      cuda::BeginBatch{entry, context_.state, mine.rows.begin - own(rows.micro[0]).rows.begin,
-                       mine.first_sample, divides, place(&Graph::divisor), place(&Graph::scale)},
-      1);
-}
-
-void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
-  if (session_.divisor == Divisor::targets) enqueue_divisor(rows, step, place);
-  for (size_t m = 0; m < rows.micro.size(); ++m) {
-    DeviceBinding* const b = own(rows.micro[m]).rows.count() == 0
-                                 ? nullptr
-                                 : &binding(rows.micro[m], m == 0 ? train : train_more);
-    begin(b, rows, m, flights_.entry(step), session_.divisor != Divisor::targets);
-    if (b) {
-      feed_->enqueue_input(*b, m, place);
-      feed_->enqueue_target(*b, m, place);
-    }
-    run_part(Part::forward, b, [](size_t) {});
-    enqueue_loss(rows.micro[m], m, b);
-    enqueue_backward(m, m + 1 == rows.micro.size(), b);
-  }
-  if (exchange_) exchange_->end();
-  update_.judge(step);
-  if (reports_first()) {
-    const auto count = static_cast<int64_t>(DeviceUpdate::losses_of_step(session_));
-    const int64_t weights = session_.divisor == Divisor::targets ? std::ssize(rows.micro) : 0;
-    const auto* const summed = reinterpret_cast<const double*>(target_weights_.data());
-    cuda::launch(*stream_,
-                 cuda::ReportFirst{update_.losses() + count, summed + weights, count, weights,
-                                   flights_.report(step)},
-                 1);
-  }
-  update_.update();
-}
-
-// Without rows: any, for the order of sums.
-const Program& DeviceExecutor::program_of(const DeviceBinding* b) const {
-  return b ? b->program() : session_.programs.begin()->second;
-}
-
-// With what batch norm sums over all GPUs, where it is asked to; without rows only that.
-template <class After>
-void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
-  const Program& program = program_of(b);
-  const bool syncs = exchange_ && session_.spec.sync_batch_norm;
-  const std::vector<Instruction>& all = program.part(part);
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (b) b->run(part, i);
-    const GraphNode& n = program.graph.nodes[all[i].node];
-    if (syncs && n.op->name == "all_reduce")
-      exchange_->sum_now(b ? b->view(n.out[0]).data : nullptr, program.graph[n.out[0]].desc);
-    after(i);
-  }
-}
-
-void DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b) {
-  if (!gather_) {
-    if (b) b->run(Part::loss);
-    return update_.keep_loss(number, b ? b->view(b->program().graph.loss).data : nullptr);
-  }
-  if (b) gather_->gather(*b);
-  wait();
-  gpus_.meet();
-  const auto shards = static_cast<size_t>(session_.who.shards);
-  for (size_t s = 0; s < shards; ++s) {
-    const int64_t rows = micro[s].rows.count();
-    const std::byte* loss = nullptr;
-    if (gather_->here() && rows > 0) {
-      const bool mine = static_cast<int>(s) == shard_;
-      if (mine) b->run(Part::loss);
-      loss = mine ? b->view(b->program().graph.loss).data
-                  : gather_->loss_of(static_cast<int>(s), rows);
-    }
-    update_.keep_loss(number * shards + s, loss);
-  }
-  wait();
-  gpus_.meet();
-  if (b) gather_->scatter(*b);
-}
-
-void DeviceExecutor::enqueue_backward(size_t number, bool last, DeviceBinding* b) {
-  const bool sums = last && exchange_ && exchange_->by_nccl();
-  if (!b && number == 0) update_.no_gradients();
-  if (sums) exchange_->begin(program_of(b), b != nullptr && number > 0);
-  run_part(Part::backward, b, [&](size_t i) {
-    if (sums) exchange_->after(i);
-  });
-  if (b && !sums && number > 0) update_.add_gradients(0, session_.layout.stored);
-}
-
-// Where the targets decide what the loss is divided by: before anything else.
-void DeviceExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t place) {
-  auto* const weights = reinterpret_cast<double*>(target_weights_.data());
-  for (size_t m = 0; m < rows.micro.size(); ++m) {
-    if (own(rows.micro[m]).rows.count() == 0) {
-      stream_->fill(weights + m, 0, sizeof(double));
-      continue;
-    }
-    DeviceBinding& b = binding(rows.micro[m], train);
-    begin(&b, rows, m, flights_.entry(step), false);
-    feed_->enqueue_target(b, m, place);
-    b.run(Part::prologue);
-    stream_->copy(weights + m, b.view(b.program().graph.target_weight).data, sizeof(double));
-  }
-  if (exchange_) exchange_->sum_terms(weights, rows.micro.size(), &ShardResult::weight);
-  cuda::launch(*stream_, cuda::SumDivisor{weights, std::ssize(rows.micro), context_.state}, 1);
 }
 
 void DeviceExecutor::check_data(int32_t bad) {
