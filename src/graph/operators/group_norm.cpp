@@ -42,13 +42,26 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {in[0], per_group, per_group};
 }
 
-std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any&) {
-  require(in[0] == in[1] && in[2] == in[3], "group_norm_input_gradient: dy is like x");
+// Of dy, x, mean, rstd and perhaps w.
+void need_gradient(std::string_view op, std::span<const TensorDesc> in, const std::any& attrs) {
+  const Shape& x = in[1].shape;
+  const int64_t groups = settings<GroupNorm>(attrs).groups;
+  const Shape per_group{x[0], groups};
+  require(in[0] == in[1], fmt::format("{}: dy is like x", op));
+  require(x.rank() >= 2 && groups >= 1 && x[1] % groups == 0,
+          fmt::format("{}: the channels make groups", op));
+  require(in[2].shape == per_group && in[3].shape == per_group,
+          fmt::format("{}: each group has its mean and deviation", op));
+  require(in.size() < 5 || in[4].shape == Shape{x[1]}, fmt::format("{}: each channel its w", op));
+}
+
+std::vector<TensorDesc> infer_input(std::span<const TensorDesc> in, const std::any& attrs) {
+  need_gradient("group_norm_input_gradient", in, attrs);
   return {in[0]};
 }
 
-std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any&) {
-  require(in[0] == in[1] && in[2] == in[3], "group_norm_weight_gradient: dy is like x");
+std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
+  need_gradient("group_norm_weight_gradient", in, attrs);
   const TensorDesc d{full(in[0].dtype), {in[0].shape[1]}};
   return {d, d};
 }
