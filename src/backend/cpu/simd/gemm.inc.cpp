@@ -301,6 +301,11 @@ void add_rows(const RowSum& s, const RowPairs& pairs, float* c, size_t begin, si
   }
 }
 
+void clear(float* c, size_t rows, size_t stride, size_t columns) {
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t n = 0; n < columns; ++n) c[r * stride + n] = 0;
+}
+
 void row_sum(const RowSum& s, float* workspace) {
   constexpr size_t kLeastRows = 128;
   constexpr size_t most_columns = kPanelFloats / kLeastRows / kTileColumns * kTileColumns;
@@ -311,12 +316,11 @@ void row_sum(const RowSum& s, float* workspace) {
     for (size_t tap = 0; tap < s.tap_count; ++tap) {
       const RowPairs& pairs = s.taps[tap];
       float* const c = s.c + tap * s.depth * s.columns;
-      size_t r = 0;
-      do {
-        const size_t rows = r < pairs.count ? piece(pairs.count - r, most_rows) : 0;
+      if (pairs.count == 0 && !s.adds) clear(c + first, s.depth, s.columns, columns);
+      for (size_t r = 0, rows; r < pairs.count; r += rows) {
+        rows = piece(pairs.count - r, most_rows);
         add_rows(s, pairs, c, r, rows, first, columns, workspace);
-        r += rows;
-      } while (r < pairs.count);
+      }
     }
   }
 }
