@@ -182,13 +182,7 @@ Finding DeviceExecutor::find_trouble(const StepInput& input) {
   gpus_.meet();
   look_for_trouble(input, buffers_.trouble(shard_));
   gpus_.meet();
-  Trouble first;
-  for (int s = 0; s < session_.who.shards; ++s) {
-    const Trouble& t = buffers_.trouble(s);
-    if (t.parameter >= 0) first.parameter = t.parameter;
-    if (t.instruction >= 0 && (first.instruction < 0 || t.instruction < first.instruction))
-      first.instruction = t.instruction;
-  }
+  const Trouble first = first_trouble(buffers_, session_.who.shards);
   gpus_.meet();
   return describe_trouble(session_, first);
 }

@@ -140,13 +140,7 @@ Finding Executor::find_trouble(const StepInput& input) {
   if (session_.who.span > 1) team_.meet(worker_);
   for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m) look_for_trouble(m, input);
   team_.meet(worker_);
-  Trouble first;
-  for (int s = 0; s < session_.who.shards; ++s) {
-    const Trouble& t = buffers_.trouble(s);
-    if (t.parameter >= 0) first.parameter = t.parameter;
-    if (t.instruction >= 0 && (first.instruction < 0 || t.instruction < first.instruction))
-      first.instruction = t.instruction;
-  }
+  const Trouble first = first_trouble(buffers_, session_.who.shards);
   team_.meet(worker_);
   return describe_trouble(session_, first);
 }

@@ -24,6 +24,17 @@ bool all_finite(const TensorView& v) {
   return true;
 }
 
+Trouble first_trouble(const Buffers& buffers, int shards) {
+  Trouble first;
+  for (int s = 0; s < shards; ++s) {
+    const Trouble& t = buffers.trouble(s);
+    if (t.parameter >= 0) first.parameter = t.parameter;
+    if (t.instruction >= 0 && (first.instruction < 0 || t.instruction < first.instruction))
+      first.instruction = t.instruction;
+  }
+  return first;
+}
+
 Finding describe_trouble(const Session& session, const Trouble& found) {
   constexpr std::string_view kRemedy =
       "a lower learning rate, clip_grad_norm, or other data may help";

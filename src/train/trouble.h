@@ -13,6 +13,9 @@ inline constexpr int64_t kForward =
 // REQUIRES: host memory.
 bool all_finite(const TensorView& v);
 
+// What the shards have found, taken together: the first instruction of all.
+Trouble first_trouble(const Buffers& buffers, int shards);
+
 Finding describe_trouble(const Session& session, const Trouble& found);
 
 }  // namespace dpt

@@ -3,6 +3,7 @@
 // order of sums that depends on a sample's neighbours.
 #include <algorithm>
 
+#include "backend/cpu/convolution_roles.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/gemm.h"
@@ -12,21 +13,10 @@
 namespace dpt {
 namespace {
 
-// x, w and y of y = convolution(x, w), as the operator has them.
-struct Roles {
-  const TensorDesc *x, *w, *y;
-  explicit Roles(const KernelQuery& q) {
-    if (q.op == "convolution") {
-      x = &q.in[0], w = &q.in[1], y = &q.out[0];
-    } else if (q.op == "convolution_transpose") {
-      x = &q.out[0], w = &q.in[1], y = &q.in[0];
-    } else {
-      x = &q.in[1], w = &q.out[0], y = &q.in[0];
-    }
-  }
-  size_t channels() const { return static_cast<size_t>(w->shape[1]); }
-  size_t filters() const { return static_cast<size_t>(w->shape[0]); }
-};
+using Roles = ConvolutionRoles;
+
+size_t channels(const Roles& r) { return static_cast<size_t>(r.w->shape[1]); }
+size_t filters(const Roles& r) { return static_cast<size_t>(r.w->shape[0]); }
 
 // The height (0) or width (1) of images, or of a window of them; those of one extent have height 1.
 int64_t extent(const Shape& s, size_t axis) {
@@ -42,7 +32,8 @@ bool is_identity(const Roles& r, const Window& w) {
   return true;
 }
 
-// For each place of the window: the places of x and of y that it brings together.
+// For each place of the window the pairs of places that it brings together: of x and y, or of y and
+// x where x is made.
 class Taps {
  public:
   Taps(const Roles& r, const Window& w) {
@@ -58,19 +49,17 @@ class Taps {
         add(r, w, i, j);
         ends.push_back(x_.size());
       }
+    const uint32_t* first = x_.data();
+    const uint32_t* second = y_.data();
+    if (r.made == Roles::Made::x) std::swap(first, second);
     for (size_t t = 0, begin = 0; t < ends.size(); begin = ends[t++])
-      pairs_.push_back({ends[t] - begin, x_.data() + begin, y_.data() + begin});
+      pairs_.push_back({ends[t] - begin, first + begin, second + begin});
   }
   Taps(const Taps&) = delete;
   Taps& operator=(const Taps&) = delete;
 
-  // first: places of x; second: places of y.
-  const std::vector<RowPairs>& forward() const { return pairs_; }
-  std::vector<RowPairs> backward() const {
-    std::vector<RowPairs> out = pairs_;
-    for (RowPairs& p : out) std::swap(p.first, p.second);
-    return out;
-  }
+  const RowPairs* data() const { return pairs_.data(); }
+  size_t count() const { return pairs_.size(); }
 
  private:
   void add(const Roles& r, const Window& w, int64_t i, int64_t j) {
@@ -97,27 +86,21 @@ const Window& window(const KernelQuery& q) {
   return std::any_cast<const Convolution&>(q.attrs).window;
 }
 
-float* workspace() { return reinterpret_cast<float*>(scratch(kGemmWorkspace * sizeof(float))); }
-
 // A convolution or its input gradient: the places of the result that no tap reaches are 0, or the
 // bias.
 class RowProducts : public Kernel {
  public:
   explicit RowProducts(const KernelQuery& q)
-      : roles_(q),
-        taps_(roles_, window(q)),
-        identity_(is_identity(roles_, window(q))),
-        bias_(q.in.size() > 2),
-        result_(elements(q.out[0])) {
-    const bool forward = q.op == "convolution";
-    pairs_ = forward ? taps_.forward() : taps_.backward();
-    product_.taps = pairs_.data();
-    product_.tap_count = pairs_.size();
-    product_.depth = forward ? roles_.channels() : roles_.filters();
-    product_.columns = forward ? roles_.filters() : roles_.channels();
+      : taps_(Roles(q), window(q)), bias_(q.in.size() > 2), result_(elements(q.out[0])) {
+    const Roles roles(q);
+    const bool forward = roles.made == Roles::Made::y;
+    product_.taps = taps_.data();
+    product_.tap_count = taps_.count();
+    product_.depth = forward ? channels(roles) : filters(roles);
+    product_.columns = forward ? filters(roles) : channels(roles);
     product_.b_transposed = !forward;
-    product_.adds = !identity_ || bias_;
-    workspace();
+    product_.adds = bias_ || !is_identity(roles, window(q));
+    gemm_workspace();
   }
 
   void run(const KernelArgs& a) override {
@@ -131,16 +114,14 @@ class RowProducts : public Kernel {
     } else if (p.adds) {
       std::fill_n(p.c, result_, 0.0F);
     }
-    gemm_.row_product(p, workspace());
+    gemm_.row_product(p, gemm_workspace());
   }
 
  private:
   const GemmKernels& gemm_ = gemm_simd(simd_kernels().isa);
-  Roles roles_;
   Taps taps_;
-  bool identity_, bias_;
+  bool bias_;
   size_t result_;
-  std::vector<RowPairs> pairs_;
   RowProduct product_{};
 };
 
@@ -148,11 +129,11 @@ class RowSums : public Kernel {
  public:
   explicit RowSums(const KernelQuery& q) : taps_(Roles(q), window(q)) {
     const Roles roles(q);
-    sum_.taps = taps_.forward().data();
-    sum_.tap_count = taps_.forward().size();
-    sum_.depth = sum_.a_row = roles.channels();
-    sum_.columns = roles.filters();
-    workspace();
+    sum_.taps = taps_.data();
+    sum_.tap_count = taps_.count();
+    sum_.depth = sum_.a_row = channels(roles);
+    sum_.columns = filters(roles);
+    gemm_workspace();
   }
 
   void run(const KernelArgs& a) override {
@@ -160,7 +141,7 @@ class RowSums : public Kernel {
     s.a = data(a.in[1]);
     s.b = data(a.in[0]);
     s.c = data(a.out[0]);
-    gemm_.row_sum(s, workspace());
+    gemm_.row_sum(s, gemm_workspace());
   }
 
  private:
@@ -179,8 +160,7 @@ std::string refuses(const KernelQuery& q) {
     return "it takes transposed weights";
   if (s.groups > 1) return "it takes no groups";
   constexpr size_t kLeast = 32;
-  if (r.channels() < kLeast || r.filters() < kLeast)
-    return "it would leave most of its panels empty";
+  if (channels(r) < kLeast || filters(r) < kLeast) return "it would leave most of its panels empty";
   // oneDNN takes one sample after the other, which costs only where a weight does not stay in the
   // caches from one to the next, and is used for few places each time.
   constexpr int64_t kLargeWeight = int64_t{1} << 20, kFewPlaces = 100;

@@ -25,8 +25,6 @@ bool transposed(const TensorDesc& weight) { return weight.layout == Layout::tran
 
 constexpr size_t kLongRow = 256, kEnoughRows = 24;
 
-float* workspace() { return reinterpret_cast<float*>(scratch(kGemmWorkspace * sizeof(float))); }
-
 // Rows of the weight in memory are what one output is made of, or what one input is multiplied by:
 // that decides which product it is, together with the operator.
 class Product : public Kernel {
@@ -39,7 +37,7 @@ class Product : public Kernel {
         usual_n_(q.samples > 0 ? n_ / size(q.samples) * size(q.largest_shard) : n_),
         packs_(q.op == "matmul" && !linear_ && q.in.size() == 2 && in_ > kLongRow &&
                out_ > kLongRow / 4 && n_ >= kEnoughRows) {
-    if (packs_) workspace();
+    if (packs_) gemm_workspace();
   }
   void run(const KernelArgs& a) override {
     const float* bias = a.in.size() > 2 ? data(a.in[2]) : nullptr;
@@ -64,7 +62,7 @@ class Product : public Kernel {
                        .c = data(a.out[0]),
                        .adds = false,
                        .chain = true},
-                      workspace());
+                      gemm_workspace());
   }
 
   const SimdKernels& simd_ = simd_kernels();
@@ -83,7 +81,7 @@ class LinearWeightGradient : public Kernel {
         columns_(size(q.in[1 - left_].shape.back())),
         n_(rows(q.in[0].shape)),
         packs_(left_ == 0 && columns_ > kLongRow && n_ >= kEnoughRows) {
-    if (packs_) workspace();
+    if (packs_) gemm_workspace();
   }
   void run(const KernelArgs& a) override { make(a, 0, rows_, false, data(a.out[0])); }
   void run_rows(const KernelArgs& a, int64_t begin, int64_t end, bool continued,
@@ -110,7 +108,7 @@ class LinearWeightGradient : public Kernel {
                    .c = out,
                    .adds = continued,
                    .chain = true},
-                  workspace());
+                  gemm_workspace());
   }
 
   const SimdKernels& simd_ = simd_kernels();

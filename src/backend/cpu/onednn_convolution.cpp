@@ -11,6 +11,7 @@
 
 #include <unordered_map>
 
+#include "backend/cpu/convolution_roles.h"
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/scratch.h"
 #include "base/fail.h"
@@ -51,25 +52,8 @@ struct Shapes {
   }
 };
 
-// What each operator has where: the values at the two ends of the convolution, and the weight.
-enum class Direction { forward, input_gradient, weight_gradient };
-
-struct Roles {
-  Direction direction;
-  const TensorDesc *x, *w, *y;
-  explicit Roles(const KernelQuery& q) {
-    if (q.op == "convolution") {
-      direction = Direction::forward;
-      x = &q.in[0], w = &q.in[1], y = &q.out[0];
-    } else if (q.op == "convolution_transpose") {
-      direction = Direction::input_gradient;
-      x = &q.out[0], w = &q.in[1], y = &q.in[0];
-    } else {
-      direction = Direction::weight_gradient;
-      x = &q.in[1], w = &q.out[0], y = &q.in[0];
-    }
-  }
-};
+using Roles = ConvolutionRoles;
+using Made = Roles::Made;
 
 memory::desc image(const memory::dims& dims, const TensorDesc& d) {
   const bool last = same_order(d.shape, d.layout, Layout::channels_last);
@@ -78,13 +62,12 @@ memory::desc image(const memory::dims& dims, const TensorDesc& d) {
 
 class ConvolutionKernel : public Kernel {
  public:
-  explicit ConvolutionKernel(const KernelQuery& q)
-      : direction_(Roles(q).direction), bias_(q.in.size() > 2) {
+  explicit ConvolutionKernel(const KernelQuery& q) : made_(Roles(q).made), bias_(q.in.size() > 2) {
     onednn::use_one_core();
     stream_ = dnnl::stream(engine());
     const Roles roles(q);
     Shapes s(roles.x->shape, *roles.w, roles.y->shape, std::any_cast<const Convolution&>(q.attrs));
-    if (direction_ != Direction::weight_gradient) {
+    if (made_ != Made::w) {
       samples_ = s.x[0];
       s.x[0] = s.y[0] = 1;
     }
@@ -96,11 +79,11 @@ class ConvolutionKernel : public Kernel {
     onednn::use_one_core();
     std::byte* const memory_of_thread = scratch(weight_bytes_ + scratchpad_.get_desc().get_size());
     scratchpad_.set_data_handle(memory_of_thread + weight_bytes_);
-    const bool gradient = direction_ == Direction::weight_gradient;
+    const bool gradient = made_ == Made::w;
     given_weight_.set_data_handle((gradient ? a.out[0] : a.in[1]).data);
     weight_.set_data_handle(weight_bytes_ > 0 ? memory_of_thread : given_weight_.get_data_handle());
     if (weight_bytes_ > 0 && !gradient) reorder_.execute(stream_, given_weight_, weight_);
-    if (bias_ && direction_ == Direction::forward) bias_memory_.set_data_handle(a.in[2].data);
+    if (bias_ && made_ == Made::y) bias_memory_.set_data_handle(a.in[2].data);
     const std::byte* from = a.in[0].data;
     std::byte* to = gradient ? a.in[1].data : a.out[0].data;
     const size_t from_bytes = from_.get_desc().get_size(), to_bytes = to_.get_desc().get_size();
@@ -111,7 +94,7 @@ class ConvolutionKernel : public Kernel {
     }
     if (weight_bytes_ > 0 && gradient) reorder_.execute(stream_, weight_, given_weight_);
     stream_.wait();
-    if (bias_ && direction_ == Direction::input_gradient) add_bias(a);
+    if (bias_ && made_ == Made::x) add_bias(a);
   }
 
  private:
@@ -126,17 +109,16 @@ class ConvolutionKernel : public Kernel {
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::convolution_forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, forward_w,
-         direction_ == Direction::forward ? b : memory::desc(), y, s.stride, s.dilation, s.before,
-         s.behind},
+         made_ == Made::y ? b : memory::desc(), y, s.stride, s.dilation, s.before, s.behind},
         attributes, engine());
-    if (direction_ == Direction::forward) {
+    if (made_ == Made::y) {
       keep(dnnl::convolution_forward(forward), forward.weights_desc(), forward.scratchpad_desc(),
            DNNL_ARG_SRC, x, DNNL_ARG_DST, y, DNNL_ARG_WEIGHTS);
       if (bias_) {
         bias_memory_ = memory(b, engine(), nullptr);
         arguments_.emplace(DNNL_ARG_BIAS, bias_memory_);
       }
-    } else if (direction_ == Direction::input_gradient) {
+    } else if (made_ == Made::x) {
       const dnnl::convolution_backward_data::primitive_desc chosen(
           {dnnl::algorithm::convolution_direct, x, w, y, s.stride, s.dilation, s.before, s.behind},
           attributes, engine(), forward);
@@ -152,8 +134,8 @@ class ConvolutionKernel : public Kernel {
     given_weight_ = memory(given, engine(), nullptr);
     if (given == weight_.get_desc()) return;
     weight_bytes_ = (weight_.get_desc().get_size() + 63) / 64 * 64;
-    reorder_ = direction_ == Direction::weight_gradient ? dnnl::reorder(weight_, given_weight_)
-                                                        : dnnl::reorder(given_weight_, weight_);
+    reorder_ = made_ == Made::w ? dnnl::reorder(weight_, given_weight_)
+                                : dnnl::reorder(given_weight_, weight_);
   }
 
   void keep(const dnnl::primitive& chosen, const memory::desc& weight,
@@ -182,7 +164,7 @@ class ConvolutionKernel : public Kernel {
       for (float& v : y.subspan(plane * area, area)) v += b[plane % b.size()];
   }
 
-  Direction direction_;
+  Made made_;
   bool bias_;
   int64_t samples_ = 1;
   size_t weight_bytes_ = 0;  // of the weight in oneDNN's own format; 0: it is given so

@@ -3,6 +3,8 @@
 #include <memory>
 #include <new>
 
+#include "backend/cpu/simd/gemm.h"
+
 namespace dpt {
 namespace {
 
@@ -26,6 +28,10 @@ std::byte* scratch(size_t bytes) {
     mine.bytes = bytes;
   }
   return mine.memory.get();
+}
+
+float* gemm_workspace() {
+  return reinterpret_cast<float*>(scratch(kGemmWorkspace * sizeof(float)));
 }
 
 size_t scratch_bytes() { return mine.bytes; }

@@ -10,6 +10,8 @@ namespace dpt {
 // preparing, and nothing is allocated in run().
 std::byte* scratch(size_t bytes);
 
+float* gemm_workspace();  // as simd/gemm.h wants it, of this memory
+
 size_t scratch_bytes();  // of this thread
 
 }  // namespace dpt

@@ -126,7 +126,6 @@ DPT_SIMD void panel_tile_of(const Tile& t, size_t rows) {
 }
 
 DPT_SIMD size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
 // The next of `left` in about equal pieces of at most `most`.
 constexpr size_t piece(size_t left, size_t most) {
   const size_t n = pieces(left, most);

@@ -135,8 +135,6 @@ DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, size
   pair_column<kVectors, kContinued>(p, rows, columns, ahead);
 }
 
-constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
-
 // c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0. continued: c
 // holds the chains so far.
 [[maybe_unused]] static void pair_product(Product p, size_t m, size_t n, bool continued) {

@@ -10,6 +10,8 @@ namespace dpt::DPT_ISA {
 constexpr int kTileRows = kLanes == 16 ? 14 : 6;
 constexpr int kTileColumns = 2 * kLanes;
 
+constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
+
 enum class Store { set, continued };
 
 // What all tiles of one product share. A's element (m, k) is a[m * row + k * step].
