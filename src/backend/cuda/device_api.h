@@ -96,6 +96,11 @@ class Communicator {
   virtual ~Communicator() = default;
   // Enqueues: data [count] of every rank becomes the sum over all, the same bits everywhere.
   virtual void all_reduce(Stream& stream, void* data, size_t count, DType dtype) = 0;
+  // Enqueues: of data [ranks, count] row `rank` becomes the sum over all ranks' rows of that
+  // number; other rows stay as they are.
+  virtual void reduce_scatter(Stream& stream, void* data, size_t count, DType dtype) = 0;
+  // Enqueues: of data [ranks, count] row r becomes that of rank r.
+  virtual void all_gather(Stream& stream, void* data, size_t count, DType dtype) = 0;
   // Enqueues: data of `root` goes to all.
   virtual void broadcast(Stream& stream, void* data, size_t bytes, int root) = 0;
   virtual void check() = 0;   // throws what went wrong with a call that was enqueued

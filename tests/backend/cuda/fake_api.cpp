@@ -15,8 +15,7 @@ namespace dpt::cuda {
 
 namespace {
 
-// All that there are in this process, by their numbers, and what guards their blocks and clocks.
-std::recursive_mutex mutex;
+// All that there are in this process, by their numbers.
 std::map<uint64_t, FakeApi*>& living() {
   static std::map<uint64_t, FakeApi*> all;
   return all;
@@ -25,8 +24,13 @@ uint64_t made = 0;
 
 }  // namespace
 
+std::recursive_mutex& fake_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
 FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fake_mutex());
   number_ = made++;
   living()[number_] = this;
   properties_ = {.index = settings.index,
@@ -39,7 +43,7 @@ FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
                  .free_memory = settings.free_memory};
 }
 FakeApi::~FakeApi() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fake_mutex());
   living().erase(number_);
 }
 
@@ -59,7 +63,7 @@ std::byte* FakeApi::allocate(MemoryKind kind, size_t bytes) {
   block.data = reinterpret_cast<std::byte*>((begin + kLine - 1) / kLine * kLine);
   std::memset(block.data, 0xff, bytes);  // nan, in each floating type
   std::byte* const data = block.data;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fake_mutex());
   blocks_[data] = std::move(block);
   return data;
 }
@@ -67,7 +71,7 @@ std::byte* FakeApi::allocate(MemoryKind kind, size_t bytes) {
 void FakeApi::free(MemoryKind, std::byte* memory) noexcept {
   for (FakeStream* s : streams_)
     if (s) s->do_all_or_give_up();
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fake_mutex());
   Block& block = blocks_.at(memory);
   block.freed = true;  // the host's memory stays, so that later use is seen
   std::memset(block.data, 0xff, block.bytes);
@@ -105,7 +109,7 @@ std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, 
 }
 
 void FakeApi::host_knows(const Clock& clock) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fake_mutex());
   merge(host_, clock);
 }
 
@@ -144,7 +148,7 @@ FakeApi::Block* FakeApi::find_block(const std::byte* p) {
 }
 
 FakeApi::Block& FakeApi::block_of(const std::byte* p, size_t bytes, const std::string& what) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fake_mutex());
   Block* b = find_block(p);
   for (const auto& [number, other] : living())
     if (b == nullptr || (b->freed && other != this))
@@ -156,7 +160,7 @@ FakeApi::Block& FakeApi::block_of(const std::byte* p, size_t bytes, const std::s
 }
 
 void FakeApi::check(const FakeStream& stream, const Touched& t, const std::string& what) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fake_mutex());
   Block& b = block_of(t.begin, t.bytes, what);
   const auto begin = static_cast<size_t>(t.begin - b.data), end = begin + t.bytes;
   Accesses& accesses = stream.capture_ ? stream.capture_->accesses[&b] : b.accesses;
@@ -167,11 +171,11 @@ void FakeApi::check(const FakeStream& stream, const Touched& t, const std::strin
     if (to <= begin || end <= from || !(writes || t.writes)) continue;
     const auto whose = living().find(gpu);
     if (whose == living().end()) continue;  // it has ended
-    const Clock& known = own ? stream.clock_ : whose->second->host_;
-    if (access.at > (other < known.size() ? known[other] : 0))
-      violation("s{} {} '{}' what s{}{} {} '{}', and no {} stands between them", stream.index_,
+    if (access.at > std::max(known(stream.clock_, gpu, other),
+                             own ? 0 : known(whose->second->host_, gpu, other)))
+      violation("s{} {} '{}' what s{}{} {} '{}', and no event{} stands between them", stream.index_,
                 t.writes ? "overwrites in" : "reads in", what, other, own ? "" : " of another GPU",
-                writes ? "writes in" : "reads in", access.what, own ? "event" : "waiting host");
+                writes ? "writes in" : "reads in", access.what, own ? "" : " or waiting host");
   }
   accesses[{begin, end, number_, stream.index_, t.writes}] = {stream.own_time(), what};
 }
@@ -215,8 +219,10 @@ void FakeApi::run_strictly(const std::vector<Touched>& touched, const std::funct
 }
 
 void FakeApi::merge(Clock& into, const Clock& from) {
-  if (into.size() < from.size()) into.resize(from.size());
-  for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+  for (const auto& [stream, calls] : from) {
+    uint64_t& mine = into[stream];
+    mine = std::max(mine, calls);
+  }
 }
 
 }  // namespace dpt::cuda

@@ -4,8 +4,10 @@
 // used too early or filled again too early shows in the numbers. Each call is checked when it is
 // made: memory must be there, and what one stream writes another one may use only where an event,
 // or the host's waiting, stands between them (vector clocks: Fidge 1988, Mattern 1989). Several of
-// one process may use each other's memory, once the other's host has waited for what it did there.
-// Whatever is wrong throws Error{failed} that begins with "fake GPU".
+// one process may use each other's memory, behind an event of the other or once the other's host
+// has waited for what it did there; who waits does what others were told before, so that threads
+// never wait for each other's hosts. Whatever is wrong throws Error{failed} that begins with "fake
+// GPU".
 #pragma once
 
 #include <cstdint>
@@ -78,7 +80,8 @@ class FakeApi : public DeviceApi {
   friend class FakeCounted;
   friend class FakeWork;
 
-  using Clock = std::vector<uint64_t>;  // of each stream, how many of its calls are known
+  // Of each stream of each GPU, how many of its calls are known.
+  using Clock = std::map<std::pair<uint64_t, size_t>, uint64_t>;
   struct Access {
     uint64_t at;  // the stream's own time
     std::string what;
@@ -110,6 +113,10 @@ class FakeApi : public DeviceApi {
   void run_strictly(const std::vector<Touched>& touched, const std::function<void()>& work,
                     const std::string& what);
   static void merge(Clock& into, const Clock& from);
+  static uint64_t known(const Clock& clock, uint64_t gpu, size_t stream) {
+    const auto at = clock.find({gpu, stream});
+    return at == clock.end() ? 0 : at->second;
+  }
 
   Settings settings_;
   uint64_t number_;  // of all that this process made

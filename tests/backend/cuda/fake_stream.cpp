@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace dpt::cuda {
 namespace {
@@ -18,24 +19,24 @@ void FakeStream::enqueue(const std::string& what, const std::vector<Touched>& to
   know_host();
   ++time();
   for (const Touched& t : touched) api_.check(*this, t, what);
-  if (capture_ == nullptr) return queue_.push_back(std::move(work));
+  if (capture_ == nullptr) {
+    const std::lock_guard lock(fake_mutex());
+    return queue_.push_back(std::move(work));
+  }
   capture_->work.push_back(std::move(work));
   for (const Touched& t : touched)
     if (std::ranges::find(capture_->touched, t) == capture_->touched.end())
       capture_->touched.push_back(t);
 }
 
-bool FakeStream::do_until(uint64_t number, bool waits) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+// What can be done now. Whether that is all up to `number`.
+bool FakeStream::advance(uint64_t number) {
+  const std::lock_guard lock(fake_mutex());
+  if (std::exchange(advances_, true)) return done_ >= number;  // somebody waits in a circle
+  const auto end = std::unique_ptr<bool, void (*)(bool*)>(&advances_, [](bool* b) { *b = false; });
   while (done_ < number) {
     FakeItem& next = queue_.front();
-    if (next.ready && !next.ready()) {
-      if (!waits) return false;
-      if (std::chrono::steady_clock::now() > end)
-        violation("s{} waits for a rank that does not come", index_);
-      std::this_thread::yield();
-      continue;
-    }
+    if (next.ready && !next.ready()) return false;
     const std::function<void()> run = std::move(next.run);
     queue_.pop_front();
     ++done_;
@@ -44,10 +45,22 @@ bool FakeStream::do_until(uint64_t number, bool waits) {
   return true;
 }
 
+bool FakeStream::do_until(uint64_t number, bool waits) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!advance(number)) {
+    if (!waits) return false;
+    if (std::chrono::steady_clock::now() > end)
+      violation("s{} waits for a rank that does not come", index_);
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 void FakeStream::do_all_or_give_up() noexcept {
   try {
     do_all();
   } catch (const std::exception&) {
+    const std::lock_guard lock(fake_mutex());
     api_.stuck_ = true;
     queue_.clear();
   }
@@ -56,6 +69,7 @@ void FakeStream::do_all_or_give_up() noexcept {
 bool FakeEvent::passed() {
   api_.count_call("passed");
   if (stream_ == nullptr) return true;
+  const std::lock_guard lock(fake_mutex());
   if (api_.settings_.busy && stream_->done_ < number_) return false;
   // Not at once, as a GPU that has something to do.
   if (!std::exchange(asked_, true) && stream_->done_ < number_) return false;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "base/fail.h"
 
 namespace dpt::cuda {
+
+// Guards all that fake GPUs of one process know of each other.
+std::recursive_mutex& fake_mutex();
 
 template <class... A>
 [[noreturn]] void violation(fmt::format_string<A...> text, A&&... a) {
@@ -58,6 +62,8 @@ class FakeStream : public Stream {
   }
   ~FakeStream() override {
     do_all_or_give_up();
+    const std::lock_guard lock(fake_mutex());
+    *self_ = nullptr;
     api_.streams_[index_] = nullptr;
     --api_.live_streams_;
   }
@@ -111,7 +117,9 @@ class FakeStream : public Stream {
     auto& e = static_cast<FakeEvent&>(event);
     api_.count_call("record");
     api_.log(fmt::format("s{} record", index_));
+    if (&e.api_ != &api_) violation("s{} records an event of another GPU", index_);
     know_host();
+    const std::lock_guard lock(fake_mutex());
     e.stream_ = this;
     e.number_ = done_ + queue_.size();
     e.clock_ = clock_;
@@ -121,9 +129,12 @@ class FakeStream : public Stream {
   void wait(Event& event) override {
     auto& e = static_cast<FakeEvent&>(event);
     api_.count_call("wait");
-    api_.log(fmt::format("s{} wait", index_));
+    const bool others = &e.api_ != &api_;
+    api_.log(fmt::format("s{} wait{}", index_, others ? " for another GPU" : ""));
+    const std::lock_guard lock(fake_mutex());
     if (e.stream_ == nullptr || api_.wait_count_++ == api_.settings_.deaf_wait) return;
-    if (&e.api_ != &api_) violation("s{} waits for an event of another GPU", index_);
+    if (others && capture_ != nullptr)
+      violation("s{} waits while it captures for an event of another GPU", index_);
     if (e.capture_ != capture_) {
       if (capture_ != nullptr)
         violation("s{} waits while it captures for an event of something else", index_);
@@ -133,8 +144,10 @@ class FakeStream : public Stream {
     FakeApi::merge(clock_, e.clock_);
     if (capture_ == nullptr)
       queue_.push_back({.run = [] {},
-                        .ready = [from = e.stream_,
-                                  number = e.number_] { return from->do_until(number, false); }});
+                        .ready =
+                            [from = e.stream_->self_, number = e.number_] {
+                              return *from == nullptr || (*from)->do_until(number, false);
+                            }});
   }
   void synchronise() override {
     api_.count_call("synchronise");
@@ -165,12 +178,13 @@ class FakeStream : public Stream {
   }
   void launch(CapturedGraph& graph) override {
     auto& g = static_cast<FakeGraph&>(graph);
+    const std::lock_guard lock(fake_mutex());
     enqueue(fmt::format("graph of {} nodes", g.nodes()), g.capture_->touched,
             {.run = [c = g.capture_] {}});
     queue_.insert(queue_.end(), g.capture_->work.begin(), g.capture_->work.end());
   }
 
-  void do_all() { do_until(done_ + queue_.size(), true); }
+  void do_all() { do_until(told(), true); }
   // Whether it is done: not yet, where other ranks have to come for it and are not waited for.
   bool do_until(uint64_t number, bool waits);
   // As memory is freed on a GPU whose work will never end, but for ever: leaks() tells of it.
@@ -185,19 +199,27 @@ class FakeStream : public Stream {
   std::string_view kind(const std::byte* p, size_t bytes) {
     return api_.block_of(p, bytes, "copy").kind == MemoryKind::device ? "device" : "pinned";
   }
-  uint64_t& time() {
-    if (clock_.size() <= index_) clock_.resize(index_ + 1);
-    return clock_[index_];
-  }
+  uint64_t& time() { return clock_[{api_.number_, index_}]; }
   uint64_t own_time() const { return known_of(index_); }
-  uint64_t known_of(size_t stream) const { return stream < clock_.size() ? clock_[stream] : 0; }
-  void know_host() { FakeApi::merge(clock_, api_.host_); }
+  uint64_t known_of(size_t stream) const { return FakeApi::known(clock_, api_.number_, stream); }
+  void know_host() {
+    const std::lock_guard lock(fake_mutex());
+    FakeApi::merge(clock_, api_.host_);
+  }
+  uint64_t told() const {
+    const std::lock_guard lock(fake_mutex());
+    return done_ + queue_.size();
+  }
+  bool advance(uint64_t number);
 
   FakeApi& api_;
   size_t index_;
   FakeApi::Clock clock_;
-  std::deque<FakeItem> queue_;
+  std::deque<FakeItem> queue_;  // others of the process do it, too, where they wait for it
   uint64_t done_ = 0;
+  bool advances_ = false;
+  // Null once it is gone: for those who wait for it.
+  std::shared_ptr<FakeStream*> self_ = std::make_shared<FakeStream*>(this);
   FakeApi::Capture* capture_ = nullptr;
   std::unique_ptr<FakeApi::Capture> own_capture_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -10,30 +11,54 @@
 
 #include "backend/cuda/fake_stream.h"
 #include "base/fail.h"
+#include "base/half.h"
 
 namespace dpt::cuda {
 namespace {
 
-size_t bytes_of(const FakeCall& c) { return c.count * size_of(c.dtype); }
+using Kind = FakeCall::Kind;
 
-template <class T>
-void sum(std::byte* to, const std::vector<const std::byte*>& from, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+// What a rank has of it, and what it brings to the others: a part of that.
+size_t bytes_of(const FakeCall& c, int ranks) {
+  const bool rows = c.kind == Kind::reduce_scatter || c.kind == Kind::all_gather;
+  return c.count * size_of(c.dtype) * (rows ? static_cast<size_t>(ranks) : 1);
+}
+size_t brought_by(const FakeCall& c, int ranks) {
+  return c.kind == Kind::all_gather ? c.count * size_of(c.dtype) : bytes_of(c, ranks);
+}
+
+double load(DType t, const std::byte* from) {
+  const auto as = [from]<class T>(T x) {
+    std::memcpy(&x, from, sizeof x);
+    return x;
+  };
+  if (t == DType::f64) return as(double{});
+  if (t == DType::f32) return static_cast<double>(as(float{}));
+  const uint16_t bits = as(uint16_t{});
+  return static_cast<double>(t == DType::bf16 ? from_bf16(bits) : from_f16(bits));
+}
+void store(DType t, std::byte* to, double x) {
+  const auto put = [to](auto y) { std::memcpy(to, &y, sizeof y); };
+  const auto f = static_cast<float>(x);
+  if (t == DType::f64) return put(x);
+  if (t == DType::f32) return put(f);
+  put(t == DType::bf16 ? to_bf16(f) : to_f16(f));
+}
+
+// `count` numbers of each rank.
+void sum(DType t, std::byte* to, const std::vector<const std::byte*>& from, size_t count) {
+  for (size_t i = 0; i < count * size_of(t); i += size_of(t)) {
     double total = 0;
-    for (const std::byte* rank : from) {
-      T x;
-      std::memcpy(&x, rank + i * sizeof x, sizeof x);
-      total += static_cast<double>(x);
-    }
-    const T out = static_cast<T>(total);
-    std::memcpy(to + i * sizeof out, &out, sizeof out);
+    for (const std::byte* rank : from) total += load(t, rank + i);
+    store(t, to + i, total);
   }
 }
 
 std::string text_of(const FakeCall& c) {
-  return c.kind == FakeCall::Kind::all_reduce
-             ? fmt::format("all_reduce {} x {}", c.count, name_of(c.dtype))
-             : fmt::format("broadcast {} bytes of {}", c.count, c.root);
+  constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather"};
+  return c.kind == Kind::broadcast ? fmt::format("broadcast {} bytes of {}", c.count, c.root)
+                                   : fmt::format("{} {} x {}", kNames[static_cast<int>(c.kind)],
+                                                 c.count, name_of(c.dtype));
 }
 
 }  // namespace
@@ -53,11 +78,16 @@ struct FakeCommunicator::State {
   bool brought = false;
 
   FakeWorld::Seat& own() const { return shared.seat[rank]; }
+  size_t own_row(const FakeCall& call) const {
+    return static_cast<size_t>(rank) * call.count * size_of(call.dtype);
+  }
   // Whether all have come to this call.
   bool arrive(const FakeCall& call, const std::byte* data) {
     if (!brought) {
       own().call[done % 2] = call;
-      std::memcpy(own().data[done % 2], data, bytes_of(call));
+      const size_t bytes = brought_by(call, ranks);
+      const bool row = call.kind == Kind::all_gather;
+      std::memcpy(own().data[done % 2], data + (row ? own_row(call) : 0), bytes);
       own().calls.store(done + 1, std::memory_order_release);
       brought = true;
     }
@@ -74,12 +104,23 @@ struct FakeCommunicator::State {
              rank, text_of(call), r, text_of(theirs));
       all.push_back(shared.seat[r].data[done % 2]);
     }
-    if (call.kind == FakeCall::Kind::broadcast)
-      std::memcpy(data, all[static_cast<size_t>(call.root)], call.count);
-    else if (call.dtype == DType::f64)
-      sum<double>(data, all, call.count);
-    else
-      sum<float>(data, all, call.count);
+    const size_t row = own_row(call), row_bytes = call.count * size_of(call.dtype);
+    switch (call.kind) {
+      case Kind::broadcast:
+        std::memcpy(data, all[static_cast<size_t>(call.root)], call.count);
+        break;
+      case Kind::all_gather:
+        for (size_t r = 0; r < all.size(); ++r)
+          std::memcpy(data + r * row_bytes, all[r], row_bytes);
+        break;
+      case Kind::reduce_scatter:
+        for (const std::byte*& rank_data : all) rank_data += row;
+        sum(call.dtype, data + row, all, call.count);
+        break;
+      case Kind::all_reduce:
+        sum(call.dtype, data, all, call.count);
+        break;
+    }
     ++done;
     brought = false;
   }
@@ -104,13 +145,18 @@ FakeCommunicator::FakeCommunicator(FakeWorld& world, int rank, int ranks,
 }
 
 void FakeCommunicator::enqueue(Stream& stream, void* data, const FakeCall& call) {
-  require(bytes_of(call) <= FakeWorld::kMostBytes, "the fake world is large enough");
+  const size_t bytes = bytes_of(call, ranks_), row = call.count * size_of(call.dtype);
+  require(bytes <= FakeWorld::kMostBytes, "the fake world is large enough");
   if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");
   auto* const at = static_cast<std::byte*>(data);
+  const std::byte* const own = at + static_cast<size_t>(rank_) * row;
   const auto state = state_;
   const auto aborted = aborted_;
+  std::vector<Touched> touched = {{at, bytes, true}};
+  if (call.kind == Kind::reduce_scatter) touched = {{at, bytes, false}, {own, row, true}};
+  if (call.kind == Kind::all_gather) touched.push_back({own, row, false});
   static_cast<FakeStream&>(stream).enqueue(
-      text_of(call), {{at, bytes_of(call), true}},
+      text_of(call), touched,
       {.run =
            [=] {
              if (!*aborted) state->take(call, at);
@@ -118,13 +164,23 @@ void FakeCommunicator::enqueue(Stream& stream, void* data, const FakeCall& call)
        .ready = [=] { return *aborted || state->arrive(call, at); }});
 }
 
+void FakeCommunicator::sums(Stream& stream, void* data, Kind kind, size_t count, DType dtype) {
+  require(dtype == DType::f32 || dtype == DType::f64 || is_half(dtype),
+          "NCCL sums numbers with a fraction");
+  enqueue(stream, data, {.kind = kind, .dtype = dtype, .count = count});
+}
 void FakeCommunicator::all_reduce(Stream& stream, void* data, size_t count, DType dtype) {
-  require(dtype == DType::f32 || dtype == DType::f64, "the fake GPU sums f32 and f64");
-  enqueue(stream, data, {.kind = FakeCall::Kind::all_reduce, .dtype = dtype, .count = count});
+  sums(stream, data, Kind::all_reduce, count, dtype);
+}
+void FakeCommunicator::reduce_scatter(Stream& stream, void* data, size_t count, DType dtype) {
+  sums(stream, data, Kind::reduce_scatter, count, dtype);
+}
+void FakeCommunicator::all_gather(Stream& stream, void* data, size_t count, DType dtype) {
+  enqueue(stream, data, {.kind = Kind::all_gather, .dtype = dtype, .count = count});
 }
 void FakeCommunicator::broadcast(Stream& stream, void* data, size_t bytes, int root) {
   enqueue(stream, data,
-          {.kind = FakeCall::Kind::broadcast, .dtype = DType::u8, .root = root, .count = bytes});
+          {.kind = Kind::broadcast, .dtype = DType::u8, .root = root, .count = bytes});
 }
 void FakeCommunicator::check() {
   if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");

@@ -14,7 +14,7 @@ namespace dpt::cuda {
 
 // What a rank calls; all have to make the same calls.
 struct FakeCall {
-  enum class Kind : uint32_t { all_reduce, broadcast };
+  enum class Kind : uint32_t { all_reduce, reduce_scatter, all_gather, broadcast };
   Kind kind = Kind::all_reduce;
   DType dtype = DType::f32;  // of a broadcast: u8
   int root = 0;
@@ -52,6 +52,8 @@ class FakeCommunicator : public Communicator {
  public:
   FakeCommunicator(FakeWorld& world, int rank, int ranks, const WhileWaiting& waiting);
   void all_reduce(Stream& stream, void* data, size_t count, DType dtype) override;
+  void reduce_scatter(Stream& stream, void* data, size_t count, DType dtype) override;
+  void all_gather(Stream& stream, void* data, size_t count, DType dtype) override;
   void broadcast(Stream& stream, void* data, size_t bytes, int root) override;
   void check() override;
   void finish() override;
@@ -61,6 +63,7 @@ class FakeCommunicator : public Communicator {
  private:
   struct State;
   void enqueue(Stream& stream, void* data, const FakeCall& call);
+  void sums(Stream& stream, void* data, FakeCall::Kind kind, size_t count, DType dtype);
   FakeWorld& world_;
   int rank_, ranks_;
   WhileWaiting waiting_;

@@ -1,6 +1,7 @@
 // Ranks on fake GPUs: sums meet, and each rule is broken once.
 #include "backend/cuda/fake_world.h"
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include "backend/cuda/fake_api.h"
 #include "base/fail.h"
+#include "base/half.h"
 
 namespace dpt::cuda {
 namespace {
@@ -133,24 +135,85 @@ TEST_CASE("a rank that never comes is waited for until it is given up") {
   CHECK(wrong == std::vector<std::string>(2));
 }
 
+TEST_CASE("rows are summed where they belong, or go to all; halves are rounded once") {
+  std::vector<float> floats_of[3];
+  std::vector<uint16_t> halves[3];
+  const auto wrong = in_ranks(3, [&](FakeApi& api, int rank) {
+    const auto stream = api.make_stream();
+    const Memory x(api, MemoryKind::device, 256), pinned(api, MemoryKind::pinned, 256);
+    const auto all = api.join(api.new_communicator_id(), rank, 3, {});
+    for (int i = 0; i < 6; ++i) floats(pinned)[i] = static_cast<float>(10 * rank + i);
+    stream->copy(x.data(), pinned.data(), 24);
+    all->reduce_scatter(*stream, x.data(), 2, DType::f32);
+    stream->synchronise();
+    floats_of[rank].assign(floats(x), floats(x) + 6);
+    all->all_gather(*stream, x.data(), 2, DType::f32);
+    stream->synchronise();
+    for (int i = 0; i < 6; ++i) floats_of[rank].push_back(floats(x)[i]);
+    auto* const bits = reinterpret_cast<uint16_t*>(x.data());
+    for (int i = 0; i < 3; ++i)
+      bits[i] = to_f16(i == 2 ? 40000 : 1 + 0.001F * static_cast<float>(rank));
+    all->all_reduce(*stream, x.data(), 3, DType::f16);
+    stream->synchronise();
+    halves[rank].assign(bits, bits + 3);
+    all->finish();
+  });
+  CHECK(wrong == std::vector<std::string>(3));
+  const float sum[] = {30, 33, 36, 39, 42, 45};
+  for (int r = 0; r < 3; ++r) {
+    for (int i = 0; i < 6; ++i) {
+      const bool own = i / 2 == r;
+      CHECK(floats_of[r][static_cast<size_t>(i)] ==
+            (own ? sum[i] : static_cast<float>(10 * r + i)));
+      CHECK(floats_of[r][static_cast<size_t>(6 + i)] == sum[i]);
+    }
+    const float exact = from_f16(to_f16(1)) + from_f16(to_f16(1.001F)) + from_f16(to_f16(1.002F));
+    CHECK(halves[r] == std::vector<uint16_t>{to_f16(exact), to_f16(exact), to_f16(INFINITY)});
+  }
+}
+
 TEST_CASE("another GPU's memory is used once its host has waited for what it does there") {
   FakeApi one({.index = 0}), other({.index = 1});
   const auto here = one.make_stream(), there = other.make_stream();
   const Memory x(one, MemoryKind::device, 64), y(other, MemoryKind::device, 64);
   launch(*here, Fill<float>{floats(x), 3}, 16);
-  CHECK_THROWS_WITH_AS(there->copy(y.data(), x.data(), 64),
-                       "fake GPU: s0 reads in 'copy 64 bytes, device to device' what s0 of another "
-                       "GPU writes in 'Fill<float> x 16', and no waiting host stands between them",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      there->copy(y.data(), x.data(), 64),
+      "fake GPU: s0 reads in 'copy 64 bytes, device to device' what s0 of another "
+      "GPU writes in 'Fill<float> x 16', and no event or waiting host stands between "
+      "them",
+      Error);
   here->synchronise();
   there->copy(y.data(), x.data(), 64);
   CHECK_THROWS_AS(here->fill(x.data(), 0, 64), Error);
   there->synchronise();
   CHECK(floats(y)[15] == 3);
   CHECK_NOTHROW(here->fill(x.data(), 0, 64));
-  const auto event = one.make_event();
-  here->record(*event);
-  CHECK_THROWS_AS(there->wait(*event), Error);
+}
+
+TEST_CASE("another GPU's memory is used behind an event of that GPU, without its host") {
+  FakeApi one({.index = 0}), other({.index = 1}), deaf({.deaf_wait = 0, .index = 2});
+  const auto here = one.make_stream(), there = other.make_stream(), third = deaf.make_stream();
+  const auto made = one.make_event(), read = other.make_event();
+  const Memory x(one, MemoryKind::device, 64), y(other, MemoryKind::device, 64);
+  launch(*here, Fill<float>{floats(x), 3}, 16);
+  here->record(*made);
+  there->wait(*made);
+  there->copy(y.data(), x.data(), 64);
+  there->record(*read);
+  // What it was read for has to be waited for, too, before it changes.
+  CHECK_THROWS_AS(here->fill(x.data(), 0, 64), Error);
+  here->wait(*read);
+  here->fill(x.data(), 0, 64);
+  third->wait(*read);
+  CHECK_THROWS_AS(third->fill(y.data(), 0, 64), Error);
+  CHECK_THROWS_AS(here->record(*read), Error);
+  there->synchronise();  // does what the other one was told
+  CHECK(floats(y)[15] == 3);
+  here->synchronise();
+  CHECK(floats(x)[15] == 0);
+  there->begin_capture();
+  CHECK_THROWS_AS(there->wait(*made), Error);
 }
 
 }  // namespace

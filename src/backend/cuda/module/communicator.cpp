@@ -28,6 +28,8 @@ struct Functions {
     find(comm_abort, "ncclCommAbort");
     find(async_error, "ncclCommGetAsyncError");
     find(all_reduce, "ncclAllReduce");
+    find(reduce_scatter, "ncclReduceScatter");
+    find(all_gather, "ncclAllGather");
     find(broadcast, "ncclBroadcast");
     find(error_string, "ncclGetErrorString");
     find(last_error, "ncclGetLastError");
@@ -39,6 +41,8 @@ struct Functions {
   decltype(ncclCommAbort)* comm_abort = nullptr;
   decltype(ncclCommGetAsyncError)* async_error = nullptr;
   decltype(ncclAllReduce)* all_reduce = nullptr;
+  decltype(ncclReduceScatter)* reduce_scatter = nullptr;
+  decltype(ncclAllGather)* all_gather = nullptr;
   decltype(ncclBroadcast)* broadcast = nullptr;
   decltype(ncclGetErrorString)* error_string = nullptr;
   decltype(ncclGetLastError)* last_error = nullptr;
@@ -74,7 +78,7 @@ ncclDataType_t type_of(DType t) {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(const CommunicatorId& id, int rank, int ranks, WhileWaiting waiting)
-      : waiting_(std::move(waiting)) {
+      : rank_(rank), waiting_(std::move(waiting)) {
     ncclUniqueId theirs;
     static_assert(sizeof theirs.internal == std::tuple_size_v<CommunicatorId>);
     std::memcpy(theirs.internal, id.data(), id.size());
@@ -99,6 +103,20 @@ class NcclCommunicator final : public Communicator {
         nccl().all_reduce(data, data, count, type_of(dtype), ncclSum, comm_, handle_of(stream)),
         comm_, "ncclAllReduce");
     settle("ncclAllReduce");
+  }
+  void reduce_scatter(Stream& stream, void* data, size_t count, DType dtype) override {
+    need_comm();
+    dpt::cuda::check(nccl().reduce_scatter(data, own_row(data, count, dtype), count, type_of(dtype),
+                                           ncclSum, comm_, handle_of(stream)),
+                     comm_, "ncclReduceScatter");
+    settle("ncclReduceScatter");
+  }
+  void all_gather(Stream& stream, void* data, size_t count, DType dtype) override {
+    need_comm();
+    dpt::cuda::check(nccl().all_gather(own_row(data, count, dtype), data, count, type_of(dtype),
+                                       comm_, handle_of(stream)),
+                     comm_, "ncclAllGather");
+    settle("ncclAllGather");
   }
   void broadcast(Stream& stream, void* data, size_t bytes, int root) override {
     need_comm();
@@ -125,6 +143,10 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
+  // Where NCCL wants it for calls in place.
+  std::byte* own_row(void* data, size_t count, DType dtype) const {
+    return static_cast<std::byte*>(data) + static_cast<size_t>(rank_) * count * size_of(dtype);
+  }
   void need_comm() const {
     if (!comm_) throw Error(Fault::rank, "NCCL: this communicator was given up");
   }
@@ -137,6 +159,7 @@ class NcclCommunicator final : public Communicator {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
+  int rank_;
   WhileWaiting waiting_;
   ncclComm_t comm_ = nullptr;
 };
