@@ -4,59 +4,28 @@
 #include <cstring>
 #include <numeric>
 
+#include "backend/cuda/kernels/pointwise.h"
 #include "base/fail.h"
-#include "graph/operator.h"
 
 namespace dpt {
 
-std::vector<Bucket> gradient_buckets(const Session& s, double mib) {
-  constexpr double kMiB = 1048576, kFirst = 1;
-  std::vector<size_t> begins;  // of stored gradients
-  for (size_t p = 0; p < s.graph.parameters.size(); ++p)
-    if (s.graph.gradients[p] != kNoValue && s.layout.offset[p] < s.layout.stored)
-      begins.push_back(s.layout.offset[p]);
-  std::ranges::sort(begins);
-  begins.push_back(s.layout.stored);
-  std::vector<Bucket> out;
-  Bucket now;
-  for (size_t p = 1; p < begins.size(); ++p) {
-    now.end = begins[p];
-    const double most = out.empty() ? std::min(kFirst, mib) : mib;
-    const bool full = static_cast<double>((now.end - now.begin) * sizeof(float)) >= most * kMiB;
-    if (!full && p + 1 < begins.size()) continue;
-    out.push_back(now);
-    now.begin = now.end;
-  }
-  return out;
-}
-
-double bucket_mib(const Session& s) { return s.exchange.bucket_mib.value_or(25); }
-
-std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets) {
-  std::vector<size_t> out(buckets.size());
-  for (size_t i = 0; i < program.backward.size(); ++i)
-    for (const ValueId v : program.graph.nodes[program.backward[i].node].out) {
-      const Slice& place = program.place[static_cast<size_t>(v)];
-      if (place.arena != Arena::gradients) continue;
-      const size_t at = place.offset / sizeof(float);
-      const auto b = std::ranges::find_if(
-          buckets, [&](const Bucket& bucket) { return bucket.begin <= at && at < bucket.end; });
-      require(b != buckets.end(), "every stored gradient lies in a bucket");
-      out[static_cast<size_t>(b - buckets.begin())] = i;
-    }
-  for (size_t b = 1; b < out.size(); ++b) out[b] = std::max(out[b], out[b - 1]);
-  return out;
+size_t DeviceExchange::bytes(const Session& s) {
+  return s.exchange.compress && s.who.replicas() > 1 ? s.layout.stored * sizeof(uint16_t) : 0;
 }
 
 DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
                                cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update)
     : session_(session), buffers_(buffers), context_(context), gpus_(gpus), update_(update) {
+  halves_ = cuda::Memory(context.api, cuda::MemoryKind::device, bytes(session));
   if (session.sums_on_host()) {
+    if (session.exchange.compress) compressed_.emplace(*session.exchange.compress, buffers_);
     const auto pinned = [&](size_t bytes) {
       return cuda::Memory(context.api, cuda::MemoryKind::pinned, bytes);
     };
     gradients_ = pinned(update.gradient_bytes());
-    terms_ = pinned(2 * DeviceUpdate::losses_of_step(session) * sizeof(double));
+    terms_ = pinned(std::max(2 * DeviceUpdate::losses_of_step(session),
+                             static_cast<size_t>(session.who.replicas())) *
+                    sizeof(double));
     made_ = context.api.make_event();
     return;
   }
@@ -64,7 +33,7 @@ DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
   stream_ = context.api.make_stream();
   made_ = context.api.make_event();
   summed_ = context.api.make_event();
-  buckets_ = gradient_buckets(session, bucket_mib(session));
+  buckets_ = gradient_buckets(session);
   size_t sums = 0;  // of one shard
   for (const auto& [rows, program] : session.programs) {
     made_after_[&program] = made_after(program, buckets_);
@@ -87,12 +56,49 @@ void DeviceExchange::after(size_t instruction) {
 
 void DeviceExchange::sum(const Bucket& bucket) {
   if (adds_) update_.add_gradients(bucket.begin, bucket.end);
-  sum(update_.gradient() + bucket.begin, bucket.end - bucket.begin, DType::f32);
+  wait_for_made();
+  const auto& half = session_.exchange.compress;
+  if (!half)
+    return sum_in_place(reinterpret_cast<std::byte*>(update_.gradient() + bucket.begin),
+                        bucket.count(), DType::f32);
+  write_halves(*stream_, bucket);
+  sum_in_place(halves(bucket.begin), bucket.count(), *half);
+  read_halves(*stream_, own_piece(session_, bucket, gpus_.worker()));
+}
+
+// Of gradients: this GPU's piece, where it has one.
+void DeviceExchange::sum_in_place(std::byte* data, size_t count, DType dtype) {
+  if (!session_.exchange.shard_states) return all_->all_reduce(*stream_, data, count, dtype);
+  all_->reduce_scatter(*stream_, data, count / static_cast<size_t>(session_.who.replicas()), dtype);
+}
+
+void DeviceExchange::write_halves(cuda::Stream& stream, const Bucket& e) {
+  const auto convert = [&]<class Half>(Half) {
+    launch(stream,
+           cuda::Convert<float, Half>{update_.gradient() + e.begin,
+                                      reinterpret_cast<Half*>(halves(e.begin))},
+           static_cast<int64_t>(e.count()));
+  };
+  *session_.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
+}
+
+void DeviceExchange::read_halves(cuda::Stream& stream, const Bucket& e) {
+  const auto convert = [&]<class Half>(Half) {
+    launch(stream,
+           cuda::Convert<Half, float>{reinterpret_cast<const Half*>(halves(e.begin)),
+                                      update_.gradient() + e.begin},
+           static_cast<int64_t>(e.count()));
+  };
+  *session_.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
+}
+
+void DeviceExchange::wait_for_made() {
+  context_.stream.record(*made_);
+  stream_->wait(*made_);
 }
 
 void DeviceExchange::sum(void* data, size_t count, DType dtype) {
-  context_.stream.record(*made_);
-  stream_->wait(*made_);
+  wait_for_made();
   all_->all_reduce(*stream_, data, count, dtype);
 }
 
@@ -151,17 +157,68 @@ void DeviceExchange::sum_gradients_on_host() {
   const auto shards = static_cast<size_t>(session_.who.shards);
   const auto own = static_cast<size_t>(gpus_.worker());
   const size_t stored = session_.layout.stored;
-  context_.stream.copy(gradients_.data(), update_.gradient(), gradients_.bytes());
+  const size_t bytes = compressed_ ? halves_.bytes() : gradients_.bytes();
+  if (compressed_) write_halves(context_.stream, {0, stored});
+  context_.stream.copy(
+      gradients_.data(),
+      compressed_ ? halves_.data() : reinterpret_cast<std::byte*>(update_.gradient()), bytes);
   wait_for_gpu();
-  std::memcpy(buffers_.gradient(gpus_.worker()), gradients_.data(), gradients_.bytes());
+  std::memcpy(compressed_ ? static_cast<void*>(buffers_.halves(gpus_.worker()))
+                          : buffers_.gradient(gpus_.worker()),
+              gradients_.data(), bytes);
   gpus_.meet();
+  const UpdateRange share{stored * own / shards, stored * (own + 1) / shards};
   std::vector<float*> gradients;
   for (size_t s = 0; s < shards; ++s) gradients.push_back(buffers_.gradient(static_cast<int>(s)));
-  sum_tree(std::span<float* const>(gradients), stored * own / shards, stored * (own + 1) / shards);
+  if (compressed_)
+    compressed_->sum(share, gradients[0] + share.begin);
+  else
+    sum_tree(std::span<float* const>(gradients), share.begin, share.end);
   gpus_.meet();
-  std::memcpy(gradients_.data(), gradients[0], gradients_.bytes());
+  for (const Bucket& piece : own_pieces(session_, gpus_.worker())) {
+    const size_t at = piece.begin * sizeof(float), n = piece.count() * sizeof(float);
+    std::memcpy(gradients_.data() + at, gradients[0] + piece.begin, n);
+    context_.stream.copy(update_.gradient() + piece.begin, gradients_.data() + at, n);
+  }
   gpus_.meet();  // before anybody brings the next ones
-  context_.stream.copy(update_.gradient(), gradients_.data(), gradients_.bytes());
+}
+
+void DeviceExchange::share_powers() {
+  if (!session_.exchange.shard_states || !update_.looks()) return;
+  const auto gpus = static_cast<size_t>(session_.who.replicas());
+  double* const powers = update_.powers();
+  if (by_nccl()) {
+    sum(powers, gpus, DType::f64);  // of the others there is 0
+    return wait_for_sums();
+  }
+  auto* const terms = reinterpret_cast<double*>(terms_.data());
+  context_.stream.copy(terms, powers + gpus_.worker(), sizeof(double));
+  wait_for_gpu();
+  std::ranges::copy(gpus_.all(terms[0]), terms);
+  context_.stream.copy(powers, terms, gpus * sizeof(double));
+}
+
+void DeviceExchange::share_weights() {
+  if (!session_.exchange.shard_states) return;
+  std::byte* const weights = update_.weights();
+  if (by_nccl()) {
+    const auto gpus = static_cast<size_t>(session_.who.replicas());
+    wait_for_made();
+    for (const Bucket& b : buckets_)
+      all_->all_gather(*stream_, weights + b.begin * sizeof(float), b.count() / gpus, DType::f32);
+    return wait_for_sums();
+  }
+  std::byte* const shared = reinterpret_cast<std::byte*>(buffers_.weights());
+  for (const Bucket& piece : own_pieces(session_, gpus_.worker())) {
+    const size_t at = piece.begin * sizeof(float), n = piece.count() * sizeof(float);
+    context_.stream.copy(gradients_.data() + at, weights + at, n);
+    wait_for_gpu();
+    std::memcpy(shared + at, gradients_.data() + at, n);
+  }
+  gpus_.meet();
+  std::memcpy(gradients_.data(), shared, gradients_.bytes());
+  gpus_.meet();  // before anybody brings the next ones
+  context_.stream.copy(weights, gradients_.data(), gradients_.bytes());
 }
 
 void DeviceExchange::finish() {

@@ -5,6 +5,11 @@
 // last kernel that makes a gradient of it is enqueued, while backward makes others. Buckets are
 // slices, since gradients lie in the order in which they are made.
 //
+// With `compress` gradients cross as halves, as by torch's hooks: rounded on the GPU, summed by
+// NCCL in that type or by the CPUs as compressed.h says, and what comes back is a half, too. With
+// `shard: optimizer` each GPU gets the sum of its own piece of each bucket alone
+// (device_buckets.h), and the weights that it made of it go to all after the update.
+//
 // By the CPUs gradients are copied to the memory that all workers share, summed there in the fixed
 // tree (comm/tree.h), and copied back, for which hosts wait and meet in the middle of a step, so
 // that none is captured. Slower, but it wants no NCCL, goes with several replicas on one GPU, and
@@ -15,32 +20,21 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/cuda/context.h"
 #include "comm/tree.h"
 #include "train/buffers.h"
+#include "train/compressed.h"
 #include "train/device_binding.h"
+#include "train/device_buckets.h"
 #include "train/device_team.h"
 #include "train/device_update.h"
 #include "train/session.h"
 
 namespace dpt {
-
-// Elements of the flat gradients.
-struct Bucket {
-  size_t begin = 0, end = 0;
-  bool operator==(const Bucket&) const = default;
-};
-
-// Whole parameters each. The first takes those up to 1 MiB, so that something is sent early, the
-// others up to `mib`: torch's rule, by which the parameter that fills a bucket is its last.
-std::vector<Bucket> gradient_buckets(const Session& session, double mib);
-double bucket_mib(const Session& session);  // as asked for, or torch's 25
-
-// Of each bucket: the instruction of the backward part after which all before and in it are made.
-std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets);
 
 // Of value(shard), in the fixed tree.
 template <class Value>
@@ -73,6 +67,12 @@ class DeviceExchange {
   // second one gets those of the first rank. By the CPUs only the sums over the halves are right.
   void sum_terms(double* data, size_t count, double ShardResult::*what);
   void end();  // sums what is left of the gradients, and the losses
+  // With `shard: optimizer`, else nothing: what each GPU knows of the norm of its piece, to all;
+  // and after the update the weights.
+  void share_powers();
+  void share_weights();
+  // Bytes of the GPU's memory that it takes beside the gradients.
+  static size_t bytes(const Session& session);
 
   // All workers, after the last step.
   void finish();
@@ -80,9 +80,14 @@ class DeviceExchange {
  private:
   void sum(const Bucket& bucket);
   void sum(void* data, size_t count, DType dtype);  // once what was enqueued is done
+  void sum_in_place(std::byte* data, size_t count, DType dtype);
+  void wait_for_made();
   void wait_for_sums();
   void wait_for_gpu();
   void sum_gradients_on_host();
+  std::byte* halves(size_t element) const { return halves_.data() + element * sizeof(uint16_t); }
+  void write_halves(cuda::Stream& stream, const Bucket& elements);
+  void read_halves(cuda::Stream& stream, const Bucket& elements);
 
   const Session& session_;
   Buffers buffers_;
@@ -99,8 +104,10 @@ class DeviceExchange {
   size_t next_ = 0;                               // bucket
   bool adds_ = false;
   cuda::Memory zeros_;
+  cuda::Memory halves_;  // with `compress`: of the gradients
   // By the CPUs: pinned.
   cuda::Memory gradients_, terms_;
+  std::optional<CompressedGradients> compressed_;
   uint64_t steps_ = 0;  // that are summed
 };
 

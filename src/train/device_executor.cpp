@@ -60,7 +60,7 @@ std::vector<int64_t> shape_of(const StepRows& rows) {
 DeviceExecutor::Needs DeviceExecutor::needs(const Session& s) {
   const size_t stored = s.layout.stored * sizeof(float);
   return {.weights = s.layout.total * sizeof(float),
-          .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored,
+          .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + DeviceExchange::bytes(s),
           .states = DeviceUpdate::state_bytes(s),
           .activations = most_activations(s)};
 }
@@ -80,7 +80,7 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
       flights_(context_, shard_, wait_for_),
-      update_(session, context_, flights_),
+      update_(session, gpus.worker(), context_, flights_),
       activations_(*api_, MemoryKind::device, most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
       target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),

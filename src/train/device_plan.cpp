@@ -23,12 +23,17 @@ std::string names_of(const Session& s) {
   return out + "\n";
 }
 
+std::string rounded_text(const Session& s) {
+  return s.exchange.compress ? fmt::format(", as {}", name_of(*s.exchange.compress)) : "";
+}
+
 std::string buckets_text(const Session& s) {
-  const std::vector<Bucket> buckets = gradient_buckets(s, bucket_mib(s));
+  const std::vector<Bucket> buckets = gradient_buckets(s);
   const Program& program = s.programs.rbegin()->second;
   const std::vector<size_t> made = made_after(program, buckets);
-  std::string out = fmt::format("gradients: summed by NCCL in {} bucket{} of about {:g} MiB\n",
-                                buckets.size(), buckets.size() == 1 ? "" : "s", bucket_mib(s));
+  std::string out =
+      fmt::format("gradients: summed by NCCL in {} bucket{} of about {:g} MiB{}\n", buckets.size(),
+                  buckets.size() == 1 ? "" : "s", bucket_mib(s), rounded_text(s));
   for (size_t b = 0; b < buckets.size(); ++b)
     out += fmt::format("  bucket {:<4} {:>9.3f} MiB  after instruction {} of {} of backward\n", b,
                        mib((buckets[b].end - buckets[b].begin) * sizeof(float)), made[b] + 1,
@@ -43,10 +48,15 @@ std::string gpus_text(const Session& s) {
   std::string out;
   if (several) out += names_of(s);
   if (several && s.sums_on_host())
-    out += fmt::format("gradients: summed by the CPUs, {:.3f} MiB of each GPU a step\n",
-                       mib(s.layout.stored * sizeof(float)));
+    out += fmt::format(
+        "gradients: summed by the CPUs{}, {:.3f} MiB of each GPU a step\n", rounded_text(s),
+        mib(s.layout.stored * (s.exchange.compress ? sizeof(uint16_t) : sizeof(float))));
   else if (several)
     out += buckets_text(s);
+  if (several && s.exchange.shard_states)
+    out +=
+        fmt::format("optimizer states: each GPU has those of {} elements of {}\n",
+                    s.layout.trainable / static_cast<size_t>(s.who.replicas()), s.layout.trainable);
   const DeviceExecutor::Needs n = DeviceExecutor::needs(s);
   out += fmt::format(
       "memory of {} GPU: {:.2f} MiB (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, "
@@ -80,14 +90,27 @@ std::string steps_of_gpus_text(const Session& s) {
     out += line("each GPU", "feed, forward, loss, backward");
   }
   out += "update:\n";
+  const bool pieces = s.exchange.shard_states;
   if (s.sums_on_host())
     out += line("each GPU", "copy gradients and losses to the memory that all share") +
            line("all", "meet") + line("each CPU", "sum_shards of its share") + line("all", "meet") +
-           line("each GPU", "copy the sums back");
+           line("each GPU", pieces ? "copy its piece of the sums back" : "copy the sums back");
   else
-    out += line("all GPUs", "all_reduce: each bucket once the last backward has made it, losses");
+    out += line("all GPUs",
+                pieces ? "reduce_scatter: each bucket once the last backward has made it; "
+                         "all_reduce: losses"
+                       : "all_reduce: each bucket once the last backward has made it, losses");
   const bool norm = s.spec.clip.max_norm.has_value() || s.scaler.on;
-  out += line("each GPU", norm ? "sum_squares, update" : "update");
+  if (pieces && norm)
+    out += line("each GPU", "sum_squares of its piece") + line("all", "sum them") +
+           line("each GPU", "update of its piece");
+  else
+    out += line("each GPU", fmt::format("{}update{}", norm ? "sum_squares, " : "",
+                                        pieces ? " of its piece" : ""));
+  if (pieces)
+    out += s.sums_on_host() ? line("each GPU", "copy its weights to the memory that all share") +
+                                  line("all", "meet") + line("each GPU", "copy all weights back")
+                            : line("all GPUs", "all_gather: weights");
   return out + line("all", "meet, while the GPUs go on");
 }
 

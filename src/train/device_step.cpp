@@ -36,7 +36,12 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
     enqueue_loss(rows.micro[m], m, b);
     enqueue_backward(m, m + 1 == rows.micro.size(), b);
   }
-  if (exchange_) exchange_->end();
+  if (exchange_)
+    exchange_->end();
+  else if (session_.exchange.compress)
+    update_.round_gradients();
+  update_.measure();
+  if (exchange_) exchange_->share_powers();
   update_.judge(step);
   if (reports_first()) {
     const auto count = static_cast<int64_t>(DeviceUpdate::losses_of_step(session_));
@@ -48,6 +53,7 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
                  1);
   }
   update_.update();
+  if (exchange_) exchange_->share_weights();
 }
 
 // Without rows: any, for the order of sums.

@@ -23,7 +23,7 @@ struct alignas(128) DeviceTeam::Seat {
   std::atomic<double> seen;     // when it last was heard of: now_s() is that of the machine
   char bus_id[32];              // with a 0 behind it
   std::byte* memory;
-  int64_t number;
+  double number;
 };
 
 size_t DeviceTeam::bytes(int workers) {
@@ -63,10 +63,14 @@ std::byte* DeviceTeam::published(int worker) const noexcept { return seat(worker
 
 int64_t DeviceTeam::largest(int64_t own) {
   if (alone()) return own;
+  return static_cast<int64_t>(std::ranges::max(all(static_cast<double>(own))));
+}
+
+std::vector<double> DeviceTeam::all(double own) {
   seat(worker_).number = own;
   meet();
-  int64_t out = own;
-  for (int w = 0; w < team_.shape().workers(); ++w) out = std::max(out, seat(w).number);
+  std::vector<double> out;
+  for (int w = 0; w < team_.shape().workers(); ++w) out.push_back(seat(w).number);
   meet();
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "backend/cuda/device_api.h"
 #include "comm/team.h"
@@ -46,7 +47,8 @@ class DeviceTeam {
   void publish(int worker, std::byte* memory) noexcept;
   std::byte* published(int worker) const noexcept;
 
-  // All workers: the largest of their numbers.
+  // All workers: the numbers of all, in their order; the largest of them.
+  std::vector<double> all(double own);
   int64_t largest(int64_t own);
 
   // Says that this worker begins a step.

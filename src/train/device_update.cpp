@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/update.h"
 
 namespace dpt {
@@ -12,12 +13,23 @@ using cuda::MemoryKind;
 
 namespace {
 
-size_t one_state(const Session& s) { return s.layout.trainable * sizeof(float); }
+size_t elements_of(const std::vector<Bucket>& pieces) {
+  size_t out = 0;
+  for (const Bucket& p : pieces) out += p.count();
+  return out;
+}
+
+size_t partials_of(const std::vector<Bucket>& pieces) {
+  int64_t out = 0;
+  for (const Bucket& p : pieces)
+    out += cuda::PartialSums<cuda::PowerTerm>::blocks(static_cast<int64_t>(p.count()));
+  return static_cast<size_t>(out);
+}
 
 }  // namespace
 
 size_t DeviceUpdate::state_bytes(const Session& s) {
-  return static_cast<size_t>(s.states()) * one_state(s);
+  return static_cast<size_t>(s.states()) * elements_of(own_pieces(s, 0)) * sizeof(float);
 }
 
 size_t DeviceUpdate::losses_of_step(const Session& s) {
@@ -25,13 +37,16 @@ size_t DeviceUpdate::losses_of_step(const Session& s) {
          static_cast<size_t>(s.who.loss_device >= 0 ? s.who.shards : 1);
 }
 
-DeviceUpdate::DeviceUpdate(const Session& session, cuda::DeviceContext& context,
+DeviceUpdate::DeviceUpdate(const Session& session, int gpu, cuda::DeviceContext& context,
                            const DeviceFlights& flights)
     : session_(session),
       context_(context),
       flights_(flights),
       kind_(session.optimizer->step(session.spec.optimizer.settings, 1,
-                                    session.optimizer->lr(session.spec.optimizer.settings), {})) {
+                                    session.optimizer->lr(session.spec.optimizer.settings), {})),
+      pieces_(own_pieces(session, gpu)),
+      elements_(elements_of(pieces_)),
+      gpu_(static_cast<size_t>(session.exchange.shard_states ? gpu : 0)) {
   const auto device = [&](size_t bytes) {
     return cuda::Memory(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
@@ -43,18 +58,22 @@ DeviceUpdate::DeviceUpdate(const Session& session, cuda::DeviceContext& context,
   states_ = device(state_bytes(session_));
   losses_ = device(2 * losses_of_step(session) * sizeof(double));
   power_ = device(sizeof(double));
-  context_.reserve(sizeof(double) * static_cast<size_t>(cuda::PartialSums<cuda::PowerTerm>::blocks(
-                                        static_cast<int64_t>(session_.layout.stored))));
+  const int gpus = all_states() ? 1 : session.who.replicas();
+  powers_ = device(static_cast<size_t>(gpus) * sizeof(double));
+  context_.reserve(sizeof(double) * partials_of(pieces_));
 }
 
 // What of the buffers nobody writes is 0: the gaps between parameters.
 void DeviceUpdate::upload(const Buffers& buffers) {
   const cuda::Memory host(context_.api, MemoryKind::pinned, weights_.bytes() + states_.bytes());
   std::memcpy(host.data(), buffers.weights(), session_.layout.total * sizeof(float));
-  std::byte* const states = host.data() + weights_.bytes();
-  for (int i = 0; i < session_.states(); ++i)
-    std::memcpy(states + static_cast<size_t>(i) * one_state(session_), buffers.state(i),
-                one_state(session_));
+  auto* const states = reinterpret_cast<float*>(host.data() + weights_.bytes());
+  if (!all_states())
+    std::fill_n(
+        states, states_.bytes() / sizeof(float),
+        static_cast<float>(session_.optimizer->initial_state(session_.spec.optimizer.settings)));
+  for (int i = 0; i < session_.states() && all_states(); ++i)
+    std::copy_n(buffers.state(i), elements_, states + static_cast<size_t>(i) * elements_);
   context_.stream.copy(weights_.data(), host.data(), weights_.bytes());
   context_.stream.copy(states_.data(), states, states_.bytes());
   context_.stream.fill(gradients_.data(), 0, gradients_.bytes());
@@ -62,16 +81,17 @@ void DeviceUpdate::upload(const Buffers& buffers) {
   context_.stream.synchronise();
 }
 
+// States in pieces stay where they are: nothing saves them.
 void DeviceUpdate::download(const Buffers& buffers) {
   const cuda::Memory host(context_.api, MemoryKind::pinned, weights_.bytes() + states_.bytes());
-  const std::byte* const states = host.data() + weights_.bytes();
+  auto* const states = reinterpret_cast<const float*>(host.data() + weights_.bytes());
   context_.stream.copy(host.data(), weights_.data(), weights_.bytes());
-  context_.stream.copy(host.data() + weights_.bytes(), states_.data(), states_.bytes());
+  if (all_states())
+    context_.stream.copy(host.data() + weights_.bytes(), states_.data(), states_.bytes());
   context_.stream.synchronise();
   std::memcpy(buffers.weights(), host.data(), session_.layout.total * sizeof(float));
-  for (int i = 0; i < session_.states(); ++i)
-    std::memcpy(buffers.state(i), states + static_cast<size_t>(i) * one_state(session_),
-                one_state(session_));
+  for (int i = 0; i < session_.states() && all_states(); ++i)
+    std::copy_n(states + static_cast<size_t>(i) * elements_, elements_, buffers.state(i));
 }
 
 void DeviceUpdate::read(size_t begin, size_t end, float* to) {
@@ -105,38 +125,61 @@ void DeviceUpdate::no_gradients() {
   if (gradient_bytes() > 0) context_.stream.fill(gradients_.data(), 0, gradient_bytes());
 }
 
-template <class Combine>
-void DeviceUpdate::sum_powers(Combine, double norm_type) {
-  using Partial = cuda::PartialSums<cuda::PowerTerm, Combine>;
-  const auto elements = static_cast<int64_t>(session_.layout.stored);
-  const cuda::PowerTerm term{reinterpret_cast<const float*>(gradients_.data()), norm_type,
-                             elements};
-  auto* const partial = reinterpret_cast<double*>(context_.workspace);
-  const int64_t blocks = Partial::blocks(elements);
-  launch(context_.stream, Partial{term, partial, elements}, blocks);
-  launch(context_.stream,
-         cuda::TotalOf<Combine>{partial, nullptr, reinterpret_cast<double*>(power_.data()), blocks},
-         1);
+void DeviceUpdate::round_gradients() {
+  const cuda::RoundToHalf round{*session_.exchange.compress == DType::bf16};
+  launch(context_.stream, cuda::Map<cuda::RoundToHalf, float>{round, gradient(), gradient()},
+         static_cast<int64_t>(session_.layout.stored));
+}
+
+double DeviceUpdate::norm_type() const {
+  const double type = session_.spec.clip.norm_type;
+  return std::isinf(type) ? 0 : type;
+}
+
+// How powers become one: f is called with a value of a type that combines two.
+template <class F>
+void DeviceUpdate::with_combine(F f) const {
+  norm_type() == 0 ? f(cuda::Larger{}) : f(cuda::Plus{});
+}
+
+void DeviceUpdate::measure() {
+  if (!looks()) return;
+  if (!all_states()) context_.stream.fill(powers_.data(), 0, powers_.bytes());
+  auto* const partials = reinterpret_cast<double*>(context_.workspace);
+  with_combine([&]<class Combine>(Combine) {
+    using Partial = cuda::PartialSums<cuda::PowerTerm, Combine>;
+    int64_t done = 0;
+    for (const Bucket& p : pieces_) {
+      const auto count = static_cast<int64_t>(p.count());
+      const cuda::PowerTerm term{gradient() + p.begin, norm_type(), count};
+      launch(context_.stream, Partial{term, partials + done, count}, Partial::blocks(count));
+      done += Partial::blocks(count);
+    }
+    launch(context_.stream, cuda::TotalOf<Combine>{partials, nullptr, powers() + gpu_, done}, 1);
+  });
 }
 
 void DeviceUpdate::judge(size_t step) {
   const ClipSpec& clip = session_.spec.clip;
   const ScalerSettings& scaler = session_.scaler;
-  const bool looks = clip.max_norm.has_value() || scaler.on;
-  const double norm_type = std::isinf(clip.norm_type) ? 0 : clip.norm_type;
-  if (looks && norm_type == 0)
-    sum_powers(cuda::Larger{}, norm_type);
-  else if (looks)
-    sum_powers(cuda::Plus{}, norm_type);
-  const auto* const power = reinterpret_cast<const double*>(power_.data());
+  const double* power = powers();
+  if (looks() && !all_states()) {
+    power = reinterpret_cast<const double*>(power_.data());
+    with_combine([&]<class Combine>(Combine) {
+      launch(context_.stream,
+             cuda::TotalOf<Combine>{powers(), nullptr, reinterpret_cast<double*>(power_.data()),
+                                    session_.who.replicas()},
+             1);
+    });
+  }
   launch(context_.stream,
          cuda::Judge{losses(),
                      static_cast<int64_t>(losses_of_step(session_)),
-                     looks ? power : nullptr,
+                     looks() ? power : nullptr,
                      context_.state,
                      flights_.first_update(),
                      flights_.report(step),
-                     norm_type,
+                     norm_type(),
                      clip.max_norm.value_or(0),
                      scaler.on,
                      {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval}},
@@ -145,29 +188,28 @@ void DeviceUpdate::judge(size_t step) {
 
 void DeviceUpdate::update() {
   const bool pure = session_.precision.level == PrecisionPolicy::Level::pure;
-  cuda::UpdateBuffers buffers{context_.state,
-                              reinterpret_cast<float*>(weights_.data()),
-                              {},
-                              reinterpret_cast<const float*>(gradients_.data()),
-                              static_cast<float>(session_.spec.clip.value.value_or(0)),
-                              !pure                                    ? 0
-                              : session_.precision.half == DType::bf16 ? 1
-                                                                       : 2};
+  const int half = !pure ? 0 : session_.precision.half == DType::bf16 ? 1 : 2;
   const auto names =
       session_.optimizer->states(session_.spec.optimizer.settings, session_.cycles_momentum());
-  for (size_t i = 0, next = 0; i < names.size(); ++i)  // a place without a name has no buffer
-    if (!names[i].empty())
-      buffers.states[i] =
-          reinterpret_cast<float*>(states_.data()) + next++ * session_.layout.trainable;
-  std::visit(
-      [&](const auto& s) {
-        using Formula = decltype(rounded<float>(s));
-        launch(
-            context_.stream,
-            cuda::Update<Formula>{flights_.formulas<Formula>(), DeviceFlights::kFormulas, buffers},
-            static_cast<int64_t>(session_.layout.trainable));
-      },
-      kind_);
+  size_t before = 0;  // elements of the pieces
+  for (const Bucket& p : pieces_) {
+    cuda::UpdateBuffers buffers{
+        context_.state,       reinterpret_cast<float*>(weights_.data()) + p.begin,      {},
+        gradient() + p.begin, static_cast<float>(session_.spec.clip.value.value_or(0)), half};
+    for (size_t i = 0, next = 0; i < names.size(); ++i)  // a place without a name has no buffer
+      if (!names[i].empty())
+        buffers.states[i] = reinterpret_cast<float*>(states_.data()) + next++ * elements_ + before;
+    std::visit(
+        [&](const auto& s) {
+          using Formula = decltype(rounded<float>(s));
+          launch(context_.stream,
+                 cuda::Update<Formula>{flights_.formulas<Formula>(), DeviceFlights::kFormulas,
+                                       buffers},
+                 static_cast<int64_t>(p.count()));
+        },
+        kind_);
+    before += p.count();
+  }
 }
 
 }  // namespace dpt

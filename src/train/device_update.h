@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "backend/cuda/context.h"
 #include "graph/optimizer_step.h"
 #include "train/buffers.h"
+#include "train/device_buckets.h"
 #include "train/device_flights.h"
 #include "train/session.h"
 
@@ -14,8 +16,9 @@ namespace dpt {
 
 class DeviceUpdate {
  public:
-  // REQUIRES: context and flights outlive it.
-  DeviceUpdate(const Session& session, cuda::DeviceContext& context, const DeviceFlights& flights);
+  // gpu: of the run's. REQUIRES: context and flights outlive it.
+  DeviceUpdate(const Session& session, int gpu, cuda::DeviceContext& context,
+               const DeviceFlights& flights);
 
   std::byte* weights() const { return weights_.data(); }
   // Where a micro-batch leaves its gradients: those of a later one are added to the first one's.
@@ -40,23 +43,35 @@ class DeviceUpdate {
   // Adds a later micro-batch's gradients to those before.
   void add_gradients(size_t begin, size_t end);
   void no_gradients();
-  // After all of them: whether the gradients are used, and how; then the optimizer. step: of the
-  // launch.
+  // Rounds them to the half that `compress` asks for, where there is nobody to send them to.
+  void round_gradients();
+  // After all of them, what their norm is made of, where somebody looks at it: powers() [GPUs that
+  // have pieces of the gradients], of which this GPU's is set and others are 0.
+  void measure();
+  bool looks() const { return session_.spec.clip.max_norm.has_value() || session_.scaler.on; }
+  double* powers() const { return reinterpret_cast<double*>(powers_.data()); }
+  // Behind measure(), and with pieces the sum of powers() over all GPUs: whether the gradients are
+  // used, and how; then the optimizer. step: of the launch.
   void judge(size_t step);
   void update();
 
-  static size_t state_bytes(const Session& session);  // of all states
+  static size_t state_bytes(const Session& session);  // of all states that a GPU keeps
 
  private:
-  template <class Combine>
-  void sum_powers(Combine combine, double norm_type);
+  bool all_states() const { return !session_.exchange.shard_states; }
+  double norm_type() const;  // 0: the largest
+  template <class F>
+  void with_combine(F f) const;
 
   const Session& session_;
   cuda::DeviceContext& context_;
   const DeviceFlights& flights_;
   OptimizerStep kind_;  // which optimizer, whatever its numbers
   cuda::Memory weights_, gradients_, more_, states_;
-  cuda::Memory losses_, power_;  // what is judged: of each micro-batch; of the gradients
+  std::vector<Bucket> pieces_;  // that this GPU updates; states have these alone, without gaps
+  size_t elements_ = 0;         // of one state
+  size_t gpu_;                  // whose piece it is, of as many as powers_ has
+  cuda::Memory losses_, powers_, power_;  // what is judged: of each micro-batch; of the gradients
 };
 
 }  // namespace dpt

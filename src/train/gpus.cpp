@@ -84,9 +84,6 @@ void check_spec(const Session& s, Diagnostics& d) {
     d.error(s.spec.at("sync_batch_norm"),
             "batch norm sums over GPUs by NCCL, in the middle of a step; leave `sync_batch_norm` "
             "out, or give each replica a GPU and leave `backend` out");
-  if (s.exchange.compress || s.exchange.shard_states)
-    d.error(s.spec.parallel.where,
-            "`shard` and `compress` are for ranks on CPUs; leave them out, or write `device: cpu`");
   if (s.spec.random == "torch")
     d.error(s.spec.at("random"), "random: torch draws its masks on a CPU; leave it out for GPUs");
   if (!s.spec.reproducible_shards) return;

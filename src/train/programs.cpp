@@ -7,6 +7,7 @@
 #include "graph/layouts.h"
 #include "graph/widen.h"
 #include "layers/model.h"
+#include "train/device_buckets.h"
 #include "train/placement.h"
 
 namespace dpt {
@@ -80,6 +81,17 @@ std::vector<int> slots_of(const Session& s) {
   return out;
 }
 
+// Makes what is trained a multiple of so many elements; what is more belongs to nothing.
+void pad_trainable(FlatLayout& layout, size_t multiple) {
+  const size_t trained = layout.trainable;
+  const size_t more = (trained + multiple - 1) / multiple * multiple - trained;
+  for (auto* offsets : {&layout.offset, &layout.buffer_offset})
+    for (size_t& at : *offsets) at += at >= trained ? more : 0;
+  layout.stored += layout.stored == trained ? more : 0;
+  layout.trainable += more;
+  layout.total += more;
+}
+
 }  // namespace
 
 PipelineSchedule schedule_of(const Session& s) {
@@ -111,6 +123,7 @@ void make_programs(Session& s, Diagnostics& d) {
   const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
                       s.batches->accumulate() > 1 || s.exchange.compress.has_value();
   s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, kernels_of(s)));
+  pad_trainable(s.layout, pieces_multiple(s));
   s.divisor = divisor_of(s.spec, s.graph);
   s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
   for (const bool alone : {false, true}) {

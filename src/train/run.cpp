@@ -31,7 +31,7 @@ Buffers::Sizes buffer_sizes(const Session& s) {
   return {.weights = s.layout.total,
           // A GPU's gradients lie in its own memory, but where the CPUs sum them.
           .stored = s.on_gpu() && !s.sums_on_host() ? 0 : s.layout.stored,
-          .halved = s.exchange.compress ? s.layout.stored : 0,
+          .halved = s.exchange.compress && (!s.on_gpu() || s.sums_on_host()) ? s.layout.stored : 0,
           .trainable = s.layout.trainable,
           .states = s.exchange.shard_states ? 0 : s.states(),
           .shards = s.who.shards,
@@ -78,7 +78,7 @@ void check_memory(const Session& s) {
   const Memory m = shared_memory_of(s);
   const auto have = static_cast<double>(usable_memory());
   constexpr double kMiB = 1048576;
-  const double lasting = m.shared + (s.exchange.shard_states ? m.states : 0);
+  const double lasting = m.shared + (s.exchange.shard_states && !s.on_gpu() ? m.states : 0);
   if (lasting + m.activations > have)
     fail(Fault::memory,
          "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
@@ -202,7 +202,7 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   for (const auto& share :
        share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who)) {
     out += kFloat * static_cast<double>(tile_elements(share));
-    if (s.exchange.shard_states)
+    if (s.exchange.shard_states && !s.on_gpu())
       out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.states();
   }
   if (s.exchange.compress)

@@ -100,8 +100,6 @@ TEST_CASE("what a GPU does not do is said before anything is loaded") {
     CHECK(ran.code == 2);
     return ran.err;
   };
-  CHECK(err("parallel={ddp: {shard: optimizer}}").find("`shard` and `compress` are for ranks on") !=
-        std::string::npos);
   CHECK(err("reproducible={shards: 2}").find("`reproducible` cuts batches into shards") !=
         std::string::npos);
   CHECK(err("random=torch").find("draws its masks on a CPU") != std::string::npos);

@@ -106,7 +106,6 @@ TEST_CASE("settings that GPUs do not have are refused with the reason") {
             "NCCL takes one replica on each GPU, but a GPU is named twice"));
   CHECK(has(refused({"parallel={ddp: {backend: gloo, bucket_cap_mb: 5}}"}),
             "`bucket_cap_mb` is for NCCL"));
-  CHECK(has(refused({"parallel={ddp: {compress: fp16}}"}), "`shard` and `compress` are for ranks"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 4}"}), "write `shards: 2`"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 2}"}),
             "NCCL sums in an order of its own"));
@@ -144,6 +143,49 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
   }
   CHECK(gradient_buckets(s, 25).size() == 1);
   CHECK(gradient_buckets(s, 0.001).size() > 3);
+}
+
+TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each GPU") {
+  for (const char* size : {"0.001", "0.003", "25"})
+    for (const int gpus : {2, 3}) {
+      CAPTURE(size);
+      const Opened o(
+          {fmt::format("parallel={{ddp: {{shard: optimizer, bucket_cap_mb: {}}}}}", size),
+           "data.batch_size=30"},
+          {.count = gpus});
+      REQUIRE_MESSAGE(o.session, o.error);
+      const Session& s = *o.session;
+      CHECK(s.layout.stored == s.layout.trainable);
+      const std::vector<Bucket> buckets = gradient_buckets(s);
+      size_t at = 0, all = 0;
+      for (const Bucket& b : buckets) {
+        CHECK(b.begin == at);
+        CHECK(b.count() % static_cast<size_t>(16 * gpus) == 0);
+        for (int g = 0; g < gpus; ++g) {
+          const Bucket piece = own_piece(s, b, g);
+          CHECK(piece.begin == at);
+          at = piece.end;
+        }
+        CHECK(at == b.end);
+      }
+      CHECK(at == s.layout.stored);
+      for (int g = 0; g < gpus; ++g)
+        for (const Bucket& piece : own_pieces(s, g)) all += piece.count();
+      CHECK(all == s.layout.trainable);
+      // A gradient that lies in two buckets is made before either is sent.
+      for (const auto& [rows, program] : s.programs) {
+        const std::vector<size_t> made = made_after(program, buckets);
+        CHECK(std::ranges::is_sorted(made));
+        for (size_t i = 0; i < program.backward.size(); ++i)
+          for (const ValueId v : program.graph.nodes[program.backward[i].node].out)
+            if (const Slice& place = program.place[static_cast<size_t>(v)];
+                place.arena == Arena::gradients)
+              for (size_t b = 0; b < buckets.size(); ++b)
+                if (place.offset < buckets[b].end * 4 &&
+                    buckets[b].begin * 4 < place.offset + program.graph[v].desc.bytes())
+                  CHECK(i <= made[b]);
+      }
+    }
 }
 
 }  // namespace

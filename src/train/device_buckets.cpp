@@ -1,0 +1,82 @@
+#include "train/device_buckets.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace dpt {
+namespace {
+
+bool cut_into_pieces(const Session& s) { return s.exchange.shard_states && s.who.replicas() > 1; }
+
+// Where buckets may end: behind each parameter.
+std::vector<size_t> ends_of(const Session& s) {
+  std::vector<size_t> out;
+  for (size_t p = 0; p < s.graph.parameters.size(); ++p)
+    if (s.graph.gradients[p] != kNoValue && s.layout.offset[p] < s.layout.stored)
+      out.push_back(s.layout.offset[p] / pieces_multiple(s) * pieces_multiple(s));
+  out.push_back(s.layout.stored);
+  std::ranges::sort(out);
+  return out;
+}
+
+}  // namespace
+
+double bucket_mib(const Session& s) { return s.exchange.bucket_mib.value_or(25); }
+
+std::vector<Bucket> gradient_buckets(const Session& s, double mib) {
+  constexpr double kMiB = 1048576, kFirst = 1;
+  std::vector<Bucket> out;
+  Bucket now;
+  for (const size_t end : ends_of(s)) {
+    now.end = end;
+    const double most = out.empty() ? std::min(kFirst, mib) : mib;
+    const bool full = static_cast<double>(now.count() * sizeof(float)) >= most * kMiB;
+    if (now.count() == 0 || (!full && end < s.layout.stored)) continue;
+    out.push_back(now);
+    now.begin = end;
+  }
+  return out;
+}
+
+std::vector<Bucket> gradient_buckets(const Session& s) {
+  if (s.sums_on_host()) return {{0, s.layout.stored}};
+  return gradient_buckets(s, bucket_mib(s));
+}
+
+std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets) {
+  std::vector<size_t> out(buckets.size());
+  for (size_t i = 0; i < program.backward.size(); ++i)
+    for (const ValueId v : program.graph.nodes[program.backward[i].node].out) {
+      const Slice& place = program.place[static_cast<size_t>(v)];
+      if (place.arena != Arena::gradients) continue;
+      const size_t begin = place.offset / sizeof(float);
+      const size_t end = begin + program.graph[v].desc.bytes() / sizeof(float);
+      for (size_t b = 0; b < buckets.size(); ++b)
+        if (buckets[b].begin < end && begin < buckets[b].end) out[b] = i;
+      require(end <= buckets.back().end, "every stored gradient lies in buckets");
+    }
+  for (size_t b = 1; b < out.size(); ++b) out[b] = std::max(out[b], out[b - 1]);
+  return out;
+}
+
+Bucket own_piece(const Session& s, const Bucket& bucket, int gpu) {
+  if (!cut_into_pieces(s)) return bucket;
+  const size_t count = bucket.count() / static_cast<size_t>(s.who.replicas());
+  const size_t begin = bucket.begin + count * static_cast<size_t>(gpu);
+  return {begin, begin + count};
+}
+
+std::vector<Bucket> own_pieces(const Session& s, int gpu) {
+  if (!cut_into_pieces(s)) return {{0, s.layout.trainable}};
+  std::vector<Bucket> out;
+  for (const Bucket& b : gradient_buckets(s)) out.push_back(own_piece(s, b, gpu));
+  return out;
+}
+
+size_t pieces_multiple(const Session& s) {
+  constexpr size_t kLine = 16;  // elements of a cache line
+  return s.on_gpu() && cut_into_pieces(s) ? kLine * static_cast<size_t>(s.who.replicas()) : 1;
+}
+
+}  // namespace dpt
