@@ -1,6 +1,7 @@
 #include "graph/fuse.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/half.h"
@@ -64,6 +65,34 @@ class Fusion {
     }
   }
 
+  void product_relu(size_t node) {
+    GraphNode& n = graph_.nodes[node];
+    if (n.op->name != "relu") return;
+    for (const std::string_view product : {"linear", "convolution"}) {
+      const size_t made = only_for(n.in[0], node, product);
+      if (made == kNoNode) continue;
+      n.layer = graph_.nodes[made].layer;
+      take(node, std::string(product) + "_relu", made, graph_.nodes[made].in);
+      return;
+    }
+  }
+
+  // The sum of the rows of dy, behind dy^T x.
+  void bias_gradient(size_t node) {
+    const GraphNode& sum = graph_.nodes[node];
+    if (sum.op->name != "sum_rows") return;
+    for (size_t i = 0; i < node; ++i) {
+      GraphNode& n = graph_.nodes[i];
+      if (n.op->name != "linear_weight_gradient" || n.in[0] != sum.in[0] ||
+          graph_.part[i] != graph_.part[node])
+        continue;
+      n.op = &op("linear_weight_bias_gradient");
+      n.out.push_back(sum.out[0]);
+      dropped_[node] = true;
+      return;
+    }
+  }
+
   void sum_of_gradients(size_t node) {
     GraphNode& n = graph_.nodes[node];
     if (n.op->name != "batch_norm_add_relu_gradient") return;
@@ -85,12 +114,12 @@ class Fusion {
     return fits ? made : kNoNode;
   }
 
-  // `node`, the last of those that become one, becomes `name`, with the settings of `norm`.
-  void take(size_t node, std::string_view name, size_t norm, std::vector<ValueId> in) {
+  // `node`, the last of those that become one, becomes `name`, with the settings of `first`.
+  void take(size_t node, std::string_view name, size_t first, std::vector<ValueId> in) {
     graph_.nodes[node].op = &op(name);
-    graph_.nodes[node].attrs = graph_.nodes[norm].attrs;
+    graph_.nodes[node].attrs = graph_.nodes[first].attrs;
     graph_.nodes[node].in = std::move(in);
-    dropped_[norm] = true;
+    dropped_[first] = true;
   }
 
   Graph& graph_;
@@ -104,5 +133,10 @@ class Fusion {
 void fuse(Graph& graph) { Fusion(graph).run(&Fusion::relu); }
 
 void fuse_gradients(Graph& graph) { Fusion(graph).run(&Fusion::sum_of_gradients); }
+
+void fuse_products(Graph& graph) {
+  Fusion(graph).run(&Fusion::product_relu);
+  Fusion(graph).run(&Fusion::bias_gradient);
+}
 
 }  // namespace dpt

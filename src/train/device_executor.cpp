@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/fail.h"
 
 namespace dpt {
@@ -170,6 +172,8 @@ void DeviceExecutor::bind() {
   add(test, session_.test_programs, kTested);
   workspace_ = cuda::Memory(*api_, MemoryKind::device, context_.workspace_bytes());
   context_.workspace = workspace_.data();
+  if (shard_ == 0)
+    for (const std::string& note : context_.notes()) fmt::print(stderr, "slow: {}\n", note);
 }
 
 DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what) {

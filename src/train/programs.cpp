@@ -4,6 +4,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/kernels.h"
+#include "graph/fuse.h"
 #include "graph/layouts.h"
 #include "graph/widen.h"
 #include "layers/model.h"
@@ -51,6 +52,7 @@ std::span<const KernelType> kernels_of(const Session& s) {
 
 Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d) {
   Graph graph = build_graph(s.spec, model_query(s, rows, purpose), d);
+  if (d.ok() && s.on_gpu()) fuse_products(graph);
   if (d.ok()) widen_halves(graph, kernels_of(s));
   if (d.ok())
     choose_layouts(graph, s.on_gpu() ? WeightLayouts::channels_last : WeightLayouts::transposed);

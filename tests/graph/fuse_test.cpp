@@ -15,7 +15,7 @@ namespace dpt {
 namespace {
 
 Graph graph_of(const std::string& model, bool fuse, TensorDesc x, TensorDesc y,
-               bool training = true) {
+               bool training = true, bool products = false) {
   ModelText text(model);
   Graph graph = build_graph(text.spec,
                             {.input = x,
@@ -25,6 +25,7 @@ Graph graph_of(const std::string& model, bool fuse, TensorDesc x, TensorDesc y,
                              .fuse = fuse},
                             text.diagnostics);
   REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
+  if (products) fuse_products(graph);
   choose_layouts(graph);
   return graph;
 }
@@ -65,7 +66,7 @@ using Results = std::map<std::string, HostTensor>;
 
 // Loss, output, gradients and running statistics of one step, with numbers that depend on the names
 // alone.
-Results run(const Graph& graph) {
+Results run(const Graph& graph, std::span<const KernelType> kernels = cpu_kernels()) {
   std::vector<HostTensor> values;
   for (const Value& v : graph.values) {
     std::mt19937 random(static_cast<uint32_t>(std::hash<std::string>{}(v.name)));
@@ -75,7 +76,7 @@ Results run(const Graph& graph) {
       values.back().set(
           i, v.role == Role::divisor ? 1 : std::uniform_real_distribution<double>(-1, 1)(random));
   }
-  run_graph(graph, values, {}, {}, cpu_kernels());
+  run_graph(graph, values, {}, {}, kernels);
   Results out;
   const auto keep = [&](const std::string& name, ValueId v) {
     out.emplace(name, values[static_cast<size_t>(v)]);
@@ -114,17 +115,68 @@ TEST_CASE("batch norm becomes one with relu, and with an addition in between") {
         "batch_norm_relu_input_gradient\n");
 }
 
-TEST_CASE("what is fused has the bits of what is not") {
-  Results fused = run(graph_of(kBlock, true, kImages, kTargets));
-  Results apart = run(graph_of(kBlock, false, kImages, kTargets));
+void same_results(Results fused, Results apart) {
   REQUIRE(fused.size() == apart.size());
-  CHECK(fused.size() > 20);
   for (auto& result : fused) {
     HostTensor &value = result.second, &other = apart.at(result.first);
     CAPTURE(result.first);
     REQUIRE(value.desc == other.desc);
     for (size_t i = 0; i < value.size(); ++i) CHECK(value.get(i) == other.get(i));
   }
+}
+
+TEST_CASE("what is fused has the bits of what is not") {
+  const Results fused = run(graph_of(kBlock, true, kImages, kTargets));
+  CHECK(fused.size() > 20);
+  same_results(fused, run(graph_of(kBlock, false, kImages, kTargets)));
+}
+
+// The operators of products and what they may be fused with, in their order.
+std::string products_of(const Graph& graph) {
+  std::string out;
+  for (const GraphNode& n : graph.nodes)
+    for (const std::string_view part : {"linear", "convolution", "relu", "sum_rows", "matmul"})
+      if (n.op->name.starts_with(part)) out += std::string(n.op->name) + " " + n.layer + "\n";
+  return out;
+}
+
+const std::string kProducts =
+    "model:\n"
+    "  - {conv2d: {out_channels: 4, kernel_size: 3}, name: conv}\n"
+    "  - relu\n"
+    "  - flatten\n"
+    "  - {linear: 6, name: a}\n"
+    "  - {relu: null, name: b}\n"
+    "  - {linear: {out_features: 6, bias: false}, name: c}\n"
+    "  - {relu: null, name: d}\n"
+    "  - {add: null, from: [c, d]}\n"
+    "  - {linear: 3, name: e}\n";
+
+TEST_CASE("products become one with relu, and gradients of weights with those of biases") {
+  // Somebody else reads c, which has no bias.
+  CHECK(products_of(graph_of(kProducts, true, kImages, kTargets, true, true)) ==
+        "convolution_relu conv\n"
+        "linear_relu a\n"
+        "linear c\n"
+        "relu d\n"
+        "linear e\n"
+        "matmul e\n"
+        "linear_weight_bias_gradient e\n"
+        "relu_gradient d\n"
+        "matmul c\n"
+        "linear_weight_gradient c\n"
+        "relu_gradient b\n"
+        "matmul a\n"
+        "linear_weight_bias_gradient a\n"
+        "relu_gradient 1\n"
+        "convolution_weight_gradient conv\n");
+  CHECK(products_of(graph_of(kProducts, true, kImages, kTargets, false, true)) ==
+        "convolution_relu conv\nlinear_relu a\nlinear c\nrelu d\nlinear e\n");
+}
+
+TEST_CASE("fused products have the bits of those apart") {
+  same_results(run(graph_of(kProducts, true, kImages, kTargets, true, true), {}),
+               run(graph_of(kProducts, true, kImages, kTargets), {}));
 }
 
 TEST_CASE("batch norm that somebody else reads, too, stays") {

@@ -15,15 +15,17 @@
 namespace dpt {
 namespace {
 
-void compare(const std::string& yaml, const std::vector<std::string>& how = {},
-             double tolerance = kSameNumbers) {
+Ran compare(const std::string& yaml, const std::vector<std::string>& how = {},
+            double tolerance = kSameNumbers, const cuda::FakeApi::Settings& settings = {}) {
   CAPTURE(fmt::format("{}", fmt::join(how, " ")));
   std::vector<std::string> on_cpu = how, on_gpu = how;
   on_cpu.insert(on_cpu.end(), {"device=cpu", "cores=1"});
   on_gpu.emplace_back("device=cuda");
   Told told;
-  agree(run_spec(yaml, on_gpu, fake_gpu(told)), run_spec(yaml, on_cpu), tolerance);
+  Ran ran = run_spec(yaml, on_gpu, fake_gpu(told, settings));
+  agree(ran, run_spec(yaml, on_cpu), tolerance);
   CHECK(told.leaks == "");
+  return ran;
 }
 
 TEST_CASE("a GPU trains to the CPU's numbers: layers, optimizers, uneven batches, evaluation") {
@@ -41,6 +43,25 @@ TEST_CASE("a GPU trains to the CPU's numbers: layers, optimizers, uneven batches
 TEST_CASE("a GPU trains convolutions, batch norm and residuals to the CPU's numbers") {
   compare(kImages);
   compare(kImages, {"accumulate=2"});
+}
+
+TEST_CASE(
+    "a GPU trains products with relu to the CPU's numbers, also where its libraries lack them") {
+  const std::string halves = "precision={bf16: {lists: cuda, emulate: true}}";
+  for (const bool epilogues : {true, false}) {
+    const cuda::FakeApi::Settings settings{.epilogues = epilogues};
+    CHECK(compare(kRelu, {}, kSameNumbers, settings).err.find("slow: ") == std::string::npos);
+    // A rounding that falls the other way is one in 256.
+    compare(kRelu, {halves}, 0.02, settings);
+  }
+}
+
+TEST_CASE("what an own kernel computes in a library's place is said in a sentence") {
+  Told told;
+  const Ran ran = run_spec(kRelu, {"device=cuda"}, fake_gpu(told, {.libraries = false}));
+  CHECK(ran.code == 0);
+  CHECK(ran.err.find("slow: the fake GPU has no libraries; dptrain's own kernel computes it\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("a GPU trains in halves, with the scaler, to the CPU's numbers rounded the same way") {

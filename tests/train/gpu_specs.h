@@ -62,6 +62,29 @@ log: {every: 1}
 evaluate: {batch_size: 7}
 )";
 
+// Convolutions and linear layers with relu behind them.
+inline constexpr const char* kRelu = R"(
+data:
+  dataset: {synthetic_images: {samples: 40, test_samples: 20, shape: [3, 8, 8]}}
+  transforms: [to_tensor]
+  batch_size: 16
+model:
+  - {conv2d: {out_channels: 6, kernel_size: 3}}
+  - relu
+  - {max_pool2d: 2}
+  - flatten
+  - {linear: 19}
+  - relu
+  - {linear: {out_features: 13, bias: false}}
+  - relu
+  - {linear: 10}
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.05, momentum: 0.9}}
+epochs: 2
+log: {every: 1}
+evaluate: {batch_size: 7}
+)";
+
 // Losses of steps and epochs, and the weights that stay.
 inline void agree(const Ran& gpu, const Ran& cpu, double tolerance) {
   REQUIRE_MESSAGE(cpu.code == 0, cpu.err);

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "backend/cuda/device_api.h"
 #include "backend/cuda/kernels/step_state.h"
@@ -27,6 +30,10 @@ class DeviceContext {
   void reserve(size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
   size_t workspace_bytes() const { return workspace_bytes_; }
 
+  // What runs otherwise than the plan says, far slower, in a sentence.
+  void note(std::string sentence) { notes_.insert(std::move(sentence)); }
+  const std::set<std::string>& notes() const { return notes_; }
+
   static DeviceContext& current();  // REQUIRES: there is one
 
   // Makes a context the current one of this thread.
@@ -43,6 +50,7 @@ class DeviceContext {
 
  private:
   size_t workspace_bytes_ = 0;
+  std::set<std::string> notes_;
 };
 
 }  // namespace dpt::cuda

@@ -1,8 +1,8 @@
 // The rows of convolutions: cuDNN's for what lies channels_last, and own ones for the rest.
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/products.h"
 #include "backend/cuda/support.h"
-#include "base/error.h"
 #include "graph/attrs.h"
 #include "graph/windows.h"
 
@@ -15,8 +15,11 @@ struct Operands {
   ConvolutionPass pass;
 };
 
+bool has_relu(const KernelQuery& q) { return q.op == "convolution_relu"; }
+
 Operands operands_of(const KernelQuery& q) {
-  if (q.op == "convolution") return {&q.in[0], &q.in[1], &q.out[0], ConvolutionPass::forward};
+  if (q.op == "convolution" || has_relu(q))
+    return {&q.in[0], &q.in[1], &q.out[0], ConvolutionPass::forward};
   if (q.op == "convolution_transpose")
     return {&q.out[0], &q.in[1], &q.in[0], ConvolutionPass::input_gradient};
   return {&q.in[1], &q.out[0], &q.in[0], ConvolutionPass::weight_gradient};
@@ -59,38 +62,46 @@ std::string library_refuses(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> convolve(const KernelQuery& q);
 
-// cuDNN says only when it is asked which shapes it has an algorithm for.
-std::shared_ptr<DeviceWork> prepare_or_none(DeviceContext& context, const DnnConvolution& d) {
-  try {
-    return context.api.prepare(d);
-  } catch (const Error& e) {
-    if (e.fault() != Fault::device) throw;
-    return nullptr;
-  }
+// What is below 0 becomes 0.
+void clip(const KernelQuery& q, const TensorView& y, DeviceContext& c) {
+  with_number(q.out[0].dtype, [&]<class T>(T) {
+    launch(c.stream, Map<Relu, T>{{}, at<T>(y), at<T>(y)}, count(q.out[0]));
+  });
 }
 
+// With relu, where cuDNN has such an algorithm, or without.
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const Operands o = operands_of(q);
   const auto s = settings<Convolution>(q);
   DeviceContext& context = DeviceContext::current();
-  const DnnConvolution d{.pass = o.pass,
-                         .x = with_height(o.x->shape),
-                         .w = with_height(o.w->shape),
-                         .y = with_height(o.y->shape),
-                         .window = s.window,
-                         .groups = s.groups,
-                         .in = q.in[0].dtype,
-                         .out = q.out[0].dtype,
-                         .tf32 = context.tf32,
-                         .bias = has_bias(q)};
-  const std::shared_ptr<DeviceWork> work = prepare_or_none(context, d);
-  if (!work) return convolve(q);
-  context.reserve(work->workspace_bytes());
+  DnnConvolution d{.pass = o.pass,
+                   .x = with_height(o.x->shape),
+                   .w = with_height(o.w->shape),
+                   .y = with_height(o.y->shape),
+                   .window = s.window,
+                   .groups = s.groups,
+                   .in = q.in[0].dtype,
+                   .out = q.out[0].dtype,
+                   .tf32 = context.tf32,
+                   .bias = has_bias(q),
+                   .relu = has_relu(q)};
+  std::string why;
+  std::shared_ptr<DeviceWork> work = prepare_or_none(context, d, &why);
+  const bool clips = !work && d.relu;
+  if (clips) {
+    d.relu = false;
+    work = prepare_or_none(context, d, &why);
+  }
+  if (!work) {
+    context.note(why + "; dptrain's own kernel computes it");
+    return convolve(q);
+  }
   const bool swaps = o.pass == ConvolutionPass::weight_gradient;  // x stands first there
   return enqueue([=, bias = d.bias](const KernelArgs& a, DeviceContext& c) {
     const std::array<std::byte*, 4> tensors = {a.in[swaps ? 1 : 0].data, a.in[swaps ? 0 : 1].data,
                                                a.out[0].data, bias ? a.in[2].data : nullptr};
     c.stream.run(*work, std::span(tensors).first(bias ? 4 : 3), c.workspace);
+    if (clips) clip(q, a.out[0], c);
   });
 }
 
@@ -111,12 +122,13 @@ std::unique_ptr<Kernel> convolve(const KernelQuery& q) {
   const ConvolutionShape s = shape_of(q);
   const int64_t n = count(q.out[0]);
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
-    if (q.op == "convolution")
+    if (q.op == "convolution" || has_relu(q))
       return enqueue([=](const KernelArgs& a, DeviceContext& c) {
         launch(
             c.stream,
             Convolve<T>{s, at<T>(a.in[0]), at<T>(a.in[1]), at_or_null<T>(a.in, 2), at<T>(a.out[0])},
             n);
+        if (has_relu(q)) clip(q, a.out[0], c);
       });
     if (q.op == "convolution_transpose")
       return enqueue([=](const KernelArgs& a, DeviceContext& c) {
@@ -136,8 +148,8 @@ std::unique_ptr<Kernel> convolve(const KernelQuery& q) {
 
 std::vector<KernelType> convolution_rows() {
   std::vector<KernelType> out;
-  for (std::string_view op :
-       {"convolution", "convolution_transpose", "convolution_weight_gradient"}) {
+  for (std::string_view op : {"convolution", "convolution_relu", "convolution_transpose",
+                              "convolution_weight_gradient"}) {
     out.push_back({op, "cudnn", library_refuses, library});
     out.push_back(own(op, refuses, convolve));
   }

@@ -124,7 +124,7 @@ class DeviceApi {
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  // Throws Error{device} with the library's reason where there is no such algorithm.
+  // Throws NoAlgorithm where there is none.
   virtual std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) = 0;
 

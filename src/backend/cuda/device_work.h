@@ -4,11 +4,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "base/error.h"
 #include "base/tensor.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
+
+// Thrown where a library has no algorithm for such shapes and types, which it says only when it is
+// asked; the message has the library's words. Another way has to be taken.
+class NoAlgorithm : public Error {
+ public:
+  explicit NoAlgorithm(const std::string& why) : Error(Fault::device, why) {}
+};
 
 // No work asks for a larger workspace: slower algorithms that need less are taken.
 inline constexpr size_t kMatmulWorkspace = size_t{32} << 20;
@@ -18,14 +28,22 @@ inline constexpr size_t kConvolutionWorkspace = size_t{256} << 20;
 enum class Epilogue : uint8_t {
   none,
   bias,       // adds [n] to each row
-  bias_relu,  // that, and what is below 0 becomes 0
+  relu,       // what is below 0 becomes 0
+  bias_relu,  // one after the other
   sums_of_a,  // also makes the sums of op(a) over k, [m]: with dy^T x the gradient of the bias
 };
+
+constexpr bool has_vector(Epilogue e) { return e != Epilogue::none && e != Epilogue::relu; }
+
+constexpr std::string_view text_of(Epilogue e) {
+  constexpr std::string_view all[] = {"", " + bias", ", relu", " + bias, relu", ", sums of a"};
+  return all[static_cast<size_t>(e)];
+}
 
 // d [m, n] = op(a) [m, k] times op(b) [k, n]. Matrices lie row-major without gaps; a transposed one
 // lies as [k, m] or [n, k]. Sums are made in f32, or of numbers rounded to TF32 (10 bits of
 // fraction) where that is asked for.
-// Tensors: a, b, d; then the bias or the sums where the epilogue has such, of the type of d.
+// Tensors: a, b, d; then the bias or the sums where the epilogue has_vector, of the type of d.
 struct Matmul {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;

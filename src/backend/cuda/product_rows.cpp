@@ -1,16 +1,24 @@
 // The rows of matrix products: cuBLASLt's, and own ones for what it refuses.
+#include <functional>
+
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/products.h"
 #include "backend/cuda/support.h"
 
 namespace dpt::cuda {
 namespace {
 
-// A node as a product of two matrices: which input is which, and how both lie.
+// A node as a product of two matrices: which input is which, how both lie, and what else is made.
 struct Operands {
   Matmul m;
   size_t a = 0, b = 1;
-  bool bias = false;
+  bool bias = false, relu = false, sums = false;
+  Epilogue epilogue() const {
+    if (sums) return a == 0 ? Epilogue::sums_of_a : Epilogue::none;
+    if (relu) return bias ? Epilogue::bias_relu : Epilogue::relu;
+    return bias ? Epilogue::bias : Epilogue::none;
+  }
 };
 
 int64_t rows_of(const Shape& s) { return s.with(s.rank() - 1, 1).elements(); }
@@ -21,7 +29,8 @@ Operands operands_of(const KernelQuery& q) {
   Operands o;
   o.m.in = q.in[0].dtype;
   o.m.out = q.out[0].dtype;
-  if (q.op == "linear_weight_gradient") {  // dy^T x, or x^T dy
+  if (q.op.ends_with("gradient")) {  // dy^T x, or x^T dy
+    o.sums = q.out.size() > 1;
     if (transposed(q.out[0])) std::swap(o.a, o.b);
     o.m.m = q.in[o.a].shape.back();
     o.m.n = q.in[o.b].shape.back();
@@ -32,9 +41,9 @@ Operands operands_of(const KernelQuery& q) {
   o.m.m = rows_of(q.in[0].shape);
   o.m.k = q.in[0].shape.back();
   o.m.n = q.out[0].shape.back();
-  o.m.transpose_b = (q.op == "linear") != transposed(q.in[1]);
+  o.m.transpose_b = (q.op != "matmul") != transposed(q.in[1]);
   o.bias = q.in.size() > 2;
-  if (o.bias) o.m.epilogue = Epilogue::bias;
+  o.relu = q.op == "linear_relu";
   return o;
 }
 
@@ -55,24 +64,39 @@ std::string library_refuses(const KernelQuery& q) {
   return refuses(q);
 }
 
-std::unique_ptr<Kernel> library(const KernelQuery& q) {
-  Operands o = operands_of(q);
-  DeviceContext& context = DeviceContext::current();
-  o.m.tf32 = context.tf32;
-  std::shared_ptr<DeviceWork> work = context.api.prepare(o.m);
-  context.reserve(work->workspace_bytes());
-  return enqueue([o, work](const KernelArgs& a, DeviceContext& c) {
-    const std::array<std::byte*, 4> tensors = {a.in[o.a].data, a.in[o.b].data, a.out[0].data,
-                                               o.bias ? a.in[2].data : nullptr};
-    c.stream.run(*work, std::span(tensors).first(o.bias ? 4 : 3), c.workspace);
+// What a product leaves to do: relu where it is, and the sums of dy's rows.
+using Rest = std::function<void(const KernelArgs&, DeviceContext&)>;
+
+Rest relu_of(const KernelQuery& q) {
+  return with_number(q.out[0].dtype, [&]<class T>(T) -> Rest {
+    return [n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, Map<Relu, T>{{}, at<T>(a.out[0]), at<T>(a.out[0])}, n);
+    };
   });
+}
+
+Rest sums_of(const KernelQuery& q) {
+  const Rows rows{q.in[0].shape.back(), 1, count(q.in[0])};
+  const ColumnPlan plan(rows_of(q.in[0].shape), rows.columns);
+  DeviceContext::current().reserve(plan.bytes(1));
+  return with_number(q.in[0].dtype, [&]<class T>(T) -> Rest {
+    return [=](const KernelArgs& a, DeviceContext& c) {
+      sum_columns<ColumnTerm<T>, float>(c, plan, {rows, at<T>(a.in[0])}, {at<float>(a.out[1])});
+    };
+  });
+}
+
+Rest rest_of(const Operands& o, const KernelQuery& q) {
+  if (o.relu) return relu_of(q);
+  if (o.sums) return sums_of(q);
+  return [](const KernelArgs&, DeviceContext&) {};
 }
 
 std::unique_ptr<Kernel> product(const KernelQuery& q) {
   const Operands o = operands_of(q);
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     const auto to = [&]<class To>(To) {
-      return enqueue([o](const KernelArgs& a, DeviceContext& c) {
+      return enqueue([o, rest = rest_of(o, q)](const KernelArgs& a, DeviceContext& c) {
         const Matmul& m = o.m;
         const Product<T, To> p{at<T>(a.in[o.a]),
                                at<T>(a.in[o.b]),
@@ -86,9 +110,37 @@ std::unique_ptr<Kernel> product(const KernelQuery& q) {
                                m.transpose_b ? 1 : m.n,
                                m.transpose_b ? m.k : 1};
         launch(c.stream, p, p.blocks());
+        rest(a, c);
       });
     };
     return q.out[0].dtype == DType::f32 ? to(float{}) : to(T{});
+  });
+}
+
+// With all that the node makes as an epilogue, or without where cuBLASLt has no such algorithm.
+std::unique_ptr<Kernel> library(const KernelQuery& q) {
+  Operands o = operands_of(q);
+  DeviceContext& context = DeviceContext::current();
+  o.m.tf32 = context.tf32;
+  o.m.epilogue = o.epilogue();
+  Rest rest = [](const KernelArgs&, DeviceContext&) {};
+  std::shared_ptr<DeviceWork> work = prepare_or_none(context, o.m);
+  if (!work || (o.sums && o.m.epilogue == Epilogue::none)) {
+    o.m.epilogue = o.bias ? Epilogue::bias : Epilogue::none;
+    std::string why;
+    work = prepare_or_none(context, o.m, &why);
+    if (!work) {
+      context.note(why + "; dptrain's own kernel computes it");
+      return product(q);
+    }
+    rest = rest_of(o, q);
+  }
+  return enqueue([o, work, rest](const KernelArgs& a, DeviceContext& c) {
+    std::array<std::byte*, 4> tensors = {a.in[o.a].data, a.in[o.b].data, a.out[0].data};
+    const bool vector = has_vector(o.m.epilogue);
+    if (vector) tensors[3] = o.bias ? a.in[2].data : a.out[1].data;
+    c.stream.run(*work, std::span(tensors).first(vector ? 4 : 3), c.workspace);
+    rest(a, c);
   });
 }
 
@@ -96,7 +148,8 @@ std::unique_ptr<Kernel> product(const KernelQuery& q) {
 
 std::vector<KernelType> product_rows() {
   std::vector<KernelType> out;
-  for (std::string_view op : {"linear", "matmul", "linear_weight_gradient"}) {
+  for (std::string_view op : {"linear", "linear_relu", "matmul", "linear_weight_gradient",
+                              "linear_weight_bias_gradient"}) {
     out.push_back({op, "cublaslt", library_refuses, library});
     out.push_back(own(op, refuses, product));
   }

@@ -66,6 +66,20 @@ std::unique_ptr<Kernel> enqueue(F f) {
   });
 }
 
+// Null where the library has no algorithm. why: gets the library's words.
+template <class Description>
+std::shared_ptr<DeviceWork> prepare_or_none(DeviceContext& context, const Description& d,
+                                            std::string* why = nullptr) {
+  try {
+    std::shared_ptr<DeviceWork> work = context.api.prepare(d);
+    context.reserve(work->workspace_bytes());
+    return work;
+  } catch (const NoAlgorithm& e) {
+    if (why) *why = e.what();
+    return nullptr;
+  }
+}
+
 inline KernelType own(std::string_view op, std::string (*refuses)(const KernelQuery&),
                       std::unique_ptr<Kernel> (*prepare)(const KernelQuery&)) {
   return {op, "own", refuses, prepare};

@@ -3,6 +3,7 @@
 // other's input gradient.
 //   linear_weight_gradient: dw[O, I] = dy[..., O]^T x[..., I], the extents "..." taken as rows
 //   sum_rows:               db[O] = the sum of all rows of dy[..., O]
+//   linear_weight_bias_gradient(dy, x) -> dw, db: both, which graph/fuse.cpp makes of the two
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -38,6 +39,10 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
   if (dy.rank() < 2 || x.rank() < 2 || x != with_last(dy, x.back()))
     fail(Fault::spec, "linear_weight_gradient: {} does not fit input {}", dy.str(), x.str());
   return {{full(in[0].dtype), {dy.back(), x.back()}}};
+}
+
+std::vector<TensorDesc> infer_weight_bias(std::span<const TensorDesc> in, const std::any& attrs) {
+  return {infer_weight(in, attrs)[0], {full(in[0].dtype), {in[0].shape.back()}}};
 }
 
 std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any&) {
@@ -117,6 +122,11 @@ void sum(const KernelArgs& args, const std::any&) {
   });
 }
 
+void weight_bias_gradient(const KernelArgs& args, const std::any& attrs) {
+  weight_gradient({args.in, args.out.first(1)}, attrs);
+  sum({args.in.first(1), args.out.subspan(1)}, attrs);
+}
+
 // Two for each product: x w of the result, or of the operand that is not summed away.
 double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
   return 2.0 * static_cast<double>(out[0].shape.elements() * in[0].shape.back());
@@ -153,6 +163,15 @@ std::vector<Sample> weight_samples() {
   };
 }
 
+std::vector<Sample> weight_bias_samples() {
+  std::vector<Sample> out = weight_samples();
+  for (Sample& s : out) {
+    s.query.op = "linear_weight_bias_gradient";
+    s.query.out.push_back(f32({s.query.in[0].shape.back()}));
+  }
+  return out;
+}
+
 std::vector<Sample> sum_samples() {
   return {
       {{"sum_rows", {f32({3, 2})}, {f32({2})}, {}}},
@@ -176,6 +195,12 @@ OperatorType matmul() {
 OperatorType linear_weight_gradient() {
   return with_weight({"linear_weight_gradient", Precision::compute, infer_weight, nullptr,
                       weight_gradient, weight_samples, weight_flops},
+                     2);
+}
+
+OperatorType linear_weight_bias_gradient() {
+  return with_weight({"linear_weight_bias_gradient", Precision::compute, infer_weight_bias, nullptr,
+                      weight_bias_gradient, weight_bias_samples, weight_flops},
                      2);
 }
 

@@ -85,14 +85,20 @@ std::unique_ptr<Event> FakeApi::make_event() {
   count_call("make_event");
   return std::make_unique<FakeEvent>(*this);
 }
+void FakeApi::look_for_algorithm(bool plain) const {
+  if (!settings_.libraries) throw NoAlgorithm("the fake GPU has no libraries");
+  if (!settings_.epilogues && !plain) throw NoAlgorithm("the fake GPU adds a bias, no more");
+}
 std::unique_ptr<DeviceWork> FakeApi::prepare(const Matmul& matmul) {
   count_call("prepare a matrix product");
   not_while_capturing("prepare");
+  look_for_algorithm(matmul.epilogue == Epilogue::none || matmul.epilogue == Epilogue::bias);
   return fake_work(matmul, live_works_);
 }
 std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnConvolution& convolution) {
   count_call("prepare a convolution");
   not_while_capturing("prepare");
+  look_for_algorithm(!convolution.relu);
   return fake_work(convolution, live_works_);
 }
 CommunicatorId FakeApi::new_communicator_id() {

@@ -45,6 +45,8 @@ class FakeApi : public DeviceApi {
     int64_t stall_call = -1;      // the number of the call that takes two seconds
     int64_t interrupt_call = -1;  // the number of the call at which somebody presses Ctrl-C
     int64_t deaf_wait = -1;       // the number of the stream's wait that is left out, from 0
+    bool libraries = true;        // they have algorithms
+    bool epilogues = true;        // with relu and sums, too
     bool busy = false;            // no event is passed until somebody waits for it
     size_t free_memory = size_t{4} << 30;
     int index = 0;               // of the GPU in its machine
@@ -107,6 +109,7 @@ class FakeApi : public DeviceApi {
   void log(std::string what) { calls_.push_back(std::move(what)); }
   Block& block_of(const std::byte* p, size_t bytes, const std::string& what);
   void check(const FakeStream& stream, const Touched& t, const std::string& what);
+  void look_for_algorithm(bool plain) const;
   void not_while_capturing(const std::string& what) const;
   void host_knows(const Clock& clock);
   Block* find_block(const std::byte* p);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/half.h"
+#include "graph/activation_formulas.h"
 #include "graph/operator.h"
 
 namespace dpt::cuda {
@@ -28,19 +29,16 @@ class FakeMatmul : public FakeWork {
  public:
   FakeMatmul(const Matmul& m, int& live) : FakeWork(live), m_(m) {}
   std::string text() const override {
-    constexpr std::string_view kEpilogues[] = {"", " + bias", " + bias, relu", ", sums of a"};
     return fmt::format("matmul [{}, {}]{} [{}, {}]{} {} to {}{}", m_.m, m_.k,
                        m_.transpose_a ? "T" : "", m_.k, m_.n, m_.transpose_b ? "T" : "",
-                       name_of(m_.in), name_of(m_.out),
-                       kEpilogues[static_cast<size_t>(m_.epilogue)]);
+                       name_of(m_.in), name_of(m_.out), text_of(m_.epilogue));
   }
   std::vector<Touched> touches(std::span<std::byte* const> t) const override {
     std::vector<Touched> out = {touched(t[0], m_.in, m_.m * m_.k, false),
                                 touched(t[1], m_.in, m_.k * m_.n, false),
                                 touched(t[2], m_.out, m_.m * m_.n, true)};
     const bool sums = m_.epilogue == Epilogue::sums_of_a;
-    if (m_.epilogue != Epilogue::none)
-      out.push_back(touched(t[3], m_.out, sums ? m_.m : m_.n, sums));
+    if (has_vector(m_.epilogue)) out.push_back(touched(t[3], m_.out, sums ? m_.m : m_.n, sums));
     return out;
   }
   std::function<void()> bound(std::span<std::byte* const> t) const override {
@@ -59,6 +57,7 @@ class FakeMatmul : public FakeWork {
         b[static_cast<size_t>(k * m.n + j)] =
             get(m.in, t[1], m.transpose_b ? j * m.k + k : k * m.n + j);
     const bool bias = m.epilogue == Epilogue::bias || m.epilogue == Epilogue::bias_relu;
+    const bool relu = m.epilogue == Epilogue::relu || m.epilogue == Epilogue::bias_relu;
     std::vector<double> row(static_cast<size_t>(m.n));
     for (int64_t i = 0; i < m.m; ++i) {
       for (int64_t j = 0; j < m.n; ++j)
@@ -72,7 +71,7 @@ class FakeMatmul : public FakeWork {
       }
       for (int64_t j = 0; j < m.n; ++j) {
         const double y = row[static_cast<size_t>(j)];
-        set(m.out, t[2], i * m.n + j, m.epilogue == Epilogue::bias_relu && y <= 0 ? 0 : y);
+        set(m.out, t[2], i * m.n + j, relu && y <= 0 ? 0 : y);
       }
       if (m.epilogue == Epilogue::sums_of_a) set(m.out, t[3], i, sum);
     }
@@ -120,6 +119,8 @@ struct ConvolutionLoops {
     if (c.bias) in.push_back(view(3));
     const std::vector<TensorView> out = {view(2)};
     op(name()).reference({in, out, nullptr}, Convolution{.window = c.window, .groups = c.groups});
+    if (c.relu)
+      for (float& v : values[2]) v = formula::relu(v);
     for (size_t e = 0; e < values[2].size(); ++e)
       set(c.out, t[2], static_cast<int64_t>(e), static_cast<double>(values[2][e]));
   }
@@ -130,8 +131,9 @@ class FakeConvolution : public FakeWork {
   FakeConvolution(const DnnConvolution& c, int& live) : FakeWork(live), loops_{c} {}
   std::string text() const override {
     const DnnConvolution& c = loops_.c;
-    return fmt::format("{} {} {} {} {} to {}{}", loops_.name(), c.x.str(), c.w.str(), c.y.str(),
-                       name_of(c.in), name_of(c.out), c.bias ? " + bias" : "");
+    return fmt::format("{} {} {} {} {} to {}{}{}", loops_.name(), c.x.str(), c.w.str(), c.y.str(),
+                       name_of(c.in), name_of(c.out), c.bias ? " + bias" : "",
+                       c.relu ? ", relu" : "");
   }
   std::vector<Touched> touches(std::span<std::byte* const> t) const override {
     std::vector<Touched> out;

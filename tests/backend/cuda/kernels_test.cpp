@@ -172,9 +172,12 @@ TEST_CASE("own kernels agree with the plain loops on every sample, in three orde
                                "avg_pool",
                                "adaptive_avg_pool_gradient",
                                "linear",
+                               "linear_relu",
                                "matmul",
                                "linear_weight_gradient",
+                               "linear_weight_bias_gradient",
                                "convolution",
+                               "convolution_relu",
                                "convolution_transpose",
                                "convolution_weight_gradient",
                                "sum_rows",
@@ -194,6 +197,17 @@ TEST_CASE("own kernels agree with the plain loops on every sample, in three orde
     for (const DType half : {DType::bf16, DType::f16})
       CHECK_MESSAGE(c.compared().at(op).contains(half), op);
   CHECK(c.count() > 1000);
+}
+
+TEST_CASE("products without an algorithm for their epilogue make the rest by own kernels") {
+  Conformance c([](const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in) {
+    FakeApi api({.strict = true, .epilogues = false});
+    return run_on(api, row, q, in, kStep);
+  });
+  for (const std::string_view name :
+       {"linear_relu", "linear_weight_bias_gradient", "convolution_relu"})
+    for (const Sample& s : op(name).samples()) c.compare(s);
+  CHECK(c.count() > 100);
 }
 
 // Some gradients take shapes that they are never asked for.

@@ -25,6 +25,10 @@ TEST_CASE("linear's gradient multiplies by the weight, by the rows, and sums the
   CHECK(run_op("matmul", {dy, w}) == std::vector<double>{4, 5, 10, 11});
   CHECK(run_op("linear_weight_gradient", {dy, x}) == std::vector<double>{13, 18, 17, 24, 21, 30});
   CHECK(run_op("sum_rows", {dy}) == std::vector<double>{5, 7, 9});
+  for (const size_t result : {0U, 1U})
+    CHECK(run_op("linear_weight_bias_gradient", {dy, x}, {}, {}, result) ==
+          run_op(result == 0 ? "linear_weight_gradient" : "sum_rows",
+                 result == 0 ? std::vector{dy, x} : std::vector{dy}));
 }
 
 TEST_CASE("linear's work is two for each product") {

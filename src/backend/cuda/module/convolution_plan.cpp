@@ -37,8 +37,9 @@ fe::DataType_t type_of(DType t) {
 std::string text_of(const DnnConvolution& c) {
   constexpr std::string_view passes[] = {"convolution", "input gradient of a convolution",
                                          "weight gradient of a convolution"};
-  return fmt::format("{} of {} with {} in {}, {}", passes[static_cast<size_t>(c.pass)], c.x.str(),
-                     c.w.str(), name_of(c.in), name_of(c.out));
+  return fmt::format("{} of {} with {}{}{} in {}, {}", passes[static_cast<size_t>(c.pass)],
+                     c.x.str(), c.w.str(), c.bias ? ", bias" : "", c.relu ? ", relu" : "",
+                     name_of(c.in), name_of(c.out));
 }
 
 // Without the reasons of every engine that was tried; CUDNN_LOGLEVEL_DBG=2 shows these.
@@ -49,7 +50,8 @@ std::string first_line(fe::error_t& status) {
 
 void check(fe::error_t status, const DnnConvolution& c) {
   if (status.is_bad())
-    fail(Fault::device, "cuDNN has no plan for the {}: {}", text_of(c), first_line(status));
+    throw NoAlgorithm(
+        fmt::format("cuDNN has no plan for the {}: {}", text_of(c), first_line(status)));
 }
 
 // The graph of one convolution; its tensors have the ids 0, 1, 2 and 3 of the order of

@@ -33,7 +33,7 @@ class Dnn {
   void destroy_handle(void* handle) noexcept;
   void set_stream(void* handle, void* stream);  // a cudaStream_t
 
-  // Throws Error{device} with cuDNN's words where it has no plan within kConvolutionWorkspace.
+  // Throws NoAlgorithm where cuDNN has no plan within kConvolutionWorkspace.
   std::unique_ptr<ConvolutionPlan> plan(void* handle, const DnnConvolution& convolution);
   // For a GPU that need not be there, described by JSON as cuDNN serialises device properties.
   std::unique_ptr<ConvolutionPlan> plan_without_device(const std::string& properties,

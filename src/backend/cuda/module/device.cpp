@@ -115,7 +115,7 @@ class RuntimeDevice final : public DeviceApi {
   }
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override {
     if (const std::string problem = Dnn::instance().problem(); !problem.empty())
-      fail(Fault::device, "convolutions need cuDNN: {}", problem);
+      throw NoAlgorithm("convolutions need cuDNN: " + problem);
     if (!dnn_) dnn_ = Dnn::instance().make_handle();
     return prepare_convolution(dnn_, convolution);
   }

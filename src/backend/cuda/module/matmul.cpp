@@ -41,8 +41,8 @@ using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
 std::string text_of(const Matmul& m) {
-  return fmt::format("[{}, {}] = [{}, {}] x [{}, {}] in {}, {}", m.m, m.n, m.m, m.k, m.k, m.n,
-                     name_of(m.in), name_of(m.out));
+  return fmt::format("[{}, {}] = [{}, {}] x [{}, {}]{} in {}, {}", m.m, m.n, m.m, m.k, m.k, m.n,
+                     text_of(m.epilogue), name_of(m.in), name_of(m.out));
 }
 
 class MatmulWork final : public RuntimeWork {
@@ -67,9 +67,9 @@ class MatmulWork final : public RuntimeWork {
 
   void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
                std::byte* workspace) override {
-    require(tensors.size() == (matmul_.epilogue == Epilogue::none ? 3U : 4U),
+    require(tensors.size() == (has_vector(matmul_.epilogue) ? 4U : 3U),
             "a matrix product has a, b, d, and what its epilogue takes");
-    if (matmul_.epilogue != Epilogue::none)
+    if (has_vector(matmul_.epilogue))
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(tensors[3]));
     const float one = 1, zero = 0;
     check(cublasLtMatmul(handle_, description_.value, &one, tensors[1], b_.value, tensors[0],
@@ -102,6 +102,8 @@ class MatmulWork final : public RuntimeWork {
       switch (m.epilogue) {
         case Epilogue::bias:
           return CUBLASLT_EPILOGUE_BIAS;
+        case Epilogue::relu:
+          return CUBLASLT_EPILOGUE_RELU;
         case Epilogue::bias_relu:
           return CUBLASLT_EPILOGUE_RELU_BIAS;
         case Epilogue::sums_of_a:
@@ -112,7 +114,7 @@ class MatmulWork final : public RuntimeWork {
       return CUBLASLT_EPILOGUE_DEFAULT;
     }();
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (m.epilogue != Epilogue::none)
+    if (has_vector(m.epilogue))
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(m.out)));
     layout(b_, m.in, m.transpose_b ? m.k : m.n, m.transpose_b ? m.n : m.k);
     layout(a_, m.in, m.transpose_a ? m.m : m.k, m.transpose_a ? m.k : m.m);
@@ -136,7 +138,7 @@ class MatmulWork final : public RuntimeWork {
         cublasLtMatmulAlgoGetHeuristic(handle_, description_.value, b_.value, a_.value, d_.value,
                                        d_.value, preference.value, 1, &chosen_, &found);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0))
-      fail(Fault::device, "cuBLASLt has no algorithm for {}", text_of(matmul_));
+      throw NoAlgorithm("cuBLASLt has no algorithm for " + text_of(matmul_));
     check(status, "cublasLtMatmulAlgoGetHeuristic");
   }
 
