@@ -70,7 +70,7 @@ class Fusion {
     if (n.op->name != "relu") return;
     for (const std::string_view product : {"linear", "convolution"}) {
       const size_t made = only_for(n.in[0], node, product);
-      if (made == kNoNode) continue;
+      if (made == kNoNode || !(product == "linear" || has_bias(made))) continue;
       n.layer = graph_.nodes[made].layer;
       take(node, std::string(product) + "_relu", made, graph_.nodes[made].in);
       return;
@@ -113,6 +113,8 @@ class Fusion {
                       readers_[static_cast<size_t>(v)] == 1;
     return fits ? made : kNoNode;
   }
+
+  bool has_bias(size_t node) const { return graph_.nodes[node].in.size() > 2; }
 
   // `node`, the last of those that become one, becomes `name`, with the settings of `first`.
   void take(size_t node, std::string_view name, size_t first, std::vector<ValueId> in) {

@@ -13,9 +13,9 @@ void fuse(Graph& graph);
 // The sum of two gradients, in the pass over the sum. REQUIRES: differentiated.
 void fuse_gradients(Graph& graph);
 
-// What the libraries of GPUs compute at once: linear + relu and convolution + relu, where nothing
-// else reads what is between, and the gradients of a linear layer's weight and bias. REQUIRES:
-// differentiated, where it will be: relu's gradient needs nothing but its result.
+// What the libraries of GPUs compute at once: linear + relu, and convolution + bias + relu, where
+// nothing else reads what is between, and the gradients of a linear layer's weight and bias.
+// REQUIRES: differentiated, where it will be: relu's gradient needs nothing but its result.
 void fuse_products(Graph& graph);
 
 }  // namespace dpt

@@ -144,6 +144,8 @@ const std::string kProducts =
     "model:\n"
     "  - {conv2d: {out_channels: 4, kernel_size: 3}, name: conv}\n"
     "  - relu\n"
+    "  - {conv2d: {out_channels: 4, kernel_size: 1, bias: false}, name: thin}\n"
+    "  - relu\n"
     "  - flatten\n"
     "  - {linear: 6, name: a}\n"
     "  - {relu: null, name: b}\n"
@@ -156,6 +158,8 @@ TEST_CASE("products become one with relu, and gradients of weights with those of
   // Somebody else reads c, which has no bias.
   CHECK(products_of(graph_of(kProducts, true, kImages, kTargets, true, true)) ==
         "convolution_relu conv\n"
+        "convolution thin\n"
+        "relu 3\n"
         "linear_relu a\n"
         "linear c\n"
         "relu d\n"
@@ -168,10 +172,14 @@ TEST_CASE("products become one with relu, and gradients of weights with those of
         "relu_gradient b\n"
         "matmul a\n"
         "linear_weight_bias_gradient a\n"
+        "relu_gradient 3\n"
+        "convolution_transpose thin\n"
+        "convolution_weight_gradient thin\n"
         "relu_gradient 1\n"
         "convolution_weight_gradient conv\n");
   CHECK(products_of(graph_of(kProducts, true, kImages, kTargets, false, true)) ==
-        "convolution_relu conv\nlinear_relu a\nlinear c\nrelu d\nlinear e\n");
+        "convolution_relu conv\nconvolution thin\nrelu 3\nlinear_relu a\nlinear c\nrelu d\nlinear "
+        "e\n");
 }
 
 TEST_CASE("fused products have the bits of those apart") {

@@ -69,7 +69,7 @@ void clip(const KernelQuery& q, const TensorView& y, DeviceContext& c) {
   });
 }
 
-// With relu, where cuDNN has such an algorithm, or without.
+// With relu where cuDNN has such an algorithm (without a bias it has none), or without.
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const Operands o = operands_of(q);
   const auto s = settings<Convolution>(q);

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "cli/spec_argument.h"
 #include "data/dataset.h"
+#include "graph/fuse.h"
 #include "graph/program.h"
 
 namespace dpt::cuda {
@@ -53,14 +54,14 @@ std::string properties_of(const Gpu& g) {
 Shape with_height(const Shape& s) { return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s[2]}; }
 
 std::optional<DnnConvolution> convolution_of(const KernelQuery& q) {
-  DnnConvolution out{.bias = q.in.size() > 2};
+  DnnConvolution out{.bias = q.in.size() > 2, .relu = q.op == "convolution_relu"};
   const TensorDesc &a = q.in[0], &b = q.in.size() > 1 ? q.in[1] : a, &c = q.out[0];
   const auto set = [&](ConvolutionPass pass, const TensorDesc& x, const TensorDesc& w,
                        const TensorDesc& y) {
     out.pass = pass;
     out.x = with_height(x.shape), out.w = with_height(w.shape), out.y = with_height(y.shape);
   };
-  if (q.op == "convolution")
+  if (q.op == "convolution" || out.relu)
     set(ConvolutionPass::forward, a, b, c);
   else if (q.op == "convolution_transpose")
     set(ConvolutionPass::input_gradient, c, b, a), out.bias = false;
@@ -86,8 +87,9 @@ constexpr Precision kPrecisions[] = {{"f32", DType::f32, false},
 std::string text_of(const DnnConvolution& c) {
   constexpr const char* passes[] = {"forward", "input gradient", "weight gradient"};
   const Window& w = c.window;
-  return fmt::format("{}{} x {} w {} stride {} padding {}{}{}", passes[static_cast<size_t>(c.pass)],
-                     c.bias ? " + bias" : "", c.x.str(), c.w.str(), w.stride[0], w.before[0],
+  return fmt::format("{}{}{} x {} w {} stride {} padding {}{}{}",
+                     passes[static_cast<size_t>(c.pass)], c.bias ? " + bias" : "",
+                     c.relu ? ", relu" : "", c.x.str(), c.w.str(), w.stride[0], w.before[0],
                      w.behind != w.before ? " before" : "",
                      c.groups > 1 ? fmt::format(" groups {}", c.groups) : "");
 }
@@ -120,8 +122,10 @@ std::string rows_of(const std::string& path, SetDevice* set_device, bool& failed
   const std::unique_ptr<Session> session = open_session(load(argument), {});
   std::set<std::string> seen;
   std::string out;
-  for (size_t node = 0; node < session->graph.nodes.size(); ++node) {
-    std::optional<DnnConvolution> c = convolution_of(query_of(session->graph, node));
+  Graph graph = session->graph;
+  fuse_products(graph);
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    std::optional<DnnConvolution> c = convolution_of(query_of(graph, node));
     if (!c || !seen.insert(text_of(*c)).second) continue;
     for (const Precision& p : kPrecisions) {
       c->in = c->out = p.type, c->tf32 = p.tf32;
