@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "backend/cuda/kernels/pointwise.h"
@@ -50,13 +51,15 @@ void DeviceExchange::begin(const Program& program, bool adds) {
 }
 
 void DeviceExchange::after(size_t instruction) {
-  for (; next_ < buckets_.size() && (*awaited_)[next_] <= instruction; ++next_)
-    sum(buckets_[next_]);
+  size_t end = next_;
+  while (end < buckets_.size() && (*awaited_)[end] <= instruction) ++end;
+  if (end == next_) return;
+  if (adds_) update_.add_gradients(buckets_[next_].begin, buckets_[end - 1].end);
+  wait_for_made();
+  for (; next_ < end; ++next_) sum(buckets_[next_]);
 }
 
 void DeviceExchange::sum(const Bucket& bucket) {
-  if (adds_) update_.add_gradients(bucket.begin, bucket.end);
-  wait_for_made();
   const auto& half = session_.exchange.compress;
   if (!half)
     return sum_in_place(reinterpret_cast<std::byte*>(update_.gradient() + bucket.begin),
@@ -141,7 +144,7 @@ void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*
 
 void DeviceExchange::end() {
   if (by_nccl())
-    for (; next_ < buckets_.size(); ++next_) sum(buckets_[next_]);
+    after(std::numeric_limits<size_t>::max());
   else
     sum_gradients_on_host();
   sum_terms(update_.losses(), DeviceUpdate::losses_of_step(session_), &ShardResult::loss);
