@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <numeric>
 #include <utility>
 
 namespace dpt {
@@ -26,8 +27,8 @@ StageBytes most_of(std::initializer_list<const std::map<GroupRows, Program>*> al
   return most;
 }
 
-// A group's part of the memory, stage by stage; scratch is shared by the stages of a device, which
-// run one after the other.
+// A group's part of the memory of each device, stage by stage; scratch is shared by the stages of a
+// device, which run one after the other.
 struct Group {
   struct Stage {
     size_t first, stride, slots, last;
@@ -35,14 +36,13 @@ struct Group {
   std::vector<Stage> stages;
   std::vector<size_t> scratch;  // of each device
   std::vector<size_t> on;       // bytes on each device
-  size_t bytes = 0;
+  size_t bytes() const { return std::accumulate(on.begin(), on.end(), size_t{0}); }
 
   explicit Group(const Session& s)
       : scratch(static_cast<size_t>(s.who.span)), on(static_cast<size_t>(s.who.span)) {
     std::vector<size_t> most(scratch.size());
     const auto take = [&](size_t device, size_t n) {
-      on[device] += n;
-      return std::exchange(bytes, bytes + n);
+      return std::exchange(on[device], on[device] + n);
     };
     for (int i = 0; i < s.graph.stages(); ++i) {
       const StageBytes need = most_of({&s.programs, &s.test_programs}, i);
@@ -50,7 +50,8 @@ struct Group {
       const auto device = static_cast<size_t>(s.graph.stage_device[static_cast<size_t>(i)]);
       const size_t slots = static_cast<size_t>(s.slots[static_cast<size_t>(i)]);
       const size_t stride = stride_of(need.kept);
-      stages.push_back({take(device, stride * slots), stride, slots, bytes});
+      const size_t first = take(device, stride * slots);
+      stages.push_back({first, stride, slots, on[device]});
       if (!s.last_programs.empty()) take(device, stride_of(last.kept));
       most[device] = std::max({most[device], need.scratch, last.scratch});
     }
@@ -65,24 +66,36 @@ size_t groups_of(const Session& s) {
 
 }  // namespace
 
-size_t Arenas::bytes(const Session& s) { return groups_of(s) * Group(s).bytes; }
+size_t Arenas::bytes(const Session& s) { return groups_of(s) * Group(s).bytes(); }
 
 size_t Arenas::bytes_on(const Session& s, int device) {
   return groups_of(s) * Group(s).on[static_cast<size_t>(device)];
 }
 
 Arenas::Arenas(const Session& s, std::byte* memory) {
-  const Group group(s);
+  const Group layout(s);
   for (size_t g = 0; g < s.groups.size(); ++g) {
     const int owner = s.who.owner(static_cast<int>(s.groups[g].begin));
-    std::byte* const base = memory + (by_group(s) ? g : static_cast<size_t>(owner)) * group.bytes;
-    std::vector<Place>& places = places_.emplace_back();
-    for (size_t i = 0; i < group.stages.size(); ++i) {
-      const Group::Stage& stage = group.stages[i];
-      const auto device = static_cast<size_t>(s.graph.stage_device[i]);
-      places.push_back({base + stage.first, stage.stride, static_cast<int>(stage.slots),
-                        base + stage.last, base + group.scratch[device]});
-    }
+    std::byte* at = memory + (by_group(s) ? g : static_cast<size_t>(owner)) * layout.bytes();
+    std::vector<std::byte*> devices;
+    for (const size_t bytes : layout.on) devices.push_back(std::exchange(at, at + bytes));
+    add_group(s, devices);
+  }
+}
+
+Arenas::Arenas(const Session& s, const std::vector<std::byte*>& of_devices) {
+  add_group(s, of_devices);
+}
+
+void Arenas::add_group(const Session& s, const std::vector<std::byte*>& of_devices) {
+  const Group group(s);
+  std::vector<Place>& places = places_.emplace_back();
+  for (size_t i = 0; i < group.stages.size(); ++i) {
+    const Group::Stage& stage = group.stages[i];
+    const auto device = static_cast<size_t>(s.graph.stage_device[i]);
+    std::byte* const base = of_devices[device];
+    places.push_back({base + stage.first, stage.stride, static_cast<int>(stage.slots),
+                      base + stage.last, base + group.scratch[device]});
   }
 }
 

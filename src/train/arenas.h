@@ -19,6 +19,8 @@ class Arenas {
 
   // REQUIRES: `memory` holds bytes(session) and begins at a multiple of 64.
   Arenas(const Session& session, std::byte* memory);
+  // Of one group, whose devices have memory of their own, bytes_on() each.
+  Arenas(const Session& session, const std::vector<std::byte*>& of_devices);
   // Of a stage, for the micro-batch of that number, or for one with a program of its own, the last.
   std::byte* kept(int group, int stage, int chunk, bool last = false) const;
   std::byte* scratch(int group, int stage) const { return place(group, stage).scratch; }
@@ -30,6 +32,7 @@ class Arenas {
     int slots;
     std::byte *last, *scratch;
   };
+  void add_group(const Session& session, const std::vector<std::byte*>& of_devices);
   const Place& place(int group, int stage) const {
     return places_[static_cast<size_t>(group)][static_cast<size_t>(stage)];
   }

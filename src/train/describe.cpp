@@ -122,14 +122,14 @@ std::string describe(const Session& s, bool refusals) {
   if (s.on_gpu()) {
     out += gpus_text(s);
     out += fmt::format("batches: {}\nlaunches: {}\n", feed_text(*s.feeder),
-                       s.spec.graphs && !s.sums_on_host() && who.loss_device < 0
+                       s.spec.graphs && !s.sums_on_host() && who.loss_device < 0 && who.span == 1
                            ? "whole steps as CUDA graphs, several of a small net as one"
                            : "each kernel by itself");
   } else {
     out += memory_text(s);
-    out += devices_text(s);
   }
-  out += s.on_gpu() && who.replicas() > 1 ? steps_of_gpus_text(s) : s.plan.str();
+  out += devices_text(s);
+  out += s.on_gpu() && who.total_workers() > 1 ? steps_of_gpus_text(s) : s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {} samples:\n", program.rows.total())
                        : fmt::format("each group of {} shards, {} samples:\n", together,

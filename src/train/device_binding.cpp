@@ -1,26 +1,31 @@
 #include "train/device_binding.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "graph/operator.h"
 
 namespace dpt {
 
-DeviceBinding::DeviceBinding(const Program& program, const Memory& memory,
-                             cuda::DeviceContext& context, std::span<const Part> parts)
+DeviceBinding::DeviceBinding(const Program& program, Memory memory, cuda::DeviceContext& context,
+                             std::span<const Part> parts)
     : program_(program),
-      memory_(memory),
+      memory_(std::move(memory)),
       constants_(context.api, cuda::MemoryKind::device, program.constant_bytes) {
   if (program_.constant_bytes > 0) upload_constants(context);
   const cuda::DeviceContext::Use use(context);
   for (const Part part : parts)
-    for (const Instruction& i : program_.part(part)) {
+    for (size_t at = 0; at < program_.part(part).size(); ++at) {
+      const Instruction& i = program_.part(part)[at];
       const GraphNode& n = program_.graph.nodes[i.node];
+      if (std::ranges::find(memory_.stages, n.stage) == memory_.stages.end()) continue;
       const size_t count = n.in.size() + n.out.size();
       Bound b{i.kernel->prepare(query_of(program_.graph, i.node, program_.rows)),
               std::make_unique<TensorView[]>(count),
-              {}};
+              {},
+              at,
+              n.stage};
       const std::span<TensorView> all(b.views.get(), count);
       for (size_t k = 0; k < count; ++k)
         all[k] = view(k < n.in.size() ? n.in[k] : n.out[k - n.in.size()]);
@@ -29,8 +34,8 @@ DeviceBinding::DeviceBinding(const Program& program, const Memory& memory,
     }
 }
 
-std::span<const TensorView> DeviceBinding::run(Part part, size_t instruction) {
-  const Bound& b = bound_[static_cast<size_t>(part)][instruction];
+std::span<const TensorView> DeviceBinding::run_one(Part part, size_t which) {
+  const Bound& b = bound_[static_cast<size_t>(part)][which];
   b.kernel->run(b.args);
   return b.args.out;
 }
@@ -51,20 +56,25 @@ void DeviceBinding::upload_constants(cuda::DeviceContext& context) {
 TensorView DeviceBinding::view(ValueId v) const {
   require(v != kNoValue, "the program has this value");
   const Slice& place = program_.place[static_cast<size_t>(v)];
+  const auto stage = static_cast<size_t>(place.stage);
+  const auto parameter = [&] {
+    return memory_.share->at(place.offset / sizeof(float)) * sizeof(float);
+  };
   const auto at = [&]() -> std::byte* {
     switch (place.arena) {
       case Arena::weights:
-        return memory_.weights + place.offset;
+        return memory_.weights + parameter();
       case Arena::gradients:
-        return memory_.gradients + place.offset;
+        return memory_.gradients + parameter();
       case Arena::sums:
         return memory_.sums + place.offset;
       case Arena::activations:
-        return memory_.activations + place.offset;
+        return memory_.activations[stage] + place.offset;
       case Arena::constants:
         return constants_.data() + place.offset;
-      case Arena::scratch:  // of stages with several micro-batches in flight
-      case Arena::none:     // nothing uses it
+      case Arena::scratch:
+        return memory_.scratch[stage] + place.offset;
+      case Arena::none:  // nothing uses it
         break;
     }
     return nullptr;

@@ -1,5 +1,5 @@
 // A program bound to the memory of one GPU: kernels prepared, constants there. The whole batch is
-// one shard (program.h, note [groups]).
+// one shard (program.h, note [groups]). Of a program with several stages it has some.
 #pragma once
 
 #include <memory>
@@ -8,26 +8,41 @@
 
 #include "backend/cuda/context.h"
 #include "graph/program.h"
+#include "train/device_share.h"
 
 namespace dpt {
 
 class DeviceBinding {
  public:
   struct Memory {
-    std::byte *weights, *gradients, *activations, *sums;
+    const DeviceShare* share;  // which weights and gradients there are
+    std::byte *weights, *gradients;
+    // Of each stage, those of other GPUs, too: what is kept of this micro-batch, and what lives
+    // within a part.
+    std::vector<std::byte*> activations, scratch;
+    std::byte* sums;
+    std::vector<int> stages = {0};  // that are bound
   };
   // Prepares kernels for these parts, and uploads constants. REQUIRES: what the arguments point to
   // outlives it.
-  DeviceBinding(const Program& program, const Memory& memory, cuda::DeviceContext& context,
+  DeviceBinding(const Program& program, Memory memory, cuda::DeviceContext& context,
                 std::span<const Part> parts);
 
-  // Enqueues all of a part.
-  void run(Part part) {
-    for (const Bound& b : bound_[static_cast<size_t>(part)]) b.kernel->run(b.args);
+  // Enqueues all of a part that a stage has.
+  void run(Part part, int stage = 0) {
+    for (const Bound& b : bound_[static_cast<size_t>(part)])
+      if (b.stage == stage) b.kernel->run(b.args);
   }
+  // Instructions of a part, as the program numbers them, that it has.
   size_t instructions(Part part) const { return bound_[static_cast<size_t>(part)].size(); }
-  // Enqueues one instruction of a part, and gives its results.
-  std::span<const TensorView> run(Part part, size_t instruction);
+  // Enqueues one of these, and gives its results.
+  std::span<const TensorView> run_one(Part part, size_t which);
+  size_t instruction(Part part, size_t which) const {
+    return bound_[static_cast<size_t>(part)][which].instruction;
+  }
+  int stage(Part part, size_t which) const {
+    return bound_[static_cast<size_t>(part)][which].stage;
+  }
 
   const Program& program() const { return program_; }
   TensorView view(ValueId v) const;  // in the GPU's memory
@@ -37,6 +52,8 @@ class DeviceBinding {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<TensorView[]> views;
     KernelArgs args;
+    size_t instruction;  // of the program's part
+    int stage;
   };
   void upload_constants(cuda::DeviceContext& context);
 

@@ -41,15 +41,19 @@ void DeviceExecutor::prepare_evaluation() {
 void DeviceExecutor::evaluate(const StepInput& input) {
   const StepRows& rows = *input.rows;
   if (own(rows.micro[0]).rows.count() == 0) return;
-  const auto number = static_cast<size_t>(input.batch);
   DeviceBinding& b = binding(rows.micro[0], test);
-  const Graph& graph = b.program().graph;
   const size_t place = test_feed_->make(input);
-  begin(&b, rows, 0, reinterpret_cast<const cuda::StepEntry*>(test_entries_.data()) + number, true);
+  begin(&b, rows, 0, test_entry(input.batch), true);
   test_feed_->enqueue_input(b, 0, place);
   test_feed_->enqueue_target(b, 0, place);
   for (const Part part : {Part::prologue, Part::forward, Part::loss}) b.run(part);
   test_feed_->enqueued(place);
+  keep_results(b, input.batch);
+}
+
+void DeviceExecutor::keep_results(const DeviceBinding& b, int64_t batch) {
+  const Graph& graph = b.program().graph;
+  const auto number = static_cast<size_t>(batch);
   const auto keep = [&](Result r, ValueId v) {
     stream_->copy(reinterpret_cast<double*>(test_results_.data()) + number * results + r,
                   b.view(v).data, sizeof(double));
@@ -68,15 +72,17 @@ Evaluation DeviceExecutor::evaluate() {
     gpus_.meet_rank();
   }
   share_buffers();
-  test_feed_->begin(order);
+  if (test_feed_) test_feed_->begin(order);
   double natural = 0;
   StepRows rows;
   for (int64_t batch = 0; batch < batches.steps(); ++batch) {
     batches.step(batch, rows);
-    evaluate({.rows = &rows, .order = order, .batch = batch});
+    const StepInput input{.rows = &rows, .order = order, .batch = batch};
+    stages_ ? evaluate_in_stages(input) : evaluate(input);
     natural +=
         own(rows.micro[0]).rows.count() == 0 ? 0 : natural_divisor(own(rows.micro[0]).rows.count());
   }
+  if (stages_) stages_->end_evaluation(batches.steps());
   const cuda::Memory back(*api_, MemoryKind::pinned, test_results_.bytes());
   const cuda::Memory state(*api_, MemoryKind::pinned, sizeof(cuda::StepState));
   stream_->copy(back.data(), test_results_.data(), back.bytes());
@@ -89,10 +95,11 @@ Evaluation DeviceExecutor::evaluate() {
       out += reinterpret_cast<const double*>(back.data())[b * results + r];
     return out;
   };
-  buffers_.evaluation(shard_) = {
-      .loss = sum(loss),
-      .weight = session_.divisor == Divisor::targets ? sum(weight) : natural,
-      .correct = sum(correct)};
+  if (has_stage(last_stage()))
+    buffers_.evaluation(shard_) = {
+        .loss = sum(loss),
+        .weight = session_.divisor == Divisor::targets ? sum(weight) : natural,
+        .correct = sum(correct)};
   gpus_.meet();
   const auto total = [&](double ShardResult::*what) {
     return sum_over_shards(session_.who.shards,
@@ -113,7 +120,7 @@ Evaluation DeviceExecutor::evaluate() {
 // Running statistics: the first GPU's are those that count, as torch's.
 void DeviceExecutor::share_buffers() {
   const size_t begin = session_.layout.trainable, end = session_.layout.total;
-  if (gpus_.alone() || begin == end) return;
+  if (session_.who.replicas() == 1 || begin == end) return;
   if (gpus_.worker() == 0) update_.read(begin, end, buffers_.weights() + begin);
   gpus_.meet();
   if (gpus_.worker() != 0) update_.write(begin, end, buffers_.weights() + begin);
@@ -122,9 +129,9 @@ void DeviceExecutor::share_buffers() {
 
 void DeviceExecutor::finish() {
   graphs_.clear();  // their sums belong to the communicator
-  if (gpus_.worker() == 0) update_.download(buffers_);
+  if (stages_ || gpus_.worker() == 0) update_.download(buffers_);
   gpus_.meet();
-  if (gpus_.worker() != 0) same_weights();
+  if (!stages_ && gpus_.worker() != 0) same_weights();
   communicator_ = nullptr;
   if (exchange_) exchange_->finish();
   gpus_.meet();  // before anybody writes the weights again
@@ -151,7 +158,7 @@ bool DeviceExecutor::finite(const TensorView& v) {
 
 void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
   const Graph& graph = session_.graph;
-  for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0; ++p) {
+  for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0 && has_stage(0); ++p) {
     const TensorDesc& d = graph[graph.parameters[p]].desc;
     auto* const w = reinterpret_cast<std::byte*>(buffers_.weights() + session_.layout.offset[p]);
     if (!all_finite({d, w})) found.parameter = static_cast<int64_t>(p);
@@ -162,23 +169,34 @@ void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
                                     .position = own(input.rows->micro[0]).rows.begin,
                                     .divisor = natural_divisor(input.rows->samples)};
   stream_->copy(entry.data(), host.data(), entry.bytes());
-  const size_t place = feed_->make(input, true);
-  for (size_t m = 0; m < input.rows->micro.size() && found.instruction < 0; ++m) {
+  const size_t place = feed_ ? feed_->make(input, true) : 0;
+  for (size_t m = 0; m < input.rows->micro.size(); ++m) {
     if (own(input.rows->micro[m]).rows.count() == 0) continue;
     DeviceBinding& b = binding(input.rows->micro[m], train);
-    begin(&b, *input.rows, m, reinterpret_cast<const cuda::StepEntry*>(entry.data()), true);
-    feed_->enqueue_input(b, m, place);
-    for (size_t i = 0; i < b.instructions(Part::forward) && found.instruction < 0; ++i) {
-      const auto results = b.run(Part::forward, i);
-      if (!std::ranges::all_of(results, [&](const TensorView& v) { return finite(v); }))
-        found.instruction = static_cast<int64_t>(m) * kForward + static_cast<int64_t>(i);
+    begin(has_stage(last_stage()) ? &b : nullptr, *input.rows, m,
+          reinterpret_cast<const cuda::StepEntry*>(entry.data()), true);
+    if (has_stage(0)) feed_->enqueue_input(b, m, place);
+    for (int stage = 0; stage <= last_stage(); ++stage) {
+      if (has_stage(stage)) look_at_stage(b, stage, m, found);
+      if (stages_) gpus_.meet();  // what the next stage reads is there
     }
   }
 }
 
+// Waits for each result.
+void DeviceExecutor::look_at_stage(DeviceBinding& b, int stage, size_t micro, Trouble& found) {
+  for (size_t i = 0; i < b.instructions(Part::forward); ++i) {
+    if (b.stage(Part::forward, i) != stage) continue;
+    const auto results = b.run_one(Part::forward, i);
+    if (std::ranges::all_of(results, [&](const TensorView& v) { return finite(v); })) continue;
+    const auto at = static_cast<int64_t>(b.instruction(Part::forward, i));
+    if (found.instruction < 0) found.instruction = static_cast<int64_t>(micro) * kForward + at;
+  }
+}
+
 Finding DeviceExecutor::find_trouble(const StepInput& input) {
-  if (gpus_.worker() == 0) update_.download(buffers_);
-  buffers_.trouble(shard_) = {};
+  if (stages_ || gpus_.worker() == 0) update_.download(buffers_);
+  if (has_stage(0)) buffers_.trouble(shard_) = {};
   gpus_.meet();
   look_for_trouble(input, buffers_.trouble(shard_));
   gpus_.meet();

@@ -59,12 +59,13 @@ std::vector<int64_t> shape_of(const StepRows& rows) {
 
 }  // namespace
 
-DeviceExecutor::Needs DeviceExecutor::needs(const Session& s) {
-  const size_t stored = s.layout.stored * sizeof(float);
-  return {.weights = s.layout.total * sizeof(float),
+DeviceExecutor::Needs DeviceExecutor::needs(const Session& s, int device) {
+  const DeviceShare share(s, device);
+  const size_t stored = share.trained() * sizeof(float);
+  return {.weights = share.elements() * sizeof(float),
           .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + DeviceExchange::bytes(s),
-          .states = DeviceUpdate::state_bytes(s),
-          .activations = most_activations(s)};
+          .states = DeviceUpdate::state_bytes(s, share),
+          .activations = s.who.span > 1 ? Arenas::bytes_on(s, device) : most_activations(s)};
 }
 
 DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
@@ -73,7 +74,8 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
     : session_(session),
       buffers_(buffers),
       gpus_(gpus),
-      shard_(gpus.worker()),
+      shard_(session.who.replica(gpus.worker())),
+      share_(session, session.who.device_of(gpus.worker())),
       api_(std::move(api)),
       clock_(clock),
       stream_(api_->make_stream()),
@@ -82,38 +84,37 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
       flights_(context_, shard_, wait_for_),
-      update_(session, gpus.worker(), context_, flights_),
-      activations_(*api_, MemoryKind::device, most_activations(session)),
+      update_(session, gpus.worker(), share_, context_, flights_),
+      activations_(*api_, MemoryKind::device,
+                   session.who.span > 1 ? 64 : most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
       target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
       test_ahead_(samples.test) {
   context_.tf32 = session_.tf32;
+  if (session_.who.span > 1) stages_ = std::make_unique<DeviceStages>(session_, context_, gpus_);
   bind();
   make_feeds(samples);
   upload_state();
   update_.upload(buffers_);
-  if (gpus_.alone()) return;
+  if (session_.who.replicas() == 1) return;
   exchange_ = std::make_unique<DeviceExchange>(session_, buffers_, context_, gpus_, update_);
   communicator_ = exchange_->communicator();
   if (session_.who.loss_device >= 0)
-    gather_ = std::make_unique<DeviceGather>(
-        session_, context_, gpus_,
-        DeviceBinding::Memory{update_.weights(), update_.gradients(false), activations_.data(),
-                              sums_.data()});
+    gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, memory(train, 0));
 }
 
 std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buffers& buffers,
                                                      Team team, int worker, const GpuAccess& access,
                                                      const StepExecutor::Samples& samples,
                                                      StageClock* clock) {
-  const int gpu = s.gpu_of_replica.at(static_cast<size_t>(worker));
+  const int gpu = s.gpu_of_worker.at(static_cast<size_t>(worker));
   return std::make_unique<DeviceExecutor>(s, buffers, DeviceTeam(team, worker, access),
                                           access.open(gpu), samples, clock);
 }
 
 // Host and GPU do not take turns within a step.
 bool DeviceExecutor::captures() const {
-  return session_.spec.graphs && !gather_ && (!exchange_ || exchange_->by_nccl());
+  return session_.spec.graphs && !gather_ && !stages_ && (!exchange_ || exchange_->by_nccl());
 }
 
 // For all that the stream was told.
@@ -134,41 +135,76 @@ void DeviceExecutor::upload_state() {
 
 void DeviceExecutor::make_feeds(const Samples& samples) {
   constexpr size_t kSpare = size_t{256} << 20;  // for libraries
-  const size_t taken = needs(session_).all() + workspace_.bytes() + kSpare;
+  const size_t taken =
+      needs(session_, session_.who.device_of(gpus_.worker())).all() + workspace_.bytes() + kSpare;
   const size_t free = api_->properties().free_memory;
-  // Replicas on the same GPU share it.
+  // Replicas or stages on the same GPU share it.
   const auto sharing = static_cast<size_t>(std::ranges::count(
-      session_.gpu_of_replica, session_.gpu_of_replica.at(static_cast<size_t>(shard_))));
+      session_.gpu_of_worker, session_.gpu_of_worker.at(static_cast<size_t>(gpus_.worker()))));
   size_t room = free / sharing > taken ? free / sharing - taken : 0;
   const FeedRequest request{*session_.feeder,
                             context_,
                             micro_batches(session_),
-                            most_fed(session_, &Graph::input),
-                            most_fed(session_, &Graph::target),
+                            has_stage(0) ? most_fed(session_, &Graph::input) : 0,
+                            has_stage(last_stage()) ? most_fed(session_, &Graph::target) : 0,
                             static_cast<uint64_t>(session_.spec.seed),
                             samples.train,
                             gpus_.team(),
                             shard_,
                             wait_for_};
-  feed_ = make_device_feed(request, room);
+  const bool feeds = request.input_bytes + request.target_bytes > 0;
+  if (feeds) feed_ = make_device_feed(request, room);
   if (!session_.test) return;
-  test_feed_ = make_device_feed(
-      {*session_.test_feeder, context_, 1, request.input_bytes, request.target_bytes, request.seed,
-       samples.test, gpus_.team(), shard_, wait_for_},
-      room);
+  if (feeds)
+    test_feed_ = make_device_feed(
+        {*session_.test_feeder, context_, 1, request.input_bytes, request.target_bytes,
+         request.seed, samples.test, gpus_.team(), shard_, wait_for_},
+        room);
   prepare_evaluation();
+}
+
+DeviceExecutor::What DeviceExecutor::which(size_t chunk) const {
+  if (chunk == 0) return train;
+  const bool last = !session_.last_programs.empty() && chunk + 1 == micro_batches(session_);
+  return last ? train_last : train_more;
+}
+
+size_t DeviceExecutor::turns(What what) const {
+  return what == train || what == train_last ? 1 : static_cast<size_t>(session_.turns());
+}
+
+DeviceBinding::Memory DeviceExecutor::memory(What what, size_t chunk) const {
+  const bool later = what == train_more || what == train_last;
+  DeviceBinding::Memory out{.share = &share_,
+                            .weights = update_.weights(),
+                            .gradients = update_.gradients(later),
+                            .activations = {activations_.data()},
+                            .scratch = {nullptr},
+                            .sums = sums_.data()};
+  if (!stages_) return out;
+  out.activations.clear();
+  out.scratch.clear();
+  for (int s = 0; s <= last_stage(); ++s) {
+    out.activations.push_back(stages_->kept(s, chunk, what == train_last));
+    out.scratch.push_back(stages_->scratch(s));
+  }
+  out.stages = stages_->own();
+  return out;
 }
 
 void DeviceExecutor::bind() {
   const auto add = [&](What what, const std::map<GroupRows, Program>& programs,
                        std::span<const Part> parts) {
-    const DeviceBinding::Memory memory{update_.weights(), update_.gradients(what == train_more),
-                                       activations_.data(), sums_.data()};
-    for (const auto& [rows, program] : programs)
-      bindings_[what].push_back(std::make_unique<DeviceBinding>(program, memory, context_, parts));
+    for (size_t chunk = 0; chunk < turns(what); ++chunk)
+      for (const auto& [rows, program] : programs)
+        bindings_[what].push_back(
+            std::make_unique<DeviceBinding>(program, memory(what, chunk), context_, parts));
   };
   add(train, session_.programs, kTrained);
-  if (micro_batches(session_) > 1) add(train_more, session_.programs, kTrained);
+  if (micro_batches(session_) > 1) {
+    add(train_more, session_.programs, kTrained);
+    add(train_last, session_.last_programs, kTrained);
+  }
   add(test, session_.test_programs, kTested);
   workspace_ = cuda::Memory(*api_, MemoryKind::device, context_.workspace_bytes());
   context_.workspace = workspace_.data();
@@ -176,9 +212,12 @@ void DeviceExecutor::bind() {
     for (const std::string& note : context_.notes()) fmt::print(stderr, "slow: {}\n", note);
 }
 
-DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what) {
-  for (const auto& b : bindings_[what])
-    if (b->program().rows.shards[0] == own(micro).rows.count()) return *b;
+DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what, size_t chunk) {
+  const size_t of_turn = bindings_[what].size() / turns(what);
+  for (size_t i = 0; i < of_turn; ++i) {
+    DeviceBinding& b = *bindings_[what][chunk % turns(what) * of_turn + i];
+    if (b.program().rows.shards[0] == own(micro).rows.count()) return b;
+  }
   fail(Fault::failed, "no program for {} samples", own(micro).rows.count());
 }
 
@@ -216,7 +255,7 @@ void DeviceExecutor::run(StepLoop& loop) {
     gpus_.begin_step();
     gpus_.meet();  // who has not come is found out here, and Ctrl-C
     stop_ = gpus_.agreed_stop();
-    if (!std::exchange(begun, true)) feed_->begin(input.order);
+    if (!std::exchange(begun, true) && feed_) feed_->begin(input.order);
     if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {
       launch_all();
       shape = std::move(its);
@@ -231,7 +270,7 @@ void DeviceExecutor::run(StepLoop& loop) {
 
 void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps) {
   if (flights_.full()) land(loop, true);
-  const size_t place = feed_->make(steps[0].input);
+  const size_t place = feed_ ? feed_->make(steps[0].input) : 0;
   // Where steps are skipped that are still under way, the next update is one of several.
   const bool unsure = session_.scaler.on;
   const auto under_way = static_cast<int64_t>(flights_.steps());
@@ -244,7 +283,7 @@ void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step>
     stream_->launch(graph(steps[0].rows, place, steps.size()));
   else
     for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, place);
-  feed_->enqueued(place);
+  if (feed_) feed_->enqueued(place);
   flights_.land_here();
   // Of several GPUs none may know more than another.
   while (gpus_.alone() && !flights_.empty() && land(loop, false)) continue;

@@ -1,4 +1,5 @@
-// Training on one GPU, of several that sum their gradients (device_exchange.h), or alone. All that
+// Training on one GPU, of several that sum their gradients (device_exchange.h), or that have stages
+// of one model (device_stages.h), or alone. All that
 // a step enqueues, from the batch to the optimizer, is captured once as a graph, several steps of a
 // small net as one, and launched again and again: what changes from step to step lies in memory
 // (device_flights.h). The host does not wait between steps.
@@ -20,6 +21,8 @@
 #include "train/device_feed.h"
 #include "train/device_flights.h"
 #include "train/device_gather.h"
+#include "train/device_share.h"
+#include "train/device_stages.h"
 #include "train/device_team.h"
 #include "train/device_update.h"
 #include "train/session.h"
@@ -45,13 +48,19 @@ class DeviceExecutor : public StepExecutor {
     size_t weights = 0, gradients = 0, states = 0, activations = 0;
     size_t all() const { return weights + gradients + states + activations; }
   };
-  static Needs needs(const Session& session);
+  static Needs needs(const Session& session, int device = 0);  // of a replica
 
  private:
-  enum What { train, train_more, test };  // train_more: gradients that are added to those before
+  // train_more: gradients that are added to those before; train_last: so are the last chunk's, by
+  // session.last_programs.
+  enum What { train, train_more, test, train_last, whats };
   using Micro = std::vector<ShardRows>;
 
-  DeviceBinding& binding(const Micro& micro, What what);
+  What which(size_t chunk) const;
+  // Of that chunk, whose memory differs where several are in flight.
+  DeviceBinding& binding(const Micro& micro, What what, size_t chunk = 0);
+  size_t turns(What what) const;  // chunks after which bindings come round again
+  DeviceBinding::Memory memory(What what, size_t chunk) const;
   void bind();
   void make_feeds(const Samples& samples);
   void upload_state();
@@ -71,13 +80,25 @@ class DeviceExecutor : public StepExecutor {
   const Program& program_of(const DeviceBinding* b) const;
   void enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b);
   void enqueue_backward(size_t number, bool last, DeviceBinding* b);
+  // Stages on several GPUs: device_pipeline.cpp.
+  void enqueue_stages(const StepRows& rows, size_t step, size_t place);
+  void forward_stage(const StageOp& op, DeviceBinding& b, size_t place);
+  void backward_stage(const StageOp& op, DeviceBinding* b);
+  void evaluate_in_stages(const StepInput& input);
+  bool has_stage(int stage) const { return !stages_ || stages_->has(stage); }
+  int last_stage() const { return session_.graph.stages() - 1; }
   bool captures() const;
   bool reports_first() const;
   const ShardRows& own(const Micro& micro) const { return micro[static_cast<size_t>(shard_)]; }
   void wait();
   void prepare_evaluation();
   void evaluate(const StepInput& batch);
+  const cuda::StepEntry* test_entry(int64_t batch) const {
+    return reinterpret_cast<const cuda::StepEntry*>(test_entries_.data()) + batch;
+  }
+  void keep_results(const DeviceBinding& b, int64_t batch);
   void look_for_trouble(const StepInput& input, Trouble& found);
+  void look_at_stage(DeviceBinding& b, int stage, size_t micro, Trouble& found);
   void share_buffers();
   void same_weights();
   bool finite(const TensorView& v);
@@ -88,6 +109,7 @@ class DeviceExecutor : public StepExecutor {
   Buffers buffers_;
   DeviceTeam gpus_;
   int shard_;  // of the batch, which this GPU computes
+  DeviceShare share_;
   std::unique_ptr<cuda::DeviceApi> api_;
   StageClock* clock_;
   std::unique_ptr<cuda::Stream> stream_;
@@ -99,7 +121,7 @@ class DeviceExecutor : public StepExecutor {
   DeviceFlights flights_;
   DeviceUpdate update_;
   cuda::Memory activations_, sums_, target_weights_;
-  std::vector<std::unique_ptr<DeviceBinding>> bindings_[3];  // by What
+  std::vector<std::unique_ptr<DeviceBinding>> bindings_[whats];
   std::unique_ptr<DeviceFeed> feed_, test_feed_;
   Ahead* test_ahead_;
   cuda::Memory test_entries_, test_results_;  // of each batch of the test set
@@ -108,6 +130,7 @@ class DeviceExecutor : public StepExecutor {
   // By the rows of the micro-batches (a last batch is smaller), the place that the batch is taken
   // from, and how many steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
+  std::unique_ptr<DeviceStages> stages_;  // null: all are on this GPU
   std::vector<DeviceFlights::Step> gathered_;
   std::vector<OptimizerStep> formulas_;
   int stop_ = 0;

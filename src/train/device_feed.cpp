@@ -20,7 +20,7 @@ std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, size_t&
     const size_t bytes = resident_bytes(request.feeder);
     if (bytes <= room) {
       room -= bytes;
-      return std::make_unique<ResidentFeed>(request.feeder, request.context);
+      return std::make_unique<ResidentFeed>(request);
     }
   }
   return std::make_unique<StagedFeed>(request);

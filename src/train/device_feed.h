@@ -43,7 +43,7 @@ struct FeedRequest {
   const Feeder& feeder;
   cuda::DeviceContext& context;
   size_t micro_batches = 1;
-  size_t input_bytes = 0, target_bytes = 0;  // of the largest micro-batch
+  size_t input_bytes = 0, target_bytes = 0;  // of the largest micro-batch; 0: not fed here
   uint64_t seed = 0;
   Ahead* ahead = nullptr;  // who makes samples on the way, if any
   Team team;

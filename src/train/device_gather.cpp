@@ -72,8 +72,8 @@ DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context,
       for (const auto& [rows, program] : session.programs) {
         DeviceBinding::Memory its = memory;
         // Counted from where its own would begin: only what crosses is there.
-        its.activations = reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(room) -
-                                                       crossings_.at(&program).begin);
+        its.activations = {reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(room) -
+                                                        crossings_.at(&program).begin)};
         loss_.push_back(std::make_unique<DeviceBinding>(program, its, context, kLoss));
       }
     }

@@ -16,7 +16,7 @@ double mib(size_t bytes) { return static_cast<double>(bytes) / 1048576.0; }
 
 std::string names_of(const Session& s) {
   std::vector<std::string> names;
-  for (const int gpu : s.gpu_of_replica) names.push_back(fmt::format("cuda:{}", gpu));
+  for (const int gpu : s.gpu_of_worker) names.push_back(fmt::format("cuda:{}", gpu));
   std::string out = fmt::format("GPUs: {}", fmt::join(names, ", "));
   if (s.gpus.count == 0 && !s.spec.devices.count)
     out += fmt::format(" ({} are assumed: `devices` says how many there are)", names.size());
@@ -46,7 +46,8 @@ std::string buckets_text(const Session& s) {
 std::string gpus_text(const Session& s) {
   const bool several = s.who.replicas() > 1;
   std::string out;
-  if (several) out += names_of(s);
+  if (several || s.who.span > 1) out += names_of(s);
+  if (s.who.span > 1) return out;  // of what each has devices_text tells
   if (several && s.sums_on_host())
     out += fmt::format(
         "gradients: summed by the CPUs{}, {:.3f} MiB of each GPU a step\n", rounded_text(s),
@@ -73,7 +74,21 @@ std::string steps_of_gpus_text(const Session& s) {
   const auto line = [](std::string_view who, std::string_view what) {
     return fmt::format("  {:<12} {}\n", who, what);
   };
+  const bool norm = s.spec.clip.max_norm.has_value() || s.scaler.on;
   std::string out;
+  if (s.who.span > 1) {
+    const std::string last = fmt::format("device {}", s.graph.stage_device.back());
+    out = "each step:\n";
+    if (s.divisor == Divisor::targets)
+      out += line(last, "feed_targets, prologue, sum_divisor, of all chunks");
+    return out +
+           line("each GPU",
+                "forward and backward parts of its stages, in the order above, each "
+                "behind its neighbour's") +
+           line(last, norm ? "sums of losses, and of squares of all GPUs" : "sum of losses") +
+           line("each GPU", "update, if that is a number") +
+           line("all", "meet, while the GPUs go on");
+  }
   if (s.divisor == Divisor::targets)
     out += "once a step:\n" + line("each GPU", "feed_targets, prologue") +
            line("all", "meet, sum_divisor");
@@ -100,7 +115,6 @@ std::string steps_of_gpus_text(const Session& s) {
                 pieces ? "reduce_scatter: each bucket once the last backward has made it; "
                          "all_reduce: losses"
                        : "all_reduce: each bucket once the last backward has made it, losses");
-  const bool norm = s.spec.clip.max_norm.has_value() || s.scaler.on;
   if (pieces && norm)
     out += line("each GPU", "sum_squares of its piece") + line("all", "sum them") +
            line("each GPU", "update of its piece");

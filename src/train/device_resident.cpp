@@ -37,16 +37,17 @@ cuda::Memory upload_bytes(cuda::DeviceContext& c, std::span<const std::byte> byt
 
 }  // namespace
 
-ResidentFeed::ResidentFeed(const Feeder& feeder, cuda::DeviceContext& context)
-    : context_(context),
-      samples_(feeder.size()),
-      order_(context.api, MemoryKind::device, static_cast<size_t>(samples_) * sizeof(uint32_t)),
-      pinned_order_(context.api, MemoryKind::pinned, order_.bytes()),
-      inputs_(upload(feeder.stored_inputs())),
-      targets_(upload(feeder.stored_targets())),
-      rows_{as<uint32_t>(order_), context.state, samples_} {}
+ResidentFeed::ResidentFeed(const FeedRequest& request)
+    : context_(request.context),
+      samples_(request.feeder.size()),
+      order_(context_.api, MemoryKind::device, static_cast<size_t>(samples_) * sizeof(uint32_t)),
+      pinned_order_(context_.api, MemoryKind::pinned, order_.bytes()),
+      inputs_(upload(request.feeder.stored_inputs(), request.input_bytes > 0)),
+      targets_(upload(request.feeder.stored_targets(), request.target_bytes > 0)),
+      rows_{as<uint32_t>(order_), context_.state, samples_} {}
 
-ResidentFeed::Part ResidentFeed::upload(const Feeder::Stored& stored) {
+ResidentFeed::Part ResidentFeed::upload(const Feeder::Stored& stored, bool fed) {
+  if (!fed) return {};
   return {stored.sample, upload_bytes(context_, stored.bytes),
           upload_bytes(context_, std::as_bytes(std::span(stored.values))),
           std::ssize(stored.values)};

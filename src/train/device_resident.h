@@ -8,8 +8,8 @@ namespace dpt {
 
 class ResidentFeed : public DeviceFeed {
  public:
-  // Uploads the data set, and waits. REQUIRES: feeder.not_stored() is empty.
-  ResidentFeed(const Feeder& feeder, cuda::DeviceContext& context);
+  // Uploads the data set, or what is fed of it, and waits. REQUIRES: feeder.not_stored() is empty.
+  explicit ResidentFeed(const FeedRequest& request);
 
   void begin(std::span<const uint32_t> order) override;
   size_t make(const StepInput&, bool) override { return 0; }
@@ -24,7 +24,7 @@ class ResidentFeed : public DeviceFeed {
     cuda::Memory bytes, values;
     int64_t value_count;
   };
-  Part upload(const Feeder::Stored& stored);
+  Part upload(const Feeder::Stored& stored, bool fed);
 
   cuda::DeviceContext& context_;
   int64_t samples_;

@@ -30,12 +30,14 @@ void StagedFeed::make_rows(const StepInput& step, size_t micro, Ahead* ahead, st
   if (rows.count() == 0) return;
   const auto order =
       step.order.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count()));
-  const Taken taken(ahead, step.batch, static_cast<int>(micro),
+  const bool inputs = request_.input_bytes > 0;
+  const Taken taken(inputs ? ahead : nullptr, step.batch, static_cast<int>(micro),
                     {request_.shard, request_.shard + 1}, request_.team);
-  if (feeder.input().dtype == DType::i32)
+  if (inputs && feeder.input().dtype == DType::i32)
     feeder.inputs(order, reinterpret_cast<int32_t*>(to));
-  else
+  else if (inputs)
     feeder.inputs(order, reinterpret_cast<float*>(to), {request_.seed, step.epoch}, taken.bytes());
+  if (request_.target_bytes == 0) return;
   std::byte* const target = to + target_at_;
   if (feeder.target().dtype == DType::i32)
     feeder.targets(order, reinterpret_cast<int32_t*>(target));

@@ -22,6 +22,7 @@ void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t 
 }
 
 void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
+  if (stages_) return enqueue_stages(rows, step, place);
   if (session_.divisor == Divisor::targets) enqueue_divisor(rows, step, place);
   for (size_t m = 0; m < rows.micro.size(); ++m) {
     DeviceBinding* const b = own(rows.micro[m]).rows.count() == 0
@@ -68,7 +69,7 @@ void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
   const bool syncs = exchange_ && session_.spec.sync_batch_norm;
   const std::vector<Instruction>& all = program.part(part);
   for (size_t i = 0; i < all.size(); ++i) {
-    if (b) b->run(part, i);
+    if (b) b->run_one(part, i);
     const GraphNode& n = program.graph.nodes[all[i].node];
     if (syncs && n.op->name == "all_reduce")
       exchange_->sum_now(b ? b->view(n.out[0]).data : nullptr, program.graph[n.out[0]].desc);
@@ -103,7 +104,7 @@ void DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBindi
 
 void DeviceExecutor::enqueue_backward(size_t number, bool last, DeviceBinding* b) {
   const bool sums = last && exchange_ && exchange_->by_nccl();
-  if (!b && number == 0) update_.no_gradients();
+  if (!b && number == 0) update_.no_gradients(0, session_.layout.stored);
   if (sums) exchange_->begin(program_of(b), b != nullptr && number > 0);
   run_part(Part::backward, b, [&](size_t i) {
     if (sums) exchange_->after(i);
@@ -122,7 +123,7 @@ void DeviceExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t p
     DeviceBinding& b = binding(rows.micro[m], train);
     begin(&b, rows, m, flights_.entry(step), false);
     feed_->enqueue_target(b, m, place);
-    b.run(Part::prologue);
+    b.run(Part::prologue, last_stage());
     stream_->copy(weights + m, b.view(b.program().graph.target_weight).data, sizeof(double));
   }
   if (exchange_) exchange_->sum_terms(weights, rows.micro.size(), &ShardResult::weight);

@@ -16,6 +16,7 @@ namespace dpt {
 
 struct alignas(128) DeviceTeam::Header {
   cuda::CommunicatorId id;
+  std::atomic<int> arrived, left;  // workers
 };
 
 struct alignas(128) DeviceTeam::Seat {
@@ -56,6 +57,16 @@ std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api) {
   return api.join(header_->id, worker_, team_.shape().workers(), [this] {
     look(since_, seat(worker_).steps == 1 ? first_timeout_s_ : timeout_s_);
   });
+}
+
+void DeviceTeam::arrive() noexcept { header_->arrived.fetch_add(1); }
+
+void DeviceTeam::leave() noexcept {
+  constexpr double kPatience = 30;
+  header_->left.fetch_add(1);
+  const double since = now_s();
+  while (header_->left.load() < header_->arrived.load() && now_s() - since < kPatience)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 void DeviceTeam::publish(int worker, std::byte* memory) noexcept { seat(worker).memory = memory; }

@@ -43,6 +43,11 @@ class DeviceTeam {
     if (!alone()) team_.meet(worker_);
   }
   void meet_rank() { team_.meet_rank(worker_); }
+  // Of workers that use each other's memory and events: one that has come says so before the others
+  // can know where those are, and, once it uses no other's any more, waits until that holds for
+  // all. Not for ever: one may be in a call that does not return.
+  void arrive() noexcept;
+  void leave() noexcept;
   // Where GPUs of one process leave something for another worker; seen after a meeting.
   void publish(int worker, std::byte* memory) noexcept;
   std::byte* published(int worker) const noexcept;

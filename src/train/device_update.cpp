@@ -28,8 +28,13 @@ size_t partials_of(const std::vector<Bucket>& pieces) {
 
 }  // namespace
 
-size_t DeviceUpdate::state_bytes(const Session& s) {
-  return static_cast<size_t>(s.states()) * elements_of(own_pieces(s, 0)) * sizeof(float);
+std::vector<Bucket> DeviceUpdate::pieces_of(const Session& s, int gpu, const DeviceShare& share) {
+  if (s.exchange.shard_states) return own_pieces(s, gpu);
+  return {{0, share.trained()}};
+}
+
+size_t DeviceUpdate::state_bytes(const Session& s, const DeviceShare& share) {
+  return static_cast<size_t>(s.states()) * elements_of(pieces_of(s, 0, share)) * sizeof(float);
 }
 
 size_t DeviceUpdate::losses_of_step(const Session& s) {
@@ -37,43 +42,57 @@ size_t DeviceUpdate::losses_of_step(const Session& s) {
          static_cast<size_t>(s.who.loss_device >= 0 ? s.who.shards : 1);
 }
 
-DeviceUpdate::DeviceUpdate(const Session& session, int gpu, cuda::DeviceContext& context,
-                           const DeviceFlights& flights)
+DeviceUpdate::DeviceUpdate(const Session& session, int gpu, const DeviceShare& share,
+                           cuda::DeviceContext& context, const DeviceFlights& flights)
     : session_(session),
+      share_(share),
       context_(context),
       flights_(flights),
       kind_(session.optimizer->step(session.spec.optimizer.settings, 1,
                                     session.optimizer->lr(session.spec.optimizer.settings), {})),
-      pieces_(own_pieces(session, gpu)),
+      pieces_(pieces_of(session, gpu, share)),
       elements_(elements_of(pieces_)),
-      gpu_(static_cast<size_t>(session.exchange.shard_states ? gpu : 0)) {
+      gpus_(static_cast<size_t>(all_states() ? session.who.span : session.who.replicas())),
+      gpu_(gpus_ > 1 ? static_cast<size_t>(gpu) : 0) {
   const auto device = [&](size_t bytes) {
     return cuda::Memory(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
-  const size_t stored = session_.layout.stored * sizeof(float);
+  const size_t stored = gradient_bytes();
   const auto micro = static_cast<size_t>(session_.batches->accumulate());
-  weights_ = device(session_.layout.total * sizeof(float));
+  weights_ = device(share.elements() * sizeof(float));
   gradients_ = device(stored);
   if (micro > 1) more_ = device(stored);
-  states_ = device(state_bytes(session_));
+  states_ = device(state_bytes(session_, share));
   losses_ = device(2 * losses_of_step(session) * sizeof(double));
   power_ = device(sizeof(double));
-  const int gpus = all_states() ? 1 : session.who.replicas();
-  powers_ = device(static_cast<size_t>(gpus) * sizeof(double));
+  powers_ = device(gpus_ * sizeof(double));
   context_.reserve(sizeof(double) * partials_of(pieces_));
+}
+
+// f(where it begins in the flat buffers, where it lies here, elements), of all that has states.
+template <class F>
+void DeviceUpdate::each_trained(F f) const {
+  for (const DeviceShare::Piece& p : share_.pieces())
+    if (p.begin < session_.layout.trainable)
+      f(p.begin, p.at, std::min(p.end, session_.layout.trainable) - p.begin);
 }
 
 // What of the buffers nobody writes is 0: the gaps between parameters.
 void DeviceUpdate::upload(const Buffers& buffers) {
   const cuda::Memory host(context_.api, MemoryKind::pinned, weights_.bytes() + states_.bytes());
-  std::memcpy(host.data(), buffers.weights(), session_.layout.total * sizeof(float));
+  auto* const weights = reinterpret_cast<float*>(host.data());
+  for (const DeviceShare::Piece& p : share_.pieces())
+    std::copy_n(buffers.weights() + p.begin, p.count(), weights + p.at);
   auto* const states = reinterpret_cast<float*>(host.data() + weights_.bytes());
   if (!all_states())
     std::fill_n(
         states, states_.bytes() / sizeof(float),
         static_cast<float>(session_.optimizer->initial_state(session_.spec.optimizer.settings)));
   for (int i = 0; i < session_.states() && all_states(); ++i)
-    std::copy_n(buffers.state(i), elements_, states + static_cast<size_t>(i) * elements_);
+    each_trained([&](size_t begin, size_t at, size_t count) {
+      std::copy_n(buffers.state(i) + begin, count,
+                  states + static_cast<size_t>(i) * elements_ + at);
+    });
   context_.stream.copy(weights_.data(), host.data(), weights_.bytes());
   context_.stream.copy(states_.data(), states, states_.bytes());
   context_.stream.fill(gradients_.data(), 0, gradients_.bytes());
@@ -89,9 +108,14 @@ void DeviceUpdate::download(const Buffers& buffers) {
   if (all_states())
     context_.stream.copy(host.data() + weights_.bytes(), states_.data(), states_.bytes());
   context_.stream.synchronise();
-  std::memcpy(buffers.weights(), host.data(), session_.layout.total * sizeof(float));
+  const auto* const weights = reinterpret_cast<const float*>(host.data());
+  for (const DeviceShare::Piece& p : share_.pieces())
+    std::copy_n(weights + p.at, p.count(), buffers.weights() + p.begin);
   for (int i = 0; i < session_.states() && all_states(); ++i)
-    std::copy_n(states + static_cast<size_t>(i) * elements_, elements_, buffers.state(i));
+    each_trained([&](size_t begin, size_t at, size_t count) {
+      std::copy_n(states + static_cast<size_t>(i) * elements_ + at, count,
+                  buffers.state(i) + begin);
+    });
 }
 
 void DeviceUpdate::read(size_t begin, size_t end, float* to) {
@@ -121,14 +145,14 @@ void DeviceUpdate::add_gradients(size_t begin, size_t end) {
          static_cast<int64_t>(end - begin));
 }
 
-void DeviceUpdate::no_gradients() {
-  if (gradient_bytes() > 0) context_.stream.fill(gradients_.data(), 0, gradient_bytes());
+void DeviceUpdate::no_gradients(size_t begin, size_t end) {
+  if (begin < end) context_.stream.fill(gradient() + begin, 0, (end - begin) * sizeof(float));
 }
 
 void DeviceUpdate::round_gradients() {
   const cuda::RoundToHalf round{*session_.exchange.compress == DType::bf16};
   launch(context_.stream, cuda::Map<cuda::RoundToHalf, float>{round, gradient(), gradient()},
-         static_cast<int64_t>(session_.layout.stored));
+         static_cast<int64_t>(share_.trained()));
 }
 
 double DeviceUpdate::norm_type() const {
@@ -144,7 +168,7 @@ void DeviceUpdate::with_combine(F f) const {
 
 void DeviceUpdate::measure() {
   if (!looks()) return;
-  if (!all_states()) context_.stream.fill(powers_.data(), 0, powers_.bytes());
+  if (gpus_ > 1) context_.stream.fill(powers_.data(), 0, powers_.bytes());
   auto* const partials = reinterpret_cast<double*>(context_.workspace);
   with_combine([&]<class Combine>(Combine) {
     using Partial = cuda::PartialSums<cuda::PowerTerm, Combine>;
@@ -163,12 +187,12 @@ void DeviceUpdate::judge(size_t step) {
   const ClipSpec& clip = session_.spec.clip;
   const ScalerSettings& scaler = session_.scaler;
   const double* power = powers();
-  if (looks() && !all_states()) {
+  if (looks() && gpus_ > 1) {
     power = reinterpret_cast<const double*>(power_.data());
     with_combine([&]<class Combine>(Combine) {
       launch(context_.stream,
              cuda::TotalOf<Combine>{powers(), nullptr, reinterpret_cast<double*>(power_.data()),
-                                    session_.who.replicas()},
+                                    static_cast<int64_t>(gpus_)},
              1);
     });
   }

@@ -1,5 +1,6 @@
 // What follows the backward pass on one GPU, and the memory that it is about: weights, gradients
-// and the optimizer's states lie flat, as the session's layout says.
+// and the optimizer's states lie flat, as the session's layout and this GPU's share of it say.
+// Elements count from the share's first.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +11,16 @@
 #include "train/buffers.h"
 #include "train/device_buckets.h"
 #include "train/device_flights.h"
+#include "train/device_share.h"
 #include "train/session.h"
 
 namespace dpt {
 
 class DeviceUpdate {
  public:
-  // gpu: of the run's. REQUIRES: context and flights outlive it.
-  DeviceUpdate(const Session& session, int gpu, cuda::DeviceContext& context,
-               const DeviceFlights& flights);
+  // gpu: of the run's. REQUIRES: all references outlive it.
+  DeviceUpdate(const Session& session, int gpu, const DeviceShare& share,
+               cuda::DeviceContext& context, const DeviceFlights& flights);
 
   std::byte* weights() const { return weights_.data(); }
   // Where a micro-batch leaves its gradients: those of a later one are added to the first one's.
@@ -32,7 +34,7 @@ class DeviceUpdate {
 
   // Of all micro-batches, summed over GPUs where there are several.
   float* gradient() const { return reinterpret_cast<float*>(gradients_.data()); }
-  size_t gradient_bytes() const { return session_.layout.stored * sizeof(float); }
+  size_t gradient_bytes() const { return share_.trained() * sizeof(float); }
   // [2 * losses_of_step()]: this GPU's, then those of the first one alone.
   double* losses() const { return reinterpret_cast<double*>(losses_.data()); }
   // One for each micro-batch; where one GPU computes those of all replicas, for each of these.
@@ -42,7 +44,7 @@ class DeviceUpdate {
   void keep_loss(size_t which, const std::byte* loss);
   // Adds a later micro-batch's gradients to those before.
   void add_gradients(size_t begin, size_t end);
-  void no_gradients();
+  void no_gradients(size_t begin, size_t end);
   // Rounds them to the half that `compress` asks for, where there is nobody to send them to.
   void round_gradients();
   // After all of them, what their norm is made of, where somebody looks at it: powers() [GPUs that
@@ -55,22 +57,27 @@ class DeviceUpdate {
   void judge(size_t step);
   void update();
 
-  static size_t state_bytes(const Session& session);  // of all states that a GPU keeps
+  // Of all states that a GPU keeps.
+  static size_t state_bytes(const Session& session, const DeviceShare& share);
 
  private:
   bool all_states() const { return !session_.exchange.shard_states; }
+  static std::vector<Bucket> pieces_of(const Session& session, int gpu, const DeviceShare& share);
   double norm_type() const;  // 0: the largest
   template <class F>
   void with_combine(F f) const;
+  template <class F>
+  void each_trained(F f) const;
 
   const Session& session_;
+  const DeviceShare& share_;
   cuda::DeviceContext& context_;
   const DeviceFlights& flights_;
   OptimizerStep kind_;  // which optimizer, whatever its numbers
   cuda::Memory weights_, gradients_, more_, states_;
   std::vector<Bucket> pieces_;  // that this GPU updates; states have these alone, without gaps
   size_t elements_ = 0;         // of one state
-  size_t gpu_;                  // whose piece it is, of as many as powers_ has
+  size_t gpus_, gpu_;           // that gradients are spread over, and this one of these
   cuda::Memory losses_, powers_, power_;  // what is judged: of each micro-batch; of the gradients
 };
 

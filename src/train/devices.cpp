@@ -50,7 +50,9 @@ void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
   for (ValueId v : s.graph.buffers)
     device(v).weights += kFloat * static_cast<double>(s.graph[v].desc.shape.elements());
   if (s.batches->accumulate() == 1) return;
-  for (size_t d = 0; d < out.size(); ++d)
+  if (s.on_gpu())  // those of the first chunk, and of the one that is added to them
+    for (DeviceUse& use : out) use.gradients *= 2;
+  for (size_t d = 0; d < out.size() && !s.on_gpu(); ++d)
     out[d].gradients +=
         s.who.workers * static_cast<double>(later_bytes(s.programs.begin()->second, [&](int stage) {
           return s.graph.stage_device[static_cast<size_t>(stage)] == static_cast<int>(d);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "layers/model.h"
 
 namespace dpt {
 namespace {
@@ -31,30 +32,32 @@ void check_cpus(const std::vector<int64_t>& indices) {
 
 void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
   const DeviceSpec& devices = s.spec.devices;
-  for (int r = 0; r < who.replicas(); ++r) {
-    int gpu = r;
+  for (int w = 0; w < who.total_workers(); ++w) {
+    int gpu = w;
     if (!devices.indices.empty())
-      gpu = static_cast<int>(devices.indices.at(static_cast<size_t>(r)));
+      gpu = static_cast<int>(devices.indices.at(static_cast<size_t>(w)));
     else if (query.world && s.gpus.count > 0)  // a launcher may show each rank its own alone
-      gpu = r % s.gpus.count;
-    s.gpu_of_replica.push_back(gpu);
+      gpu = w % s.gpus.count;
+    s.gpu_of_worker.push_back(gpu);
   }
   if (s.gpus.count == 0) return;  // it is only looked at
-  const int highest = std::ranges::max(s.gpu_of_replica);
+  const int highest = std::ranges::max(s.gpu_of_worker);
   if (highest < s.gpus.count) return;
   if (!devices.indices.empty())
     fail(Fault::device, "device cuda:{} is not there: CUDA shows {}, numbered from 0", highest,
          text_of(s.gpus.count));
   fail(Fault::device,
-       "{} are wanted, but CUDA shows {}; take `devices: {}`, or, to study how it works, put "
-       "several replicas on one: `devices: [cuda:0, cuda:0]`",
-       text_of(who.replicas()), text_of(s.gpus.count), s.gpus.count);
+       "{} are wanted, but CUDA shows {}; take {}, or, to study how it works, put several {} on "
+       "one: `devices: [cuda:0, cuda:0]`",
+       text_of(who.total_workers()), text_of(s.gpus.count),
+       who.span > 1 ? "fewer stages" : fmt::format("`devices: {}`", s.gpus.count),
+       who.span > 1 ? "devices" : "replicas");
 }
 
 void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
-  const std::set<int> own(s.gpu_of_replica.begin(), s.gpu_of_replica.end());
+  const std::set<int> own(s.gpu_of_worker.begin(), s.gpu_of_worker.end());
   // Ranks that somebody else started compare their GPUs once they meet.
-  const bool shared = !query.world && own.size() < s.gpu_of_replica.size();
+  const bool shared = !query.world && own.size() < s.gpu_of_worker.size();
   if (!s.exchange.backend) s.exchange.backend = shared ? Backend::host : Backend::nccl;
   if (s.exchange.backend == Backend::host) {
     if (s.exchange.bucket_mib)
@@ -74,12 +77,23 @@ void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
          s.gpus.nccl_problem);
 }
 
+void check_stages(const Session& s, Diagnostics& d) {
+  if (s.who.span > 1 && s.who.ranks > 1)
+    d.error(s.spec.parallel.where,
+            s.who.replicas() > 1
+                ? "stages of GPUs make one replica: the sums over replicas of a stage are "
+                  "not there; leave `data_parallel` (or `parallel: ddp`) out, or write "
+                  "`device: cpu`"
+                : "stages on GPUs copy from GPU to GPU within a process; leave "
+                  "`processes` out and start one, or write `device: cpu`");
+  if (s.pipeline && s.pipeline->deferred_batch_norm)
+    d.error(s.spec.parallel.where,
+            "no kernel for GPUs defers batch norm's statistics; leave `deferred_batch_norm` out, "
+            "or write `device: cpu`");
+}
+
 void check_spec(const Session& s, Diagnostics& d) {
   const int replicas = s.who.replicas();
-  if (!(is_single(s) || s.mode->name == "dp" || s.mode->name == "ddp") || s.who.span > 1)
-    d.error(s.spec.parallel.where,
-            "GPUs train by `parallel: single`, `dp` and `ddp`, with all layers on each; write one "
-            "of these, or `device: cpu`");
   if (s.spec.sync_batch_norm && replicas > 1 && s.exchange.backend == Backend::host)
     d.error(s.spec.at("sync_batch_norm"),
             "batch norm sums over GPUs by NCCL, in the middle of a step; leave `sync_batch_norm` "
@@ -107,7 +121,7 @@ void choose_device(Session& s, const SessionQuery& query) {
     // A plan is of GPUs that need not be there, as many as are.
     if (query.gpus)
       s.gpus = *query.gpus;
-    else if (query.runs && is_single(s))
+    else if (query.runs && is_single(s) && devices_of(s.spec.model) == 1)
       s.gpus.problem = cuda::why_no_gpu();
     else if (query.runs || (!is_single(s) && !s.spec.devices.count))
       s.gpus = cuda::survey_gpus();
@@ -137,6 +151,8 @@ void place_on_gpus(Session& s, const SessionQuery& query, Diagnostics& d) {
               "share: leave them out, or write `device: cuda`");
     return;
   }
+  check_stages(s, d);
+  if (!d.ok()) return;
   choose_gpus(s, s.who, query);
   if (s.who.replicas() > 1) choose_backend(s, query, d);
   check_spec(s, d);

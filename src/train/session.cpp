@@ -73,7 +73,7 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   q.machine_cores = static_cast<int>(usable_cores().size());
   if (s.on_gpu()) {
     q.cores = 1;  // that tells it what to do
-    if (!q.devices && !query.world && s.mode->name != "single")
+    if (!q.devices && !query.world && s.mode->name != "single" && !s.mode->pipeline)
       q.devices = s.gpus.count > 0 ? s.gpus.count : kGpusOfPlans;
   }
   q.world = query.world;

@@ -36,8 +36,8 @@ struct Session {
   std::string device = "cpu";
   std::string note;  // why `device: auto` is a CPU; empty: nothing to say
   bool on_gpu() const { return device == "cuda"; }
-  cuda::GpuSurvey gpus;             // where CUDA was asked
-  std::vector<int> gpu_of_replica;  // numbers among those that CUDA shows
+  cuda::GpuSurvey gpus;            // where CUDA was asked
+  std::vector<int> gpu_of_worker;  // numbers among those that CUDA shows
   bool sums_on_host() const { return on_gpu() && exchange.backend == Exchange::Backend::host; }
   bool tf32 = false;  // products on GPUs round factors of f32 to TF32
 

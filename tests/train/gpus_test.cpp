@@ -48,8 +48,8 @@ TEST_CASE("every GPU that is there is used, or those that are named") {
   const auto gpus = [](const std::vector<std::string>& words, std::optional<int> world = {}) {
     const Opened o(words, {.count = 3}, world);
     REQUIRE_MESSAGE(o.session, o.error);
-    CHECK(o.session->who.replicas() == static_cast<int>(o.session->gpu_of_replica.size()));
-    return o.session->gpu_of_replica;
+    CHECK(o.session->who.total_workers() == static_cast<int>(o.session->gpu_of_worker.size()));
+    return o.session->gpu_of_worker;
   };
   CHECK(gpus({}) == Gpus{0});
   CHECK(gpus({"devices=[cuda:2]"}) == Gpus{2});
@@ -59,10 +59,12 @@ TEST_CASE("every GPU that is there is used, or those that are named") {
   CHECK(gpus({"parallel=dp", "devices=[cuda:2, cuda:0]"}) == Gpus{2, 0});
   CHECK(gpus({"parallel=dp", "devices=[cuda:1, cuda:1]"}) == Gpus{1, 1});
   CHECK(gpus({"parallel=ddp"}, 2) == Gpus{0, 1});
+  CHECK(gpus({"parallel=pipeline"}) == Gpus{0, 1});
+  CHECK(gpus({"parallel=pipeline", "devices=[cuda:2, cuda:1]"}) == Gpus{2, 1});
   // A launcher may show each rank its own alone.
   const Opened one({"parallel=ddp"}, {.count = 1}, 4);
   REQUIRE(one.session);
-  CHECK(one.session->gpu_of_replica == Gpus{0, 0, 0, 0});
+  CHECK(one.session->gpu_of_worker == Gpus{0, 0, 0, 0});
   CHECK_FALSE(one.session->sums_on_host());
 }
 
@@ -106,6 +108,10 @@ TEST_CASE("settings that GPUs do not have are refused with the reason") {
             "NCCL takes one replica on each GPU, but a GPU is named twice"));
   CHECK(has(refused({"parallel={ddp: {backend: gloo, bucket_cap_mb: 5}}"}),
             "`bucket_cap_mb` is for NCCL"));
+  CHECK(has(refused({"parallel={pipeline: {data_parallel: 2}}"}), "make one replica"));
+  CHECK(has(refused({"parallel={pipeline: {processes: true}}"}), "within a process"));
+  CHECK(has(refused({"parallel={pipeline: {deferred_batch_norm: true}}"}, kImages),
+            "no kernel for GPUs defers"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 4}"}), "write `shards: 2`"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 2}"}),
             "NCCL sums in an order of its own"));

@@ -2,8 +2,8 @@
 // headers. libdptrain_cuda.so implements it with the real libraries (load.h), the tests with a fake
 // that computes on the host and watches the order of what it is told.
 //
-// A DeviceApi, and all that it makes, is used by the thread that made it, and outlives what it
-// made. "Enqueues" means: returns at once; the device does it after what the same stream was told
+// A DeviceApi, and all that it makes, is used by the thread that made it, but for events that
+// streams of other GPUs wait for, and outlives what it made. "Enqueues" means: returns at once; the device does it after what the same stream was told
 // before. Pointers are device memory, or pinned host memory where that is said.
 //
 // Every call throws Error with the name of the library's function and the library's own words:
@@ -74,7 +74,9 @@ class Stream {
   virtual void run(DeviceWork& work, std::span<std::byte* const> tensors, std::byte* workspace) = 0;
 
   virtual void record(Event& event) = 0;
-  virtual void wait(Event& event) = 0;  // this stream, for the point that was last recorded
+  // This stream, for the point that was last recorded; also of another GPU of this process, whose
+  // thread has recorded it before, but not while capturing.
+  virtual void wait(Event& event) = 0;
   virtual void synchronise() = 0;       // the calling thread; never while capturing
 
   // Between the two nothing is done, all is recorded, also what other streams do after they waited

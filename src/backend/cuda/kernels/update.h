@@ -73,6 +73,34 @@ struct Judge {
   }
 };
 
+// What another GPU judged, where its copy of this state lies here: the same for this GPU and its
+// host, but for what the GPU itself found wrong. One index.
+struct FollowVerdict {
+  const StepState* judged;
+  StepState* state;
+  StepReport* report;
+  DPT_HOST_DEVICE void operator()(int64_t) const {
+    state->divisor = judged->divisor;
+    state->loss_scale = judged->loss_scale;
+    state->loss = judged->loss;
+    state->grad_scale = judged->grad_scale;
+    state->norm = judged->norm;
+    state->updates = judged->updates;
+    state->formula = judged->formula;
+    state->growth_tracker = judged->growth_tracker;
+    state->skip = judged->skip;
+    state->halted = judged->halted;
+    *report = {judged->loss, judged->divisor, judged->norm, judged->skip, state->bad, 0, 0};
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(judged, 1);
+    v.reads(state, 1);
+    v.writes(state, 1);
+    v.writes(report, 1);
+  }
+};
+
 // What the host is told of the first rank's own rows. Behind Judge. One index.
 struct ReportFirst {
   const double *losses, *weights;
@@ -202,7 +230,7 @@ struct Update {
 };
 
 using UpdateKernels = KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, Judge,
-                                 ReportFirst, SumShards, AddTo, Update<formula::Sgd<float>>,
+                                 FollowVerdict, ReportFirst, SumShards, AddTo, Update<formula::Sgd<float>>,
                                  Update<formula::Adam<float>>, Update<formula::RmsProp<float>>,
                                  Update<formula::Adagrad<float>>, Update<formula::Adadelta<float>>>;
 

@@ -1,0 +1,88 @@
+// The device executor's way through a model that lies on several GPUs, as stages.cpp is the
+// executor's: each GPU is told the ops of its stages in the order of the schedule. Gradients of
+// chunks are added in the order of chunks, so the numbers are those of `accumulate` on one GPU.
+//
+// A step is not captured: what orders GPUs crosses from one to the other.
+#include "backend/cuda/kernels/update.h"
+#include "train/device_executor.h"
+#include "train/update_share.h"
+
+namespace dpt {
+
+void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t place) {
+  const bool divides = session_.divisor != Divisor::targets;
+  if (!divides && has_stage(last_stage())) enqueue_divisor(rows, step, place);
+  for (const StageOp& op : stages_->ops()) {
+    const auto chunk = static_cast<size_t>(op.chunk);
+    const bool last = op.stage == last_stage();
+    DeviceBinding* const b = own(rows.micro[chunk]).rows.count() == 0
+                                 ? nullptr
+                                 : &binding(rows.micro[chunk], which(chunk), chunk);
+    stages_->begin(op);
+    // The divisor lies in the last stage's memory, from its forward part on.
+    begin(last && !op.backward ? b : nullptr, rows, chunk, flights_.entry(step), divides);
+    if (op.backward)
+      backward_stage(op, b);
+    else if (b)
+      forward_stage(op, *b, place);
+    if (last && !op.backward) {
+      if (b) b->run(Part::loss, op.stage);
+      update_.keep_loss(chunk, b ? b->view(b->program().graph.loss).data : nullptr);
+    }
+    stages_->end(op);
+  }
+  update_.measure();
+  if (stages_->gather_powers(update_)) {
+    update_.judge(step);
+    stages_->tell();
+  } else {
+    cuda::launch(*stream_,
+                 cuda::FollowVerdict{stages_->hear(), context_.state, flights_.report(step)}, 1);
+  }
+  stages_->end_step();
+  update_.update();
+}
+
+void DeviceExecutor::forward_stage(const StageOp& op, DeviceBinding& b, size_t place) {
+  const auto chunk = static_cast<size_t>(op.chunk);
+  if (op.stage == 0) feed_->enqueue_input(b, chunk, place);
+  if (op.stage == last_stage()) feed_->enqueue_target(b, chunk, place);
+  b.run(Part::forward, op.stage);
+}
+
+void DeviceExecutor::backward_stage(const StageOp& op, DeviceBinding* b) {
+  if (b) b->run(Part::backward, op.stage);
+  const bool first = op.chunk == 0;
+  if (first == (b != nullptr)) return;  // made in their place, or there is nothing to add
+  for (const UpdateRange& r :
+       stored_ranges(session_.graph, session_.layout, [&](int s) { return s == op.stage; })) {
+    const size_t begin = share_.at(r.begin), end = begin + r.count();
+    first ? update_.no_gradients(begin, end) : update_.add_gradients(begin, end);
+  }
+}
+
+void DeviceExecutor::evaluate_in_stages(const StepInput& input) {
+  const Micro& micro = input.rows->micro[0];
+  const auto turn = static_cast<size_t>(input.batch);
+  DeviceBinding* const b = own(micro).rows.count() == 0 ? nullptr : &binding(micro, test, turn);
+  const size_t place = test_feed_ ? test_feed_->make(input) : 0;
+  for (const int stage : stages_->own()) {
+    const bool last = stage == last_stage();
+    stages_->begin_test(stage, input.batch);
+    begin(last ? b : nullptr, *input.rows, 0, test_entry(input.batch), true);
+    if (b && stage == 0) test_feed_->enqueue_input(*b, 0, place);
+    if (b && last) {
+      test_feed_->enqueue_target(*b, 0, place);
+      b->run(Part::prologue, stage);
+    }
+    if (b) b->run(Part::forward, stage);
+    if (b && last) {
+      b->run(Part::loss, stage);
+      keep_results(*b, input.batch);
+    }
+    stages_->end_test(stage, input.batch);
+  }
+  if (test_feed_) test_feed_->enqueued(place);
+}
+
+}  // namespace dpt
