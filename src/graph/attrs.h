@@ -93,6 +93,8 @@ struct BatchNorm {
   double momentum =
       0.1;            // update_running: the part of the new batch; -1: all batches count the same
   bool batch = true;  // the moments are those of the batch
+  // batch_norm_add_relu: the half to which each operator that it stands for rounds what it makes
+  DType between = DType::f32;
 };
 struct Pad {  // of each dimension in front and behind; negative: cut off
   std::array<int64_t, Shape::kMaxRank> before{}, behind{};

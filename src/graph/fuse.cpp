@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/half.h"
+#include "graph/attrs.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -53,13 +54,14 @@ class Fusion {
     }
     const size_t add = only_for(n.in[0], node, "add");
     if (add == kNoNode || graph_.nodes[add].in.size() != 2) return;
-    if (is_half(graph_[n.in[0]].desc.dtype)) return;  // one rounding in the place of two
+    const DType type = graph_[n.in[0]].desc.dtype;
     for (size_t i = 0; i < 2; ++i) {
       const size_t norm = only_for(graph_.nodes[add].in[i], node, "batch_norm");
       if (norm == kNoNode) continue;
       std::vector<ValueId> in = graph_.nodes[norm].in;
       in.insert(in.begin() + 1, graph_.nodes[add].in[1 - i]);
       take(node, "batch_norm_add_relu", norm, in);
+      if (is_half(type)) std::any_cast<BatchNorm&>(n.attrs).between = type;
       dropped_[add] = true;
       return;
     }

@@ -59,6 +59,8 @@ struct GraphNode {
   int stage = 0;      // note [stages]: whose worker runs it
   // To be computed again (graph/recompute.h), or in the backward part: what is; 0: neither.
   int range = 0;
+  // A half: the first result, f32, is rounded to its numbers (graph/widen.h).
+  DType rounds = DType::f32;
 };
 
 // Note [stages]: layers that follow each other on one device make a stage; where another device

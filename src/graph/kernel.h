@@ -24,6 +24,7 @@ struct KernelQuery {
   // [groups]). A kernel that sums in one of several orders chooses by the latter. 0: it is not
   // known.
   int64_t samples = 0, largest_shard = 0;
+  DType rounds = DType::f32;  // a half: the first result, f32, is rounded to its numbers
 };
 
 // What changes from step to step. Note [randomness]: whatever is random is a function of these and
@@ -62,6 +63,7 @@ struct KernelType {
   std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query);
   bool makes_rows = false;  // its kernels have run_rows()
   bool by_sample = false;   // a sample's results have the same bits whatever the number of samples
+  bool rounds = false;      // its kernels do what KernelQuery::rounds asks for
 };
 
 }  // namespace dpt

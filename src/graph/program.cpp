@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/half.h"
+#include "graph/attrs.h"
 #include "graph/operator.h"
 #include "graph/places.h"
 
@@ -63,8 +64,41 @@ std::vector<Extent> extents(const Program& p) {
 
 }  // namespace
 
+namespace {
+
+const KernelType& first_that_takes(const KernelQuery& query, std::span<const KernelType> kernels,
+                                   std::vector<std::string>& refusals) {
+  for (const KernelType& k : kernels) {
+    if (!k.op.empty() && k.op != query.op) continue;
+    std::string reason = k.refuses ? k.refuses(query) : "";
+    if (reason.empty()) return k;
+    refusals.push_back(fmt::format("{}: {}", k.name, reason));
+  }
+  fail(Fault::device, "no kernel for {}: {}", query.op, fmt::join(refusals, "; "));
+}
+
+// What makes numbers of a half of the first result, where it lies.
+KernelQuery rounding_of(const KernelQuery& q) {
+  return {"round_to", {q.out[0]}, {q.out[0]}, Cast{q.rounds}, q.samples, q.largest_shard};
+}
+
+class Rounded : public Kernel {
+ public:
+  Rounded(std::unique_ptr<Kernel> kernel, std::unique_ptr<Kernel> rounding)
+      : kernel_(std::move(kernel)), rounding_(std::move(rounding)) {}
+  void run(const KernelArgs& args) override {
+    kernel_->run(args);
+    rounding_->run({args.out.first(1), args.out.first(1), args.context});
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_, rounding_;
+};
+
+}  // namespace
+
 KernelQuery query_of(const Graph& graph, const GraphNode& n, const GroupRows& rows) {
-  KernelQuery query{n.op->name, {}, {}, n.attrs, rows.total(), rows.largest};
+  KernelQuery query{n.op->name, {}, {}, n.attrs, rows.total(), rows.largest, n.rounds};
   for (ValueId v : n.in) query.in.push_back(graph[v].desc);
   for (ValueId v : n.out) query.out.push_back(graph[v].desc);
   return query;
@@ -74,16 +108,20 @@ Instruction choose_kernel(const Graph& graph, size_t node, std::span<const Kerne
                           const GroupRows& rows) {
   const KernelQuery query = query_of(graph, node, rows);
   Instruction out{.node = node};
-  for (const KernelType& k : kernels) {
-    if (!k.op.empty() && k.op != query.op) continue;
-    std::string reason = k.refuses ? k.refuses(query) : "";
-    if (reason.empty()) {
-      out.kernel = &k;
-      return out;
-    }
-    out.refusals.push_back(fmt::format("{}: {}", k.name, reason));
+  out.kernel = &first_that_takes(query, kernels, out.refusals);
+  if (query.rounds != DType::f32 && !out.kernel->rounds) {
+    std::vector<std::string> refusals;
+    out.rounding = &first_that_takes(rounding_of(query), kernels, refusals);
   }
-  fail(Fault::device, "no kernel for {}: {}", query.op, fmt::join(out.refusals, "; "));
+  return out;
+}
+
+std::unique_ptr<Kernel> prepare(const Instruction& chosen, const KernelQuery& query) {
+  if (chosen.rounding == nullptr) return chosen.kernel->prepare(query);
+  KernelQuery exact = query;
+  exact.rounds = DType::f32;
+  return std::make_unique<Rounded>(chosen.kernel->prepare(exact),
+                                   chosen.rounding->prepare(rounding_of(query)));
 }
 
 size_t parameter_of(const Graph& graph, ValueId v) {
@@ -219,15 +257,17 @@ std::string Program::str() const {
       for (ValueId v : n.in) in.push_back(graph[v].name);
       const Value& result = graph[n.out[0]];
       const Layout layout = result.desc.layout;
-      out += fmt::format(
-          "    {:<22} {:<9} {}{}{}{} = ({}){}\n", n.op->name, i.kernel->name, result.name,
-          result.desc.shape.str(),
-          is_half(result.desc.dtype) ? fmt::format(" {}", name_of(result.desc.dtype)) : "",
-          layout == Layout::plain ? "" : fmt::format(" {}", name_of(layout)), fmt::join(in, ", "),
-          i.each_shard   ? "  for each shard"
-          : i.cut        ? "  over all shards of the replica"
-          : i.first_only ? "  by the first shard's worker"
-                         : "");
+      out += fmt::format("    {:<22} {:<9} {}{}{}{} = ({}){}\n", n.op->name, i.kernel->name,
+                         result.name, result.desc.shape.str(),
+                         is_half(result.desc.dtype) ? fmt::format(" {}", name_of(result.desc.dtype))
+                         : is_half(n.rounds) ? fmt::format(" rounded to {}", name_of(n.rounds))
+                                             : "",
+                         layout == Layout::plain ? "" : fmt::format(" {}", name_of(layout)),
+                         fmt::join(in, ", "),
+                         i.each_shard   ? "  for each shard"
+                         : i.cut        ? "  over all shards of the replica"
+                         : i.first_only ? "  by the first shard's worker"
+                                        : "");
     }
   }
   return out;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,8 +65,9 @@ struct StageBytes {
 struct Instruction {
   size_t node = 0;  // of the graph
   const KernelType* kernel = nullptr;
-  bool each_shard = false;  // run for each shard of the group
-  bool cut = false;         // note [cuts]
+  const KernelType* rounding = nullptr;  // what rounds the first result after it
+  bool each_shard = false;               // run for each shard of the group
+  bool cut = false;                      // note [cuts]
   bool first_only = false;  // run by the first group alone: it makes the next value of a buffer
   std::vector<std::string> refusals;  // "avx512: ..." of the rows above the chosen one
 };
@@ -88,6 +90,9 @@ inline KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& ro
 // The first row that takes it. Throws Error{device} where none does.
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels,
                           const GroupRows& rows = {});
+
+// The kernel of query_of(...), with the rounding that follows it.
+std::unique_ptr<Kernel> prepare(const Instruction& chosen, const KernelQuery& query);
 
 // Note [cuts]: what batch normalisation sums over the batch is summed over the shards of a replica
 // in the middle of a part. There the part is cut: each shard has left its sums where all can read

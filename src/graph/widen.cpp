@@ -14,6 +14,8 @@
 namespace dpt {
 namespace {
 
+constexpr auto kNoNode = static_cast<size_t>(-1);
+
 class Widening : Rewriter {
  public:
   Widening(Graph& graph, std::span<const KernelType> kernels)
@@ -31,6 +33,7 @@ class Widening : Rewriter {
     ValueId unrounded = kNoValue;  // f32
     ValueId wide = kNoValue;       // the same numbers as f32
     bool made = false;             // as 16 bits, in the value itself
+    size_t maker = kNoNode;        // whose first result the unrounded one is
   };
 
   bool half(ValueId v) const { return is_half(graph_[v].desc.dtype); }
@@ -62,6 +65,7 @@ class Widening : Rewriter {
       if (native) continue;
       const ValueId y = f32(graph_[v].name, v);
       (n.op->view || n.op->selects ? h.wide : h.unrounded) = y;
+      if (v == n.out[0]) h.maker = graph_.nodes.size();
       v = y;
     }
     push(std::move(n));
@@ -92,6 +96,9 @@ class Widening : Rewriter {
     if (h.made) {
       h.wide = f32(graph_[v].name + ".f32", v);
       insert("cast", Cast{DType::f32}, v, h.wide, user);
+    } else if (h.maker != kNoNode) {
+      graph_.nodes[h.maker].rounds = type;
+      h.wide = h.unrounded;
     } else {
       const std::string& name = graph_[v].name;
       const std::string ending = fmt::format(".{}", name_of(type));

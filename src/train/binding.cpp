@@ -86,7 +86,7 @@ Binding::Bound Binding::bound(const Instruction& i, const Graph& graph, int64_t 
   const std::span<TensorView> all(views_.back().get(), count);
   for (size_t n = 0; n < count; ++n)
     all[n] = view(n < node.in.size() ? node.in[n] : node.out[n - node.in.size()]);
-  kernels_.push_back(i.kernel->prepare(query_of(graph, i.node, {{rows}, program_.rows.largest})));
+  kernels_.push_back(prepare(i, query_of(graph, i.node, {{rows}, program_.rows.largest})));
   return {kernels_.back().get(),
           {all.first(node.in.size()), all.subspan(node.in.size()), &context},
           0,

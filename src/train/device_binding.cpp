@@ -21,7 +21,7 @@ DeviceBinding::DeviceBinding(const Program& program, Memory memory, cuda::Device
       const GraphNode& n = program_.graph.nodes[i.node];
       if (std::ranges::find(memory_.stages, n.stage) == memory_.stages.end()) continue;
       const size_t count = n.in.size() + n.out.size();
-      Bound b{i.kernel->prepare(query_of(program_.graph, i.node, program_.rows)),
+      Bound b{prepare(i, query_of(program_.graph, i.node, program_.rows)),
               std::make_unique<TensorView[]>(count),
               {},
               at,

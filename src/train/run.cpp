@@ -168,8 +168,7 @@ KernelBytes prepare_kernels(const Session& s) {
             const bool whole = !i.each_shard || program.shard_graphs.empty();
             const Graph& graph = whole ? program.graph : program.shard_graphs.rbegin()->second;
             const int64_t samples = whole ? rows.total() : rows.largest;
-            kernels.push_back(
-                i.kernel->prepare(query_of(graph, i.node, {{samples}, rows.largest})));
+            kernels.push_back(dpt::prepare(i, query_of(graph, i.node, {{samples}, rows.largest})));
           }
     out.scratch = static_cast<double>(scratch_bytes());
     out.own = static_cast<double>(memory_use().own);

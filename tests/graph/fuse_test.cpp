@@ -9,23 +9,26 @@
 #include "backend/cpu/kernels.h"
 #include "graph/interpret.h"
 #include "graph/layouts.h"
+#include "graph/widen.h"
 #include "layers/lowered.h"
 
 namespace dpt {
 namespace {
 
 Graph graph_of(const std::string& model, bool fuse, TensorDesc x, TensorDesc y,
-               bool training = true, bool products = false) {
+               bool training = true, bool products = false, PrecisionPolicy precision = {}) {
   ModelText text(model);
   Graph graph = build_graph(text.spec,
                             {.input = x,
                              .target = y,
                              .mode = {.training = training},
                              .differentiate = training,
-                             .fuse = fuse},
+                             .fuse = fuse,
+                             .precision = precision},
                             text.diagnostics);
   REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
   if (products) fuse_products(graph);
+  widen_halves(graph, cpu_kernels());
   choose_layouts(graph);
   return graph;
 }
@@ -125,10 +128,16 @@ void same_results(Results fused, Results apart) {
   }
 }
 
-TEST_CASE("what is fused has the bits of what is not") {
-  const Results fused = run(graph_of(kBlock, true, kImages, kTargets));
-  CHECK(fused.size() > 20);
-  same_results(fused, run(graph_of(kBlock, false, kImages, kTargets)));
+TEST_CASE("what is fused has the bits of what is not, in halves too") {
+  using Level = PrecisionPolicy::Level;
+  for (const PrecisionPolicy& precision :
+       {PrecisionPolicy{}, PrecisionPolicy{.level = Level::autocast, .half = DType::bf16},
+        PrecisionPolicy{.level = Level::autocast, .half = DType::f16}}) {
+    CAPTURE(text_of(precision));
+    const Results fused = run(graph_of(kBlock, true, kImages, kTargets, true, false, precision));
+    CHECK(fused.size() > 20);
+    same_results(fused, run(graph_of(kBlock, false, kImages, kTargets, true, false, precision)));
+  }
 }
 
 // The operators of products and what they may be fused with, in their order.

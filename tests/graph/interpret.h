@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "graph/attrs.h"
 #include "graph/builder.h"
 #include "graph/program.h"
 
@@ -129,10 +130,13 @@ inline void run_graph(const Graph& graph, std::vector<HostTensor>& values,
     for (ValueId v : n.in) in.push_back(values[static_cast<size_t>(v)].view());
     for (ValueId v : n.out) out.push_back(values[static_cast<size_t>(v)].view());
     const KernelArgs args{in, out, &context};
-    if (kernels.empty())
-      n.op->reference(args, n.attrs);
-    else
-      choose_kernel(graph, i, kernels).kernel->prepare(query_of(graph, i))->run(args);
+    if (!kernels.empty()) {
+      prepare(choose_kernel(graph, i, kernels), query_of(graph, i))->run(args);
+      continue;
+    }
+    n.op->reference(args, n.attrs);
+    if (n.rounds != DType::f32)
+      op("round_to").reference({{out.data(), 1}, {out.data(), 1}, &context}, Cast{n.rounds});
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "backend/cpu/kernels.h"
 #include "graph/interpret.h"
@@ -25,6 +26,14 @@ Graph emulated(const std::string& model, DType half, TensorDesc x, TensorDesc y)
   return graph;
 }
 
+// ~: what rounds its result.
+std::string nodes_of(const Graph& g) {
+  std::string out;
+  for (const GraphNode& n : g.nodes)
+    out += fmt::format("{}{} ", n.op->name, n.rounds == DType::f32 ? "" : "~");
+  return out;
+}
+
 // Takes halves wherever it is asked.
 constexpr KernelType kTakesRelu[] = {{"relu", "halves", nullptr, nullptr}};
 
@@ -33,21 +42,22 @@ constexpr KernelType kTakesRelu[] = {{"relu", "halves", nullptr, nullptr}};
 TEST_CASE("where no kernel takes halves, results are rounded and stay f32") {
   const Graph g =
       emulated("model: [{linear: 3}, relu, {linear: 2}]", DType::bf16, real({2, 4}), real({2, 2}));
-  std::string nodes;
+  const std::string nodes = nodes_of(g);
   for (const GraphNode& n : g.nodes) {
-    nodes += n.op->name;
-    nodes += " ";
     for (ValueId v : n.out) CHECK(g[v].desc.dtype != DType::bf16);
   }
   // Of the first layer: input, weight, bias, result; and so on.
   CHECK(
-      nodes.starts_with("round_to round_to round_to linear round_to relu round_to round_to "
-                        "linear round_to mse_loss mse_loss_gradient round_to "));
+      nodes.starts_with("round_to round_to round_to linear~ relu round_to round_to "
+                        "linear~ mse_loss mse_loss_gradient round_to "));
   // Nothing is rounded twice, and gradients of weights are not rounded.
   CHECK(std::ranges::count_if(g.nodes, [](auto& n) { return n.op->name == "cast"; }) == 0);
   for (ValueId v : g.gradients)
     for (const GraphNode& n : g.nodes)
-      if (n.out[0] == v) CHECK(n.op->name != "round_to");
+      if (n.out[0] == v) {
+        CHECK(n.op->name != "round_to");
+        CHECK(n.rounds == DType::f32);
+      }
 }
 
 TEST_CASE("where a kernel takes halves they lie as 16 bits before and behind it") {
@@ -59,18 +69,13 @@ TEST_CASE("where a kernel takes halves they lie as 16 bits before and behind it"
                          .precision = {.level = PrecisionPolicy::Level::autocast}},
                         text.diagnostics);
   widen_halves(g, kTakesRelu);
-  std::string nodes;
-  for (const GraphNode& n : g.nodes) {
+  for (const GraphNode& n : g.nodes)
     if (n.op->name == "relu") {
       CHECK(g[n.in[0]].desc.dtype == DType::bf16);
       CHECK(g[n.out[0]].desc.dtype == DType::bf16);
     }
-    nodes += n.op->name;
-    nodes += " ";
-  }
-  CHECK(nodes ==
-        "round_to round_to round_to linear cast relu cast round_to round_to linear "
-        "round_to mse_loss ");
+  CHECK(nodes_of(g) ==
+        "round_to round_to round_to linear cast relu cast round_to round_to linear~ mse_loss ");
 }
 
 TEST_CASE("the numbers are those of the operators on halves, each result rounded once") {

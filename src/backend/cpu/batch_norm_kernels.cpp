@@ -23,6 +23,13 @@ std::string refuses_input_gradient(const KernelQuery& q) {
   return refuses(q);
 }
 
+// The half to which operators that are fused round what each of them makes, the last one included.
+std::string refuses_between(const KernelQuery& q) {
+  if (q.rounds != DType::f32 && q.rounds != settings<BatchNorm>(q).between)
+    return "it rounds all that it makes, or nothing";
+  return refuses(q);
+}
+
 // Rows of channels, and memory for `kTables` numbers of each channel.
 template <size_t kTables>
 class RowsOfChannels : public Kernel {
@@ -30,10 +37,13 @@ class RowsOfChannels : public Kernel {
   explicit RowsOfChannels(const KernelQuery& q)
       : c_(static_cast<size_t>(q.in[0].shape[1])),
         rows_(elements(q.in[0]) / std::max<size_t>(1, c_)),
+        to_(round_to(q.rounds)),
         stride_((c_ + kChannelBlock - 1) / kChannelBlock * kChannelBlock),
         tables_(kTables * stride_) {}
 
  protected:
+  void round_between(const KernelQuery& q) { to_ = round_to(settings<BatchNorm>(q).between); }
+
   double* table(size_t i) { return tables_.data() + i * stride_; }
 
   // Batch norm as x * scale + shift. Places among the inputs: of the moments, and of the weight,
@@ -71,6 +81,7 @@ class RowsOfChannels : public Kernel {
     give(to, sum, along);
   }
   size_t c_, rows_;
+  RoundTo to_;
 
  private:
   size_t stride_;
@@ -95,17 +106,17 @@ class Forward : public RowsOfChannels<2> {
   void run(const KernelArgs& a) override {
     lay_scale(a, 1, 2, table(0), table(1));
     (kRelu ? simd().scale_relu : simd().scale)(data(a.in[0]), table(0), table(1), data(a.out[0]),
-                                               rows_, c_);
+                                               rows_, c_, to_);
   }
 };
 
 class AddRelu : public RowsOfChannels<2> {
  public:
-  using RowsOfChannels::RowsOfChannels;
+  explicit AddRelu(const KernelQuery& q) : RowsOfChannels(q) { round_between(q); }
   void run(const KernelArgs& a) override {
     lay_scale(a, 2, 3, table(0), table(1));
     simd().scale_add_relu(data(a.in[0]), data(a.in[1]), table(0), table(1), data(a.out[0]), rows_,
-                          c_);
+                          c_, to_);
   }
 };
 
@@ -128,12 +139,12 @@ class GradientSums : public RowsOfChannels<5> {
 
 class AddReluGradient : public RowsOfChannels<3> {
  public:
-  using RowsOfChannels::RowsOfChannels;
+  explicit AddReluGradient(const KernelQuery& q) : RowsOfChannels(q) { round_between(q); }
   void run(const KernelArgs& a) override {
     sum_gradient(a.in[2], a.out[1], [&](double* sum, double* along, const double* mean) {
       simd().add_relu_gradient(data(a.in[0]), data(a.in[1]), data(a.in[3]),
                                a.in.size() > 4 ? data(a.in[4]) : nullptr, mean, data(a.out[0]), sum,
-                               along, rows_, c_);
+                               along, rows_, c_, to_);
     });
   }
 };
@@ -156,9 +167,9 @@ class InputGradient : public RowsOfChannels<5> {
     if constexpr (kRelu) {
       lay_scale(a, 2, 4, table(3), table(4));
       simd().relu_input_gradient(data(a.in[0]), data(a.in[1]), line, table(3), table(4),
-                                 data(a.out[0]), rows_, c_);
+                                 data(a.out[0]), rows_, c_, to_);
     } else {
-      simd().input_gradient(data(a.in[0]), data(a.in[1]), line, data(a.out[0]), rows_, c_);
+      simd().input_gradient(data(a.in[0]), data(a.in[1]), line, data(a.out[0]), rows_, c_, to_);
     }
   }
 };
@@ -176,14 +187,17 @@ std::vector<KernelType> batch_norm_kernels() {
       {"channel_sums", isa, refuses, prepare<ChannelSums>},
       {"batch_norm", isa, refuses, prepare<Forward<false>>},
       {"batch_norm_relu", isa, refuses, prepare<Forward<true>>},
-      {"batch_norm_add_relu", isa, refuses, prepare<AddRelu>},
+      {"batch_norm_add_relu", isa, refuses_between, prepare<AddRelu>},
       {"batch_norm_sums", isa, refuses, prepare<GradientSums<false>>},
       {"batch_norm_relu_sums", isa, refuses, prepare<GradientSums<true>>},
-      {"batch_norm_add_relu_gradient", isa, refuses, prepare<AddReluGradient>},
+      {"batch_norm_add_relu_gradient", isa, refuses_between, prepare<AddReluGradient>},
       {"batch_norm_input_gradient", isa, refuses_input_gradient, prepare<InputGradient<false>>},
       {"batch_norm_relu_input_gradient", isa, refuses_input_gradient,
        prepare<InputGradient<true>>}};
-  for (KernelType& row : out) row.by_sample = true;
+  for (KernelType& row : out) {
+    row.by_sample = true;
+    row.rounds = !row.op.ends_with("sums");
+  }
   return out;
 }
 

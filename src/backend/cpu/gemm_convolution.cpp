@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/cpu/convolution_roles.h"
+#include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/gemm.h"
@@ -91,7 +92,10 @@ const Window& window(const KernelQuery& q) {
 class RowProducts : public Kernel {
  public:
   explicit RowProducts(const KernelQuery& q)
-      : taps_(Roles(q), window(q)), bias_(q.in.size() > 2), result_(elements(q.out[0])) {
+      : taps_(Roles(q), window(q)),
+        bias_(q.in.size() > 2),
+        result_(elements(q.out[0])),
+        rounding_(rounding(q.rounds)) {
     const Roles roles(q);
     const bool forward = roles.made == Roles::Made::y;
     product_.taps = taps_.data();
@@ -100,6 +104,7 @@ class RowProducts : public Kernel {
     product_.columns = forward ? filters(roles) : channels(roles);
     product_.b_transposed = !forward;
     product_.adds = bias_ || !is_identity(roles, window(q));
+    if (is_identity(roles, window(q))) product_.to = round_to(q.rounds);
     gemm_workspace();
   }
 
@@ -115,6 +120,7 @@ class RowProducts : public Kernel {
       std::fill_n(p.c, result_, 0.0F);
     }
     gemm_.row_product(p, gemm_workspace());
+    if (rounding_ != nullptr && p.to == RoundTo::f32) rounding_(p.c, p.c, result_);
   }
 
  private:
@@ -122,6 +128,7 @@ class RowProducts : public Kernel {
   Taps taps_;
   bool bias_;
   size_t result_;
+  Rounding rounding_;
   RowProduct product_{};
 };
 
@@ -172,21 +179,22 @@ std::string refuses(const KernelQuery& q) {
 }
 
 template <class K>
-KernelType row(std::string_view op) {
+KernelType row(std::string_view op, bool rounds) {
   return {.op = op,
           .name = "gemm",
           .refuses = refuses,
           .prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
             return std::make_unique<K>(q);
           },
-          .by_sample = true};
+          .by_sample = true,
+          .rounds = rounds};
 }
 
 }  // namespace
 
 std::vector<KernelType> gemm_convolution_kernels() {
-  return {row<RowProducts>("convolution"), row<RowProducts>("convolution_transpose"),
-          row<RowSums>("convolution_weight_gradient")};
+  return {row<RowProducts>("convolution", true), row<RowProducts>("convolution_transpose", true),
+          row<RowSums>("convolution_weight_gradient", false)};
 }
 
 }  // namespace dpt

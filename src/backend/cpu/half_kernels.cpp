@@ -36,8 +36,6 @@ std::unique_ptr<Kernel> prepare_cast(const KernelQuery& q) {
   });
 }
 
-auto rounding(DType half) { return half == DType::bf16 ? simd().round_bf16 : simd().round_f16; }
-
 std::unique_ptr<Kernel> prepare_round(const KernelQuery& q) {
   return call([n = elements(q.in[0]), round = rounding(settings<Cast>(q).dtype)](
                   const KernelArgs& a) { round(data(a.in[0]), data(a.out[0]), n); });
@@ -70,6 +68,10 @@ bool computes_in(DType half) {
 }
 
 void round_weights(DType half, float* x, size_t n) { rounding(half)(x, x, n); }
+
+Rounding rounding(DType half) {
+  return half == DType::bf16 ? simd().round_bf16 : half == DType::f16 ? simd().round_f16 : nullptr;
+}
 
 void to_halves(DType half, const float* x, uint16_t* y, size_t n) {
   (half == DType::bf16 ? simd().to_bf16 : simd().to_f16)(x, y, n);

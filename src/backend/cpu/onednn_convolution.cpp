@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "backend/cpu/convolution_roles.h"
+#include "backend/cpu/half_kernels.h"
 #include "backend/cpu/onednn.h"
 #include "backend/cpu/scratch.h"
 #include "base/fail.h"
@@ -62,7 +63,8 @@ memory::desc image(const memory::dims& dims, const TensorDesc& d) {
 
 class ConvolutionKernel : public Kernel {
  public:
-  explicit ConvolutionKernel(const KernelQuery& q) : made_(Roles(q).made), bias_(q.in.size() > 2) {
+  explicit ConvolutionKernel(const KernelQuery& q)
+      : made_(Roles(q).made), bias_(q.in.size() > 2), rounding_(rounding(q.rounds)) {
     onednn::use_one_core();
     stream_ = dnnl::stream(engine());
     const Roles roles(q);
@@ -91,10 +93,13 @@ class ConvolutionKernel : public Kernel {
       from_.set_data_handle(const_cast<std::byte*>(from));
       to_.set_data_handle(to);
       primitive_.execute(stream_, arguments_);
+      if (rounding_ != nullptr && !adds_bias()) round(to, to_bytes);
     }
     if (weight_bytes_ > 0 && gradient) reorder_.execute(stream_, weight_, given_weight_);
     stream_.wait();
-    if (bias_ && made_ == Made::x) add_bias(a);
+    if (!adds_bias()) return;
+    add_bias(a);
+    if (rounding_ != nullptr) round(a.out[0].data, a.out[0].desc.bytes());
   }
 
  private:
@@ -150,6 +155,14 @@ class ConvolutionKernel : public Kernel {
         {from, from_}, {to, to_}, {weight_name, weight_}, {DNNL_ARG_SCRATCHPAD, scratchpad_}};
   }
 
+  // oneDNN's input gradient takes none.
+  bool adds_bias() const { return bias_ && made_ == Made::x; }
+
+  void round(std::byte* values, size_t bytes) const {
+    float* const x = reinterpret_cast<float*>(values);
+    rounding_(x, x, bytes / sizeof(float));
+  }
+
   static void add_bias(const KernelArgs& a) {
     const auto b = a.in[2].as<const float>();
     const auto y = a.out[0].as<float>();
@@ -166,6 +179,7 @@ class ConvolutionKernel : public Kernel {
 
   Made made_;
   bool bias_;
+  Rounding rounding_;
   int64_t samples_ = 1;
   size_t weight_bytes_ = 0;  // of the weight in oneDNN's own format; 0: it is given so
   dnnl::stream stream_;
@@ -197,8 +211,12 @@ std::vector<KernelType> onednn_convolution_kernels() {
   std::vector<KernelType> out;
   for (std::string_view op :
        {"convolution", "convolution_transpose", "convolution_weight_gradient"})
-    out.push_back(
-        {.op = op, .name = "onednn", .refuses = refuses, .prepare = prepare, .by_sample = true});
+    out.push_back({.op = op,
+                   .name = "onednn",
+                   .refuses = refuses,
+                   .prepare = prepare,
+                   .by_sample = true,
+                   .rounds = op != "convolution_weight_gradient"});
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/cpu/simd/halves.h"
 #include "graph/kernel.h"
 
 namespace dpt {
@@ -20,6 +21,10 @@ inline size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape
 template <class A>
 A settings(const KernelQuery& q) {
   return q.attrs.has_value() ? std::any_cast<const A&>(q.attrs) : A{};
+}
+
+inline RoundTo round_to(DType half) {
+  return half == DType::bf16 ? RoundTo::bf16 : half == DType::f16 ? RoundTo::f16 : RoundTo::f32;
 }
 
 // Why kernels of f32 refuse it; empty: they don't.

@@ -3,6 +3,7 @@
 //   batch_norm_add_relu_gradient(y, x, moments, dy, [dy2]) -> dr, sums
 //     dr: relu's dx of dy, or of dy + dy2, where r and batch_norm share it; sums: batch_norm_sums
 //     of it
+#include "base/half.h"
 #include "graph/activation_formulas.h"
 #include "graph/operators/batch_norm.h"
 
@@ -22,7 +23,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   const ValueId x = n.in[0], moments = n.in[2], y = n.out[0];
   ValueId dr = kNoValue, sums = kNoValue;
   if (settings<BatchNorm>(n.attrs).batch || !affine.empty()) {
-    dr = g.apply("batch_norm_add_relu_gradient", {y, x, moments, dy[0]});
+    dr = g.apply("batch_norm_add_relu_gradient", {y, x, moments, dy[0]}, n.attrs);
     sums = g.graph().nodes.back().out[1];
   } else {
     dr = g.apply("relu_gradient", {y, dy[0]});
@@ -34,13 +35,24 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return out;
 }
 
+// What would be stored between the operators.
+template <class T>
+auto rounding(const std::any& attrs) {
+  return [half = settings<BatchNorm>(attrs).between](T x) {
+    return half == DType::f32 ? x : static_cast<T>(rounded_to(half, static_cast<float>(x)));
+  };
+}
+
 // The sum in the inputs' own precision, as add's.
-void forward(const KernelArgs& args, const std::any&) {
+void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>(), r = args.in[1].as<const T>();
     const auto y = args.out[0].as<T>();
     const Normalisation<T> n(args, 2, 3);
-    each_element(args.in[0], [&](size_t i, size_t c) { y[i] = formula::relu(n(x[i], c) + r[i]); });
+    const auto round = rounding<T>(attrs);
+    each_element(args.in[0], [&](size_t i, size_t c) {
+      y[i] = formula::relu(round(round(n(x[i], c)) + r[i]));
+    });
   });
 }
 
@@ -51,13 +63,14 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std
   return {in[0], f64({in[2].shape[0] + 1})};
 }
 
-void gradients(const KernelArgs& args, const std::any&) {
+void gradients(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto y = args.in[0].as<const T>(), dy = args.in[3].as<const T>(),
                dy2 = optional_input<T>(args, 4);
     const auto dr = args.out[0].as<T>();
+    const auto round = rounding<T>(attrs);
     for (size_t i = 0; i < dr.size(); ++i)
-      dr[i] = formula::relu_gradient(y[i], dy2.empty() ? dy[i] : dy[i] + dy2[i]);
+      dr[i] = round(formula::relu_gradient(y[i], dy2.empty() ? dy[i] : dy[i] + dy2[i]));
     sum_gradient(args.in[1], Normalisation<T>(args, 2, args.in.size()), args.out[1].as<double>(),
                  [&](size_t i, size_t) { return dr[i]; });
   });

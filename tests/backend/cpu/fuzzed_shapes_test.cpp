@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/kernels.h"
+#include "base/half.h"
 #include "graph/fuzzed_samples.h"
 #include "graph/in_layouts.h"
 #include "graph/interpret.h"
@@ -144,11 +145,31 @@ class Comparison {
       kernel->run({in, to, &kContext});
       for (size_t i = 0; i < out.size(); ++i) check_same(out[i], expected[i], exact, terms);
       for (HostTensor& t : out) CHECK(std::isnan(t.storage.back()));
+      if (row.rounds) compare_rounded(row, query, in, out);
       if (row.makes_rows && out[0].desc.layout == Layout::plain) compare_rows(*kernel, in, out[0]);
       Count& c = counts[{row.op, row.name}];
       ++c.compared;
       c.exact += exact;
       c.empty += empty;
+    }
+  }
+
+  // What rounds its first result makes the numbers that rounding makes of it.
+  static void compare_rounded(const KernelType& row, KernelQuery query,
+                              const std::vector<TensorView>& in, std::vector<HostTensor>& exact) {
+    for (const DType half : {DType::bf16, DType::f16}) {
+      query.rounds = half;
+      if (!row.refuses(query).empty()) continue;
+      std::vector<HostTensor> out;
+      std::vector<TensorView> to;
+      for (const TensorDesc& d : query.out) out.emplace_back(d);
+      for (HostTensor& t : out) to.push_back(t.view());
+      row.prepare(query)->run({in, to, &kContext});
+      for (size_t n = 0; n < out.size(); ++n)
+        for (size_t i = 0; i < out[n].size(); ++i) {
+          const double x = exact[n].get(i);
+          REQUIRE(out[n].get(i) == (n > 0 ? x : double{rounded_to(half, static_cast<float>(x))}));
+        }
     }
   }
 

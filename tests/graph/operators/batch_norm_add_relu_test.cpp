@@ -24,6 +24,19 @@ TEST_CASE("its gradient is that of what was added, and sums of it") {
   CHECK(run_op("batch_norm_add_relu_gradient", two) == std::vector<double>{0, 6, 8, 12});
 }
 
+TEST_CASE("between halves each of its steps is rounded") {
+  const BatchNorm halves{.between = DType::bf16};
+  // 1 + 2^-8 is halfway between two numbers of bf16, and 1 the even one.
+  const double x = 1 + 0x1p-8, r = 2 + 0x1p-6;
+  const Numbers m{f64({2}), {0, 1}};
+  CHECK(run_op("batch_norm_add_relu", {{f64({1, 1}), {x}}, {f64({1, 1}), {r}}, m}, halves) ==
+        std::vector<double>{3.015625});
+  const std::vector<Numbers> in = {
+      {f64({1, 1}), {1}}, {f64({1, 1}), {3}}, m, {f64({1, 1}), {1}}, {f64({1, 1}), {0x1p-8}}};
+  CHECK(run_op("batch_norm_add_relu_gradient", in, halves) == std::vector<double>{1});
+  CHECK(run_op("batch_norm_add_relu_gradient", in, halves, {}, 1) == std::vector<double>{1, 3, 1});
+}
+
 TEST_CASE("batch_norm_add_relu names what does not fit") {
   CHECK(refusal("batch_norm_add_relu", {f32({8, 4}), f32({8, 2}), f64({8})}) ==
         "batch_norm_add_relu: f32[8, 4] and f32[8, 2] do not fit together");

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/simd/doubles.h"
 #include "backend/cpu/simd/lanes_math.h"
+#include "backend/cpu/simd/rounding.h"
 #include "backend/cpu/simd/stream.h"
 #include "graph/activation_formulas.h"
 
@@ -57,7 +58,7 @@ void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
       });
 }
 
-// y = f(x * scale + shift, place, access)
+// y = f(x * scale + shift, place, access), where f rounds
 template <class F>
 DPT_SIMD void scale_and(const float* x, const double* scale, const double* shift, float* y,
                         size_t rows, size_t c, F f) {
@@ -75,24 +76,35 @@ DPT_SIMD void scale_and(const float* x, const double* scale, const double* shift
 }
 
 void scale_rows(const float* x, const double* scale, const double* shift, float* y, size_t rows,
-                size_t c) {
-  scale_and(
-      x, scale, shift, y, rows, c,
-      [](Lanes h, size_t, auto) __attribute__((always_inline)) { return h; });
+                size_t c, RoundTo to) {
+  with_rounding(
+      to, [&](auto round) __attribute__((always_inline)) {
+        scale_and(
+            x, scale, shift, y, rows,
+            c, [&](Lanes h, size_t, auto) __attribute__((always_inline)) { return round(h); });
+      });
 }
 
 void scale_relu(const float* x, const double* scale, const double* shift, float* y, size_t rows,
-                size_t c) {
-  scale_and(
-      x, scale, shift, y, rows, c,
-      [](Lanes h, size_t, auto) __attribute__((always_inline)) { return formula::relu(h); });
+                size_t c, RoundTo to) {
+  with_rounding(
+      to, [&](auto round) __attribute__((always_inline)) {
+        scale_and(
+            x, scale, shift, y, rows, c, [&](Lanes h, size_t, auto) __attribute__((always_inline)) {
+              return round(formula::relu(h));
+            });
+      });
 }
 
 void scale_add_relu(const float* x, const float* r, const double* scale, const double* shift,
-                    float* y, size_t rows, size_t c) {
-  scale_and(
-      x, scale, shift, y, rows, c, [&](Lanes h, size_t p, auto at) __attribute__((always_inline)) {
-        return formula::relu(h + at.get(r + p));
+                    float* y, size_t rows, size_t c, RoundTo to) {
+  with_rounding(
+      to, [&](auto round) __attribute__((always_inline)) {
+        scale_and(
+            x, scale, shift, y, rows,
+            c, [&](Lanes h, size_t p, auto at) __attribute__((always_inline)) {
+              return formula::relu(round(round(h) + at.get(r + p)));
+            });
       });
 }
 
@@ -147,55 +159,63 @@ void relu_gradient_sums(const float* dy, const float* x, const double* mean, con
 
 void add_relu_gradient(const float* y, const float* x, const float* dy, const float* dy2,
                        const double* mean, float* dr, double* sum, double* along, size_t rows,
-                       size_t c) {
-  with_store_to(
-      dr, rows, c, [&](auto put) __attribute__((always_inline)) {
-        sum_gradient(
-            x, mean, sum, along, rows,
-            c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
-              const Lanes given =
-                  dy2 == nullptr ? at.get(dy + p) : at.get(dy + p) + at.get(dy2 + p);
-              const Lanes d = formula::relu_gradient(at.get(y + p), given);
-              put(at, dr + p, d);
-              return widen(d);
-            });
+                       size_t c, RoundTo to) {
+  const auto passes = [&](auto put, auto round) __attribute__((always_inline)) {
+    sum_gradient(
+        x, mean, sum, along, rows,
+        c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
+          const Lanes given = dy2 == nullptr ? at.get(dy + p) : at.get(dy + p) + at.get(dy2 + p);
+          const Lanes d = round(formula::relu_gradient(at.get(y + p), given));
+          put(at, dr + p, d);
+          return widen(d);
+        });
+  };
+  with_rounding(
+      to, [&](auto round) __attribute__((always_inline)) {
+        with_store_to(
+            dr, rows, c, [&](auto put) __attribute__((always_inline)) { passes(put, round); });
       });
 }
 
 // gradient: as of sum_gradient.
 template <class F>
 DPT_SIMD void gradient_of_input(const float* x, const BatchNormKernels::Line& line, float* dx,
-                                size_t rows, size_t c, F gradient) {
-  with_store_to(
-      dx, rows, c, [&](auto put) __attribute__((always_inline)) {
-        each_block(
-            rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
-              const Doubles a = load(line.scale + i), b = load(line.slope + i),
-                            d = load(line.shift + i);
-              each_row(
-                  block, c, i, [&](size_t p) __attribute__((always_inline)) {
-                    const Doubles v = get_wide(at, x + p);
-                    put(at, dx + p, narrow(madd(gradient(v, p, i, at), a, madd(v, b, d))));
-                  });
-            });
+                                size_t rows, size_t c, RoundTo to, F gradient) {
+  const auto passes = [&](auto put, auto round) __attribute__((always_inline)) {
+    each_block(
+        rows, c, [&](auto block, size_t i, auto at) __attribute__((always_inline)) {
+          const Doubles a = load(line.scale + i), b = load(line.slope + i),
+                        d = load(line.shift + i);
+          each_row(
+              block, c, i, [&](size_t p) __attribute__((always_inline)) {
+                const Doubles v = get_wide(at, x + p);
+                put(at, dx + p, round(narrow(madd(gradient(v, p, i, at), a, madd(v, b, d)))));
+              });
+        });
+  };
+  with_rounding(
+      to, [&](auto round) __attribute__((always_inline)) {
+        with_store_to(
+            dx, rows, c, [&](auto put) __attribute__((always_inline)) { passes(put, round); });
       });
 }
 
 void input_gradient(const float* dy, const float* x, const BatchNormKernels::Line& line, float* dx,
-                    size_t rows, size_t c) {
+                    size_t rows, size_t c, RoundTo to) {
   gradient_of_input(
-      x, line, dx, rows, c, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
+      x, line, dx, rows, c,
+      to, [&](Doubles, size_t p, size_t, auto at) __attribute__((always_inline)) {
         return get_wide(at, dy + p);
       });
 }
 
 void relu_input_gradient(const float* dy, const float* x, const BatchNormKernels::Line& line,
-                         const double* scale, const double* shift, float* dx, size_t rows,
-                         size_t c) {
+                         const double* scale, const double* shift, float* dx, size_t rows, size_t c,
+                         RoundTo to) {
   const Relu relu{scale, shift};
   gradient_of_input(
-      x, line, dx, rows,
-      c, [&](Doubles v, size_t p, size_t i, auto at) __attribute__((always_inline)) {
+      x, line, dx, rows, c,
+      to, [&](Doubles v, size_t p, size_t i, auto at) __attribute__((always_inline)) {
         return relu(at.get(dy + p), v, i);
       });
 }

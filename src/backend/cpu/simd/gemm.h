@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/simd/halves.h"
 #include "backend/cpu/simd/isa.h"
 #include "backend/cpu/simd/simd.h"
 
@@ -35,6 +36,7 @@ struct RowProduct {
   bool b_transposed;
   float* c;  // rows of `columns` elements
   bool adds, chain;
+  RoundTo to;  // what c becomes at last. REQUIRES: f32, or one tap that has all rows of c
 };
 
 // c[t, i, n] = (adds: what it is, else 0) + the sum over the pairs of tap t of

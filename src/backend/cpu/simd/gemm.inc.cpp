@@ -3,6 +3,7 @@
 // registers.
 #include "backend/cpu/simd/gemm.h"
 
+#include "backend/cpu/simd/rounding.h"
 #include "backend/cpu/simd/stream.h"
 #include "backend/cpu/simd/tile.h"
 
@@ -29,6 +30,7 @@ struct Tile {
   bool streams;       // C's rows are full and at a vector's size, and larger than the caches
   bool adds;          // to what C holds, the sum
   bool continues;     // the chains that C holds
+  RoundTo to;         // what is stored
   const char* ahead;  // what is fetched meanwhile: a line for each k
   size_t ahead_step;
 };
@@ -93,7 +95,26 @@ template <int kRows>
     b += kTileColumns;
     ahead += ahead_step;
   }
-  if (t.full && !t.adds) {
+  if (t.to != RoundTo::f32) {
+    if (t.adds) {
+      DPT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        DPT_UNROLL
+        for (int v = 0; v < 2; ++v)
+          sum[r][v] = add(load_first(t.c[r] + v * kLanes, t.masks[v]), sum[r][v]);
+      }
+    }
+    with_rounding(
+        t.to, [&](auto round) __attribute__((always_inline)) {
+          DPT_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            DPT_UNROLL
+            for (int v = 0; v < 2; ++v) sum[r][v] = round(sum[r][v]).v;
+          }
+        });
+  }
+  const bool adds = t.adds && t.to == RoundTo::f32;
+  if (t.full && !adds) {
     if (t.streams) {
       put<kRows, store_past_caches>(t.c, sum);
     } else {
@@ -104,7 +125,7 @@ template <int kRows>
   DPT_UNROLL
   for (int v = 0; v < 2; ++v) {
     const Mask mask = t.masks[v];
-    if (t.adds) {
+    if (adds) {
       DPT_UNROLL
       for (int r = 0; r < kRows; ++r)
         sum[r][v] = add(load_first(t.c[r] + v * kLanes, mask), sum[r][v]);
@@ -193,7 +214,7 @@ DPT_SIMD void fetch_lines(Tile& t, size_t& lines) {
 // The block [begin, begin + depth) of one tap's depth, and columns [first, first + columns).
 struct Block {
   size_t begin, depth, first, columns;
-  bool adds;
+  bool adds, last;
 };
 
 void multiply(const RowProduct& p, const RowPairs& pairs, const Block& block, const float* panels,
@@ -206,6 +227,7 @@ void multiply(const RowProduct& p, const RowPairs& pairs, const Block& block, co
   t.step = 1;
   t.row = copies ? copied_row : p.depth;
   join(t, block.adds, p.chain);
+  t.to = block.last ? p.to : RoundTo::f32;
   t.streams = p.depth <= kDepth && pairs.count * p.columns * sizeof(float) >= kStreamedBytes &&
               p.columns % kLanes == 0 && reinterpret_cast<uintptr_t>(p.c) % sizeof(Vector) == 0;
   for (size_t r = 0, height; r < pairs.count; r += height) {
@@ -239,6 +261,7 @@ void row_product(const RowProduct& p, float* workspace) {
       for (block.begin = 0; block.begin < p.depth; block.begin += block.depth) {
         block.depth = smaller(p.depth - block.begin, depth_of_blocks);
         block.adds = p.adds || block.begin > 0;
+        block.last = block.begin + block.depth == p.depth;
         for (size_t n = 0; n < block.columns; n += kTileColumns) {
           const size_t columns = smaller(block.columns - n, kTileColumns);
           float* const panel = workspace + n * block.depth;

@@ -10,6 +10,9 @@
 
 namespace dpt {
 
+// Whose numbers floats are to be.
+enum class RoundTo { f32, bf16, f16 };
+
 struct HalfKernels {
   void (*to_bf16)(const float* x, uint16_t* y, size_t n);
   void (*from_bf16)(const uint16_t* x, float* y, size_t n);

@@ -199,7 +199,11 @@ struct Normalise {
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     float v = n.of(x[i], at_rows.column(i));
-    if (r) v += number(r[i]);
+    if (r) {
+      T between;
+      put(between, v);
+      v = number(between) + number(r[i]);
+    }
     put(y[i], relu ? formula::relu(v) : v);
   }
 };

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/simd/isas.h"
+#include "base/half.h"
 
 namespace dpt {
 namespace {
@@ -54,11 +55,12 @@ void check_passes(const BatchNormKernels& kernels, size_t rows, size_t c) {
   Floats y(n + 1, 77);
   std::vector<double> expected(n);
 
-  kernels.scale(x.data(), a.data(), b.data(), y.data(), rows, c);
+  kernels.scale(x.data(), a.data(), b.data(), y.data(), rows, c, RoundTo::f32);
   for (size_t i = 0; i < n; ++i) expected[i] = static_cast<double>(x[i]) * a[i] + b[i];
   check_rounded(y, expected);
 
-  kernels.input_gradient(dy.data(), x.data(), {a.data(), b.data(), d.data()}, y.data(), rows, c);
+  kernels.input_gradient(dy.data(), x.data(), {a.data(), b.data(), d.data()}, y.data(), rows, c,
+                         RoundTo::f32);
   for (size_t i = 0; i < n; ++i)
     expected[i] = static_cast<double>(dy[i]) * a[i] + (static_cast<double>(x[i]) * b[i] + d[i]);
   check_rounded(y, expected);
@@ -86,27 +88,36 @@ void check_passes(const BatchNormKernels& kernels, size_t rows, size_t c) {
 }
 
 // What is fused gives the bits of one pass after the other.
-void check_fused(const BatchNormKernels& kernels, size_t rows, size_t c) {
+void check_fused(const BatchNormKernels& kernels, size_t rows, size_t c, RoundTo to) {
+  const auto round = [&](float x) {
+    return to == RoundTo::f32 ? x : rounded_to(to == RoundTo::bf16 ? DType::bf16 : DType::f16, x);
+  };
   Numbers numbers(rows * 100 + c);
   const size_t n = rows * c;
   const std::vector<float> x = numbers.reals(n), dy = numbers.reals(n), r = numbers.reals(n);
   Channels a(c, numbers), b(c, numbers), d(c, numbers), scale(c, numbers), shift(c, numbers);
   const BatchNormKernels::Line line{a.data(), b.data(), d.data()};
   Floats y(n), fused(n), masked(n), sum(n);
-  kernels.scale(x.data(), scale.data(), shift.data(), y.data(), rows, c);
+  kernels.scale(x.data(), scale.data(), shift.data(), y.data(), rows, c, RoundTo::f32);
+  for (float& v : y) v = round(v);
+  kernels.scale(x.data(), scale.data(), shift.data(), fused.data(), rows, c, to);
+  CHECK(fused == y);
 
-  for (size_t i = 0; i < n; ++i) sum[i] = y[i] + r[i] > 0 ? y[i] + r[i] : 0;
-  kernels.scale_add_relu(x.data(), r.data(), scale.data(), shift.data(), fused.data(), rows, c);
+  for (size_t i = 0; i < n; ++i) sum[i] = y[i] + r[i] > 0 ? round(y[i] + r[i]) : 0;
+  kernels.scale_add_relu(x.data(), r.data(), scale.data(), shift.data(), fused.data(), rows, c, to);
   CHECK(fused == sum);
   for (float& v : y) v = v > 0 ? v : 0;
-  kernels.scale_relu(x.data(), scale.data(), shift.data(), fused.data(), rows, c);
+  kernels.scale_relu(x.data(), scale.data(), shift.data(), fused.data(), rows, c, to);
   CHECK(fused == y);
 
   Floats wanted(n);
   for (size_t i = 0; i < n; ++i) masked[i] = y[i] > 0 ? dy[i] : 0;
-  kernels.input_gradient(masked.data(), x.data(), line, wanted.data(), rows, c);
+  kernels.input_gradient(masked.data(), x.data(), line, wanted.data(), rows, c, RoundTo::f32);
+  for (float& v : wanted) v = round(v);
+  kernels.input_gradient(masked.data(), x.data(), line, fused.data(), rows, c, to);
+  CHECK(fused == wanted);
   kernels.relu_input_gradient(dy.data(), x.data(), line, scale.data(), shift.data(), fused.data(),
-                              rows, c);
+                              rows, c, to);
   CHECK(fused == wanted);
   Channels sums[] = {a, b, a, b};
   kernels.gradient_sums(masked.data(), x.data(), d.data(), sums[0].data(), sums[1].data(), rows, c);
@@ -116,11 +127,11 @@ void check_fused(const BatchNormKernels& kernels, size_t rows, size_t c) {
   check_channels(sums[3], sums[1]);
 
   for (const bool two : {false, true}) {
-    for (size_t i = 0; i < n; ++i) masked[i] = y[i] > 0 ? (two ? dy[i] + r[i] : dy[i]) : 0;
+    for (size_t i = 0; i < n; ++i) masked[i] = y[i] > 0 ? round(two ? dy[i] + r[i] : dy[i]) : 0;
     Channels all[] = {a, b, a, b};
     kernels.gradient_sums(masked.data(), x.data(), d.data(), all[0].data(), all[1].data(), rows, c);
     kernels.add_relu_gradient(y.data(), x.data(), dy.data(), two ? r.data() : nullptr, d.data(),
-                              fused.data(), all[2].data(), all[3].data(), rows, c);
+                              fused.data(), all[2].data(), all[3].data(), rows, c, to);
     CHECK(fused == masked);
     check_channels(all[2], all[0]);
     check_channels(all[3], all[1]);
@@ -137,7 +148,8 @@ TEST_CASE(
         CAPTURE(rows);
         CAPTURE(c);
         check_passes(batch_norm_simd(isa->isa), rows, c);
-        check_fused(batch_norm_simd(isa->isa), rows, c);
+        for (const RoundTo to : {RoundTo::f32, RoundTo::bf16, RoundTo::f16})
+          check_fused(batch_norm_simd(isa->isa), rows, c, to);
       }
 }
 
@@ -146,7 +158,8 @@ TEST_CASE("what is stored past the caches is the same") {
   for (const SimdKernels* isa : isas_of_this_cpu()) {
     CAPTURE(isa->name);
     check_passes(batch_norm_simd(isa->isa), rows, c);
-    check_fused(batch_norm_simd(isa->isa), rows, c);
+    check_fused(batch_norm_simd(isa->isa), rows, c, RoundTo::f32);
+    check_fused(batch_norm_simd(isa->isa), rows, c, RoundTo::bf16);
   }
 }
 

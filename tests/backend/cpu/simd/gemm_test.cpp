@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/simd/isas.h"
+#include "base/half.h"
 
 namespace dpt {
 namespace {
@@ -47,7 +48,7 @@ struct Workspace {
 
 // Whole numbers: sums are exact in any order.
 void check_product(const GemmKernels& kernels, const Sizes& s, const std::vector<RowPairs>& taps,
-                   bool transposed, bool adds, bool chain) {
+                   bool transposed, bool adds, bool chain, RoundTo to = RoundTo::f32) {
   Numbers numbers(s.rows + s.depth + s.columns);
   const std::vector<float> a = numbers.integers(2 * s.rows * s.depth);
   const std::vector<float> b = numbers.integers(taps.size() * s.depth * s.columns);
@@ -69,8 +70,12 @@ void check_product(const GemmKernels& kernels, const Sizes& s, const std::vector
                        .b_transposed = transposed,
                        .c = c.data(),
                        .adds = adds,
-                       .chain = chain},
+                       .chain = chain,
+                       .to = to},
                       Workspace().data());
+  if (to != RoundTo::f32)
+    for (size_t i = 0; i < s.rows * s.columns; ++i)
+      expected[i] = rounded_to(to == RoundTo::bf16 ? DType::bf16 : DType::f16, expected[i]);
   CHECK(c == expected);
 }
 
@@ -119,6 +124,8 @@ TEST_CASE("products and sums of rows are exact for integers, of every size, wher
           check_product(kernels, s, {all}, transposed, false, chain);
           check_product(kernels, s, {all}, transposed, true, chain);
           check_product(kernels, s, {some.pairs}, transposed, false, chain);
+          check_product(kernels, s, {all}, transposed, false, chain, RoundTo::bf16);
+          check_product(kernels, s, {some.pairs}, transposed, true, chain, RoundTo::f16);
           check_product(kernels, s, {half, none, some.pairs}, transposed, true, chain);
         }
         check_sum(kernels, s, {all}, false, chain);
