@@ -40,6 +40,7 @@ TEST_CASE("a pipeline of GPUs has the bits of one GPU, by every schedule") {
         "stages: 2, chunks: 4, checkpoint: except_last"}) {
     CAPTURE(keys);
     same(one, on_gpus(kMlp, {pipeline(keys)}));
+    if (kSanitized) break;
   }
   // A last batch with fewer samples than chunks.
   same(on_gpus(kMlp, {"accumulate=3", "data.limit=66"}),
@@ -49,9 +50,13 @@ TEST_CASE("a pipeline of GPUs has the bits of one GPU, by every schedule") {
 }
 
 TEST_CASE("a pipeline of GPUs: batch norm, batches made by the host, losses that targets divide") {
-  same(on_gpus(kImages, {"accumulate=2"}), on_gpus(kImages, {pipeline("stages: 3, chunks: 2")}));
+  const Words fewer = {kSanitized ? "epochs=1" : "epochs=2"};
+  Words whole = fewer, cut = fewer;
+  whole.emplace_back("accumulate=2");
+  cut.emplace_back(pipeline("stages: 3, chunks: 2"));
+  same(on_gpus(kImages, whole), on_gpus(kImages, cut));
   const Words weighted = {"loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"};
-  Words whole = weighted, cut = weighted;
+  whole = cut = weighted;
   whole.emplace_back("accumulate=2");
   cut.emplace_back(pipeline("stages: 2, chunks: 2"));
   same(on_gpus(kMlp, whole), on_gpus(kMlp, cut));
