@@ -95,6 +95,35 @@ class Fusion {
     }
   }
 
+  // What stands before the norm: x -> sums -> those of all -> moments, and running statistics.
+  void training(size_t node) {
+    GraphNode& n = graph_.nodes[node];
+    const bool adds = n.op->name == "batch_norm_add_relu";
+    if (!adds && n.op->name != "batch_norm" && n.op->name != "batch_norm_relu") return;
+    const size_t images = adds ? 2 : 1;
+    const size_t moments = made_by(n.in[images], node, "moments");
+    if (moments == kNoNode) return;
+    const ValueId all = graph_.nodes[moments].in[0];
+    const size_t sum = made_by(all, node, "all_reduce");
+    if (sum == kNoNode) return;
+    const size_t sums = only_for(graph_.nodes[sum].in[0], node, "channel_sums");
+    if (sums == kNoNode || graph_.nodes[sums].in[0] != n.in[0]) return;
+    size_t update = kNoNode;
+    for (size_t i = 0; i < node; ++i)
+      if (graph_.nodes[i].op->name == "update_running" && graph_.nodes[i].in[0] == all) update = i;
+    if (readers_[static_cast<size_t>(all)] != (update == kNoNode ? 1 : 2)) return;
+    n.in.erase(n.in.begin() + static_cast<std::ptrdiff_t>(images));
+    n.out.push_back(graph_.nodes[moments].out[0]);
+    if (update != kNoNode) {
+      const GraphNode& u = graph_.nodes[update];
+      n.in.insert(n.in.end(), u.in.begin() + 1, u.in.end());
+      n.out.insert(n.out.end(), u.out.begin(), u.out.end());
+      dropped_[update] = true;
+    }
+    n.op = &op(std::string(n.op->name) + "_training");
+    for (const size_t i : {sums, sum, moments}) dropped_[i] = true;
+  }
+
   void sum_of_gradients(size_t node) {
     GraphNode& n = graph_.nodes[node];
     if (n.op->name != "batch_norm_add_relu_gradient") return;
@@ -106,14 +135,16 @@ class Fusion {
   }
 
  private:
-  // The node that makes v, if that is an `op` of the same part as `reader`, the only one that
-  // reads it.
-  size_t only_for(ValueId v, size_t reader, std::string_view op) const {
+  // The node that makes v, if that is an `op` of the same part as `reader`.
+  size_t made_by(ValueId v, size_t reader, std::string_view op) const {
     const size_t made = maker_[static_cast<size_t>(v)];
     const bool fits = made != kNoNode && graph_.nodes[made].op->name == op &&
-                      graph_.part[made] == graph_.part[reader] &&
-                      readers_[static_cast<size_t>(v)] == 1;
+                      graph_.part[made] == graph_.part[reader];
     return fits ? made : kNoNode;
+  }
+  // And if nobody else reads it.
+  size_t only_for(ValueId v, size_t reader, std::string_view op) const {
+    return readers_[static_cast<size_t>(v)] == 1 ? made_by(v, reader, op) : kNoNode;
   }
 
   bool has_bias(size_t node) const { return graph_.nodes[node].in.size() > 2; }
@@ -137,6 +168,8 @@ class Fusion {
 void fuse(Graph& graph) { Fusion(graph).run(&Fusion::relu); }
 
 void fuse_gradients(Graph& graph) { Fusion(graph).run(&Fusion::sum_of_gradients); }
+
+void fuse_batch_norms(Graph& graph) { Fusion(graph).run(&Fusion::training); }
 
 void fuse_products(Graph& graph) {
   Fusion(graph).run(&Fusion::product_relu);

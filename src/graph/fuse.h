@@ -13,6 +13,10 @@ void fuse(Graph& graph);
 // The sum of two gradients, in the pass over the sum. REQUIRES: differentiated.
 void fuse_gradients(Graph& graph);
 
+// The sums, the moments and the running statistics of a batch with the norm that they are for, as
+// batch_norm_training. REQUIRES: differentiated, where it will be; no sums are added to those.
+void fuse_batch_norms(Graph& graph);
+
 // What the libraries of GPUs compute at once: linear + relu, and convolution + bias + relu, where
 // nothing else reads what is between, and the gradients of a linear layer's weight and bias.
 // REQUIRES: differentiated, where it will be: relu's gradient needs nothing but its result.

@@ -209,7 +209,8 @@ void DeviceExecutor::bind() {
   workspace_ = cuda::Memory(*api_, MemoryKind::device, context_.workspace_bytes());
   context_.workspace = workspace_.data();
   if (shard_ == 0)
-    for (const std::string& note : context_.notes()) fmt::print(stderr, "slow: {}\n", note);
+    for (const std::string& note : context_.notes())
+      fmt::print(stderr, "not as planned: {}\n", note);
 }
 
 DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what, size_t chunk) {

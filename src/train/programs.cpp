@@ -52,7 +52,11 @@ std::span<const KernelType> kernels_of(const Session& s) {
 
 Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d) {
   Graph graph = build_graph(s.spec, model_query(s, rows, purpose), d);
-  if (d.ok() && s.on_gpu()) fuse_products(graph);
+  if (d.ok() && s.on_gpu()) {
+    fuse_products(graph);
+    const bool own_sums = !s.spec.sync_batch_norm || s.who.replicas() == 1;
+    if (own_sums && !(s.pipeline && s.pipeline->deferred_batch_norm)) fuse_batch_norms(graph);
+  }
   if (d.ok()) widen_halves(graph, kernels_of(s));
   if (d.ok())
     choose_layouts(graph, s.on_gpu() ? WeightLayouts::channels_last : WeightLayouts::transposed);

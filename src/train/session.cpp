@@ -155,7 +155,8 @@ bool leaves_one_sample(const Session& s, int64_t step) {
 void check_batch_norm(const Session& s, Diagnostics& d) {
   const bool of_samples = std::ranges::any_of(s.graph.nodes, [&](const GraphNode& n) {
     const Shape& x = s.graph[n.in[0]].desc.shape;
-    return n.op->name == "channel_sums" && x.elements() == x[0] * x[1];
+    const bool own = n.op->name == "channel_sums" || n.op->name.ends_with("_training");
+    return own && x.elements() == x[0] * x[1];
   });
   if (!of_samples) return;
   const int64_t steps = s.batches->steps();

@@ -27,7 +27,10 @@ Graph graph_of(const std::string& model, bool fuse, TensorDesc x, TensorDesc y,
                              .precision = precision},
                             text.diagnostics);
   REQUIRE_MESSAGE(text.diagnostics.ok(), text.diagnostics.render());
-  if (products) fuse_products(graph);
+  if (products) {
+    fuse_products(graph);
+    fuse_batch_norms(graph);
+  }
   widen_halves(graph, cpu_kernels());
   choose_layouts(graph);
   return graph;
@@ -194,6 +197,25 @@ TEST_CASE("products become one with relu, and gradients of weights with those of
 TEST_CASE("fused products have the bits of those apart") {
   same_results(run(graph_of(kProducts, true, kImages, kTargets, true, true), {}),
                run(graph_of(kProducts, true, kImages, kTargets), {}));
+}
+
+TEST_CASE("a batch's moments become one with the norm that they are for, with the same bits") {
+  const Graph graph = graph_of(kBlock, true, kImages, kTargets, true, true);
+  CHECK(
+      operators_of(graph).starts_with("batch_norm_relu_training\n"
+                                      "batch_norm_add_relu_training\n"
+                                      "batch_norm_training\n"
+                                      "batch_norm_add_relu_training\n"
+                                      "batch_norm_relu_training\n"
+                                      "batch_norm_relu_sums\n"));
+  for (const GraphNode& n : graph.nodes) {
+    CHECK(n.op->name != "channel_sums");
+    CHECK(n.op->name != "update_running");
+  }
+  same_results(run(graph, {}), run(graph_of(kBlock, true, kImages, kTargets), {}));
+  // In evaluation the moments are those of before.
+  CHECK(operators_of(graph_of("model: [{linear: 3}, batch_norm1d, relu]", true, real({4, 3}),
+                              real({4, 3}), false, true)) == "batch_norm_relu\n");
 }
 
 TEST_CASE("batch norm that somebody else reads, too, stays") {

@@ -50,7 +50,8 @@ TEST_CASE(
   const std::string halves = "precision={bf16: {lists: cuda, emulate: true}}";
   for (const bool epilogues : {true, false}) {
     const cuda::FakeApi::Settings settings{.epilogues = epilogues};
-    CHECK(compare(kRelu, {}, kSameNumbers, settings).err.find("slow: ") == std::string::npos);
+    CHECK(compare(kRelu, {}, kSameNumbers, settings).err.find("not as planned: ") ==
+          std::string::npos);
     // A rounding that falls the other way is one in 256.
     compare(kRelu, {halves}, 0.02, settings);
   }
@@ -60,8 +61,9 @@ TEST_CASE("what an own kernel computes in a library's place is said in a sentenc
   Told told;
   const Ran ran = run_spec(kRelu, {"device=cuda"}, fake_gpu(told, {.libraries = false}));
   CHECK(ran.code == 0);
-  CHECK(ran.err.find("slow: the fake GPU has no libraries; dptrain's own kernel computes it\n") !=
-        std::string::npos);
+  CHECK(ran.err.find(
+            "not as planned: the fake GPU has no libraries; dptrain's own kernel computes it, far "
+            "slower\n") != std::string::npos);
 }
 
 TEST_CASE("a GPU trains in halves, with the scaler, to the CPU's numbers rounded the same way") {
@@ -112,6 +114,16 @@ TEST_CASE("a loss that is no number ends the run with the layer") {
   const auto message = [](const std::string& err) { return err.substr(err.find("dptrain: ")); };
   CHECK(message(gpu.err) == message(cpu.err));
   CHECK(told.leaks == "");
+}
+
+TEST_CASE("a batch of one sample has no variance on a GPU either") {
+  Told told;
+  const Ran ran = run_spec(kMlp,
+                           {"device=cuda", "data.batch_size=41",
+                            "model=[flatten, {linear: 8}, batch_norm1d, {linear: 10}]"},
+                           fake_gpu(told));
+  CHECK(ran.code == 2);
+  CHECK(ran.err.find("batch 3 of 3 has a single sample") != std::string::npos);
 }
 
 TEST_CASE("what a GPU does not do is said before anything is loaded") {

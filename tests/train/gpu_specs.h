@@ -39,15 +39,15 @@ data:
   transforms: [to_tensor, {random_horizontal_flip: 0.5}]
   batch_size: 16
 model:
-  - {conv2d: {out_channels: 6, kernel_size: 3, padding: 1, bias: false}}
+  - {conv2d: {out_channels: 8, kernel_size: 3, padding: 1, bias: false}}
   - batch_norm2d
   - relu
   - residual:
       body:
-        - {conv2d: {out_channels: 6, kernel_size: 3, padding: 1, bias: false}}
+        - {conv2d: {out_channels: 8, kernel_size: 3, padding: 1, bias: false}}
         - batch_norm2d
         - relu
-        - {conv2d: {out_channels: 6, kernel_size: 3, padding: 1, bias: false}}
+        - {conv2d: {out_channels: 8, kernel_size: 3, padding: 1, bias: false}}
         - batch_norm2d
   - relu
   - {max_pool2d: 2}

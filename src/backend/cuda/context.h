@@ -30,7 +30,7 @@ class DeviceContext {
   void reserve(size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
   size_t workspace_bytes() const { return workspace_bytes_; }
 
-  // What runs otherwise than the plan says, far slower, in a sentence.
+  // What runs otherwise than the plan says, in a sentence.
   void note(std::string sentence) { notes_.insert(std::move(sentence)); }
   const std::set<std::string>& notes() const { return notes_; }
 

@@ -93,7 +93,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
     work = prepare_or_none(context, d, &why);
   }
   if (!work) {
-    context.note(why + "; dptrain's own kernel computes it");
+    context.note(why + "; dptrain's own kernel computes it, far slower");
     return convolve(q);
   }
   const bool swaps = o.pass == ConvolutionPass::weight_gradient;  // x stands first there

@@ -3,8 +3,9 @@
 // that computes on the host and watches the order of what it is told.
 //
 // A DeviceApi, and all that it makes, is used by the thread that made it, but for events that
-// streams of other GPUs wait for, and outlives what it made. "Enqueues" means: returns at once; the device does it after what the same stream was told
-// before. Pointers are device memory, or pinned host memory where that is said.
+// streams of other GPUs wait for, and outlives what it made. "Enqueues" means: returns at once; the
+// device does it after what the same stream was told before. Pointers are device memory, or pinned
+// host memory where that is said.
 //
 // Every call throws Error with the name of the library's function and the library's own words:
 // Fault::memory where memory is missing, Fault::rank from communicators, else Fault::device.
@@ -77,7 +78,7 @@ class Stream {
   // This stream, for the point that was last recorded; also of another GPU of this process, whose
   // thread has recorded it before, but not while capturing.
   virtual void wait(Event& event) = 0;
-  virtual void synchronise() = 0;       // the calling thread; never while capturing
+  virtual void synchronise() = 0;  // the calling thread; never while capturing
 
   // Between the two nothing is done, all is recorded, also what other streams do after they waited
   // for an event of this one; they must have been waited for before the end. Nothing may be
@@ -129,6 +130,7 @@ class DeviceApi {
   // Throws NoAlgorithm where there is none.
   virtual std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) = 0;
+  virtual std::unique_ptr<DeviceWork> prepare(const DnnBatchNorm& norm) = 0;
 
   // One rank makes the id, all get it in some other way, all join and wait until all have.
   virtual CommunicatorId new_communicator_id() = 0;

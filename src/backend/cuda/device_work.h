@@ -1,5 +1,6 @@
 // What NVIDIA's libraries are asked to compute, as plain data: a matrix product (cuBLASLt), a
-// convolution or one of its gradients (cuDNN). A DeviceApi prepares each once (device_api.h).
+// convolution or one of its gradients, batch norm (cuDNN). A DeviceApi prepares each once
+// (device_api.h).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ class NoAlgorithm : public Error {
 
 // No work asks for a larger workspace: slower algorithms that need less are taken.
 inline constexpr size_t kMatmulWorkspace = size_t{32} << 20;
-inline constexpr size_t kConvolutionWorkspace = size_t{256} << 20;
+inline constexpr size_t kDnnWorkspace = size_t{256} << 20;
 
 // What is done to a matrix product while it is in registers.
 enum class Epilogue : uint8_t {
@@ -74,6 +75,17 @@ struct DnnConvolution {
   DType out = DType::f32;
   bool tf32 = false;
   bool bias = false, relu = false;  // forward only: y = relu(x * w + bias)
+};
+
+// y = (x - mean) * w / sqrt(variance + eps) + b by channel, with the mean and the biased variance
+// of x; + r, to what was rounded to the type, and relu, where asked for. x, r and y [N, C, H, W]
+// lie as [N, H, W, C]; all others are [C] in f32. Tensors: x, w, b, y, the mean, 1 / sqrt(variance
+// + eps); then r where there is one.
+struct DnnBatchNorm {
+  Shape x;  // of rank 4
+  DType type = DType::f32;
+  double eps = 1e-5;
+  bool add = false, relu = false;
 };
 
 }  // namespace dpt::cuda

@@ -130,7 +130,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
     std::string why;
     work = prepare_or_none(context, o.m, &why);
     if (!work) {
-      context.note(why + "; dptrain's own kernel computes it");
+      context.note(why + "; dptrain's own kernel computes it, far slower");
       return product(q);
     }
     rest = rest_of(o, q);

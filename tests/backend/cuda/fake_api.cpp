@@ -101,6 +101,12 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnConvolution& convolution) 
   look_for_algorithm(!convolution.relu);
   return fake_work(convolution, live_works_);
 }
+std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnBatchNorm& norm) {
+  count_call("prepare a batch norm");
+  not_while_capturing("prepare");
+  look_for_algorithm(true);
+  return fake_work(norm, live_works_);
+}
 CommunicatorId FakeApi::new_communicator_id() {
   count_call("new_communicator_id");
   return {"fake"};

@@ -1,5 +1,7 @@
 #include "backend/cuda/fake_work.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "base/half.h"
@@ -149,6 +151,55 @@ class FakeConvolution : public FakeWork {
   ConvolutionLoops loops_;
 };
 
+// By its formula, sums in double.
+class FakeBatchNorm : public FakeWork {
+ public:
+  FakeBatchNorm(const DnnBatchNorm& n, int& live) : FakeWork(live), n_(n) {}
+  std::string text() const override {
+    return fmt::format("batch norm {} {}{}{}", n_.x.str(), name_of(n_.type), n_.add ? " + r" : "",
+                       n_.relu ? ", relu" : "");
+  }
+  std::vector<Touched> touches(std::span<std::byte* const> t) const override {
+    std::vector<Touched> out;
+    for (size_t i = 0; i < t.size(); ++i) {
+      const bool image = i == 0 || i == 3 || i == 6;
+      out.push_back(touched(t[i], image ? n_.type : DType::f32, image ? n_.x.elements() : n_.x[1],
+                            i >= 3 && i <= 5));
+    }
+    return out;
+  }
+  std::function<void()> bound(std::span<std::byte* const> t) const override {
+    return [n = n_, t = std::vector(t.begin(), t.end())] { run(n, t); };
+  }
+
+ private:
+  static void run(const DnnBatchNorm& n, const std::vector<std::byte*>& t) {
+    const int64_t channels = n.x[1], all = n.x.elements();
+    const auto places = static_cast<double>(all / channels);
+    const auto f32 = [&](size_t i, int64_t c) { return get(DType::f32, t[i], c); };
+    for (int64_t c = 0; c < channels; ++c) {
+      double sum = 0, squares = 0;
+      for (int64_t i = c; i < all; i += channels) sum += get(n.type, t[0], i);
+      const double mean = sum / places;
+      for (int64_t i = c; i < all; i += channels) {
+        const double d = get(n.type, t[0], i) - mean;
+        squares += d * d;
+      }
+      set(DType::f32, t[4], c, mean);
+      set(DType::f32, t[5], c, 1 / std::sqrt(squares / places + n.eps));
+      for (int64_t i = c; i < all; i += channels) {
+        double y = (get(n.type, t[0], i) - mean) * f32(5, c) * f32(1, c) + f32(2, c);
+        if (n.add) {
+          set(n.type, t[3], i, y);
+          y = get(n.type, t[3], i) + get(n.type, t[6], i);
+        }
+        set(n.type, t[3], i, n.relu && y <= 0 ? 0 : y);
+      }
+    }
+  }
+  DnnBatchNorm n_;
+};
+
 }  // namespace
 
 std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live) {
@@ -156,6 +207,9 @@ std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live) {
 }
 std::unique_ptr<FakeWork> fake_work(const DnnConvolution& c, int& live) {
   return std::make_unique<FakeConvolution>(c, live);
+}
+std::unique_ptr<FakeWork> fake_work(const DnnBatchNorm& n, int& live) {
+  return std::make_unique<FakeBatchNorm>(n, live);
 }
 
 }  // namespace dpt::cuda

@@ -1,4 +1,5 @@
-// Matrix products and convolutions as the fake GPU computes them: plain loops, sums in double.
+// Matrix products, convolutions and batch norm as the fake GPU computes them: plain loops, sums in
+// double.
 #pragma once
 
 #include <functional>
@@ -30,5 +31,6 @@ class FakeWork : public DeviceWork {
 // live: how many there are.
 std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live);
 std::unique_ptr<FakeWork> fake_work(const DnnConvolution& c, int& live);
+std::unique_ptr<FakeWork> fake_work(const DnnBatchNorm& n, int& live);
 
 }  // namespace dpt::cuda

@@ -186,6 +186,9 @@ TEST_CASE("own kernels agree with the plain loops on every sample, in three orde
                                "batch_norm",
                                "batch_norm_relu",
                                "batch_norm_add_relu",
+                               "batch_norm_training",
+                               "batch_norm_relu_training",
+                               "batch_norm_add_relu_training",
                                "batch_norm_relu_sums",
                                "batch_norm_add_relu_gradient",
                                "batch_norm_input_gradient",
@@ -208,6 +211,25 @@ TEST_CASE("products without an algorithm for their epilogue make the rest by own
        {"linear_relu", "linear_weight_bias_gradient", "convolution_relu"})
     for (const Sample& s : op(name).samples()) c.compare(s);
   CHECK(c.count() > 100);
+}
+
+TEST_CASE("cuDNN's batch norm says what it does not take") {
+  const auto refusal = [](Shape x, DType type, size_t weights, Layout layout) {
+    const TensorDesc image{type, x, layout}, weight{DType::f32, {x[1]}};
+    KernelQuery q{"batch_norm_training", {image}, {image, {DType::f64, {2 * x[1]}}}, BatchNorm{}};
+    q.in.insert(q.in.end(), weights, weight);
+    for (const KernelType& row : cuda_kernels())
+      if (row.op == q.op && row.name == "cudnn") return row.refuses(q);
+    return std::string("there is no such row");
+  };
+  const Layout last = Layout::channels_last;
+  CHECK(refusal({2, 8, 3, 3}, DType::f16, 2, last) == "");
+  CHECK(refusal({2, 4, 3, 3}, DType::f32, 2, last) == "");
+  CHECK(refusal({2, 4, 3, 3}, DType::f16, 2, last) == "it takes multiples of 8 channels in f16");
+  CHECK(refusal({2, 6, 3, 3}, DType::f32, 2, last) == "it takes multiples of 4 channels in f32");
+  CHECK(refusal({2, 4, 3, 3}, DType::f32, 1, last) == "it takes a weight and a bias");
+  CHECK(refusal({2, 4, 3, 3}, DType::f32, 2, Layout::plain) == "it takes images channels_last");
+  CHECK(refusal({0, 4, 3, 3}, DType::f32, 2, last) == "it takes no empty tensors");
 }
 
 // Some gradients take shapes that they are never asked for.

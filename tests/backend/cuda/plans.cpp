@@ -1,8 +1,9 @@
-// Whether cuDNN has a plan for every convolution of the shipped specs, and its gradients, on four
-// generations of GPUs, in every precision: `plans LIBRARY GOLDEN SPEC...`. No GPU is needed, and
-// nothing is run: that a plan exists is all that is shown. LIBRARY stands in for the CUDA runtime
-// (no_device.cpp). DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the
-// existence of plans is checked. Exit code 77: there is no cuDNN.
+// Whether cuDNN has a plan for every convolution of the shipped specs, their gradients, and every
+// batch norm, on four generations of GPUs, in every precision: `plans RUNTIME DRIVER GOLDEN
+// SPEC...`. No GPU is needed, and nothing is run: that a plan exists is all that is shown. RUNTIME
+// stands in for the CUDA runtime (no_device.cpp), DRIVER, the toolkit's own stub, for libcuda.so.1.
+// DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the existence of plans
+// is checked. Exit code 77: there is no cuDNN.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +16,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "backend/cuda/module/convolution_plan.h"
+#include "backend/cuda/module/dnn_plan.h"
 #include "base/error.h"
 #include "cli/spec_argument.h"
 #include "data/dataset.h"
@@ -96,34 +97,46 @@ std::string text_of(const DnnConvolution& c) {
 
 using SetDevice = void(int compute, int multiprocessors);
 
-// Bytes of workspace on each GPU; throws where one has no plan.
-std::string workspaces(const DnnConvolution& c, SetDevice* set_device) {
-  std::string out;
+// plan: called with the properties of each GPU; throws where one has no plan.
+template <class Plan>
+void on_each_gpu(SetDevice* set_device, Plan plan) {
   for (const Gpu& gpu : kGpus) {
     set_device(gpu.compute, gpu.multiprocessors);
     try {
-      const auto plan = Dnn::instance().plan_without_device(properties_of(gpu), c);
-      out += fmt::format(" {}", plan->workspace_bytes());
+      plan(properties_of(gpu));
     } catch (Error& e) {
       e.during(fmt::format("planning for {}", gpu.name));
       throw;
     }
   }
+}
+
+// Bytes of workspace on each GPU.
+std::string workspaces(const DnnConvolution& c, SetDevice* set_device) {
+  std::string out;
+  on_each_gpu(set_device, [&](const std::string& gpu) {
+    out += fmt::format(" {}", Dnn::instance().plan_without_device(gpu, c)->workspace_bytes());
+  });
   return out;
 }
 
-// Each convolution of a spec once, in every precision.
-std::string rows_of(const std::string& path, SetDevice* set_device, bool& failed) {
+// A step as a GPU trains it.
+Graph graph_of(const std::string& path) {
   SpecArgument argument{path, {"device=cpu", "devices=1", "cores=1", "parallel=single"}};
   // Shapes are wanted, not files, which may be missing.
   const auto& data = *static_cast<const DatasetType*>(load(argument).spec.data.dataset.what);
   if (!data.stand_in.empty())
     argument.overrides.push_back(fmt::format("data.dataset={}", data.stand_in));
-  const std::unique_ptr<Session> session = open_session(load(argument), {});
+  Graph graph = open_session(load(argument), {})->graph;
+  fuse_products(graph);
+  fuse_batch_norms(graph);
+  return graph;
+}
+
+// Each convolution of a spec once, in every precision.
+std::string convolutions_of(const Graph& graph, SetDevice* set_device, bool& failed) {
   std::set<std::string> seen;
   std::string out;
-  Graph graph = session->graph;
-  fuse_products(graph);
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
     std::optional<DnnConvolution> c = convolution_of(query_of(graph, node));
     if (!c || !seen.insert(text_of(*c)).second) continue;
@@ -137,12 +150,42 @@ std::string rows_of(const std::string& path, SetDevice* set_device, bool& failed
       }
     }
   }
-  return out.empty() ? "" : std::filesystem::path(path).filename().string() + "\n" + out;
+  return out;
 }
 
-int run(const std::string& library, const std::string& golden, std::vector<std::string> specs) {
-  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", library.c_str(), 1);
-  void* const handle = dlopen(library.c_str(), RTLD_NOW);
+// Each batch norm of a spec once: their kernels are compiled where they run, so it is only asked
+// whether they would be.
+std::string norms_of(const Graph& graph, SetDevice* set_device, bool& failed) {
+  std::set<std::string> seen;
+  std::string out;
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    const KernelQuery q = query_of(graph, node);
+    if (!q.op.ends_with("_training")) continue;
+    DnnBatchNorm n{.x = with_height(q.in[0].shape),
+                   .add = q.op == "batch_norm_add_relu_training",
+                   .relu = q.op != "batch_norm_training"};
+    const std::string text =
+        fmt::format("batch norm{}{} x {}", n.add ? " + r" : "", n.relu ? ", relu" : "", n.x.str());
+    if (!seen.insert(text).second) continue;
+    for (const DType type : {DType::f32, DType::bf16}) {
+      n.type = type;
+      try {
+        on_each_gpu(set_device,
+                    [&](const std::string& gpu) { Dnn::instance().check_without_device(gpu, n); });
+        out += fmt::format("  {} {}: compiled when it runs\n", name_of(type), text);
+      } catch (const Error& e) {
+        std::fputs((e.report() + "\n").c_str(), stderr);
+        failed = true;
+      }
+    }
+  }
+  return out;
+}
+
+int run(const std::string& runtime, const std::string& driver, const std::string& golden,
+        std::vector<std::string> specs) {
+  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 1);
+  void* const handle = dlopen(runtime.c_str(), RTLD_NOW);
   auto* const set_device =
       handle ? reinterpret_cast<SetDevice*>(dlsym(handle, "set_device")) : nullptr;
   require(set_device != nullptr, "the stand-in for the CUDA runtime can be loaded");
@@ -155,7 +198,17 @@ int run(const std::string& library, const std::string& golden, std::vector<std::
   std::string made = title;
   bool failed = false;
   std::sort(specs.begin(), specs.end());
-  for (const std::string& spec : specs) made += rows_of(spec, set_device, failed);
+  std::vector<Graph> graphs;
+  for (const std::string& spec : specs) graphs.push_back(graph_of(spec));
+  const auto add = [&](auto rows_of) {
+    for (size_t i = 0; i < specs.size(); ++i)
+      if (const std::string rows = rows_of(graphs[i], set_device, failed); !rows.empty())
+        made += std::filesystem::path(specs[i]).filename().string() + "\n" + rows;
+  };
+  add(convolutions_of);
+  // With a driver cuDNN may compile kernels for convolutions, too, which takes minutes for all.
+  require(dlopen(driver.c_str(), RTLD_NOW) != nullptr, "the stub of the driver can be loaded");
+  add(norms_of);
   if (failed) return 1;
   if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
   std::ifstream file(golden);
@@ -173,9 +226,9 @@ int run(const std::string& library, const std::string& golden, std::vector<std::
 }  // namespace dpt::cuda
 
 int main(int argc, char** argv) {
-  if (argc < 4) return 2;
+  if (argc < 5) return 2;
   try {
-    return dpt::cuda::run(argv[1], argv[2], {argv + 3, argv + argc});
+    return dpt::cuda::run(argv[1], argv[2], argv[3], {argv + 4, argv + argc});
   } catch (const dpt::Error& e) {
     std::fputs((e.report() + "\n").c_str(), stderr);
   } catch (const dpt::BadSpec& e) {

@@ -121,6 +121,32 @@ struct Moments {
   }
 };
 
+// Of means and 1 / deviation as cuDNN gives them: moments, and where they are not null, the sums
+// that these are of.
+struct SavedMoments {
+  const float *mean, *rstd;
+  double *moments, *sums;
+  double eps, elements;
+  int64_t channels;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(mean, count);
+    v.reads(rstd, count);
+    v.writes(moments, 2 * count);
+    if (sums) v.writes(sums, 2 * count + 1);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t c) const {
+    const double m = static_cast<double>(mean[c]), r = static_cast<double>(rstd[c]);
+    moments[c] = m;
+    moments[channels + c] = r;
+    if (!sums) return;
+    const double variance = 1 / (r * r) - eps;
+    sums[c] = m * elements;
+    sums[channels + c] = ((variance > 0 ? variance : 0) + m * m) * elements;
+    if (c == 0) sums[2 * channels] = elements;
+  }
+};
+
 struct RunningMoments {
   const float *mean, *variance;
   double* out;
@@ -402,7 +428,7 @@ struct GroupWeightTerms {
 };
 
 using NormKernels =
-    KernelList<Moments, RunningMoments, UpdateRunning, AffineGradient,
+    KernelList<Moments, SavedMoments, RunningMoments, UpdateRunning, AffineGradient,
                ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
                ColumnSums<MomentTerms<F16>>, ColumnSums<GradientTerms<float>>,
                ColumnSums<GradientTerms<Bf16>>, ColumnSums<GradientTerms<F16>>,

@@ -7,7 +7,7 @@
 #include "backend/cuda/kernels/all.h"
 #include "backend/cuda/module/check.h"
 #include "backend/cuda/module/communicator.h"
-#include "backend/cuda/module/convolution_plan.h"
+#include "backend/cuda/module/dnn_plan.h"
 #include "backend/cuda/module/entries.h"
 #include "backend/cuda/module/matmul.h"
 #include "backend/cuda/module/stream.h"
@@ -16,10 +16,11 @@
 namespace dpt::cuda {
 namespace {
 
-class ConvolutionWork : public RuntimeWork {
+class DnnWork : public RuntimeWork {
  public:
-  ConvolutionWork(void* handle, const DnnConvolution& convolution)
-      : handle_(handle), plan_(Dnn::instance().plan(handle, convolution)) {}
+  template <class Description>
+  DnnWork(void* handle, const Description& d)
+      : handle_(handle), plan_(Dnn::instance().plan(handle, d)) {}
   size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   std::string algorithm() const override { return "cudnn " + plan_->name(); }
   void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
@@ -30,35 +31,34 @@ class ConvolutionWork : public RuntimeWork {
 
  private:
   void* handle_;  // of the device
-  std::unique_ptr<ConvolutionPlan> plan_;
+  std::unique_ptr<DnnPlan> plan_;
 };
 
 // A weight gradient in f32 of what lies in a half T: made in the half behind cuDNN's workspace.
 template <class T>
-class WidenedWork final : public ConvolutionWork {
+class WidenedWork final : public DnnWork {
  public:
   WidenedWork(void* handle, const DnnConvolution& in_half)
-      : ConvolutionWork(handle, in_half), elements_(in_half.w.elements()) {}
+      : DnnWork(handle, in_half), elements_(in_half.w.elements()) {}
   size_t workspace_bytes() const override {
     return behind() + sizeof(T) * static_cast<size_t>(elements_);
   }
   void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
                std::byte* workspace) override {
     std::byte* const half = workspace + behind();
-    ConvolutionWork::enqueue(stream, std::array{tensors[0], tensors[1], half}, workspace);
+    DnnWork::enqueue(stream, std::array{tensors[0], tensors[1], half}, workspace);
     const Convert<T, float> convert{.x = reinterpret_cast<const T*>(half),
                                     .y = reinterpret_cast<float*>(tensors[2])};
     enqueue_kernel({kernel_id<Convert<T, float>>, elements_, &convert, sizeof convert}, stream);
   }
 
  private:
-  size_t behind() const { return (ConvolutionWork::workspace_bytes() + 255) / 256 * 256; }
+  size_t behind() const { return (DnnWork::workspace_bytes() + 255) / 256 * 256; }
   int64_t elements_;
 };
 
 std::unique_ptr<DeviceWork> prepare_convolution(void* handle, DnnConvolution convolution) {
-  if (convolution.out == convolution.in)
-    return std::make_unique<ConvolutionWork>(handle, convolution);
+  if (convolution.out == convolution.in) return std::make_unique<DnnWork>(handle, convolution);
   require(convolution.pass == ConvolutionPass::weight_gradient && convolution.out == DType::f32,
           "a convolution makes the type that it takes, a weight gradient perhaps f32");
   convolution.out = convolution.in;
@@ -114,10 +114,10 @@ class RuntimeDevice final : public DeviceApi {
     return prepare_matmul(cublas_, matmul);
   }
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override {
-    if (const std::string problem = Dnn::instance().problem(); !problem.empty())
-      throw NoAlgorithm("convolutions need cuDNN: " + problem);
-    if (!dnn_) dnn_ = Dnn::instance().make_handle();
-    return prepare_convolution(dnn_, convolution);
+    return prepare_convolution(dnn("convolutions need"), convolution);
+  }
+  std::unique_ptr<DeviceWork> prepare(const DnnBatchNorm& norm) override {
+    return std::make_unique<DnnWork>(dnn("batch norm needs"), norm);
   }
 
   CommunicatorId new_communicator_id() override { return new_nccl_id(); }
@@ -129,6 +129,12 @@ class RuntimeDevice final : public DeviceApi {
   void synchronise() override { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
  private:
+  void* dnn(std::string_view what) {
+    if (const std::string problem = Dnn::instance().problem(); !problem.empty())
+      throw NoAlgorithm(fmt::format("{} cuDNN: {}", what, problem));
+    if (!dnn_) dnn_ = Dnn::instance().make_handle();
+    return dnn_;
+  }
   // Whether the own kernels were compiled for this GPU, or for one that this one can stand for.
   void need_kernels() const {
     cudaFuncAttributes ignored;

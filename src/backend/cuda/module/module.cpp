@@ -6,8 +6,8 @@
 #include "backend/cuda/kernels/all.h"
 #include "backend/cuda/module/check.h"
 #include "backend/cuda/module/communicator.h"
-#include "backend/cuda/module/convolution_plan.h"
 #include "backend/cuda/module/device.h"
+#include "backend/cuda/module/dnn_plan.h"
 #include "base/fail.h"
 #include "base/version.h"
 

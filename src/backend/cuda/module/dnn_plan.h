@@ -1,5 +1,5 @@
-// cuDNN's plan for a convolution, made with or without a GPU. convolution_plan.cpp is the only file
-// that knows cudnn_frontend, whose headers take half a minute to read.
+// cuDNN's plan for a convolution or batch norm, made with or without a GPU. dnn_plan.cpp is the
+// only file that knows cudnn_frontend, whose headers take half a minute to read.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace dpt::cuda {
 
-class ConvolutionPlan {
+class DnnPlan {
  public:
-  virtual ~ConvolutionPlan() = default;
+  virtual ~DnnPlan() = default;
   virtual size_t workspace_bytes() const = 0;
   virtual std::string name() const = 0;  // of the engine and its settings
   // Tensors as device_work.h orders them. REQUIRES: made for a GPU, `handle` is a cudnnHandle_t.
@@ -33,11 +33,15 @@ class Dnn {
   void destroy_handle(void* handle) noexcept;
   void set_stream(void* handle, void* stream);  // a cudaStream_t
 
-  // Throws NoAlgorithm where cuDNN has no plan within kConvolutionWorkspace.
-  std::unique_ptr<ConvolutionPlan> plan(void* handle, const DnnConvolution& convolution);
+  // Throws NoAlgorithm where cuDNN has no plan within kDnnWorkspace.
+  std::unique_ptr<DnnPlan> plan(void* handle, const DnnConvolution& convolution);
+  std::unique_ptr<DnnPlan> plan(void* handle, const DnnBatchNorm& norm);
   // For a GPU that need not be there, described by JSON as cuDNN serialises device properties.
-  std::unique_ptr<ConvolutionPlan> plan_without_device(const std::string& properties,
-                                                       const DnnConvolution& convolution);
+  std::unique_ptr<DnnPlan> plan_without_device(const std::string& properties,
+                                               const DnnConvolution& convolution);
+  // Throws NoAlgorithm where there is none: its kernels are compiled where they run. REQUIRES:
+  // libcuda.so.1 or what stands in for it is loaded.
+  void check_without_device(const std::string& properties, const DnnBatchNorm& norm);
 
  private:
   Dnn();

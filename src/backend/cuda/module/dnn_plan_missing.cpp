@@ -1,5 +1,5 @@
-// In place of convolution_plan.cpp where cudnn_frontend's headers were not there.
-#include "backend/cuda/module/convolution_plan.h"
+// In place of dnn_plan.cpp where cudnn_frontend's headers were not there.
+#include "backend/cuda/module/dnn_plan.h"
 #include "base/fail.h"
 
 namespace dpt::cuda {
@@ -20,10 +20,11 @@ std::string Dnn::version() const { return ""; }
 void* Dnn::make_handle() { missing(); }
 void Dnn::destroy_handle(void*) noexcept {}
 void Dnn::set_stream(void*, void*) { missing(); }
-std::unique_ptr<ConvolutionPlan> Dnn::plan(void*, const DnnConvolution&) { missing(); }
-std::unique_ptr<ConvolutionPlan> Dnn::plan_without_device(const std::string&,
-                                                          const DnnConvolution&) {
+std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnConvolution&) { missing(); }
+std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnBatchNorm&) { missing(); }
+std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string&, const DnnConvolution&) {
   missing();
 }
+void Dnn::check_without_device(const std::string&, const DnnBatchNorm&) { missing(); }
 
 }  // namespace dpt::cuda

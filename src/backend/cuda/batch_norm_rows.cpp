@@ -1,0 +1,144 @@
+// The rows of batch norm by the batch's own moments: cuDNN's, and own kernels one after the other.
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/norms.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+// What the inputs of a node are, and of which numbers its moments are.
+struct Parts {
+  bool add, relu;
+  size_t weight, running;  // where the weights stand, and the running statistics or the end
+  int64_t channels;
+  double elements;  // of a channel
+  BatchNorm settings;
+
+  explicit Parts(const KernelQuery& q)
+      : add(q.op == "batch_norm_add_relu_training"),
+        relu(q.op != "batch_norm_training"),
+        weight(add ? 2 : 1),
+        running(q.in.size() - (q.out.size() > 2 ? 3 : 0)),
+        channels(q.in[0].shape[1]),
+        elements(static_cast<double>(count(q.in[0])) /
+                 static_cast<double>(std::max<int64_t>(1, channels))),
+        settings(dpt::settings<BatchNorm>(q)) {}
+  size_t weights() const { return running - weight; }
+  const float* affine(const KernelArgs& a, size_t i) const {
+    return i < weights() ? at<float>(a.in[weight + i]) : nullptr;
+  }
+  bool runs(const KernelArgs& a) const { return running < a.in.size(); }
+  size_t sums_bytes() const { return sizeof(double) * static_cast<size_t>(2 * channels + 1); }
+  void update_running(const KernelArgs& a, DeviceContext& c, const double* sums) const {
+    launch(c.stream,
+           UpdateRunning{sums, at<float>(a.in[running]), at<float>(a.in[running + 1]),
+                         at<int64_t>(a.in[running + 2]), at<float>(a.out[2]), at<float>(a.out[3]),
+                         at<int64_t>(a.out[4]), settings.momentum, channels},
+           1);
+  }
+};
+
+constexpr size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+std::string refuses(const KernelQuery& q) {
+  const Parts p(q);
+  const DType t = q.in[0].dtype;
+  if (t != DType::f32 && !is_half(t)) return fmt::format("it takes no {}", name_of(t));
+  for (size_t i = 0; i < q.in.size(); ++i)
+    if (q.in[i].dtype != (i < p.weight ? t : DType::f32) && q.in[i].dtype != DType::i64)
+      return i < p.weight ? "it takes images of one type" : "it takes weights in f32";
+  return q.out[0].dtype == t ? "" : "it makes the type it takes";
+}
+
+std::string library_refuses(const KernelQuery& q) {
+  const Parts p(q);
+  const TensorDesc& x = q.in[0];
+  if (std::string reason = refuses(q); !reason.empty()) return reason;
+  if (count(x) == 0) return "it takes no empty tensors";
+  if (p.weights() < 2) return "it takes a weight and a bias";
+  if (!same_order(x.shape, x.layout, Layout::channels_last)) return "it takes images channels_last";
+  const auto together = static_cast<int64_t>(16 / size_of(x.dtype));
+  return p.channels % together == 0
+             ? ""
+             : fmt::format("it takes multiples of {} channels in {}", together, name_of(x.dtype));
+}
+
+std::unique_ptr<Kernel> steps(const KernelQuery& q) {
+  const Parts p(q);
+  const Rows rows = channels_of(q.in[0]);
+  const ColumnPlan plan(rows.elements / std::max<int64_t>(1, p.channels), p.channels);
+  const size_t behind = aligned(plan.bytes(2));
+  DeviceContext::current().reserve(behind + p.sums_bytes());
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      auto* const sums = reinterpret_cast<double*>(c.workspace + behind);
+      auto* const moments = at<double>(a.out[1]);
+      sum_columns<MomentTerms<T>, double>(c, plan, {rows, at<T>(a.in[0])},
+                                          {sums, sums + p.channels}, p.elements);
+      launch(c.stream, Moments{sums, moments, p.settings.eps, p.channels}, p.channels);
+      if (p.runs(a)) p.update_running(a, c, sums);
+      launch(c.stream,
+             Normalise<T>{rows,
+                          {moments, p.affine(a, 0), p.affine(a, 1), p.channels},
+                          at<T>(a.in[0]),
+                          p.add ? at<T>(a.in[1]) : nullptr,
+                          at<T>(a.out[0]),
+                          p.relu},
+             rows.elements);
+    });
+  });
+}
+
+Shape with_height(const Shape& s) {
+  return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s.rank() == 3 ? s[2] : 1};
+}
+
+std::unique_ptr<Kernel> library(const KernelQuery& q) {
+  const Parts p(q);
+  DeviceContext& context = DeviceContext::current();
+  std::string why;
+  const std::shared_ptr<DeviceWork> work = prepare_or_none(
+      context,
+      DnnBatchNorm{with_height(q.in[0].shape), q.in[0].dtype, p.settings.eps, p.add, p.relu}, &why);
+  if (!work) {
+    context.note(why + "; dptrain's own kernels compute it");
+    return steps(q);
+  }
+  const auto channels = static_cast<size_t>(p.channels);
+  const size_t means = aligned(work->workspace_bytes()),
+               rstds = means + aligned(channels * sizeof(float)),
+               sums = rstds + aligned(channels * sizeof(float));
+  context.reserve(sums + p.sums_bytes());
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    std::byte* const w = c.workspace;
+    const std::array<std::byte*, 7> tensors = {
+        a.in[0].data, a.in[p.weight].data, a.in[p.weight + 1].data,       a.out[0].data,
+        w + means,    w + rstds,           p.add ? a.in[1].data : nullptr};
+    c.stream.run(*work, std::span(tensors).first(p.add ? 7 : 6), w);
+    auto* const all = p.runs(a) ? reinterpret_cast<double*>(w + sums) : nullptr;
+    launch(c.stream,
+           SavedMoments{reinterpret_cast<float*>(w + means), reinterpret_cast<float*>(w + rstds),
+                        at<double>(a.out[1]), all, p.settings.eps, p.elements, p.channels},
+           p.channels);
+    if (all) p.update_running(a, c, all);
+  });
+}
+
+std::string between(const KernelQuery&) {
+  return "it normalises at once, where no sums of other GPUs or chunks come between";
+}
+
+}  // namespace
+
+std::vector<KernelType> batch_norm_rows() {
+  std::vector<KernelType> out = {{"moments", "cudnn", between, nullptr}};
+  for (std::string_view op :
+       {"batch_norm_training", "batch_norm_relu_training", "batch_norm_add_relu_training"}) {
+    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back(own(op, refuses, steps));
+  }
+  return out;
+}
+
+}  // namespace dpt::cuda

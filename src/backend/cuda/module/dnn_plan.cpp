@@ -1,0 +1,314 @@
+#include "backend/cuda/module/dnn_plan.h"
+
+#include <cstdlib>
+#include <unordered_map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+
+#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#include <cudnn_frontend.h>
+
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;  // where the front end looks cuDNN's functions up
+}
+
+namespace dpt::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+fe::DataType_t type_of(DType t) {
+  switch (t) {
+    case DType::f32:
+      return fe::DataType_t::FLOAT;
+    case DType::bf16:
+      return fe::DataType_t::BFLOAT16;
+    case DType::f16:
+      return fe::DataType_t::HALF;
+    default:
+      fail(Fault::device, "cuDNN is not asked for {}", name_of(t));
+  }
+}
+
+std::string text_of(const DnnConvolution& c) {
+  constexpr std::string_view passes[] = {"convolution", "input gradient of a convolution",
+                                         "weight gradient of a convolution"};
+  return fmt::format("{} of {} with {}{}{} in {}, {}", passes[static_cast<size_t>(c.pass)],
+                     c.x.str(), c.w.str(), c.bias ? ", bias" : "", c.relu ? ", relu" : "",
+                     name_of(c.in), name_of(c.out));
+}
+
+// Without the reasons of every engine that was tried; CUDNN_LOGLEVEL_DBG=2 shows these.
+std::string first_line(fe::error_t& status) {
+  const std::string message = status.get_message();
+  return message.substr(0, message.find('\n'));
+}
+
+std::string text_of(const DnnBatchNorm& n) {
+  return fmt::format("batch norm of {}{}{} in {}", n.x.str(), n.add ? ", add" : "",
+                     n.relu ? ", relu" : "", name_of(n.type));
+}
+
+template <class Description>
+void check(fe::error_t status, const Description& d) {
+  if (status.is_bad())
+    throw NoAlgorithm(
+        fmt::format("cuDNN has no plan for the {}: {}", text_of(d), first_line(status)));
+}
+
+// What the graphs below share: tensors have the ids of the order of device_work.h, and lie
+// channels_last.
+class Builder {
+ public:
+  fe::graph::Graph graph;
+  static constexpr fe::DataType_t kFloat = fe::DataType_t::FLOAT;
+
+ protected:
+  explicit Builder(DType type) {
+    graph.set_io_data_type(type_of(type))
+        .set_intermediate_data_type(kFloat)
+        .set_compute_data_type(kFloat);
+  }
+  Tensor input(int64_t id, const Shape& shape) {
+    return graph.tensor(fe::graph::Tensor_attributes()
+                            .set_uid(id)
+                            .set_dim({shape[0], shape[1], shape[2], shape[3]})
+                            .set_stride(channels_last(shape)));
+  }
+  static void result(const Tensor& tensor, int64_t id, const Shape& shape, DType type) {
+    tensor->set_output(true)
+        .set_uid(id)
+        .set_dim({shape[0], shape[1], shape[2], shape[3]})
+        .set_stride(channels_last(shape))
+        .set_data_type(type_of(type));
+  }
+  Tensor sum(const Tensor& a, const Tensor& b) {
+    return graph.pointwise(a, b,
+                           fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
+  }
+  Tensor relu(const Tensor& x) {
+    return graph.pointwise(
+        x, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
+  }
+
+ private:
+  static std::vector<int64_t> channels_last(const Shape& s) {
+    return {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
+  }
+};
+
+class GraphOf : public Builder {
+ public:
+  explicit GraphOf(const DnnConvolution& c) : Builder(c.in), c_(c) {
+    switch (c.pass) {
+      case ConvolutionPass::forward:
+        forward();
+        break;
+      case ConvolutionPass::input_gradient:
+        made(graph.conv_dgrad(input(0, c.y), input(1, c.w), with_window(Input())), c.x);
+        break;
+      case ConvolutionPass::weight_gradient: {
+        const Tensor x = input(0, c.x), dy = input(1, c.y);
+        made(graph.conv_wgrad(dy, x, with_window(Weight())), c.w);
+        break;
+      }
+    }
+  }
+
+ private:
+  using Input = fe::graph::Conv_dgrad_attributes;
+  using Weight = fe::graph::Conv_wgrad_attributes;
+
+  static std::vector<int64_t> pair(const Pair& p) { return {p[0], p[1]}; }
+  template <class A>
+  A with_window(A attributes) const {
+    attributes.set_pre_padding(pair(c_.window.before))
+        .set_post_padding(pair(c_.window.behind))
+        .set_stride(pair(c_.window.stride))
+        .set_dilation(pair(c_.window.dilation));
+    return attributes;
+  }
+  void made(const Tensor& tensor, const Shape& shape) const { result(tensor, 2, shape, c_.out); }
+  void forward() {
+    Tensor y = graph.conv_fprop(input(0, c_.x), input(1, c_.w),
+                                with_window(fe::graph::Conv_fprop_attributes()));
+    if (c_.bias) {
+      const Tensor bias = input(3, {1, c_.w[0], 1, 1});
+      bias->set_data_type(type_of(c_.out));
+      y = sum(y, bias);
+    }
+    if (c_.relu) y = relu(y);
+    made(y, c_.y);
+  }
+
+  const DnnConvolution c_;
+};
+
+class NormGraph : public Builder {
+ public:
+  explicit NormGraph(const DnnBatchNorm& n) : Builder(n.type) {
+    const Shape channels{1, n.x[1], 1, 1};
+    const Tensor x = input(0, n.x), w = input(1, channels), b = input(2, channels);
+    for (const Tensor& t : {w, b}) t->set_data_type(kFloat);
+    Tensor eps = graph.tensor(static_cast<float>(n.eps));
+    auto attributes = fe::graph::Batchnorm_attributes();
+    attributes.set_epsilon(eps);
+    auto [y, mean, rstd, next_mean, next_variance] = graph.batchnorm(x, w, b, attributes);
+    if (n.add) {
+      y->set_data_type(type_of(n.type));
+      y = sum(y, input(6, n.x));
+      y->set_data_type(type_of(n.type));
+    }
+    if (n.relu) y = relu(y);
+    result(y, 3, n.x, n.type);
+    result(mean, 4, channels, DType::f32);
+    result(rstd, 5, channels, DType::f32);
+  }
+};
+
+// As PyTorch decides it: what runs on tensor cores in f32 rounds to TF32.
+std::vector<fe::NumericalNote_t> unwanted(bool f32, bool tf32) {
+  using Note = fe::NumericalNote_t;
+  std::vector<Note> out{Note::NONDETERMINISTIC, Note::REDUCED_PRECISION_REDUCTION};
+  if (f32) out.push_back(Note::DOWN_CONVERT_INPUTS);
+  if (f32 && !tf32) out.push_back(Note::TENSOR_CORE);
+  return out;
+}
+
+// Up to where it is known that there is a plan. prepare: gives the graph its handle or device.
+template <class Description, class Prepare>
+void find_plans(fe::graph::Graph& graph, const Description& d, Prepare&& prepare,
+                const std::vector<fe::NumericalNote_t>& notes) {
+  check(graph.validate(), d);
+  check(prepare(graph), d);
+  check(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), d);
+  graph.deselect_workspace_greater_than(static_cast<int64_t>(kDnnWorkspace));
+  graph.deselect_numeric_notes(notes);
+  check(graph.check_support(), d);
+}
+
+template <class Prepare>
+void find_plans(GraphOf& built, const DnnConvolution& c, Prepare&& prepare) {
+  find_plans(built.graph, c, prepare, unwanted(c.in == DType::f32, c.tf32));
+}
+template <class Prepare>
+void find_plans(NormGraph& built, const DnnBatchNorm& n, Prepare&& prepare) {
+  find_plans(built.graph, n, prepare, unwanted(n.type == DType::f32, false));
+}
+size_t tensors_of(const DnnConvolution& c) { return c.bias ? 4 : 3; }
+size_t tensors_of(const DnnBatchNorm& n) { return n.add ? 7 : 6; }
+
+template <class Built, class Description>
+class FrontEndPlan final : public DnnPlan {
+ public:
+  template <class Prepare>
+  FrontEndPlan(const Description& d, Prepare&& prepare) : built_(d), tensors_(tensors_of(d)) {
+    find_plans(built_, d, prepare);
+    fe::graph::Graph& graph = built_.graph;
+    check(graph.build_plans(), d);
+    int64_t bytes = 0;
+    check(graph.get_workspace_size(bytes), d);
+    workspace_ = static_cast<size_t>(bytes);
+    check(graph.get_plan_name(name_), d);
+  }
+  size_t workspace_bytes() const override { return workspace_; }
+  std::string name() const override { return name_; }
+  void run(void* handle, std::span<std::byte* const> tensors, std::byte* workspace) override {
+    require(tensors.size() == tensors_, "a graph of cuDNN has the tensors of its description");
+    std::unordered_map<int64_t, void*> pack;
+    for (size_t i = 0; i < tensors_; ++i) pack[static_cast<int64_t>(i)] = tensors[i];
+    fe::error_t status = built_.graph.execute(static_cast<cudnnHandle_t>(handle), pack, workspace);
+    if (status.is_bad()) fail(Fault::device, "cudnnBackendExecute: {}", first_line(status));
+  }
+
+ private:
+  Built built_;
+  size_t tensors_, workspace_ = 0;
+  std::string name_;
+};
+using PlanOfConvolution = FrontEndPlan<GraphOf, DnnConvolution>;
+using PlanOfNorm = FrontEndPlan<NormGraph, DnnBatchNorm>;
+
+// Gives a graph the GPU of a handle, or one that need not be there.
+auto for_handle(void* handle) {
+  return [handle](fe::graph::Graph& graph) {
+    return graph.build_operation_graph(static_cast<cudnnHandle_t>(handle));
+  };
+}
+template <class Description>
+auto for_properties(const std::string& properties, const Description& d) {
+  auto device = std::make_shared<fe::DeviceProperties>();
+  check(device->deserialize({properties.begin(), properties.end()}), d);
+  return [device](fe::graph::Graph& graph) {
+    graph.set_device_properties(device);
+    return graph.build_operation_graph();
+  };
+}
+
+void check(cudnnStatus_t status, const char* call) {
+  if (status != CUDNN_STATUS_SUCCESS)
+    fail(Fault::device, "{}: {}", call, fe::detail::get_error_string(status));
+}
+
+}  // namespace
+
+Dnn& Dnn::instance() {
+  static Dnn dnn;
+  return dnn;
+}
+
+Dnn::Dnn() : library_(find_library("libcudnn.so.9")) {
+  cudnn_frontend::cudnn_dlhandle = library_.handle;
+  // The front end would take an older runtime where there is one beside ours.
+  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME",
+         fmt::format("libcudart.so.{}", CUDART_VERSION / 1000).c_str(), 0);
+}
+
+std::string Dnn::problem() const { return library_.problem(); }
+
+std::string Dnn::version() const {
+  const size_t v = library_.handle ? fe::detail::get_backend_version() : 0;
+  return fmt::format("{}.{}.{}, front end {}.{}.{}", v / 10000, v / 100 % 100, v % 100,
+                     CUDNN_FRONTEND_MAJOR_VERSION, CUDNN_FRONTEND_MINOR_VERSION,
+                     CUDNN_FRONTEND_PATCH_VERSION);
+}
+
+void* Dnn::make_handle() {
+  cudnnHandle_t handle = nullptr;
+  check(fe::detail::create_handle(&handle), "cudnnCreate");
+  return handle;
+}
+
+void Dnn::destroy_handle(void* handle) noexcept {
+  fe::detail::destroy_handle(static_cast<cudnnHandle_t>(handle));
+}
+
+void Dnn::set_stream(void* handle, void* stream) {
+  check(
+      fe::detail::set_stream(static_cast<cudnnHandle_t>(handle), static_cast<cudaStream_t>(stream)),
+      "cudnnSetStream");
+}
+
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnConvolution& convolution) {
+  return std::make_unique<PlanOfConvolution>(convolution, for_handle(handle));
+}
+
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnBatchNorm& norm) {
+  return std::make_unique<PlanOfNorm>(norm, for_handle(handle));
+}
+
+std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string& properties,
+                                                  const DnnConvolution& convolution) {
+  return std::make_unique<PlanOfConvolution>(convolution, for_properties(properties, convolution));
+}
+
+void Dnn::check_without_device(const std::string& properties, const DnnBatchNorm& norm) {
+  NormGraph built(norm);
+  find_plans(built, norm, for_properties(properties, norm));
+}
+
+}  // namespace dpt::cuda
