@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs all that tools/gpu/check.sh needs on a machine with a GPU into one file of at most 64 MB: programs, the CUDA
 # module for every kind of GPU, the libraries that they want beside libc, specs. That machine needs a driver, the
-# libraries of CUDA and cuDNN (NCCL for several GPUs), and a libc as new as this one's. Nothing is compiled there.
+# libraries of CUDA and cuDNN (NCCL for several GPUs), and a libc not much older than this one's. Nothing is compiled there.
 set -u
 
 usage() { printf 'Usage: tools/gpu/bundle.sh [-j N] [FILE]   (FILE: dptrain-gpu.tar.gz)\n'; }
@@ -22,10 +22,11 @@ fail() {  # what happened, what to do
   exit 1
 }
 
+# Without them the module has no convolutions.
+tools/cudnn_frontend.sh || fail "the headers of cuDNN's front end can't be had, see above" 'mend it, then run this again'
 build='build-gpu'
-# oneDNN alone has 40 MB and is for CPUs.
 [ -e $build/build.ninja ] ||
-  meson setup $build -Dcuda=enabled -Donednn=disabled -Doptimization=2 -Ddebug=false ||
+  meson setup $build -Dcuda=enabled -Doptimization=2 -Ddebug=false ||
   fail "meson could not set up $build, see above" "remove $build and run this again once it is mended"
 ninja -C $build -j "$jobs" src/dptrain tests/unit src/backend/cuda/module/libdptrain_cuda.so ||
   fail "the build in $build failed, see above" 'mend it, then run this again'
@@ -33,13 +34,17 @@ ninja -C $build -j "$jobs" src/dptrain tests/unit src/backend/cuda/module/libdpt
 scratch=$(mktemp -d) || exit 1
 trap 'rm -r "$scratch"' EXIT
 top=$scratch/dptrain-gpu
-mkdir -p "$top/bin" "$top/lib"
+mkdir -p "$top/bin" "$top/lib/gcc"
 strip -o "$top/bin/dptrain" $build/src/dptrain
 strip -o "$top/bin/unit" $build/tests/unit
 cp $build/src/backend/cuda/module/libdptrain_cuda.so "$top/bin/"
 # What these want, but not libc's own parts and not CUDA's.
 ldd "$top/bin/dptrain" "$top/bin/unit" | awk '$3 ~ "^/" { print $3 }' | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)\.so' | xargs -r cp -L -t "$top/lib"
+# The compiler's own want a newer libc than the programs do, so they are for machines whose own are too old.
+mv "$top"/lib/libstdc++.so.* "$top"/lib/libgcc_s.so.* "$top/lib/gcc/"
+"$top/bin/dptrain" doctor | grep -q '^\[x\] cuda ' ||
+  fail "$top/bin/dptrain can't load the module beside it" "$build/src/dptrain doctor says why; remove $build and run this again"
 cp -r configs "$top/"
 cp tools/gpu/check.sh tools/gpu/torch_gpu.py "$top/"
 git rev-parse HEAD >"$top/commit" 2>/dev/null || true

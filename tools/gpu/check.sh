@@ -1,113 +1,226 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show, in one command and under ten minutes, from the bundle of tools/gpu/bundle.sh:
-# the kernels on the device against the CPU's plain loops, memory and races by compute-sanitizer, loss curves against the
-# CPU, the same bits twice, modes, then times beside PyTorch's. Writes report.md and a log of each check beside it.
-# Exit code 0: all passed; 1: something failed; 77: there is no GPU, and nothing was shown.
+# the kernels on the device against the CPU's plain loops, loss curves against the CPU, the same bits twice, modes, times
+# beside PyTorch's, then memory and races by compute-sanitizer. Writes report.md and a log of each check beside it.
+# Libraries are taken from where dptrain looks (README) and from the nvidia packages of python3; PyTorch, nvidia-smi and
+# compute-sanitizer are used where they are. Every check is made whatever became of those before it.
+# Exit code 0: all passed; 1: something failed; 2: this can't begin; 77: there is no GPU, and nothing was shown.
 set -u
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
-case ${1:-} in
-  '') out=$here/report ;;
-  -*) printf 'Usage: check.sh [FOLDER of the report]\n'; exit 2 ;;
-  *) out=$1 ;;
-esac
-mkdir -p "$out/logs" || exit 1
-out=$(cd "$out" && pwd)
-export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-dptrain=$here/bin/dptrain unit=$here/bin/unit
-report=$out/report.md
-cd "$out" || exit 1
+usage() {
+  cat <<'TEXT'
+Usage: check.sh [--seconds N] [--tiny] [FOLDER of the report]
+  --seconds N  what does not fit into N seconds is left out, and said so (600)
+  --tiny       tries all out at small sizes; times mean nothing then
+TEXT
+}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 2
+tiny=false seconds=600 out=$here/report
+while [ $# -gt 0 ]; do
+  case $1 in
+    --tiny) tiny=true ;;
+    --seconds) seconds=${2:?} && shift ;;
+    -h | --help) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) out=$1 ;;
+  esac
+  shift
+done
+for program in dptrain unit; do
+  [ -x "$here/bin/$program" ] && continue
+  printf 'check.sh: error: %s is not there\n  run this from what the bundle of tools/gpu/bundle.sh unpacks\n' \
+    "$here/bin/$program" >&2
+  exit 2
+done
+# What an earlier check left would pass for this one's.
+rm -rf "$out/logs" "$out/runs" && mkdir -p "$out/logs" "$out/runs" && out=$(cd "$out" && pwd) && cd "$out" || exit 2
 
-say() { printf '%s\n' "$*" | tee -a "$report"; }
-: >"$report"
-say "# dptrain on a GPU, $(date -u +%Y-%m-%d), commit $(cat "$here/commit" 2>/dev/null || echo unknown)"
-say ''
-say '```'
-"$dptrain" doctor | tee -a "$report"
-nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv 2>&1 | tee -a "$report"
-say '```'
-if ! "$dptrain" doctor | grep -q '^\[x\] cuda:0'; then
-  say 'There is no GPU that dptrain can use: nothing was checked.'
-  exit 77
+# The bundle's libraries are for its own programs alone; the compiler's where this machine's are older.
+libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+LD_LIBRARY_PATH=$libraries "$here/bin/dptrain" --version >/dev/null 2>&1 || libraries=$here/lib/gcc:$libraries
+ours=(env "LD_LIBRARY_PATH=$libraries")
+dptrain=("${ours[@]}" "$here/bin/dptrain") unit=("${ours[@]}" "$here/bin/unit")
+mapfile -t packages < <(python3 -c '
+import importlib.util, pathlib
+nvidia = importlib.util.find_spec("nvidia")
+print(*(f for root in nvidia.submodule_search_locations for f in sorted(pathlib.Path(root).glob("*"))), sep="\n")
+' 2>/dev/null)
+if [ -z "${DPTRAIN_CUDA_PATH:-}" ] && [ ${#packages[@]} -gt 0 ]; then
+  DPTRAIN_CUDA_PATH=$(printf '%s/lib:' "${packages[@]}")
+  export DPTRAIN_CUDA_PATH
 fi
 
-passed=0 failed=0
+report=$out/report.md
+: >"$report"
+say() { printf '%s\n' "$*" | tee -a "$report"; }
+show() { { printf '```\n'; cat "$@"; printf '```\n'; } | tee -a "$report"; }
+finish() {  # exit code
+  printf 'The report is %s\n' "$report"
+  exit "$1"
+}
+
+say "# dptrain on a GPU, $(date -u +%Y-%m-%d), commit $(cat "$here/commit" 2>/dev/null || echo unknown)"
+if $tiny; then say 'Small sizes: only that it runs was tried, and times mean nothing.'; fi
+say ''
+# The loader's words alone where this machine's libc is too old.
+timeout -k 5 120 "${dptrain[@]}" doctor >logs/doctor 2>&1 || say "dptrain doctor ended with code $?:"
+nvidia-smi --query-gpu=name,driver_version,memory.used,utilization.gpu,clocks.sm,clocks.mem,power.limit,ecc.mode.current \
+  --format=csv >logs/nvidia-smi 2>&1
+show logs/doctor logs/nvidia-smi
+gpus=$(grep -c '^\[x\] cuda:[0-9]' logs/doctor)
+if [ "$gpus" -eq 0 ]; then
+  say 'There is no GPU that dptrain can use: nothing was checked.'
+  finish 77
+fi
+
+passed=0 failed=0 left_out=0
 # check NAME SECONDS COMMAND...: its output goes to logs/NAME.
 check() {
-  local name=$1 limit=$2 start=$SECONDS status
+  local name=$1 limit=$2 left=$((seconds - SECONDS)) start=$SECONDS status
   shift 2
-  timeout "$limit" "$@" >"logs/$name" 2>&1
+  if [ "$left" -lt 2 ]; then
+    left_out=$((left_out + 1))
+    say "- [ ] $name: left out, the $seconds s are over"
+    return 1
+  fi
+  [ "$limit" -le "$left" ] || limit=$left
+  timeout -k 5 "$limit" "$@" >"logs/$name" 2>&1 </dev/null
   status=$?
+  if [ $status -eq 0 ]; then
+    passed=$((passed + 1))
+    say "- [x] $name ($((SECONDS - start)) s)"
+    return 0
+  fi
+  failed=$((failed + 1))
   case $status in
-    0) passed=$((passed + 1)); say "- [x] $name ($((SECONDS - start)) s)" ;;
-    124) failed=$((failed + 1)); say "- [ ] $name: not done after $limit s, see logs/$name" ;;
-    *) failed=$((failed + 1)); say "- [ ] $name: exit code $status: $(tail -n 1 "logs/$name")" ;;
+    124 | 137) say "- [ ] $name: not done after $limit s; logs/$name ends with" ;;
+    *) say "- [ ] $name: exit code $status; logs/$name ends with" ;;
   esac
-  return $status
+  tail -n 8 "logs/$name" | cut -c 1-300 | sed 's/^/      /' | tee -a "$report"
+  return 1
 }
 skip() { say "- skipped: $1: $2"; }
 
-# Fashion-MNIST's sizes, from a formula: no data has to be there.
-mlp=("$here/configs/fmnist_single.yaml" 'data.dataset={synthetic_images: {samples: 12000, classes: 10, shape: [1, 28, 28]}}'
-  optimizer.lr=0.001 'reproducible={shards: 1}' cores=1 log.every=1 epochs=1)
-resnet=("$here/configs/large/resnet18.yaml" cores=1 log.every=1 steps=10)
+# Fashion-MNIST's sizes, from a formula: no data has to be there. And a net of convolutions and batch norm.
+mlp=("$here/configs/fmnist_single.yaml" optimizer.lr=0.001 log.every=1 epochs=1)
+resnet=("$here/configs/large/resnet18.yaml" log.every=1 evaluate=true)
+images='samples: 12000, test_samples: 1000, classes: 10, shape: [1, 28, 28]'
+painted='samples: 160, test_samples: 32, shape: [3, 112, 112]'
+large='samples: 384, test_samples: 64, classes: 1000, shape: [3, 224, 224]'
+if $tiny; then
+  images='samples: 400, test_samples: 50, classes: 10, shape: [1, 28, 28]'
+  painted='samples: 8, test_samples: 4, shape: [3, 16, 16]'
+  mlp+=(data.batch_size=50)
+  resnet+=(data.batch_size=4)
+fi
+mlp+=("data.dataset={synthetic_images: {$images}}") resnet+=("data.dataset={synthetic_images: {$painted}}")
 
-# The same run on both: equal up to the order of sums.
-curves() {  # name, arguments of train
-  local name=$1
-  shift
-  check "train-cpu-$name" 120 "$dptrain" "$@" device=cpu "out=$out/cpu-$name" &&
-    check "train-gpu-$name" 60 "$dptrain" "$@" device=cuda "out=$out/gpu-$name" &&
-    check "losses-$name" 10 "$dptrain" compare "$out/gpu-$name" "$out/cpu-$name" --rtol 1e-3 --atol 1e-4
+run() {  # name, seconds, arguments of train
+  check "train-$1" "$2" "${dptrain[@]}" "${@:3}" "out=$out/runs/$1"
 }
-same_bits() {
-  check "train-again-$1" 60 "$dptrain" "${@:2}" device=cuda "out=$out/again-$1" &&
-    check "same-bits-$1" 10 "$dptrain" compare "$out/again-$1" "$out/gpu-$1" --rtol 0 --atol 0
+bits() {  # two names: losses and weights
+  check "bits-$1" 30 "${dptrain[@]}" compare "runs/$1" "runs/$2" --rtol 0 --atol 0
+}
+losses() {  # two names, relative tolerance
+  check "losses-$1" 30 "${dptrain[@]}" compare "runs/$1/metrics.jsonl" "runs/$2/metrics.jsonl" --rtol "$3" --atol 1e-4
+}
+# The same run on both differs by the order of sums, 1e-7 at first; batch norm makes more of it each step. The same run
+# twice is the same to the bit.
+against_cpu() {  # name, relative tolerance of losses, arguments of train
+  run "$1" 60 "${@:3}" device=cuda
+  run "$1-again" 60 "${@:3}" device=cuda
+  run "$1-cpu" 120 "${@:3}" device=cpu
+  losses "$1" "$1-cpu" "$2"
+  bits "$1-again" "$1"
 }
 
 say ''
 say '## Numbers'
+conformance=('*on a GPU*')
 # A test that finds no GPU passes: that must not look like a GPU that passed.
-conformance() { "$unit" -tc='*on a GPU*' && ! grep -q 'skipped: ' logs/conformance; }
-export -f conformance
-export unit
-check conformance 120 bash -c conformance
-if sanitizer=$(command -v compute-sanitizer); then
-  for tool in memcheck racecheck; do
-    check "$tool" 120 "$sanitizer" --tool "$tool" --error-exitcode 1 "$unit" -tc='*on a GPU*'
-  done
-else
-  skip 'memcheck, racecheck' 'compute-sanitizer is not on the PATH (PyPI: nvidia-cuda-sanitizer-api)'
-fi
-curves mlp "${mlp[@]}" && same_bits mlp "${mlp[@]}"
+check conformance 150 "${unit[@]}" "-tc=${conformance[*]}" && grep -h 'skipped: ' logs/conformance &&
+  say '- [ ] conformance: it found no GPU' && failed=$((failed + 1))
+against_cpu mlp 1e-3 "${mlp[@]}"
 # Each kernel by itself: what graphs leave out or do in another order shows here.
-check train-uncaptured 60 "$dptrain" "${mlp[@]}" device=cuda graphs=false "out=$out/uncaptured" &&
-  check same-bits-uncaptured 10 "$dptrain" compare "$out/uncaptured" "$out/gpu-mlp" --rtol 0 --atol 0
-curves resnet18 "${resnet[@]}" && same_bits resnet18 "${resnet[@]}"
+run uncaptured 60 "${mlp[@]}" device=cuda graphs=false
+bits uncaptured mlp
+against_cpu resnet18 0.02 "${resnet[@]}" optimizer.lr=0.001
+# Of the numbers that are rounded bf16 keeps 8 bits, the others 11; a mean over a batch is nearer.
 for precision in tf32 bf16 fp16; do
-  check "precision-$precision" 60 "$dptrain" "${mlp[@]}" device=cuda "precision=$precision" "out=$out/$precision"
+  run "$precision" 60 "${mlp[@]}" device=cuda "precision=$precision"
+  losses "$precision" mlp 0.05
 done
-for mode in dp ddp; do
-  check "mode-$mode" 60 "$dptrain" "${mlp[@]}" device=cuda "parallel=$mode" devices=1 "out=$out/$mode" &&
-    check "losses-$mode" 10 "$dptrain" compare "$out/$mode" "$out/gpu-mlp" --rtol 1e-3 --atol 1e-4
-done
+several() {  # name, arguments of train: replicas against one
+  run "$1" 60 "${mlp[@]}" device=cuda "${@:2}"
+  losses "$1" mlp 1e-3
+}
+several dp-1 parallel=dp devices=1
+# In the order of samples of torch's DistributedSampler, which is another one.
+run ddp-1 60 "${mlp[@]}" device=cuda parallel=ddp devices=1
+run ddp-1-cpu 120 "${mlp[@]}" device=cpu parallel=ddp devices=1
+losses ddp-1 ddp-1-cpu 1e-3
+# Two replicas on one GPU, whose gradients the CPUs sum.
+several dp-shared parallel=dp 'devices=[cuda:0, cuda:0]'
+if [ "$gpus" -gt 1 ]; then
+  several dp-2 parallel=dp devices=2
+  run ddp-2 60 "${mlp[@]}" device=cuda parallel=ddp devices=2
+  run ddp-2-host 60 "${mlp[@]}" device=cuda 'parallel={ddp: {backend: gloo}}' devices=2
+  losses ddp-2 ddp-2-host 1e-3
+else
+  skip 'sums by NCCL' 'there is one GPU'
+fi
 
 say ''
 say '## Times'
 times() {  # name, arguments of bench
-  check "bench-$1" 60 "$dptrain" bench "${@:2}" device=cuda --modes single --rounds 3 "out=$out/bench-$1" || return
-  { printf '```\n'; cat "logs/bench-$1"; printf '```\n'; } | tee -a "$report"
+  local rounds=(--rounds 3)
+  if $tiny; then rounds=(--rounds 1 --seconds 0.01); fi
+  check "bench-$1" 60 "${dptrain[@]}" bench "${@:2}" device=cuda --modes single "${rounds[@]}" "out=$out/runs/bench-$1" ||
+    return
+  # The second line of the CSV; its columns' names are in the first.
+  rows+=("$(awk -F, -v name="dptrain $1" 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i }
+    NR == 2 { printf "%-35s %10.1f us a step %10.0f samples/s", name, $at["ms_per_sample"] * $at["batch_size"] * 1000,
+              $at["samples_per_second"] }' "runs/bench-$1/bench.csv")")
 }
-times mlp "${mlp[@]}" data.batch_size=100
-times resnet50 "$here/configs/large/resnet50.yaml" data.batch_size=128 precision=tf32
-if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-  check torch 180 python3 "$here/torch_gpu.py"
-  { printf '```\n'; cat logs/torch; printf '```\n'; } | tee -a "$report"
+rows=()
+resnet50=("$here/configs/large/resnet50.yaml" data.batch_size=128 "data.dataset={synthetic_images: {$large}}")
+if $tiny; then resnet50=("${resnet[@]}"); fi
+times mlp-fp32 "${mlp[@]}" data.batch_size=100
+times mlp-fp32-no-graphs "${mlp[@]}" data.batch_size=100 graphs=false
+times resnet50-tf32 "${resnet50[@]}" precision=tf32
+times resnet50-fp16 "${resnet50[@]}" precision=fp16
+if python3 -c 'import torch; assert torch.cuda.is_available()' >logs/has-torch 2>&1; then
+  check torch 200 python3 "$here/torch_gpu.py"
+  mapfile -t theirs < <(grep ' us a step \| failed: ' logs/torch)
+  rows+=("${theirs[@]}")
 else
-  skip 'times of PyTorch' 'python3 has no torch that sees a GPU'
+  skip 'times of PyTorch' "python3 has no torch that sees a GPU: $(tail -n 1 logs/has-torch)"
+fi
+printf '%s\n' "${rows[@]}" >logs/times
+show logs/times
+say 'Goals on an H200: mlp-fp32 50 us a step (600 steps: 30 ms); resnet50-tf32 3200 samples/s, resnet50-fp16 5000; no row'
+say 'slower than the best form of PyTorch.'
+
+# Last, since they take as long as there is.
+say ''
+say '## Memory and races'
+sanitizer=$(command -v compute-sanitizer)
+for folder in "${CUDA_HOME:-/usr/local/cuda}" /usr/local/cuda "${packages[@]}"; do
+  if [ -z "$sanitizer" ] && [ -x "$folder/bin/compute-sanitizer" ]; then sanitizer=$folder/bin/compute-sanitizer; fi
+done
+short=("${mlp[@]}" device=cuda steps=5 evaluate=true)
+if [ -n "$sanitizer" ]; then
+  for tool in memcheck racecheck; do
+    # An error of the program that it watches is its own exit code.
+    sanitize=("$sanitizer" --tool "$tool" --error-exitcode 99)
+    check "$tool-train" 60 "${ours[@]}" "${sanitize[@]}" "$here/bin/dptrain" "${short[@]}" "out=$out/runs/$tool"
+    check "$tool" 150 "${ours[@]}" "${sanitize[@]}" "$here/bin/unit" "-tc=${conformance[*]}"
+  done
+else
+  skip 'memcheck, racecheck' 'compute-sanitizer is not there (PyPI: nvidia-cuda-sanitizer-api)'
 fi
 
 say ''
-say "$passed passed, $failed failed"
-printf 'The report is %s\n' "$report"
-[ "$failed" -eq 0 ]
+say "$passed passed, $failed failed, $left_out left out for want of time; $SECONDS s"
+[ $((failed + left_out)) -eq 0 ] && [ "$passed" -gt 0 ]
+finish $?

@@ -109,15 +109,21 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnBatchNorm& norm) {
 }
 CommunicatorId FakeApi::new_communicator_id() {
   count_call("new_communicator_id");
-  return {"fake"};
+  if (settings_.world != nullptr) return {"fake"};
+  world_ = std::make_unique<FakeWorld>();
+  CommunicatorId id{};
+  world_->name().copy(id.data(), id.size() - 1);
+  return id;
 }
 std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, int ranks,
                                             const WhileWaiting& waiting) {
   count_call("join");
   not_while_capturing("join");
-  if (settings_.world == nullptr) violation("there is no world for ranks to meet in");
-  if (id != CommunicatorId{"fake"}) violation("rank {} joins by an id that nobody made", rank);
-  return std::make_unique<FakeCommunicator>(*settings_.world, rank, ranks, waiting);
+  if (settings_.world != nullptr && id != CommunicatorId{"fake"})
+    violation("rank {} joins by an id that nobody made", rank);
+  if (settings_.world == nullptr && !world_) world_ = std::make_unique<FakeWorld>(id.data());
+  return std::make_unique<FakeCommunicator>(settings_.world ? *settings_.world : *world_, rank,
+                                            ranks, waiting);
 }
 
 void FakeApi::host_knows(const Clock& clock) {

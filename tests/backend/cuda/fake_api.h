@@ -50,7 +50,7 @@ class FakeApi : public DeviceApi {
     bool busy = false;            // no event is passed until somebody waits for it
     size_t free_memory = size_t{4} << 30;
     int index = 0;               // of the GPU in its machine
-    FakeWorld* world = nullptr;  // where its communicators meet
+    FakeWorld* world = nullptr;  // where its communicators meet; null: where their id says
   };
   FakeApi() : FakeApi(Settings{}) {}
   explicit FakeApi(const Settings& settings);
@@ -123,7 +123,8 @@ class FakeApi : public DeviceApi {
   }
 
   Settings settings_;
-  uint64_t number_;  // of all that this process made
+  std::unique_ptr<FakeWorld> world_;  // that an id of its own or of another process names
+  uint64_t number_;                   // of all that this process made
   DeviceProperties properties_;
   std::map<const std::byte*, Block> blocks_;  // by their begin
   std::vector<FakeStream*> streams_;

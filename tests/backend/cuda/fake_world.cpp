@@ -6,8 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "backend/cuda/fake_stream.h"
 #include "base/fail.h"
@@ -63,13 +65,24 @@ std::string text_of(const FakeCall& c) {
 
 }  // namespace
 
-FakeWorld::FakeWorld() {
-  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+FakeWorld::FakeWorld() : file_(memfd_create("fake GPUs", MFD_CLOEXEC)) {
+  require(file_ >= 0 && ftruncate(file_, sizeof(Shared)) == 0, "memory that processes share");
+  map();
+}
+FakeWorld::FakeWorld(const std::string& name) : file_(open(name.c_str(), O_RDWR | O_CLOEXEC)) {
+  require(file_ >= 0, "the world that a communicator's id names");
+  map();
+}
+FakeWorld::~FakeWorld() {
+  munmap(shared_, sizeof(Shared));
+  close(file_);
+}
+void FakeWorld::map() {
+  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   require(memory != MAP_FAILED, "memory that processes share");
   shared_ = static_cast<Shared*>(memory);  // zeros are a fresh one
 }
-FakeWorld::~FakeWorld() { munmap(shared_, sizeof(Shared)); }
+std::string FakeWorld::name() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_); }
 
 struct FakeCommunicator::State {
   FakeWorld::Shared& shared;

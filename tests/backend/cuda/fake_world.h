@@ -1,5 +1,5 @@
-// Where the ranks of fake GPUs meet: memory that threads and forked processes map. As NCCL, it does
-// not know who will come, and waits for all.
+// Where the ranks of fake GPUs meet: memory that threads and processes map. As NCCL, it does not
+// know who will come, and waits for all.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "backend/cuda/device_api.h"
 
@@ -26,10 +27,12 @@ class FakeWorld {
  public:
   static constexpr int kMostRanks = 4;
   static constexpr size_t kMostBytes = 4 << 20;  // of one call
-  FakeWorld();                                   // before anybody forks
+  FakeWorld();                                   // a new one; children have it, too
+  explicit FakeWorld(const std::string& name);   // that of another process
   ~FakeWorld();
   FakeWorld(const FakeWorld&) = delete;
   FakeWorld& operator=(const FakeWorld&) = delete;
+  std::string name() const;  // for processes of this user, as long as this one lives
 
  private:
   friend class FakeCommunicator;
@@ -44,7 +47,9 @@ class FakeWorld {
   struct Shared {
     Seat seat[kMostRanks];
   };
-  Shared* shared_;
+  void map();
+  int file_;
+  Shared* shared_ = nullptr;
 };
 
 // Done in two parts, since the others may not have come: arrive() until it says so, then take().

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# tools/gpu/check.sh as it is unpacked from a bundle, on a machine whose GPUs are fakes.
+# Arguments: dptrain, the fake module, any library.
+set -u
+dptrain=$1 module=$2 library=$3 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit 1
+
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+bundle=$scratch/bundle
+mkdir -p "$bundle/bin" "$bundle/lib" "$scratch/path" "$scratch/driver"
+cp "$source/tools/gpu/check.sh" "$bundle/"
+ln -s "$source/configs" "$bundle/configs"
+ln -s "$dptrain" "$bundle/bin/dptrain"
+failed=0
+expect() {  # what, actual, wanted
+  [ "$2" = "$3" ] && return
+  printf 'FAILED: %s is %s, not %s\n' "$1" "$2" "$3"
+  failed=1
+}
+check() {  # wanted exit code, arguments
+  local wanted=$1
+  shift
+  PATH=$scratch/path:$PATH "$bundle/check.sh" --tiny "$@" "$scratch/report" >"$scratch/out" 2>&1
+  expect "exit code of check.sh $*" $? "$wanted"
+}
+says() { grep -qF -e "$1" "$scratch/report/report.md" || { printf 'FAILED: the report does not say: %s\n' "$1"; failed=1; }; }
+script() { printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1" && chmod +x "$1"; }
+
+check 2  # there is no bin/unit
+# Conformance on fakes is among the unit tests.
+script "$bundle/bin/unit" 'echo conformance'
+# A sanitizer that watches nothing; Python with no torch.
+script "$scratch/path/compute-sanitizer" 'shift 4; exec "$@"'
+script "$scratch/path/python3" 'exit 1'
+
+export DPTRAIN_CUDA_MODULE=$module DPTRAIN_CUDA_PATH=$scratch/driver DPT_FAKE_GPUS=2
+check 77
+says 'There is no GPU that dptrain can use: nothing was checked.'
+ln -s "$library" "$scratch/driver/libcuda.so.1"
+check 0
+says ' 0 failed, 0 left out'
+says 'dptrain mlp-fp32 '
+says '[x] bits-mlp-again '
+says '[x] losses-ddp-2 '
+says '[x] memcheck-train '
+grep -c '^- \[x\]' "$scratch/report/report.md"
+# What fails hides nothing, and what has no time is told.
+script "$bundle/bin/unit" 'echo "3 cases failed"; exit 1'
+check 1 --seconds 3
+says '- [ ] conformance: exit code 1; logs/conformance ends with'
+says '3 cases failed'
+says 'left out, the 3 s are over'
+if [ $failed -ne 0 ]; then cat "$scratch/out" "$scratch/report/report.md"; fi
+exit $failed

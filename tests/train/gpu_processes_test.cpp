@@ -1,0 +1,132 @@
+// The program itself on fake GPUs, as processes and as ranks that a launcher started: what forks
+// where, who opens which GPU, who waits for whom.
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include "cli/process.h"
+#include "data/folder.h"
+#include "train/gpu_specs.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A machine with so many fake GPUs.
+class Machine {
+ public:
+  explicit Machine(int gpus) {
+    const fs::path built = fs::read_symlink("/proc/self/exe").parent_path();
+    // Any library will do for a driver.
+    fs::create_symlink(built / "libother_module.so", folder_.file("libcuda.so.1"));
+    folder_.write("t.yaml", kMlp);
+    environment_ = {{"DPTRAIN_CUDA_MODULE", (built / "libfake_module.so").string()},
+                    {"DPTRAIN_CUDA_PATH", folder_.path()},
+                    {"DPT_FAKE_GPUS", std::to_string(gpus)}};
+  }
+  std::vector<std::string> words(const std::string& run,
+                                 const std::vector<std::string>& more) const {
+    std::vector<std::string> out = {file("t.yaml"), "evaluate=true", "out=" + file(run)};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  Variables environment(const Variables& more = {}) const {
+    Variables out = environment_;
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  Finished train(const std::string& run, const std::vector<std::string>& more) const {
+    return dptrain(words(run, more), environment());
+  }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+  std::string weights(const std::string& run) const {
+    return read_file(file(run + "/model.safetensors"));
+  }
+  // Of two runs that only differ in who sums in which order.
+  void same_numbers(const std::string& a, const std::string& b) const {
+    const std::string tolerance = std::to_string(kSameNumbers);
+    const Finished compared =
+        dptrain({"compare", file(a), file(b), "--rtol", tolerance, "--atol", tolerance});
+    CHECK_MESSAGE(compared.code == 0, compared.out << compared.err);
+  }
+
+ private:
+  Folder folder_;
+  Variables environment_;
+};
+
+Variables rank_of_two(int rank) {
+  return {
+      {"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", std::to_string(rank)}};
+}
+
+TEST_CASE("doctor shows the GPUs that a process is shown") {
+  const Machine machine(3);
+  const Finished doctor =
+      dptrain({"doctor"}, machine.environment({{"CUDA_VISIBLE_DEVICES", "0,2"}}));
+  CHECK(doctor.code == 0);
+  CHECK(doctor.out.find("[x] cuda:0       fake GPU at 0000:00:00.0") != std::string::npos);
+  CHECK(doctor.out.find("[x] cuda:1       fake GPU at 0000:02:00.0") != std::string::npos);
+  CHECK(doctor.out.find("cuda:2") == std::string::npos);
+}
+
+TEST_CASE("the program trains on GPUs in every mode, as processes") {
+  const Machine machine(2);
+  const auto train = [&](const std::string& run, std::vector<std::string> more) {
+    const Finished ran = machine.train(run, more);
+    CHECK_MESSAGE(ran.code == 0, run << ": " << ran.err);
+  };
+  train("cpu", {"device=cpu", "cores=1"});
+  train("single", {"device=cuda"});
+  machine.same_numbers("single", "cpu");
+  train("ddp-cpu", {"device=cpu", "cores=1", "parallel=ddp", "devices=2"});
+  train("ddp", {"device=cuda", "parallel=ddp", "devices=2"});
+  machine.same_numbers("ddp", "ddp-cpu");
+  train("ddp-gloo", {"device=cuda", "parallel={ddp: {backend: gloo}}", "devices=2"});
+  machine.same_numbers("ddp-gloo", "ddp-cpu");
+  train("dp-cpu", {"device=cpu", "cores=1", "parallel=dp", "devices=2"});
+  train("dp", {"device=cuda", "parallel=dp"});
+  machine.same_numbers("dp", "dp-cpu");
+  train("dp-shared", {"device=cuda", "parallel=dp", "devices=[cuda:0, cuda:0]"});
+  machine.same_numbers("dp-shared", "dp-cpu");
+}
+
+TEST_CASE(
+    "ranks that a launcher started take a GPU each, whether they are shown all or their own") {
+  const Machine machine(2);
+  const std::vector<std::string> how = {"device=cuda", "parallel=ddp"};
+  const Finished own = machine.train("own", how);
+  REQUIRE_MESSAGE(own.code == 0, own.err);
+  for (const bool shown_all : {true, false}) {
+    CAPTURE(shown_all);
+    const auto environment = [&](int rank) {
+      Variables out = machine.environment(rank_of_two(rank));
+      if (!shown_all) out.emplace_back("CUDA_VISIBLE_DEVICES", std::to_string(rank));
+      return out;
+    };
+    Process zero(machine.words("given", how), environment(0)),
+        one(machine.words("given", how), environment(1));
+    CHECK_MESSAGE(zero.wait() == 0, zero.err());
+    CHECK_MESSAGE(one.wait() == 0, one.err());
+    CHECK(!machine.weights("own").empty());
+    CHECK(machine.weights("given") == machine.weights("own"));
+    fs::remove_all(machine.file("given"));
+  }
+}
+
+TEST_CASE("ranks that are shown the same GPU are told so") {
+  const Machine machine(1);
+  const std::vector<std::string> words = machine.words("run", {"device=cuda", "parallel=ddp"});
+  Process zero(words, machine.environment(rank_of_two(0))),
+      one(words, machine.environment(rank_of_two(1)));
+  CHECK(zero.wait() != 0);
+  CHECK(one.wait() == static_cast<int>(Fault::device));
+  CHECK_MESSAGE(
+      one.err().find("ranks 0 and 1 both have the GPU at 0000:00:00.0") != std::string::npos,
+      one.err());
+  CHECK(!fs::exists(machine.file("run/model.safetensors")));
+}
+
+}  // namespace
+}  // namespace dpt
