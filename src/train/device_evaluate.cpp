@@ -1,6 +1,7 @@
 // The device executor's other passes: over the test set, and in search of a number that is not
 // finite.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <numeric>
@@ -13,58 +14,121 @@ namespace dpt {
 
 using cuda::MemoryKind;
 
-namespace {
-
-enum Result { loss, weight, correct, results };  // of a batch, f64 each
-
-}  // namespace
-
-// Its batches are the same each time.
+// Its batches are the same each time; those without rows of this GPU's are left out.
 void DeviceExecutor::prepare_evaluation() {
   const StepCutter& batches = *session_.test_batches;
   const auto steps = static_cast<size_t>(batches.steps());
   const cuda::Memory host(*api_, MemoryKind::pinned, steps * sizeof(cuda::StepEntry));
-  auto* const entries = reinterpret_cast<cuda::StepEntry*>(host.data());
+  auto* next = reinterpret_cast<cuda::StepEntry*>(host.data());
   StepRows rows;
   for (size_t i = 0; i < steps; ++i) {
     batches.step(static_cast<int64_t>(i), rows);
-    entries[i] = {.step = 0, .position = own(rows.micro[0]).rows.begin, .divisor = 1};
+    const Rows mine = own(rows.micro[0]).rows;
+    if (mine.count() > 0) *next++ = {.step = 0, .position = mine.begin, .divisor = 1};
   }
-  test_entries_ = cuda::Memory(*api_, MemoryKind::device, host.bytes());
-  test_results_ = cuda::Memory(*api_, MemoryKind::device, steps * results * sizeof(double));
+  const auto device = [&](size_t bytes) { return cuda::Memory(*api_, MemoryKind::device, bytes); };
+  test_entries_ = device(host.bytes());
+  test_entry_ = device(sizeof(cuda::StepEntry));
+  test_sums_ = device(sizeof(cuda::TestSums));
   stream_->copy(test_entries_.data(), host.data(), host.bytes());
-  stream_->fill(test_results_.data(), 0, test_results_.bytes());
   stream_->synchronise();
 }
 
-// Enqueues a batch.
-void DeviceExecutor::evaluate(const StepInput& input) {
-  const StepRows& rows = *input.rows;
-  if (own(rows.micro[0]).rows.count() == 0) return;
+// Enqueues the batch that comes next.
+void DeviceExecutor::enqueue_test(const StepRows& rows, size_t place) {
   DeviceBinding& b = binding(rows.micro[0], test);
-  const size_t place = test_feed_->make(input);
-  begin(&b, rows, 0, test_entry(input.batch), true);
+  auto* const entry = reinterpret_cast<cuda::StepEntry*>(test_entry_.data());
+  cuda::launch(
+      *stream_,
+      cuda::NextTestBatch{test_entry(0), session_.test_batches->steps(), test_sums(), entry}, 1);
+  begin(&b, rows, 0, entry, true);
   test_feed_->enqueue_input(b, 0, place);
   test_feed_->enqueue_target(b, 0, place);
   for (const Part part : {Part::prologue, Part::forward, Part::loss}) b.run(part);
-  test_feed_->enqueued(place);
-  keep_results(b, input.batch);
+  keep_results(b);
 }
 
-void DeviceExecutor::keep_results(const DeviceBinding& b, int64_t batch) {
+void DeviceExecutor::keep_results(const DeviceBinding& b) {
   const Graph& graph = b.program().graph;
-  const auto number = static_cast<size_t>(batch);
-  const auto keep = [&](Result r, ValueId v) {
-    stream_->copy(reinterpret_cast<double*>(test_results_.data()) + number * results + r,
-                  b.view(v).data, sizeof(double));
+  const auto result = [&](ValueId v) {
+    return v == kNoValue ? nullptr : reinterpret_cast<const double*>(b.view(v).data);
   };
-  keep(loss, graph.loss);
-  if (session_.divisor == Divisor::targets) keep(weight, graph.target_weight);
-  if (graph.correct != kNoValue) keep(correct, graph.correct);
+  const bool weighs = session_.divisor == Divisor::targets;
+  cuda::launch(
+      *stream_,
+      cuda::AddTestBatch{result(graph.loss), weighs ? result(graph.target_weight) : nullptr,
+                         result(graph.correct), test_sums()},
+      1);
+}
+
+cuda::CapturedGraph& DeviceExecutor::test_graph(const StepRows& rows, size_t place,
+                                                size_t batches) {
+  const ShardRows& mine = own(rows.micro[0]);
+  return captured({mine.rows.count(), mine.first_sample, test, static_cast<int64_t>(place),
+                   static_cast<int64_t>(batches)},
+                  [&] {
+                    for (size_t i = 0; i < batches; ++i) enqueue_test(rows, place);
+                  });
+}
+
+// Batches that differ in their place in the test set alone. first: of which the batch is made.
+void DeviceExecutor::evaluate(const StepInput& first, size_t batches) {
+  const size_t place = test_feed_->make(first);
+  if (session_.spec.graphs)
+    stream_->launch(test_graph(*first.rows, place, batches));
+  else
+    for (size_t i = 0; i < batches; ++i) enqueue_test(*first.rows, place);
+  test_feed_->enqueued(place);
+}
+
+// All of this GPU's, as many at a time as are worth a launch. Gives the number of their samples.
+int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order) {
+  const StepCutter& batches = *session_.test_batches;
+  StepRows rows, first;  // first: of those that wait for a launch
+  StepInput input{.rows = &first, .order = order};
+  size_t waiting = 0, most = 1;
+  int64_t samples = 0;
+  const auto launch_all = [&] {
+    while (waiting > 0) {
+      const size_t n = std::min(most, std::bit_floor(waiting));
+      evaluate(input, n);
+      waiting -= n;
+    }
+  };
+  for (int64_t batch = 0; batch < batches.steps(); ++batch) {
+    batches.step(batch, rows);
+    const ShardRows& mine = own(rows.micro[0]);
+    if (mine.rows.count() == 0) continue;
+    samples += mine.rows.count();
+    const ShardRows* const other = waiting > 0 ? &own(first.micro[0]) : nullptr;
+    if (waiting == most || (other && (other->rows.count() != mine.rows.count() ||
+                                      other->first_sample != mine.first_sample)))
+      launch_all();
+    if (waiting++ > 0) continue;
+    first = rows;
+    input.batch = batch;
+    const bool one = !session_.spec.graphs || test_feed_->places() > 1;
+    most = one ? 1 : together(test_graph(first, 0, 1).nodes());
+  }
+  launch_all();
+  return samples;
+}
+
+// The same where this GPU has some stages of the model.
+int64_t DeviceExecutor::tell_stages(std::span<const uint32_t> order) {
+  const StepCutter& batches = *session_.test_batches;
+  StepRows rows;
+  int64_t samples = 0;
+  for (int64_t batch = 0; batch < batches.steps(); ++batch) {
+    batches.step(batch, rows);
+    evaluate_in_stages({.rows = &rows, .order = order, .batch = batch});
+    samples += own(rows.micro[0]).rows.count();
+  }
+  stages_->end_evaluation(batches.steps());
+  return samples;
 }
 
 Evaluation DeviceExecutor::evaluate() {
-  const StepCutter& batches = *session_.test_batches;
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
   if (test_ahead_ != nullptr) {
@@ -73,33 +137,20 @@ Evaluation DeviceExecutor::evaluate() {
   }
   share_buffers();
   if (test_feed_) test_feed_->begin(order);
-  double natural = 0;
-  StepRows rows;
-  for (int64_t batch = 0; batch < batches.steps(); ++batch) {
-    batches.step(batch, rows);
-    const StepInput input{.rows = &rows, .order = order, .batch = batch};
-    stages_ ? evaluate_in_stages(input) : evaluate(input);
-    natural +=
-        own(rows.micro[0]).rows.count() == 0 ? 0 : natural_divisor(own(rows.micro[0]).rows.count());
-  }
-  if (stages_) stages_->end_evaluation(batches.steps());
-  const cuda::Memory back(*api_, MemoryKind::pinned, test_results_.bytes());
+  stream_->fill(test_sums_.data(), 0, test_sums_.bytes());
+  const int64_t samples = stages_ ? tell_stages(order) : launch_evaluation(order);
+  const cuda::Memory back(*api_, MemoryKind::pinned, sizeof(cuda::TestSums));
   const cuda::Memory state(*api_, MemoryKind::pinned, sizeof(cuda::StepState));
-  stream_->copy(back.data(), test_results_.data(), back.bytes());
+  stream_->copy(back.data(), test_sums_.data(), back.bytes());
   stream_->copy(state.data(), context_.state, sizeof(cuda::StepState));
   stream_->synchronise();
   check_data(reinterpret_cast<const cuda::StepState*>(state.data())->bad);
-  const auto sum = [&](Result r) {
-    double out = 0;
-    for (int64_t b = 0; b < batches.steps(); ++b)
-      out += reinterpret_cast<const double*>(back.data())[b * results + r];
-    return out;
-  };
+  const auto& sums = *reinterpret_cast<const cuda::TestSums*>(back.data());
   if (has_stage(last_stage()))
     buffers_.evaluation(shard_) = {
-        .loss = sum(loss),
-        .weight = session_.divisor == Divisor::targets ? sum(weight) : natural,
-        .correct = sum(correct)};
+        .loss = sums.loss,
+        .weight = session_.divisor == Divisor::targets ? sums.weight : natural_divisor(samples),
+        .correct = sums.correct};
   gpus_.meet();
   const auto total = [&](double ShardResult::*what) {
     return sum_over_shards(session_.who.shards,

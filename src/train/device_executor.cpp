@@ -227,13 +227,16 @@ double DeviceExecutor::natural_divisor(int64_t samples) const {
   return static_cast<double>(samples * session_.terms_per_sample);
 }
 
-size_t DeviceExecutor::steps_together(const StepRows& rows) {
+size_t DeviceExecutor::together(size_t nodes) {
   constexpr size_t kNodes = 512;  // of a launch
+  return std::bit_floor(std::clamp<size_t>(kNodes / nodes, 1, DeviceFlights::kMostSteps));
+}
+
+size_t DeviceExecutor::steps_together(const StepRows& rows) {
   if (!captures() || feed_->places() > 1) return 1;
   // The same on all GPUs, or one would wait for sums that another has not begun.
-  const auto nodes =
-      static_cast<size_t>(gpus_.largest(static_cast<int64_t>(graph(rows, 0, 1).nodes())));
-  return std::bit_floor(std::clamp<size_t>(kNodes / nodes, 1, DeviceFlights::kMostSteps));
+  return together(
+      static_cast<size_t>(gpus_.largest(static_cast<int64_t>(graph(rows, 0, 1).nodes()))));
 }
 
 void DeviceExecutor::run(StepLoop& loop) {
@@ -292,11 +295,18 @@ void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step>
 
 cuda::CapturedGraph& DeviceExecutor::graph(const StepRows& rows, size_t place, size_t steps) {
   std::vector<int64_t> key = shape_of(rows);
-  key.insert(key.end(), {static_cast<int64_t>(place), static_cast<int64_t>(steps)});
+  key.insert(key.end(), {train, static_cast<int64_t>(place), static_cast<int64_t>(steps)});
+  return captured(std::move(key), [&] {
+    for (size_t i = 0; i < steps; ++i) enqueue(rows, i, place);
+  });
+}
+
+cuda::CapturedGraph& DeviceExecutor::captured(std::vector<int64_t> key,
+                                              const std::function<void()>& enqueue_all) {
   std::unique_ptr<cuda::CapturedGraph>& graph = graphs_[std::move(key)];
   if (graph) return *graph;
   stream_->begin_capture();
-  for (size_t i = 0; i < steps; ++i) enqueue(rows, i, place);
+  enqueue_all();
   graph = stream_->end_capture();
   return *graph;
 }

@@ -9,6 +9,7 @@
 // do all that waits for a GPU at the same steps.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -65,9 +66,11 @@ class DeviceExecutor : public StepExecutor {
   void make_feeds(const Samples& samples);
   void upload_state();
   // The loop: steps are gathered until they are worth a launch, launched, and landed.
+  static size_t together(size_t nodes);  // how many, of so many nodes each
   size_t steps_together(const StepRows& rows);
   void launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps);
   cuda::CapturedGraph& graph(const StepRows& rows, size_t place, size_t steps);
+  cuda::CapturedGraph& captured(std::vector<int64_t> key, const std::function<void()>& enqueue_all);
   bool land(StepLoop& loop, bool wait);
   StepResult result(const StepRows& rows, const cuda::StepReport& report) const;
   // What is captured. step: of the launch.
@@ -78,7 +81,7 @@ class DeviceExecutor : public StepExecutor {
   template <class After>
   void run_part(Part part, DeviceBinding* b, After after);
   const Program& program_of(const DeviceBinding* b) const;
-  void enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b);
+  const std::byte* enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b);
   void enqueue_backward(size_t number, bool last, DeviceBinding* b);
   // Stages on several GPUs: device_pipeline.cpp.
   void enqueue_stages(const StepRows& rows, size_t step, size_t place);
@@ -92,11 +95,16 @@ class DeviceExecutor : public StepExecutor {
   const ShardRows& own(const Micro& micro) const { return micro[static_cast<size_t>(shard_)]; }
   void wait();
   void prepare_evaluation();
-  void evaluate(const StepInput& batch);
+  int64_t launch_evaluation(std::span<const uint32_t> order);
+  int64_t tell_stages(std::span<const uint32_t> order);
+  void evaluate(const StepInput& first, size_t batches);
+  cuda::CapturedGraph& test_graph(const StepRows& rows, size_t place, size_t batches);
+  void enqueue_test(const StepRows& rows, size_t place);
+  void keep_results(const DeviceBinding& b);
   const cuda::StepEntry* test_entry(int64_t batch) const {
     return reinterpret_cast<const cuda::StepEntry*>(test_entries_.data()) + batch;
   }
-  void keep_results(const DeviceBinding& b, int64_t batch);
+  cuda::TestSums* test_sums() const { return reinterpret_cast<cuda::TestSums*>(test_sums_.data()); }
   void look_for_trouble(const StepInput& input, Trouble& found);
   void look_at_stage(DeviceBinding& b, int stage, size_t micro, Trouble& found);
   void share_buffers();
@@ -124,11 +132,12 @@ class DeviceExecutor : public StepExecutor {
   std::vector<std::unique_ptr<DeviceBinding>> bindings_[whats];
   std::unique_ptr<DeviceFeed> feed_, test_feed_;
   Ahead* test_ahead_;
-  cuda::Memory test_entries_, test_results_;  // of each batch of the test set
+  cuda::Memory test_entries_;                 // of each batch of the test set, as it is cut for all
+  cuda::Memory test_entry_, test_sums_;       // of the batch that is computed; of those before
   std::unique_ptr<DeviceExchange> exchange_;  // null: there is one GPU
   std::unique_ptr<DeviceGather> gather_;      // null: each computes the loss of its own rows
-  // By the rows of the micro-batches (a last batch is smaller), the place that the batch is taken
-  // from, and how many steps.
+  // By what it is of, the rows of the micro-batches (a last batch is smaller), the place that the
+  // batch is taken from, and how many steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
   std::unique_ptr<DeviceStages> stages_;  // null: all are on this GPU
   std::vector<DeviceFlights::Step> gathered_;

@@ -33,7 +33,7 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
   }
   update_.measure();
   if (stages_->gather_powers(update_)) {
-    update_.judge(step);
+    update_.judge(step, nullptr);
     stages_->tell();
   } else {
     cuda::launch(*stream_,
@@ -78,7 +78,7 @@ void DeviceExecutor::evaluate_in_stages(const StepInput& input) {
     if (b) b->run(Part::forward, stage);
     if (b && last) {
       b->run(Part::loss, stage);
-      keep_results(*b, input.batch);
+      keep_results(*b);
     }
     stages_->end_test(stage, input.batch);
   }

@@ -24,6 +24,7 @@ void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t 
 void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
   if (stages_) return enqueue_stages(rows, step, place);
   if (session_.divisor == Divisor::targets) enqueue_divisor(rows, step, place);
+  const std::byte* loss = nullptr;
   for (size_t m = 0; m < rows.micro.size(); ++m) {
     DeviceBinding* const b = own(rows.micro[m]).rows.count() == 0
                                  ? nullptr
@@ -34,7 +35,7 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
       feed_->enqueue_target(*b, m, place);
     }
     run_part(Part::forward, b, [](size_t) {});
-    enqueue_loss(rows.micro[m], m, b);
+    loss = enqueue_loss(rows.micro[m], m, b);
     enqueue_backward(m, m + 1 == rows.micro.size(), b);
   }
   if (exchange_)
@@ -43,7 +44,7 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
     update_.round_gradients();
   update_.measure();
   if (exchange_) exchange_->share_powers();
-  update_.judge(step);
+  update_.judge(step, loss);
   if (reports_first()) {
     const auto count = static_cast<int64_t>(DeviceUpdate::losses_of_step(session_));
     const int64_t weights = session_.divisor == Divisor::targets ? std::ssize(rows.micro) : 0;
@@ -77,10 +78,14 @@ void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
   }
 }
 
-void DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b) {
+// Gives the loss where it stays until the step's end and nothing is summed with it, else null.
+const std::byte* DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b) {
   if (!gather_) {
     if (b) b->run(Part::loss);
-    return update_.keep_loss(number, b ? b->view(b->program().graph.loss).data : nullptr);
+    const std::byte* const loss = b ? b->view(b->program().graph.loss).data : nullptr;
+    if (!exchange_ && DeviceUpdate::losses_of_step(session_) == 1) return loss;
+    update_.keep_loss(number, loss);
+    return nullptr;
   }
   if (b) gather_->gather(*b);
   wait();
@@ -100,6 +105,7 @@ void DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBindi
   wait();
   gpus_.meet();
   if (b) gather_->scatter(*b);
+  return nullptr;
 }
 
 void DeviceExecutor::enqueue_backward(size_t number, bool last, DeviceBinding* b) {

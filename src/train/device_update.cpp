@@ -183,7 +183,7 @@ void DeviceUpdate::measure() {
   });
 }
 
-void DeviceUpdate::judge(size_t step) {
+void DeviceUpdate::judge(size_t step, const std::byte* loss) {
   const ClipSpec& clip = session_.spec.clip;
   const ScalerSettings& scaler = session_.scaler;
   const double* power = powers();
@@ -197,8 +197,8 @@ void DeviceUpdate::judge(size_t step) {
     });
   }
   launch(context_.stream,
-         cuda::Judge{losses(),
-                     static_cast<int64_t>(losses_of_step(session_)),
+         cuda::Judge{loss ? reinterpret_cast<const double*>(loss) : losses(),
+                     loss ? 1 : static_cast<int64_t>(losses_of_step(session_)),
                      looks() ? power : nullptr,
                      context_.state,
                      flights_.first_update(),

@@ -53,8 +53,9 @@ class DeviceUpdate {
   bool looks() const { return session_.spec.clip.max_norm.has_value() || session_.scaler.on; }
   double* powers() const { return reinterpret_cast<double*>(powers_.data()); }
   // Behind measure(), and with pieces the sum of powers() over all GPUs: whether the gradients are
-  // used, and how; then the optimizer. step: of the launch.
-  void judge(size_t step);
+  // used, and how; then the optimizer. step: of the launch. loss: where it
+  // lies if it is the step's only one; null: kept above.
+  void judge(size_t step, const std::byte* loss);
   void update();
 
   // Of all states that a GPU keeps.

@@ -33,6 +33,41 @@ struct BeginBatch {
   }
 };
 
+// Of an evaluation: the entry of the next batch. One index.
+struct NextTestBatch {
+  const StepEntry* entries;  // of all batches
+  int64_t count;
+  const TestSums* done;
+  StepEntry* entry;
+  DPT_HOST_DEVICE void operator()(int64_t) const { *entry = entries[done->batches]; }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(entries, count);
+    v.reads(done, 1);
+    v.writes(entry, 1);
+  }
+};
+
+// Of an evaluation: what came out of a batch. One index.
+struct AddTestBatch {
+  const double *loss, *weight, *correct;  // null: the loss has no such
+  TestSums* done;
+  DPT_HOST_DEVICE void operator()(int64_t) const {
+    done->batches += 1;
+    done->loss += *loss;
+    if (weight) done->weight += *weight;
+    if (correct) done->correct += *correct;
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t) const {
+    v.reads(loss, 1);
+    if (weight) v.reads(weight, 1);
+    if (correct) v.reads(correct, 1);
+    v.reads(done, 1);
+    v.writes(done, 1);
+  }
+};
+
 // The divisor of a loss that is divided by what its targets weigh. One index.
 struct SumDivisor {
   const double* weights;  // of each micro-batch
@@ -121,7 +156,7 @@ struct GatherOfClass {
   }
 };
 
-using GatherKernels = KernelList<BeginBatch, SumDivisor, GatherBytes, GatherRows<float>,
-                                 GatherRows<int32_t>, GatherOfClass>;
+using GatherKernels = KernelList<BeginBatch, NextTestBatch, AddTestBatch, SumDivisor, GatherBytes,
+                                 GatherRows<float>, GatherRows<int32_t>, GatherOfClass>;
 
 }  // namespace dpt::cuda

@@ -37,4 +37,10 @@ struct StepReport {
   double first_loss, first_weight;  // of the first rank's rows, where there are several
 };
 
+// Of an evaluation: the batches that are done, and their sums.
+struct TestSums {
+  int64_t batches;
+  double loss, weight, correct;
+};
+
 }  // namespace dpt::cuda
