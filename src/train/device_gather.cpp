@@ -79,6 +79,8 @@ DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context,
     }
   }
   gpus.meet();
+  if (!here())
+    context.api.reach(session.gpu_of_worker.at(static_cast<size_t>(session.who.loss_device)));
 }
 
 void DeviceGather::gather(const DeviceBinding& b) {

@@ -26,6 +26,7 @@ DeviceStages::DeviceStages(const Session& session, cuda::DeviceContext& context,
   gpus_.publish(gpus_.worker(), reinterpret_cast<std::byte*>(&shared_));
   present_.emplace(gpus_, context_.stream);
   gpus_.meet();
+  for (const int gpu : session.gpu_of_worker) api.reach(gpu);
   std::vector<std::byte*> begins;
   for (int d = 0; d < session_.who.span; ++d) begins.push_back(of(d).activations);
   arenas_.emplace(session_, begins);

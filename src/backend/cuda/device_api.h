@@ -137,6 +137,10 @@ class DeviceApi {
   virtual std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
                                              const WhileWaiting& waiting) = 0;
 
+  // From now on copies between this GPU's memory and that of the GPU of that number go directly,
+  // where the machine can do so; else they go by way of the host's.
+  virtual void reach(int index) = 0;
+
   virtual void synchronise() = 0;  // the calling thread waits for all streams
 };
 

@@ -131,6 +131,12 @@ void FakeApi::host_knows(const Clock& clock) {
   merge(host_, clock);
 }
 
+void FakeApi::reach(int index) {
+  count_call("reach");
+  not_while_capturing("reach");
+  log(fmt::format("reach GPU {}", index));
+}
+
 void FakeApi::synchronise() {
   count_call("synchronise");
   not_while_capturing("synchronise");

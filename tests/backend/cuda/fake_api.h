@@ -67,6 +67,7 @@ class FakeApi : public DeviceApi {
   CommunicatorId new_communicator_id() override;
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
                                      const WhileWaiting& waiting) override;
+  void reach(int index) override;
   void synchronise() override;
 
   // What was called since the last time, a line each; a graph's launch is one.

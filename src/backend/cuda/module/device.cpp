@@ -126,6 +126,18 @@ class RuntimeDevice final : public DeviceApi {
     return join_nccl(id, rank, ranks, waiting);
   }
 
+  void reach(int index) override {
+    int can = 0;
+    if (index == properties_.index) return;
+    check(cudaDeviceCanAccessPeer(&can, properties_.index, index), "cudaDeviceCanAccessPeer");
+    if (can == 0) return;
+    const cudaError_t status = cudaDeviceEnablePeerAccess(index, 0);
+    if (status == cudaErrorPeerAccessAlreadyEnabled)
+      cudaGetLastError();
+    else
+      check(status, "cudaDeviceEnablePeerAccess");
+  }
+
   void synchronise() override { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
  private:
