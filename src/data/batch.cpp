@@ -90,6 +90,7 @@ Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
     : dataset_(std::move(dataset)), gathers_(gathers), split_(split) {
   require(dataset_.inputs.size() == dataset_.targets.size(),
           "inputs and targets of different counts");
+  random_.draws = split_ == Split::train;
   prepare_inputs(transforms);
   prepare_targets(target_transforms);
 }
@@ -97,45 +98,51 @@ Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
 // Keeps the random ones and gives the others. They may be done first, since they change each
 // element by itself, and what random ones paint is changed likewise beforehand.
 std::vector<Choice> Feeder::take_random(std::span<const Choice> transforms) {
-  constexpr size_t kMost = 8;  // of Frame::kMostPatches
   std::vector<Choice> others;
   TensorDesc sample{dataset_.inputs.desc.dtype, dataset_.inputs.sample()};
   for (size_t i = 0; i < transforms.size(); ++i) {
     const TransformType& type = type_of(transforms[i]);
     const std::any& settings = transforms[i].settings;
-    if (type.random.frame != nullptr && sample.shape.rank() != 3)
+    if (type.random.change != nullptr && sample.shape.rank() != 3)
       fail(Fault::spec,
            "transform '{}' is for images [channels, height, width], but the data set's samples are "
            "{}",
            type.name, sample.shape.str());
     const std::string why = type.refuses ? type.refuses(settings, sample) : "";
     if (!why.empty()) fail(Fault::spec, "transform '{}': {}", type.name, why);
-    if (type.random.frame == nullptr) {
+    if (type.random.change == nullptr) {
       others.push_back(transforms[i]);
       continue;
     }
     const Shape shape =
         type.random.shape ? type.random.shape(settings, sample.shape) : sample.shape;
-    if (split_ == Split::train || shape != sample.shape) {
-      Augmentation a{&type, settings, i, std::vector<float>(static_cast<size_t>(shape[0]))};
-      const std::vector<double> fill =
-          type.random.fill ? type.random.fill(settings) : std::vector<double>{0};
-      std::vector<Choice> later;
-      for (const Choice& t : transforms.subspan(i))
-        if (type_of(t).random.frame == nullptr) later.push_back(t);
-      const DType from = others.empty() ? sample.dtype : DType::f32;
-      for (size_t c = 0; c < a.colour.size(); ++c) {
-        a.colour[c] = static_cast<float>(fill[fill.size() == 1 ? 0 : c]);
-        apply_all(later, &a.colour[c], 1, static_cast<int64_t>(c), from);
-      }
-      random_.push_back(std::move(a));
-    }
+    if (split_ == Split::train || shape != sample.shape)
+      add_change(transforms, i, shape[0], others.empty() ? sample.dtype : DType::f32);
     sample.shape = shape;
   }
-  if (random_.size() > kMost)
-    fail(Fault::spec, "{} random transforms: there may be {}", random_.size(), kMost);
   input_ = {DType::f32, sample.shape};
   return others;
+}
+
+// What it paints with goes through the element-wise ones that follow, as pixels do. from: what the
+// elements are where it stands.
+void Feeder::add_change(std::span<const Choice> transforms, size_t place, int64_t channels,
+                        DType from) {
+  if (random_.count == augment::Changes::kMost)
+    fail(Fault::spec, "more than {} random transforms", augment::Changes::kMost);
+  const TransformType& type = type_of(transforms[place]);
+  const std::any& settings = transforms[place].settings;
+  random_.all[random_.count++] = {type.random.change(settings), place};
+  const std::vector<double> fill =
+      type.random.fill ? type.random.fill(settings) : std::vector<double>{0};
+  std::vector<Choice> later;
+  for (const Choice& t : transforms.subspan(place))
+    if (type_of(t).random.change == nullptr) later.push_back(t);
+  for (int64_t c = 0; c < channels; ++c) {
+    float colour = static_cast<float>(fill[fill.size() == 1 ? 0 : static_cast<size_t>(c)]);
+    apply_all(later, &colour, 1, c, from);
+    colours_.push_back(colour);
+  }
 }
 
 void Feeder::prepare_inputs(std::span<const Choice> transforms) {
@@ -247,20 +254,17 @@ void Feeder::draw_frames(std::span<const uint32_t> numbers, const Turn& turn, co
   const auto features = static_cast<size_t>(image.elements());
   constexpr int64_t kFirst = 0;
   for (size_t i = 0; i < numbers.size(); ++i, out += elements(input_)) {
-    Frame frame(image);
-    for (const Augmentation& a : random_) {
-      Draw draw(turn, numbers[i], a.place);
-      a.type->random.frame(a.settings, split_ == Split::train ? &draw : nullptr, a.colour.data(),
-                           frame);
-    }
+    augment::Frame frame;
+    augment::make_frame(random_, image[1], image[2], turn.seed, turn.epoch, numbers[i], frame);
     const size_t first = (staged ? i : numbers[i]) * features;
-    frame.draw(out, [&](int64_t from, size_t count, int64_t channel, float* to) {
-      const size_t at = first + static_cast<size_t>(from);
-      if (maps_.empty())
-        return gathers_.f32(reinterpret_cast<const float*>(base) + at, &kFirst, 1, count, to);
-      const ByteMap& map = maps_[maps_.size() == 1 ? 0 : static_cast<size_t>(channel)];
-      convert(map, reinterpret_cast<const uint8_t*>(base) + at, &kFirst, 1, count, to);
-    });
+    draw(frame, colours_.data(), image[0], out,
+         [&](int64_t from, size_t count, int64_t channel, float* to) {
+           const size_t at = first + static_cast<size_t>(from);
+           if (maps_.empty())
+             return gathers_.f32(reinterpret_cast<const float*>(base) + at, &kFirst, 1, count, to);
+           const ByteMap& map = maps_[maps_.size() == 1 ? 0 : static_cast<size_t>(channel)];
+           convert(map, reinterpret_cast<const uint8_t*>(base) + at, &kFirst, 1, count, to);
+         });
   }
 }
 
@@ -281,7 +285,7 @@ void Feeder::inputs(std::span<const uint32_t> rows, float* out, const Turn& turn
     staged = made.get();
   }
   const std::byte* const base = staged != nullptr ? staged : inputs_.get();
-  if (!random_.empty()) return draw_frames(rows, turn, base, staged != nullptr, out);
+  if (random_.count > 0) return draw_frames(rows, turn, base, staged != nullptr, out);
   const size_t features = elements(input_);
   size_t done = 0;
   in_blocks(rows, [&](std::span<int64_t> block) {
@@ -330,12 +334,14 @@ void Feeder::targets(std::span<const uint32_t> rows, int32_t* out) const {
 
 std::string Feeder::not_stored() const {
   if (dataset_.reader) return "samples are read on the way";
-  return random_.empty() ? "" : "images are changed at random";
+  return "";
 }
 
 Feeder::Stored Feeder::stored_inputs() const {
   require(not_stored().empty(), "inputs as they lie in memory");
-  Stored out{input_, {inputs_.get(), static_cast<size_t>(size()) * input_.bytes()}, {}};
+  TensorDesc sample{input_.dtype, dataset_.inputs.sample()};
+  Stored out{
+      sample, {inputs_.get(), static_cast<size_t>(size()) * sample.bytes()}, {}, random_, colours_};
   for (const ByteMap& map : maps_)
     out.values.insert(out.values.end(), map.table.begin(), map.table.end());
   if (maps_.empty()) return out;

@@ -57,11 +57,13 @@ class Feeder {
   // The data set as it lies in memory, for a back end that gathers by itself. Lives as long as the
   // Feeder.
   struct Stored {
-    TensorDesc sample;                 // f32 or i32; u8 or a class, where there are `values`
+    TensorDesc sample;  // f32 or i32; u8 or a class, where there are `values`; before `changes`
     std::span<const std::byte> bytes;  // of all samples, one after another
     // What becomes of them: [1 or channels, 256] of bytes, [classes, elements of target()] of
     // classes. Empty: they are taken as they are.
     std::vector<float> values;
+    augment::Changes changes{};  // of images; none: they are taken as they are
+    std::vector<float> colours;  // [changes, channels]
   };
   // Why inputs() can't be made so; empty: it can.
   std::string not_stored() const;
@@ -77,16 +79,9 @@ class Feeder {
     float scale = 1, shift = 0;
   };
 
-  // A random transform, its place in the list, and what it paints with, for each channel.
-  struct Augmentation {
-    const TransformType* type;
-    std::any settings;
-    size_t place;
-    std::vector<float> colour;
-  };
-
   void prepare_inputs(std::span<const Choice> transforms);
   std::vector<Choice> take_random(std::span<const Choice> transforms);
+  void add_change(std::span<const Choice> transforms, size_t place, int64_t channels, DType from);
   void prepare_maps(std::span<const Choice> transforms, int64_t channels);
   void prepare_targets(std::span<const Choice> transforms);
   // Rows of `features` bytes, as the signatures of GatherKernels.
@@ -103,7 +98,8 @@ class Feeder {
   GatherKernels gathers_;
   Split split_;
   TensorDesc input_, target_;
-  std::vector<Augmentation> random_;
+  augment::Changes random_;
+  std::vector<float> colours_;                  // that these paint with, [random_.count, channels]
   std::vector<ByteMap> maps_;                   // one, or one a channel
   std::shared_ptr<const std::byte[]> inputs_;   // of the data set, or f32 ones after transforms
   std::shared_ptr<const std::byte[]> targets_;  // likewise

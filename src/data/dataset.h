@@ -12,12 +12,10 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "graph/augment_formulas.h"
 #include "spec/nameable.h"
 
 namespace dpt {
-
-class Draw;  // data/augment.h
-class Frame;
 
 // A whole data set in memory: two tensors whose first extent is the sample. Bytes stay u8; images
 // are [N, 1, 28, 28] u8, features f32 [N, F], classes i32 [N], token sequences i32 [N, T].
@@ -88,10 +86,8 @@ struct TransformType : Nameable {
 
   // Of a random change; `apply` is null then, and samples are images [C, H, W].
   struct Random {
-    // Draws what happens to one image. No draw: evaluation, in which only its size may change.
-    // colour: what `fill` gave, after the transforms that follow.
-    void (*frame)(const std::any& settings, Draw* draw, const float* colour,
-                  Frame& frame) = nullptr;
+    // What happens to one image, drawn by host or device.
+    augment::Change (*change)(const std::any& settings) = nullptr;
     // What pixels that come from nowhere are, one number or one for each channel. Null: 0.
     std::vector<double> (*fill)(const std::any& settings) = nullptr;
     Shape (*shape)(const std::any& settings, const Shape& image) = nullptr;  // null: the same

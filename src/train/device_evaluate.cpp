@@ -136,7 +136,7 @@ Evaluation DeviceExecutor::evaluate() {
     gpus_.meet_rank();
   }
   share_buffers();
-  if (test_feed_) test_feed_->begin(order);
+  if (test_feed_) test_feed_->begin(order, 0);
   stream_->fill(test_sums_.data(), 0, test_sums_.bytes());
   const int64_t samples = stages_ ? tell_stages(order) : launch_evaluation(order);
   const cuda::Memory back(*api_, MemoryKind::pinned, sizeof(cuda::TestSums));

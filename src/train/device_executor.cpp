@@ -259,7 +259,7 @@ void DeviceExecutor::run(StepLoop& loop) {
     gpus_.begin_step();
     gpus_.meet();  // who has not come is found out here, and Ctrl-C
     stop_ = gpus_.agreed_stop();
-    if (!std::exchange(begun, true) && feed_) feed_->begin(input.order);
+    if (!std::exchange(begun, true) && feed_) feed_->begin(input.order, input.epoch);
     if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {
       launch_all();
       shape = std::move(its);

@@ -9,7 +9,7 @@ namespace dpt {
 
 size_t resident_bytes(const Feeder& feeder) {
   const auto bytes = [](const Feeder::Stored& s) {
-    return s.bytes.size() + s.values.size() * sizeof(float);
+    return s.bytes.size() + (s.values.size() + s.colours.size()) * sizeof(float);
   };
   const size_t order = static_cast<size_t>(feeder.size()) * sizeof(uint32_t);
   return bytes(feeder.stored_inputs()) + bytes(feeder.stored_targets()) + order;
@@ -29,7 +29,8 @@ std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, size_t&
 std::string feed_text(const Feeder& feeder) {
   const std::string why_not = feeder.not_stored();
   if (why_not.empty())
-    return fmt::format("gathered on the GPU, where the data set ({:.2f} MiB) lies if it has room",
+    return fmt::format("{} on the GPU, where the data set ({:.2f} MiB) lies if it has room",
+                       feeder.stored_inputs().changes.count > 0 ? "drawn" : "gathered",
                        static_cast<double>(resident_bytes(feeder)) / 1048576);
   return fmt::format("made by the host, since {}, and copied while the GPU computes the one before",
                      why_not);

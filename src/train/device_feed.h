@@ -25,7 +25,7 @@ class DeviceFeed {
   virtual ~DeviceFeed() = default;
 
   // Before an epoch, when nothing of the one before is under way: all rows are of this order.
-  virtual void begin(std::span<const uint32_t> order) = 0;
+  virtual void begin(std::span<const uint32_t> order, uint64_t epoch) = 0;
   // Before a step is enqueued: the place that its batch is taken from. What is enqueued below
   // differs from place to place. again: the step was made before.
   virtual size_t make(const StepInput& input, bool again = false) = 0;

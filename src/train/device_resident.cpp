@@ -40,23 +40,57 @@ cuda::Memory upload_bytes(cuda::DeviceContext& c, std::span<const std::byte> byt
 ResidentFeed::ResidentFeed(const FeedRequest& request)
     : context_(request.context),
       samples_(request.feeder.size()),
-      order_(context_.api, MemoryKind::device, static_cast<size_t>(samples_) * sizeof(uint32_t)),
+      order_(context_.api, MemoryKind::device,
+             sizeof(uint64_t) + static_cast<size_t>(samples_) * sizeof(uint32_t)),
       pinned_order_(context_.api, MemoryKind::pinned, order_.bytes()),
       inputs_(upload(request.feeder.stored_inputs(), request.input_bytes > 0)),
       targets_(upload(request.feeder.stored_targets(), request.target_bytes > 0)),
-      rows_{as<uint32_t>(order_), context_.state, samples_} {}
+      rows_{reinterpret_cast<const uint32_t*>(order_.data() + sizeof(uint64_t)), context_.state,
+            samples_} {
+  if (inputs_.changes.count > 0)
+    frames_ =
+        cuda::Memory(context_.api, MemoryKind::device,
+                     request.input_bytes / request.feeder.input().bytes() * sizeof(augment::Frame));
+}
 
 ResidentFeed::Part ResidentFeed::upload(const Feeder::Stored& stored, bool fed) {
   if (!fed) return {};
-  return {stored.sample, upload_bytes(context_, stored.bytes),
+  return {stored.sample,
+          upload_bytes(context_, stored.bytes),
           upload_bytes(context_, std::as_bytes(std::span(stored.values))),
-          std::ssize(stored.values)};
+          upload_bytes(context_, std::as_bytes(std::span(stored.colours))),
+          std::ssize(stored.values),
+          stored.changes};
 }
 
-void ResidentFeed::begin(std::span<const uint32_t> order) {
-  require(order.size_bytes() <= order_.bytes(), "an order of at most as many samples as the set");
-  std::memcpy(pinned_order_.data(), order.data(), order.size_bytes());
-  context_.stream.copy(order_.data(), pinned_order_.data(), order.size_bytes());
+void ResidentFeed::begin(std::span<const uint32_t> order, uint64_t epoch) {
+  const size_t bytes = sizeof epoch + order.size_bytes();
+  require(bytes <= order_.bytes(), "an order of at most as many samples as the set");
+  std::memcpy(pinned_order_.data(), &epoch, sizeof epoch);
+  std::memcpy(pinned_order_.data() + sizeof epoch, order.data(), order.size_bytes());
+  context_.stream.copy(order_.data(), pinned_order_.data(), bytes);
+}
+
+void ResidentFeed::enqueue_frames(const TensorView& to) {
+  launch(
+      context_.stream,
+      cuda::MakeFrames{rows_, as<uint64_t>(order_), inputs_.changes, inputs_.sample.shape[1],
+                       inputs_.sample.shape[2], reinterpret_cast<augment::Frame*>(frames_.data())},
+      to.desc.shape[0]);
+  inputs_.sample.dtype == DType::u8 ? draw<uint8_t>(to) : draw<float>(to);
+}
+
+template <class T>
+void ResidentFeed::draw(const TensorView& to) {
+  const Shape &image = inputs_.sample.shape, &x = to.desc.shape;
+  const int64_t tables = inputs_.value_count / 256;
+  launch(
+      context_.stream,
+      cuda::DrawFrames<T>{rows_, as<augment::Frame>(frames_), as<T>(inputs_.bytes),
+                          tables > 0 ? as<float>(inputs_.values) : nullptr,
+                          as<float>(inputs_.colours), reinterpret_cast<float*>(to.data), samples_,
+                          image[0], image[1] * image[2], tables, inputs_.changes.count, x[2], x[3]},
+      x.elements());
 }
 
 void ResidentFeed::enqueue_input(const DeviceBinding& b, size_t, size_t) {
@@ -64,7 +98,9 @@ void ResidentFeed::enqueue_input(const DeviceBinding& b, size_t, size_t) {
   const int64_t all = to.desc.shape.elements(), features = inputs_.sample.shape.elements();
   const int64_t channels = inputs_.value_count / 256;
   cuda::Stream& stream = context_.stream;
-  if (inputs_.sample.dtype == DType::i32)
+  if (inputs_.changes.count > 0)
+    enqueue_frames(to);
+  else if (inputs_.sample.dtype == DType::i32)
     launch(stream,
            cuda::GatherRows<int32_t>{rows_, as<int32_t>(inputs_.bytes), as<int32_t>(to), features,
                                      samples_},

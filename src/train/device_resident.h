@@ -1,5 +1,6 @@
 // A data set that lies on the GPU: an epoch's order is copied there, and each step gathers,
-// converts and transforms its rows by it.
+// converts and transforms its rows by it. Images that are changed at random are drawn by frames,
+// which are made first, one for each row.
 #pragma once
 
 #include "train/device_feed.h"
@@ -11,7 +12,7 @@ class ResidentFeed : public DeviceFeed {
   // Uploads the data set, or what is fed of it, and waits. REQUIRES: feeder.not_stored() is empty.
   explicit ResidentFeed(const FeedRequest& request);
 
-  void begin(std::span<const uint32_t> order) override;
+  void begin(std::span<const uint32_t> order, uint64_t epoch) override;
   size_t make(const StepInput&, bool) override { return 0; }
   void enqueued(size_t) override {}
   size_t places() const override { return 1; }
@@ -21,16 +22,21 @@ class ResidentFeed : public DeviceFeed {
  private:
   struct Part {
     TensorDesc sample;
-    cuda::Memory bytes, values;
+    cuda::Memory bytes, values, colours;
     int64_t value_count;
+    augment::Changes changes;
   };
   Part upload(const Feeder::Stored& stored, bool fed);
+  void enqueue_frames(const TensorView& to);
+  template <class T>
+  void draw(const TensorView& to);
 
   cuda::DeviceContext& context_;
   int64_t samples_;
-  cuda::Memory order_, pinned_order_;
+  cuda::Memory order_, pinned_order_;  // the epoch, then the numbers of samples
   Part inputs_, targets_;
   cuda::BatchRows rows_;
+  cuda::Memory frames_;  // of a micro-batch
 };
 
 }  // namespace dpt

@@ -13,7 +13,7 @@ class StagedFeed : public DeviceFeed {
  public:
   explicit StagedFeed(const FeedRequest& request);
 
-  void begin(std::span<const uint32_t>) override {}
+  void begin(std::span<const uint32_t>, uint64_t) override {}
   size_t make(const StepInput& input, bool again) override;
   void enqueued(size_t place) override;
   size_t places() const override { return places_.size(); }

@@ -1,6 +1,7 @@
 // How one GPU is fed and told what to do: whatever way its batches come, and however many steps are
 // launched at a time, the bits are the same; and the host waits for none of them.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "data/folder.h"
 #include "train/fake_gpu.h"
 #include "train/run_spec.h"
 
@@ -59,6 +61,10 @@ TEST_CASE("batches gathered on the GPU and batches made by the host are the same
       {"data.drop_last=true"},
       {"data.target_transforms=[{one_hot: {num_classes: 10}}]", "loss=mse_loss"},
       {"loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}", "accumulate=2"},
+      {"data.transforms=[{random_crop: {size: [6, 4], padding: 1, fill: 9}}, "
+       "random_horizontal_flip, to_tensor, {random_erasing: {value: [3, 4]}}, {normalize: {mean: "
+       "[0.3, 0.5], std: [0.2, 0.4]}}, {cutout: {length: 2, holes: 2}}]",
+       "accumulate=2"},
       {"data.dataset={synthetic_regression: {samples: 50, in_features: 4, out_features: 10}}",
        "data.transforms=[]", "loss=mse_loss", "evaluate=false"},
       {"data.dataset={synthetic_tokens: {samples: 50, vocabulary: 20, length: 6}}",
@@ -70,11 +76,45 @@ TEST_CASE("batches gathered on the GPU and batches made by the host are the same
     Told gathered, made;
     const Ran a = on_gpu(gathered, how), b = on_gpu(made, how, kSmall);
     same(a, b);
-    CHECK(count(gathered, "Gather") > 0);
+    const auto on_it = [](const Told& told) {
+      return count(told, "Gather") + count(told, "DrawFrames");
+    };
+    CHECK(on_it(gathered) > 0);
     CHECK(count(gathered, "s1 copy") == 0);
-    CHECK(count(made, "Gather") == 0);
+    CHECK(count(made, "Gather") + count(made, "Frames") == 0);
     CHECK(count(made, "s1 copy") > 0);
   }
+}
+
+// A file of NPY 1.0 with these numbers.
+std::string npy(const std::string& type, const std::string& shape, std::string_view bytes) {
+  const std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}\n", type, shape);
+  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header +
+         std::string(bytes);
+}
+
+TEST_CASE("images of floats are drawn on the GPU, too") {
+  constexpr int64_t kImages = 20, kPixels = 2 * 5 * 5;
+  std::vector<float> images(kImages * kPixels);
+  for (size_t i = 0; i < images.size(); ++i) images[i] = std::sin(static_cast<float>(i));
+  std::vector<int32_t> classes(kImages);
+  for (size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<int32_t>(i % 10);
+  const auto bytes = [](const auto& v) {
+    return std::string_view(reinterpret_cast<const char*>(v.data()), v.size() * sizeof v[0]);
+  };
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(20, 2, 5, 5)", bytes(images)));
+  folder.write("y.npy", npy("<i4", "(20,)", bytes(classes)));
+  const std::vector<std::string> how = {
+      fmt::format("data.dataset={{npy: {{inputs: {}, targets: {}}}}}", folder.file("x.npy"),
+                  folder.file("y.npy")),
+      "data.transforms=[{random_crop: {padding: 2}}, {cutout: {length: 2, value: 7}}]",
+      "evaluate=false"};
+  Told drawn, made;
+  same(on_gpu(drawn, how), on_gpu(made, how, kSmall));
+  CHECK(count(drawn, "DrawFrames<float>") > 0);
+  CHECK(count(made, "DrawFrames") == 0);
 }
 
 TEST_CASE("many steps as a graph, one, or each call by itself: the same bits") {

@@ -1,4 +1,3 @@
-#include "data/augment.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -18,14 +17,9 @@ struct Cutout {
   }
 };
 
-void frame(const std::any& settings, Draw* draw, Frame::Colour colour, Frame& f) {
-  if (draw == nullptr) return;
+augment::Change change(const std::any& settings) {
   const auto& c = std::any_cast<const Cutout&>(settings);
-  const int64_t half = c.length / 2;
-  for (int64_t hole = 0; hole < c.holes; ++hole) {
-    const int64_t y = draw->below(f.height()), x = draw->below(f.width());
-    f.patch({y - half, x - half, y - half + c.length, x - half + c.length}, colour);
-  }
+  return augment::Cutout{c.length, c.holes};
 }
 
 std::vector<double> fill(const std::any& settings) {
@@ -37,7 +31,7 @@ std::vector<double> fill(const std::any& settings) {
 TransformType cutout() {
   TransformType t{
       nameable<Cutout>("cutout", "While training random squares of every image are painted over.")};
-  t.random = {frame, fill, nullptr};
+  t.random = {change, fill, nullptr};
   return t;
 }
 

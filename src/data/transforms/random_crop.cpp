@@ -1,8 +1,5 @@
-#include <cmath>
-
 #include <fmt/format.h>
 
-#include "data/augment.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -35,7 +32,7 @@ struct RandomCrop {
 };
 
 struct Window {
-  Rect padded;  // the image's pixels are 0 .. height and 0 .. width
+  augment::Rect padded;  // the image's pixels are 0 .. height and 0 .. width
   int64_t height, width;
 };
 
@@ -61,18 +58,11 @@ Shape shape(const std::any& settings, const Shape& image) {
   return {image[0], w.height, w.width};
 }
 
-void frame(const std::any& settings, Draw* draw, Frame::Colour colour, Frame& f) {
-  const Window w = window(std::any_cast<const RandomCrop&>(settings), f.height(), f.width());
-  if (draw == nullptr) {  // torchvision's rounding: halves to even
-    const auto middle = [](int64_t whole, int64_t part) {
-      return static_cast<int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2));
-    };
-    return f.crop(middle(f.height(), w.height), middle(f.width(), w.width), w.height, w.width,
-                  colour);
-  }
-  const int64_t top = w.padded.top + draw->below(w.padded.bottom - w.padded.top - w.height + 1);
-  const int64_t left = w.padded.left + draw->below(w.padded.right - w.padded.left - w.width + 1);
-  f.crop(top, left, w.height, w.width, colour);
+augment::Change change(const std::any& settings) {
+  const auto& c = std::any_cast<const RandomCrop&>(settings);
+  const Window w = window(c, 0, 0);
+  return augment::Crop{-w.padded.top,  -w.padded.left, w.padded.bottom,
+                       w.padded.right, w.height,       w.width};
 }
 
 std::vector<double> fill(const std::any& settings) {
@@ -86,7 +76,7 @@ TransformType random_crop() {
       "random_crop",
       "While training a random window of the padded image; evaluation takes the middle.")};
   t.refuses = refuses;
-  t.random = {frame, fill, shape};
+  t.random = {change, fill, shape};
   return t;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "data/augment.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -39,20 +38,9 @@ std::string refuses(const std::any& settings, const TensorDesc& sample) {
                      sample.shape.str(), sample.shape[0]);
 }
 
-void frame(const std::any& settings, Draw* draw, Frame::Colour colour, Frame& f) {
+augment::Change change(const std::any& settings) {
   const auto& c = std::any_cast<const Erasing&>(settings);
-  if (draw == nullptr || draw->uniform() >= c.p) return;
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double area =
-        static_cast<double>(f.height() * f.width()) * draw->uniform(c.scale[0], c.scale[1]);
-    const double ratio = std::exp(draw->uniform(std::log(c.ratio[0]), std::log(c.ratio[1])));
-    const auto height = static_cast<int64_t>(std::nearbyint(std::sqrt(area * ratio))),
-               width = static_cast<int64_t>(std::nearbyint(std::sqrt(area / ratio)));
-    if (height >= f.height() || width >= f.width()) continue;
-    const int64_t top = draw->below(f.height() - height + 1),
-                  left = draw->below(f.width() - width + 1);
-    return f.patch({top, left, top + height, left + width}, colour);
-  }
+  return augment::Erasing{c.p, c.scale[0], c.scale[1], std::log(c.ratio[0]), std::log(c.ratio[1])};
 }
 
 std::vector<double> fill(const std::any& settings) {
@@ -65,7 +53,7 @@ TransformType random_erasing() {
   TransformType t{nameable<Erasing>(
       "random_erasing", "While training a random rectangle of some images is painted over.")};
   t.refuses = refuses;
-  t.random = {frame, fill, nullptr};
+  t.random = {change, fill, nullptr};
   return t;
 }
 

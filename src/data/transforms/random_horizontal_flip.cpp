@@ -1,4 +1,3 @@
-#include "data/augment.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -12,8 +11,8 @@ struct Flip {
   }
 };
 
-void frame(const std::any& settings, Draw* draw, Frame::Colour /*colour*/, Frame& f) {
-  if (draw != nullptr && draw->uniform() < std::any_cast<const Flip&>(settings).p) f.flip();
+augment::Change change(const std::any& settings) {
+  return augment::Flip{std::any_cast<const Flip&>(settings).p};
 }
 
 }  // namespace
@@ -21,7 +20,7 @@ void frame(const std::any& settings, Draw* draw, Frame::Colour /*colour*/, Frame
 TransformType random_horizontal_flip() {
   TransformType t{nameable<Flip>("random_horizontal_flip",
                                  "While training left and right change places in some images.")};
-  t.random.frame = frame;
+  t.random.change = change;
   return t;
 }
 

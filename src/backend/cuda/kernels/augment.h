@@ -1,0 +1,68 @@
+// Batches of images with random changes, out of a data set that lies in the GPU's memory: the bits
+// of the CPU's, by the same formulas (graph/augment_formulas.h).
+#pragma once
+
+#include "backend/cuda/kernels/gather.h"
+#include "graph/augment_formulas.h"
+
+namespace dpt::cuda {
+
+// What is drawn for each row of a batch.
+struct MakeFrames {
+  BatchRows rows;
+  const uint64_t* epoch;
+  augment::Changes changes;
+  int64_t height, width;  // of a stored image
+  augment::Frame* frames;
+  DPT_HOST_DEVICE void operator()(int64_t r) const {
+    augment::make_frame(changes, height, width, rows.state->seed, *epoch,
+                        static_cast<uint64_t>(rows(r)), frames[r]);
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    rows.touches(v);
+    v.reads(epoch, 1);
+    v.writes(frames, count);
+  }
+};
+
+// x[r, c, y, x] as the row's frame shows it, where bytes become table[c, byte] and floats stay.
+// T: uint8_t, float.
+template <class T>
+struct DrawFrames {
+  BatchRows rows;
+  const augment::Frame* frames;
+  const T* data;         // [samples, channels, pixels]
+  const float* table;    // [table_channels, 256]; null for floats
+  const float* colours;  // [colour_count, channels]
+  float* x;
+  int64_t samples, channels, pixels, table_channels, colour_count;
+  int64_t height, width;  // of x
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const int64_t column = i % width, y = i / width % height;
+    const int64_t c = i / (width * height) % channels, r = i / (width * height * channels);
+    const augment::Seen seen = augment::seen(frames[r], y, column);
+    if (seen.pixel < 0) {
+      x[i] = colours[seen.colour * channels + c];
+      return;
+    }
+    const T value = data[(rows(r) * channels + c) * pixels + seen.pixel];
+    if constexpr (sizeof(T) == 1)
+      x[i] = table[(table_channels == 1 ? 0 : c) * 256 + value];
+    else
+      x[i] = value;
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    rows.touches(v);
+    v.reads(frames, count / (height * width * channels));
+    v.reads(data, samples * channels * pixels);
+    if (table) v.reads(table, table_channels * 256);
+    v.reads(colours, colour_count * channels);
+    v.writes(x, count);
+  }
+};
+
+using AugmentKernels = KernelList<MakeFrames, DrawFrames<uint8_t>, DrawFrames<float>>;
+
+}  // namespace dpt::cuda

@@ -1,0 +1,226 @@
+// Random changes of images, written once for the CPU and for CUDA kernels, with the same bits:
+// which pixel of a sample stands where, as a function of the seed, the epoch and the sample's
+// number.
+//
+// nvcc reads this file: no fmt, no containers.
+#pragma once
+
+#include <variant>
+
+#include <math.h>
+#include <stdint.h>
+
+#include "graph/philox.h"
+
+namespace dpt::augment {
+
+// The numbers of one transform for one sample.
+struct Draw {
+  philox::Key key;
+  uint64_t epoch, sample;
+  uint32_t used;
+  philox::Words words;
+};
+
+// place: of the transform in the list. Keys of transforms are not those of dropout layers, which
+// are counted from 0.
+DPT_FORMULA Draw draw_of(uint64_t seed, uint64_t epoch, uint64_t sample, uint64_t place) {
+  constexpr uint64_t kTransforms = uint64_t{1} << 63;
+  return {philox::layer_key(seed, kTransforms + place), epoch, sample, 0, {}};
+}
+DPT_FORMULA uint32_t word(Draw& d) {
+  if (d.used % 4 == 0)
+    d.words = philox::block(philox::sample_counter(d.epoch, d.sample, d.used / 4), d.key);
+  return d.words.w[d.used++ % 4];
+}
+DPT_FORMULA double uniform(Draw& d) { return static_cast<double>(word(d)) * 0x1p-32; }  // [0, 1)
+DPT_FORMULA double uniform(Draw& d, double low, double high) {
+  return low + (high - low) * uniform(d);
+}
+DPT_FORMULA int64_t below(Draw& d, int64_t n) {  // 0 .. n - 1
+  return static_cast<int64_t>(uint64_t{word(d)} * static_cast<uint64_t>(n) >> 32);
+}
+
+struct Rect {  // of pixels; bottom and right are outside
+  int64_t top, left, bottom, right;
+};
+
+// Pixels of one colour: those inside of the rectangle, or all others.
+struct Patch {
+  Rect rect;
+  bool inside;
+  int32_t colour;  // its number
+};
+
+// An image seen through crops and flips, with patches over it. What is painted last lies on top;
+// crops and flips move what was painted before.
+struct Frame {
+  static constexpr int kMostPatches = 64;
+  int64_t image_height, image_width;
+  int64_t height, width;
+  // Row y is row y + top of the image; column x is x + left, or left - x where it is flipped.
+  int64_t top, left;
+  bool flipped;
+  int32_t patches;
+  Patch patch[kMostPatches];
+};
+
+DPT_FORMULA void begin(Frame& f, int64_t height, int64_t width) {
+  f.image_height = f.height = height;
+  f.image_width = f.width = width;
+  f.top = f.left = 0;
+  f.flipped = false;
+  f.patches = 0;
+}
+
+DPT_FORMULA void paint(Frame& f, const Rect& where, int32_t colour) {
+  f.patch[f.patches++] = {where, true, colour};
+}
+
+// The part of that size whose first pixel was (top, left), which may be outside: such pixels get
+// the colour.
+DPT_FORMULA void crop(Frame& f, int64_t top, int64_t left, int64_t height, int64_t width,
+                      int32_t colour) {
+  for (int32_t p = 0; p < f.patches; ++p) {
+    Rect& r = f.patch[p].rect;
+    r = {r.top - top, r.left - left, r.bottom - top, r.right - left};
+  }
+  if (top < 0 || left < 0 || top + height > f.height || left + width > f.width)
+    f.patch[f.patches++] = {{-top, -left, f.height - top, f.width - left}, false, colour};
+  f.top += top;
+  f.left += f.flipped ? -left : left;
+  f.height = height;
+  f.width = width;
+}
+
+DPT_FORMULA void flip(Frame& f) {  // left is right
+  for (int32_t p = 0; p < f.patches; ++p) {
+    Rect& r = f.patch[p].rect;
+    r = {r.top, f.width - r.right, r.bottom, f.width - r.left};
+  }
+  f.left += f.flipped ? -(f.width - 1) : f.width - 1;
+  f.flipped = !f.flipped;
+}
+
+// What is seen at (y, x): a pixel of the image, counted in a channel, or where that is negative a
+// colour.
+struct Seen {
+  int64_t pixel;
+  int32_t colour;
+};
+DPT_FORMULA Seen seen(const Frame& f, int64_t y, int64_t x) {
+  for (int32_t p = f.patches - 1; p >= 0; --p) {
+    const Rect& r = f.patch[p].rect;
+    const bool inside = y >= r.top && y < r.bottom && x >= r.left && x < r.right;
+    if (inside == f.patch[p].inside) return {-1, f.patch[p].colour};
+  }
+  return {(y + f.top) * f.image_width + (f.flipped ? f.left - x : x + f.left), 0};
+}
+
+// e^x, from +, * and / alone, since libraries of CPUs and GPUs differ in the last bit. |x| < 700.
+DPT_FORMULA double exp_of(double x) {
+  constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
+  const double n = ::rint(x / 0.69314718055994530942);
+  const double r = (x - n * kLn2High) - n * kLn2Low;  // |r| <= ln 2 / 2
+  double sum = 1;
+  for (int i = 14; i > 0; --i) sum = 1 + sum * r / i;  // Taylor's, to 1e-18
+  return ::ldexp(sum, static_cast<int>(n));
+}
+
+// The transforms. draw: null for evaluation, in which only the size of an image may change.
+
+// A window of height x width anywhere in the image with its padding; evaluation takes the middle.
+struct Crop {
+  int64_t pad_top, pad_left, pad_bottom, pad_right;
+  int64_t height, width;  // 0: the image's own
+};
+DPT_FORMULA void change(const Crop& c, Draw* draw, int32_t colour, Frame& f) {
+  const int64_t height = c.height == 0 ? f.height : c.height;
+  const int64_t width = c.width == 0 ? f.width : c.width;
+  if (draw == nullptr) {  // torchvision's rounding: halves to even
+    const double top = ::rint(static_cast<double>(f.height - height) / 2);
+    const double left = ::rint(static_cast<double>(f.width - width) / 2);
+    return crop(f, static_cast<int64_t>(top), static_cast<int64_t>(left), height, width, colour);
+  }
+  const int64_t rows = f.height + c.pad_top + c.pad_bottom,
+                columns = f.width + c.pad_left + c.pad_right;
+  const int64_t top = below(*draw, rows - height + 1) - c.pad_top;
+  const int64_t left = below(*draw, columns - width + 1) - c.pad_left;
+  crop(f, top, left, height, width, colour);
+}
+
+struct Flip {
+  double p;
+};
+DPT_FORMULA void change(const Flip& c, Draw* draw, int32_t, Frame& f) {
+  if (draw != nullptr && uniform(*draw) < c.p) flip(f);
+}
+
+// Zhong et al. 2017: a rectangle whose share of the image's area and whose height / width lie
+// between these. Ten tries are made to find one that fits.
+struct Erasing {
+  double p, least_area, most_area, least_log_ratio, most_log_ratio;
+};
+DPT_FORMULA void change(const Erasing& c, Draw* draw, int32_t colour, Frame& f) {
+  if (draw == nullptr || uniform(*draw) >= c.p) return;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double area =
+        static_cast<double>(f.height * f.width) * uniform(*draw, c.least_area, c.most_area);
+    const double ratio = exp_of(uniform(*draw, c.least_log_ratio, c.most_log_ratio));
+    const auto height = static_cast<int64_t>(::rint(::sqrt(area * ratio)));
+    const auto width = static_cast<int64_t>(::rint(::sqrt(area / ratio)));
+    if (height >= f.height || width >= f.width) continue;
+    const int64_t top = below(*draw, f.height - height + 1);
+    const int64_t left = below(*draw, f.width - width + 1);
+    return paint(f, {top, left, top + height, left + width}, colour);
+  }
+}
+
+// DeVries and Taylor 2017: squares whose middles are anywhere in the image.
+struct Cutout {
+  int64_t length, holes;
+};
+DPT_FORMULA void change(const Cutout& c, Draw* draw, int32_t colour, Frame& f) {
+  if (draw == nullptr) return;
+  const int64_t half = c.length / 2;
+  for (int64_t hole = 0; hole < c.holes; ++hole) {
+    const int64_t y = below(*draw, f.height), x = below(*draw, f.width);
+    paint(f, {y - half, x - half, y - half + c.length, x - half + c.length}, colour);
+  }
+}
+
+using Change = std::variant<Crop, Flip, Erasing, Cutout>;
+
+// All transforms of a data set, in their order.
+struct Changes {
+  static constexpr int kMost = 8;  // each paints at most 8 patches
+  struct One {
+    Change change;
+    uint64_t place = 0;  // in the list of all transforms
+  };
+  One all[kMost];
+  int32_t count = 0;
+  bool draws = true;  // false: evaluation
+};
+
+template <class C>
+DPT_FORMULA void change_if(const Change& c, Draw* draw, int32_t colour, Frame& f) {
+  if (const C* own = std::get_if<C>(&c)) change(*own, draw, colour, f);
+}
+
+// The frame of one sample of images [channels, height, width]; transform i paints with colour i.
+DPT_FORMULA void make_frame(const Changes& changes, int64_t height, int64_t width, uint64_t seed,
+                            uint64_t epoch, uint64_t sample, Frame& f) {
+  begin(f, height, width);
+  for (int32_t i = 0; i < changes.count; ++i) {
+    const Changes::One& one = changes.all[i];
+    Draw drawn = draw_of(seed, epoch, sample, one.place);
+    Draw* const draw = changes.draws ? &drawn : nullptr;
+    change_if<Crop>(one.change, draw, i, f);
+    change_if<Flip>(one.change, draw, i, f);
+    change_if<Erasing>(one.change, draw, i, f);
+    change_if<Cutout>(one.change, draw, i, f);
+  }
+}
+
+}  // namespace dpt::augment
