@@ -11,7 +11,7 @@ TEST_CASE("random_erasing: rectangles of the areas and shapes that were asked fo
   int erased = 0;
   double tops = 0;
   for (const std::vector<float>& x : fed(feeder, {.seed = 2})) {
-    Rect r{kSize, kSize, 0, 0};
+    augment::Rect r{kSize, kSize, 0, 0};
     for (int64_t i = 0; i < kSize * kSize; ++i) {
       if (x[static_cast<size_t>(i)] == whole[static_cast<size_t>(i)]) continue;
       r = {std::min(r.top, i / kSize), std::min(r.left, i % kSize),
