@@ -31,6 +31,7 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
     }
     stages_->end(op);
   }
+  if (session_.exchange.compress) update_.round_gradients();
   update_.measure();
   if (stages_->gather_powers(update_)) {
     update_.judge(step, nullptr);

@@ -154,7 +154,10 @@ void place_on_gpus(Session& s, const SessionQuery& query, Diagnostics& d) {
   check_stages(s, d);
   if (!d.ok()) return;
   choose_gpus(s, s.who, query);
-  if (s.who.replicas() > 1) choose_backend(s, query, d);
+  if (s.who.replicas() > 1)
+    choose_backend(s, query, d);
+  else
+    s.exchange.shard_states = false;  // there is nobody to share them with
   check_spec(s, d);
 }
 

@@ -38,7 +38,9 @@ struct Session {
   bool on_gpu() const { return device == "cuda"; }
   cuda::GpuSurvey gpus;            // where CUDA was asked
   std::vector<int> gpu_of_worker;  // numbers among those that CUDA shows
-  bool sums_on_host() const { return on_gpu() && exchange.backend == Exchange::Backend::host; }
+  bool sums_on_host() const {
+    return on_gpu() && who.replicas() > 1 && exchange.backend == Exchange::Backend::host;
+  }
   bool tf32 = false;  // products on GPUs round factors of f32 to TF32
 
   PrecisionPolicy precision;

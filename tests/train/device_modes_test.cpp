@@ -81,12 +81,20 @@ TEST_CASE("ddp on GPUs whose gradients the CPUs sum, also with two ranks on one 
 constexpr double kRoundedGradients = 1e-3;
 
 TEST_CASE("gradients cross as halves: the numbers of CPUs" * doctest::skip(!kCanFork)) {
+  Fleet uncompressed;
+  const Ran whole =
+      run_spec(kMlp, {"device=cuda", "devices=2", "parallel=ddp"}, uncompressed.opener());
+  CHECK_MESSAGE(whole.code == 0, whole.err);
   for (const std::string how : {"compress: fp16", "compress: bf16", "compress: fp16, backend: gloo",
                                 "compress: bf16, shard: optimizer"}) {
     // gloo is asked for on GPUs alone.
     const std::string on_cpus = how.substr(0, how.find(", backend"));
     compare(kMlp, {"parallel={ddp: {" + on_cpus + "}}", "devices=2", "accumulate=2"},
             kRoundedGradients, {"parallel={ddp: {" + how + "}}"});
+    Fleet gpus;
+    CHECK(
+        run_spec(kMlp, {"device=cuda", "devices=2", "parallel={ddp: {" + how + "}}"}, gpus.opener())
+            .weights != whole.weights);
     if (kSanitized) return;
   }
   compare(kImages, {"parallel={ddp: {compress: fp16}}", "devices=3", "data.batch_size=15"},

@@ -49,6 +49,20 @@ TEST_CASE("a pipeline of GPUs has the bits of one GPU, by every schedule") {
   same(one, on_gpus(kMlp, {pipeline("stages: 2, chunks: 4"), "devices=[cuda:0, cuda:0]"}));
 }
 
+TEST_CASE("stages without replicas share states with nobody, and round gradients all the same" *
+          doctest::skip(!kCanFork)) {
+  std::string placed = kMlp;
+  const std::string last = "{linear: 10}";
+  placed.replace(placed.find(last), last.size(), "{linear: 10, device: 1}");
+  const auto trained = [&](const std::string& mode) {
+    return on_gpus(placed.c_str(), {"devices=2", "parallel=" + mode});
+  };
+  const Ran whole = trained("ddp"), halves = trained("{ddp: {compress: fp16}}");
+  CHECK_MESSAGE(whole.code == 0, whole.err);
+  same(whole, trained("{ddp: {shard: optimizer}}"));
+  CHECK(halves.weights != whole.weights);
+}
+
 TEST_CASE("a pipeline of GPUs: batch norm, batches made by the host, losses that targets divide") {
   const Words fewer = {kSanitized ? "epochs=1" : "epochs=2"};
   Words whole = fewer, cut = fewer;

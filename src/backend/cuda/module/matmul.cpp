@@ -114,8 +114,11 @@ class MatmulWork final : public RuntimeWork {
       return CUBLASLT_EPILOGUE_DEFAULT;
     }();
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (has_vector(m.epilogue))
+    if (has_vector(m.epilogue)) {
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(m.out)));
+      // No address yet, but how it is aligned, which the choice of an algorithm depends on.
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t{16});
+    }
     layout(b_, m.in, m.transpose_b ? m.k : m.n, m.transpose_b ? m.n : m.k);
     layout(a_, m.in, m.transpose_a ? m.m : m.k, m.transpose_a ? m.k : m.m);
     layout(d_, m.out, m.n, m.m);
@@ -137,7 +140,11 @@ class MatmulWork final : public RuntimeWork {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, description_.value, b_.value, a_.value, d_.value,
                                        d_.value, preference.value, 1, &chosen_, &found);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0))
+    // Of a product that nobody would refuse its epilogue is what is wrong; a plain one fails again
+    // if the GPU does.
+    const bool refused =
+        matmul_.epilogue != Epilogue::none || status == CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status == CUBLAS_STATUS_SUCCESS ? found == 0 : refused)
       throw NoAlgorithm("cuBLASLt has no algorithm for " + text_of(matmul_));
     check(status, "cublasLtMatmulAlgoGetHeuristic");
   }
