@@ -66,6 +66,7 @@ using Pair = std::array<int64_t, 2>;
 // How a window goes over an image. Padding is in front of and behind each extent.
 struct Window {
   Pair kernel{1, 1}, stride{1, 1}, dilation{1, 1}, before{0, 0}, behind{0, 0};
+  bool operator==(const Window&) const = default;
 };
 struct Convolution {
   Window window;

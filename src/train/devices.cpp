@@ -36,23 +36,26 @@ void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
     const auto stage = static_cast<size_t>(homes[static_cast<size_t>(v)]);
     return out[static_cast<size_t>(s.graph.stage_device[stage])];
   };
-  // What is compressed has halves, too.
-  const double copies =
-      static_cast<double>(s.who.shards) / s.who.replicas() * (s.exchange.compress ? 1.5 : 1);
+  // Gradients of each shard of a replica, and halves of what is compressed. A GPU has one shard,
+  // and with accumulation those of the first chunk and of the one that is added to them.
+  const double halves = s.exchange.compress ? 0.5 : 0;
+  const double copies = s.on_gpu() ? (s.batches->accumulate() > 1 ? 2 : 1) + halves
+                                   : s.who.shards * (1 + halves) / s.who.replicas();
+  // CPUs of a machine share out states and have them all the same.
+  const double states =
+      s.states() / (s.on_gpu() && s.exchange.shard_states ? double{1} * s.who.replicas() : 1);
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
     const double bytes = static_cast<double>(s.graph[s.graph.parameters[p]].desc.bytes());
     DeviceUse& use = device(s.graph.parameters[p]);
     use.weights += bytes;
     if (s.graph.gradients[p] == kNoValue) continue;
-    use.states += bytes * s.states();
+    use.states += bytes * states;
     if (!s.layout.fused[p]) use.gradients += bytes * copies;
   }
   for (ValueId v : s.graph.buffers)
     device(v).weights += kFloat * static_cast<double>(s.graph[v].desc.shape.elements());
-  if (s.batches->accumulate() == 1) return;
-  if (s.on_gpu())  // those of the first chunk, and of the one that is added to them
-    for (DeviceUse& use : out) use.gradients *= 2;
-  for (size_t d = 0; d < out.size() && !s.on_gpu(); ++d)
+  if (s.batches->accumulate() == 1 || s.on_gpu()) return;
+  for (size_t d = 0; d < out.size(); ++d)
     out[d].gradients +=
         s.who.workers * static_cast<double>(later_bytes(s.programs.begin()->second, [&](int stage) {
           return s.graph.stage_device[static_cast<size_t>(stage)] == static_cast<int>(d);

@@ -2,7 +2,7 @@
 # tools/gpu/check.sh as it is unpacked from a bundle, on a machine whose GPUs are fakes.
 # Arguments: dptrain, the fake module, any library.
 set -u
-dptrain=$1 module=$2 library=$3 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit 1
+dptrain=$(realpath "$1") module=$(realpath "$2") library=$(realpath "$3") source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit 1
 
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT

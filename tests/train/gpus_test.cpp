@@ -1,13 +1,17 @@
 // Which GPUs a session gets, and what it says where it can't have them.
 #include "train/gpus.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "data/folder.h"
 #include "train/device_exchange.h"
+#include "train/device_executor.h"
+#include "train/devices.h"
 #include "train/gpu_specs.h"
 #include "train/run_spec.h"
 #include "train/session.h"
@@ -149,6 +153,25 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
   }
   CHECK(gradient_buckets(s, 25).size() == 1);
   CHECK(gradient_buckets(s, 0.001).size() > 3);
+}
+
+TEST_CASE("what `memory_limit` is held against is what a GPU takes") {
+  for (const char* mode : {"ddp", "{ddp: {shard: optimizer}}", "{ddp: {compress: fp16}}"})
+    for (const char* chunks : {"accumulate=1", "accumulate=2"}) {
+      const std::string parallel = fmt::format("parallel={}", mode);
+      CAPTURE(parallel);
+      CAPTURE(chunks);
+      const Opened opened({parallel, "devices=2", chunks});
+      REQUIRE_MESSAGE(opened.session, opened.error);
+      const Session& s = *opened.session;
+      const DeviceExecutor::Needs needs = DeviceExecutor::needs(s);
+      const DeviceUse use = device_uses(s)[0];
+      // Parameters begin at cache lines, and pieces are equal.
+      const double lost = 64.0 * static_cast<double>(s.graph.parameters.size() + 2);
+      CHECK(std::abs(use.gradients - static_cast<double>(needs.gradients)) <= 3 * lost);
+      CHECK(std::abs(use.states - static_cast<double>(needs.states)) <= s.states() * lost);
+      CHECK(use.states > 4 * lost);
+    }
 }
 
 TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each GPU") {

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "backend/cuda/device_api.h"
 #include "backend/cuda/kernels/step_state.h"
@@ -30,6 +33,27 @@ class DeviceContext {
   void reserve(size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
   size_t workspace_bytes() const { return workspace_bytes_; }
 
+  // Work that a library does, made once for all nodes of the same shapes; null where the library
+  // has no algorithm, and its words.
+  struct Prepared {
+    std::shared_ptr<DeviceWork> work;
+    std::string why;
+  };
+  template <class Description>
+  const Prepared& prepared(const Description& d) {
+    auto& known = std::get<std::vector<std::pair<Description, Prepared>>>(prepared_);
+    for (const auto& [description, before] : known)
+      if (description == d) return before;
+    Prepared made;
+    try {
+      made.work = api.prepare(d);
+      reserve(made.work->workspace_bytes());
+    } catch (const NoAlgorithm& e) {
+      made.why = e.what();
+    }
+    return known.emplace_back(d, std::move(made)).second;
+  }
+
   // What runs otherwise than the plan says, in a sentence.
   void note(std::string sentence) { notes_.insert(std::move(sentence)); }
   const std::set<std::string>& notes() const { return notes_; }
@@ -50,6 +74,10 @@ class DeviceContext {
 
  private:
   size_t workspace_bytes_ = 0;
+  std::tuple<std::vector<std::pair<Matmul, Prepared>>,
+             std::vector<std::pair<DnnConvolution, Prepared>>,
+             std::vector<std::pair<DnnBatchNorm, Prepared>>>
+      prepared_;
   std::set<std::string> notes_;
 };
 

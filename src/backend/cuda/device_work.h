@@ -75,6 +75,7 @@ struct DnnConvolution {
   DType out = DType::f32;
   bool tf32 = false;
   bool bias = false, relu = false;  // forward only: y = relu(x * w + bias)
+  bool operator==(const DnnConvolution&) const = default;
 };
 
 // y = (x - mean) * w / sqrt(variance + eps) + b by channel, with the mean and the biased variance
@@ -86,6 +87,7 @@ struct DnnBatchNorm {
   DType type = DType::f32;
   double eps = 1e-5;
   bool add = false, relu = false;
+  bool operator==(const DnnBatchNorm&) const = default;
 };
 
 }  // namespace dpt::cuda

@@ -70,14 +70,9 @@ std::unique_ptr<Kernel> enqueue(F f) {
 template <class Description>
 std::shared_ptr<DeviceWork> prepare_or_none(DeviceContext& context, const Description& d,
                                             std::string* why = nullptr) {
-  try {
-    std::shared_ptr<DeviceWork> work = context.api.prepare(d);
-    context.reserve(work->workspace_bytes());
-    return work;
-  } catch (const NoAlgorithm& e) {
-    if (why) *why = e.what();
-    return nullptr;
-  }
+  const DeviceContext::Prepared& prepared = context.prepared(d);
+  if (why && !prepared.work) *why = prepared.why;
+  return prepared.work;
 }
 
 inline KernelType own(std::string_view op, std::string (*refuses)(const KernelQuery&),

@@ -155,6 +155,22 @@ class Conformance {
   int count_ = 0;
 };
 
+TEST_CASE("a library prepares its work once for all nodes of the same shapes") {
+  for (const bool has_algorithms : {true, false}) {
+    FakeApi api(FakeApi::Settings{.libraries = has_algorithms});
+    const auto stream = api.make_stream();
+    DeviceContext context(api, *stream, nullptr);
+    const Matmul product{.m = 4, .n = 3, .k = 2}, other{.m = 4, .n = 3, .k = 1};
+    const auto first = context.prepared(product);
+    const auto second = context.prepared(other), again = context.prepared(product);
+    CHECK((first.work != nullptr) == has_algorithms);
+    CHECK(first.why == (has_algorithms ? "" : "the fake GPU has no libraries"));
+    CHECK(again.work == first.work);
+    CHECK(again.why == first.why);
+    CHECK((second.work != first.work) == has_algorithms);
+  }
+}
+
 TEST_CASE("own kernels agree with the plain loops on every sample, in three orders of threads") {
   Conformance c(run_on_fakes);
   for (const OperatorType& type : operator_table()) {
