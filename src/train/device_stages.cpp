@@ -122,7 +122,7 @@ void DeviceStages::end_step() {
 // batch that was there.
 void DeviceStages::begin_test(int stage, int64_t batch) {
   if (stage > 0) wait_for_test(stage - 1, batch);
-  if (const int64_t there = same_slot_before(stage, batch); there >= 0)
+  if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)
     wait_for_test(last(), there);
 }
 
@@ -135,23 +135,10 @@ void DeviceStages::end_evaluation(int64_t batches) {
     posted_[static_cast<size_t>(device_of(s))] += static_cast<uint32_t>(batches);
 }
 
-// The last batch before this one that lay in the same slot of the stage; -1: none did.
-int64_t DeviceStages::same_slot_before(int stage, int64_t batch) const {
-  const int64_t slots = session_.slots[static_cast<size_t>(stage)];
-  const auto turns = static_cast<int64_t>(turns_);
-  const auto slot = [&](int64_t b) { return b % turns % slots; };
-  int64_t before = batch - 1;
-  while (before >= 0 && slot(before) != slot(batch)) --before;
-  return before;
-}
-
 void DeviceStages::wait_for_test(int stage, int64_t batch) {
   if (has(stage)) return;
-  const auto& devices = session_.graph.stage_device;
   const int device = device_of(stage);
-  const auto each = std::ranges::count(devices, device);
-  const auto place = std::count(devices.begin(), devices.begin() + stage, device) + 1;
-  wait_for(device, static_cast<uint32_t>(batch * each + place),
+  wait_for(device, static_cast<uint32_t>(session_.test_parts_until(stage, batch)),
            *done(of(device), stage, static_cast<size_t>(batch) % turns_, false));
 }
 

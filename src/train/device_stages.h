@@ -91,7 +91,6 @@ class DeviceStages {
   void wait_for(int device, uint32_t posts, cuda::Event& event);
   void record(cuda::Event& event);
   void wait_for_test(int stage, int64_t batch);
-  int64_t same_slot_before(int stage, int64_t batch) const;
 
   const Session& session_;
   cuda::DeviceContext& context_;

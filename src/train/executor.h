@@ -91,7 +91,6 @@ class Executor : public StepExecutor {
   void run_stage(Part part, int stage, const Micro& micro, int what, int chunk);
   void evaluate_in_stages(std::span<const uint32_t> order);
   void wait_for_test(int stage, int64_t batch);
-  int64_t same_slot_before(int stage, int64_t batch) const;
   int last_stage() const { return session_.graph.stages() - 1; }
   bool has_stage(int stage) const {
     return session_.graph.stage_device[static_cast<size_t>(stage)] == device_;

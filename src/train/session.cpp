@@ -242,6 +242,21 @@ int Session::turns() const {
   return static_cast<int>(std::min(out, batches->accumulate()));
 }
 
+int64_t Session::same_slot_before(int stage, int64_t batch) const {
+  const int count = slots[static_cast<size_t>(stage)], round = turns();
+  const auto slot = [&](int64_t b) { return b % round % count; };
+  int64_t before = batch - 1;
+  while (before >= 0 && slot(before) != slot(batch)) --before;
+  return before;
+}
+
+int64_t Session::test_parts_until(int stage, int64_t batch) const {
+  const auto& devices = graph.stage_device;
+  const int on = devices[static_cast<size_t>(stage)];
+  return batch * std::ranges::count(devices, on) +
+         std::count(devices.begin(), devices.begin() + stage + 1, on);
+}
+
 int Session::states() const {
   return static_cast<int>(
       std::ranges::count_if(optimizer->states(spec.optimizer.settings, cycles_momentum()),

@@ -62,6 +62,10 @@ struct Session {
   std::vector<int> placement;        // of units, then: layers/model.h
   std::vector<int> slots;            // of each stage: chunks that it may have in flight
   int turns() const;                 // chunks after which all slots come round again
+  // The last batch before this one that lay in the same slot of the stage; -1: none did.
+  int64_t same_slot_before(int stage, int64_t batch) const;
+  // Of an evaluation: parts that the stage's device has done once it is done with this batch.
+  int64_t test_parts_until(int stage, int64_t batch) const;
   Plan plan;
   int test_cuts = 0;  // of the forward part of an evaluation: program.h, note [cuts]
   std::map<GroupRows, Program> programs, test_programs;

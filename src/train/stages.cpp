@@ -88,7 +88,7 @@ void Executor::evaluate_in_stages(std::span<const uint32_t> order) {
     for (int stage = 0; stage <= last_stage(); ++stage) {
       if (!has_stage(stage)) continue;
       if (stage > 0) wait_for_test(stage - 1, batch);
-      if (const int64_t there = same_slot_before(stage, batch); there >= 0)
+      if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)
         wait_for_test(last_stage(), there);
       for (int g : own_)
         if (!fed) begin_evaluation(g, micro, order, batch, turn);
@@ -105,25 +105,12 @@ void Executor::evaluate_in_stages(std::span<const uint32_t> order) {
                   static_cast<uint32_t>(std::ranges::count(devices, static_cast<int>(d)));
 }
 
-// The last batch before this one that lay in the same slot of the stage; -1: none did.
-int64_t Executor::same_slot_before(int stage, int64_t batch) const {
-  const int slots = session_.slots[static_cast<size_t>(stage)];
-  const auto slot = [&](int64_t b) { return b % turns_ % slots; };
-  int64_t before = batch - 1;
-  while (before >= 0 && slot(before) != slot(batch)) --before;
-  return before;
-}
-
 void Executor::wait_for_test(int stage, int64_t batch) {
   if (has_stage(stage)) return;
-  const auto& devices = session_.graph.stage_device;
-  const int device = devices[static_cast<size_t>(stage)];
-  const auto each = static_cast<uint32_t>(std::ranges::count(devices, device));
-  const auto place =
-      static_cast<uint32_t>(std::count(devices.begin(), devices.begin() + stage, device)) + 1;
-  team_.wait_for(
-      worker_ + (device - device_) * session_.who.workers,
-      posted_[static_cast<size_t>(device)] + static_cast<uint32_t>(batch) * each + place);
+  const int device = session_.graph.stage_device[static_cast<size_t>(stage)];
+  team_.wait_for(worker_ + (device - device_) * session_.who.workers,
+                 posted_[static_cast<size_t>(device)] +
+                     static_cast<uint32_t>(session_.test_parts_until(stage, batch)));
 }
 
 }  // namespace dpt

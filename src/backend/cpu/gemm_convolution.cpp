@@ -103,8 +103,9 @@ class RowProducts : public Kernel {
     product_.depth = forward ? channels(roles) : filters(roles);
     product_.columns = forward ? filters(roles) : channels(roles);
     product_.b_transposed = !forward;
-    product_.adds = bias_ || !is_identity(roles, window(q));
-    if (is_identity(roles, window(q))) product_.to = round_to(q.rounds);
+    const bool identity = is_identity(roles, window(q));
+    product_.adds = bias_ || !identity;
+    if (identity) product_.to = round_to(q.rounds);
     gemm_workspace();
   }
 

@@ -90,27 +90,21 @@ std::unique_ptr<Kernel> steps(const KernelQuery& q) {
   });
 }
 
-Shape with_height(const Shape& s) {
-  return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s.rank() == 3 ? s[2] : 1};
-}
-
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const Parts p(q);
   DeviceContext& context = DeviceContext::current();
-  std::string why;
-  const std::shared_ptr<DeviceWork> work = prepare_or_none(
-      context,
-      DnnBatchNorm{with_height(q.in[0].shape), q.in[0].dtype, p.settings.eps, p.add, p.relu}, &why);
-  if (!work) {
-    context.note(why + "; dptrain's own kernels compute it");
+  const DeviceContext::Prepared prepared = context.prepared(
+      DnnBatchNorm{with_height(q.in[0].shape), q.in[0].dtype, p.settings.eps, p.add, p.relu});
+  if (!prepared.work) {
+    context.note(prepared.why + "; dptrain's own kernels compute it");
     return steps(q);
   }
   const auto channels = static_cast<size_t>(p.channels);
-  const size_t means = aligned(work->workspace_bytes()),
+  const size_t means = aligned(prepared.work->workspace_bytes()),
                rstds = means + aligned(channels * sizeof(float)),
                sums = rstds + aligned(channels * sizeof(float));
   context.reserve(sums + p.sums_bytes());
-  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+  return enqueue([=, work = prepared.work](const KernelArgs& a, DeviceContext& c) {
     std::byte* const w = c.workspace;
     const std::array<std::byte*, 7> tensors = {
         a.in[0].data, a.in[p.weight].data, a.in[p.weight + 1].data,       a.out[0].data,

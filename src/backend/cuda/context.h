@@ -40,7 +40,7 @@ class DeviceContext {
     std::string why;
   };
   template <class Description>
-  const Prepared& prepared(const Description& d) {
+  Prepared prepared(const Description& d) {
     auto& known = std::get<std::vector<std::pair<Description, Prepared>>>(prepared_);
     for (const auto& [description, before] : known)
       if (description == d) return before;

@@ -1,6 +1,5 @@
 // The rows of convolutions: cuDNN's for what lies channels_last, and own ones for the rest.
 #include "backend/cuda/kernels.h"
-#include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/products.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
@@ -38,8 +37,6 @@ std::string refuses(const KernelQuery& q) {
              : fmt::format("it makes no {}", name_of(q.out[0].dtype));
 }
 
-Shape with_height(const Shape& s) { return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s[2]}; }
-
 std::string library_refuses(const KernelQuery& q) {
   const Operands o = operands_of(q);
   for (const TensorDesc* d : {o.x, o.w, o.y}) {
@@ -62,13 +59,6 @@ std::string library_refuses(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> convolve(const KernelQuery& q);
 
-// What is below 0 becomes 0.
-void clip(const KernelQuery& q, const TensorView& y, DeviceContext& c) {
-  with_number(q.out[0].dtype, [&]<class T>(T) {
-    launch(c.stream, Map<Relu, T>{{}, at<T>(y), at<T>(y)}, count(q.out[0]));
-  });
-}
-
 // With relu where cuDNN has such an algorithm (without a bias it has none), or without.
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const Operands o = operands_of(q);
@@ -85,23 +75,23 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
                    .tf32 = context.tf32,
                    .bias = has_bias(q),
                    .relu = has_relu(q)};
-  std::string why;
-  std::shared_ptr<DeviceWork> work = prepare_or_none(context, d, &why);
-  const bool clips = !work && d.relu;
-  if (clips) {
+  DeviceContext::Prepared prepared = context.prepared(d);
+  AfterKernel clip;
+  if (!prepared.work && d.relu) {
     d.relu = false;
-    work = prepare_or_none(context, d, &why);
+    prepared = context.prepared(d);
+    clip = clip_result(q);
   }
-  if (!work) {
-    context.note(why + "; dptrain's own kernel computes it, far slower");
+  if (!prepared.work) {
+    context.note(prepared.why + "; dptrain's own kernel computes it, far slower");
     return convolve(q);
   }
   const bool swaps = o.pass == ConvolutionPass::weight_gradient;  // x stands first there
-  return enqueue([=, bias = d.bias](const KernelArgs& a, DeviceContext& c) {
+  return enqueue([=, work = prepared.work, bias = d.bias](const KernelArgs& a, DeviceContext& c) {
     const std::array<std::byte*, 4> tensors = {a.in[swaps ? 1 : 0].data, a.in[swaps ? 0 : 1].data,
                                                a.out[0].data, bias ? a.in[2].data : nullptr};
     c.stream.run(*work, std::span(tensors).first(bias ? 4 : 3), c.workspace);
-    if (clips) clip(q, a.out[0], c);
+    if (clip) clip(a, c);
   });
 }
 
@@ -123,12 +113,13 @@ std::unique_ptr<Kernel> convolve(const KernelQuery& q) {
   const int64_t n = count(q.out[0]);
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     if (q.op == "convolution" || has_relu(q))
-      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      return enqueue([=, clip = has_relu(q) ? clip_result(q) : AfterKernel()](const KernelArgs& a,
+                                                                              DeviceContext& c) {
         launch(
             c.stream,
             Convolve<T>{s, at<T>(a.in[0]), at<T>(a.in[1]), at_or_null<T>(a.in, 2), at<T>(a.out[0])},
             n);
-        if (has_relu(q)) clip(q, a.out[0], c);
+        if (clip) clip(a, c);
       });
     if (q.op == "convolution_transpose")
       return enqueue([=](const KernelArgs& a, DeviceContext& c) {

@@ -1,8 +1,5 @@
 // The rows of matrix products: cuBLASLt's, and own ones for what it refuses.
-#include <functional>
-
 #include "backend/cuda/kernels.h"
-#include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/products.h"
 #include "backend/cuda/support.h"
 
@@ -64,30 +61,21 @@ std::string library_refuses(const KernelQuery& q) {
   return refuses(q);
 }
 
-// What a product leaves to do: relu where it is, and the sums of dy's rows.
-using Rest = std::function<void(const KernelArgs&, DeviceContext&)>;
-
-Rest relu_of(const KernelQuery& q) {
-  return with_number(q.out[0].dtype, [&]<class T>(T) -> Rest {
-    return [n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, Map<Relu, T>{{}, at<T>(a.out[0]), at<T>(a.out[0])}, n);
-    };
-  });
-}
-
-Rest sums_of(const KernelQuery& q) {
+// The sums of dy's rows.
+AfterKernel sums_of(const KernelQuery& q) {
   const Rows rows{q.in[0].shape.back(), 1, count(q.in[0])};
   const ColumnPlan plan(rows_of(q.in[0].shape), rows.columns);
   DeviceContext::current().reserve(plan.bytes(1));
-  return with_number(q.in[0].dtype, [&]<class T>(T) -> Rest {
+  return with_number(q.in[0].dtype, [&]<class T>(T) -> AfterKernel {
     return [=](const KernelArgs& a, DeviceContext& c) {
       sum_columns<ColumnTerm<T>, float>(c, plan, {rows, at<T>(a.in[0])}, {at<float>(a.out[1])});
     };
   });
 }
 
-Rest rest_of(const Operands& o, const KernelQuery& q) {
-  if (o.relu) return relu_of(q);
+// What a product without epilogue leaves to do.
+AfterKernel rest_of(const Operands& o, const KernelQuery& q) {
+  if (o.relu) return clip_result(q);
   if (o.sums) return sums_of(q);
   return [](const KernelArgs&, DeviceContext&) {};
 }
@@ -123,19 +111,18 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   DeviceContext& context = DeviceContext::current();
   o.m.tf32 = context.tf32;
   o.m.epilogue = o.epilogue();
-  Rest rest = [](const KernelArgs&, DeviceContext&) {};
-  std::shared_ptr<DeviceWork> work = prepare_or_none(context, o.m);
-  if (!work || (o.sums && o.m.epilogue == Epilogue::none)) {
+  AfterKernel rest = [](const KernelArgs&, DeviceContext&) {};
+  DeviceContext::Prepared prepared = context.prepared(o.m);
+  if (!prepared.work || (o.sums && o.m.epilogue == Epilogue::none)) {
     o.m.epilogue = o.bias ? Epilogue::bias : Epilogue::none;
-    std::string why;
-    work = prepare_or_none(context, o.m, &why);
-    if (!work) {
-      context.note(why + "; dptrain's own kernel computes it, far slower");
+    prepared = context.prepared(o.m);
+    if (!prepared.work) {
+      context.note(prepared.why + "; dptrain's own kernel computes it, far slower");
       return product(q);
     }
     rest = rest_of(o, q);
   }
-  return enqueue([o, work, rest](const KernelArgs& a, DeviceContext& c) {
+  return enqueue([o, rest, work = prepared.work](const KernelArgs& a, DeviceContext& c) {
     std::array<std::byte*, 4> tensors = {a.in[o.a].data, a.in[o.b].data, a.out[0].data};
     const bool vector = has_vector(o.m.epilogue);
     if (vector) tensors[3] = o.bias ? a.in[2].data : a.out[1].data;

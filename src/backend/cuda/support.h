@@ -1,6 +1,7 @@
 // What the files that list rows for GPUs share.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "backend/cuda/context.h"
 #include "backend/cuda/kernels/images.h"
 #include "backend/cuda/kernels/number.h"
+#include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/sums.h"
 #include "base/half.h"
 
@@ -66,18 +68,24 @@ std::unique_ptr<Kernel> enqueue(F f) {
   });
 }
 
-// Null where the library has no algorithm. why: gets the library's words.
-template <class Description>
-std::shared_ptr<DeviceWork> prepare_or_none(DeviceContext& context, const Description& d,
-                                            std::string* why = nullptr) {
-  const DeviceContext::Prepared& prepared = context.prepared(d);
-  if (why && !prepared.work) *why = prepared.why;
-  return prepared.work;
-}
-
 inline KernelType own(std::string_view op, std::string (*refuses)(const KernelQuery&),
                       std::unique_ptr<Kernel> (*prepare)(const KernelQuery&)) {
   return {op, "own", refuses, prepare};
+}
+
+// [N, C], [N, C, W] or [N, C, H, W] as the last of these.
+inline Shape with_height(const Shape& s) {
+  return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s.rank() == 3 ? s[2] : 1};
+}
+
+// What is below 0 in the first result becomes 0.
+using AfterKernel = std::function<void(const KernelArgs&, DeviceContext&)>;
+inline AfterKernel clip_result(const KernelQuery& q) {
+  return with_number(q.out[0].dtype, [&]<class T>(T) -> AfterKernel {
+    return [n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, Map<Relu, T>{{}, at<T>(a.out[0]), at<T>(a.out[0])}, n);
+    };
+  });
 }
 
 // Images with 3 extents have the height 1; what has other numbers of extents, those behind the
