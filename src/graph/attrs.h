@@ -15,6 +15,10 @@ struct LeakyRelu {
 struct PRelu {
   int64_t parameters = 1;  // prelu_weight_gradient: of the weight
 };
+struct ReluMask {  // matmul_relu_gradient: of the product that made the mask
+  int64_t depth = 1;  // the last extent of its x
+  bool bias = false;
+};
 struct Elu {
   double alpha = 1;
 };

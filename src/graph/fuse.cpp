@@ -79,6 +79,25 @@ class Fusion {
     }
   }
 
+  // What follows the gradient of a linear layer's input, which is what a linear_relu made.
+  void relu_gradient(size_t node) {
+    GraphNode& n = graph_.nodes[node];
+    if (n.op->name != "relu_gradient") return;
+    const ValueId y = n.in[0];
+    const size_t made = maker_[static_cast<size_t>(y)], product = only_for(n.in[1], node, "matmul");
+    if (made == kNoNode || product == kNoNode || graph_.nodes[product].in.size() != 2) return;
+    GraphNode& forward = graph_.nodes[made];
+    if (forward.op->name != "linear_relu") return;
+    const TensorDesc mask = op("linear_relu_mask").infer(descs_of(forward.in), {})[1];
+    graph_.values.push_back({.name = graph_[y].name + ".mask", .desc = mask});
+    forward.op = &op("linear_relu_mask");
+    forward.out.push_back(static_cast<ValueId>(graph_.values.size()) - 1);
+    std::vector<ValueId> in = graph_.nodes[product].in;
+    in.insert(in.end(), {y, forward.out[1]});
+    take(node, "matmul_relu_gradient", product, in);
+    n.attrs = ReluMask{graph_[forward.in[0]].desc.shape.back(), forward.in.size() > 2};
+  }
+
   // The sum of the rows of dy, behind dy^T x.
   void bias_gradient(size_t node) {
     const GraphNode& sum = graph_.nodes[node];
@@ -147,6 +166,12 @@ class Fusion {
     return readers_[static_cast<size_t>(v)] == 1 ? made_by(v, reader, op) : kNoNode;
   }
 
+  std::vector<TensorDesc> descs_of(const std::vector<ValueId>& values) const {
+    std::vector<TensorDesc> out;
+    for (ValueId v : values) out.push_back(graph_[v].desc);
+    return out;
+  }
+
   bool has_bias(size_t node) const { return graph_.nodes[node].in.size() > 2; }
 
   // `node`, the last of those that become one, becomes `name`, with the settings of `first`.
@@ -173,6 +198,7 @@ void fuse_batch_norms(Graph& graph) { Fusion(graph).run(&Fusion::training); }
 
 void fuse_products(Graph& graph) {
   Fusion(graph).run(&Fusion::product_relu);
+  Fusion(graph).run(&Fusion::relu_gradient);
   Fusion(graph).run(&Fusion::bias_gradient);
 }
 

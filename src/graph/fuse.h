@@ -18,7 +18,8 @@ void fuse_gradients(Graph& graph);
 void fuse_batch_norms(Graph& graph);
 
 // What the libraries of GPUs compute at once: linear + relu, and convolution + bias + relu, where
-// nothing else reads what is between, and the gradients of a linear layer's weight and bias.
+// nothing else reads what is between, relu's gradient with the product before it, and the gradients
+// of a linear layer's weight and bias.
 // REQUIRES: differentiated, where it will be: relu's gradient needs nothing but its result.
 void fuse_products(Graph& graph);
 

@@ -81,6 +81,8 @@ class ShapeFuzzer {
     } else if (auto* resize = std::any_cast<Resize>(&attrs)) {
       for (int64_t& e : resize->extents)
         if (e > 1) e = drawn(e);
+    } else if (auto* mask = std::any_cast<ReluMask>(&attrs)) {
+      mask->depth = drawn(mask->depth);
     } else if (auto* prelu = std::any_cast<PRelu>(&attrs)) {
       prelu->parameters = drawn(prelu->parameters);
     }

@@ -47,9 +47,15 @@ TEST_CASE("a GPU trains convolutions, batch norm and residuals to the CPU's numb
 
 TEST_CASE(
     "a GPU trains products with relu to the CPU's numbers, also where its libraries lack them") {
+  using cuda::Epilogue;
   const std::string halves = "precision={bf16: {lists: cuda, emulate: true}}";
-  for (const bool epilogues : {true, false}) {
-    const cuda::FakeApi::Settings settings{.epilogues = epilogues};
+  const cuda::FakeApi::Settings cases[] = {
+      {},
+      {.epilogues = false},
+      {.lacking = {Epilogue::relu_gradient}},
+      {.lacking = {Epilogue::relu_mask, Epilogue::bias_relu_mask}},
+      {.lacking = {Epilogue::relu_mask}}};  // that of the layer without a bias
+  for (const cuda::FakeApi::Settings& settings : cases) {
     CHECK(compare(kRelu, {}, kSameNumbers, settings).err.find("not as planned: ") ==
           std::string::npos);
     // A rounding that falls the other way is one in 256.

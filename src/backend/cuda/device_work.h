@@ -31,20 +31,43 @@ enum class Epilogue : uint8_t {
   bias,       // adds [n] to each row
   relu,       // what is below 0 becomes 0
   bias_relu,  // one after the other
-  sums_of_a,  // also makes the sums of op(a) over k, [m]: with dy^T x the gradient of the bias
+  // The same two; also keeps bits for relu_gradient, [m, 16 bytes for each 128 of n], which nobody
+  // else understands.
+  relu_mask,
+  bias_relu_mask,
+  relu_gradient,  // where bits of such a product of [m, n] say so, 0
+  sums_of_a,      // also makes the sums of op(a) over k, [m]: with dy^T x the gradient of the bias
 };
 
-constexpr bool has_vector(Epilogue e) { return e != Epilogue::none && e != Epilogue::relu; }
+constexpr bool has_bias(Epilogue e) {
+  return e == Epilogue::bias || e == Epilogue::bias_relu || e == Epilogue::bias_relu_mask;
+}
+constexpr bool has_relu(Epilogue e) {
+  return e != Epilogue::relu_gradient && e >= Epilogue::relu && e < Epilogue::sums_of_a;
+}
+constexpr bool has_vector(Epilogue e) { return has_bias(e) || e == Epilogue::sums_of_a; }
+constexpr bool makes_mask(Epilogue e) {
+  return e == Epilogue::relu_mask || e == Epilogue::bias_relu_mask;
+}
+constexpr bool has_mask(Epilogue e) { return makes_mask(e) || e == Epilogue::relu_gradient; }
 
 constexpr std::string_view text_of(Epilogue e) {
-  constexpr std::string_view all[] = {"", " + bias", ", relu", " + bias, relu", ", sums of a"};
+  constexpr std::string_view all[] = {"",
+                                      " + bias",
+                                      ", relu",
+                                      " + bias, relu",
+                                      ", relu, mask",
+                                      " + bias, relu, mask",
+                                      ", relu's gradient",
+                                      ", sums of a"};
   return all[static_cast<size_t>(e)];
 }
 
 // d [m, n] = op(a) [m, k] times op(b) [k, n]. Matrices lie row-major without gaps; a transposed one
 // lies as [k, m] or [n, k]. Sums are made in f32, or of numbers rounded to TF32 (10 bits of
 // fraction) where that is asked for.
-// Tensors: a, b, d; then the bias or the sums where the epilogue has_vector, of the type of d.
+// Tensors: a, b, d; then the bias or the sums where the epilogue has_vector, of the type of d; then
+// the bits where it has_mask.
 struct Matmul {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -52,6 +75,10 @@ struct Matmul {
   DType out = DType::f32;  // of d: f32, or that of a and b
   bool tf32 = false;
   Epilogue epilogue = Epilogue::none;
+  int64_t mask_row() const { return (n + 127) / 128 * 16; }  // in bytes
+  size_t tensors() const {
+    return 3U + (has_vector(epilogue) ? 1 : 0) + (has_mask(epilogue) ? 1 : 0);
+  }
   bool operator==(const Matmul&) const = default;
 };
 

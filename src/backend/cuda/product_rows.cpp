@@ -2,6 +2,7 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/products.h"
 #include "backend/cuda/support.h"
+#include "graph/attrs.h"
 
 namespace dpt::cuda {
 namespace {
@@ -10,11 +11,21 @@ namespace {
 struct Operands {
   Matmul m;
   size_t a = 0, b = 1;
-  bool bias = false, relu = false, sums = false;
-  Epilogue epilogue() const {
-    if (sums) return a == 0 ? Epilogue::sums_of_a : Epilogue::none;
-    if (relu) return bias ? Epilogue::bias_relu : Epilogue::relu;
-    return bias ? Epilogue::bias : Epilogue::none;
+  bool bias = false, relu = false, mask = false, sums = false, relu_gradient = false;
+
+  Epilogue plain() const { return bias ? Epilogue::bias : Epilogue::none; }
+  // What makes all that the node does, or most of it, best first.
+  std::vector<Epilogue> epilogues() const {
+    std::vector<Epilogue> out;
+    if (mask) out.push_back(with_mask(bias));
+    if (relu) out.push_back(bias ? Epilogue::bias_relu : Epilogue::relu);
+    if (relu_gradient) out.push_back(Epilogue::relu_gradient);
+    if (sums && a == 0) out.push_back(Epilogue::sums_of_a);
+    out.push_back(plain());
+    return out;
+  }
+  static Epilogue with_mask(bool bias) {
+    return bias ? Epilogue::bias_relu_mask : Epilogue::relu_mask;
   }
 };
 
@@ -26,7 +37,7 @@ Operands operands_of(const KernelQuery& q) {
   Operands o;
   o.m.in = q.in[0].dtype;
   o.m.out = q.out[0].dtype;
-  if (q.op.ends_with("gradient")) {  // dy^T x, or x^T dy
+  if (q.op.starts_with("linear_weight")) {  // dy^T x, or x^T dy
     o.sums = q.out.size() > 1;
     if (transposed(q.out[0])) std::swap(o.a, o.b);
     o.m.m = q.in[o.a].shape.back();
@@ -38,15 +49,27 @@ Operands operands_of(const KernelQuery& q) {
   o.m.m = rows_of(q.in[0].shape);
   o.m.k = q.in[0].shape.back();
   o.m.n = q.out[0].shape.back();
-  o.m.transpose_b = (q.op != "matmul") != transposed(q.in[1]);
-  o.bias = q.in.size() > 2;
-  o.relu = q.op == "linear_relu";
+  o.relu_gradient = q.op == "matmul_relu_gradient";
+  o.m.transpose_b = (q.op != "matmul" && !o.relu_gradient) != transposed(q.in[1]);
+  o.bias = q.in.size() > 2 && !o.relu_gradient;
+  o.mask = q.op == "linear_relu_mask";
+  o.relu = o.mask || q.op == "linear_relu";
   return o;
+}
+
+// The product that makes the mask which a gradient of relu reads.
+Matmul maker_of_mask(const KernelQuery& q, const Matmul& gradient) {
+  const auto s = settings<ReluMask>(q);
+  Matmul out = gradient;
+  out.k = s.depth;
+  out.transpose_b = true;
+  out.epilogue = Operands::with_mask(s.bias);
+  return out;
 }
 
 std::string refuses(const KernelQuery& q) {
   for (const TensorDesc& d : q.in)
-    if (d.dtype != q.in[0].dtype)
+    if (d.dtype != q.in[0].dtype && d.dtype != DType::u8)
       return fmt::format("it takes one type, not {} and {}", name_of(q.in[0].dtype),
                          name_of(d.dtype));
   const DType out = q.out[0].dtype;
@@ -73,10 +96,20 @@ AfterKernel sums_of(const KernelQuery& q) {
   });
 }
 
-// What a product without epilogue leaves to do.
-AfterKernel rest_of(const Operands& o, const KernelQuery& q) {
-  if (o.relu) return clip_result(q);
-  if (o.sums) return sums_of(q);
+// relu's gradient, by its result.
+AfterKernel by_result(const KernelQuery& q) {
+  return with_number(q.out[0].dtype, [&]<class T>(T) -> AfterKernel {
+    return [n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, Map2<Relu, T>{{}, at<T>(a.in[2]), at<T>(a.out[0]), at<T>(a.out[0])}, n);
+    };
+  });
+}
+
+// What a product with such an epilogue leaves to do; nobody reads a mask that is not made.
+AfterKernel rest_of(const Operands& o, const KernelQuery& q, Epilogue made) {
+  if (o.relu && !has_relu(made)) return clip_result(q);
+  if (o.sums && made != Epilogue::sums_of_a) return sums_of(q);
+  if (o.relu_gradient && made != Epilogue::relu_gradient) return by_result(q);
   return [](const KernelArgs&, DeviceContext&) {};
 }
 
@@ -84,7 +117,7 @@ std::unique_ptr<Kernel> product(const KernelQuery& q) {
   const Operands o = operands_of(q);
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     const auto to = [&]<class To>(To) {
-      return enqueue([o, rest = rest_of(o, q)](const KernelArgs& a, DeviceContext& c) {
+      return enqueue([o, rest = rest_of(o, q, o.plain())](const KernelArgs& a, DeviceContext& c) {
         const Matmul& m = o.m;
         const Product<T, To> p{at<T>(a.in[o.a]),
                                at<T>(a.in[o.b]),
@@ -105,28 +138,36 @@ std::unique_ptr<Kernel> product(const KernelQuery& q) {
   });
 }
 
+// Whether the product before this gradient of relu finds an algorithm that makes the mask: it asks
+// for the same one.
+bool makes_mask(const KernelQuery& q, const Matmul& gradient, DeviceContext& context) {
+  const Matmul maker = maker_of_mask(q, gradient);
+  return maker.k > 0 && context.prepared(maker).work != nullptr;
+}
+
 // With all that the node makes as an epilogue, or without where cuBLASLt has no such algorithm.
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   Operands o = operands_of(q);
   DeviceContext& context = DeviceContext::current();
   o.m.tf32 = context.tf32;
-  o.m.epilogue = o.epilogue();
-  AfterKernel rest = [](const KernelArgs&, DeviceContext&) {};
-  DeviceContext::Prepared prepared = context.prepared(o.m);
-  if (!prepared.work || (o.sums && o.m.epilogue == Epilogue::none)) {
-    o.m.epilogue = o.bias ? Epilogue::bias : Epilogue::none;
+  DeviceContext::Prepared prepared;
+  for (const Epilogue epilogue : o.epilogues()) {
+    o.m.epilogue = epilogue;
+    if (epilogue == Epilogue::relu_gradient && !makes_mask(q, o.m, context)) continue;
     prepared = context.prepared(o.m);
-    if (!prepared.work) {
-      context.note(prepared.why + "; dptrain's own kernel computes it, far slower");
-      return product(q);
-    }
-    rest = rest_of(o, q);
+    if (prepared.work) break;
   }
-  return enqueue([o, rest, work = prepared.work](const KernelArgs& a, DeviceContext& c) {
-    std::array<std::byte*, 4> tensors = {a.in[o.a].data, a.in[o.b].data, a.out[0].data};
-    const bool vector = has_vector(o.m.epilogue);
-    if (vector) tensors[3] = o.bias ? a.in[2].data : a.out[1].data;
-    c.stream.run(*work, std::span(tensors).first(vector ? 4 : 3), c.workspace);
+  if (!prepared.work) {
+    context.note(prepared.why + "; dptrain's own kernel computes it, far slower");
+    return product(q);
+  }
+  return enqueue([o, rest = rest_of(o, q, o.m.epilogue), work = prepared.work](const KernelArgs& a,
+                                                                               DeviceContext& c) {
+    std::array<std::byte*, 5> tensors = {a.in[o.a].data, a.in[o.b].data, a.out[0].data};
+    size_t n = 3;
+    if (has_vector(o.m.epilogue)) tensors[n++] = o.bias ? a.in[2].data : a.out[1].data;
+    if (has_mask(o.m.epilogue)) tensors[n++] = o.mask ? a.out[1].data : a.in[3].data;
+    c.stream.run(*work, std::span(tensors).first(n), c.workspace);
     rest(a, c);
   });
 }
@@ -135,8 +176,9 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
 
 std::vector<KernelType> product_rows() {
   std::vector<KernelType> out;
-  for (std::string_view op : {"linear", "linear_relu", "matmul", "linear_weight_gradient",
-                              "linear_weight_bias_gradient"}) {
+  for (std::string_view op :
+       {"linear", "linear_relu", "linear_relu_mask", "matmul", "matmul_relu_gradient",
+        "linear_weight_gradient", "linear_weight_bias_gradient"}) {
     out.push_back({op, "cublaslt", library_refuses, library});
     out.push_back(own(op, refuses, product));
   }

@@ -2,6 +2,12 @@
 // compute them so, once the graph has its gradients: relu's reads y alone.
 //   linear_relu(x, w, [b]) -> y = relu(linear(x, w, [b]))
 //   convolution_relu(x, w, [b]) -> y = relu(convolution(x, w, [b]))
+// And the product that relu's gradient follows, where a library reads from bits what y says, too:
+//   linear_relu_mask(x, w, [b]) -> y, mask[..., 16 bytes for each 128 of y's last extent]
+//   matmul_relu_gradient(dy, w, y, mask) -> dx = relu_gradient(y, matmul(dy, w))
+// The mask is its maker's own: who else makes dx goes by y, and leaves the mask as it is.
+#include <algorithm>
+
 #include "graph/activation_formulas.h"
 #include "graph/operators/support.h"
 
@@ -10,6 +16,21 @@ namespace {
 
 std::vector<TensorDesc> infer_linear(std::span<const TensorDesc> in, const std::any& attrs) {
   return op("linear").infer(in, attrs);
+}
+
+TensorDesc mask_of(const TensorDesc& y) {
+  return {DType::u8, y.shape.with(y.shape.rank() - 1, (y.shape.back() + 127) / 128 * 16)};
+}
+
+std::vector<TensorDesc> infer_mask(std::span<const TensorDesc> in, const std::any& attrs) {
+  const TensorDesc y = infer_linear(in, attrs)[0];
+  return {y, mask_of(y)};
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  std::vector<TensorDesc> dx = op("matmul").infer(in.first(2), attrs);
+  require(dx[0] == in[2] && in[3] == mask_of(in[2]), "matmul_relu_gradient: dx is like y");
+  return dx;
 }
 
 std::vector<TensorDesc> infer_convolution(std::span<const TensorDesc> in, const std::any& attrs) {
@@ -27,6 +48,17 @@ void linear_forward(const KernelArgs& args, const std::any& attrs) {
   relu(args.out[0]);
 }
 
+void mask_forward(const KernelArgs& args, const std::any& attrs) {
+  linear_forward({args.in, args.out.first(1), args.context}, attrs);
+  std::ranges::fill(args.out[1].as<uint8_t>(), uint8_t{0});
+}
+
+void gradient_forward(const KernelArgs& args, const std::any& attrs) {
+  op("matmul").reference({args.in.first(2), args.out, args.context}, attrs);
+  const TensorView in[] = {args.in[2], args.out[0]};
+  op("relu_gradient").reference({in, args.out, args.context}, {});
+}
+
 void convolution_forward(const KernelArgs& args, const std::any& attrs) {
   op("convolution").reference(args, attrs);
   relu(args.out[0]);
@@ -40,10 +72,33 @@ std::vector<Sample> samples_of(std::string_view product, std::string_view name) 
 
 std::vector<Sample> linear_samples() { return samples_of("linear", "linear_relu"); }
 
+std::vector<Sample> mask_samples() {
+  std::vector<Sample> out = samples_of("linear", "linear_relu_mask");
+  for (Sample& s : out) s.query.out.push_back(mask_of(s.query.out[0]));
+  return out;
+}
+
+std::vector<Sample> gradient_samples() {
+  std::vector<Sample> out;
+  for (const Shape& x : {Shape{3, 5}, Shape{2, 3, 9}, Shape{17, 130}}) {
+    const TensorDesc y = f32(x), dy = f32(x.with(x.rank() - 1, 33));
+    out.push_back({{"matmul_relu_gradient",
+                    {dy, f32({33, x.back()}), y, mask_of(y)},
+                    {y},
+                    ReluMask{x.back(), false}},
+                   {{}, {}, {}, {0, 256}}});
+  }
+  return out;
+}
+
 std::vector<Sample> convolution_samples() { return samples_of("convolution", "convolution_relu"); }
 
 double linear_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
   return op("linear").flops(in, out);
+}
+
+double gradient_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
+  return op("matmul").flops(in, out);
 }
 
 double convolution_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
@@ -56,6 +111,17 @@ OperatorType linear_relu() {
   return with_weight({"linear_relu", Precision::compute, infer_linear, nullptr, linear_forward,
                       linear_samples, linear_flops},
                      1);
+}
+
+OperatorType linear_relu_mask() {
+  return with_weight({"linear_relu_mask", Precision::compute, infer_mask, nullptr, mask_forward,
+                      mask_samples, linear_flops},
+                     1);
+}
+
+OperatorType matmul_relu_gradient() {
+  return {"matmul_relu_gradient", Precision::compute, infer_gradient, nullptr,
+          gradient_forward,       gradient_samples,   gradient_flops};
 }
 
 OperatorType convolution_relu() {

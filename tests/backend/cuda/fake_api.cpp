@@ -93,6 +93,8 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const Matmul& matmul) {
   count_call("prepare a matrix product");
   not_while_capturing("prepare");
   look_for_algorithm(matmul.epilogue == Epilogue::none || matmul.epilogue == Epilogue::bias);
+  if (std::ranges::count(settings_.lacking, matmul.epilogue) > 0)
+    throw NoAlgorithm("the fake GPU has no algorithm with this epilogue");
   return fake_work(matmul, live_works_);
 }
 std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnConvolution& convolution) {

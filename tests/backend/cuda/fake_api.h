@@ -41,13 +41,14 @@ class FakeApi : public DeviceApi {
     // Also checks that an own kernel uses no memory but what it says: all other is overwritten
     // while it runs. For small memories.
     bool strict = false;
-    int64_t fail_call = -1;       // the number of the call that fails, from 0
-    int64_t stall_call = -1;      // the number of the call that takes two seconds
-    int64_t interrupt_call = -1;  // the number of the call at which somebody presses Ctrl-C
-    int64_t deaf_wait = -1;       // the number of the stream's wait that is left out, from 0
-    bool libraries = true;        // they have algorithms
-    bool epilogues = true;        // with relu and sums, too
-    bool busy = false;            // no event is passed until somebody waits for it
+    int64_t fail_call = -1;           // the number of the call that fails, from 0
+    int64_t stall_call = -1;          // the number of the call that takes two seconds
+    int64_t interrupt_call = -1;      // the number of the call at which somebody presses Ctrl-C
+    int64_t deaf_wait = -1;           // the number of the stream's wait that is left out, from 0
+    bool libraries = true;            // they have algorithms
+    bool epilogues = true;            // with relu and sums, too
+    std::vector<Epilogue> lacking{};  // but not with these
+    bool busy = false;                // no event is passed until somebody waits for it
     size_t free_memory = size_t{4} << 30;
     int index = 0;               // of the GPU in its machine
     FakeWorld* world = nullptr;  // where its communicators meet; null: where their id says

@@ -1,6 +1,8 @@
 #include "backend/cuda/fake_work.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,6 +43,8 @@ class FakeMatmul : public FakeWork {
                                 touched(t[2], m_.out, m_.m * m_.n, true)};
     const bool sums = m_.epilogue == Epilogue::sums_of_a;
     if (has_vector(m_.epilogue)) out.push_back(touched(t[3], m_.out, sums ? m_.m : m_.n, sums));
+    if (has_mask(m_.epilogue))
+      out.push_back(touched(t.back(), DType::u8, m_.m * m_.mask_row(), makes_mask(m_.epilogue)));
     return out;
   }
   std::function<void()> bound(std::span<std::byte* const> t) const override {
@@ -58,8 +62,14 @@ class FakeMatmul : public FakeWork {
       for (int64_t j = 0; j < m.n; ++j)
         b[static_cast<size_t>(k * m.n + j)] =
             get(m.in, t[1], m.transpose_b ? j * m.k + k : k * m.n + j);
-    const bool bias = m.epilogue == Epilogue::bias || m.epilogue == Epilogue::bias_relu;
-    const bool relu = m.epilogue == Epilogue::relu || m.epilogue == Epilogue::bias_relu;
+    const bool bias = has_bias(m.epilogue), relu = has_relu(m.epilogue);
+    // Bits of its own making: set where the gradient is 0, the last one of a row first.
+    std::byte* const mask = t.back();
+    const auto masked = [&](int64_t i, int64_t j) -> std::pair<std::byte&, std::byte> {
+      const int64_t bit = m.mask_row() * 8 - 1 - j;
+      return {mask[i * m.mask_row() + bit / 8], std::byte{1} << (bit % 8)};
+    };
+    if (makes_mask(m.epilogue)) std::fill_n(mask, m.m * m.mask_row(), std::byte{0});
     std::vector<double> row(static_cast<size_t>(m.n));
     for (int64_t i = 0; i < m.m; ++i) {
       for (int64_t j = 0; j < m.n; ++j)
@@ -73,7 +83,13 @@ class FakeMatmul : public FakeWork {
       }
       for (int64_t j = 0; j < m.n; ++j) {
         const double y = row[static_cast<size_t>(j)];
-        set(m.out, t[2], i * m.n + j, relu && y <= 0 ? 0 : y);
+        bool zero = relu && y <= 0;
+        if (has_mask(m.epilogue)) {
+          const auto [byte, bit] = masked(i, j);
+          if (makes_mask(m.epilogue) && zero) byte |= bit;
+          if (m.epilogue == Epilogue::relu_gradient) zero = (byte & bit) != std::byte{0};
+        }
+        set(m.out, t[2], i * m.n + j, zero ? 0 : y);
       }
       if (m.epilogue == Epilogue::sums_of_a) set(m.out, t[3], i, sum);
     }

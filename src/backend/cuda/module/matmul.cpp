@@ -67,10 +67,12 @@ class MatmulWork final : public RuntimeWork {
 
   void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
                std::byte* workspace) override {
-    require(tensors.size() == (has_vector(matmul_.epilogue) ? 4U : 3U),
+    require(tensors.size() == matmul_.tensors(),
             "a matrix product has a, b, d, and what its epilogue takes");
     if (has_vector(matmul_.epilogue))
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(tensors[3]));
+    if (has_mask(matmul_.epilogue))
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, static_cast<void*>(tensors.back()));
     const float one = 1, zero = 0;
     check(cublasLtMatmul(handle_, description_.value, &one, tensors[1], b_.value, tensors[0],
                          a_.value, &zero, tensors[2], d_.value, tensors[2], d_.value, &chosen_.algo,
@@ -79,6 +81,9 @@ class MatmulWork final : public RuntimeWork {
   }
 
  private:
+  // Not known yet, but how it is aligned, which the choice of an algorithm depends on.
+  static constexpr uintptr_t kSomeAddress = 16;
+
   template <class T>
   void set(cublasLtMatmulDescAttributes_t what, const T& value) {
     check(cublasLtMatmulDescSetAttribute(description_.value, what, &value, sizeof value),
@@ -106,6 +111,12 @@ class MatmulWork final : public RuntimeWork {
           return CUBLASLT_EPILOGUE_RELU;
         case Epilogue::bias_relu:
           return CUBLASLT_EPILOGUE_RELU_BIAS;
+        case Epilogue::relu_mask:
+          return CUBLASLT_EPILOGUE_RELU_AUX;
+        case Epilogue::bias_relu_mask:
+          return CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+        case Epilogue::relu_gradient:
+          return CUBLASLT_EPILOGUE_DRELU;
         case Epilogue::sums_of_a:
           return CUBLASLT_EPILOGUE_BGRADB;
         case Epilogue::none:
@@ -116,8 +127,11 @@ class MatmulWork final : public RuntimeWork {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     if (has_vector(m.epilogue)) {
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(m.out)));
-      // No address yet, but how it is aligned, which the choice of an algorithm depends on.
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t{16});
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, kSomeAddress);
+    }
+    if (has_mask(m.epilogue)) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m.mask_row() * 8);  // in bits
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, kSomeAddress);
     }
     layout(b_, m.in, m.transpose_b ? m.k : m.n, m.transpose_b ? m.n : m.k);
     layout(a_, m.in, m.transpose_a ? m.m : m.k, m.transpose_a ? m.k : m.m);
