@@ -218,6 +218,10 @@ int Launch::result() {
   if (team_.broken()) {
     if (team_.claim_message(team_.broken_by()))  // all are gone
       say(team_.reason() + "; the other ranks were stopped");
+    // One that broke the team up while it was failing says at its end what it failed of.
+    if (team_.exit_code() == kRankLost)
+      for (const Child& c : children_)
+        if (c.rank == team_.broken_by() && c.code > 0) return c.code;
     return team_.exit_code();
   }
   int code = 0;

@@ -12,7 +12,7 @@
 namespace dpt::modes {
 namespace {
 
-struct PipelineKeys : ExchangeKeys {
+struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
   int64_t stages = 2, chunks = 1, data_parallel = 1, stages_a_device = 2;
   std::string schedule = "1f1b", checkpoint = "never", balance = "flops";
   std::vector<std::string> cut;
@@ -40,7 +40,8 @@ struct PipelineKeys : ExchangeKeys {
                   "replicas of the pipeline, each a process", kFew)
         .optional("processes", &PipelineKeys::processes,
                   "whether each device is a process; false: a thread");
-    add(table);
+    ExchangeKeys::add(table);
+    GpuExchangeKeys::add(table);
     return table;
   }
 
@@ -54,7 +55,7 @@ struct PipelineKeys : ExchangeKeys {
               fmt::format("interleaved_1f1b goes round the {} devices with as many chunks at a "
                           "time, so `chunks` must be a multiple of {}",
                           s.stages, s.stages));
-    for (const std::string_view key : {"shard", "compress"})
+    for (const std::string_view key : {"shard", "compress", "backend", "bucket_cap_mb"})
       if (owner.given(key) && s.data_parallel == 1)
         d.error(owner.at(key),
                 fmt::format("'{}' is for what replicas share, and there is one; write "
@@ -119,7 +120,10 @@ Pipeline pipeline_of(const std::any& settings) {
 }
 
 Exchange exchange(const std::any& settings) {
-  return std::any_cast<const PipelineKeys&>(settings).exchange();
+  const auto& s = std::any_cast<const PipelineKeys&>(settings);
+  Exchange out = s.exchange();
+  s.set(out);
+  return out;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "train/update_share.h"
 
 namespace dpt {
 namespace {
@@ -10,12 +11,14 @@ namespace {
 bool cut_into_pieces(const Session& s) { return s.exchange.shard_states && s.who.replicas() > 1; }
 
 // Where buckets may end: behind each parameter.
-std::vector<size_t> ends_of(const Session& s) {
+std::vector<size_t> ends_of(const Session& s, const DeviceShare& share) {
   std::vector<size_t> out;
-  for (size_t p = 0; p < s.graph.parameters.size(); ++p)
-    if (s.graph.gradients[p] != kNoValue && s.layout.offset[p] < s.layout.stored)
-      out.push_back(s.layout.offset[p] / pieces_multiple(s) * pieces_multiple(s));
-  out.push_back(s.layout.stored);
+  for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
+    const size_t begin = s.layout.offset[p];
+    if (s.graph.gradients[p] == kNoValue || begin >= s.layout.stored || !share.has(begin)) continue;
+    out.push_back(share.at(begin) / pieces_multiple(s) * pieces_multiple(s));
+  }
+  out.push_back(share.trained());
   std::ranges::sort(out);
   return out;
 }
@@ -24,24 +27,24 @@ std::vector<size_t> ends_of(const Session& s) {
 
 double bucket_mib(const Session& s) { return s.exchange.bucket_mib.value_or(25); }
 
-std::vector<Bucket> gradient_buckets(const Session& s, double mib) {
+std::vector<Bucket> gradient_buckets(const Session& s, const DeviceShare& share, double mib) {
   constexpr double kMiB = 1048576, kFirst = 1;
   std::vector<Bucket> out;
   Bucket now;
-  for (const size_t end : ends_of(s)) {
+  for (const size_t end : ends_of(s, share)) {
     now.end = end;
     const double most = out.empty() ? std::min(kFirst, mib) : mib;
     const bool full = static_cast<double>(now.count() * sizeof(float)) >= most * kMiB;
-    if (now.count() == 0 || (!full && end < s.layout.stored)) continue;
+    if (now.count() == 0 || (!full && end < share.trained())) continue;
     out.push_back(now);
     now.begin = end;
   }
   return out;
 }
 
-std::vector<Bucket> gradient_buckets(const Session& s) {
-  if (s.sums_on_host()) return {{0, s.layout.stored}};
-  return gradient_buckets(s, bucket_mib(s));
+std::vector<Bucket> gradient_buckets(const Session& s, const DeviceShare& share) {
+  if (s.sums_on_host()) return {{0, share.trained()}};
+  return gradient_buckets(s, share, bucket_mib(s));
 }
 
 std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets) {
@@ -60,17 +63,34 @@ std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>
   return out;
 }
 
-Bucket own_piece(const Session& s, const Bucket& bucket, int gpu) {
+std::vector<size_t> made_after_ops(const Session& s, const DeviceShare& share,
+                                   const std::vector<Bucket>& buckets) {
+  std::vector<size_t> out(buckets.size());
+  const std::vector<StageOp>& ops = s.plan.schedule[static_cast<size_t>(share.device())];
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!ops[i].backward || ops[i].chunk + 1 < s.batches->accumulate()) continue;
+    for (const UpdateRange& r :
+         stored_ranges(s.graph, s.layout, [&](int stage) { return stage == ops[i].stage; })) {
+      const size_t begin = share.at(r.begin), end = begin + r.count();
+      for (size_t b = 0; b < buckets.size(); ++b)
+        if (buckets[b].begin < end && begin < buckets[b].end) out[b] = i;
+    }
+  }
+  for (size_t b = 1; b < out.size(); ++b) out[b] = std::max(out[b], out[b - 1]);
+  return out;
+}
+
+Bucket own_piece(const Session& s, const Bucket& bucket, int replica) {
   if (!cut_into_pieces(s)) return bucket;
   const size_t count = bucket.count() / static_cast<size_t>(s.who.replicas());
-  const size_t begin = bucket.begin + count * static_cast<size_t>(gpu);
+  const size_t begin = bucket.begin + count * static_cast<size_t>(replica);
   return {begin, begin + count};
 }
 
-std::vector<Bucket> own_pieces(const Session& s, int gpu) {
-  if (!cut_into_pieces(s)) return {{0, s.layout.trainable}};
+std::vector<Bucket> own_pieces(const Session& s, const DeviceShare& share, int replica) {
+  if (!cut_into_pieces(s)) return {{0, share.trained()}};
   std::vector<Bucket> out;
-  for (const Bucket& b : gradient_buckets(s)) out.push_back(own_piece(s, b, gpu));
+  for (const Bucket& b : gradient_buckets(s, share)) out.push_back(own_piece(s, b, replica));
   return out;
 }
 

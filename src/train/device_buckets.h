@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <vector>
 
+#include "train/device_share.h"
 #include "train/session.h"
 
 namespace dpt {
 
-// Elements of the flat gradients.
+// Elements of the gradients on one GPU, counted from its share's first.
 struct Bucket {
   size_t begin = 0, end = 0;
   size_t count() const { return end - begin; }
@@ -19,17 +20,22 @@ struct Bucket {
 // Whole parameters each; with `shard: optimizer` cut where all pieces are equal. The first takes
 // those up to 1 MiB, so that something is sent early, the others up to `mib`: torch's rule, by
 // which the parameter that fills a bucket is its last. One bucket where the CPUs sum.
-std::vector<Bucket> gradient_buckets(const Session& session, double mib);
-std::vector<Bucket> gradient_buckets(const Session& session);  // of the size asked for
-double bucket_mib(const Session& session);                     // as asked for, or torch's 25
+std::vector<Bucket> gradient_buckets(const Session& session, const DeviceShare& share, double mib);
+// Of the size asked for.
+std::vector<Bucket> gradient_buckets(const Session& session, const DeviceShare& share);
+double bucket_mib(const Session& session);  // as asked for, or torch's 25
 
 // Of each bucket: the instruction of the backward part after which all before and in it are made.
 std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets);
+// Of stages on several GPUs: which op of the schedule of the share's GPU.
+std::vector<size_t> made_after_ops(const Session& session, const DeviceShare& share,
+                                   const std::vector<Bucket>& buckets);
 
-// Elements of the trained parameters whose states a GPU keeps and which it updates: all, or with
-// `shard: optimizer` its piece of each bucket (Rajbhandari et al., "ZeRO", 2020, stage 1).
-std::vector<Bucket> own_pieces(const Session& session, int gpu);
-Bucket own_piece(const Session& session, const Bucket& bucket, int gpu);
+// Elements of the trained parameters whose states a GPU keeps and which it updates: all that are
+// here, or with `shard: optimizer` its replica's piece of each bucket (Rajbhandari et al., "ZeRO",
+// 2020, stage 1).
+std::vector<Bucket> own_pieces(const Session& session, const DeviceShare& share, int replica);
+Bucket own_piece(const Session& session, const Bucket& bucket, int replica);
 
 // Elements whose multiple what is trained has to be, so that GPUs have equal pieces of it.
 size_t pieces_multiple(const Session& session);

@@ -14,7 +14,8 @@ namespace dpt {
 
 using cuda::MemoryKind;
 
-// Its batches are the same each time; those without rows of this GPU's are left out.
+// Its batches are the same each time; those without rows of this GPU's are left out where no other
+// GPU has stages of the model.
 void DeviceExecutor::prepare_evaluation() {
   const StepCutter& batches = *session_.test_batches;
   const auto steps = static_cast<size_t>(batches.steps());
@@ -24,7 +25,7 @@ void DeviceExecutor::prepare_evaluation() {
   for (size_t i = 0; i < steps; ++i) {
     batches.step(static_cast<int64_t>(i), rows);
     const Rows mine = own(rows.micro[0]).rows;
-    if (mine.count() > 0) *next++ = {.step = 0, .position = mine.begin, .divisor = 1};
+    if (mine.count() > 0 || stages_) *next++ = {.step = 0, .position = mine.begin, .divisor = 1};
   }
   const auto device = [&](size_t bytes) { return cuda::Memory(*api_, MemoryKind::device, bytes); };
   test_entries_ = device(host.bytes());
@@ -168,35 +169,40 @@ Evaluation DeviceExecutor::evaluate() {
   return out;
 }
 
-// Running statistics: the first GPU's are those that count, as torch's.
+// Running statistics: the first replica's are those that count, as torch's.
 void DeviceExecutor::share_buffers() {
-  const size_t begin = session_.layout.trainable, end = session_.layout.total;
-  if (session_.who.replicas() == 1 || begin == end) return;
-  if (gpus_.worker() == 0) update_.read(begin, end, buffers_.weights() + begin);
+  const size_t begin = share_.trained(), end = share_.elements();
+  if (session_.who.replicas() == 1 || session_.layout.trainable == session_.layout.total) return;
+  if (shard_ == 0) update_.read(begin, end, buffers_.weights());
   gpus_.meet();
-  if (gpus_.worker() != 0) update_.write(begin, end, buffers_.weights() + begin);
+  if (shard_ != 0) update_.write(begin, end, buffers_.weights());
   gpus_.meet();
 }
 
 void DeviceExecutor::finish() {
   graphs_.clear();  // their sums belong to the communicator
-  if (stages_ || gpus_.worker() == 0) update_.download(buffers_);
+  if (shard_ == 0) update_.download(buffers_);
   gpus_.meet();
-  if (!stages_ && gpus_.worker() != 0) same_weights();
+  if (shard_ != 0) same_weights();
   communicator_ = nullptr;
   if (exchange_) exchange_->finish();
   gpus_.meet();  // before anybody writes the weights again
 }
 
-// A GPU that has others than the first one has trained something else.
+// A replica that has others than the first one has trained something else.
 void DeviceExecutor::same_weights() {
   std::vector<float> mine(session_.layout.trainable);
-  update_.read(0, mine.size(), mine.data());
-  if (std::memcmp(mine.data(), buffers_.weights(), mine.size() * sizeof(float)) != 0)
+  update_.read(0, share_.trained(), mine.data());
+  bool same = true;
+  share_.each(0, share_.trained(), [&](size_t begin, size_t, size_t count) {
+    same = same &&
+           std::memcmp(mine.data() + begin, buffers_.weights() + begin, count * sizeof(float)) == 0;
+  });
+  if (!same)
     fail(Fault::device,
-         "the weights on GPU {} are not those on GPU 0 after the last step, so sums over GPUs "
+         "the weights on GPU {} are not those on GPU {} after the last step, so sums over GPUs "
          "went wrong; nothing is saved. `backend: gloo` sums on the CPUs",
-         gpus_.worker());
+         gpus_.worker(), gpus_.device());
 }
 
 bool DeviceExecutor::finite(const TensorView& v) {
@@ -222,13 +228,14 @@ void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
   stream_->copy(entry.data(), host.data(), entry.bytes());
   const size_t place = feed_ ? feed_->make(input, true) : 0;
   for (size_t m = 0; m < input.rows->micro.size(); ++m) {
-    if (own(input.rows->micro[m]).rows.count() == 0) continue;
-    DeviceBinding& b = binding(input.rows->micro[m], train);
-    begin(has_stage(last_stage()) ? &b : nullptr, *input.rows, m,
+    DeviceBinding* const b = own(input.rows->micro[m]).rows.count() == 0
+                                 ? nullptr
+                                 : &binding(input.rows->micro[m], train);
+    begin(has_stage(last_stage()) ? b : nullptr, *input.rows, m,
           reinterpret_cast<const cuda::StepEntry*>(entry.data()), true);
-    if (has_stage(0)) feed_->enqueue_input(b, m, place);
+    if (b && has_stage(0)) feed_->enqueue_input(*b, m, place);
     for (int stage = 0; stage <= last_stage(); ++stage) {
-      if (has_stage(stage)) look_at_stage(b, stage, m, found);
+      if (b && has_stage(stage)) look_at_stage(*b, stage, m, found);
       if (stages_) gpus_.meet();  // what the next stage reads is there
     }
   }
@@ -246,7 +253,8 @@ void DeviceExecutor::look_at_stage(DeviceBinding& b, int stage, size_t micro, Tr
 }
 
 Finding DeviceExecutor::find_trouble(const StepInput& input) {
-  if (stages_ || gpus_.worker() == 0) update_.download(buffers_);
+  wait();  // steps that were launched behind it
+  if (shard_ == 0) update_.download(buffers_);
   if (has_stage(0)) buffers_.trouble(shard_) = {};
   gpus_.meet();
   look_for_trouble(input, buffers_.trouble(shard_));

@@ -1,7 +1,6 @@
 #include "train/device_exchange.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -10,14 +9,20 @@
 
 namespace dpt {
 
-size_t DeviceExchange::bytes(const Session& s) {
-  return s.exchange.compress && s.who.replicas() > 1 ? s.layout.stored * sizeof(uint16_t) : 0;
+size_t DeviceExchange::bytes(const Session& s, const DeviceShare& share) {
+  return s.exchange.compress && s.who.replicas() > 1 ? share.trained() * sizeof(uint16_t) : 0;
 }
 
 DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
-                               cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update)
-    : session_(session), buffers_(buffers), context_(context), gpus_(gpus), update_(update) {
-  halves_ = cuda::Memory(context.api, cuda::MemoryKind::device, bytes(session));
+                               const DeviceShare& share, cuda::DeviceContext& context,
+                               DeviceTeam& gpus, DeviceUpdate& update)
+    : session_(session),
+      buffers_(buffers),
+      share_(share),
+      context_(context),
+      gpus_(gpus),
+      update_(update) {
+  halves_ = cuda::Memory(context.api, cuda::MemoryKind::device, bytes(session, share));
   if (session.sums_on_host()) {
     if (session.exchange.compress) compressed_.emplace(*session.exchange.compress, buffers_);
     const auto pinned = [&](size_t bytes) {
@@ -34,19 +39,31 @@ DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
   stream_ = context.api.make_stream();
   made_ = context.api.make_event();
   summed_ = context.api.make_event();
-  buckets_ = gradient_buckets(session);
+  buckets_ = gradient_buckets(session, share);
+  if (session.who.span > 1) made_after_ops_ = made_after_ops(session, share, buckets_);
   size_t sums = 0;  // of one shard
-  for (const auto& [rows, program] : session.programs) {
-    made_after_[&program] = made_after(program, buckets_);
-    sums = std::max(sums, program.sum_bytes);
-  }
+  for (const auto* programs : {&session.programs, &session.last_programs})
+    for (const auto& [rows, program] : *programs) {
+      if (session.who.span == 1) made_after_[&program] = made_after(program, buckets_);
+      sums = std::max(sums, program.sum_bytes);
+    }
   if (session.spec.sync_batch_norm && sums > 0)
     zeros_ = cuda::Memory(context.api, cuda::MemoryKind::device, sums);
+}
+
+DeviceExchange::~DeviceExchange() {
+  if (all_) all_->abort();
 }
 
 void DeviceExchange::begin(const Program& program, bool adds) {
   awaited_ = &made_after_.at(&program);
   adds_ = adds;
+  next_ = 0;
+}
+
+void DeviceExchange::begin_ops() {
+  awaited_ = &made_after_ops_;
+  adds_ = false;
   next_ = 0;
 }
 
@@ -66,7 +83,7 @@ void DeviceExchange::sum(const Bucket& bucket) {
                         bucket.count(), DType::f32);
   write_halves(*stream_, bucket);
   sum_in_place(halves(bucket.begin), bucket.count(), *half);
-  read_halves(*stream_, own_piece(session_, bucket, gpus_.worker()));
+  read_halves(*stream_, own_piece(session_, bucket, gpus_.replica()));
 }
 
 // Of gradients: this GPU's piece, where it has one.
@@ -123,7 +140,7 @@ void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*
   cuda::Stream& stream = context_.stream;
   const size_t bytes = count * sizeof(double);
   if (by_nccl()) {
-    if (gpus_.worker() == 0)
+    if (gpus_.replica() == 0)
       stream.copy(data + count, data, bytes);
     else
       stream.fill(data + count, 0, bytes);
@@ -133,8 +150,8 @@ void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*
   auto* const terms = reinterpret_cast<double*>(terms_.data());
   stream.copy(terms, data, bytes);
   wait_for_gpu();
-  buffers_.result(steps_, gpus_.worker()).*what = std::accumulate(terms, terms + count, 0.0);
-  gpus_.meet();
+  buffers_.result(steps_, gpus_.replica()).*what = std::accumulate(terms, terms + count, 0.0);
+  gpus_.meet_peers();
   std::fill_n(terms, 2 * count, 0.0);
   terms[0] =
       sum_over_shards(session_.who.shards, [&](int s) { return buffers_.result(steps_, s).*what; });
@@ -142,12 +159,15 @@ void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*
   stream.copy(data, terms, 2 * bytes);
 }
 
-void DeviceExchange::end() {
+void DeviceExchange::end(bool losses) {
   if (by_nccl())
     after(std::numeric_limits<size_t>::max());
   else
     sum_gradients_on_host();
-  sum_terms(update_.losses(), DeviceUpdate::losses_of_step(session_), &ShardResult::loss);
+  if (losses)
+    sum_terms(update_.losses(), DeviceUpdate::losses_of_step(session_), &ShardResult::loss);
+  else if (by_nccl())
+    wait_for_sums();
   ++steps_;
 }
 
@@ -156,34 +176,55 @@ void DeviceExchange::wait_for_gpu() {
   gpus_.wait(*made_);
 }
 
+// Each leaves its own where all see them, sums its part of all, and takes what it needs.
 void DeviceExchange::sum_gradients_on_host() {
-  const auto shards = static_cast<size_t>(session_.who.shards);
-  const auto own = static_cast<size_t>(gpus_.worker());
-  const size_t stored = session_.layout.stored;
-  const size_t bytes = compressed_ ? halves_.bytes() : gradients_.bytes();
-  if (compressed_) write_halves(context_.stream, {0, stored});
-  context_.stream.copy(
-      gradients_.data(),
-      compressed_ ? halves_.data() : reinterpret_cast<std::byte*>(update_.gradient()), bytes);
-  wait_for_gpu();
-  std::memcpy(compressed_ ? static_cast<void*>(buffers_.halves(gpus_.worker()))
-                          : buffers_.gradient(gpus_.worker()),
-              gradients_.data(), bytes);
-  gpus_.meet();
-  const UpdateRange share{stored * own / shards, stored * (own + 1) / shards};
-  std::vector<float*> gradients;
-  for (size_t s = 0; s < shards; ++s) gradients.push_back(buffers_.gradient(static_cast<int>(s)));
-  if (compressed_)
-    compressed_->sum(share, gradients[0] + share.begin);
-  else
-    sum_tree(std::span<float* const>(gradients), share.begin, share.end);
-  gpus_.meet();
-  for (const Bucket& piece : own_pieces(session_, gpus_.worker())) {
-    const size_t at = piece.begin * sizeof(float), n = piece.count() * sizeof(float);
-    std::memcpy(gradients_.data() + at, gradients[0] + piece.begin, n);
-    context_.stream.copy(update_.gradient() + piece.begin, gradients_.data() + at, n);
+  const auto replicas = static_cast<size_t>(session_.who.replicas());
+  const auto own = static_cast<size_t>(gpus_.replica());
+  const size_t trained = share_.trained();
+  bring_gradients();
+  gpus_.meet_peers();
+  sum_shards(trained * own / replicas, trained * (own + 1) / replicas);
+  gpus_.meet_peers();
+  auto* const pinned = reinterpret_cast<float*>(gradients_.data());
+  if (compressed_) std::fill_n(pinned, trained, 0.0F);  // halves, where nothing is copied over them
+  for (const Bucket& piece : own_pieces(session_, share_, gpus_.replica())) {
+    share_.each(piece.begin, piece.end, [&](size_t from, size_t at, size_t count) {
+      std::copy_n(buffers_.gradient(0) + from, count, pinned + at);
+    });
+    context_.stream.copy(update_.gradient() + piece.begin, pinned + piece.begin,
+                         piece.count() * sizeof(float));
   }
-  gpus_.meet();  // before anybody brings the next ones
+  gpus_.meet_peers();  // before anybody brings the next ones
+}
+
+void DeviceExchange::bring_gradients() {
+  const size_t trained = share_.trained();
+  if (compressed_) write_halves(context_.stream, {0, trained});
+  const std::byte* const made =
+      compressed_ ? halves_.data() : reinterpret_cast<std::byte*>(update_.gradient());
+  context_.stream.copy(gradients_.data(), made, compressed_ ? halves_.bytes() : gradients_.bytes());
+  wait_for_gpu();
+  const auto copy = [&](const auto* from, auto* to) {
+    share_.each(0, trained, [&](size_t flat, size_t at, size_t count) {
+      std::copy_n(from + at, count, to + flat);
+    });
+  };
+  if (compressed_)
+    copy(reinterpret_cast<const uint16_t*>(gradients_.data()), buffers_.halves(gpus_.replica()));
+  else
+    copy(reinterpret_cast<const float*>(gradients_.data()), buffers_.gradient(gpus_.replica()));
+}
+
+// To where the first one's lie.
+void DeviceExchange::sum_shards(size_t begin, size_t end) {
+  std::vector<float*> gradients;
+  for (int s = 0; s < session_.who.shards; ++s) gradients.push_back(buffers_.gradient(s));
+  share_.each(begin, end, [&](size_t from, size_t, size_t count) {
+    if (compressed_)
+      compressed_->sum({from, from + count}, gradients[0] + from);
+    else
+      sum_tree(std::span<float* const>(gradients), from, from + count);
+  });
 }
 
 void DeviceExchange::share_powers() {
@@ -195,7 +236,7 @@ void DeviceExchange::share_powers() {
     return wait_for_sums();
   }
   auto* const terms = reinterpret_cast<double*>(terms_.data());
-  context_.stream.copy(terms, powers + gpus_.worker(), sizeof(double));
+  context_.stream.copy(terms, powers + gpus_.replica(), sizeof(double));
   wait_for_gpu();
   std::ranges::copy(gpus_.all(terms[0]), terms);
   context_.stream.copy(powers, terms, gpus * sizeof(double));
@@ -211,16 +252,20 @@ void DeviceExchange::share_weights() {
       all_->all_gather(*stream_, weights + b.begin * sizeof(float), b.count() / gpus, DType::f32);
     return wait_for_sums();
   }
-  std::byte* const shared = reinterpret_cast<std::byte*>(buffers_.weights());
-  for (const Bucket& piece : own_pieces(session_, gpus_.worker())) {
+  auto* const pinned = reinterpret_cast<float*>(gradients_.data());
+  for (const Bucket& piece : own_pieces(session_, share_, gpus_.replica())) {
     const size_t at = piece.begin * sizeof(float), n = piece.count() * sizeof(float);
     context_.stream.copy(gradients_.data() + at, weights + at, n);
     wait_for_gpu();
-    std::memcpy(shared + at, gradients_.data() + at, n);
+    share_.each(piece.begin, piece.end, [&](size_t from, size_t here, size_t count) {
+      std::copy_n(pinned + here, count, buffers_.weights() + from);
+    });
   }
-  gpus_.meet();
-  std::memcpy(gradients_.data(), shared, gradients_.bytes());
-  gpus_.meet();  // before anybody brings the next ones
+  gpus_.meet_peers();
+  share_.each(0, share_.trained(), [&](size_t from, size_t here, size_t count) {
+    std::copy_n(buffers_.weights() + from, count, pinned + here);
+  });
+  gpus_.meet_peers();  // before anybody brings the next ones
   context_.stream.copy(weights, gradients_.data(), gradients_.bytes());
 }
 

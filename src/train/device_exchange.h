@@ -1,4 +1,4 @@
-// Sums over the GPUs of a run. Two ways:
+// Sums over the GPUs of a run, or over those of its replicas that have the same stages. Two ways:
 //
 // By NCCL the sums are part of what a GPU is told, and of a captured step: gradients in buckets
 // (Li et al., "PyTorch Distributed", 2020, section 3.2), each on a stream of its own as soon as the
@@ -50,8 +50,11 @@ double sum_over_shards(int shards, Value value) {
 class DeviceExchange {
  public:
   // All workers; waits for the others. REQUIRES: all references outlive it; several replicas.
-  DeviceExchange(const Session& session, const Buffers& buffers, cuda::DeviceContext& context,
-                 DeviceTeam& gpus, DeviceUpdate& update);
+  DeviceExchange(const Session& session, const Buffers& buffers, const DeviceShare& share,
+                 cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update);
+  ~DeviceExchange();  // gives up what waits for others
+  DeviceExchange(const DeviceExchange&) = delete;
+  DeviceExchange& operator=(const DeviceExchange&) = delete;
 
   bool by_nccl() const { return all_ != nullptr; }
   cuda::Communicator* communicator() const { return all_.get(); }
@@ -60,19 +63,22 @@ class DeviceExchange {
   // gradients are added to those before.
   void begin(const Program& program, bool adds);
   void after(size_t instruction);  // of the backward part
+  // The same of stages on several GPUs: before a step's first op, and behind each.
+  void begin_ops();
   // In the middle of a part, f64: waited for at once. Null: this GPU brings zeros.
   void sum_now(std::byte* data, const TensorDesc& desc);
 
   // Either way. Numbers of a step in the GPU's memory, [2 * count]: the first half is summed, the
   // second one gets those of the first rank. By the CPUs only the sums over the halves are right.
   void sum_terms(double* data, size_t count, double ShardResult::*what);
-  void end();  // sums what is left of the gradients, and the losses
+  // Sums what is left of the gradients; and the losses, where they are here.
+  void end(bool losses);
   // With `shard: optimizer`, else nothing: what each GPU knows of the norm of its piece, to all;
   // and after the update the weights.
   void share_powers();
   void share_weights();
   // Bytes of the GPU's memory that it takes beside the gradients.
-  static size_t bytes(const Session& session);
+  static size_t bytes(const Session& session, const DeviceShare& share);
 
   // All workers, after the last step.
   void finish();
@@ -85,12 +91,15 @@ class DeviceExchange {
   void wait_for_sums();
   void wait_for_gpu();
   void sum_gradients_on_host();
+  void bring_gradients();
+  void sum_shards(size_t begin, size_t end);
   std::byte* halves(size_t element) const { return halves_.data() + element * sizeof(uint16_t); }
   void write_halves(cuda::Stream& stream, const Bucket& elements);
   void read_halves(cuda::Stream& stream, const Bucket& elements);
 
   const Session& session_;
   Buffers buffers_;
+  const DeviceShare& share_;
   cuda::DeviceContext& context_;
   DeviceTeam& gpus_;
   DeviceUpdate& update_;
@@ -100,7 +109,8 @@ class DeviceExchange {
   std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs: made_ alone
   std::vector<Bucket> buckets_;
   std::map<const Program*, std::vector<size_t>> made_after_;
-  const std::vector<size_t>* awaited_ = nullptr;  // of the program that runs
+  std::vector<size_t> made_after_ops_;
+  const std::vector<size_t>* awaited_ = nullptr;  // of the program that runs, or the ops
   size_t next_ = 0;                               // bucket
   bool adds_ = false;
   cuda::Memory zeros_;

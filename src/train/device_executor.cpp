@@ -62,10 +62,12 @@ std::vector<int64_t> shape_of(const StepRows& rows) {
 DeviceExecutor::Needs DeviceExecutor::needs(const Session& s, int device) {
   const DeviceShare share(s, device);
   const size_t stored = share.trained() * sizeof(float);
-  return {.weights = share.elements() * sizeof(float),
-          .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + DeviceExchange::bytes(s),
-          .states = DeviceUpdate::state_bytes(s, share),
-          .activations = s.who.span > 1 ? Arenas::bytes_on(s, device) : most_activations(s)};
+  const auto replicas = static_cast<size_t>(s.who.replicas());
+  return {
+      .weights = share.elements() * sizeof(float),
+      .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + DeviceExchange::bytes(s, share),
+      .states = DeviceUpdate::state_bytes(s, share),
+      .activations = s.who.span > 1 ? Arenas::bytes_on(s, device) / replicas : most_activations(s)};
 }
 
 DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
@@ -74,8 +76,8 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
     : session_(session),
       buffers_(buffers),
       gpus_(gpus),
-      shard_(session.who.replica(gpus.worker())),
-      share_(session, session.who.device_of(gpus.worker())),
+      shard_(gpus.replica()),
+      share_(session, gpus.device()),
       api_(std::move(api)),
       clock_(clock),
       stream_(api_->make_stream()),
@@ -84,7 +86,7 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
       flights_(context_, shard_, wait_for_),
-      update_(session, gpus.worker(), share_, context_, flights_),
+      update_(session, gpus_.replica(), share_, context_, flights_),
       activations_(*api_, MemoryKind::device,
                    session.who.span > 1 ? 64 : most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
@@ -97,10 +99,16 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
   upload_state();
   update_.upload(buffers_);
   if (session_.who.replicas() == 1) return;
-  exchange_ = std::make_unique<DeviceExchange>(session_, buffers_, context_, gpus_, update_);
+  exchange_ =
+      std::make_unique<DeviceExchange>(session_, buffers_, share_, context_, gpus_, update_);
   communicator_ = exchange_->communicator();
   if (session_.who.loss_device >= 0)
     gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, memory(train, 0));
+}
+
+// Before anything of this GPU ends that waits for others.
+DeviceExecutor::~DeviceExecutor() {
+  if (stages_) stages_->tell_failure();
 }
 
 std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buffers& buffers,
@@ -108,7 +116,7 @@ std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buf
                                                      const StepExecutor::Samples& samples,
                                                      StageClock* clock) {
   const int gpu = s.gpu_of_worker.at(static_cast<size_t>(worker));
-  return std::make_unique<DeviceExecutor>(s, buffers, DeviceTeam(team, worker, access),
+  return std::make_unique<DeviceExecutor>(s, buffers, DeviceTeam(team, worker, s.who.span, access),
                                           access.open(gpu), samples, clock);
 }
 
@@ -135,8 +143,7 @@ void DeviceExecutor::upload_state() {
 
 void DeviceExecutor::make_feeds(const Samples& samples) {
   constexpr size_t kSpare = size_t{256} << 20;  // for libraries
-  const size_t taken =
-      needs(session_, session_.who.device_of(gpus_.worker())).all() + workspace_.bytes() + kSpare;
+  const size_t taken = needs(session_, gpus_.device()).all() + workspace_.bytes() + kSpare;
   const size_t free = api_->properties().free_memory;
   // Replicas or stages on the same GPU share it.
   const auto sharing = static_cast<size_t>(std::ranges::count(
@@ -328,8 +335,8 @@ bool DeviceExecutor::land(StepLoop& loop, bool wait) {
 
 // Where the first rank's own loss is asked for.
 bool DeviceExecutor::reports_first() const {
-  return session_.who.ranks > 1 && session_.divisor != Divisor::one &&
-         session_.spec.log.loss == "rank0";
+  return session_.who.ranks > 1 && session_.who.replicas() > 1 &&
+         session_.divisor != Divisor::one && session_.spec.log.loss == "rank0";
 }
 
 StepResult DeviceExecutor::result(const StepRows& rows, const cuda::StepReport& report) const {

@@ -38,6 +38,7 @@ class DeviceExecutor : public StepExecutor {
   DeviceExecutor(const Session& session, const Buffers& buffers, const DeviceTeam& gpus,
                  std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
                  StageClock* clock = nullptr);
+  ~DeviceExecutor() override;
 
   void run(StepLoop& loop) override;
   Evaluation evaluate() override;
@@ -83,10 +84,13 @@ class DeviceExecutor : public StepExecutor {
   const Program& program_of(const DeviceBinding* b) const;
   const std::byte* enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b);
   void enqueue_backward(size_t number, bool last, DeviceBinding* b);
+  void sum_gradients(bool losses);
+  void judge(const StepRows& rows, size_t step, const std::byte* loss);
   // Stages on several GPUs: device_pipeline.cpp.
   void enqueue_stages(const StepRows& rows, size_t step, size_t place);
-  void forward_stage(const StageOp& op, DeviceBinding& b, size_t place);
+  void forward_stage(const StageOp& op, DeviceBinding* b, size_t place);
   void backward_stage(const StageOp& op, DeviceBinding* b);
+  void run_stage(Part part, const StageOp& op, DeviceBinding* b);
   void evaluate_in_stages(const StepInput& input);
   bool has_stage(int stage) const { return !stages_ || stages_->has(stage); }
   int last_stage() const { return session_.graph.stages() - 1; }
@@ -134,12 +138,12 @@ class DeviceExecutor : public StepExecutor {
   Ahead* test_ahead_;
   cuda::Memory test_entries_;                 // of each batch of the test set, as it is cut for all
   cuda::Memory test_entry_, test_sums_;       // of the batch that is computed; of those before
-  std::unique_ptr<DeviceExchange> exchange_;  // null: there is one GPU
+  std::unique_ptr<DeviceStages> stages_;      // null: all are on this GPU
+  std::unique_ptr<DeviceExchange> exchange_;  // null: there is one GPU; gone before stages are
   std::unique_ptr<DeviceGather> gather_;      // null: each computes the loss of its own rows
   // By what it is of, the rows of the micro-batches (a last batch is smaller), the place that the
   // batch is taken from, and how many steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
-  std::unique_ptr<DeviceStages> stages_;  // null: all are on this GPU
   std::vector<DeviceFlights::Step> gathered_;
   std::vector<OptimizerStep> formulas_;
   int stop_ = 0;

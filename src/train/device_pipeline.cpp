@@ -1,9 +1,12 @@
 // The device executor's way through a model that lies on several GPUs, as stages.cpp is the
 // executor's: each GPU is told the ops of its stages in the order of the schedule. Gradients of
 // chunks are added in the order of chunks, so the numbers are those of `accumulate` on one GPU.
+// Where there are several replicas each sums over the others as soon as a stage's last chunk has
+// gone back (device_exchange.h).
 //
 // A step is not captured: what orders GPUs crosses from one to the other.
 #include "backend/cuda/kernels/update.h"
+#include "graph/operator.h"
 #include "train/device_executor.h"
 #include "train/update_share.h"
 
@@ -12,7 +15,11 @@ namespace dpt {
 void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t place) {
   const bool divides = session_.divisor != Divisor::targets;
   if (!divides && has_stage(last_stage())) enqueue_divisor(rows, step, place);
-  for (const StageOp& op : stages_->ops()) {
+  const bool sums = exchange_ && exchange_->by_nccl();
+  if (sums) exchange_->begin_ops();
+  const std::vector<StageOp>& ops = stages_->ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const StageOp& op = ops[i];
     const auto chunk = static_cast<size_t>(op.chunk);
     const bool last = op.stage == last_stage();
     DeviceBinding* const b = own(rows.micro[chunk]).rows.count() == 0
@@ -21,20 +28,17 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
     stages_->begin(op);
     // The divisor lies in the last stage's memory, from its forward part on.
     begin(last && !op.backward ? b : nullptr, rows, chunk, flights_.entry(step), divides);
-    if (op.backward)
-      backward_stage(op, b);
-    else if (b)
-      forward_stage(op, *b, place);
+    op.backward ? backward_stage(op, b) : forward_stage(op, b, place);
     if (last && !op.backward) {
       if (b) b->run(Part::loss, op.stage);
       update_.keep_loss(chunk, b ? b->view(b->program().graph.loss).data : nullptr);
     }
     stages_->end(op);
+    if (sums) exchange_->after(i);
   }
-  if (session_.exchange.compress) update_.round_gradients();
-  update_.measure();
+  sum_gradients(has_stage(last_stage()));
   if (stages_->gather_powers(update_)) {
-    update_.judge(step, nullptr);
+    judge(rows, step, nullptr);
     stages_->tell();
   } else {
     cuda::launch(*stream_,
@@ -42,17 +46,37 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
   }
   stages_->end_step();
   update_.update();
+  if (exchange_) exchange_->share_weights();
 }
 
-void DeviceExecutor::forward_stage(const StageOp& op, DeviceBinding& b, size_t place) {
+void DeviceExecutor::forward_stage(const StageOp& op, DeviceBinding* b, size_t place) {
   const auto chunk = static_cast<size_t>(op.chunk);
-  if (op.stage == 0) feed_->enqueue_input(b, chunk, place);
-  if (op.stage == last_stage()) feed_->enqueue_target(b, chunk, place);
-  b.run(Part::forward, op.stage);
+  if (b && op.stage == 0) feed_->enqueue_input(*b, chunk, place);
+  if (b && op.stage == last_stage()) feed_->enqueue_target(*b, chunk, place);
+  run_stage(Part::forward, op, b);
+}
+
+// With what batch norm sums over all replicas, where it is asked to; without rows only that.
+void DeviceExecutor::run_stage(Part part, const StageOp& op, DeviceBinding* b) {
+  if (!exchange_ || !session_.spec.sync_batch_norm) {
+    if (b) b->run(part, op.stage);
+    return;
+  }
+  const bool apart = which(static_cast<size_t>(op.chunk)) == train_last;
+  const Program& program =
+      b ? b->program() : (apart ? session_.last_programs : session_.programs).begin()->second;
+  for (size_t i = 0, own = 0; i < program.part(part).size(); ++i) {
+    const GraphNode& n = program.graph.nodes[program.part(part)[i].node];
+    const bool here = has_stage(n.stage);  // then the binding has it
+    if (b && here && n.stage == op.stage) b->run_one(part, own);
+    own += here ? 1 : 0;
+    if (n.stage == op.stage && n.op->name == "all_reduce")
+      exchange_->sum_now(b ? b->view(n.out[0]).data : nullptr, program.graph[n.out[0]].desc);
+  }
 }
 
 void DeviceExecutor::backward_stage(const StageOp& op, DeviceBinding* b) {
-  if (b) b->run(Part::backward, op.stage);
+  run_stage(Part::backward, op, b);
   const bool first = op.chunk == 0;
   if (first == (b != nullptr)) return;  // made in their place, or there is nothing to add
   for (const UpdateRange& r :

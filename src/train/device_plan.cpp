@@ -27,18 +27,69 @@ std::string rounded_text(const Session& s) {
   return s.exchange.compress ? fmt::format(", as {}", name_of(*s.exchange.compress)) : "";
 }
 
-std::string buckets_text(const Session& s) {
-  const std::vector<Bucket> buckets = gradient_buckets(s);
+std::string buckets_text(const Session& s, const DeviceShare& share) {
+  const std::vector<Bucket> buckets = gradient_buckets(s, share);
   const Program& program = s.programs.rbegin()->second;
-  const std::vector<size_t> made = made_after(program, buckets);
+  const bool stages = s.who.span > 1;
+  const std::vector<size_t> made =
+      stages ? made_after_ops(s, share, buckets) : made_after(program, buckets);
   std::string out =
-      fmt::format("gradients: summed by NCCL in {} bucket{} of about {:g} MiB{}\n", buckets.size(),
+      fmt::format("gradients{}: summed by NCCL in {} bucket{} of about {:g} MiB{}\n",
+                  stages ? fmt::format(" of device {}", share.device()) : "", buckets.size(),
                   buckets.size() == 1 ? "" : "s", bucket_mib(s), rounded_text(s));
   for (size_t b = 0; b < buckets.size(); ++b)
-    out += fmt::format("  bucket {:<4} {:>9.3f} MiB  after instruction {} of {} of backward\n", b,
-                       mib((buckets[b].end - buckets[b].begin) * sizeof(float)), made[b] + 1,
-                       program.backward.size());
+    out += fmt::format(
+        "  bucket {:<4} {:>9.3f} MiB  after {}\n", b, mib(buckets[b].count() * sizeof(float)),
+        stages ? fmt::format("part {} of {}", made[b] + 1,
+                             s.plan.schedule[static_cast<size_t>(share.device())].size())
+               : fmt::format("instruction {} of {} of backward", made[b] + 1,
+                             program.backward.size()));
   return out;
+}
+
+// Of replicas.
+std::string sums_text(const Session& s) {
+  std::string out;
+  if (s.sums_on_host())
+    out += fmt::format(
+        "gradients: summed by the CPUs{}, {:.3f} MiB of each {} a step\n", rounded_text(s),
+        mib(s.layout.stored * (s.exchange.compress ? sizeof(uint16_t) : sizeof(float))),
+        s.who.span > 1 ? "replica" : "GPU");
+  for (int d = 0; d < s.who.span && !s.sums_on_host(); ++d) out += buckets_text(s, {s, d});
+  if (s.exchange.shard_states)
+    out +=
+        fmt::format("optimizer states: each {} has those of {} elements of {}\n",
+                    s.who.span > 1 ? "replica" : "GPU",
+                    s.layout.trainable / static_cast<size_t>(s.who.replicas()), s.layout.trainable);
+  return out;
+}
+
+std::string line(std::string_view who, std::string_view what) {
+  return fmt::format("  {:<12} {}\n", who, what);
+}
+
+std::string steps_in_stages_text(const Session& s, bool norm) {
+  const bool several = s.who.replicas() > 1;
+  const std::string_view with = s.sums_on_host() ? " by its CPU" : " by NCCL";
+  const std::string last = fmt::format("device {}", s.graph.stage_device.back());
+  std::string out = "each step:\n";
+  if (s.divisor == Divisor::targets)
+    out += line(last, fmt::format("feed_targets, prologue, sum_divisor, of all chunks{}",
+                                  several ? " and replicas" : ""));
+  out += line("each GPU",
+              "forward and backward parts of its stages, in the order above, each "
+              "behind its neighbour's");
+  if (several)
+    out +=
+        line("each GPU", fmt::format("{} over replicas{}",
+                                     s.exchange.shard_states ? "its piece of sums" : "sums", with));
+  out += line(last,
+              fmt::format("sum{} of losses{}{}", norm ? "s" : "", several ? " of all replicas" : "",
+                          norm ? ", and of squares of all GPUs" : ""));
+  out += line("each GPU", fmt::format("update{}, if that is a number",
+                                      s.exchange.shard_states ? " of its piece" : ""));
+  if (s.exchange.shard_states) out += line("each GPU", "weights to the other replicas");
+  return out + line("all", "meet, while the GPUs go on");
 }
 
 }  // namespace
@@ -47,17 +98,8 @@ std::string gpus_text(const Session& s) {
   const bool several = s.who.replicas() > 1;
   std::string out;
   if (several || s.who.span > 1) out += names_of(s);
+  if (several) out += sums_text(s);
   if (s.who.span > 1) return out;  // of what each has devices_text tells
-  if (several && s.sums_on_host())
-    out += fmt::format(
-        "gradients: summed by the CPUs{}, {:.3f} MiB of each GPU a step\n", rounded_text(s),
-        mib(s.layout.stored * (s.exchange.compress ? sizeof(uint16_t) : sizeof(float))));
-  else if (several)
-    out += buckets_text(s);
-  if (several && s.exchange.shard_states)
-    out +=
-        fmt::format("optimizer states: each GPU has those of {} elements of {}\n",
-                    s.layout.trainable / static_cast<size_t>(s.who.replicas()), s.layout.trainable);
   const DeviceExecutor::Needs n = DeviceExecutor::needs(s);
   out += fmt::format(
       "memory of {} GPU: {:.2f} MiB (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, "
@@ -71,24 +113,9 @@ std::string gpus_text(const Session& s) {
 }
 
 std::string steps_of_gpus_text(const Session& s) {
-  const auto line = [](std::string_view who, std::string_view what) {
-    return fmt::format("  {:<12} {}\n", who, what);
-  };
   const bool norm = s.spec.clip.max_norm.has_value() || s.scaler.on;
   std::string out;
-  if (s.who.span > 1) {
-    const std::string last = fmt::format("device {}", s.graph.stage_device.back());
-    out = "each step:\n";
-    if (s.divisor == Divisor::targets)
-      out += line(last, "feed_targets, prologue, sum_divisor, of all chunks");
-    return out +
-           line("each GPU",
-                "forward and backward parts of its stages, in the order above, each "
-                "behind its neighbour's") +
-           line(last, norm ? "sums of losses, and of squares of all GPUs" : "sum of losses") +
-           line("each GPU", "update, if that is a number") +
-           line("all", "meet, while the GPUs go on");
-  }
+  if (s.who.span > 1) return steps_in_stages_text(s, norm);
   if (s.divisor == Divisor::targets)
     out += "once a step:\n" + line("each GPU", "feed_targets, prologue") +
            line("all", "meet, sum_divisor");

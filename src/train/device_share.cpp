@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "train/device_buckets.h"
 
 namespace dpt {
 
-DeviceShare::DeviceShare(const Session& s, int device) {
+DeviceShare::DeviceShare(const Session& s, int device) : device_(device) {
   // Where each parameter and buffer begins, and on which device.
   std::vector<std::pair<size_t, int>> begins;
   const std::vector<int> homes = s.graph.homes();
@@ -20,24 +21,41 @@ DeviceShare::DeviceShare(const Session& s, int device) {
   for (size_t b = 0; b < s.graph.buffers.size(); ++b)
     add(s.layout.buffer_offset[b], s.graph.buffers[b]);
   std::ranges::sort(begins);
+  bool trains = true;
   for (size_t i = 0; i < begins.size(); ++i) {
     const auto [begin, on] = begins[i];
+    if (trains && begin >= s.layout.trainable) pad_trained(pieces_multiple(s));
+    trains = begin < s.layout.trainable;
     if (on != device) continue;
     const size_t end = i + 1 < begins.size() ? begins[i + 1].first : s.layout.total;
     if (begin == end) continue;
-    if (!pieces_.empty() && pieces_.back().end == begin)
+    if (!pieces_.empty() && pieces_.back().end == begin &&
+        pieces_.back().at + pieces_.back().count() == elements_)
       pieces_.back().end = end;
     else
       pieces_.push_back({begin, end, elements_});
     elements_ += end - begin;
-    trained_ += begin < s.layout.trainable ? std::min(end, s.layout.trainable) - begin : 0;
+    trained_ += trains ? std::min(end, s.layout.trainable) - begin : 0;
   }
+  if (trains) pad_trained(pieces_multiple(s));
+}
+
+// REQUIRES: nothing else lies here yet.
+void DeviceShare::pad_trained(size_t multiple) {
+  trained_ = (trained_ + multiple - 1) / multiple * multiple;
+  elements_ = trained_;
+}
+
+const DeviceShare::Piece* DeviceShare::piece_of(size_t element) const {
+  for (const Piece& p : pieces_)
+    if (p.begin <= element && element < p.end) return &p;
+  return nullptr;
 }
 
 size_t DeviceShare::at(size_t element) const {
-  for (const Piece& p : pieces_)
-    if (p.begin <= element && element < p.end) return p.at + (element - p.begin);
-  throw Error(Fault::failed, "a parameter is asked for where it does not lie");
+  const Piece* const p = piece_of(element);
+  require(p != nullptr, "a parameter is asked for where it lies");
+  return p->at + (element - p->begin);
 }
 
 }  // namespace dpt

@@ -11,7 +11,9 @@ DeviceStages::DeviceStages(const Session& session, cuda::DeviceContext& context,
     : session_(session),
       context_(context),
       gpus_(gpus),
-      activations_(context.api, MemoryKind::device, Arenas::bytes_on(session, gpus.worker())),
+      activations_(
+          context.api, MemoryKind::device,
+          Arenas::bytes_on(session, gpus.device()) / static_cast<size_t>(session.who.replicas())),
       verdict_(context.api, MemoryKind::device, sizeof(cuda::StepState)),
       turns_(static_cast<size_t>(session.turns())),
       posted_(static_cast<size_t>(session.who.span)) {
@@ -26,9 +28,11 @@ DeviceStages::DeviceStages(const Session& session, cuda::DeviceContext& context,
   gpus_.publish(gpus_.worker(), reinterpret_cast<std::byte*>(&shared_));
   present_.emplace(gpus_, context_.stream);
   gpus_.meet();
-  for (const int gpu : session.gpu_of_worker) api.reach(gpu);
   std::vector<std::byte*> begins;
-  for (int d = 0; d < session_.who.span; ++d) begins.push_back(of(d).activations);
+  for (int d = 0; d < session_.who.span; ++d) {
+    api.reach(session.gpu_of_worker[static_cast<size_t>(gpus_.worker_of(d))]);
+    begins.push_back(of(d).activations);
+  }
   arenas_.emplace(session_, begins);
 }
 
@@ -37,12 +41,15 @@ DeviceStages::Present::Present(DeviceTeam& gpus, cuda::Stream& stream)
   gpus_.arrive();
 }
 
-DeviceStages::Present::~Present() {
-  // Whoever catches what is thrown tells it; but the others must know before it can be caught.
+void DeviceStages::tell_failure(DeviceTeam& gpus) noexcept {
   if (std::uncaught_exceptions() > 0)
-    gpus_.team().break_up(gpus_.worker() / gpus_.team().shape().workers_per_rank,
-                          "a GPU with other stages of the model failed",
-                          static_cast<int>(Fault::rank), true);
+    gpus.team().break_up(gpus.worker() / gpus.team().shape().workers_per_rank,
+                         "a GPU with other stages of the model failed",
+                         static_cast<int>(Fault::rank), true);
+}
+
+DeviceStages::Present::~Present() {
+  tell_failure(gpus_);
   try {
     stream_.synchronise();
   } catch (const Error&) {  // told already
@@ -64,7 +71,7 @@ std::unique_ptr<cuda::Event>& DeviceStages::done(Shared& of, int stage, size_t c
 }
 
 void DeviceStages::wait_for(int device, uint32_t posts, cuda::Event& event) {
-  gpus_.team().wait_for(device, posted_[static_cast<size_t>(device)] + posts);
+  gpus_.team().wait_for(gpus_.worker_of(device), posted_[static_cast<size_t>(device)] + posts);
   context_.stream.wait(event);
 }
 
@@ -89,13 +96,14 @@ void DeviceStages::end(const StageOp& op) {
 }
 
 bool DeviceStages::gather_powers(DeviceUpdate& update) {
-  shared_.powers = update.powers() + gpus_.worker();
+  shared_.powers = update.device_powers() + gpus_.device();
   record(*shared_.measured);
   if (!has(last())) return false;
   for (int d = 0; d < session_.who.span; ++d) {
-    if (d == gpus_.worker()) continue;
+    if (d == gpus_.device()) continue;
     wait_for(d, static_cast<uint32_t>(ops_of(d).size()) + 1, *of(d).measured);
-    if (update.looks()) context_.stream.copy(update.powers() + d, of(d).powers, sizeof(double));
+    if (update.looks())
+      context_.stream.copy(update.device_powers() + d, of(d).powers, sizeof(double));
   }
   return true;
 }

@@ -23,18 +23,18 @@ namespace dpt {
 
 class DeviceStages {
  public:
-  // All workers; waits for the others. REQUIRES: a replica lies on several devices, and there is
-  // one; all references outlive it.
+  // All workers; waits for the others. REQUIRES: a replica lies on several devices, of one process;
+  // all references outlive it.
   DeviceStages(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
   DeviceStages(const DeviceStages&) = delete;
   DeviceStages& operator=(const DeviceStages&) = delete;
 
   bool has(int stage) const {
-    return session_.graph.stage_device[static_cast<size_t>(stage)] == gpus_.worker();
+    return session_.graph.stage_device[static_cast<size_t>(stage)] == gpus_.device();
   }
   int last() const { return session_.graph.stages() - 1; }
   std::vector<int> own() const;
-  const std::vector<StageOp>& ops() const { return ops_of(gpus_.worker()); }
+  const std::vector<StageOp>& ops() const { return ops_of(gpus_.device()); }
 
   // Where a stage, own or not, keeps what it makes of a chunk, and what is made within a part.
   // last: the chunk has memory of its own, since it alone keeps its activations.
@@ -51,13 +51,17 @@ class DeviceStages {
   void end_test(int stage, int64_t batch);
   void end_evaluation(int64_t batches);
 
-  // Behind the schedule's ops and DeviceUpdate::measure(): where the last stage is, the powers of
-  // all GPUs, and true. Then that GPU judges, and tell() gives its state to the others; these
+  // Behind the schedule's ops and DeviceUpdate::join_pieces(): where the last stage is, the powers
+  // of all GPUs, and true. Then that GPU judges, and tell() gives its state to the others; these
   // hear() it: what they are to follow, in their own memory.
   bool gather_powers(DeviceUpdate& update);
   void tell();
   const cuda::StepState* hear();
   void end_step();
+
+  // While something is thrown: others must know before it can be caught, or they would wait for
+  // this GPU, which waits for them. Whoever catches it tells what it is.
+  void tell_failure() const noexcept { tell_failure(gpus_); }
 
  private:
   // What others use of this GPU.
@@ -81,11 +85,14 @@ class DeviceStages {
     DeviceTeam& gpus_;
     cuda::Stream& stream_;
   };
+  static void tell_failure(DeviceTeam& gpus) noexcept;
   const std::vector<StageOp>& ops_of(int device) const {
     return session_.plan.schedule[static_cast<size_t>(device)];
   }
   int device_of(int stage) const { return session_.graph.stage_device[static_cast<size_t>(stage)]; }
-  Shared& of(int device) const { return *reinterpret_cast<Shared*>(gpus_.published(device)); }
+  Shared& of(int device) const {
+    return *reinterpret_cast<Shared*>(gpus_.published(gpus_.worker_of(device)));
+  }
   std::unique_ptr<cuda::Event>& done(Shared& of, int stage, size_t chunk, bool backward) const;
   // The stream goes on behind that event, which the device's host records with so many more posts.
   void wait_for(int device, uint32_t posts, cuda::Event& event);

@@ -17,7 +17,8 @@ void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t 
   cuda::launch(
       *stream_,
       cuda::BeginBatch{entry, context_.state, mine.rows.begin - own(rows.micro[0]).rows.begin,
-                       mine.first_sample, divides, place(&Graph::divisor), place(&Graph::scale)},
+                       mine.first_sample, session_.last_chunk(rows, micro), divides,
+                       place(&Graph::divisor), place(&Graph::scale)},
       1);
 }
 
@@ -38,24 +39,33 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
     loss = enqueue_loss(rows.micro[m], m, b);
     enqueue_backward(m, m + 1 == rows.micro.size(), b);
   }
+  sum_gradients(true);
+  judge(rows, step, loss);
+  update_.update();
+  if (exchange_) exchange_->share_weights();
+}
+
+// Of all micro-batches and GPUs, and what they are judged by.
+void DeviceExecutor::sum_gradients(bool losses) {
   if (exchange_)
-    exchange_->end();
+    exchange_->end(losses);
   else if (session_.exchange.compress)
     update_.round_gradients();
   update_.measure();
   if (exchange_) exchange_->share_powers();
+  update_.join_pieces();
+}
+
+void DeviceExecutor::judge(const StepRows& rows, size_t step, const std::byte* loss) {
   update_.judge(step, loss);
-  if (reports_first()) {
-    const auto count = static_cast<int64_t>(DeviceUpdate::losses_of_step(session_));
-    const int64_t weights = session_.divisor == Divisor::targets ? std::ssize(rows.micro) : 0;
-    const auto* const summed = reinterpret_cast<const double*>(target_weights_.data());
-    cuda::launch(*stream_,
-                 cuda::ReportFirst{update_.losses() + count, summed + weights, count, weights,
-                                   flights_.report(step)},
-                 1);
-  }
-  update_.update();
-  if (exchange_) exchange_->share_weights();
+  if (!reports_first()) return;
+  const auto count = static_cast<int64_t>(DeviceUpdate::losses_of_step(session_));
+  const int64_t weights = session_.divisor == Divisor::targets ? std::ssize(rows.micro) : 0;
+  const auto* const summed = reinterpret_cast<const double*>(target_weights_.data());
+  cuda::launch(*stream_,
+               cuda::ReportFirst{update_.losses() + count, summed + weights, count, weights,
+                                 context_.state, flights_.report(step)},
+               1);
 }
 
 // Without rows: any, for the order of sums.

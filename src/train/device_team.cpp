@@ -14,58 +14,60 @@
 
 namespace dpt {
 
-struct alignas(128) DeviceTeam::Header {
-  cuda::CommunicatorId id;
-  std::atomic<int> arrived, left;  // workers
-};
-
 struct alignas(128) DeviceTeam::Seat {
-  std::atomic<uint64_t> steps;  // that it has begun
-  std::atomic<double> seen;     // when it last was heard of: now_s() is that of the machine
-  char bus_id[32];              // with a 0 behind it
+  enum Presence : int { away, here, gone };
+  std::atomic<uint64_t> steps;     // that it has begun
+  std::atomic<double> seen;        // when it last was heard of: now_s() is that of the machine
+  char bus_id[32];                 // with a 0 behind it
+  cuda::CommunicatorId id;         // of its peers, where it is the first of them
+  std::atomic<Presence> presence;  // where workers of its replica use its memory
   std::byte* memory;
   double number;
 };
 
-size_t DeviceTeam::bytes(int workers) {
-  return sizeof(Header) + static_cast<size_t>(workers) * sizeof(Seat);
-}
+size_t DeviceTeam::bytes(int workers) { return static_cast<size_t>(workers) * sizeof(Seat); }
 
-DeviceTeam::DeviceTeam(Team team, int worker, const GpuAccess& access)
+DeviceTeam::DeviceTeam(Team team, int worker, int span, const GpuAccess& access)
     : team_(team),
       worker_(worker),
-      header_(reinterpret_cast<Header*>(access.shared)),
+      span_(span),
+      seats_(reinterpret_cast<Seat*>(access.shared)),
       first_timeout_s_(access.patience.first_timeout_s),
-      timeout_s_(access.patience.timeout_s) {}
-
-DeviceTeam::Seat& DeviceTeam::seat(int worker) const {
-  return reinterpret_cast<Seat*>(header_ + 1)[worker];
+      timeout_s_(access.patience.timeout_s) {
+  for (int w = device(); w < team_.shape().workers(); w += span_) peers_.push_back(w);
 }
+
+DeviceTeam::Seat& DeviceTeam::seat(int worker) const { return seats_[worker]; }
 
 std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api) {
   const std::string& own = api.properties().bus_id;
   own.copy(seat(worker_).bus_id, sizeof Seat::bus_id - 1);
-  if (worker_ == 0) header_->id = api.new_communicator_id();
+  if (replica() == 0) seat(worker_).id = api.new_communicator_id();
   meet();
-  for (int other = 0; other < worker_; ++other)
+  for (int other = 0; other < replica() * span_; ++other)
     if (own == seat(other).bus_id)
       fail(Fault::device,
            "ranks {} and {} both have the GPU at {}, and NCCL takes one rank on each; start as "
            "many ranks as there are GPUs, or write `backend: gloo`",
-           other, worker_, own);
+           other / span_, replica(), own);
   begin_step();
-  return api.join(header_->id, worker_, team_.shape().workers(), [this] {
+  return api.join(seat(peers_[0]).id, replica(), static_cast<int>(peers_.size()), [this] {
     look(since_, seat(worker_).steps == 1 ? first_timeout_s_ : timeout_s_);
   });
 }
 
-void DeviceTeam::arrive() noexcept { header_->arrived.fetch_add(1); }
+void DeviceTeam::arrive() noexcept { seat(worker_).presence = Seat::here; }
 
 void DeviceTeam::leave() noexcept {
   constexpr double kPatience = 30;
-  header_->left.fetch_add(1);
+  seat(worker_).presence = Seat::gone;
   const double since = now_s();
-  while (header_->left.load() < header_->arrived.load() && now_s() - since < kPatience)
+  const auto others = [this] {
+    for (int d = 0; d < span_; ++d)
+      if (seat(worker_of(d)).presence == Seat::here) return true;
+    return false;
+  };
+  while (others() && now_s() - since < kPatience)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
@@ -79,10 +81,10 @@ int64_t DeviceTeam::largest(int64_t own) {
 
 std::vector<double> DeviceTeam::all(double own) {
   seat(worker_).number = own;
-  meet();
+  meet_peers();
   std::vector<double> out;
-  for (int w = 0; w < team_.shape().workers(); ++w) out.push_back(seat(w).number);
-  meet();
+  for (const int w : peers_) out.push_back(seat(w).number);
+  meet_peers();
   return out;
 }
 

@@ -26,16 +26,20 @@ class DeviceTeam {
  public:
   static size_t bytes(int workers);
 
-  DeviceTeam(Team team, int worker, const GpuAccess& access);
+  // span: GPUs of a replica, each a worker; its peers are the GPUs with the same stages of others.
+  DeviceTeam(Team team, int worker, int span, const GpuAccess& access);
 
   int worker() const { return worker_; }
+  int device() const { return worker_ % span_; }  // in its replica
+  int replica() const { return worker_ / span_; }
+  int worker_of(int device) const { return replica() * span_ + device; }  // of its replica
   Team team() const { return team_; }
   bool first_of_rank() const { return worker_ % team_.shape().workers_per_rank == 0; }
   int agreed_stop() const { return alone() ? team_.agreed_stop() : team_.agreed_stop(worker_); }
   bool alone() const { return team_.shape().workers() == 1; }
 
-  // All workers: their communicator. Throws Error{device} where two have the same GPU, TeamBroken
-  // where one does not come.
+  // All workers: the communicator of the peers, where a rank is a replica. Throws Error{device}
+  // where two replicas have the same GPU, TeamBroken where one does not come.
   std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api);
 
   // Nothing where it is alone.
@@ -43,16 +47,17 @@ class DeviceTeam {
     if (!alone()) team_.meet(worker_);
   }
   void meet_rank() { team_.meet_rank(worker_); }
-  // Of workers that use each other's memory and events: one that has come says so before the others
-  // can know where those are, and, once it uses no other's any more, waits until that holds for
-  // all. Not for ever: one may be in a call that does not return.
+  void meet_peers() { span_ == 1 ? meet() : team_.meet_some(worker_, peers_); }
+  // Of workers of a replica, which use each other's memory and events: one that has come says so
+  // before the others can know where those are, and, once it uses no other's any more, waits until
+  // that holds for all. Not for ever: one may be in a call that does not return.
   void arrive() noexcept;
   void leave() noexcept;
   // Where GPUs of one process leave something for another worker; seen after a meeting.
   void publish(int worker, std::byte* memory) noexcept;
   std::byte* published(int worker) const noexcept;
 
-  // All workers: the numbers of all, in their order; the largest of them.
+  // All peers: the numbers of all, in their order; the largest of them.
   std::vector<double> all(double own);
   int64_t largest(int64_t own);
 
@@ -65,15 +70,15 @@ class DeviceTeam {
   void wait(cuda::Event& event, cuda::Communicator* all = nullptr);
 
  private:
-  struct Header;
   struct Seat;
   Seat& seat(int worker) const;
   void look(double since, double timeout_s);
   [[noreturn]] void give_up(double now, double timeout_s);
 
   Team team_;
-  int worker_;
-  Header* header_;
+  int worker_, span_;
+  std::vector<int> peers_;
+  Seat* seats_;
   double first_timeout_s_, timeout_s_;
   double since_ = 0;  // when it began to wait for what goes on now
 };

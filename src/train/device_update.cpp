@@ -28,13 +28,8 @@ size_t partials_of(const std::vector<Bucket>& pieces) {
 
 }  // namespace
 
-std::vector<Bucket> DeviceUpdate::pieces_of(const Session& s, int gpu, const DeviceShare& share) {
-  if (s.exchange.shard_states) return own_pieces(s, gpu);
-  return {{0, share.trained()}};
-}
-
 size_t DeviceUpdate::state_bytes(const Session& s, const DeviceShare& share) {
-  return static_cast<size_t>(s.states()) * elements_of(pieces_of(s, 0, share)) * sizeof(float);
+  return static_cast<size_t>(s.states()) * elements_of(own_pieces(s, share, 0)) * sizeof(float);
 }
 
 size_t DeviceUpdate::losses_of_step(const Session& s) {
@@ -42,7 +37,7 @@ size_t DeviceUpdate::losses_of_step(const Session& s) {
          static_cast<size_t>(s.who.loss_device >= 0 ? s.who.shards : 1);
 }
 
-DeviceUpdate::DeviceUpdate(const Session& session, int gpu, const DeviceShare& share,
+DeviceUpdate::DeviceUpdate(const Session& session, int replica, const DeviceShare& share,
                            cuda::DeviceContext& context, const DeviceFlights& flights)
     : session_(session),
       share_(share),
@@ -50,10 +45,9 @@ DeviceUpdate::DeviceUpdate(const Session& session, int gpu, const DeviceShare& s
       flights_(flights),
       kind_(session.optimizer->step(session.spec.optimizer.settings, 1,
                                     session.optimizer->lr(session.spec.optimizer.settings), {})),
-      pieces_(pieces_of(session, gpu, share)),
+      pieces_(own_pieces(session, share, replica)),
       elements_(elements_of(pieces_)),
-      gpus_(static_cast<size_t>(all_states() ? session.who.span : session.who.replicas())),
-      gpu_(gpus_ > 1 ? static_cast<size_t>(gpu) : 0) {
+      replica_(replica) {
   const auto device = [&](size_t bytes) {
     return cuda::Memory(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
@@ -65,7 +59,7 @@ DeviceUpdate::DeviceUpdate(const Session& session, int gpu, const DeviceShare& s
   states_ = device(state_bytes(session_, share));
   losses_ = device(2 * losses_of_step(session) * sizeof(double));
   power_ = device(sizeof(double));
-  powers_ = device(gpus_ * sizeof(double));
+  powers_ = device(static_cast<size_t>(session.who.replicas() + session.who.span) * sizeof(double));
   context_.reserve(sizeof(double) * partials_of(pieces_));
 }
 
@@ -80,6 +74,7 @@ void DeviceUpdate::each_trained(F f) const {
 // What of the buffers nobody writes is 0: the gaps between parameters.
 void DeviceUpdate::upload(const Buffers& buffers) {
   const cuda::Memory host(context_.api, MemoryKind::pinned, weights_.bytes() + states_.bytes());
+  std::memset(host.data(), 0, host.bytes());
   auto* const weights = reinterpret_cast<float*>(host.data());
   for (const DeviceShare::Piece& p : share_.pieces())
     std::copy_n(buffers.weights() + p.begin, p.count(), weights + p.at);
@@ -118,16 +113,22 @@ void DeviceUpdate::download(const Buffers& buffers) {
     });
 }
 
-void DeviceUpdate::read(size_t begin, size_t end, float* to) {
+void DeviceUpdate::read(size_t begin, size_t end, float* flat) {
   const cuda::Memory host(context_.api, MemoryKind::pinned, (end - begin) * sizeof(float));
   context_.stream.copy(host.data(), weights() + begin * sizeof(float), host.bytes());
   context_.stream.synchronise();
-  std::memcpy(to, host.data(), host.bytes());
+  const auto* const here = reinterpret_cast<const float*>(host.data());
+  share_.each(begin, end, [&](size_t from, size_t at, size_t count) {
+    std::copy_n(here + (at - begin), count, flat + from);
+  });
 }
 
-void DeviceUpdate::write(size_t begin, size_t end, const float* from) {
+void DeviceUpdate::write(size_t begin, size_t end, const float* flat) {
   const cuda::Memory host(context_.api, MemoryKind::pinned, (end - begin) * sizeof(float));
-  std::memcpy(host.data(), from, host.bytes());
+  auto* const here = reinterpret_cast<float*>(host.data());
+  share_.each(begin, end, [&](size_t from, size_t at, size_t count) {
+    std::copy_n(flat + from, count, here + (at - begin));
+  });
   context_.stream.copy(weights() + begin * sizeof(float), host.data(), host.bytes());
   context_.stream.synchronise();
 }
@@ -168,7 +169,8 @@ void DeviceUpdate::with_combine(F f) const {
 
 void DeviceUpdate::measure() {
   if (!looks()) return;
-  if (gpus_ > 1) context_.stream.fill(powers_.data(), 0, powers_.bytes());
+  if (!all_states()) context_.stream.fill(powers(), 0, powers_.bytes());
+  double* const own = all_states() ? device_powers() + share_.device() : powers() + replica_;
   auto* const partials = reinterpret_cast<double*>(context_.workspace);
   with_combine([&]<class Combine>(Combine) {
     using Partial = cuda::PartialSums<cuda::PowerTerm, Combine>;
@@ -179,23 +181,28 @@ void DeviceUpdate::measure() {
       launch(context_.stream, Partial{term, partials + done, count}, Partial::blocks(count));
       done += Partial::blocks(count);
     }
-    launch(context_.stream, cuda::TotalOf<Combine>{partials, nullptr, powers() + gpu_, done}, 1);
+    launch(context_.stream, cuda::TotalOf<Combine>{partials, nullptr, own, done}, 1);
+  });
+}
+
+void DeviceUpdate::join_pieces() {
+  if (looks() && !all_states())
+    combine(powers(), session_.who.replicas(), device_powers() + share_.device());
+}
+
+void DeviceUpdate::combine(const double* powers, int count, double* to) const {
+  with_combine([&]<class Combine>(Combine) {
+    launch(context_.stream, cuda::TotalOf<Combine>{powers, nullptr, to, count}, 1);
   });
 }
 
 void DeviceUpdate::judge(size_t step, const std::byte* loss) {
   const ClipSpec& clip = session_.spec.clip;
   const ScalerSettings& scaler = session_.scaler;
-  const double* power = powers();
-  if (looks() && gpus_ > 1) {
-    power = reinterpret_cast<const double*>(power_.data());
-    with_combine([&]<class Combine>(Combine) {
-      launch(context_.stream,
-             cuda::TotalOf<Combine>{powers(), nullptr, reinterpret_cast<double*>(power_.data()),
-                                    static_cast<int64_t>(gpus_)},
-             1);
-    });
-  }
+  const bool several = session_.who.span > 1;
+  auto* const all = reinterpret_cast<double*>(power_.data());
+  if (looks() && several) combine(device_powers(), session_.who.span, all);
+  const double* const power = several ? all : device_powers();
   launch(context_.stream,
          cuda::Judge{loss ? reinterpret_cast<const double*>(loss) : losses(),
                      loss ? 1 : static_cast<int64_t>(losses_of_step(session_)),

@@ -18,8 +18,8 @@ namespace dpt {
 
 class DeviceUpdate {
  public:
-  // gpu: of the run's. REQUIRES: all references outlive it.
-  DeviceUpdate(const Session& session, int gpu, const DeviceShare& share,
+  // REQUIRES: all references outlive it.
+  DeviceUpdate(const Session& session, int replica, const DeviceShare& share,
                cuda::DeviceContext& context, const DeviceFlights& flights);
 
   std::byte* weights() const { return weights_.data(); }
@@ -28,9 +28,11 @@ class DeviceUpdate {
 
   void upload(const Buffers& buffers);    // the host's weights and states; waits
   void download(const Buffers& buffers);  // back; waits
-  // Elements [begin, end) of the weights; wait.
-  void read(size_t begin, size_t end, float* to);
-  void write(size_t begin, size_t end, const float* from);
+  // Elements [begin, end) of the weights, whose places in the flat buffers are read or written
+  // there
+  // (`flat`: their first element); wait.
+  void read(size_t begin, size_t end, float* flat);
+  void write(size_t begin, size_t end, const float* flat);
 
   // Of all micro-batches, summed over GPUs where there are several.
   float* gradient() const { return reinterpret_cast<float*>(gradients_.data()); }
@@ -47,14 +49,18 @@ class DeviceUpdate {
   void no_gradients(size_t begin, size_t end);
   // Rounds them to the half that `compress` asks for, where there is nobody to send them to.
   void round_gradients();
-  // After all of them, what their norm is made of, where somebody looks at it: powers() [GPUs that
-  // have pieces of the gradients], of which this GPU's is set and others are 0.
+  // After all of them, what their norm is made of, where somebody looks at it: device_powers()
+  // [devices of a replica], of which this GPU's is set. With pieces first powers() [replicas], of
+  // which this one's is set and others are 0, and, once these are summed over replicas, the other
+  // one by join_pieces().
   void measure();
+  void join_pieces();
   bool looks() const { return session_.spec.clip.max_norm.has_value() || session_.scaler.on; }
   double* powers() const { return reinterpret_cast<double*>(powers_.data()); }
-  // Behind measure(), and with pieces the sum of powers() over all GPUs: whether the gradients are
-  // used, and how; then the optimizer. step: of the launch. loss: where it
-  // lies if it is the step's only one; null: kept above.
+  double* device_powers() const { return powers() + (all_states() ? 0 : session_.who.replicas()); }
+  // Once all device_powers() are there: whether the gradients are used, and how; then the
+  // optimizer. step: of the launch. loss: where it lies if it is the step's only one; null: kept
+  // above.
   void judge(size_t step, const std::byte* loss);
   void update();
 
@@ -63,10 +69,10 @@ class DeviceUpdate {
 
  private:
   bool all_states() const { return !session_.exchange.shard_states; }
-  static std::vector<Bucket> pieces_of(const Session& session, int gpu, const DeviceShare& share);
   double norm_type() const;  // 0: the largest
   template <class F>
   void with_combine(F f) const;
+  void combine(const double* powers, int count, double* to) const;
   template <class F>
   void each_trained(F f) const;
 
@@ -78,7 +84,7 @@ class DeviceUpdate {
   cuda::Memory weights_, gradients_, more_, states_;
   std::vector<Bucket> pieces_;  // that this GPU updates; states have these alone, without gaps
   size_t elements_ = 0;         // of one state
-  size_t gpus_, gpu_;           // that gradients are spread over, and this one of these
+  int replica_;
   cuda::Memory losses_, powers_, power_;  // what is judged: of each micro-batch; of the gradients
 };
 

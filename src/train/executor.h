@@ -118,7 +118,6 @@ class Executor : public StepExecutor {
   void feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead);
   void feed_last(Binding& b, int group, const StepInput& input, int micro);
   void set_context(Binding& b, int group, const StepInput& input, int micro);
-  bool last_chunk(const StepInput& input, int micro) const;
   void prologue(int group, int micro, const StepInput& input);
   void loss(int group, int micro, const StepInput& input);
   void run_part(Part part, int group, int micro, const StepInput& input);

@@ -44,18 +44,8 @@ void Executor::set_context(Binding& b, int group, const StepInput& input, int mi
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const auto first = static_cast<size_t>(session_.groups[static_cast<size_t>(group)].begin);
   b.context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows[first].first_sample,
-               last_chunk(input, micro)};
+               session_.last_chunk(*input.rows, static_cast<size_t>(micro))};
   b.first = rows[first].first_sample == rows[0].first_sample;
-}
-
-// A pipeline is given `chunks` micro-batches at once, of which the last ones may be empty.
-bool Executor::last_chunk(const StepInput& input, int micro) const {
-  const int chunks = session_.pipeline ? session_.pipeline->chunks : 1;
-  const auto filled = [](const ShardRows& s) { return s.rows.count() > 0; };
-  const auto& all = input.rows->micro;
-  for (int m = micro + 1; m < std::ssize(all) && m % chunks != 0; ++m)
-    if (std::ranges::any_of(all[static_cast<size_t>(m)], filled)) return false;
-  return true;
 }
 
 void Executor::feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead) {

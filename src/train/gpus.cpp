@@ -78,18 +78,10 @@ void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
 }
 
 void check_stages(const Session& s, Diagnostics& d) {
-  if (s.who.span > 1 && s.who.ranks > 1)
+  if (s.who.workers_per_rank() < s.who.span)
     d.error(s.spec.parallel.where,
-            s.who.replicas() > 1
-                ? "stages of GPUs make one replica: the sums over replicas of a stage are "
-                  "not there; leave `data_parallel` (or `parallel: ddp`) out, or write "
-                  "`device: cpu`"
-                : "stages on GPUs copy from GPU to GPU within a process; leave "
-                  "`processes` out and start one, or write `device: cpu`");
-  if (s.pipeline && s.pipeline->deferred_batch_norm)
-    d.error(s.spec.parallel.where,
-            "no kernel for GPUs defers batch norm's statistics; leave `deferred_batch_norm` out, "
-            "or write `device: cpu`");
+            "stages on GPUs copy from GPU to GPU within a process; leave `processes` out and start "
+            "one for each replica, or write `device: cpu`");
 }
 
 void check_spec(const Session& s, Diagnostics& d) {

@@ -242,6 +242,14 @@ int Session::turns() const {
   return static_cast<int>(std::min(out, batches->accumulate()));
 }
 
+bool Session::last_chunk(const StepRows& rows, size_t micro) const {
+  const auto chunks = static_cast<size_t>(pipeline ? pipeline->chunks : 1);
+  const auto filled = [](const ShardRows& s) { return s.rows.count() > 0; };
+  for (size_t m = micro + 1; m < rows.micro.size() && m % chunks != 0; ++m)
+    if (std::ranges::any_of(rows.micro[m], filled)) return false;
+  return true;
+}
+
 int64_t Session::same_slot_before(int stage, int64_t batch) const {
   const int count = slots[static_cast<size_t>(stage)], round = turns();
   const auto slot = [&](int64_t b) { return b % round % count; };

@@ -62,6 +62,9 @@ struct Session {
   std::vector<int> placement;        // of units, then: layers/model.h
   std::vector<int> slots;            // of each stage: chunks that it may have in flight
   int turns() const;                 // chunks after which all slots come round again
+  // Whether a pipeline that is given `chunks` micro-batches at once, of which the last ones may be
+  // empty, has no more behind this one. Without a pipeline each is alone.
+  bool last_chunk(const StepRows& rows, size_t micro) const;
   // The last batch before this one that lay in the same slot of the stage; -1: none did.
   int64_t same_slot_before(int stage, int64_t batch) const;
   // Of an evaluation: parts that the stage's device has done once it is done with this batch.

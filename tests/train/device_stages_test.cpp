@@ -76,6 +76,27 @@ TEST_CASE("a pipeline of GPUs: batch norm, batches made by the host, losses that
   same(on_gpus(kMlp, whole), on_gpus(kMlp, cut));
 }
 
+TEST_CASE("deferred batch norm on GPUs: running statistics of whole batches, as on CPUs") {
+  const auto ran = [](const std::string& keys, Words more = {}) {
+    const Words words = {pipeline("chunks: 3, " + keys), "data.limit=35"};
+    more.insert(more.begin(), words.begin(), words.end());
+    Words cpu = more;
+    cpu.insert(cpu.end(), {"cores=1", "device=cpu"});
+    const Ran gpu = on_gpus(kImages, more);
+    // With losses of the test set, which the running statistics make.
+    agree(gpu, run_spec(kImages, cpu), kSameNumbers);
+    return gpu;
+  };
+  // Three chunks of a batch of 16, in the end one of 3 samples.
+  const Ran deferred = ran("stages: 2, deferred_batch_norm: true");
+  CHECK(deferred.losses() !=
+        on_gpus(kImages, {pipeline("stages: 2, chunks: 3"), "data.limit=35"}).losses());
+  if (kSanitized) return;
+  same(deferred, ran("stages: 3, deferred_batch_norm: true, checkpoint: always"));
+  // Captured, with pieces of two batches.
+  ran("stages: 1, deferred_batch_norm: true", {"accumulate=2"});
+}
+
 TEST_CASE("a pipeline of GPUs clips by the norm of all stages, and scales its loss") {
   // Norms are sums in double over other pieces.
   for (const char* clip : {"clip_grad_norm=0.5", "clip_grad_norm={max_norm: 0.05, norm_type: inf}"})

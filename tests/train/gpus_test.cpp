@@ -112,10 +112,7 @@ TEST_CASE("settings that GPUs do not have are refused with the reason") {
             "NCCL takes one replica on each GPU, but a GPU is named twice"));
   CHECK(has(refused({"parallel={ddp: {backend: gloo, bucket_cap_mb: 5}}"}),
             "`bucket_cap_mb` is for NCCL"));
-  CHECK(has(refused({"parallel={pipeline: {data_parallel: 2}}"}), "make one replica"));
   CHECK(has(refused({"parallel={pipeline: {processes: true}}"}), "within a process"));
-  CHECK(has(refused({"parallel={pipeline: {deferred_batch_norm: true}}"}, kImages),
-            "no kernel for GPUs defers"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 4}"}), "write `shards: 2`"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 2}"}),
             "NCCL sums in an order of its own"));
@@ -129,8 +126,9 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
   const Opened o({"parallel=ddp"});
   REQUIRE(o.session);
   const Session& s = *o.session;
+  const DeviceShare all(s, 0);
   for (const double mib : {0.0005, 0.001, 0.002, 25.0}) {
-    const std::vector<Bucket> buckets = gradient_buckets(s, mib);
+    const std::vector<Bucket> buckets = gradient_buckets(s, all, mib);
     CHECK(buckets.front().begin == 0);
     CHECK(buckets.back().end == s.layout.stored);
     for (size_t b = 0; b + 1 < buckets.size(); ++b) {
@@ -151,8 +149,8 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
                 CHECK(i <= made[b]);
     }
   }
-  CHECK(gradient_buckets(s, 25).size() == 1);
-  CHECK(gradient_buckets(s, 0.001).size() > 3);
+  CHECK(gradient_buckets(s, all, 25).size() == 1);
+  CHECK(gradient_buckets(s, all, 0.001).size() > 3);
 }
 
 TEST_CASE("what `memory_limit` is held against is what a GPU takes") {
@@ -185,7 +183,8 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
       REQUIRE_MESSAGE(o.session, o.error);
       const Session& s = *o.session;
       CHECK(s.layout.stored == s.layout.trainable);
-      const std::vector<Bucket> buckets = gradient_buckets(s);
+      const DeviceShare share(s, 0);
+      const std::vector<Bucket> buckets = gradient_buckets(s, share);
       size_t at = 0, all = 0;
       for (const Bucket& b : buckets) {
         CHECK(b.begin == at);
@@ -199,7 +198,7 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
       }
       CHECK(at == s.layout.stored);
       for (int g = 0; g < gpus; ++g)
-        for (const Bucket& piece : own_pieces(s, g)) all += piece.count();
+        for (const Bucket& piece : own_pieces(s, share, g)) all += piece.count();
       CHECK(all == s.layout.trainable);
       // A gradient that lies in two buckets is made before either is sent.
       for (const auto& [rows, program] : s.programs) {

@@ -37,7 +37,7 @@ inline constexpr bool kCanFork = true;
 #endif
 
 // That CUDA is said to show, where runs get fake ones.
-inline constexpr int kFakeGpus = 3;
+inline constexpr int kFakeGpus = 4;
 
 // yaml: a whole spec. Files go to a fresh folder that is removed again. gpu: what runs of `device:
 // cuda` get, where that is not a real one.

@@ -70,18 +70,23 @@ std::unique_ptr<Kernel> running_moments(const KernelQuery& q) {
   });
 }
 
-std::string refuses_update(const KernelQuery& q) {
-  return q.in.size() > 4 ? "chunks of pipelines are computed on CPUs" : not_f32(q);
-}
-
 std::unique_ptr<Kernel> update_running(const KernelQuery& q) {
   return enqueue([momentum = settings<BatchNorm>(q).momentum, channels = count(q.in[1])](
                      const KernelArgs& a, DeviceContext& c) {
+    UpdateRunning update{at<double>(a.in[0]),
+                         at<float>(a.in[1]),
+                         at<float>(a.in[2]),
+                         at<int64_t>(a.in[3]),
+                         at<float>(a.out[0]),
+                         at<float>(a.out[1]),
+                         at<int64_t>(a.out[2]),
+                         momentum,
+                         channels};
+    if (a.in.size() == 4) return launch(c.stream, update, 1);
+    auto* const gathered = at<double>(a.out[3]);
+    update.sums = gathered;
     launch(c.stream,
-           UpdateRunning{at<double>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]),
-                         at<int64_t>(a.in[3]), at<float>(a.out[0]), at<float>(a.out[1]),
-                         at<int64_t>(a.out[2]), momentum, channels},
-           1);
+           DeferRunning{update, at<double>(a.in[0]), at<double>(a.in[4]), gathered, c.state}, 1);
   });
 }
 
@@ -202,7 +207,7 @@ std::vector<KernelType> norm_rows() {
   return {own("channel_sums", takes_all, channel_sums),
           own("moments", takes_all, moments),
           own("running_moments", not_f32, running_moments),
-          own("update_running", refuses_update, update_running),
+          own("update_running", not_f32, update_running),
           own("batch_norm", refuses_one, batch_norm),
           own("batch_norm_relu", refuses_one, batch_norm),
           own("batch_norm_add_relu", refuses_two, batch_norm),

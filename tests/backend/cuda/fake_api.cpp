@@ -22,6 +22,9 @@ std::map<uint64_t, FakeApi*>& living() {
 }
 uint64_t made = 0;
 
+// In a world that is given: which GPU made the id.
+constexpr std::string_view kGroups[FakeWorld::kMostGroups] = {"fake 0", "fake 1", "fake 2", "fake 3"};
+
 }  // namespace
 
 std::recursive_mutex& fake_mutex() {
@@ -111,21 +114,23 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnBatchNorm& norm) {
 }
 CommunicatorId FakeApi::new_communicator_id() {
   count_call("new_communicator_id");
-  if (settings_.world != nullptr) return {"fake"};
-  world_ = std::make_unique<FakeWorld>();
   CommunicatorId id{};
-  world_->name().copy(id.data(), id.size() - 1);
+  if (settings_.world == nullptr) world_ = std::make_unique<FakeWorld>();
+  std::string(world_ ? world_->name() : kGroups[settings_.index]).copy(id.data(), id.size() - 1);
   return id;
 }
 std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, int ranks,
                                             const WhileWaiting& waiting) {
   count_call("join");
   not_while_capturing("join");
-  if (settings_.world != nullptr && id != CommunicatorId{"fake"})
+  const auto group = std::ranges::find(kGroups, std::string_view(id.data()));
+  if (settings_.world != nullptr && group == std::end(kGroups))
     violation("rank {} joins by an id that nobody made", rank);
-  if (settings_.world == nullptr && !world_) world_ = std::make_unique<FakeWorld>(id.data());
-  return std::make_unique<FakeCommunicator>(settings_.world ? *settings_.world : *world_, rank,
-                                            ranks, waiting);
+  if (settings_.world != nullptr)
+    return std::make_unique<FakeCommunicator>(
+        *settings_.world, static_cast<int>(group - std::begin(kGroups)), rank, ranks, waiting);
+  if (!world_) world_ = std::make_unique<FakeWorld>(id.data());
+  return std::make_unique<FakeCommunicator>(*world_, 0, rank, ranks, waiting);
 }
 
 void FakeApi::host_knows(const Clock& clock) {

@@ -85,7 +85,7 @@ void FakeWorld::map() {
 std::string FakeWorld::name() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_); }
 
 struct FakeCommunicator::State {
-  FakeWorld::Shared& shared;
+  FakeWorld::Group& shared;
   int rank, ranks;
   uint64_t done = 0;  // calls
   bool brought = false;
@@ -139,17 +139,17 @@ struct FakeCommunicator::State {
   }
 };
 
-FakeCommunicator::FakeCommunicator(FakeWorld& world, int rank, int ranks,
+FakeCommunicator::FakeCommunicator(FakeWorld& world, int group, int rank, int ranks,
                                    const WhileWaiting& waiting)
-    : world_(world),
+    : group_(world.shared_->group[group]),
       rank_(rank),
       ranks_(ranks),
       waiting_(waiting),
-      state_(std::make_shared<State>(State{*world.shared_, rank, ranks})) {
+      state_(std::make_shared<State>(State{group_, rank, ranks})) {
   require(ranks <= FakeWorld::kMostRanks, "the fake world is large enough");
-  const auto joined = [&](int r) { return world.shared_->seat[r].joined.load(); };
+  const auto joined = [&](int r) { return group_.seat[r].joined.load(); };
   if (joined(rank)) fail(Fault::rank, "fake GPU: rank {} joins twice", rank);
-  world.shared_->seat[rank].joined = true;
+  group_.seat[rank].joined = true;
   for (int r = 0; r < ranks; ++r)
     while (!joined(r)) {
       if (waiting) waiting();
@@ -201,9 +201,9 @@ void FakeCommunicator::check() {
 void FakeCommunicator::finish() {
   check();
   if (state_->brought) fail(Fault::failed, "fake GPU: finish() before all calls are done");
-  world_.shared_->seat[rank_].finished = true;
+  group_.seat[rank_].finished = true;
   for (int r = 0; r < ranks_; ++r)
-    while (!world_.shared_->seat[r].finished) {
+    while (!group_.seat[r].finished) {
       if (waiting_) waiting_();
       std::this_thread::yield();
     }

@@ -25,7 +25,7 @@ struct FakeCall {
 
 class FakeWorld {
  public:
-  static constexpr int kMostRanks = 4;
+  static constexpr int kMostGroups = 4, kMostRanks = 4;
   static constexpr size_t kMostBytes = 4 << 20;  // of one call
   FakeWorld();                                   // a new one; children have it, too
   explicit FakeWorld(const std::string& name);   // that of another process
@@ -44,8 +44,11 @@ class FakeWorld {
     FakeCall call[2];
     std::byte data[2][kMostBytes];
   };
-  struct Shared {
+  struct Group {
     Seat seat[kMostRanks];
+  };
+  struct Shared {
+    Group group[kMostGroups];  // of ranks, which don't meet with others
   };
   void map();
   int file_;
@@ -55,7 +58,7 @@ class FakeWorld {
 // Done in two parts, since the others may not have come: arrive() until it says so, then take().
 class FakeCommunicator : public Communicator {
  public:
-  FakeCommunicator(FakeWorld& world, int rank, int ranks, const WhileWaiting& waiting);
+  FakeCommunicator(FakeWorld& world, int group, int rank, int ranks, const WhileWaiting& waiting);
   void all_reduce(Stream& stream, void* data, size_t count, DType dtype) override;
   void reduce_scatter(Stream& stream, void* data, size_t count, DType dtype) override;
   void all_gather(Stream& stream, void* data, size_t count, DType dtype) override;
@@ -69,7 +72,7 @@ class FakeCommunicator : public Communicator {
   struct State;
   void enqueue(Stream& stream, void* data, const FakeCall& call);
   void sums(Stream& stream, void* data, FakeCall::Kind kind, size_t count, DType dtype);
-  FakeWorld& world_;
+  FakeWorld::Group& group_;
   int rank_, ranks_;
   WhileWaiting waiting_;
   std::shared_ptr<bool> aborted_ = std::make_shared<bool>(false);

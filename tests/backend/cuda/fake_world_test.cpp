@@ -16,6 +16,8 @@
 namespace dpt::cuda {
 namespace {
 
+constexpr CommunicatorId kOne{"fake 0"};  // as the first GPU makes it
+
 // What went wrong in each rank, a thread each.
 std::vector<std::string> in_ranks(int ranks, const std::function<void(FakeApi&, int rank)>& f) {
   FakeWorld world;
@@ -42,7 +44,7 @@ TEST_CASE("the buffers of all ranks become their sum, again in each launch of a 
   const auto wrong = in_ranks(3, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
     const Memory x(api, MemoryKind::device, 64);
-    const auto all = api.join(api.new_communicator_id(), rank, 3, {});
+    const auto all = api.join(kOne, rank, 3, {});
     stream->begin_capture();
     launch(*stream, Fill<float>{floats(x), static_cast<float>(rank + 1)}, 16);
     all->all_reduce(*stream, x.data(), 15, DType::f32);
@@ -69,7 +71,7 @@ TEST_CASE("ranks that call different things are caught") {
   const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
     const Memory x(api, MemoryKind::device, 64);
-    const auto all = api.join(api.new_communicator_id(), rank, 2, {});
+    const auto all = api.join(kOne, rank, 2, {});
     all->all_reduce(*stream, x.data(), rank == 0 ? 16 : 15, DType::f32);
     stream->synchronise();
   });
@@ -121,7 +123,7 @@ TEST_CASE("a rank that never comes is waited for until it is given up") {
     const auto stream = one.make_stream();
     const auto event = one.make_event();
     const Memory x(one, MemoryKind::device, 64);
-    const auto all = one.join(one.new_communicator_id(), rank, 2, {});
+    const auto all = one.join(kOne, rank, 2, {});
     if (rank == 1) return;
     all->all_reduce(*stream, x.data(), 16, DType::f32);
     stream->record(*event);
@@ -141,7 +143,7 @@ TEST_CASE("rows are summed where they belong, or go to all; halves are rounded o
   const auto wrong = in_ranks(3, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
     const Memory x(api, MemoryKind::device, 256), pinned(api, MemoryKind::pinned, 256);
-    const auto all = api.join(api.new_communicator_id(), rank, 3, {});
+    const auto all = api.join(kOne, rank, 3, {});
     for (int i = 0; i < 6; ++i) floats(pinned)[i] = static_cast<float>(10 * rank + i);
     stream->copy(x.data(), pinned.data(), 24);
     all->reduce_scatter(*stream, x.data(), 2, DType::f32);

@@ -30,7 +30,10 @@ inline std::vector<HostTensor> run_on(DeviceApi& api, const KernelType& row, con
   for (HostTensor& t : in) upload(place(t.desc), t.view().data, t.desc.bytes());
   for (const TensorDesc& d : q.out) place(d);
   const Memory state(api, MemoryKind::device, sizeof(StepState));
-  const StepState values{.seed = step.seed, .step = step.step, .first_sample = step.first_sample};
+  const StepState values{.seed = step.seed,
+                         .step = step.step,
+                         .first_sample = step.first_sample,
+                         .last_chunk = step.last_chunk};
   upload(state.data(), &values, sizeof values);
   DeviceContext context(api, *stream, reinterpret_cast<StepState*>(state.data()));
   const DeviceContext::Use use(context);

@@ -13,12 +13,14 @@ struct BeginBatch {
   StepState* state;
   int64_t offset;          // of its first row, from the step's first one on this device
   int64_t first_sample;    // that row's place in the global batch
+  bool last_chunk;         // of those that a pipeline is given at once
   bool divides;            // by what the entry says; else the state has the divisor
   float *divisor, *scale;  // where the program has them; null where it has none
   DPT_HOST_DEVICE void operator()(int64_t) const {
     state->step = entry->step;
     state->position = entry->position + offset;
     state->first_sample = first_sample;
+    state->last_chunk = last_chunk ? 1 : 0;
     if (divides) state->divisor = entry->divisor;
     if (divisor) *divisor = static_cast<float>(state->divisor);
     if (scale) *scale = static_cast<float>(state->loss_scale);

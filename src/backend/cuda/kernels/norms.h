@@ -2,6 +2,7 @@
 // Formulas: graph/operators/batch_norm.cpp, group_norm.cpp, layer_norm.cpp.
 #pragma once
 
+#include "backend/cuda/kernels/step_state.h"
 #include "backend/cuda/kernels/sums.h"
 #include "graph/activation_formulas.h"
 
@@ -194,16 +195,60 @@ struct UpdateRunning {
       if (t == 0) s.seen = *batches + 1;
     });
     block.phase([&](int t, Shared& s) {
-      const double part = momentum < 0 ? 1 / static_cast<double>(s.seen) : momentum;
-      const double n = sums[2 * channels];
-      for (int64_t c = t; c < channels; c += kThreads) {
-        const MeanAndVariance m = moments_of(sums, channels, c);
-        const double before = static_cast<double>(variance[c]);
-        const double unbiased = n > 1 ? m.variance * n / (n - 1) : before;
-        put(new_mean[c], (1 - part) * static_cast<double>(mean[c]) + part * m.mean);
-        put(new_variance[c], (1 - part) * before + part * unbiased);
-      }
+      for (int64_t c = t; c < channels; c += kThreads) move(c, s.seen, false);
       if (t == 0) *new_batches = s.seen;
+    });
+  }
+  // Of one channel, by the batch's variance, biased or not.
+  DPT_HOST_DEVICE void move(int64_t c, int64_t seen, bool biased) const {
+    const double part = momentum < 0 ? 1 / static_cast<double>(seen) : momentum;
+    const double n = sums[2 * channels];
+    const MeanAndVariance m = moments_of(sums, channels, c);
+    const double before = static_cast<double>(variance[c]);
+    const double unbiased = n > 1 ? m.variance * n / (n - 1) : before;
+    put(new_mean[c], (1 - part) * static_cast<double>(mean[c]) + part * m.mean);
+    put(new_variance[c], (1 - part) * before + part * (biased ? m.variance : unbiased));
+  }
+};
+
+// The same of a batch that comes in chunks: sums are gathered, and with the last chunk the running
+// statistics move. One block.
+struct DeferRunning {
+  static constexpr int kThreads = UpdateRunning::kThreads;
+  UpdateRunning batch;           // whose sums are `gathered`
+  const double *chunk, *before;  // [2 C + 1]
+  double* gathered;
+  const StepState* state;
+  using Shared = UpdateRunning::Shared;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(chunk, 2 * batch.channels + 1);
+    v.reads(before, 2 * batch.channels + 1);
+    v.writes(gathered, 2 * batch.channels + 1);
+    v.reads(state, 1);
+    batch.touches(v, count);
+  }
+  template <class Block>
+  DPT_HOST_DEVICE void operator()(Block& block) const {
+    const int64_t channels = batch.channels, sums = 2 * channels + 1;
+    const bool last = state->last_chunk != 0;
+    block.phase([&](int t, Shared& s) {
+      for (int64_t i = t; i < sums; i += kThreads) gathered[i] = before[i] + chunk[i];
+      if (t == 0) s.seen = *batch.batches + (last ? 1 : 0);
+    });
+    block.phase([&](int t, Shared& s) {
+      for (int64_t c = t; c < channels; c += kThreads) {
+        if (last) {
+          batch.move(c, s.seen, true);
+        } else {
+          batch.new_mean[c] = batch.mean[c];
+          batch.new_variance[c] = batch.variance[c];
+        }
+      }
+      if (t == 0) *batch.new_batches = s.seen;
+    });
+    block.phase([&](int t, Shared&) {
+      for (int64_t i = t; last && i < sums; i += kThreads) gathered[i] = 0;
     });
   }
 };
@@ -428,7 +473,7 @@ struct GroupWeightTerms {
 };
 
 using NormKernels =
-    KernelList<Moments, SavedMoments, RunningMoments, UpdateRunning, AffineGradient,
+    KernelList<Moments, SavedMoments, RunningMoments, UpdateRunning, DeferRunning, AffineGradient,
                ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
                ColumnSums<MomentTerms<F16>>, ColumnSums<GradientTerms<float>>,
                ColumnSums<GradientTerms<Bf16>>, ColumnSums<GradientTerms<F16>>,

@@ -18,9 +18,11 @@ struct StepState {
   int64_t updates;         // steps that changed the weights, over the whole run
   int64_t formula;         // the number of this step's optimizer formula in the launch's table
   int64_t growth_tracker;  // steps since the scale of the loss changed
-  int32_t skip;            // not 0: no update, since the loss or the gradients are not finite
-  int32_t bad;             // not 0: a class or an index of a batch was outside of its range
-  int32_t halted;          // not 0: a loss was not finite, and nothing is updated any more
+  double first_loss, first_weight;  // of the first rank's rows, where there are several
+  int32_t skip;        // not 0: no update, since the loss or the gradients are not finite
+  int32_t bad;         // not 0: a class or an index of a batch was outside of its range
+  int32_t halted;      // not 0: a loss was not finite, and nothing is updated any more
+  int32_t last_chunk;  // not 0: of those that a pipeline is given at once
 };
 
 // What the host says of a step before it is launched.

@@ -90,7 +90,8 @@ struct FollowVerdict {
     state->growth_tracker = judged->growth_tracker;
     state->skip = judged->skip;
     state->halted = judged->halted;
-    *report = {judged->loss, judged->divisor, judged->norm, judged->skip, state->bad, 0, 0};
+    *report = {judged->loss, judged->divisor,    judged->norm,        judged->skip,
+               state->bad,   judged->first_loss, judged->first_weight};
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
@@ -105,15 +106,21 @@ struct FollowVerdict {
 struct ReportFirst {
   const double *losses, *weights;
   int64_t losses_count, weights_count;
+  StepState* state;
   StepReport* report;
   DPT_HOST_DEVICE void operator()(int64_t) const {
-    for (int64_t i = 0; i < losses_count; ++i) report->first_loss += losses[i];
-    for (int64_t i = 0; i < weights_count; ++i) report->first_weight += weights[i];
+    double loss = 0, weight = 0;
+    for (int64_t i = 0; i < losses_count; ++i) loss += losses[i];
+    for (int64_t i = 0; i < weights_count; ++i) weight += weights[i];
+    report->first_loss = state->first_loss = loss;
+    report->first_weight = state->first_weight = weight;
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
     v.reads(losses, losses_count);
     v.reads(weights, weights_count);
+    v.reads(state, 1);
+    v.writes(state, 1);
     v.reads(report, 1);
     v.writes(report, 1);
   }
@@ -229,9 +236,10 @@ struct Update {
   }
 };
 
-using UpdateKernels = KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, Judge,
-                                 FollowVerdict, ReportFirst, SumShards, AddTo, Update<formula::Sgd<float>>,
-                                 Update<formula::Adam<float>>, Update<formula::RmsProp<float>>,
-                                 Update<formula::Adagrad<float>>, Update<formula::Adadelta<float>>>;
+using UpdateKernels =
+    KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, Judge, FollowVerdict,
+               ReportFirst, SumShards, AddTo, Update<formula::Sgd<float>>,
+               Update<formula::Adam<float>>, Update<formula::RmsProp<float>>,
+               Update<formula::Adagrad<float>>, Update<formula::Adadelta<float>>>;
 
 }  // namespace dpt::cuda
