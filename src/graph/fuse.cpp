@@ -143,6 +143,53 @@ class Fusion {
     for (const size_t i : {sums, sum, moments}) dropped_[i] = true;
   }
 
+  // The last of the gradients of a batch_norm_training: dy -> [dr] -> sums -> dw, db and dx.
+  void batch_norm_backward(size_t node) {
+    GraphNode& n = graph_.nodes[node];
+    const bool relu = n.op->name == "batch_norm_relu_input_gradient";
+    if (!relu && n.op->name != "batch_norm_input_gradient") return;
+    if (!std::any_cast<const BatchNorm&>(n.attrs).batch || n.in.size() < 5) return;
+    const ValueId x = n.in[1], moments = n.in[2], w = n.in[4];
+    const size_t all = only_for(n.in[3], node, "all_reduce");
+    const size_t norm = maker_[static_cast<size_t>(moments)];
+    if (all == kNoNode || norm == kNoNode) return;
+    if (!graph_.nodes[norm].op->name.ends_with("_training")) return;
+    const ValueId sums = graph_.nodes[all].in[0], y = graph_.nodes[norm].out[0];
+    const size_t made = maker_[static_cast<size_t>(sums)],
+                 weight = reader(sums, "batch_norm_weight_gradient");
+    if (weight == kNoNode || graph_.part[weight] != graph_.part[node] ||
+        readers_[static_cast<size_t>(sums)] != 2)
+      return;
+    const GraphNode& before = graph_.nodes[made];
+    const bool adds = before.op->name == "batch_norm_add_relu_gradient";
+    n.op = &op(adds   ? "batch_norm_add_relu_backward"
+               : relu ? "batch_norm_relu_backward"
+                      : "batch_norm_backward");
+    n.in = {adds ? before.in[3] : n.in[0], x, moments, w};
+    if (adds || relu) n.in.push_back(y);
+    if (adds && before.in.size() > 4) n.in.push_back(before.in[4]);
+    const std::vector<ValueId>& weights = graph_.nodes[weight].out;
+    n.out.insert(n.out.end(), weights.begin(), weights.end());
+    if (adds) n.out.push_back(before.out[0]);
+    for (const size_t i : {made, all, weight}) dropped_[i] = true;
+  }
+
+  // The gradients of a layer or group norm's input and of its weights.
+  void norm_backward(size_t node) {
+    GraphNode& n = graph_.nodes[node];
+    for (const std::string norm : {"layer_norm", "group_norm"}) {
+      if (n.op->name != norm + "_input_gradient" || n.in.size() < 5) continue;
+      const size_t weight = reader(n.in[2], norm + "_weight_gradient");
+      if (weight == kNoNode || graph_.part[weight] != graph_.part[node] ||
+          !std::equal(n.in.begin(), n.in.begin() + 4, graph_.nodes[weight].in.begin()))
+        return;
+      const std::vector<ValueId>& weights = graph_.nodes[weight].out;
+      n.op = &op(norm + "_backward");
+      n.out.insert(n.out.end(), weights.begin(), weights.end());
+      dropped_[weight] = true;
+    }
+  }
+
   void sum_of_gradients(size_t node) {
     GraphNode& n = graph_.nodes[node];
     if (n.op->name != "batch_norm_add_relu_gradient") return;
@@ -160,6 +207,12 @@ class Fusion {
     const bool fits = made != kNoNode && graph_.nodes[made].op->name == op &&
                       graph_.part[made] == graph_.part[reader];
     return fits ? made : kNoNode;
+  }
+  // A node of that name that reads v.
+  size_t reader(ValueId v, std::string_view op) const {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i)
+      if (graph_.nodes[i].op->name == op && std::ranges::count(graph_.nodes[i].in, v) > 0) return i;
+    return kNoNode;
   }
   // And if nobody else reads it.
   size_t only_for(ValueId v, size_t reader, std::string_view op) const {
@@ -194,12 +247,16 @@ void fuse(Graph& graph) { Fusion(graph).run(&Fusion::relu); }
 
 void fuse_gradients(Graph& graph) { Fusion(graph).run(&Fusion::sum_of_gradients); }
 
-void fuse_batch_norms(Graph& graph) { Fusion(graph).run(&Fusion::training); }
+void fuse_batch_norms(Graph& graph) {
+  Fusion(graph).run(&Fusion::training);
+  Fusion(graph).run(&Fusion::batch_norm_backward);
+}
 
 void fuse_products(Graph& graph) {
   Fusion(graph).run(&Fusion::product_relu);
   Fusion(graph).run(&Fusion::relu_gradient);
   Fusion(graph).run(&Fusion::bias_gradient);
+  Fusion(graph).run(&Fusion::norm_backward);
 }
 
 }  // namespace dpt

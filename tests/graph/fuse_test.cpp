@@ -193,6 +193,24 @@ TEST_CASE("products become one with relu, and gradients of weights with those of
         "e\n");
 }
 
+TEST_CASE("the gradients of a layer or group norm become one, with the same bits") {
+  const std::string norms =
+      "model:\n"
+      "  - {conv2d: {out_channels: 4, kernel_size: 3}, name: conv}\n"
+      "  - {instance_norm: {affine: true}, name: a}\n"
+      "  - {group_norm: {num_groups: 2, affine: false}, name: b}\n"
+      "  - {layer_norm: {normalized_shape: [3, 4]}, name: c}\n"
+      "  - flatten\n"
+      "  - {linear: 3}\n";
+  const Graph graph = graph_of(norms, true, kImages, kTargets, true, true);
+  std::string gradients;
+  for (const GraphNode& n : graph.nodes)
+    if (n.op->name.find("norm_") != std::string::npos)
+      gradients += std::string(n.op->name) + " " + n.layer + "\n";
+  CHECK(gradients == "layer_norm_backward c\ngroup_norm_input_gradient b\ngroup_norm_backward a\n");
+  same_results(run(graph, {}), run(graph_of(norms, true, kImages, kTargets), {}));
+}
+
 TEST_CASE("fused products have the bits of those apart") {
   same_results(run(graph_of(kProducts, true, kImages, kTargets, true, true), {}),
                run(graph_of(kProducts, true, kImages, kTargets), {}));
@@ -206,7 +224,7 @@ TEST_CASE("a batch's moments become one with the norm that they are for, with th
                                       "batch_norm_training\n"
                                       "batch_norm_add_relu_training\n"
                                       "batch_norm_relu_training\n"
-                                      "batch_norm_relu_sums\n"));
+                                      "batch_norm_relu_backward\n"));
   for (const GraphNode& n : graph.nodes) {
     CHECK(n.op->name != "channel_sums");
     CHECK(n.op->name != "update_running");

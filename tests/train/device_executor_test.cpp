@@ -63,6 +63,13 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("norms of own kernels in the libraries' place train to the CPU's numbers") {
+  for (const auto* yaml : {kMlp, kImages}) {
+    const std::string err = compare(yaml, {}, kSameNumbers, {.libraries = false}).err;
+    CHECK(err.find("dptrain's own kernels compute it\n") != std::string::npos);
+  }
+}
+
 TEST_CASE("what an own kernel computes in a library's place is said in a sentence") {
   Told told;
   const Ran ran = run_spec(kRelu, {"device=cuda"}, fake_gpu(told, {.libraries = false}));

@@ -1,7 +1,9 @@
-// The rows of batch norm by the batch's own moments: cuDNN's, and own kernels one after the other.
+// The rows of batch norm by the batch's own moments and of its gradients: cuDNN's, and own kernels
+// one after the other.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/norms.h"
 #include "backend/cuda/support.h"
+#include "base/fail.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
@@ -51,17 +53,20 @@ std::string refuses(const KernelQuery& q) {
   return q.out[0].dtype == t ? "" : "it makes the type it takes";
 }
 
-std::string library_refuses(const KernelQuery& q) {
-  const Parts p(q);
-  const TensorDesc& x = q.in[0];
-  if (std::string reason = refuses(q); !reason.empty()) return reason;
+std::string library_refuses_images(const TensorDesc& x) {
   if (count(x) == 0) return "it takes no empty tensors";
-  if (p.weights() < 2) return "it takes a weight and a bias";
   if (!same_order(x.shape, x.layout, Layout::channels_last)) return "it takes images channels_last";
   const auto together = static_cast<int64_t>(16 / size_of(x.dtype));
-  return p.channels % together == 0
+  return x.shape[1] % together == 0
              ? ""
              : fmt::format("it takes multiples of {} channels in {}", together, name_of(x.dtype));
+}
+
+std::string library_refuses(const KernelQuery& q) {
+  const Parts p(q);
+  if (std::string reason = refuses(q); !reason.empty()) return reason;
+  if (p.weights() < 2) return "it takes a weight and a bias";
+  return library_refuses_images(q.in[0]);
 }
 
 std::unique_ptr<Kernel> steps(const KernelQuery& q) {
@@ -93,8 +98,11 @@ std::unique_ptr<Kernel> steps(const KernelQuery& q) {
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const Parts p(q);
   DeviceContext& context = DeviceContext::current();
-  const DeviceContext::Prepared prepared = context.prepared(
-      DnnBatchNorm{with_height(q.in[0].shape), q.in[0].dtype, p.settings.eps, p.add, p.relu});
+  const DeviceContext::Prepared prepared = context.prepared(DnnNorm{.x = with_height(q.in[0].shape),
+                                                                    .type = q.in[0].dtype,
+                                                                    .eps = p.settings.eps,
+                                                                    .add = p.add,
+                                                                    .relu = p.relu});
   if (!prepared.work) {
     context.note(prepared.why + "; dptrain's own kernels compute it");
     return steps(q);
@@ -119,6 +127,101 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   });
 }
 
+// The gradients: inputs dy, x, moments, w, then y behind relu, then perhaps a second dy.
+bool makes_dr(const KernelQuery& q) { return q.out.size() > 3; }
+bool behind_relu(const KernelQuery& q) { return q.in.size() > 4; }
+
+std::string gradients_refuse(const KernelQuery& q) {
+  const DType t = q.in[0].dtype;
+  if (t != DType::f32 && !is_half(t)) return fmt::format("it takes no {}", name_of(t));
+  if (q.in[3].dtype != DType::f32) return "it takes weights in f32";
+  for (size_t i = 0; i < q.in.size(); ++i)
+    if (q.in[i].dtype != t && i != 2 && i != 3) return "it takes images of one type";
+  return q.out[0].dtype == t ? "" : "it makes the type it takes";
+}
+
+std::string library_refuses_gradients(const KernelQuery& q) {
+  if (std::string reason = gradients_refuse(q); !reason.empty()) return reason;
+  return library_refuses_images(q.in[1]);
+}
+
+// The own kernel of an operator that is a step of another one.
+std::shared_ptr<Kernel> own_kernel(const KernelQuery& q) {
+  for (const KernelType& row : cuda_kernels())
+    if (row.op == q.op && row.name == "own") return row.prepare(q);
+  fail(Fault::failed, "{} has an own kernel", q.op);
+}
+
+// Where nobody wants dr its place is that of dx.
+std::unique_ptr<Kernel> gradient_steps(const KernelQuery& q) {
+  const TensorDesc &dy = q.in[0], &x = q.in[1], &moments = q.in[2], &w = q.in[3];
+  const TensorDesc sums{DType::f64, {2 * x.shape[1] + 1}};
+  KernelQuery first{"batch_norm_sums", {dy, x, moments}, {sums}, q.attrs};
+  if (behind_relu(q)) {
+    first.op = "batch_norm_add_relu_gradient";
+    first.in = {q.in[4], x, moments, dy};
+    if (q.in.size() > 5) first.in.push_back(q.in[5]);
+    first.out = {x, sums};
+  }
+  const auto sum = own_kernel(first);
+  const auto to_weights =
+      own_kernel({"batch_norm_weight_gradient", {sums, w}, {q.out[1], q.out[2]}, {}});
+  const auto to_input =
+      own_kernel({"batch_norm_input_gradient", {dy, x, moments, sums, w}, {x}, q.attrs});
+  const int64_t channels = x.shape[1];
+  const ColumnPlan plan(count(x) / std::max<int64_t>(1, channels), channels);
+  const size_t behind = aligned(plan.bytes(2));
+  DeviceContext::current().reserve(behind + sums.bytes());
+  return enqueue(
+      [=, relu = behind_relu(q), adds = makes_dr(q)](const KernelArgs& a, DeviceContext& c) {
+        const TensorView total{sums, c.workspace + behind};
+        TensorView dr = a.in[0];
+        if (relu) {
+          dr = a.out[adds ? 3 : 0];
+          const std::array<TensorView, 5> in = {a.in[4], a.in[1], a.in[2], a.in[0], a.in.back()};
+          const std::array<TensorView, 2> out = {dr, total};
+          sum->run({std::span(in).first(a.in.size() > 5 ? 5 : 4), out, a.context});
+        } else {
+          sum->run({a.in.first(3), {&total, 1}, a.context});
+        }
+        const std::array<TensorView, 2> weights = {total, a.in[3]};
+        to_weights->run({weights, a.out.subspan(1, 2), a.context});
+        const std::array<TensorView, 5> in = {dr, a.in[1], a.in[2], total, a.in[3]};
+        to_input->run({in, a.out.first(1), a.context});
+      });
+}
+
+std::unique_ptr<Kernel> library_gradients(const KernelQuery& q) {
+  DeviceContext& context = DeviceContext::current();
+  const DnnNorm n{.pass = NormPass::backward,
+                  .x = with_height(q.in[1].shape),
+                  .type = q.in[1].dtype,
+                  .add = makes_dr(q),
+                  .relu = behind_relu(q),
+                  .sum = q.in.size() > 5};
+  const DeviceContext::Prepared prepared = context.prepared(n);
+  if (!prepared.work) {
+    context.note(prepared.why + "; dptrain's own kernels compute it");
+    return gradient_steps(q);
+  }
+  const int64_t channels = q.in[1].shape[1];
+  const size_t moments = aligned(prepared.work->workspace_bytes());
+  context.reserve(moments + static_cast<size_t>(2 * channels) * sizeof(float));
+  return enqueue([=, work = prepared.work](const KernelArgs& a, DeviceContext& c) {
+    auto* const mean = reinterpret_cast<float*>(c.workspace + moments);
+    auto* const rstd = reinterpret_cast<std::byte*>(mean + channels);
+    launch(c.stream, SingleMoments{at<double>(a.in[2]), mean}, 2 * channels);
+    std::array<std::byte*, 11> tensors = {a.in[0].data,          a.in[1].data, a.in[3].data,
+                                          c.workspace + moments, rstd,         a.out[0].data,
+                                          a.out[1].data,         a.out[2].data};
+    size_t i = 8;
+    if (n.relu) tensors[i++] = a.in[4].data;
+    if (n.add) tensors[i++] = a.out[3].data;
+    if (n.sum) tensors[i++] = a.in[5].data;
+    c.stream.run(*work, std::span(tensors).first(i), c.workspace);
+  });
+}
+
 std::string between(const KernelQuery&) {
   return "it normalises at once, where no sums of other GPUs or chunks come between";
 }
@@ -131,6 +234,11 @@ std::vector<KernelType> batch_norm_rows() {
        {"batch_norm_training", "batch_norm_relu_training", "batch_norm_add_relu_training"}) {
     out.push_back({op, "cudnn", library_refuses, library});
     out.push_back(own(op, refuses, steps));
+  }
+  for (std::string_view op :
+       {"batch_norm_backward", "batch_norm_relu_backward", "batch_norm_add_relu_backward"}) {
+    out.push_back({op, "cudnn", library_refuses_gradients, library_gradients});
+    out.push_back(own(op, gradients_refuse, gradient_steps));
   }
   return out;
 }

@@ -130,7 +130,7 @@ class DeviceApi {
   // Throws NoAlgorithm where there is none.
   virtual std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) = 0;
-  virtual std::unique_ptr<DeviceWork> prepare(const DnnBatchNorm& norm) = 0;
+  virtual std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) = 0;
 
   // One rank makes the id, all get it in some other way, all join and wait until all have.
   virtual CommunicatorId new_communicator_id() = 0;

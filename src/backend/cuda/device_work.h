@@ -1,6 +1,6 @@
 // What NVIDIA's libraries are asked to compute, as plain data: a matrix product (cuBLASLt), a
-// convolution or one of its gradients, batch norm (cuDNN). A DeviceApi prepares each once
-// (device_api.h).
+// convolution or one of its gradients, a norm or its gradients (cuDNN). A DeviceApi prepares each
+// once (device_api.h).
 #pragma once
 
 #include <cstddef>
@@ -105,16 +105,53 @@ struct DnnConvolution {
   bool operator==(const DnnConvolution&) const = default;
 };
 
-// y = (x - mean) * w / sqrt(variance + eps) + b by channel, with the mean and the biased variance
-// of x; + r, to what was rounded to the type, and relu, where asked for. x, r and y [N, C, H, W]
-// lie as [N, H, W, C]; all others are [C] in f32. Tensors: x, w, b, y, the mean, 1 / sqrt(variance
-// + eps); then r where there is one.
-struct DnnBatchNorm {
+// What a mean and a deviation are of, and what they and the weights go along.
+enum class NormKind : uint8_t {
+  batch,     // a channel of all samples; mean, deviation and weights [C]
+  instance,  // a channel of a sample: [N, C]; weights [C]
+  layer      // a sample: [N]; weights [C], x [N, C, 1, 1]
+};
+enum class NormPass : uint8_t { forward, backward };
+
+// Forward: y = (x - mean) * w * rstd + b with rstd = 1 / sqrt(variance + eps), mean and biased
+// variance of x. Batch norm only: + r, to what was rounded to the type, and relu, where asked for.
+//   Tensors: x, w, b, y, mean, rstd; then r where it adds.
+// Backward: the gradients of all that. Batch norm only: behind relu those of dy, or of the sum of
+// two, where y is above 0, which is dr.
+//   Tensors: dy, x, w, mean, rstd, dx, dw, db; then y behind relu; then dr where r was added, which
+//   relu follows; then the second dy where there are two.
+// Images [N, C, H, W] lie as [N, H, W, C]; all others are f32.
+struct DnnNorm {
+  NormKind kind = NormKind::batch;
+  NormPass pass = NormPass::forward;
   Shape x;  // of rank 4
   DType type = DType::f32;
-  double eps = 1e-5;
+  double eps = 1e-5;  // forward only
   bool add = false, relu = false;
-  bool operator==(const DnnBatchNorm&) const = default;
+  bool sum = false;  // backward only: dy is the sum of two
+  bool operator==(const DnnNorm&) const = default;
+
+  // In torch's order, of rank 4.
+  Shape weights() const { return {1, x[1], 1, 1}; }
+  Shape moments() const {
+    return {kind == NormKind::batch ? 1 : x[0], kind == NormKind::layer ? 1 : x[1], 1, 1};
+  }
+  // The images among the tensors, and what is made.
+  bool image(size_t i) const {
+    return pass == NormPass::forward ? i == 0 || i == 3 || i == 6 : i < 2 || i == 5 || i > 7;
+  }
+  bool made(size_t i) const {
+    return pass == NormPass::forward ? i >= 3 && i <= 5 : (i >= 5 && i <= 7) || (add && i == 9);
+  }
+  size_t tensors() const {
+    return pass == NormPass::forward ? (add ? 7 : 6)
+                                     : 8U + (relu ? 1 : 0) + (add ? 1 : 0) + (sum ? 1 : 0);
+  }
 };
+
+constexpr std::string_view name_of(NormKind kind) {
+  constexpr std::string_view all[] = {"batch norm", "instance norm", "layer norm"};
+  return all[static_cast<size_t>(kind)];
+}
 
 }  // namespace dpt::cuda

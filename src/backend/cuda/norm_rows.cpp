@@ -1,4 +1,4 @@
-// The rows of batch, group and layer normalisation.
+// The rows of batch normalisation in its steps.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/norms.h"
 #include "backend/cuda/support.h"
@@ -153,52 +153,6 @@ std::unique_ptr<Kernel> affine_gradient(const KernelQuery& q) {
   });
 }
 
-// Group norm, and layer norm over the last extents as group norm of one group.
-Groups groups_of(const KernelQuery& q, const TensorDesc& x, int64_t rows) {
-  if (q.op.starts_with("layer_norm"))
-    return {rows, 1, count(x) / std::max<int64_t>(1, rows), 1, true};
-  const int64_t groups = settings<GroupNorm>(q).groups;
-  const Rows r = channels_of(x);
-  const int64_t places = count(x) / std::max<int64_t>(1, x.shape[0] * x.shape[1]);
-  return {x.shape[0], groups, x.shape[1] / groups, places, r.inner == 1};
-}
-
-std::unique_ptr<Kernel> group_norm(const KernelQuery& q) {
-  const Groups g = groups_of(q, q.in[0], count(q.out[1]));
-  const double eps = q.op == "layer_norm" ? settings<LayerNorm>(q).eps : settings<GroupNorm>(q).eps;
-  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    launch(c.stream,
-           GroupNormalise<float>{g, at<float>(a.in[0]), at_or_null<float>(a.in, 1),
-                                 at_or_null<float>(a.in, 2), at<float>(a.out[0]),
-                                 at<float>(a.out[1]), at<float>(a.out[2]), eps},
-           g.rows());
-  });
-}
-
-std::unique_ptr<Kernel> group_gradient(const KernelQuery& q) {
-  const Groups g = groups_of(q, q.in[0], count(q.in[2]));
-  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    launch(
-        c.stream,
-        GroupGradient<float>{g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]),
-                             at<float>(a.in[3]), at_or_null<float>(a.in, 4), at<float>(a.out[0])},
-        g.rows());
-  });
-}
-
-std::unique_ptr<Kernel> group_weight_gradient(const KernelQuery& q) {
-  Groups g = groups_of(q, q.in[0], count(q.in[2]));
-  if (q.op.starts_with("layer_norm")) g.channels = count(q.out[0]);  // also of no rows
-  const ColumnPlan plan(g.samples * g.places, g.parameters());
-  DeviceContext::current().reserve(plan.bytes(2));
-  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    sum_columns<GroupWeightTerms<float>, float>(
-        c, plan,
-        {g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]), at<float>(a.in[3])},
-        {at<float>(a.out[0]), at<float>(a.out[1])});
-  });
-}
-
 std::string takes_all(const KernelQuery&) { return ""; }
 
 }  // namespace
@@ -216,13 +170,7 @@ std::vector<KernelType> norm_rows() {
           own("batch_norm_add_relu_gradient", refuses_two, residual_gradient),
           own("batch_norm_input_gradient", refuses_two, input_gradient),
           own("batch_norm_relu_input_gradient", refuses_two, input_gradient),
-          own("batch_norm_weight_gradient", not_f32, affine_gradient),
-          own("group_norm", not_f32, group_norm),
-          own("group_norm_input_gradient", not_f32, group_gradient),
-          own("group_norm_weight_gradient", not_f32, group_weight_gradient),
-          own("layer_norm", not_f32, group_norm),
-          own("layer_norm_input_gradient", not_f32, group_gradient),
-          own("layer_norm_weight_gradient", not_f32, group_weight_gradient)};
+          own("batch_norm_weight_gradient", not_f32, affine_gradient)};
 }
 
 }  // namespace dpt::cuda

@@ -4,6 +4,9 @@
 // sqrt(biased variance + eps). With as many groups as channels it is instance normalisation.
 //   group_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   group_norm_weight_gradient(dy, x, mean, rstd) -> dw[C], db[C]
+//   group_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/fuse.cpp makes of
+//   the
+//     two for GPUs
 #include <cmath>
 
 #include "graph/operators/image.h"
@@ -64,6 +67,13 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
   need_gradient("group_norm_weight_gradient", in, attrs);
   const TensorDesc d{full(in[0].dtype), {in[0].shape[1]}};
   return {d, d};
+}
+
+std::vector<TensorDesc> infer_backward(std::span<const TensorDesc> in, const std::any& attrs) {
+  std::vector<TensorDesc> out = infer_input(in, attrs);
+  for (const TensorDesc& d : infer_weight(in.first(4), attrs)) out.push_back(d);
+  require(in[4] == out[1], "group_norm_backward: w is like its gradient");
+  return out;
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
@@ -154,6 +164,11 @@ void weight_gradient(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
+void backward(const KernelArgs& args, const std::any& attrs) {
+  weight_gradient({args.in.first(4), args.out.subspan(1), args.context}, attrs);
+  input_gradient({args.in, args.out.first(1), args.context}, attrs);
+}
+
 struct Case {
   Shape x;
   GroupNorm s;
@@ -201,6 +216,17 @@ std::vector<Sample> weight_samples() {
   return out;
 }
 
+std::vector<Sample> backward_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"group_norm_backward",
+                    {f32(c.x), f32(c.x), f32(of_rows(c)), f32(of_rows(c)), f32({c.x[1]})},
+                    {f32(c.x), f32({c.x[1]}), f32({c.x[1]})},
+                    c.s},
+                   {{}, {}, {-1, 1}, {0.5, 2}}});
+  return out;
+}
+
 }  // namespace
 
 OperatorType group_norm() {
@@ -215,6 +241,11 @@ OperatorType group_norm_input_gradient() {
 OperatorType group_norm_weight_gradient() {
   return on_images({"group_norm_weight_gradient", Precision::full, infer_weight, nullptr,
                     weight_gradient, weight_samples, elements_of_first_input});
+}
+
+OperatorType group_norm_backward() {
+  return on_images({"group_norm_backward", Precision::full, infer_backward, nullptr, backward,
+                    backward_samples, elements_of_first_input});
 }
 
 }  // namespace dpt::operators

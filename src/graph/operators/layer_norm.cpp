@@ -3,6 +3,9 @@
 // mean[M...] and rstd[M...] for the gradient. The deviation is sqrt(biased variance + eps).
 //   layer_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   layer_norm_weight_gradient(dy, x, mean, rstd) -> dw[K...], db[K...]
+//   layer_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/fuse.cpp makes of
+//   the
+//     two for GPUs
 #include <algorithm>
 #include <cmath>
 
@@ -41,6 +44,13 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
   const Shape& x = in[0].shape;
   const TensorDesc d{full(in[0].dtype), x.tail(x.rank() - settings<LayerNorm>(attrs).dims)};
   return {d, d};
+}
+
+std::vector<TensorDesc> infer_backward(std::span<const TensorDesc> in, const std::any& attrs) {
+  std::vector<TensorDesc> out = infer_input(in, attrs);
+  for (const TensorDesc& d : infer_weight(in.first(4), attrs)) out.push_back(d);
+  require(in[4] == out[1], "layer_norm_backward: w is like its gradient");
+  return out;
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
@@ -128,6 +138,11 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
   });
 }
 
+void backward(const KernelArgs& args, const std::any& attrs) {
+  weight_gradient({args.in.first(4), args.out.subspan(1), args.context}, attrs);
+  input_gradient({args.in, args.out.first(1), args.context}, attrs);
+}
+
 // Each with the shapes of x, of a row's mean and of the parameters.
 struct Case {
   Shape x, row, w;
@@ -171,6 +186,17 @@ std::vector<Sample> weight_samples() {
   return out;
 }
 
+std::vector<Sample> backward_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"layer_norm_backward",
+                    {f32(c.x), f32(c.x), f32(c.row), f32(c.row), f32(c.w)},
+                    {f32(c.x), f32(c.w), f32(c.w)},
+                    LayerNorm{c.dims}},
+                   {{}, {}, {-1, 1}, {0.5, 2}}});
+  return out;
+}
+
 }  // namespace
 
 OperatorType layer_norm() {
@@ -194,6 +220,11 @@ OperatorType layer_norm_weight_gradient() {
           weight_gradient,
           weight_samples,
           elements_of_first_input};
+}
+
+OperatorType layer_norm_backward() {
+  return {"layer_norm_backward", Precision::full,        infer_backward, nullptr, backward,
+          backward_samples,      elements_of_first_input};
 }
 
 }  // namespace dpt::operators

@@ -106,8 +106,8 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnConvolution& convolution) 
   look_for_algorithm(!convolution.relu);
   return fake_work(convolution, live_works_);
 }
-std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnBatchNorm& norm) {
-  count_call("prepare a batch norm");
+std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnNorm& norm) {
+  count_call("prepare a norm");
   not_while_capturing("prepare");
   look_for_algorithm(true);
   return fake_work(norm, live_works_);

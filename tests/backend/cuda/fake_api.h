@@ -64,7 +64,7 @@ class FakeApi : public DeviceApi {
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) override;
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override;
-  std::unique_ptr<DeviceWork> prepare(const DnnBatchNorm& norm) override;
+  std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) override;
   CommunicatorId new_communicator_id() override;
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
                                      const WhileWaiting& waiting) override;

@@ -1,11 +1,14 @@
 #include "backend/cuda/fake_work.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/fail.h"
 #include "base/half.h"
 #include "graph/activation_formulas.h"
 #include "graph/operator.h"
@@ -167,53 +170,109 @@ class FakeConvolution : public FakeWork {
   ConvolutionLoops loops_;
 };
 
-// By its formula, sums in double.
-class FakeBatchNorm : public FakeWork {
+// By its formulas, sums in double.
+class NormLoops {
  public:
-  FakeBatchNorm(const DnnBatchNorm& n, int& live) : FakeWork(live), n_(n) {}
+  NormLoops(const DnnNorm& n, const std::vector<std::byte*>& t) : n_(n), t_(t) {
+    for (int64_t i = 0; i < n.x.elements(); ++i) rows_[row(i)].push_back(i);
+  }
+
+  void forward() {
+    for (const auto& [r, all] : rows_) {
+      const auto count = static_cast<double>(all.size());
+      double sum = 0, squares = 0;
+      for (int64_t i : all) sum += image(0, i);
+      const double mean = sum / count;
+      for (int64_t i : all) squares += (image(0, i) - mean) * (image(0, i) - mean);
+      set(DType::f32, t_[4], r, mean);
+      set(DType::f32, t_[5], r, 1 / std::sqrt(squares / count + n_.eps));
+      for (int64_t i : all) {
+        double y = (image(0, i) - mean) * f32(5, r) * f32(1, channel(i)) + f32(2, channel(i));
+        if (n_.add) y = store(3, i, y) + image(6, i);
+        store(3, i, n_.relu && y <= 0 ? 0 : y);
+      }
+    }
+  }
+
+  void backward() {
+    const auto channels = static_cast<size_t>(n_.x[1]);
+    std::vector<double> dw(channels), db(channels);
+    for (const auto& [r, all] : rows_) {
+      const auto count = static_cast<double>(all.size());
+      const auto h = [&, row = r](int64_t i) { return (image(1, i) - f32(3, row)) * f32(4, row); };
+      double sum = 0, along_h = 0;
+      for (int64_t i : all) {
+        const double d = dy(i), g = d * f32(2, channel(i));
+        if (n_.add) store(9, i, d);
+        sum += g, along_h += g * h(i);
+        db[static_cast<size_t>(channel(i))] += d;
+        dw[static_cast<size_t>(channel(i))] += d * h(i);
+      }
+      for (int64_t i : all)
+        store(5, i, f32(4, r) * (dy(i) * f32(2, channel(i)) - (sum + h(i) * along_h) / count));
+    }
+    for (size_t c = 0; c < channels; ++c) {
+      set(DType::f32, t_[6], static_cast<int64_t>(c), dw[c]);
+      set(DType::f32, t_[7], static_cast<int64_t>(c), db[c]);
+    }
+  }
+
+ private:
+  int64_t channel(int64_t i) const { return i % n_.x[1]; }
+  int64_t row(int64_t i) const {
+    const int64_t sample = i / n_.x.tail(1).elements();
+    if (n_.kind == NormKind::batch) return channel(i);
+    return n_.kind == NormKind::layer ? sample : sample * n_.x[1] + channel(i);
+  }
+  double image(size_t tensor, int64_t i) const { return get(n_.type, t_[tensor], i); }
+  double f32(size_t tensor, int64_t i) const { return get(DType::f32, t_[tensor], i); }
+  double store(size_t tensor, int64_t i, double x) {
+    set(n_.type, t_[tensor], i, x);
+    return image(tensor, i);
+  }
+  double dy(int64_t i) const {
+    if (n_.relu && !(image(8, i) > 0)) return 0;
+    if (!n_.sum) return image(0, i);
+    std::array<std::byte, 8> rounded{};
+    set(n_.type, rounded.data(), 0, image(0, i) + image(t_.size() - 1, i));
+    return get(n_.type, rounded.data(), 0);
+  }
+
+  const DnnNorm& n_;
+  const std::vector<std::byte*>& t_;
+  std::map<int64_t, std::vector<int64_t>> rows_;  // what has one mean, in the order of memory
+};
+
+class FakeNorm : public FakeWork {
+ public:
+  FakeNorm(const DnnNorm& n, int& live) : FakeWork(live), n_(n) {}
   std::string text() const override {
-    return fmt::format("batch norm {} {}{}{}", n_.x.str(), name_of(n_.type), n_.add ? " + r" : "",
-                       n_.relu ? ", relu" : "");
+    const bool forward = n_.pass == NormPass::forward;
+    return fmt::format("{}{} {} {}{}{}{}", name_of(n_.kind), forward ? "" : " back", n_.x.str(),
+                       name_of(n_.type), n_.add ? (forward ? " + r" : ", dr") : "",
+                       n_.relu ? ", relu" : "", n_.sum ? ", two dy" : "");
   }
   std::vector<Touched> touches(std::span<std::byte* const> t) const override {
     std::vector<Touched> out;
+    const bool forward = n_.pass == NormPass::forward;
     for (size_t i = 0; i < t.size(); ++i) {
-      const bool image = i == 0 || i == 3 || i == 6;
-      out.push_back(touched(t[i], image ? n_.type : DType::f32, image ? n_.x.elements() : n_.x[1],
-                            i >= 3 && i <= 5));
+      const bool weights = forward ? i == 1 || i == 2 : i == 2 || i == 6 || i == 7;
+      const Shape shape = n_.image(i) ? n_.x : weights ? n_.weights() : n_.moments();
+      out.push_back(
+          touched(t[i], n_.image(i) ? n_.type : DType::f32, shape.elements(), n_.made(i)));
     }
     return out;
   }
   std::function<void()> bound(std::span<std::byte* const> t) const override {
-    return [n = n_, t = std::vector(t.begin(), t.end())] { run(n, t); };
+    require(t.size() == n_.tensors(), "a norm has the tensors of its description");
+    return [n = n_, t = std::vector(t.begin(), t.end())] {
+      NormLoops loops(n, t);
+      n.pass == NormPass::forward ? loops.forward() : loops.backward();
+    };
   }
 
  private:
-  static void run(const DnnBatchNorm& n, const std::vector<std::byte*>& t) {
-    const int64_t channels = n.x[1], all = n.x.elements();
-    const auto places = static_cast<double>(all / channels);
-    const auto f32 = [&](size_t i, int64_t c) { return get(DType::f32, t[i], c); };
-    for (int64_t c = 0; c < channels; ++c) {
-      double sum = 0, squares = 0;
-      for (int64_t i = c; i < all; i += channels) sum += get(n.type, t[0], i);
-      const double mean = sum / places;
-      for (int64_t i = c; i < all; i += channels) {
-        const double d = get(n.type, t[0], i) - mean;
-        squares += d * d;
-      }
-      set(DType::f32, t[4], c, mean);
-      set(DType::f32, t[5], c, 1 / std::sqrt(squares / places + n.eps));
-      for (int64_t i = c; i < all; i += channels) {
-        double y = (get(n.type, t[0], i) - mean) * f32(5, c) * f32(1, c) + f32(2, c);
-        if (n.add) {
-          set(n.type, t[3], i, y);
-          y = get(n.type, t[3], i) + get(n.type, t[6], i);
-        }
-        set(n.type, t[3], i, n.relu && y <= 0 ? 0 : y);
-      }
-    }
-  }
-  DnnBatchNorm n_;
+  DnnNorm n_;
 };
 
 }  // namespace
@@ -224,8 +283,8 @@ std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live) {
 std::unique_ptr<FakeWork> fake_work(const DnnConvolution& c, int& live) {
   return std::make_unique<FakeConvolution>(c, live);
 }
-std::unique_ptr<FakeWork> fake_work(const DnnBatchNorm& n, int& live) {
-  return std::make_unique<FakeBatchNorm>(n, live);
+std::unique_ptr<FakeWork> fake_work(const DnnNorm& n, int& live) {
+  return std::make_unique<FakeNorm>(n, live);
 }
 
 }  // namespace dpt::cuda

@@ -1,4 +1,4 @@
-// Matrix products, convolutions and batch norm as the fake GPU computes them: plain loops, sums in
+// Matrix products, convolutions and norms as the fake GPU computes them: plain loops, sums in
 // double.
 #pragma once
 
@@ -31,6 +31,6 @@ class FakeWork : public DeviceWork {
 // live: how many there are.
 std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live);
 std::unique_ptr<FakeWork> fake_work(const DnnConvolution& c, int& live);
-std::unique_ptr<FakeWork> fake_work(const DnnBatchNorm& n, int& live);
+std::unique_ptr<FakeWork> fake_work(const DnnNorm& n, int& live);
 
 }  // namespace dpt::cuda

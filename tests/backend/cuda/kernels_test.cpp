@@ -278,6 +278,30 @@ TEST_CASE("cuDNN's batch norm says what it does not take") {
   CHECK(refusal({0, 4, 3, 3}, DType::f32, 2, last) == "it takes no empty tensors");
 }
 
+TEST_CASE("cuDNN's layer and instance norms say what they do not take") {
+  const auto refusal = [](std::string_view op, Shape x, int64_t weights, std::any attrs,
+                          DType type = DType::f32, Layout layout = Layout::channels_last) {
+    KernelQuery q{op, {{type, x, layout}}, {{type, x, layout}}, std::move(attrs)};
+    const Shape rows = op == "layer_norm" ? Shape{x[0]} : Shape{x[0], x[1]};
+    q.in.insert(q.in.end(), static_cast<size_t>(weights), {DType::f32, {x[1]}});
+    q.out.insert(q.out.end(), 2, {DType::f32, rows});
+    for (const KernelType& row : cuda_kernels())
+      if (row.op == q.op && row.name == "cudnn") return row.refuses(q);
+    return std::string("there is no such row");
+  };
+  const Layout plain = Layout::plain;
+  CHECK(refusal("layer_norm", {5, 7}, 2, LayerNorm{}, DType::f32, plain) == "");
+  CHECK(refusal("layer_norm", {5, 7}, 1, LayerNorm{}) == "it takes a weight and a bias");
+  CHECK(refusal("layer_norm", {0, 7}, 2, LayerNorm{}) == "it takes no empty tensors");
+  CHECK(refusal("layer_norm", {5, 7}, 2, LayerNorm{}, DType::bf16) == "it takes f32, not bf16");
+  CHECK(refusal("group_norm", {2, 6, 3, 3}, 2, GroupNorm{6}) == "");
+  CHECK(refusal("group_norm", {2, 6, 3, 3}, 2, GroupNorm{2}) ==
+        "it takes one channel in each group");
+  CHECK(refusal("group_norm", {2, 6}, 2, GroupNorm{6}) == "it takes [N, C, W] or [N, C, H, W]");
+  CHECK(refusal("group_norm", {2, 6, 3, 3}, 2, GroupNorm{6}, DType::f32, plain) ==
+        "it takes images channels_last");
+}
+
 // Some gradients take shapes that they are never asked for.
 bool fits(const Sample& s) {
   const KernelQuery& q = s.query;

@@ -1,9 +1,9 @@
-// Whether cuDNN has a plan for every convolution of the shipped specs, their gradients, and every
-// batch norm, on four generations of GPUs, in every precision: `plans RUNTIME DRIVER GOLDEN
-// SPEC...`. No GPU is needed, and nothing is run: that a plan exists is all that is shown. RUNTIME
-// stands in for the CUDA runtime (no_device.cpp), DRIVER, the toolkit's own stub, for libcuda.so.1.
-// DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the existence of plans
-// is checked. Exit code 77: there is no cuDNN.
+// Whether cuDNN has a plan for every convolution and batch norm of the shipped specs, their
+// gradients, and some layer and instance norms, on four generations of GPUs, in every precision:
+// `plans RUNTIME DRIVER GOLDEN SPEC...`. No GPU is needed, and nothing is run: that a plan exists
+// is all that is shown. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER, the
+// toolkit's own stub, for libcuda.so.1. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version
+// of cuDNN only the existence of plans is checked. Exit code 77: there is no cuDNN.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -153,31 +153,62 @@ std::string convolutions_of(const Graph& graph, SetDevice* set_device, bool& fai
   return out;
 }
 
-// Each batch norm of a spec once: their kernels are compiled where they run, so it is only asked
-// whether they would be.
+std::optional<DnnNorm> norm_of(const KernelQuery& q) {
+  if (q.op.ends_with("_training"))
+    return DnnNorm{.x = with_height(q.in[0].shape),
+                   .add = q.op == "batch_norm_add_relu_training",
+                   .relu = q.op != "batch_norm_training"};
+  if (q.op.starts_with("batch_norm") && q.op.ends_with("_backward"))
+    return DnnNorm{.pass = NormPass::backward,
+                   .x = with_height(q.in[1].shape),
+                   .add = q.out.size() > 3,
+                   .relu = q.in.size() > 4,
+                   .sum = q.in.size() > 5};
+  return std::nullopt;
+}
+
+std::string text_of(const DnnNorm& n) {
+  const bool back = n.pass == NormPass::backward;
+  return fmt::format("{}{}{}{}{} x {}", name_of(n.kind), back ? " back" : "",
+                     n.add ? back ? ", dr" : " + r" : "", n.relu ? ", relu" : "",
+                     n.sum ? ", two dy" : "", n.x.str());
+}
+
+// Kernels of norms are compiled where they run, so it is only asked whether they would be.
+std::string row_of(DnnNorm n, SetDevice* set_device, bool& failed) {
+  std::string out;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    n.type = type;
+    try {
+      on_each_gpu(set_device,
+                  [&](const std::string& gpu) { Dnn::instance().check_without_device(gpu, n); });
+      out += fmt::format("  {} {}: compiled when it runs\n", name_of(type), text_of(n));
+    } catch (const Error& e) {
+      std::fputs((e.report() + "\n").c_str(), stderr);
+      failed = true;
+    }
+  }
+  return out;
+}
+
+// Each batch norm of a spec, and its gradients, once.
 std::string norms_of(const Graph& graph, SetDevice* set_device, bool& failed) {
   std::set<std::string> seen;
   std::string out;
-  for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    const KernelQuery q = query_of(graph, node);
-    if (!q.op.ends_with("_training")) continue;
-    DnnBatchNorm n{.x = with_height(q.in[0].shape),
-                   .add = q.op == "batch_norm_add_relu_training",
-                   .relu = q.op != "batch_norm_training"};
-    const std::string text =
-        fmt::format("batch norm{}{} x {}", n.add ? " + r" : "", n.relu ? ", relu" : "", n.x.str());
-    if (!seen.insert(text).second) continue;
-    for (const DType type : {DType::f32, DType::bf16}) {
-      n.type = type;
-      try {
-        on_each_gpu(set_device,
-                    [&](const std::string& gpu) { Dnn::instance().check_without_device(gpu, n); });
-        out += fmt::format("  {} {}: compiled when it runs\n", name_of(type), text);
-      } catch (const Error& e) {
-        std::fputs((e.report() + "\n").c_str(), stderr);
-        failed = true;
-      }
-    }
+  for (size_t node = 0; node < graph.nodes.size(); ++node)
+    if (const auto n = norm_of(query_of(graph, node)); n && seen.insert(text_of(*n)).second)
+      out += row_of(*n, set_device, failed);
+  return out;
+}
+
+// Layer and instance norms of some shapes.
+std::string other_norms(SetDevice* set_device, bool& failed) {
+  std::string out = "other norms\n";
+  for (const NormPass pass : {NormPass::forward, NormPass::backward}) {
+    for (const Shape& x : {Shape{512, 768, 1, 1}, Shape{17, 33, 1, 1}, Shape{1, 10, 1, 1}})
+      out += row_of({.kind = NormKind::layer, .pass = pass, .x = x}, set_device, failed);
+    for (const Shape& x : {Shape{16, 64, 28, 28}, Shape{2, 6, 5, 5}, Shape{3, 4, 1, 9}})
+      out += row_of({.kind = NormKind::instance, .pass = pass, .x = x}, set_device, failed);
   }
   return out;
 }
@@ -209,6 +240,7 @@ int run(const std::string& runtime, const std::string& driver, const std::string
   // With a driver cuDNN may compile kernels for convolutions, too, which takes minutes for all.
   require(dlopen(driver.c_str(), RTLD_NOW) != nullptr, "the stub of the driver can be loaded");
   add(norms_of);
+  made += other_norms(set_device, failed);
   if (failed) return 1;
   if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
   std::ifstream file(golden);

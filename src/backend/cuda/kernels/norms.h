@@ -148,6 +148,18 @@ struct SavedMoments {
   }
 };
 
+// Moments as cuDNN takes them: means, then 1 / deviations.
+struct SingleMoments {
+  const double* moments;
+  float* single;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(moments, count);
+    v.writes(single, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const { single[i] = static_cast<float>(moments[i]); }
+};
+
 struct RunningMoments {
   const float *mean, *variance;
   double* out;
@@ -473,8 +485,8 @@ struct GroupWeightTerms {
 };
 
 using NormKernels =
-    KernelList<Moments, SavedMoments, RunningMoments, UpdateRunning, DeferRunning, AffineGradient,
-               ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
+    KernelList<Moments, SavedMoments, SingleMoments, RunningMoments, UpdateRunning, DeferRunning,
+               AffineGradient, ColumnSums<MomentTerms<float>>, ColumnSums<MomentTerms<Bf16>>,
                ColumnSums<MomentTerms<F16>>, ColumnSums<GradientTerms<float>>,
                ColumnSums<GradientTerms<Bf16>>, ColumnSums<GradientTerms<F16>>,
                ColumnSums<ResidualTerms<float>>, ColumnSums<ResidualTerms<Bf16>>,

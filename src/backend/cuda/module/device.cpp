@@ -116,8 +116,11 @@ class RuntimeDevice final : public DeviceApi {
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override {
     return prepare_convolution(dnn("convolutions need"), convolution);
   }
-  std::unique_ptr<DeviceWork> prepare(const DnnBatchNorm& norm) override {
-    return std::make_unique<DnnWork>(dnn("batch norm needs"), norm);
+  std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) override {
+    // A model of norms alone does without cuDNN.
+    if (const std::string problem = Dnn::instance().problem(); !problem.empty())
+      throw NoAlgorithm(problem);
+    return std::make_unique<DnnWork>(dnn("norms need"), norm);
   }
 
   CommunicatorId new_communicator_id() override { return new_nccl_id(); }

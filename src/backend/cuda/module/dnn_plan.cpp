@@ -1,5 +1,6 @@
 #include "backend/cuda/module/dnn_plan.h"
 
+#include <array>
 #include <cstdlib>
 #include <unordered_map>
 #include <vector>
@@ -48,9 +49,10 @@ std::string first_line(fe::error_t& status) {
   return message.substr(0, message.find('\n'));
 }
 
-std::string text_of(const DnnBatchNorm& n) {
-  return fmt::format("batch norm of {}{}{} in {}", n.x.str(), n.add ? ", add" : "",
-                     n.relu ? ", relu" : "", name_of(n.type));
+std::string text_of(const DnnNorm& n) {
+  return fmt::format("{}{} of {}{}{} in {}", n.pass == NormPass::forward ? "" : "gradients of ",
+                     name_of(n.kind), n.x.str(), n.add ? ", add" : "", n.relu ? ", relu" : "",
+                     name_of(n.type));
 }
 
 template <class Description>
@@ -86,10 +88,10 @@ class Builder {
         .set_stride(channels_last(shape))
         .set_data_type(type_of(type));
   }
-  Tensor sum(const Tensor& a, const Tensor& b) {
-    return graph.pointwise(a, b,
-                           fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
+  Tensor pointwise(const Tensor& a, const Tensor& b, fe::PointwiseMode_t mode) {
+    return graph.pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode));
   }
+  Tensor sum(const Tensor& a, const Tensor& b) { return pointwise(a, b, fe::PointwiseMode_t::ADD); }
   Tensor relu(const Tensor& x) {
     return graph.pointwise(
         x, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
@@ -150,24 +152,89 @@ class GraphOf : public Builder {
 
 class NormGraph : public Builder {
  public:
-  explicit NormGraph(const DnnBatchNorm& n) : Builder(n.type) {
-    const Shape channels{1, n.x[1], 1, 1};
-    const Tensor x = input(0, n.x), w = input(1, channels), b = input(2, channels);
-    for (const Tensor& t : {w, b}) t->set_data_type(kFloat);
-    Tensor eps = graph.tensor(static_cast<float>(n.eps));
+  explicit NormGraph(const DnnNorm& n) : Builder(n.type), n_(n) {
+    n.pass == NormPass::forward ? forward() : backward();
+  }
+
+ private:
+  // Tensor number `id` of the description.
+  Tensor read(int64_t id) {
+    const bool image = n_.image(static_cast<size_t>(id));
+    const bool weight = id == 2 || (id == 1 && n_.pass == NormPass::forward);
+    const Tensor out = input(id, image ? n_.x : weight ? n_.weights() : n_.moments());
+    if (!image) out->set_data_type(kFloat);
+    return out;
+  }
+  Tensor rounded(const Tensor& t) const {
+    t->set_data_type(type_of(n_.type));
+    return t;
+  }
+
+  void forward() {
+    const Tensor x = read(0), w = read(1), b = read(2);
+    Tensor eps = graph.tensor(static_cast<float>(n_.eps));
+    auto [y, mean, rstd] = normalised(x, w, b, eps);
+    if (n_.add) y = rounded(sum(rounded(y), read(6)));
+    if (n_.relu) y = relu(y);
+    result(y, 3, n_.x, n_.type);
+    result(mean, 4, n_.moments(), DType::f32);
+    result(rstd, 5, n_.moments(), DType::f32);
+  }
+  std::array<Tensor, 3> normalised(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& eps) {
+    constexpr auto kTraining = fe::NormFwdPhase_t::TRAINING;
+    switch (n_.kind) {
+      case NormKind::instance:
+        return graph.instancenorm(
+            x, w, b,
+            fe::graph::Instancenorm_attributes().set_forward_phase(kTraining).set_epsilon(eps));
+      case NormKind::layer:
+        return graph.layernorm(
+            x, w, b,
+            fe::graph::Layernorm_attributes().set_forward_phase(kTraining).set_epsilon(eps));
+      case NormKind::batch:
+        break;
+    }
     auto attributes = fe::graph::Batchnorm_attributes();
     attributes.set_epsilon(eps);
-    auto [y, mean, rstd, next_mean, next_variance] = graph.batchnorm(x, w, b, attributes);
-    if (n.add) {
-      y->set_data_type(type_of(n.type));
-      y = sum(y, input(6, n.x));
-      y->set_data_type(type_of(n.type));
-    }
-    if (n.relu) y = relu(y);
-    result(y, 3, n.x, n.type);
-    result(mean, 4, channels, DType::f32);
-    result(rstd, 5, channels, DType::f32);
+    const auto all = graph.batchnorm(x, w, b, attributes);
+    return {all[0], all[1], all[2]};
   }
+
+  void backward() {
+    Tensor dy = read(0);
+    if (n_.sum) dy = rounded(sum(dy, read(n_.add ? 10 : 9)));
+    if (n_.relu) {
+      const Tensor above = pointwise(read(8), graph.tensor(0.0F), fe::PointwiseMode_t::CMP_GT);
+      above->set_data_type(fe::DataType_t::BOOLEAN);
+      dy = rounded(pointwise(dy, above, fe::PointwiseMode_t::MUL));
+    }
+    if (n_.add) result(dy, 9, n_.x, n_.type);
+    const auto [dx, dw, db] = gradients(dy);
+    result(dx, 5, n_.x, n_.type);
+    result(dw, 6, n_.weights(), DType::f32);
+    result(db, 7, n_.weights(), DType::f32);
+  }
+  std::array<Tensor, 3> gradients(const Tensor& dy) {
+    const Tensor x = read(1), w = read(2), mean = read(3), rstd = read(4);
+    switch (n_.kind) {
+      case NormKind::instance:
+        return graph.instancenorm_backward(
+            dy, x, w,
+            fe::graph::Instancenorm_backward_attributes().set_saved_mean_and_inv_variance(mean,
+                                                                                          rstd));
+      case NormKind::layer:
+        return graph.layernorm_backward(
+            dy, x, w,
+            fe::graph::Layernorm_backward_attributes().set_saved_mean_and_inv_variance(mean, rstd));
+      case NormKind::batch:
+        break;
+    }
+    return graph.batchnorm_backward(
+        dy, x, w,
+        fe::graph::Batchnorm_backward_attributes().set_saved_mean_and_inv_variance(mean, rstd));
+  }
+
+  const DnnNorm n_;
 };
 
 // As PyTorch decides it: what runs on tensor cores in f32 rounds to TF32.
@@ -196,11 +263,11 @@ void find_plans(GraphOf& built, const DnnConvolution& c, Prepare&& prepare) {
   find_plans(built.graph, c, prepare, unwanted(c.in == DType::f32, c.tf32));
 }
 template <class Prepare>
-void find_plans(NormGraph& built, const DnnBatchNorm& n, Prepare&& prepare) {
+void find_plans(NormGraph& built, const DnnNorm& n, Prepare&& prepare) {
   find_plans(built.graph, n, prepare, unwanted(n.type == DType::f32, false));
 }
 size_t tensors_of(const DnnConvolution& c) { return c.bias ? 4 : 3; }
-size_t tensors_of(const DnnBatchNorm& n) { return n.add ? 7 : 6; }
+size_t tensors_of(const DnnNorm& n) { return n.tensors(); }
 
 template <class Built, class Description>
 class FrontEndPlan final : public DnnPlan {
@@ -231,7 +298,7 @@ class FrontEndPlan final : public DnnPlan {
   std::string name_;
 };
 using PlanOfConvolution = FrontEndPlan<GraphOf, DnnConvolution>;
-using PlanOfNorm = FrontEndPlan<NormGraph, DnnBatchNorm>;
+using PlanOfNorm = FrontEndPlan<NormGraph, DnnNorm>;
 
 // Gives a graph the GPU of a handle, or one that need not be there.
 auto for_handle(void* handle) {
@@ -297,7 +364,7 @@ std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnConvolution& convoluti
   return std::make_unique<PlanOfConvolution>(convolution, for_handle(handle));
 }
 
-std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnBatchNorm& norm) {
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnNorm& norm) {
   return std::make_unique<PlanOfNorm>(norm, for_handle(handle));
 }
 
@@ -306,7 +373,7 @@ std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string& properties,
   return std::make_unique<PlanOfConvolution>(convolution, for_properties(properties, convolution));
 }
 
-void Dnn::check_without_device(const std::string& properties, const DnnBatchNorm& norm) {
+void Dnn::check_without_device(const std::string& properties, const DnnNorm& norm) {
   NormGraph built(norm);
   find_plans(built, norm, for_properties(properties, norm));
 }

@@ -1,0 +1,142 @@
+// The rows of group, instance and layer normalisation: cuDNN's, and own ones for what it refuses.
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/norms.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+bool is_layer(const KernelQuery& q) { return q.op.starts_with("layer_norm"); }
+bool is_backward(const KernelQuery& q) { return q.op.ends_with("_backward"); }
+
+double eps_of(const KernelQuery& q) {
+  return is_layer(q) ? settings<LayerNorm>(q).eps : settings<GroupNorm>(q).eps;
+}
+
+// Group norm, and layer norm over the last extents as group norm of one group.
+Groups groups_of(const KernelQuery& q, const TensorDesc& x, int64_t rows) {
+  if (q.op.starts_with("layer_norm"))
+    return {rows, 1, count(x) / std::max<int64_t>(1, rows), 1, true};
+  const int64_t groups = settings<GroupNorm>(q).groups;
+  const Rows r = channels_of(x);
+  const int64_t places = count(x) / std::max<int64_t>(1, x.shape[0] * x.shape[1]);
+  return {x.shape[0], groups, x.shape[1] / groups, places, r.inner == 1};
+}
+
+std::unique_ptr<Kernel> group_norm(const KernelQuery& q) {
+  const Groups g = groups_of(q, q.in[0], count(q.out[1]));
+  const double eps = eps_of(q);
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    launch(c.stream,
+           GroupNormalise<float>{g, at<float>(a.in[0]), at_or_null<float>(a.in, 1),
+                                 at_or_null<float>(a.in, 2), at<float>(a.out[0]),
+                                 at<float>(a.out[1]), at<float>(a.out[2]), eps},
+           g.rows());
+  });
+}
+
+std::unique_ptr<Kernel> group_gradient(const KernelQuery& q) {
+  const Groups g = groups_of(q, q.in[0], count(q.in[2]));
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    launch(
+        c.stream,
+        GroupGradient<float>{g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]),
+                             at<float>(a.in[3]), at_or_null<float>(a.in, 4), at<float>(a.out[0])},
+        g.rows());
+  });
+}
+
+std::unique_ptr<Kernel> group_weight_gradient(const KernelQuery& q) {
+  Groups g = groups_of(q, q.in[0], count(q.in[2]));
+  if (q.op.starts_with("layer_norm")) g.channels = count(q.out[0]);  // also of no rows
+  const ColumnPlan plan(g.samples * g.places, g.parameters());
+  DeviceContext::current().reserve(plan.bytes(2));
+  return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+    sum_columns<GroupWeightTerms<float>, float>(
+        c, plan,
+        {g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]), at<float>(a.in[3])},
+        {at<float>(a.out[0]), at<float>(a.out[1])});
+  });
+}
+
+// Both gradients, one after the other.
+std::unique_ptr<Kernel> gradients(const KernelQuery& q) {
+  const std::string norm(q.op.substr(0, q.op.rfind("_backward")));
+  const std::string to_weights = norm + "_weight_gradient", to_input = norm + "_input_gradient";
+  KernelQuery weights = q, input = q;
+  weights.op = to_weights, input.op = to_input;
+  weights.in.pop_back();
+  weights.out.erase(weights.out.begin());
+  input.out.resize(1);
+  return call([of_weights = std::shared_ptr(group_weight_gradient(weights)),
+               of_input = std::shared_ptr(group_gradient(input))](const KernelArgs& a) {
+    of_weights->run({a.in.first(4), a.out.subspan(1), a.context});
+    of_input->run({a.in, a.out.first(1), a.context});
+  });
+}
+
+DnnNorm norm_of(const KernelQuery& q) {
+  DnnNorm n{.kind = is_layer(q) ? NormKind::layer : NormKind::instance,
+            .pass = is_backward(q) ? NormPass::backward : NormPass::forward,
+            .x = q.in[0].shape,
+            .type = q.in[0].dtype};
+  if (!is_backward(q)) n.eps = eps_of(q);
+  if (is_layer(q)) {
+    const int64_t rows = count(q.out.size() > 1 && !is_backward(q) ? q.out[1] : q.in[2]);
+    n.x = {rows, count(q.in[0]) / std::max<int64_t>(1, rows), 1, 1};
+  } else {
+    n.x = with_height(n.x);
+  }
+  return n;
+}
+
+std::string library_refuses(const KernelQuery& q) {
+  if (std::string reason = not_f32(q); !reason.empty()) return reason;
+  const TensorDesc& x = q.in[0];
+  if (count(x) == 0) return "it takes no empty tensors";
+  if (q.in.size() < (is_backward(q) ? 5U : 3U)) return "it takes a weight and a bias";
+  if (is_layer(q)) return "";
+  if (settings<GroupNorm>(q).groups != x.shape[1]) return "it takes one channel in each group";
+  if (x.shape.rank() < 3 || x.shape.rank() > 4) return "it takes [N, C, W] or [N, C, H, W]";
+  return same_order(x.shape, x.layout, Layout::channels_last) ? ""
+                                                              : "it takes images channels_last";
+}
+
+std::unique_ptr<Kernel> library(const KernelQuery& q) {
+  DeviceContext& context = DeviceContext::current();
+  const DeviceContext::Prepared prepared = context.prepared(norm_of(q));
+  const bool backward = is_backward(q);
+  if (!prepared.work) {
+    context.note(prepared.why + "; dptrain's own kernels compute it");
+    return backward ? gradients(q) : group_norm(q);
+  }
+  return enqueue([=, work = prepared.work](const KernelArgs& a, DeviceContext& c) {
+    const auto in = [&](size_t i) { return a.in[i].data; };
+    const auto out = [&](size_t i) { return a.out[i].data; };
+    const std::array<std::byte*, 6> forward_tensors = {in(0), in(1), in(2), out(0), out(1), out(2)};
+    if (!backward) return c.stream.run(*work, forward_tensors, c.workspace);
+    const std::array<std::byte*, 8> tensors = {in(0), in(1),  in(4),  in(2),
+                                               in(3), out(0), out(1), out(2)};
+    c.stream.run(*work, tensors, c.workspace);
+  });
+}
+
+}  // namespace
+
+std::vector<KernelType> group_norm_rows() {
+  return {{"layer_norm", "cudnn", library_refuses, library},
+          own("layer_norm", not_f32, group_norm),
+          own("layer_norm_input_gradient", not_f32, group_gradient),
+          own("layer_norm_weight_gradient", not_f32, group_weight_gradient),
+          {"layer_norm_backward", "cudnn", library_refuses, library},
+          own("layer_norm_backward", not_f32, gradients),
+          {"group_norm", "cudnn", library_refuses, library},
+          own("group_norm", not_f32, group_norm),
+          own("group_norm_input_gradient", not_f32, group_gradient),
+          own("group_norm_weight_gradient", not_f32, group_weight_gradient),
+          {"group_norm_backward", "cudnn", library_refuses, library},
+          own("group_norm_backward", not_f32, gradients)};
+}
+
+}  // namespace dpt::cuda
