@@ -59,13 +59,15 @@ TEST_CASE(
     CHECK(compare(kRelu, {}, kSameNumbers, settings).err.find("not as planned: ") ==
           std::string::npos);
     // A rounding that falls the other way is one in 256.
-    compare(kRelu, {halves}, 0.02, settings);
+    if (settings.lacking.empty()) compare(kRelu, {halves}, 0.02, settings);
   }
 }
 
 TEST_CASE("norms of own kernels in the libraries' place train to the CPU's numbers") {
   for (const auto* yaml : {kMlp, kImages}) {
-    const std::string err = compare(yaml, {}, kSameNumbers, {.libraries = false}).err;
+    const std::string err = compare(yaml, {"epochs=1", "data.limit=16", "data.batch_size=4"},
+                                    kSameNumbers, {.libraries = false})
+                                .err;
     CHECK(err.find("dptrain's own kernels compute it\n") != std::string::npos);
   }
 }
