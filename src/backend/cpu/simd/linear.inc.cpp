@@ -126,7 +126,11 @@ void linear_by_panels(const float* x, const float* w, const float* bias, float* 
                       .ldb = kTileColumns,
                       .c = y + o,
                       .ldc = out,
-                      .bias = bias != nullptr && end == in ? bias + o : nullptr};
+                      .bias = bias != nullptr && end == in ? bias + o : nullptr,
+                      // The next panel's rows of w lie as long as this panel.
+                      .next = in <= kPanelDepth && o + kTileColumns < out
+                                  ? w + (o + kTileColumns) * in
+                                  : nullptr};
       if (k == 0) {
         tile_column<Store::set>(p, n, columns);
       } else {

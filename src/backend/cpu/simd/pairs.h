@@ -51,10 +51,32 @@ DPT_SIMD void nonzero_in_rows(const Product& p, size_t rows, uint64_t* masks) {
   }
 }
 
+// Rows of B that follow, fetched while those before are used: another core may have written them. A
+// line at a time, or its own loads would wait behind those that come from far away.
+struct Ahead {
+  const float* next;
+  const float* end;  // of its row
+  size_t width, stride, step;
+
+  // [rows, width] after b's; rows = 0: a line that is there is fetched again and again.
+  [[gnu::always_inline]] static Ahead after(const Product& b, size_t rows, size_t width) {
+    const float* begin = b.b + (rows > 0 ? b.depth * b.ldb : 0);
+    return {begin, begin + width, width, b.ldb, rows > 0 ? size_t{kLanes} : size_t{0}};
+  }
+  [[gnu::always_inline]] void fetch() {
+    __builtin_prefetch(next, 0, 2);
+    next += step;
+    if (next >= end) {
+      next = end - width + stride;
+      end += stride;
+    }
+  }
+};
+
 // Two rows of kVectors vectors, the last one masked. begins: of these two rows of A and C.
 template <int kVectors, bool kContinued>
 DPT_SIMD void pair(const Product& p, const float* const* a, float* const* c, uint64_t mask,
-                   Mask last) {
+                   Mask last, Ahead& ahead) {
   Vector sum[2][kVectors];
   DPT_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -67,6 +89,7 @@ DPT_SIMD void pair(const Product& p, const float* const* a, float* const* c, uin
   for (; mask != 0; mask &= mask - 1) {
     const auto k = static_cast<size_t>(__builtin_ctzll(mask));
     const float* b = p.b + k * p.ldb;
+    ahead.fetch();
     const Vector left0 = all(a[0][k * p.step]), left1 = all(a[1][k * p.step]);
     DPT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
@@ -94,17 +117,14 @@ DPT_SIMD void pair(const Product& p, const float* const* a, float* const* c, uin
   }
 }
 
-// One column of C, and p.depth <= kPairDepth. `ahead` rows of B that follow are fetched meanwhile:
-// another core may have written them, and no hardware guesses which are next.
+// One column of C, and p.depth <= kPairDepth.
 template <int kVectors, bool kContinued>
 [[gnu::noinline]] static void pair_column(const Product& p, size_t rows, size_t columns,
-                                          size_t ahead) {
+                                          Ahead ahead) {
   const Mask last = first(columns - (kVectors - 1) * kLanes);
   float nowhere[kVectors * kLanes] = {};
   uint64_t masks[kLanes];
   Product part = p;
-  const float* next = p.b + p.depth * p.ldb;
-  const size_t rows_ahead = (ahead + rows / 2) / (rows / 2 + 1);
   for (size_t r = 0; r < rows; r += kLanes) {
     const size_t height = rows - r < kLanes ? rows - r : kLanes;
     part.a = p.a + r * p.row;
@@ -117,15 +137,14 @@ template <int kVectors, bool kContinued>
       const bool alone = i + 1 == height;
       const float* a[2] = {part.a + i * p.row, part.a + (alone ? i : i + 1) * p.row};
       float* c[2] = {p.c + (r + i) * p.ldc, alone ? nowhere : p.c + (r + i + 1) * p.ldc};
-      pair<kVectors, kContinued>(part, a, c, alone ? masks[i] : masks[i] | masks[i + 1], last);
-      for (size_t n = 0; n < rows_ahead && ahead > 0; ++n, --ahead, next += p.ldb)
-        for (int v = 0; v < kVectors; ++v) __builtin_prefetch(next + v * kLanes, 0, 2);
+      pair<kVectors, kContinued>(part, a, c, alone ? masks[i] : masks[i] | masks[i + 1], last,
+                                 ahead);
     }
   }
 }
 
 template <bool kContinued, int kVectors = kPairVectors>
-DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, size_t ahead) {
+DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, Ahead ahead) {
   if constexpr (kVectors > 1) {
     if (columns <= (kVectors - 1) * kLanes) {
       pair_column_of<kContinued, kVectors - 1>(p, rows, columns, ahead);
@@ -135,10 +154,30 @@ DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, size
   pair_column<kVectors, kContinued>(p, rows, columns, ahead);
 }
 
+// p.b's rows, `columns` of each, copied to where each vector lies in one cache line: of a row that
+// does not begin at one each vector lies in two, and there are no more loads than a core can do.
+DPT_SIMD void copy_to_lines(const Product& p, size_t columns, float* panel) {
+  const size_t whole = columns / kLanes * kLanes;
+  const Mask last = first(columns - whole);
+  for (size_t k = 0; k < p.depth; ++k) {
+    const float* from = p.b + k * p.ldb;
+    float* to = panel + k * kPairColumns;
+    for (size_t l = 0; l < whole; l += kLanes) store(to + l, load(from + l));
+    if (whole < columns) store(to + whole, load_first(from + whole, last));
+  }
+}
+
+DPT_SIMD bool lies_in_lines(const Product& p) {
+  return (reinterpret_cast<uintptr_t>(p.b) | p.ldb * sizeof(float)) % sizeof(Vector) == 0;
+}
+
 // c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0. continued: c
 // holds the chains so far.
 [[maybe_unused]] static void pair_product(Product p, size_t m, size_t n, bool continued) {
+  constexpr size_t kWorthCopying = 128;  // rows of A: a copy takes about as long as twelve
   const Product all = p;
+  const bool copies = m >= kWorthCopying && !lies_in_lines(p);
+  alignas(64) float panel[kPairDepth * kPairColumns];
   size_t columns_left = pieces(n, kPairColumns);
   for (size_t i = 0, columns; i < n; i += columns, --columns_left) {
     // Whole vectors, about as many in each column.
@@ -148,10 +187,16 @@ DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, size
       p.depth = all.depth - k <= kPairDepth ? all.depth - k : kPairDepth / kLanes * kLanes;
       p.a = all.a + k * all.step;
       p.b = all.b + k * all.ldb + i;
+      p.ldb = all.ldb;
       p.c = all.c + i;
       p.bias = all.bias != nullptr && k + p.depth == all.depth ? all.bias + i : nullptr;
       const size_t left = all.depth - k - p.depth;
-      const size_t ahead = left < kPairDepth ? left : kPairDepth;
+      const Ahead ahead = Ahead::after(p, left, columns);
+      if (copies) {
+        copy_to_lines(p, columns, panel);
+        p.b = panel;
+        p.ldb = kPairColumns;
+      }
       if (k == 0 && !continued) {
         pair_column_of<false>(p, m, columns, ahead);
       } else {

@@ -24,6 +24,8 @@ struct Product {
   float* c;  // [m, ldc]
   size_t ldc;
   const float* bias;  // [n] added to every row, or null
+  // What will be needed after b, fetched beside it, row by row; null: rows of b that follow.
+  const float* next = nullptr;
 };
 
 // kRows x (kVectors * kLanes) elements; with kMasked only `mask` of the last vector is read and
@@ -46,13 +48,16 @@ DPT_SIMD void tile(const Product& p, Mask mask) {
   }
   const float* a = p.a;
   const float* b = p.b;
-  const size_t ahead = 8 * p.ldb;  // far enough for the second-level cache
+  // Eight rows are far enough for the second-level cache.
+  const uintptr_t ahead =
+      p.next == nullptr ? 8 * p.ldb * sizeof(float)
+                        : reinterpret_cast<uintptr_t>(p.next) - reinterpret_cast<uintptr_t>(b);
   for (size_t k = 0; k < p.depth; ++k) {
     Vector right[kVectors];
     DPT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(b) +
-                                                       (ahead + v * kLanes) * sizeof(float)));
+      __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(b) + ahead +
+                                                       v * kLanes * sizeof(float)));
       right[v] =
           kMasked && v == kVectors - 1 ? load_first(b + v * kLanes, mask) : load(b + v * kLanes);
     }
