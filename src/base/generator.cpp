@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -133,6 +137,37 @@ void Generator::normal_(std::span<float> out, double mean, double sd) {
     for (float& x : out.last(16)) x = unit_float(next());
     normal_block(&out[n - 16], mean_f, sd_f);
   }
+}
+
+// As the standard writes an engine: its words, and how many of them were drawn; then the normal
+// that is kept, as bits.
+std::string Generator::state() const {
+  std::ostringstream out;
+  out << engine_ << ' ' << has_cached_ << ' ' << std::bit_cast<uint64_t>(cached_);
+  return out.str();
+}
+
+std::optional<Generator> Generator::from_state(std::string_view state) {
+  // The library believes what it reads: 624 words, of which 0 to 624 were drawn.
+  std::vector<uint64_t> numbers;
+  for (const char *at = state.data(), *end = at + state.size(); at != end;) {
+    const auto read = std::from_chars(at, end, numbers.emplace_back());
+    if (read.ec != std::errc()) return {};
+    at = read.ptr;
+    if (at != end && (*at++ != ' ' || at == end)) return {};
+  }
+  constexpr size_t kWords = std::mt19937::state_size;
+  if (numbers.size() != kWords + 3 || numbers[kWords] > kWords || numbers[kWords + 1] > 1)
+    return {};
+  if (std::any_of(numbers.begin(), numbers.begin() + kWords,
+                  [](uint64_t w) { return w > std::numeric_limits<uint32_t>::max(); }))
+    return {};
+  Generator out(0);
+  std::istringstream in{std::string(state)};
+  if (!(in >> out.engine_)) return {};
+  out.has_cached_ = numbers[kWords + 1] == 1;
+  out.cached_ = std::bit_cast<double>(numbers[kWords + 2]);
+  return out;
 }
 
 void Generator::randperm(std::span<uint32_t> out) { permute(*this, out); }

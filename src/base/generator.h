@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
+#include <string>
+#include <string_view>
 
 namespace dpt {
 
@@ -39,6 +42,10 @@ class Generator {
   // torch.randperm(size): size - 1 words. REQUIRES: size <= kMaxPermutation.
   void randperm(std::span<uint32_t> out);
   void randperm(std::span<int64_t> out);
+  // All of it, as text: numbers with spaces between them.
+  std::string state() const;
+  static std::optional<Generator> from_state(std::string_view state);  // empty: it is none
+
   static constexpr uint64_t kMaxPermutation = 0xffffffffU / 20 - 1;  // torch draws otherwise above
 
  private:

@@ -140,8 +140,8 @@ const SafeTensors::Entry* SafeTensors::find(std::string_view name) const {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+std::string safetensors_head(std::span<const NamedTensor> tensors,
+                             const std::map<std::string, std::string>& metadata) {
   SafeTensorsHeader header;
   header.metadata = metadata;
   uint64_t at = 0;
@@ -151,17 +151,21 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
   }
   std::string json = safetensors_header_json(header);
   json.resize((json.size() + 8 + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
-  std::array<std::byte, 8> length{};
-  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));
+  std::string length;
+  for (size_t i = 0; i < 8; ++i) length += static_cast<char>(json.size() >> (8 * i));
+  return length + json;
+}
 
+void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string head = safetensors_head(tensors, metadata);
   const std::string aside = fmt::format("{}.{}.new", path, ::getpid());
   ::unlink(aside.c_str());  // left by a process of the same number that died
   try {
     const File file(
         ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666), aside);
     if (file.fd() < 0) fail(Fault::failed, "{} cannot be written: {}", aside, reason());
-    file.write(length);
-    file.write(std::as_bytes(std::span(json)));
+    file.write(std::as_bytes(std::span(head)));
     for (const NamedTensor& t : tensors) file.write({t.data, t.desc.bytes()});
     if (::fsync(file.fd()) != 0) fail(Fault::failed, "{} cannot be written: {}", aside, reason());
     if (::rename(aside.c_str(), path.c_str()) != 0)

@@ -46,8 +46,12 @@ struct NamedTensor {
   const std::byte* data = nullptr;
 };
 
-// Writes aside, syncs, renames: `path` holds the old file or the new one, never half of one. The
-// data starts at a multiple of 64 bytes. Tensors are written in the order given.
+// What stands in a file before the bytes of the tensors, in the order given: these start at a
+// multiple of 64 bytes. REQUIRES: names are unique.
+std::string safetensors_head(std::span<const NamedTensor> tensors,
+                             const std::map<std::string, std::string>& metadata = {});
+
+// Writes aside, syncs, renames: `path` holds the old file or the new one, never half of one.
 // REQUIRES: names are unique. Throws Error{failed}.
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -20,11 +20,33 @@ void write_found(const Session& session, Node& tree) {
   apply_override(tree, argument, vocabulary(), d);
 }
 
+// What the run goes on from; `begins`: it may be a new one, by --resume auto.
+std::optional<Resume> resume_of(const std::string& where, const Session& session,
+                                const std::string& resolved_spec, bool tells) {
+  if (where.empty()) return {};
+  std::string why;
+  std::optional<Resume> out =
+      find_resume(where, run_folder(session.spec), session, resolved_spec, why);
+  if (!tells) return out;
+  if (!out) {
+    fmt::print(stderr, "--resume auto: {}; the run begins anew\n", why);
+    return out;
+  }
+  const TrainState& at = out->state;
+  fmt::print(stderr, "going on from {}: epoch {}, {} of {} steps done, {} in all\n", out->path,
+             at.epoch + 1, at.of_epoch, at.steps_of_epoch, at.step);
+  for (const std::string& note : out->notes) fmt::print(stderr, "{}\n", note);
+  return out;
+}
+
 int run_train(const std::vector<std::string>& words) {
   Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
   SpecArgument argument;
-  std::string trace;
+  std::string trace, resume;
   argument.add_to(arguments);
+  arguments.text("--resume", resume,
+                 "go on from a checkpoint, from the newest of a run directory, or, with 'auto', of "
+                 "this spec's own, if there is one");
   arguments.text("--trace", trace,
                  "a file for what each worker did when, for chrome://tracing or Perfetto");
   arguments.parse(words);
@@ -40,10 +62,13 @@ int run_train(const std::vector<std::string>& words) {
   if (session->on_gpu() && !trace.empty())
     fail(Fault::spec, "--trace is of workers on CPUs; for a GPU use nsys, or write `device: cpu`");
   write_found(*session, loaded.tree);
-  return run(*session, {.folder = run_folder(loaded.spec),
-                        .resolved_spec = to_yaml(loaded.tree),
-                        .world = world,
-                        .trace = trace});
+  const std::string resolved = to_yaml(loaded.tree);
+  return run(*session,
+             {.folder = run_folder(loaded.spec),
+              .resolved_spec = resolved,
+              .world = world,
+              .trace = trace,
+              .resume = resume_of(resume, *session, resolved, !world || world->rank == 0)});
 }
 
 }  // namespace

@@ -25,6 +25,20 @@ class GradientScaler {
   int64_t skipped() const { return skipped_; }  // steps, over the whole run
   int64_t skipped_in_a_row() const { return in_a_row_; }
 
+  // All that changes, for one that goes on with it.
+  struct State {
+    double scale = 1;
+    int64_t growth_tracker = 0, skipped = 0, skipped_in_a_row = 0;
+  };
+  State state() const { return {scale_, tracker_, skipped_, in_a_row_}; }
+  void restore(const State& s) {
+    skipped_ = s.skipped;  // also where nothing is scaled any more: these steps changed nothing
+    if (!settings_.on) return;
+    scale_ = s.scale;
+    tracker_ = s.growth_tracker;
+    in_a_row_ = s.skipped_in_a_row;
+  }
+
   // After a step. overflowed: the gradients were not finite, and nothing was updated.
   void update(bool overflowed);
 

@@ -49,6 +49,8 @@ class Warmup : public Schedule {
   void metric(double value) override {
     if (warm_) then_->metric(value);
   }
+  std::vector<double> state() const override { return then_->state(); }
+  void restore(std::span<const double> state) override { then_->restore(state); }
 
  private:
   std::unique_ptr<Schedule> then_;

@@ -27,6 +27,10 @@ class Schedule {
   // For reduce_on_plateau: the test loss of each evaluation, or, where the spec evaluates nothing,
   // the loss of each epoch. It counts for the next lr().
   virtual void metric(double) {}
+  // What it has kept of these losses, for one that goes on with it; empty: nothing. restore() takes
+  // no notice of what another sort of schedule has kept.
+  virtual std::vector<double> state() const { return {}; }
+  virtual void restore(std::span<const double>) {}
 };
 
 struct ScheduleType : Nameable {

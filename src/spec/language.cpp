@@ -50,6 +50,18 @@ struct EvaluateKeys : EvaluateSpec {
   }
 };
 
+struct SaveKeys : SaveSpec {
+  static KeyTable<SaveKeys> keys() {
+    return KeyTable<SaveKeys>()
+        .optional("every_epochs", &SaveKeys::every_epochs,
+                  "epochs between two checkpoints; 0: only where the run ends or is stopped",
+                  kNotNegative)
+        .optional("every_steps", &SaveKeys::every_steps,
+                  "steps between two checkpoints, beside those of epochs; 0: none", kNotNegative)
+        .optional("keep", &SaveKeys::keep, "how many stay: the newest", kCount);
+  }
+};
+
 struct ClipKeys : ClipSpec {
   static KeyTable<ClipKeys> keys() {
     return KeyTable<ClipKeys>()
@@ -101,6 +113,14 @@ void read_evaluate(EvaluateSpec& out, const Node& n, Diagnostics& d) {
   else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
     d.error(n.where, "'evaluate' must be true, false or a map of 'every' and 'batch_size'");
   out.where = n.where;
+}
+
+void read_save(SaveSpec& out, const Node& n, Diagnostics& d) {
+  if (n.kind == Node::Kind::map)
+    out = SaveKeys::keys().decode(n, {"'save'", n.where}, d);
+  else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
+    d.error(n.where,
+            "'save' must be true, false or a map of 'every_epochs', 'every_steps' and 'keep'");
 }
 
 // "cpu:1", "1": the index; false where it is neither. `kind` is empty for a bare number.
@@ -308,6 +328,12 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
         .fallback = "false",
         .type = KeyKind::boolean,
         .keys = EvaluateKeys::keys().describe()})
+      .optional_section("save", "checkpoints that `--resume` goes on from: false, or how often",
+                        [](TopKeys& s, const Node& n, Diagnostics& d) { read_save(s.save, n, d); },
+                        {.kind = "true, false or a map",
+                         .fallback = "true",
+                         .type = KeyKind::boolean,
+                         .keys = SaveKeys::keys().describe()})
       .optional_section(
           "log", "what is written down while it runs",
           [](TopKeys& s, const Node& n, Diagnostics& d) {

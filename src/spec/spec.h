@@ -66,6 +66,14 @@ struct ScheduleSpec {
   double warmup_factor = 1e-2;  // of the learning rate, at the first interval
 };
 
+// Checkpoints, of which a run that goes on with `--resume` begins. One is written where a run ends.
+struct SaveSpec {
+  bool on = true;
+  int64_t every_epochs = 0;  // between two others; 0: there are none
+  int64_t every_steps = 0;   // the same
+  int64_t keep = 3;          // the newest ones
+};
+
 struct LogSpec {
   int64_t every = 0;            // steps between two step records in metrics.jsonl; 0: none
   std::string loss = "global";  // global | rank0
@@ -109,6 +117,7 @@ struct Spec {
   std::string random = "counter";              // counter | torch
   std::optional<int64_t> reproducible_shards;  // reproducible: {shards: 8}
   EvaluateSpec evaluate;
+  SaveSpec save;
   LogSpec log;
   std::string out;  // empty: runs/NAME
   Span where;       // line 1 of the file, for complaints about what is missing

@@ -22,7 +22,7 @@ Ahead::Ahead(const Dataset& dataset, const StepCutter& cutter, const Topology& w
   for (int s = 0; s < who.shards; ++s) own_.push_back(who.rank_of(who.owner(s)) == rank);
 }
 
-void Ahead::begin(std::span<const uint32_t> order) {
+void Ahead::begin(std::span<const uint32_t> order, int64_t first) {
   std::vector<std::vector<uint32_t>> batches(static_cast<size_t>(cutter_.steps()));
   parts_.clear();
   StepRows rows;
@@ -31,7 +31,8 @@ void Ahead::begin(std::span<const uint32_t> order) {
     for (const auto& micro : rows.micro)
       for (size_t s = 0; s < shards_; ++s) {
         const Rows& r = micro[s].rows;
-        const size_t count = own_[s] ? static_cast<size_t>(r.count()) : 0;
+        const bool taken = own_[s] && static_cast<int64_t>(b) >= first;
+        const size_t count = taken ? static_cast<size_t>(r.count()) : 0;
         parts_.push_back({batches[b].size(), count});
         const auto from = order.subspan(count > 0 ? static_cast<size_t>(r.begin) : 0, count);
         batches[b].insert(batches[b].end(), from.begin(), from.end());

@@ -18,7 +18,8 @@ class Ahead {
   // Made before workers are bound to cores, since its threads take all that the process has.
   Ahead(const Dataset& dataset, const StepCutter& cutter, const Topology& who, int rank);
 
-  void begin(std::span<const uint32_t> order);  // of the samples in this pass, of this rank
+  // order: of the samples in this pass, of this rank. The batches before `first` are left out.
+  void begin(std::span<const uint32_t> order, int64_t first = 0);
   // The inputs of consecutive shards of one worker, one after another. Throws TeamBroken, or what
   // reading threw.
   const std::byte* take(int64_t batch, int micro, Rows shards, const Team& team);

@@ -18,7 +18,7 @@ struct Walk {
 
 struct Places {
   size_t stride, gradient_stride, half_stride, weights, states, gradients, halves, results,
-      evaluations, troubles, squares, sum_stride, sums, activations, end;
+      evaluations, troubles, squares, sum_stride, sums, activations, window, end;
   explicit Places(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
@@ -36,6 +36,7 @@ struct Places {
     sum_stride = aligned(s.sums) + 64;
     sums = walk.take(shards * sum_stride);
     activations = walk.take(s.activations);
+    window = s.window > 0 ? walk.take(s.window * sizeof(float)) : walk.at;
     end = walk.at;
   }
 };
@@ -61,6 +62,7 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   sum_stride_ = p.sum_stride;
   sums_ = memory + p.sums;
   activations_ = memory + p.activations;
+  window_ = floats(p.window);
 }
 
 }  // namespace dpt

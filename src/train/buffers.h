@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/cpu/simd/simd.h"
 
@@ -36,6 +37,7 @@ class Buffers {
     int shards = 1;
     size_t sums = 0;         // bytes, of each shard: program.h, note [cuts]
     size_t activations = 0;  // bytes, of all arenas
+    size_t window = 0;       // elements, of what workers show each other of their own states
   };
   static size_t bytes(const Sizes& sizes);
 
@@ -61,6 +63,7 @@ class Buffers {
   ShardResult& evaluation(int shard) const { return evaluations_[shard]; }
   Trouble& trouble(int shard) const { return troubles_[shard]; }
   std::byte* activations() const { return activations_; }
+  std::span<float> window() const { return {window_, sizes_.window}; }
   double* squares() const { return squares_; }  // one partial sum for each chunk of gradients
 
   static constexpr size_t kChunk = kSquareChunk;  // elements of a partial sum
@@ -69,7 +72,7 @@ class Buffers {
  private:
   Sizes sizes_;
   size_t stride_ = 0, gradient_stride_ = 0, half_stride_ = 0, sum_stride_ = 0;
-  float *weights_, *states_, *gradients_;
+  float *weights_, *states_, *gradients_, *window_;
   uint16_t* halves_;
   ShardResult *results_, *evaluations_;
   Trouble* troubles_;

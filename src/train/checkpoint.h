@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 
@@ -21,8 +22,13 @@ void draw_parameters(const Graph& graph, Generator& generator,
                      const std::function<void(ValueId, std::span<const float>)>& put);
 
 // Fills weights and optimizer states with their first values: draw_parameters, or
-// spec.initial_weights. Throws Error{data} where that file does not fit.
-void initialise(const Session& session, const Buffers& buffers, Generator& generator);
+// spec.initial_weights, where these are wanted. Throws Error{data} where that file does not fit.
+void initialise(const Session& session, const Buffers& buffers, Generator& generator,
+                bool weights_of_file = true);
+
+// What stands beside the tensors in a model's file.
+std::map<std::string, std::string> model_facts(const Session& session,
+                                               const GradientScaler::State& scaler);
 
 // Writes all parameters, frozen ones too, atomically. Throws Error{failed}.
 void save_model(const Session& session, const Buffers& buffers, const Outcome& outcome,

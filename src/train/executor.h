@@ -50,6 +50,8 @@ class Executor : public StepExecutor {
   // The first place found, the same on every worker.
   Finding find_trouble(const StepInput& input) override;
 
+  void own_states(const EachState& f) override;
+
  private:
   StepResult step(const StepInput& input);
   static constexpr int kTrain = 0;

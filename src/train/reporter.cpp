@@ -61,11 +61,11 @@ std::string batch_shape(const TensorDesc& one_batch, int64_t n) {
   return one_batch.shape.with(0, n).str();
 }
 
-Reporter::Reporter(const Session& session, std::string folder)
+Reporter::Reporter(const Session& session, std::string folder, bool goes_on)
     : session_(session), folder_(std::move(folder)), terminal_(shows_bars()) {
   if (folder_.empty()) return;
   const std::string path = folder_ + "/metrics.jsonl";
-  metrics_ = std::fopen(path.c_str(), "w");
+  metrics_ = std::fopen(path.c_str(), goes_on ? "a" : "w");
   if (!metrics_)
     fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
   if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
@@ -174,7 +174,7 @@ void Reporter::flush_metrics() {
   metrics_ = nullptr;
 }
 
-void Reporter::end(int stopped_by) {
+void Reporter::end(int stopped_by, const std::string& checkpoint) {
   clear_bar();
   if (metrics_) {
     write_steps();
@@ -183,6 +183,15 @@ void Reporter::end(int stopped_by) {
   if (stopped_by) fmt::print(stderr, "stopped by signal {} after a whole step\n", stopped_by);
   if (!folder_.empty())
     fmt::print(stderr, "weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
+  if (stopped_by && !checkpoint.empty())
+    fmt::print(stderr, "to go on: the same command with --resume {}\n", checkpoint);
+}
+
+int64_t Reporter::metrics_bytes() {
+  if (!metrics_) return 0;
+  write_steps();
+  flush_metrics();
+  return metrics_ ? std::ftell(metrics_) : 0;
 }
 
 void Reporter::bar(const StepRecord& r) {

@@ -34,14 +34,18 @@ struct EpochRecord {
 // terminal, at most ten times a second.
 class Reporter {
  public:
-  // folder: the run directory, which exists; empty: no files are written.
-  Reporter(const Session& session, std::string folder);
+  // folder: the run directory, which exists; empty: no files are written. goes_on: what is in
+  // metrics.jsonl stays.
+  Reporter(const Session& session, std::string folder, bool goes_on = false);
   ~Reporter();
 
   void begin();  // the header, and the tutorials' first lines; sets earlier weights aside
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
-  void end(int stopped_by);  // the files that stay
+  // The files that stay. checkpoint: the newest; empty: there is none.
+  void end(int stopped_by, const std::string& checkpoint = "");
+
+  int64_t metrics_bytes();  // that metrics.jsonl has, after all that was told
 
  private:
   void shapes(const StepRows& rows);

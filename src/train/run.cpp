@@ -1,6 +1,7 @@
 #include "train/run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 
 #include <fmt/format.h>
@@ -17,8 +18,10 @@
 #include "comm/workers.h"
 #include "train/binding.h"
 #include "train/checkpoint.h"
+#include "train/checkpoints.h"
 #include "train/device_executor.h"
 #include "train/device_team.h"
+#include "train/gather_states.h"
 #include "train/trainer.h"
 #include "train/update_share.h"
 
@@ -36,7 +39,10 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .states = s.exchange.shard_states ? 0 : s.states(),
           .shards = s.who.shards,
           .sums = sums,
-          .activations = s.on_gpu() ? 0 : Arenas::bytes(s)};
+          .activations = s.on_gpu() ? 0 : Arenas::bytes(s),
+          .window = s.exchange.shard_states && !s.on_gpu()
+                        ? std::min(kStateWindow, s.layout.trainable)
+                        : 0};
 }
 
 std::unique_ptr<cuda::DeviceApi> open_gpu(int index) { return cuda::cuda_module().open(index); }
@@ -88,10 +94,31 @@ void check_memory(const Session& s) {
          have / kMiB);
 }
 
+// What stood in metrics.jsonl at the checkpoint; what came after it comes again.
+void continue_metrics(const RunRequest& request) {
+  namespace fs = std::filesystem;
+  const std::string name = "/metrics.jsonl", to = request.folder + name;
+  const std::string from =
+      fs::path(request.resume->path).parent_path().parent_path().string() + name;
+  std::error_code error;
+  if (fs::exists(from, error) && !fs::equivalent(from, to, error))
+    fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  const auto bytes = static_cast<uintmax_t>(request.resume->state.metrics_bytes);
+  if (fs::file_size(to, error) > bytes && !error) fs::resize_file(to, bytes, error);
+}
+
 void prepare_folder(const RunRequest& request) {
   make_folder(request.folder, "the run directory");
   write_text(request.folder + "/spec.resolved.yaml", request.resolved_spec,
              "; choose another folder with out=DIR");
+  if (request.resume) continue_metrics(request);
+}
+
+// The first weights and states, or those that the run goes on with.
+void fill(const Session& s, const RunRequest& request, const Buffers& buffers,
+          Generator& generator) {
+  initialise(s, buffers, generator, !request.resume);
+  if (request.resume) restore(s, *request.resume, buffers);
 }
 
 // The cores of a rank's workers: one each where there are enough for all, else nobody is pinned,
@@ -114,7 +141,19 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
   state.gpus = gpus;
   const Probe* probe = request.probe;
   std::unique_ptr<Reporter> reporter;
-  if (rank == 0 && !probe) reporter = std::make_unique<Reporter>(s, request.folder);
+  if (rank == 0 && !probe)
+    reporter = std::make_unique<Reporter>(s, request.folder, request.resume.has_value());
+  Disk disk;
+  Checkpoints checkpoints(s, request.folder, request.resolved_spec,
+                          request.resume ? request.resume->path : "",
+                          request.disk ? *request.disk : disk);
+  if (!probe && s.spec.save.on && !s.on_gpu()) state.checkpoints = &checkpoints;
+  std::vector<float> resumed_states;
+  if (request.resume) {
+    state.resumed = &request.resume->state;
+    if (s.exchange.shard_states) resumed_states = restore_own_states(s, *request.resume);
+    state.resumed_states = resumed_states;
+  }
   Outcome outcome;
   const auto body = [&](int worker) {
     const bool first = worker == rank * s.who.workers_per_rank();
@@ -142,7 +181,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     }
   };
   run_workers(team, rank, body, cores_of(s, rank));
-  if (reporter) reporter->end(outcome.stopped_by);
+  if (reporter) reporter->end(outcome.stopped_by, checkpoints.newest());
   return outcome.stopped_by ? 128 + outcome.stopped_by : 0;
 }
 
@@ -234,6 +273,11 @@ int run(const Session& s, const RunRequest& request) {
   const Room room(s);
   check_memory(s);
   const bool writes = !request.probe && (!request.world || request.world->rank == 0);
+  if (request.resume && s.on_gpu())
+    fail(Fault::device,
+         "checkpoints are read on CPUs only; write `device: cpu`, or begin anew on a GPU with "
+         "initial_weights={}/model.safetensors",
+         request.resume->path);
   if (writes) prepare_folder(request);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
@@ -245,14 +289,16 @@ int run(const Session& s, const RunRequest& request) {
   if (request.world && request.world->size > 1) {
     const int rank = request.world->rank;
     Rendezvous ranks = Rendezvous::join(
-        *request.world, {request.resolved_spec, version(), room.bytes},
+        *request.world,
+        {request.resolved_spec + (request.resume ? request.resume->path : ""), version(),
+         room.bytes},
         [&](SharedMemory& memory) {
           room.team(memory, s, settings);
-          initialise(s, Buffers(memory.data() + room.buffers, sizes), generator);
+          fill(s, request, Buffers(memory.data() + room.buffers, sizes), generator);
         },
         gathering);
     // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
-    if (rank != 0) {
+    if (rank != 0 && !request.resume) {
       const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
       initialise(s, Buffers(own.data(), sizes), generator);
     }
@@ -268,7 +314,7 @@ int run(const Session& s, const RunRequest& request) {
   Team team = room.team(memory, s, settings);
   const Buffers buffers(memory.data() + room.buffers, sizes);
   const GpuAccess gpus{request.open_gpu, memory.data() + room.gpus, settings};
-  initialise(s, buffers, generator);
+  fill(s, request, buffers, generator);
   const size_t workers = static_cast<size_t>(s.who.total_workers());
   std::optional<SharedMemory> notes;
   std::span<Trace> traces;

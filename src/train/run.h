@@ -9,10 +9,12 @@
 #include <span>
 #include <string>
 
+#include "base/disk.h"
 #include "comm/rendezvous.h"
 #include "train/buffers.h"
 #include "train/device_team.h"
 #include "train/executor.h"
+#include "train/resume.h"
 #include "train/session.h"
 
 namespace dpt {
@@ -49,7 +51,9 @@ struct RunRequest {
   const Probe* probe = nullptr;  // then nothing is printed and nothing is written
   std::string trace;  // a file for what workers did (train/trace.h); empty: it is not asked for.
                       // REQUIRES: no world
+  std::optional<Resume> resume{};    // where the run goes on; empty: it begins
   OpenGpu open_gpu = dpt::open_gpu;  // where the session is on a GPU
+  Disk* disk = nullptr;              // that checkpoints are written to; null: the machine's
 };
 
 // Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights

@@ -2,7 +2,9 @@
 // number came from that is none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,6 +81,11 @@ class StepExecutor {
   // Of a step that was not finite, while its end is told: computes its forward part again and looks
   // at every result. The first place found, the same on every worker.
   virtual Finding find_trouble(const StepInput& input) = 0;
+
+  // Between two steps: the optimizer's states that this worker alone has, piece by piece. f(number
+  // of the state, where the piece begins in the flat buffers, its elements).
+  using EachState = std::function<void(int state, size_t begin, std::span<float> values)>;
+  virtual void own_states(const EachState&) {}
 
   // After the last step: weights and states are where everybody can read them.
   virtual void finish() {}

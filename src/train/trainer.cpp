@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/version.h"
 #include "optim/schedule.h"
 #include "train/clock.h"
 #include "train/device_executor.h"
+#include "train/gather_states.h"
 
 namespace dpt {
 namespace {
@@ -26,6 +28,7 @@ Order make_order(RankState& rank, int64_t epoch) {
     return distributed_order(s.batches->deal(), s.who.replica(rank.rank * s.who.workers_per_rank()),
                              data.shuffle, 0, turn);
   if (epoch > 0 && !data.reshuffle) return std::move(rank.order);
+  rank.drawn_by = rank.generator;
   return loader_order(s.train.size(), data.shuffle, rank.generator);
 }
 
@@ -40,6 +43,8 @@ class EpochMean {
     weight_ += weight;
   }
   double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+  void write(TrainState& to) const { to.loss_sum = sum_, to.loss_weight = weight_; }
+  void read(const TrainState& from) { sum_ = from.loss_sum, weight_ = from.loss_weight; }
 
  private:
   bool rank0_ = false, weighted_ = false;
@@ -74,36 +79,48 @@ class Worker : private StepLoop {
         mean_(session_) {}
 
   Outcome run() {
+    if (rank_.resumed) resume(*rank_.resumed);
     rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
     if (reporter_) reporter_->begin();
-    for (int64_t e = 0; e < session_.epochs && out_.steps < session_.steps && !out_.stopped_by; ++e)
-      epoch(e);
+    if (reporter_ && rank_.checkpoints) rank_.checkpoints->begin();
+    // An epoch may be whole and yet be without its evaluation.
+    while (epoch_ < session_.epochs && (out_.steps < session_.steps || done_ > 0) &&
+           !out_.stopped_by)
+      epoch();
     executor_->finish();
-    out_.scale = scaler_.scale();
-    out_.growth_tracker = scaler_.growth_tracker();
+    out_.scaler = scaler_.state();
     return out_;
   }
 
  private:
-  void epoch(int64_t e) {
-    const double start = now_s();
-    if (first_of_rank_) rank_.order = make_order(rank_, e);
-    if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices);
-    rank_.team.meet_rank(worker_);
+  void begin_epoch() {
+    if (first_of_rank_) rank_.order = make_order(rank_, epoch_);
     mean_ = EpochMean(session_);
-    epoch_ = e;
-    begun_ = done_ = 0;
-    const int64_t begin = out_.steps, skipped = scaler_.skipped();
-    executor_->run(*this);
-    if (reporter_) rank_.team.set_progress(worker_, {e + 1, out_.steps, Phase::evaluating});
-    EpochRecord record{.epoch = e + 1,
-                       .steps = out_.steps - begin,
+    skipped_before_ = scaler_.skipped();
+    seconds_ = 0;
+  }
+
+  void epoch() {
+    begun_s_ = now_s();
+    if (done_ == 0) begin_epoch();
+    begun_ = done_;
+    if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices, begun_);
+    rank_.team.meet_rank(worker_);
+    do {
+      executor_->run(*this);
+    } while (done_ < session_.batches->steps() && pauses(out_.steps) && save());
+    const bool whole = done_ == session_.batches->steps();
+    // What follows is not of the steps: a run that goes on does it again.
+    if (!whole || out_.stopped_by) save();
+    if (reporter_) rank_.team.set_progress(worker_, {epoch_ + 1, out_.steps, Phase::evaluating});
+    EpochRecord record{.epoch = epoch_ + 1,
+                       .steps = done_,
                        .loss = mean_.value(),
                        .lr = lr_,
-                       .seconds = now_s() - start,
+                       .seconds = seconds_ + now_s() - begun_s_,
                        .scale = scaler_.scale(),
-                       .skipped = scaler_.skipped() - skipped};
-    if (session_.test && !out_.stopped_by && (e + 1) % session_.spec.evaluate.every == 0) {
+                       .skipped = scaler_.skipped() - skipped_before_};
+    if (session_.test && !out_.stopped_by && (epoch_ + 1) % session_.spec.evaluate.every == 0) {
       if (first_of_rank_ && session_.spec.random == "torch")
         rank_.generator.random_i64();  // torch's loader of the test set draws its base seed
       record.evaluation = executor_->evaluate();
@@ -113,8 +130,75 @@ class Worker : private StepLoop {
       schedule_->metric(record.evaluation->loss);
     else if (!session_.test)
       schedule_->metric(record.loss);
-    const bool cut_short = out_.stopped_by && record.steps < session_.batches->steps();
+    const bool cut_short = out_.stopped_by && !whole;
     if (reporter_ && !cut_short) reporter_->epoch(record);
+    ++epoch_;
+    done_ = 0;
+    if (whole && !out_.stopped_by && due()) save();
+  }
+
+  // Whether a checkpoint is due between two steps of an epoch, when so many are done.
+  bool pauses(int64_t steps) const {
+    const int64_t every = session_.spec.save.every_steps;
+    return rank_.checkpoints && every > 0 && steps > 0 && steps % every == 0 && steps != saved_at_;
+  }
+  // The same after an epoch.
+  bool due() const {
+    const int64_t every = session_.spec.save.every_epochs;
+    return epoch_ == session_.epochs || out_.steps >= session_.steps ||
+           (every > 0 && epoch_ % every == 0) || pauses(out_.steps);
+  }
+
+  // Every worker calls it, after the same step. `true`, for loops.
+  bool save() {
+    if (!rank_.checkpoints || saved_at_ == out_.steps) return true;
+    saved_at_ = out_.steps;
+    if (first_of_rank_) rank_.team.set_progress(worker_, {epoch_ + 1, out_.steps, Phase::saving});
+    rank_.team.meet(worker_);
+    std::vector<float> states;
+    if (session_.exchange.shard_states)
+      states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
+    if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
+    rank_.team.meet(worker_);  // nobody changes what is being written
+    return true;
+  }
+
+  TrainState state() {
+    TrainState out{.step = out_.steps,
+                   .epoch = epoch_,
+                   .of_epoch = done_,
+                   .lr = lr_,
+                   .seconds = done_ > 0 ? seconds_ + now_s() - begun_s_ : 0,
+                   .skipped_before = skipped_before_,
+                   .scaler = scaler_.state(),
+                   .schedule = schedule_->state(),
+                   .generator = rank_.generator,
+                   .drawn_by = rank_.drawn_by,
+                   .metrics_bytes = reporter_->metrics_bytes(),
+                   .build = version(),
+                   .seed = session_.spec.seed,
+                   .optimizer = std::string(session_.optimizer->name),
+                   .steps_of_epoch = session_.batches->steps()};
+    mean_.write(out);
+    return out;
+  }
+
+  void resume(const TrainState& from) {
+    out_.steps = saved_at_ = from.step;
+    epoch_ = from.epoch;
+    done_ = from.of_epoch;
+    lr_ = from.lr;
+    seconds_ = from.seconds;
+    skipped_before_ = from.skipped_before;
+    mean_.read(from);
+    scaler_.restore(from.scaler);
+    schedule_->restore(from.schedule);
+    if (session_.exchange.shard_states) take_states(session_, rank_.resumed_states, *executor_);
+    if (!first_of_rank_) return;
+    // The order of this epoch, or the first one's, which all have.
+    rank_.generator = from.drawn_by;
+    rank_.order = make_order(rank_, session_.spec.data.reshuffle ? epoch_ : 0);
+    rank_.generator = from.generator;
   }
 
   // A step that is skipped counts neither for the schedule nor for the optimizer.
@@ -128,7 +212,8 @@ class Worker : private StepLoop {
 
   bool next(StepInput& input) override {
     const int64_t number = out_.steps + begun_ - done_;
-    if (begun_ == session_.batches->steps() || number == session_.steps || out_.stopped_by)
+    if (begun_ == session_.batches->steps() || number >= session_.steps || out_.stopped_by ||
+        pauses(number))
       return false;
     update_ = update(updates());
     session_.batches->step(begun_, rows_);
@@ -192,8 +277,11 @@ class Worker : private StepLoop {
   double base_lr_, lr_ = 0;
   std::unique_ptr<Schedule> schedule_;
   GradientScaler scaler_;
+  int64_t saved_at_ = -1;                     // steps that were done at the last checkpoint
   EpochMean mean_;                            // of this epoch, as all that follows
   int64_t epoch_ = 0, begun_ = 0, done_ = 0;  // from 0; steps
+  int64_t skipped_before_ = 0;                // steps, before it
+  double seconds_ = 0, begun_s_ = 0;          // before it was gone on with; when this began
   StepRows rows_;                             // of the step that began last
   OptimizerStep update_;
   Outcome out_;
@@ -202,7 +290,7 @@ class Worker : private StepLoop {
 }  // namespace
 
 RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Generator& g)
-    : session(s), buffers(b), team(t), rank(r), generator(g) {
+    : session(s), buffers(b), team(t), rank(r), generator(g), drawn_by(g) {
   if (s.train.reader) train = std::make_unique<Ahead>(s.train, *s.batches, s.who, r);
   if (s.test && s.test->reader) test = std::make_unique<Ahead>(*s.test, *s.test_batches, s.who, r);
 }

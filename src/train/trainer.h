@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,12 @@
 #include "comm/team.h"
 #include "data/sampler.h"
 #include "train/buffers.h"
+#include "train/checkpoints.h"
 #include "train/device_team.h"
 #include "train/executor.h"
 #include "train/reporter.h"
 #include "train/session.h"
+#include "train/train_state.h"
 
 namespace dpt {
 
@@ -28,16 +31,20 @@ struct RankState {
   Team team;
   int rank;
   Generator generator;  // torch's global one, after it has drawn the initial weights
+  Generator drawn_by;   // the same, before it drew the last order
   Order order;          // of this epoch; written by the first worker while the others wait
-  std::unique_ptr<Ahead> train, test;  // where samples are made on the way
-  GpuAccess gpus{};                    // where the session is on GPUs
+  std::unique_ptr<Ahead> train, test;       // where samples are made on the way
+  GpuAccess gpus{};                         // where the session is on GPUs
+  Checkpoints* checkpoints = nullptr;       // null: none are written. The same on every rank
+  const TrainState* resumed = nullptr;      // where it goes on; null: it begins
+  std::span<const float> resumed_states{};  // that workers keep for themselves, as Checkpoints
+                                            // writes them
 };
 
 struct Outcome {
   int64_t steps = 0;
-  int stopped_by = 0;          // the signal that all agreed to stop at; 0: the run is complete
-  double scale = 1;            // of the loss, for the next step
-  int64_t growth_tracker = 0;  // steps since the scale changed
+  int stopped_by = 0;              // the signal that all agreed to stop at; 0: the run is complete
+  GradientScaler::State scaler{};  // for the next step
 };
 
 // Trains to the end. Every worker of every rank calls it, each on its own thread. `reporter` is

@@ -74,6 +74,14 @@ void Executor::update(const StepInput& input) {
   }
 }
 
+void Executor::own_states(const EachState& f) {
+  if (!own_states_) return;
+  for (int i = 0; i < session_.states(); ++i)
+    for (size_t p = 0; p < share_.size(); ++p)
+      f(i, share_[p].begin,
+        {own_states_->state(i, p) + share_[p].begin, share_[p].end - share_[p].begin});
+}
+
 void Executor::apply(const UpdateArgs& args, const StepInput& input) const {
   run_update(*input.update, args);
   if (session_.precision.level == PrecisionPolicy::Level::pure)

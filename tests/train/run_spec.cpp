@@ -44,8 +44,8 @@ class Redirect {
   int fd_, saved_;
 };
 
-int train(const std::string& path, const std::vector<std::string>& overrides,
-          const std::string& folder, const OpenGpu& gpu) {
+int train(const std::string& path, const std::vector<std::string>& overrides, const RunIn& where,
+          const OpenGpu& gpu) {
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Node tree;
@@ -59,7 +59,14 @@ int train(const std::string& path, const std::vector<std::string>& overrides,
     return 2;
   }
   try {
-    RunRequest request{folder, to_yaml(tree), {}};
+    RunRequest request{where.folder + "/run", to_yaml(tree), {}};
+    std::string why;
+    if (!where.resume.empty())
+      request.resume =
+          find_resume(where.resume, request.folder, *session, request.resolved_spec, why);
+    if (request.resume)
+      for (const std::string& note : request.resume->notes) fmt::print(stderr, "{}\n", note);
+    request.disk = where.disk;
     if (gpu) request.open_gpu = gpu;
     return run(*session, request);
   } catch (const Error& e) {
@@ -82,22 +89,30 @@ std::vector<double> numbers_after(const std::string& metrics, const std::string&
 std::vector<double> Ran::losses() const { return numbers_after(metrics, "epoch"); }
 std::vector<double> Ran::step_losses() const { return numbers_after(metrics, "step"); }
 
-Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
-             const OpenGpu& gpu) {
-  char name[] = "/tmp/dptrain-test-XXXXXX";
-  require(mkdtemp(name) != nullptr, "a folder in /tmp");
-  const std::string folder = name;
+Ran run_spec_in(const RunIn& where, const std::string& yaml,
+                const std::vector<std::string>& overrides, const OpenGpu& gpu) {
+  const std::string& folder = where.folder;
   std::ofstream(folder + "/t.yaml") << yaml;
   Ran ran;
   {
     const Redirect out(STDOUT_FILENO, folder + "/out"), err(STDERR_FILENO, folder + "/err");
-    ran.code = train(folder + "/t.yaml", overrides, folder + "/run", gpu);
+    ran.code = train(folder + "/t.yaml", overrides, where, gpu);
   }
   ran.out = read_text(folder + "/out");
   ran.err = read_text(folder + "/err");
   ran.weights = read_text(folder + "/run/model.safetensors");
   ran.metrics = read_text(folder + "/run/metrics.jsonl");
-  std::filesystem::remove_all(folder);
+  return ran;
+}
+
+Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
+             const OpenGpu& gpu) {
+  char name[] = "/tmp/dptrain-test-XXXXXX";
+  require(mkdtemp(name) != nullptr, "a folder in /tmp");
+  std::vector<std::string> words = {"save=false"};
+  words.insert(words.end(), overrides.begin(), overrides.end());
+  const Ran ran = run_spec_in({.folder = name}, yaml, words, gpu);
+  std::filesystem::remove_all(name);
   return ran;
 }
 

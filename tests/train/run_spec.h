@@ -44,6 +44,15 @@ inline constexpr int kFakeGpus = 4;
 Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {},
              const OpenGpu& gpu = {});
 
+// The same in a folder that stays, with what the run goes on from.
+struct RunIn {
+  std::string folder;       // t.yaml, out, err and, as the run directory, run
+  std::string resume = "";  // as --resume has it
+  Disk* disk = nullptr;     // that checkpoints are written to
+};
+Ran run_spec_in(const RunIn& where, const std::string& yaml,
+                const std::vector<std::string>& overrides = {}, const OpenGpu& gpu = {});
+
 // Checks that both ended well, with the same weights and losses to the bit.
 void same(const Ran& a, const Ran& b);
 

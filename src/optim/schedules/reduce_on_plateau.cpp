@@ -92,6 +92,17 @@ class Plateau : public Schedule {
     bad_ = 0;
   }
 
+  std::vector<double> state() const override {
+    return {lr_, best_, static_cast<double>(bad_), static_cast<double>(cooling_)};
+  }
+  void restore(std::span<const double> state) override {
+    if (state.size() != 4) return;
+    lr_ = state[0];
+    best_ = state[1];
+    bad_ = static_cast<int64_t>(state[2]);
+    cooling_ = static_cast<int64_t>(state[3]);
+  }
+
  private:
   ReduceOnPlateau settings_;
   double lr_;

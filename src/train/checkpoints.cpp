@@ -1,0 +1,186 @@
+#include "train/checkpoints.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include "base/fail.h"
+#include "train/checkpoint.h"
+#include "train/named_tensors.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStep = "step-";
+constexpr const char* kManifest = "manifest.txt";
+constexpr const char* kFiles[] = {"model.safetensors", "optimizer.safetensors", "state.json",
+                                  "spec.resolved.yaml"};
+
+class Checksum {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    size_ += bytes.size();
+    value_ = crc32_z(value_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  }
+  std::string line(std::string_view name) const {
+    return fmt::format("{} {} bytes, crc32 {:08x}\n", name, size_, value_);
+  }
+
+ private:
+  uint64_t size_ = 0;
+  uLong value_ = crc32_z(0, nullptr, 0);
+};
+
+constexpr std::string_view kFirstLine = "dptrain checkpoint 1\n";
+
+// The line of the manifest for a file; empty: it can't be read.
+std::string line_of(const std::string& folder, const char* name) {
+  std::ifstream in(folder + "/" + name, std::ios::binary);
+  if (!in) return "";
+  Checksum sum;
+  std::vector<char> bytes(size_t{1} << 16);
+  while (in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || in.gcount() > 0)
+    sum.add(std::as_bytes(std::span(bytes).first(static_cast<size_t>(in.gcount()))));
+  return in.bad() ? "" : sum.line(name);
+}
+
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kStep)) return {};
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + kStep.size(), end, step);
+  if (error != std::errc() || at != end || step < 0) return {};
+  return step;
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    out.push_back(at->path().filename().string());
+  return out;
+}
+
+}  // namespace
+
+std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
+
+std::vector<CheckpointName> checkpoints_in(const std::string& folder) {
+  std::vector<CheckpointName> out;
+  for (const std::string& name : names_in(folder))
+    if (const auto step = step_of(name)) out.push_back({*step, folder + "/" + name});
+  std::ranges::sort(out, std::greater{}, &CheckpointName::step);
+  return out;
+}
+
+// The manifest is made again from the files and compared whole, so no byte of it goes unchecked.
+std::string damage(const std::string& checkpoint) {
+  std::ifstream in(checkpoint + "/" + kManifest, std::ios::binary);
+  if (!in) return fmt::format("it has no {}", kManifest);
+  const std::string found{std::istreambuf_iterator<char>(in), {}};
+  if (!found.starts_with(kFirstLine))
+    return fmt::format("its {} is damaged, or of another version of dptrain", kManifest);
+  std::string expected(kFirstLine);
+  for (const char* name : kFiles) {
+    const std::string line = line_of(checkpoint, name);
+    if (line.empty()) return fmt::format("its {} can't be read", name);
+    if (found.find(line) == found.npos)
+      return fmt::format("its {} is not as it was written, by {}", name, kManifest);
+    expected += line;
+  }
+  return found == expected ? "" : fmt::format("its {} is damaged", kManifest);
+}
+
+Checkpoints::Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
+                         std::string resumed, Disk& disk)
+    : session_(session),
+      folder_(checkpoint_folder(run_folder)),
+      previous_(folder_ + ".previous"),
+      spec_(std::move(resolved_spec)),
+      resumed_(std::move(resumed)),
+      disk_(disk) {}
+
+void Checkpoints::begin() {
+  for (const std::string& name : names_in(folder_))
+    if (is_aside(name)) disk_.remove(folder_ + "/" + name);
+  std::vector<CheckpointName> foreign = checkpoints_in(folder_);
+  std::error_code error;
+  const auto own = std::ranges::find_if(foreign, [&](const CheckpointName& c) {
+    return !resumed_.empty() && fs::equivalent(c.path, resumed_, error);
+  });
+  foreign.erase(own, foreign.end());  // that one and those before it
+  if (foreign.empty()) return;
+  disk_.remove(previous_);
+  disk_.make_folder(previous_);
+  for (const CheckpointName& c : foreign)
+    disk_.rename(c.path, previous_ + c.path.substr(folder_.size()));
+}
+
+void Checkpoints::write(const TrainState& state, const Buffers& buffers,
+                        std::span<float> own_states) {
+  const std::string path = fmt::format("{}/{}{:06}", folder_, kStep, state.step);
+  if (!resumed_.empty() && fs::exists(path)) return;  // the one that it goes on from, after no step
+  try {
+    if (removing_.valid()) removing_.get();
+    write_files(path, state, buffers, own_states);
+    remove_old();
+  } catch (const std::exception& e) {
+    if (!std::exchange(warned_, true))
+      fmt::print(
+          stderr,
+          "no checkpoint of step {}: {}; the run goes on, and what is in {} stays; make room "
+          "there, or choose another folder with out=DIR\n",
+          state.step, e.what(), folder_);
+    return;
+  }
+  newest_ = path;
+}
+
+void Checkpoints::write_files(const std::string& path, const TrainState& state,
+                              const Buffers& buffers, std::span<float> own_states) {
+  const NamedTensors model = model_tensors(session_, buffers);
+  const NamedTensors states = state_tensors(session_, [&](int i) {
+    const size_t stride = session_.layout.trainable;
+    return own_states.empty() ? buffers.state(i)
+                              : own_states.data() + static_cast<size_t>(i) * stride;
+  });
+  auto facts = model_facts(session_, state.scaler);
+  facts["step"] = fmt::format("{}", state.step);
+  const std::string texts[] = {safetensors_head(model.list, facts),
+                               safetensors_head(states.list, {{"format", "pt"}}), to_json(state),
+                               spec_};
+  std::vector<FileContent> files;
+  for (size_t i = 0; i < std::size(kFiles); ++i)
+    files.push_back({kFiles[i], {std::as_bytes(std::span(texts[i]))}});
+  for (const NamedTensor& t : model.list) files[0].parts.emplace_back(t.data, t.desc.bytes());
+  for (const NamedTensor& t : states.list) files[1].parts.emplace_back(t.data, t.desc.bytes());
+  std::string manifest(kFirstLine);
+  for (const FileContent& file : files) {
+    Checksum sum;
+    for (const auto& part : file.parts) sum.add(part);
+    manifest += sum.line(file.name);
+  }
+  files.push_back({kManifest, {std::as_bytes(std::span(manifest))}});
+
+  disk_.make_folder(folder_);
+  write_folder(disk_, path, files);
+}
+
+// Beside what follows: freeing files takes a disk as long as writing them.
+void Checkpoints::remove_old() {
+  removing_ = std::async(std::launch::async, [this] {
+    disk_.remove(previous_);
+    const std::vector<CheckpointName> all = checkpoints_in(folder_);
+    const auto keep = static_cast<size_t>(session_.spec.save.keep);
+    for (size_t i = keep; i < all.size(); ++i) remove_folder(disk_, all[i].path);
+  });
+}
+
+}  // namespace dpt

@@ -1,0 +1,65 @@
+// The checkpoints of a run directory: RUN/checkpoints/step-000938, each a folder that is there
+// whole or not at all.
+//
+//   model.safetensors      weights and running statistics, as in the run directory
+//   optimizer.safetensors  states, by the parameter's name and torch's for the state
+//   state.json             train_state.h
+//   spec.resolved.yaml     what was trained
+//   manifest.txt           sizes and checksums of these
+#pragma once
+
+#include <future>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/disk.h"
+#include "train/buffers.h"
+#include "train/session.h"
+#include "train/train_state.h"
+
+namespace dpt {
+
+std::string checkpoint_folder(const std::string& run_folder);
+
+// Those that have such a name, whole or not, the newest first.
+struct CheckpointName {
+  int64_t step = 0;
+  std::string path;
+};
+std::vector<CheckpointName> checkpoints_in(const std::string& folder);
+
+// Why the files of a checkpoint are not those that were written; empty: they are.
+std::string damage(const std::string& checkpoint);
+
+// Writes those of one run. Thread: one at a time.
+class Checkpoints {
+ public:
+  // resumed: the checkpoint that the run goes on from; empty: it begins anew.
+  Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
+              std::string resumed, Disk& disk);
+
+  // Sets aside what another run has left, and all that is newer than where this one goes on, until
+  // this one has written its own.
+  void begin();
+
+  // own_states: all that are not in the buffers, one after another; empty: they are there. Where it
+  // can't be written the run goes on, and says so once.
+  void write(const TrainState& state, const Buffers& buffers, std::span<float> own_states);
+
+  const std::string& newest() const { return newest_; }  // empty: none was written
+
+ private:
+  void write_files(const std::string& path, const TrainState& state, const Buffers& buffers,
+                   std::span<float> own_states);
+  void remove_old();
+
+  const Session& session_;
+  std::string folder_, previous_, spec_, resumed_;
+  Disk& disk_;
+  std::string newest_;
+  bool warned_ = false;
+  std::future<void> removing_;  // waits in the destructor
+};
+
+}  // namespace dpt

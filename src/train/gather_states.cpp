@@ -1,0 +1,36 @@
+#include "train/gather_states.h"
+
+#include <algorithm>
+
+namespace dpt {
+
+std::vector<float> gather_states(const Session& s, const Buffers& buffers, Team team, int worker,
+                                 StepExecutor& executor) {
+  const size_t elements = s.layout.trainable;
+  const std::span<float> window = buffers.window();
+  std::vector<float> out(worker == 0 ? static_cast<size_t>(s.states()) * elements : 0);
+  for (int i = 0; i < s.states(); ++i)
+    for (size_t at = 0; at < elements; at += window.size()) {
+      const size_t end = std::min(elements, at + window.size());
+      executor.own_states([&](int state, size_t begin, std::span<float> values) {
+        const size_t first = std::max(begin, at), last = std::min(begin + values.size(), end);
+        if (state == i && first < last)
+          std::ranges::copy(values.subspan(first - begin, last - first),
+                            window.begin() + static_cast<std::ptrdiff_t>(first - at));
+      });
+      team.meet(worker);
+      if (worker == 0)
+        std::copy_n(window.data(), end - at, out.data() + static_cast<size_t>(i) * elements + at);
+      team.meet(worker);
+    }
+  return out;
+}
+
+void take_states(const Session& s, std::span<const float> all, StepExecutor& executor) {
+  executor.own_states([&](int state, size_t begin, std::span<float> values) {
+    const size_t from = static_cast<size_t>(state) * s.layout.trainable + begin;
+    std::ranges::copy(all.subspan(from, values.size()), values.begin());
+  });
+}
+
+}  // namespace dpt

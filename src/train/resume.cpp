@@ -1,0 +1,151 @@
+#include "train/resume.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "base/version.h"
+#include "spec/node.h"
+#include "train/checkpoints.h"
+#include "train/named_tensors.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+using Flat = std::map<std::string, std::string>;
+
+// "data.batch_size" and "model[2].linear" with their values.
+void flatten(const Node& n, const std::string& path, Flat& out) {
+  if (n.kind == Node::Kind::scalar) out[path] = n.text;
+  if (n.kind == Node::Kind::null) out[path] = "null";
+  for (size_t i = 0; i < n.items.size(); ++i)
+    flatten(n.items[i], fmt::format("{}[{}]", path, i), out);
+  for (const Node::Entry& e : n.entries)
+    flatten(e.value, path.empty() ? e.key.value : path + "." + e.key.value, out);
+}
+
+Flat flatten(const std::string& yaml) {
+  const SourceFile file{.path = "", .text = yaml};
+  Diagnostics d;
+  Flat out;
+  flatten(read_yaml(file, d), "", out);
+  return out;
+}
+
+void add_changes(const std::string& before, const std::string& now, std::vector<std::string>& out) {
+  const Flat old = flatten(before), current = flatten(now);
+  const auto text = [](const Flat& in, const std::string& key) {
+    const auto found = in.find(key);
+    return found == in.end() ? std::string("(not given)") : found->second;
+  };
+  Flat all = old;
+  all.insert(current.begin(), current.end());
+  for (const auto& [key, value] : all)
+    if (text(old, key) != text(current, key))
+      out.push_back(fmt::format("  {}: {} -> {}", key, text(old, key), text(current, key)));
+}
+
+void check_fits(const Resume& r, const Session& s) {
+  const TrainState& state = r.state;
+  const auto refuse = [&](const std::string& what) {
+    fail(Fault::spec,
+         "{} can't be gone on from: {}; train anew, from these weights if you like, with "
+         "initial_weights={}/model.safetensors",
+         r.path, what, r.path);
+  };
+  if (state.optimizer != s.optimizer->name)
+    refuse(fmt::format("it was trained by optimizer '{}', not '{}'", state.optimizer,
+                       s.optimizer->name));
+  if (state.steps_of_epoch != s.batches->steps())
+    refuse(
+        fmt::format("an epoch had {} steps, and has {} now (data, batch size, or the number of "
+                    "replicas where they have a batch each)",
+                    state.steps_of_epoch, s.batches->steps()));
+}
+
+// The newest that is whole; notes on those that are not.
+std::string newest_whole(const std::string& folder, std::vector<std::string>& notes) {
+  for (const CheckpointName& c : checkpoints_in(folder)) {
+    const std::string why = damage(c.path);
+    if (why.empty()) return c.path;
+    notes.push_back(fmt::format("{} is passed over: {}", c.path, why));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<Resume> find_resume(const std::string& where, const std::string& run_folder,
+                                  const Session& s, const std::string& resolved_spec,
+                                  std::string& why) {
+  const bool automatic = where == "auto";
+  Resume out;
+  std::string given = automatic ? run_folder : where;
+  while (given.size() > 1 && given.ends_with('/')) given.pop_back();
+  if (!automatic && !fs::is_directory(given))
+    fail(Fault::data,
+         "--resume {}: there is no such folder; give a run directory, one of its "
+         "checkpoints, or 'auto'",
+         where);
+  if (fs::exists(given + "/state.json") || fs::exists(given + "/manifest.txt")) {
+    if (const std::string broken = damage(given); !broken.empty())
+      fail(Fault::data,
+           "{} can't be gone on from: {}; --resume with the run directory takes an "
+           "older one",
+           given, broken);
+    out.path = given;
+  } else {
+    std::string folder = checkpoint_folder(given);
+    if (!fs::is_directory(folder)) folder = given;
+    out.path = newest_whole(folder, out.notes);
+  }
+  if (out.path.empty()) {
+    std::string notes;
+    for (const std::string& note : out.notes) notes += note + "\n";
+    why = fmt::format("{}{} holds no checkpoint", notes, given);
+    if (!automatic) fail(Fault::data, "--resume {}: {}", where, why);
+    return {};
+  }
+  const std::string file = out.path + "/state.json";
+  out.state = train_state_of(read_text(file), file);
+  check_fits(out, s);
+  if (out.state.build != version())
+    out.notes.push_back(fmt::format("it was written by {}, this is {}: last bits may differ",
+                                    out.state.build, version()));
+  std::vector<std::string> changes;
+  add_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec, changes);
+  if (!changes.empty()) {
+    out.notes.emplace_back("changed since:");
+    out.notes.insert(out.notes.end(), changes.begin(), changes.end());
+  }
+  return out;
+}
+
+void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
+  read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec);
+  if (!s.exchange.shard_states)
+    read_states(
+        s, resume.path + "/optimizer.safetensors", [&](int i) { return buffers.state(i); },
+        Fault::spec);
+}
+
+std::vector<float> restore_own_states(const Session& s, const Resume& resume) {
+  std::vector<float> out(static_cast<size_t>(s.states()) * s.layout.trainable);
+  read_states(
+      s, resume.path + "/optimizer.safetensors",
+      [&](int i) { return out.data() + static_cast<size_t>(i) * s.layout.trainable; }, Fault::spec);
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,35 @@
+// Where a run goes on: which checkpoint, whether it fits, what has changed since.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/buffers.h"
+#include "train/session.h"
+#include "train/train_state.h"
+
+namespace dpt {
+
+struct Resume {
+  std::string path;  // of the checkpoint
+  TrainState state;
+  std::vector<std::string> notes;  // what the user should know: checkpoints that were passed over,
+                                   // keys that changed, one a line
+};
+
+// where: "auto", a run directory or a checkpoint. run_folder: of this run. Empty where `auto` finds
+// nothing, and `why` says so then. Throws Error{data} where there is no checkpoint that is whole,
+// Error{spec} where it is of a run that this one can't be the rest of.
+std::optional<Resume> find_resume(const std::string& where, const std::string& run_folder,
+                                  const Session& session, const std::string& resolved_spec,
+                                  std::string& why);
+
+// In the place of initialise(): weights and buffers and, where the session does not shard them,
+// optimizer states. Throws Error{spec} where the parameters are others.
+void restore(const Session& session, const Resume& resume, const Buffers& buffers);
+
+// All states one after another, as the flat buffers hold them, where the session does shard them.
+std::vector<float> restore_own_states(const Session& session, const Resume& resume);
+
+}  // namespace dpt

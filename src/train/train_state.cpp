@@ -1,0 +1,105 @@
+#include "train/train_state.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "base/json_text.h"
+#include "spec/node.h"
+
+namespace dpt {
+namespace {
+
+// Every key once, for writing and for reading.
+template <class State, class Keys>
+void each_key(State& s, Keys&& key) {
+  key("step", s.step);
+  key("epoch", s.epoch);
+  key("steps_of_this_epoch", s.of_epoch);
+  key("steps_of_an_epoch", s.steps_of_epoch);
+  key("lr", s.lr);
+  key("loss_sum", s.loss_sum);
+  key("loss_weight", s.loss_weight);
+  key("seconds", s.seconds);
+  key("scale", s.scaler.scale);
+  key("growth_tracker", s.scaler.growth_tracker);
+  key("skipped", s.scaler.skipped);
+  key("skipped_in_a_row", s.scaler.skipped_in_a_row);
+  key("skipped_before_this_epoch", s.skipped_before);
+  key("schedule", s.schedule);
+  key("metrics_bytes", s.metrics_bytes);
+  key("optimizer", s.optimizer);
+  key("seed", s.seed);
+  key("build", s.build);
+  key("generator", s.generator);
+  key("order_drawn_by", s.drawn_by);
+}
+
+// The shortest text that reads back the same. JSON has no word for what is not finite: text, then.
+std::string text_of(double x) {
+  return std::isfinite(x) ? fmt::format("{}", x) : fmt::format("\"{}\"", x);
+}
+std::string text_of(int64_t x) { return fmt::format("{}", x); }
+std::string text_of(const std::string& x) { return json_text(x); }
+std::string text_of(const Generator& x) { return json_text(x.state()); }
+std::string text_of(const std::vector<double>& x) {
+  std::string out;
+  for (const double v : x) out += (out.empty() ? "" : ", ") + text_of(v);
+  return "[" + out + "]";
+}
+
+template <class Number>
+bool read(const Node& n, Number& out) {
+  const char* const end = n.text.data() + n.text.size();
+  const auto [at, error] = std::from_chars(n.text.data(), end, out);
+  return n.kind == Node::Kind::scalar && error == std::errc() && at == end;
+}
+bool read(const Node& n, std::string& out) {
+  out = n.text;
+  return n.kind == Node::Kind::scalar;
+}
+bool read(const Node& n, Generator& out) {
+  const auto found = Generator::from_state(n.text);
+  if (found) out = *found;
+  return found.has_value();
+}
+bool read(const Node& n, std::vector<double>& out) {
+  for (const Node& item : n.items)
+    if (!read(item, out.emplace_back())) return false;
+  return n.kind == Node::Kind::list;
+}
+
+}  // namespace
+
+std::string to_json(const TrainState& state) {
+  std::string out;
+  each_key(state, [&](std::string_view name, const auto& value) {
+    out += fmt::format("{}\n  \"{}\": {}", out.empty() ? "{" : ",", name, text_of(value));
+  });
+  return out + "\n}\n";
+}
+
+// JSON of this sort is YAML.
+TrainState train_state_of(const std::string& json, const std::string& path) {
+  const SourceFile file{.path = path, .text = json};
+  Diagnostics d;
+  const Node root = read_yaml(file, d);
+  if (!d.ok()) fail(Fault::data, "{}", d.render());
+  TrainState out;
+  each_key(out, [&](std::string_view name, auto& value) {
+    const Node* n = root.find(name);
+    if (!n || !read(*n, value))
+      fail(Fault::data, "{} has no '{}' as this dptrain writes it", path, name);
+  });
+  for (const int64_t count : {out.step, out.epoch, out.of_epoch, out.scaler.skipped,
+                              out.skipped_before, out.metrics_bytes})
+    if (count < 0) fail(Fault::data, "{} has a count below 0", path);
+  if (out.of_epoch > out.steps_of_epoch || out.of_epoch > out.step)
+    fail(Fault::data, "{} is after step {} of an epoch of {}", path, out.of_epoch,
+         out.steps_of_epoch);
+  return out;
+}
+
+}  // namespace dpt
