@@ -44,8 +44,13 @@ std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api) {
   own.copy(seat(worker_).bus_id, sizeof Seat::bus_id - 1);
   if (replica() == 0) seat(worker_).id = api.new_communicator_id();
   meet();
-  for (int other = 0; other < replica() * span_; ++other)
-    if (own == seat(other).bus_id)
+  for (int other = 0; other < worker_; ++other)
+    if (own == seat(other).bus_id && other / span_ == replica())
+      fail(Fault::device,
+           "two stages of rank {} have the GPU at {}, and NCCL takes it once; start as many ranks "
+           "as there are GPUs for all stages, or write `backend: gloo`",
+           replica(), own);
+    else if (own == seat(other).bus_id)
       fail(Fault::device,
            "ranks {} and {} both have the GPU at {}, and NCCL takes one rank on each; start as "
            "many ranks as there are GPUs, or write `backend: gloo`",

@@ -16,7 +16,7 @@ struct Stretch {
 
 // In units of one element's update, which is 17 cycles for 16 elements; a product and a sum for
 // each sample cost half a cycle for 16. Transposed weights are those of first layers, whose inputs
-// tend to hold zeros that are left out.
+// tend to hold zeros that are left out: of Fashion-MNIST's two cores wait least with 0.7.
 double cost_of_element(const Value& parameter, int64_t batch) {
   return 1 + static_cast<double>(batch) / 34 *
                  (parameter.desc.layout == Layout::transposed ? 0.70 : 1.0);

@@ -54,21 +54,28 @@ DPT_SIMD void nonzero_in_rows(const Product& p, size_t rows, uint64_t* masks) {
 // Rows of B that follow, fetched while those before are used: another core may have written them. A
 // line at a time, or its own loads would wait behind those that come from far away.
 struct Ahead {
-  const float* next;
-  const float* end;  // of its row
-  size_t width, stride, step;
+  uintptr_t next, end;  // of a row
+  size_t width, stride, step, rows;
 
-  // [rows, width] after b's; rows = 0: a line that is there is fetched again and again.
-  [[gnu::always_inline]] static Ahead after(const Product& b, size_t rows, size_t width) {
-    const float* begin = b.b + (rows > 0 ? b.depth * b.ldb : 0);
-    return {begin, begin + width, width, b.ldb, rows > 0 ? size_t{kLanes} : size_t{0}};
+  // [rows, columns] after b's.
+  [[gnu::always_inline]] static Ahead after(const Product& b, size_t rows, size_t columns) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(b.b + (rows > 0 ? b.depth * b.ldb : 0));
+    const size_t width = columns * sizeof(float);
+    return {begin, begin + width, width, b.ldb * sizeof(float), rows > 0 ? kLine : size_t{0}, rows};
   }
+  // After the last row its last line is fetched again and again, which costs nothing.
   [[gnu::always_inline]] void fetch() {
-    __builtin_prefetch(next, 0, 2);
+    __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
     next += step;
     if (next >= end) {
-      next = end - width + stride;
-      end += stride;
+      if (--rows == 0) {
+        next -= step;
+        end = UINTPTR_MAX;
+        step = 0;
+      } else {
+        next = end - width + stride;
+        end += stride;
+      }
     }
   }
 };
@@ -174,7 +181,8 @@ DPT_SIMD bool lies_in_lines(const Product& p) {
 // c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0. continued: c
 // holds the chains so far.
 [[maybe_unused]] static void pair_product(Product p, size_t m, size_t n, bool continued) {
-  constexpr size_t kWorthCopying = 128;  // rows of A: a copy takes about as long as twelve
+  // Rows of A. A copy takes as long as twelve, and a tenth is what it wins.
+  constexpr size_t kWorthCopying = 128;
   const Product all = p;
   const bool copies = m >= kWorthCopying && !lies_in_lines(p);
   alignas(64) float panel[kPairDepth * kPairColumns];
@@ -191,7 +199,7 @@ DPT_SIMD bool lies_in_lines(const Product& p) {
       p.c = all.c + i;
       p.bias = all.bias != nullptr && k + p.depth == all.depth ? all.bias + i : nullptr;
       const size_t left = all.depth - k - p.depth;
-      const Ahead ahead = Ahead::after(p, left, columns);
+      const Ahead ahead = Ahead::after(p, left < kPairDepth ? left : kPairDepth, columns);
       if (copies) {
         copy_to_lines(p, columns, panel);
         p.b = panel;

@@ -99,10 +99,10 @@ template <bool kAmsgrad>
               one_minus_beta1 = scalar(s.one_minus_beta1), beta2 = scalar(s.beta2),
               one_minus_beta2 = scalar(s.one_minus_beta2), step_size = scalar(s.step_size),
               correction = scalar(s.inverse_correction), eps = scalar(s.eps);
-  constexpr size_t kAhead = 512;  // lines of it take as long as half a microsecond to come
+  constexpr size_t kAhead = 32 * kLine;  // a line may take a fifth of a microsecond to come
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    own_line(w + i + kAhead);
+    own_line(w + i, kAhead);
     const Lanes weight = Lanes(load(w + i)) * keep;
     Lanes gradient = load(g + i);
     if (s.maximize) gradient = -gradient;

@@ -100,9 +100,13 @@ DPT_SIMD void keep(Vector& v) { __asm__("" : "+x"(v)); }
 DPT_SIMD void keep(Vector&) {}
 #endif
 
-// Fetches the line of p, which need not be in an array, to write to it. Other cores may have read
-// it, and would be asked to forget it for one line after the other by stores alone.
-DPT_SIMD void own_line(const float* p) { __builtin_prefetch(p, 1); }
+constexpr size_t kLine = 64;  // bytes of a cache line
+
+// Fetches the line so many bytes behind p, to write to it; there need not be anything. Other cores
+// may have read it, and would be asked to forget it for one line after the other by stores alone.
+DPT_SIMD void own_line(const float* p, size_t behind) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + behind), 1);
+}
 
 // The first steps of a sum over lanes, for two vectors at once: each block of kWidth lanes becomes
 // half as wide, a's beside b's: with kWidth = 4 [a0+a2 a1+a3 b0+b2 b1+b3] in each block of 4.
