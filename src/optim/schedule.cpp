@@ -49,8 +49,16 @@ class Warmup : public Schedule {
   void metric(double value) override {
     if (warm_) then_->metric(value);
   }
-  std::vector<double> state() const override { return then_->state(); }
-  void restore(std::span<const double> state) override { then_->restore(state); }
+  std::vector<double> state() const override {
+    std::vector<double> out = then_->state();
+    out.push_back(warm_ ? 1 : 0);
+    return out;
+  }
+  void restore(std::span<const double> state) override {
+    if (state.empty()) return;
+    warm_ = state.back() != 0;
+    then_->restore(state.first(state.size() - 1));
+  }
 
  private:
   std::unique_ptr<Schedule> then_;

@@ -65,6 +65,22 @@ TEST_CASE("the losses of a warm-up say nothing about a plateau") {
   CHECK(s->lr(5) == 0.1);
 }
 
+// A run may stop after an epoch's steps and before its evaluation.
+TEST_CASE("a schedule goes on behind a warm-up before it was asked for a rate") {
+  const auto made = [] {
+    return make_schedule(spec_of("reduce_on_plateau", "{patience: 0}", 1), 1, 12);
+  };
+  for (const bool warm : {false, true}) {
+    const auto s = made(), rest = made();
+    for (int64_t k = 0; k <= int64_t{warm}; ++k) s->lr(k);
+    rest->restore(s->state());
+    for (const auto& each : {s.get(), rest.get()})
+      for (int i = 0; i < 2; ++i) each->metric(1);
+    CHECK(s->lr(2) == (warm ? 0.1 : 1));
+    CHECK(rest->lr(2) == s->lr(2));
+  }
+}
+
 TEST_CASE("what is counted: what the spec says, else what the schedule prefers") {
   CHECK(schedule_interval({}) == "epoch");
   CHECK(schedule_interval({.interval = "step"}) == "step");
