@@ -1,10 +1,13 @@
 #include "train/checkpoints.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -19,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kStep = "step-";
+constexpr std::string_view kFolder = "checkpoints", kPrevious = "checkpoints.previous";
+constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kManifest = "manifest.txt";
 constexpr const char* kFiles[] = {"model.safetensors", "optimizer.safetensors", "state.json",
                                   "spec.resolved.yaml"};
@@ -70,7 +75,27 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 }  // namespace
 
-std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
+std::string checkpoint_folder(const std::string& run_folder) {
+  return fmt::format("{}/{}", run_folder, kFolder);
+}
+
+std::vector<std::string> previous_folders(const std::string& run_folder) {
+  std::vector<std::string> out;
+  for (const std::string& name : names_in(run_folder))
+    if (name.starts_with(kPrevious)) out.push_back(run_folder + "/" + name);
+  std::ranges::sort(out);
+  return out;
+}
+
+// By names alone: a folder of checkpoints may be a link to another disk.
+std::string metrics_of(const std::string& checkpoint) {
+  fs::path path = fs::absolute(checkpoint).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // "step-000938/"
+  const fs::path folder = path.parent_path();
+  const std::string name = folder.filename().string();
+  if (name == kFolder) return (folder.parent_path() / kMetrics).string();
+  return name.starts_with(kPrevious) ? (folder / kMetrics).string() : "";
+}
 
 std::vector<CheckpointName> checkpoints_in(const std::string& folder) {
   std::vector<CheckpointName> out;
@@ -101,26 +126,41 @@ std::string damage(const std::string& checkpoint) {
 Checkpoints::Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
                          std::string resumed, Disk& disk)
     : session_(session),
-      folder_(checkpoint_folder(run_folder)),
-      previous_(folder_ + ".previous"),
+      run_folder_(std::move(run_folder)),
+      folder_(checkpoint_folder(run_folder_)),
       spec_(std::move(resolved_spec)),
       resumed_(std::move(resumed)),
       disk_(disk) {}
 
-void Checkpoints::begin() {
-  for (const std::string& name : names_in(folder_))
-    if (is_aside(name)) disk_.remove(folder_ + "/" + name);
-  std::vector<CheckpointName> foreign = checkpoints_in(folder_);
+std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
+                                      const std::string& resumed) {
+  const std::string folder = checkpoint_folder(run_folder);
+  for (const std::string& name : names_in(folder))
+    if (is_aside(name)) disk.remove(folder + "/" + name);
+  std::vector<CheckpointName> foreign = checkpoints_in(folder);
   std::error_code error;
   const auto own = std::ranges::find_if(foreign, [&](const CheckpointName& c) {
-    return !resumed_.empty() && fs::equivalent(c.path, resumed_, error);
+    return !resumed.empty() && fs::equivalent(c.path, resumed, error);
   });
   foreign.erase(own, foreign.end());  // that one and those before it
-  if (foreign.empty()) return;
-  disk_.remove(previous_);
-  disk_.make_folder(previous_);
-  for (const CheckpointName& c : foreign)
-    disk_.rename(c.path, previous_ + c.path.substr(folder_.size()));
+  if (foreign.empty()) return foreign;
+  const std::string first = fmt::format("{}/{}", run_folder, kPrevious);
+  std::string to = first;
+  for (int n = 2; fs::exists(to, error); ++n) to = fmt::format("{}-{}", first, n);
+  const auto check = [&](int result) {
+    if (result != 0)
+      fail(Fault::failed,
+           "checkpoints of an earlier run can't be moved from {} to {}: {}; choose another folder "
+           "with out=DIR",
+           folder, to, std::generic_category().message(errno));
+  };
+  check(disk.make_folder(to));
+  fs::copy_file(run_folder + "/" + kMetrics, fmt::format("{}/{}", to, kMetrics), error);
+  for (CheckpointName& c : foreign) {
+    const std::string path = to + c.path.substr(folder.size());
+    check(disk.rename(std::exchange(c.path, path), path));
+  }
+  return foreign;
 }
 
 void Checkpoints::write(const TrainState& state, const Buffers& buffers,
@@ -176,11 +216,15 @@ void Checkpoints::write_files(const std::string& path, const TrainState& state,
 // Beside what follows: freeing files takes a disk as long as writing them.
 void Checkpoints::remove_old() {
   removing_ = std::async(std::launch::async, [this] {
-    disk_.remove(previous_);
     const std::vector<CheckpointName> all = checkpoints_in(folder_);
     const auto keep = static_cast<size_t>(session_.spec.save.keep);
     for (size_t i = keep; i < all.size(); ++i) remove_folder(disk_, all[i].path);
   });
+}
+
+void Checkpoints::finish() {
+  if (newest_.empty()) return;
+  for (const std::string& folder : previous_folders(run_folder_)) disk_.remove(folder);
 }
 
 }  // namespace dpt

@@ -29,6 +29,20 @@ struct CheckpointName {
 };
 std::vector<CheckpointName> checkpoints_in(const std::string& folder);
 
+// What earlier runs have left in a run directory, set aside: RUN/checkpoints.previous, and with
+// numbers where there are several.
+std::vector<std::string> previous_folders(const std::string& run_folder);
+
+// Moves what another run has left, and all that is newer than where this one goes on, into a folder
+// of its own, with a copy of metrics.jsonl. resumed: that checkpoint; empty: the run begins anew.
+// Returns those that were moved, the newest first. Throws Error{failed}.
+std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
+                                      const std::string& resumed);
+
+// The metrics.jsonl that a checkpoint was written beside; empty: it lies outside of a run
+// directory.
+std::string metrics_of(const std::string& checkpoint);
+
 // Why the files of a checkpoint are not those that were written; empty: they are.
 std::string damage(const std::string& checkpoint);
 
@@ -39,13 +53,12 @@ class Checkpoints {
   Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
               std::string resumed, Disk& disk);
 
-  // Sets aside what another run has left, and all that is newer than where this one goes on, until
-  // this one has written its own.
-  void begin();
-
   // own_states: all that are not in the buffers, one after another; empty: they are there. Where it
   // can't be written the run goes on, and says so once.
   void write(const TrainState& state, const Buffers& buffers, std::span<float> own_states);
+
+  // After the last step: what was set aside goes, where this run has written its own.
+  void finish();
 
   const std::string& newest() const { return newest_; }  // empty: none was written
 
@@ -55,7 +68,7 @@ class Checkpoints {
   void remove_old();
 
   const Session& session_;
-  std::string folder_, previous_, spec_, resumed_;
+  std::string run_folder_, folder_, spec_, resumed_;
   Disk& disk_;
   std::string newest_;
   bool warned_ = false;

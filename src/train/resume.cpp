@@ -114,6 +114,9 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     std::string notes;
     for (const std::string& note : out.notes) notes += note + "\n";
     why = fmt::format("{}{} holds no checkpoint", notes, given);
+    for (const std::string& folder : previous_folders(given))
+      why += fmt::format("; those of an earlier run are in {0}, from which --resume {0} goes on",
+                         folder);
     if (!automatic) fail(Fault::data, "--resume {}: {}", where, why);
     return {};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <future>
 
 #include <fmt/format.h>
@@ -94,23 +95,52 @@ void check_memory(const Session& s) {
          have / kMiB);
 }
 
+// Leaves so many bytes of a file, and of these whole lines.
+void cut(const std::string& path, int64_t bytes) {
+  std::error_code error;
+  auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  if (error) return;
+  size = std::min(size, bytes);
+  std::ifstream in(path, std::ios::binary);
+  while (size > 0 && in.seekg(size - 1).get() != '\n') --size;
+  std::filesystem::resize_file(path, static_cast<uintmax_t>(size), error);
+  if (error)
+    fail(Fault::failed, "{} can't be written: {}; choose another folder with out=DIR", path,
+         error.message());
+}
+
 // What stood in metrics.jsonl at the checkpoint; what came after it comes again.
 void continue_metrics(const RunRequest& request) {
   namespace fs = std::filesystem;
-  const std::string name = "/metrics.jsonl", to = request.folder + name;
-  const std::string from =
-      fs::path(request.resume->path).parent_path().parent_path().string() + name;
+  const std::string to = request.folder + "/metrics.jsonl";
+  const std::string from = metrics_of(request.resume->path);
   std::error_code error;
-  if (fs::exists(from, error) && !fs::equivalent(from, to, error))
-    fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  const auto bytes = static_cast<uintmax_t>(request.resume->state.metrics_bytes);
-  if (fs::file_size(to, error) > bytes && !error) fs::resize_file(to, bytes, error);
+  if (from.empty() || !fs::exists(from, error)) {
+    fmt::print(stderr, "there is no metrics.jsonl of {}: {} begins with what is trained now\n",
+               request.resume->path, to);
+    fs::remove(to, error);
+    return;
+  }
+  if (!fs::equivalent(from, to, error) &&
+      !fs::copy_file(from, to, fs::copy_options::overwrite_existing, error))
+    fail(Fault::failed, "{} can't be copied to {}: {}", from, to, error.message());
+  cut(to, request.resume->state.metrics_bytes);
 }
 
-void prepare_folder(const RunRequest& request) {
-  make_folder(request.folder, "the run directory");
+// When nothing can be refused any more: the run directory becomes this run's.
+void begin_files(const RunRequest& request) {
   write_text(request.folder + "/spec.resolved.yaml", request.resolved_spec,
              "; choose another folder with out=DIR");
+  Disk disk;
+  const std::vector<CheckpointName> others =
+      set_aside(request.disk ? *request.disk : disk, request.folder,
+                request.resume ? request.resume->path : "");
+  if (!others.empty())
+    fmt::print(stderr,
+               "{} checkpoint{} of an earlier run {} now in {}; --resume {} goes on from the "
+               "newest\n",
+               others.size(), others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
+               std::filesystem::path(others[0].path).parent_path().string(), others[0].path);
   if (request.resume) continue_metrics(request);
 }
 
@@ -136,7 +166,7 @@ std::vector<int> cores_of(const Session& s, int rank) {
 // One rank, in its own process or in this one.
 int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
                  const Generator& generator, int rank, const GpuAccess& gpus,
-                 std::span<Trace> traces = {}) {
+                 std::span<const float> resumed_states, std::span<Trace> traces = {}) {
   RankState state(s, buffers, team, rank, generator);
   state.gpus = gpus;
   const Probe* probe = request.probe;
@@ -148,12 +178,8 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
                           request.resume ? request.resume->path : "",
                           request.disk ? *request.disk : disk);
   if (!probe && s.spec.save.on && !s.on_gpu()) state.checkpoints = &checkpoints;
-  std::vector<float> resumed_states;
-  if (request.resume) {
-    state.resumed = &request.resume->state;
-    if (s.exchange.shard_states) resumed_states = restore_own_states(s, *request.resume);
-    state.resumed_states = resumed_states;
-  }
+  if (request.resume) state.resumed = &request.resume->state;
+  state.resumed_states = resumed_states;
   Outcome outcome;
   const auto body = [&](int worker) {
     const bool first = worker == rank * s.who.workers_per_rank();
@@ -170,6 +196,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     if (rank == 0 && !probe) {
       save_model(s, buffers, outcome, model_file(request.folder));
       std::remove(previous_model_file(request.folder).c_str());
+      if (!mine.stopped_by) checkpoints.finish();
     }
     // In the order of the ranks, whatever their own.
     for (int r = 0; r < s.who.ranks; ++r) {
@@ -278,7 +305,10 @@ int run(const Session& s, const RunRequest& request) {
          "checkpoints are read on CPUs only; write `device: cpu`, or begin anew on a GPU with "
          "initial_weights={}/model.safetensors",
          request.resume->path);
-  if (writes) prepare_folder(request);
+  if (writes) make_folder(request.folder, "the run directory");
+  std::vector<float> resumed_states;
+  if (request.resume && s.exchange.shard_states)
+    resumed_states = restore_own_states(s, *request.resume);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
   RendezvousSettings gathering;
@@ -306,7 +336,8 @@ int run(const Session& s, const RunRequest& request) {
     const Buffers buffers(ranks.memory().data() + room.buffers, sizes);
     const GpuAccess gpus{request.open_gpu, ranks.memory().data() + room.gpus, settings};
     return run_joined(ranks, team, rank, [&] {
-      return run_one_rank(s, request, team, buffers, generator, rank, gpus);
+      if (writes) begin_files(request);
+      return run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states);
     });
   }
   const SharedMemory memory =
@@ -315,6 +346,7 @@ int run(const Session& s, const RunRequest& request) {
   const Buffers buffers(memory.data() + room.buffers, sizes);
   const GpuAccess gpus{request.open_gpu, memory.data() + room.gpus, settings};
   fill(s, request, buffers, generator);
+  if (writes) begin_files(request);
   const size_t workers = static_cast<size_t>(s.who.total_workers());
   std::optional<SharedMemory> notes;
   std::span<Trace> traces;
@@ -323,7 +355,7 @@ int run(const Session& s, const RunRequest& request) {
     traces = {reinterpret_cast<Trace*>(notes->data()), workers};
   }
   const int code = launch(team, [&](int rank) {
-    return run_one_rank(s, request, team, buffers, generator, rank, gpus, traces);
+    return run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states, traces);
   });
   if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));
   return code;

@@ -82,7 +82,6 @@ class Worker : private StepLoop {
     if (rank_.resumed) resume(*rank_.resumed);
     rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
     if (reporter_) reporter_->begin();
-    if (reporter_ && rank_.checkpoints) rank_.checkpoints->begin();
     // An epoch may be whole and yet be without its evaluation.
     while (epoch_ < session_.epochs && (out_.steps < session_.steps || done_ > 0) &&
            !out_.stopped_by)

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -163,8 +164,6 @@ TEST_CASE("a run is trained on with more epochs, in its own folder, and keeps th
   same(whole, run_spec_in({folder.path()}, kSpec, {"cores=1"}));
   CHECK(kept() == std::vector<int64_t>{15});
   CHECK_FALSE(fs::exists(folder.file("run/checkpoints.previous")));
-  CHECK(run_spec_in({folder.path()}, kSpec, {"cores=1", "save=false"}).code == 0);
-  CHECK(kept() == std::vector<int64_t>{15});
 }
 
 TEST_CASE("whatever is damaged in a checkpoint, it is found, and an older one is taken") {
@@ -228,6 +227,109 @@ TEST_CASE("what can't be the rest of a run is refused, with what to do") {
   CHECK(none.err.find("holds no checkpoint") != std::string::npos);
   const Ran fresh = run_spec_in({empty.path(), "auto"}, kSpec, {"cores=1", "epochs=1"});
   CHECK_MESSAGE(fresh.code == 0, fresh.err);
+}
+
+std::vector<int64_t> steps_in(const std::string& folder) {
+  std::vector<int64_t> out;
+  for (const auto& c : checkpoints_in(folder)) out.push_back(c.step);
+  return out;
+}
+
+using Steps = std::vector<int64_t>;
+const Words kShort = {"cores=1", "data.dataset.samples=24", "evaluate=false"};  // 2 steps an epoch
+
+// On which no checkpoint can be written.
+class Dead : public Quick {
+ public:
+  int create(const std::string&) override { return errno = EIO, -1; }
+};
+
+// Ctrl-C at the first checkpoint.
+class Interrupted : public Quick {
+ public:
+  int create(const std::string& path) override {
+    if (!std::exchange(done_, true)) std::raise(SIGINT);
+    return Quick::create(path);
+  }
+
+ private:
+  bool done_ = false;
+};
+
+TEST_CASE("what an earlier run has left goes once a later one is complete, and not before") {
+  const Folder folder;
+  const std::string now = folder.file("run/checkpoints"), before = now + ".previous";
+  const auto run = [&](const std::string& resume, const Words& more, Disk* disk = nullptr) {
+    Quick quick;
+    return run_spec_in({folder.path(), resume, disk ? disk : &quick}, kSpec, with(kShort, more));
+  };
+  const Ran first = run("", {"save.every_steps=2"});
+  CHECK(steps_in(now) == Steps{6, 4, 2});
+  Dead dead;
+  const Ran forgot = run("", {}, &dead);  // it has none of its own
+  CHECK_MESSAGE(has(forgot.err, fmt::format("3 checkpoints of an earlier run are now in {0}; "
+                                            "--resume {0}/step-000006 goes on from the newest",
+                                            before)),
+                forgot.err);
+  CHECK(steps_in(now).empty());
+  CHECK(steps_in(before) == Steps{6, 4, 2});
+  Interrupted interrupted;
+  const Ran stopped = run("", {"save.every_steps=1", "save.keep=1"}, &interrupted);
+  CHECK_MESSAGE(stopped.code == 130, stopped.err);
+  CHECK(steps_in(now) == Steps{2});
+  CHECK(steps_in(before) == Steps{6, 4, 2});
+  // Where it goes on from one of those, that one stays as long.
+  const Ran rest = run(before + "/step-000004", {}, &dead);
+  same(first, rest);
+  CHECK_MESSAGE(has(rest.err, "1 checkpoint of an earlier run is now in " + before + "-2"),
+                rest.err);
+  CHECK(steps_in(before) == Steps{6, 4, 2});
+  same(first, run(before + "/step-000004", {}));
+  CHECK(steps_in(now) == Steps{6});
+  CHECK(previous_folders(folder.file("run")).empty());
+}
+
+TEST_CASE("a run that writes no checkpoints passes none off as its own") {
+  const Folder folder;
+  const std::string now = folder.file("run/checkpoints"), before = now + ".previous";
+  const Ran first = run_spec_in({folder.path()}, kSpec, kShort);
+  CHECK(steps_in(now) == Steps{6});
+  CHECK(run_spec_in({folder.path()}, kSpec, with(kShort, {"save=false", "optimizer.lr=1"})).code ==
+        0);
+  CHECK(steps_in(now).empty());
+  CHECK(steps_in(before) == Steps{6});
+  const Ran none = run_spec_in({folder.path(), folder.file("run")}, kSpec, kShort);
+  CHECK(none.code == 4);
+  CHECK_MESSAGE(has(none.err, "holds no checkpoint; those of an earlier run are in " + before),
+                none.err);
+  // Whatever is cut from what was recorded, it is at the end of a line.
+  CHECK(read_file(before + "/metrics.jsonl") == first.metrics);
+  folder.write("run/checkpoints.previous/metrics.jsonl",
+               fmt::format("{{\"one\": 1}}\n{:9999}\n", 2));
+  const Ran rest = run_spec_in({folder.path(), before}, kSpec, with(kShort, {"epochs=4"}));
+  CHECK(rest.code == 0);
+  CHECK(rest.metrics.starts_with("{\"one\": 1}\n{\"step\": 7, "));
+}
+
+TEST_CASE("a run that is refused changes no file") {
+  const Folder folder;
+  const Words words = with(kShort, {"save.every_steps=2"});
+  REQUIRE(run_spec_in({folder.path()}, kSpec, words).code == 0);
+  const std::string spec = read_file(folder.file("run/spec.resolved.yaml"));
+  const std::string metrics = read_file(folder.file("run/metrics.jsonl"));
+  for (const Words& more : std::vector<Words>{
+           {"model[1].out_features=7"},
+           {"optimizer.amsgrad=true"},
+           {"optimizer.amsgrad=true", "parallel={ddp: {shard: optimizer}}", "devices=2"}}) {
+    if (!kCanFork && more.size() > 1) continue;
+    CAPTURE(more.size());
+    const Ran ran = run_spec_in({folder.path(), checkpoint(folder, 2)}, kSpec, with(words, more));
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, "does not fit the "), ran.err);
+    CHECK(read_file(folder.file("run/spec.resolved.yaml")) == spec);
+    CHECK(read_file(folder.file("run/metrics.jsonl")) == metrics);
+    CHECK(steps_in(folder.file("run/checkpoints")) == Steps{6, 4, 2});
+  }
 }
 
 // One that is full from some call on.
