@@ -68,6 +68,8 @@ Reporter::Reporter(const Session& session, std::string folder, bool goes_on)
   metrics_ = std::fopen(path.c_str(), goes_on ? "a" : "w");
   if (!metrics_)
     fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+  std::fseek(metrics_, 0, SEEK_END);
+  metrics_bytes_ = std::ftell(metrics_);
   if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
 }
 
@@ -167,7 +169,10 @@ void Reporter::epoch(const EpochRecord& r) {
 
 // A full disk is no reason to lose the weights: says it once and goes on without.
 void Reporter::flush_metrics() {
-  if (std::fflush(metrics_) == 0 && !std::ferror(metrics_)) return;
+  if (std::fflush(metrics_) == 0 && !std::ferror(metrics_)) {
+    metrics_bytes_ = std::ftell(metrics_);
+    return;
+  }
   fmt::print(stderr, "{}/metrics.jsonl can't be written any more ({}); the run goes on\n", folder_,
              std::generic_category().message(errno));
   std::fclose(metrics_);
@@ -188,10 +193,11 @@ void Reporter::end(int stopped_by, const std::string& checkpoint) {
 }
 
 int64_t Reporter::metrics_bytes() {
-  if (!metrics_) return 0;
-  write_steps();
-  flush_metrics();
-  return metrics_ ? std::ftell(metrics_) : 0;
+  if (metrics_) {
+    write_steps();
+    flush_metrics();
+  }
+  return metrics_bytes_;
 }
 
 void Reporter::bar(const StepRecord& r) {

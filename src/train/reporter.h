@@ -45,7 +45,7 @@ class Reporter {
   // The files that stay. checkpoint: the newest; empty: there is none.
   void end(int stopped_by, const std::string& checkpoint = "");
 
-  int64_t metrics_bytes();  // that metrics.jsonl has, after all that was told
+  int64_t metrics_bytes();  // that metrics.jsonl has, in whole lines, after all that was told
 
  private:
   void shapes(const StepRows& rows);
@@ -57,6 +57,7 @@ class Reporter {
   const Session& session_;
   std::string folder_;
   std::FILE* metrics_ = nullptr;
+  int64_t metrics_bytes_ = 0;
   std::vector<StepRecord> steps_;  // recorded and not yet written: a step only puts numbers here
   bool terminal_;
   bool bar_shown_ = false;
