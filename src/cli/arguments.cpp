@@ -11,7 +11,10 @@ Arguments::Arguments(const std::string& command, const std::string& about)
 Arguments::~Arguments() = default;
 
 void Arguments::text(const std::string& names, std::string& value, const std::string& help) {
-  app_->add_option(names, value, help);
+  app_->add_option(names, value, help)->check([help](const std::string& given) {
+    if (!given.empty()) return std::string();
+    return fmt::format("'' is no value; leave it out, or give one ({})", help);
+  });
 }
 
 void Arguments::texts(const std::string& names, std::vector<std::string>& values,
