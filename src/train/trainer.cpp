@@ -179,6 +179,7 @@ class Worker : private StepLoop {
                    .optimizer = std::string(session_.optimizer->name),
                    .steps_of_epoch = session_.batches->steps()};
     mean_.write(out);
+    if (!session_.scaler.on) out.scaler.scale = 0;  // so that one who scales begins with his own
     return out;
   }
 
@@ -190,7 +191,9 @@ class Worker : private StepLoop {
     seconds_ = from.seconds;
     skipped_before_ = from.skipped_before;
     mean_.read(from);
-    scaler_.restore(from.scaler);
+    GradientScaler::State scaler = from.scaler;
+    if (scaler.scale == 0) scaler.scale = scaler_.scale();
+    scaler_.restore(scaler);
     schedule_->restore(from.schedule);
     if (session_.exchange.shard_states) take_states(session_, rank_.resumed_states, *executor_);
     if (!first_of_rank_) return;

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include "base/disk.h"
 #include "cli/process.h"
@@ -332,6 +333,61 @@ TEST_CASE("a run that is refused changes no file") {
   }
 }
 
+TEST_CASE("metrics.jsonl is continued where the checkpoint lies beside it, however it is named") {
+  const Straight straight(kShort);
+  const std::string all = read_file(straight.folder.file("run/metrics.jsonl"));
+  const fs::path at = fs::current_path();
+  const auto rest = [&](const std::string& from) {
+    const Folder other;
+    other.write("run/metrics.jsonl", "{\"of\": \"another run\"}\n");
+    const Ran ran = run_spec_in({other.path(), from}, kSpec, with(kShort, {"save=false"}));
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    return ran;
+  };
+  fs::current_path(checkpoint(straight.folder, 3));
+  same(straight.ran, rest("."));
+  same(straight.ran, rest("../step-000004/"));
+  fs::current_path(at);
+  const Folder elsewhere;
+  fs::copy(checkpoint(straight.folder, 4), elsewhere.file("kept"));
+  const Ran copied = rest(elsewhere.file("kept"));
+  CHECK(copied.step_losses().size() == 2);
+  CHECK(copied.metrics.starts_with("{\"step\": 5, "));
+  CHECK_MESSAGE(has(copied.err, "there is no metrics.jsonl of " + elsewhere.file("kept")),
+                copied.err);
+}
+
+TEST_CASE("where metrics.jsonl was given up, a run goes on behind its last whole line") {
+  const Folder folder;
+  const Words words = with(kShort, {"epochs=120"});
+  rlimit files{};
+  getrlimit(RLIMIT_FSIZE, &files);
+  const rlimit small{16000, files.rlim_max};
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const Ran ran = run_spec_in({folder.path()}, kSpec, words);
+  setrlimit(RLIMIT_FSIZE, &files);
+  std::signal(SIGXFSZ, before);
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.err, "metrics.jsonl can't be written any more"), ran.err);
+  const Ran rest = run_spec_in({folder.path(), "auto"}, kSpec, with(words, {"epochs=121"}));
+  CHECK(rest.code == 0);
+  const size_t kept = rest.metrics.find("{\"step\": 241, ");
+  REQUIRE(kept != std::string::npos);
+  CHECK(kept > 15000);
+  CHECK(rest.metrics.substr(0, kept) == ran.metrics.substr(0, kept));
+  CHECK(rest.metrics[kept - 1] == '\n');
+}
+
+TEST_CASE("a run that goes on in fp16 begins with the scale that it names") {
+  const Straight straight(kShort);
+  const Ran rest =
+      straight.rest(4, with(kShort, {"precision={fp16: {emulate: true, init_scale: 512}}"}));
+  CHECK_MESSAGE(rest.code == 0, rest.err);
+  CHECK_MESSAGE(has(rest.metrics, "\"loss_scale\": 512"), rest.metrics);
+  CHECK_FALSE(has(rest.metrics, "\"loss_scale\": 1,"));
+}
+
 // One that is full from some call on.
 class Full : public Quick {
  public:
@@ -402,6 +458,10 @@ TEST_CASE("Ctrl-C, and then to the end, is the whole run; so is kill -9") {
     };
     CHECK(bits(run) == bits("straight"));
   }
+  const Finished nothing = dptrain(words("new", {"--resume", ""}));
+  CHECK(nothing.code == 2);
+  CHECK_MESSAGE(has(nothing.err, "--resume: '' is no value; leave it out, or give one (go on from"),
+                nothing.err);
   const Finished fresh = dptrain(words("new", {"--resume", "auto", "epochs=1"}));
   CHECK(fresh.code == 0);
   CHECK_MESSAGE(fresh.err.find("holds no checkpoint; the run begins anew") != std::string::npos,
