@@ -70,6 +70,9 @@ std::vector<std::string> names_in(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     out.push_back(at->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail(Fault::data, "{} can't be read: {}; see to it, or choose another folder with out=DIR",
+         folder, error.message());
   return out;
 }
 
@@ -166,7 +169,9 @@ std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
 void Checkpoints::write(const TrainState& state, const Buffers& buffers,
                         std::span<float> own_states) {
   const std::string path = fmt::format("{}/{}{:06}", folder_, kStep, state.step);
-  if (!resumed_.empty() && fs::exists(path)) return;  // the one that it goes on from, after no step
+  std::error_code error;
+  if (!resumed_.empty() && fs::exists(path, error))
+    return;  // the one that it goes on from, after no step
   try {
     if (removing_.valid()) removing_.get();
     write_files(path, state, buffers, own_states);

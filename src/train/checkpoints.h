@@ -22,7 +22,8 @@ namespace dpt {
 
 std::string checkpoint_folder(const std::string& run_folder);
 
-// Those that have such a name, whole or not, the newest first.
+// Those that have such a name, whole or not, the newest first; none where there is no such folder.
+// Throws Error{data} where it can't be read.
 struct CheckpointName {
   int64_t step = 0;
   std::string path;

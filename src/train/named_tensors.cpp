@@ -67,7 +67,7 @@ const SafeTensors::Entry* find(const SafeTensors& file, const std::string& name)
 }
 
 void read(const std::string& path, const std::vector<Home>& homes, std::string_view whose,
-          Fault fault) {
+          Fault fault, std::string_view remedy) {
   const SafeTensors file = SafeTensors::read(path);
   std::vector<std::string> wrong;
   for (const Home& h : homes) {
@@ -87,7 +87,7 @@ void read(const std::string& path, const std::vector<Home>& homes, std::string_v
     wrong.push_back(fmt::format("it has {} tensors, the {} has {}", file.entries().size(), whose,
                                 homes.size()));
   if (!wrong.empty())
-    fail(fault, "{} does not fit the {}: {}", path, whose, fmt::join(wrong, "; "));
+    fail(fault, "{} does not fit the {}: {}{}", path, whose, fmt::join(wrong, "; "), remedy);
 }
 
 }  // namespace
@@ -100,12 +100,14 @@ NamedTensors state_tensors(const Session& s, const StateOf& state) {
   return tensors(homes_of_states(s, state));
 }
 
-void read_model(const Session& s, const std::string& path, const Buffers& buffers, Fault fault) {
-  read(path, homes_of_model(s, buffers), "model", fault);
+void read_model(const Session& s, const std::string& path, const Buffers& buffers, Fault fault,
+                std::string_view remedy) {
+  read(path, homes_of_model(s, buffers), "model", fault, remedy);
 }
 
-void read_states(const Session& s, const std::string& path, const StateOf& state, Fault fault) {
-  read(path, homes_of_states(s, state), "optimizer", fault);
+void read_states(const Session& s, const std::string& path, const StateOf& state, Fault fault,
+                 std::string_view remedy) {
+  read(path, homes_of_states(s, state), "optimizer", fault, remedy);
 }
 
 }  // namespace dpt

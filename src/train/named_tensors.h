@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fail.h"
@@ -26,11 +27,11 @@ NamedTensors model_tensors(const Session& session, const Buffers& buffers);
 // "lin1.weight.exp_avg", of parameters that are trained.
 NamedTensors state_tensors(const Session& session, const StateOf& state);
 
-// Fills weights and buffers. Throws Error{fault}, with all that does not fit.
+// Fills weights and buffers. Throws Error{fault}, with all that does not fit, and the remedy.
 void read_model(const Session& session, const std::string& path, const Buffers& buffers,
-                Fault fault);
+                Fault fault, std::string_view remedy = "");
 // The same for states.
-void read_states(const Session& session, const std::string& path, const StateOf& state,
-                 Fault fault);
+void read_states(const Session& session, const std::string& path, const StateOf& state, Fault fault,
+                 std::string_view remedy);
 
 }  // namespace dpt

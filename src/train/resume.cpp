@@ -23,6 +23,16 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// Whether something is there; Error{data} where that can't be seen.
+bool is_there(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none)
+    fail(Fault::data, "--resume: {} can't be read: {}; see to it, or leave --resume out", path,
+         error.message());
+  return fs::exists(status);
+}
+
 using Flat = std::map<std::string, std::string>;
 
 // "data.batch_size" and "model[2].linear" with their values.
@@ -56,13 +66,20 @@ void add_changes(const std::string& before, const std::string& now, std::vector<
       out.push_back(fmt::format("  {}: {} -> {}", key, text(old, key), text(current, key)));
 }
 
+std::string anew(const Resume& r) {
+  return fmt::format(
+      "; train anew, from these weights if you like, with initial_weights={}/model.safetensors",
+      r.path);
+}
+
+void restore_states(const Session& s, const Resume& r, const StateOf& state) {
+  read_states(s, r.path + "/optimizer.safetensors", state, Fault::spec, anew(r));
+}
+
 void check_fits(const Resume& r, const Session& s) {
   const TrainState& state = r.state;
   const auto refuse = [&](const std::string& what) {
-    fail(Fault::spec,
-         "{} can't be gone on from: {}; train anew, from these weights if you like, with "
-         "initial_weights={}/model.safetensors",
-         r.path, what, r.path);
+    fail(Fault::spec, "{} can't be gone on from: {}{}", r.path, what, anew(r));
   };
   if (state.optimizer != s.optimizer->name)
     refuse(fmt::format("it was trained by optimizer '{}', not '{}'", state.optimizer,
@@ -93,12 +110,13 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   Resume out;
   std::string given = automatic ? run_folder : where;
   while (given.size() > 1 && given.ends_with('/')) given.pop_back();
-  if (!automatic && !fs::is_directory(given))
+  std::error_code error;
+  if (!automatic && !(is_there(given) && fs::is_directory(given, error)))
     fail(Fault::data,
          "--resume {}: there is no such folder; give a run directory, one of its "
          "checkpoints, or 'auto'",
          where);
-  if (fs::exists(given + "/state.json") || fs::exists(given + "/manifest.txt")) {
+  if (is_there(given + "/state.json") || is_there(given + "/manifest.txt")) {
     if (const std::string broken = damage(given); !broken.empty())
       fail(Fault::data,
            "{} can't be gone on from: {}; --resume with the run directory takes an "
@@ -107,7 +125,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     out.path = given;
   } else {
     std::string folder = checkpoint_folder(given);
-    if (!fs::is_directory(folder)) folder = given;
+    if (!is_there(folder)) folder = given;
     out.path = newest_whole(folder, out.notes);
   }
   if (out.path.empty()) {
@@ -117,12 +135,19 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     for (const std::string& folder : previous_folders(given))
       why += fmt::format("; those of an earlier run are in {0}, from which --resume {0} goes on",
                          folder);
+    if (const std::string model = given + "/model.safetensors"; is_there(model))
+      why += fmt::format("; initial_weights={} begins with the weights alone", model);
     if (!automatic) fail(Fault::data, "--resume {}: {}", where, why);
     return {};
   }
   const std::string file = out.path + "/state.json";
   out.state = train_state_of(read_text(file), file);
   check_fits(out, s);
+  if (out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0))
+    out.notes.push_back(fmt::format(
+        "nothing is left to do: {} epochs and {} steps are done, of {} and {}; for more, give more "
+        "with epochs=N",
+        out.state.epoch, out.state.step, s.epochs, s.steps));
   if (out.state.build != version())
     out.notes.push_back(fmt::format("it was written by {}, this is {}: last bits may differ",
                                     out.state.build, version()));
@@ -136,18 +161,15 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 }
 
 void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
-  read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec);
-  if (!s.exchange.shard_states)
-    read_states(
-        s, resume.path + "/optimizer.safetensors", [&](int i) { return buffers.state(i); },
-        Fault::spec);
+  read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec,
+             "; train the model that it is of, or begin anew without --resume");
+  if (!s.exchange.shard_states) restore_states(s, resume, [&](int i) { return buffers.state(i); });
 }
 
 std::vector<float> restore_own_states(const Session& s, const Resume& resume) {
   std::vector<float> out(static_cast<size_t>(s.states()) * s.layout.trainable);
-  read_states(
-      s, resume.path + "/optimizer.safetensors",
-      [&](int i) { return out.data() + static_cast<size_t>(i) * s.layout.trainable; }, Fault::spec);
+  restore_states(s, resume,
+                 [&](int i) { return out.data() + static_cast<size_t>(i) * s.layout.trainable; });
   return out;
 }
 

@@ -157,8 +157,11 @@ TEST_CASE("a run is trained on with more epochs, in its own folder, and keeps th
   CHECK(kept() == std::vector<int64_t>{15, 14});
   const Ran whole = run_spec(kSpec, {"cores=1"});
   same(whole, second);
-  // One that is complete has nothing to do, and ends as it did.
-  same(whole, run_spec_in({folder.path(), "auto"}, kSpec, save));
+  // One that is complete has nothing to do, says so, and ends as it did.
+  const Ran idle = run_spec_in({folder.path(), "auto"}, kSpec, save);
+  same(whole, idle);
+  CHECK_MESSAGE(has(idle.err, "nothing is left to do: 3 epochs and 15 steps are done"), idle.err);
+  CHECK_FALSE(has(second.err, "nothing is left to do"));
   // What is newer than where a run goes on is of another run; so is all, for one that begins anew.
   same(whole, run_spec_in({folder.path(), checkpoint(folder, 14)}, kSpec, {"cores=1"}));
   CHECK(kept() == std::vector<int64_t>{15, 14});
@@ -219,6 +222,7 @@ TEST_CASE("what can't be the rest of a run is refused, with what to do") {
   };
   refused({"optimizer=adam"}, 2, "it was trained by optimizer 'sgd', not 'adam'");
   refused({"optimizer.momentum=0.9"}, 2, "it has no '1.weight.momentum_buffer'");
+  refused({"optimizer.momentum=0.9"}, 2, "; train anew, from these weights if you like, with ");
   refused({"model[1].out_features=7"}, 2,
           "its '1.weight' is f32[9, 16], the model's is f32[7, 16]");
   refused({"data.batch_size=4"}, 2, "an epoch had 5 steps, and has 14 now");
@@ -226,6 +230,16 @@ TEST_CASE("what can't be the rest of a run is refused, with what to do") {
   const Ran none = run_spec_in({empty.path(), empty.path()}, kSpec);
   CHECK(none.code == 4);
   CHECK(none.err.find("holds no checkpoint") != std::string::npos);
+  empty.write("run/model.safetensors", "");
+  const Ran older = run_spec_in({empty.path(), empty.file("run")}, kSpec);
+  CHECK(has(older.err, "; initial_weights=" + empty.file("run/model.safetensors") + " begins"));
+  // What can't be read is another thing than what is not there.
+  fs::create_symlink("checkpoints", empty.file("run/checkpoints"));
+  const Ran loop = run_spec_in({empty.path(), "auto"}, kSpec);
+  CHECK(loop.code == 4);
+  CHECK_MESSAGE(has(loop.err, "run/checkpoints can't be read: Too many levels of symbolic links"),
+                loop.err);
+  fs::remove_all(empty.file("run"));
   const Ran fresh = run_spec_in({empty.path(), "auto"}, kSpec, {"cores=1", "epochs=1"});
   CHECK_MESSAGE(fresh.code == 0, fresh.err);
 }
