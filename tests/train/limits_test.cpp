@@ -53,6 +53,19 @@ TEST_CASE("torch's masks, in the order of reproducible runs") {
     CHECK(losses[i] == doctest::Approx(torch[i]).epsilon(1e-5));
 }
 
+TEST_CASE("torch's masks in mixed precision") {
+  const std::vector<double> full = run_spec(kSpec, {"random=torch"}).step_losses();
+  for (const char* precision :
+       {"precision={bf16: {emulate: true}}", "precision={bf16: {emulate: true, level: o3}}",
+        "precision={fp16: {emulate: true}}"}) {
+    CAPTURE(precision);
+    const std::vector<double> losses = run_spec(kSpec, {"random=torch", precision}).step_losses();
+    REQUIRE(losses.size() == full.size());
+    for (size_t i = 0; i < full.size(); ++i)  // bf16 has 8 bits; other masks differ by a tenth
+      CHECK(losses[i] == doctest::Approx(full[i]).epsilon(0.02));
+  }
+}
+
 TEST_CASE("batch norm of a single sample is refused before the first step") {
   // 20 samples in batches of 19 leave one; in batches of 8 for 8 replicas each has one.
   const std::string norm = "model=[{linear: 6}, batch_norm1d, {linear: 2}]";
