@@ -1,8 +1,6 @@
 #include "train/run.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <future>
 
 #include <fmt/format.h>
@@ -23,6 +21,7 @@
 #include "train/device_executor.h"
 #include "train/device_team.h"
 #include "train/gather_states.h"
+#include "train/run_folder.h"
 #include "train/trainer.h"
 #include "train/update_share.h"
 
@@ -93,55 +92,6 @@ void check_memory(const Session& s) {
          "shards, or a smaller model",
          (lasting + m.activations) / kMiB, lasting / kMiB, s.who.shards, m.activations / kMiB,
          have / kMiB);
-}
-
-// Leaves so many bytes of a file, and of these whole lines.
-void cut(const std::string& path, int64_t bytes) {
-  std::error_code error;
-  auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
-  if (error) return;
-  size = std::min(size, bytes);
-  std::ifstream in(path, std::ios::binary);
-  while (size > 0 && in.seekg(size - 1).get() != '\n') --size;
-  std::filesystem::resize_file(path, static_cast<uintmax_t>(size), error);
-  if (error)
-    fail(Fault::failed, "{} can't be written: {}; choose another folder with out=DIR", path,
-         error.message());
-}
-
-// What stood in metrics.jsonl at the checkpoint; what came after it comes again.
-void continue_metrics(const RunRequest& request) {
-  namespace fs = std::filesystem;
-  const std::string to = request.folder + "/metrics.jsonl";
-  const std::string from = metrics_of(request.resume->path);
-  std::error_code error;
-  if (from.empty() || !fs::exists(from, error)) {
-    fmt::print(stderr, "there is no metrics.jsonl of {}: {} begins with what is trained now\n",
-               request.resume->path, to);
-    fs::remove(to, error);
-    return;
-  }
-  if (!fs::equivalent(from, to, error) &&
-      !fs::copy_file(from, to, fs::copy_options::overwrite_existing, error))
-    fail(Fault::failed, "{} can't be copied to {}: {}", from, to, error.message());
-  cut(to, request.resume->state.metrics_bytes);
-}
-
-// When nothing can be refused any more: the run directory becomes this run's.
-void begin_files(const RunRequest& request) {
-  write_text(request.folder + "/spec.resolved.yaml", request.resolved_spec,
-             "; choose another folder with out=DIR");
-  Disk disk;
-  const std::vector<CheckpointName> others =
-      set_aside(request.disk ? *request.disk : disk, request.folder,
-                request.resume ? request.resume->path : "");
-  if (!others.empty())
-    fmt::print(stderr,
-               "{} checkpoint{} of an earlier run {} now in {}; --resume {} goes on from the "
-               "newest\n",
-               others.size(), others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
-               std::filesystem::path(others[0].path).parent_path().string(), others[0].path);
-  if (request.resume) continue_metrics(request);
 }
 
 // The first weights and states, or those that the run goes on with.
@@ -306,6 +256,12 @@ int run(const Session& s, const RunRequest& request) {
          "initial_weights={}/model.safetensors",
          request.resume->path);
   if (writes) make_folder(request.folder, "the run directory");
+  const auto begin_files = [&] {
+    Disk disk;
+    begin_run_folder(request.folder, request.resolved_spec,
+                     request.resume ? &*request.resume : nullptr,
+                     request.disk ? *request.disk : disk);
+  };
   std::vector<float> resumed_states;
   if (request.resume && s.exchange.shard_states)
     resumed_states = restore_own_states(s, *request.resume);
@@ -336,7 +292,7 @@ int run(const Session& s, const RunRequest& request) {
     const Buffers buffers(ranks.memory().data() + room.buffers, sizes);
     const GpuAccess gpus{request.open_gpu, ranks.memory().data() + room.gpus, settings};
     return run_joined(ranks, team, rank, [&] {
-      if (writes) begin_files(request);
+      if (writes) begin_files();
       return run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states);
     });
   }
@@ -346,7 +302,7 @@ int run(const Session& s, const RunRequest& request) {
   const Buffers buffers(memory.data() + room.buffers, sizes);
   const GpuAccess gpus{request.open_gpu, memory.data() + room.gpus, settings};
   fill(s, request, buffers, generator);
-  if (writes) begin_files(request);
+  if (writes) begin_files();
   const size_t workers = static_cast<size_t>(s.who.total_workers());
   std::optional<SharedMemory> notes;
   std::span<Trace> traces;

@@ -16,8 +16,7 @@ double eps_of(const KernelQuery& q) {
 
 // Group norm, and layer norm over the last extents as group norm of one group.
 Groups groups_of(const KernelQuery& q, const TensorDesc& x, int64_t rows) {
-  if (q.op.starts_with("layer_norm"))
-    return {rows, 1, count(x) / std::max<int64_t>(1, rows), 1, true};
+  if (is_layer(q)) return {rows, 1, count(x) / std::max<int64_t>(1, rows), 1, true};
   const int64_t groups = settings<GroupNorm>(q).groups;
   const Rows r = channels_of(x);
   const int64_t places = count(x) / std::max<int64_t>(1, x.shape[0] * x.shape[1]);
@@ -49,7 +48,7 @@ std::unique_ptr<Kernel> group_gradient(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> group_weight_gradient(const KernelQuery& q) {
   Groups g = groups_of(q, q.in[0], count(q.in[2]));
-  if (q.op.starts_with("layer_norm")) g.channels = count(q.out[0]);  // also of no rows
+  if (is_layer(q)) g.channels = count(q.out[0]);  // also of no rows
   const ColumnPlan plan(g.samples * g.places, g.parameters());
   DeviceContext::current().reserve(plan.bytes(2));
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {

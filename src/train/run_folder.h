@@ -1,0 +1,17 @@
+// The run directory of a run that begins or goes on.
+#pragma once
+
+#include <string>
+
+#include "base/disk.h"
+#include "train/resume.h"
+
+namespace dpt {
+
+// It becomes this run's: the spec, what earlier runs have left set aside, metrics.jsonl as it was
+// at the checkpoint. resume: null: the run begins. Prints what was set aside. Throws Error{failed}.
+// REQUIRES: the folder is there, and nothing about the run can be refused any more.
+void begin_run_folder(const std::string& folder, const std::string& resolved_spec,
+                      const Resume* resume, Disk& disk);
+
+}  // namespace dpt
