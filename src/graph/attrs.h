@@ -35,6 +35,10 @@ struct LayerNorm {
   int dims = 1;  // how many of the last extents are normalised over
   double eps = 1e-5;
 };
+struct Attention {
+  int64_t heads = 1;
+  bool causal = false;  // a place sees itself and those before it
+};
 struct Dropout {
   double p = 0.5;
   uint64_t key = 0;  // tells the dropout layers of a model apart

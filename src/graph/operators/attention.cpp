@@ -1,0 +1,192 @@
+// attention: y[N, T, E] = softmax(q k^T / sqrt(E / heads)) v for each sample and head, of
+// qkv[N, T, 3E], whose last extent is q, k and v beside each other, E columns each; head h has
+// columns [h, h + 1) * E / heads of each and of y. causal: a place sees itself and those before it.
+// The second result, logsumexp[N, heads, T] over the scores of each place, is the gradient's own.
+//   attention_gradient(dy, qkv, y, logsumexp) -> dqkv
+// As torch's scaled_dot_product_attention. Source of both: Dao et al., FlashAttention,
+// arxiv.org/abs/2205.14135, section 3.1 and appendix B.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+// REQUIRES: qkv and y are as above.
+TensorDesc logsumexp_of(const TensorDesc& y, int64_t heads) {
+  return {full(y.dtype), {y.shape[0], heads, y.shape[1]}};
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  need_real("attention", in[0]);
+  const Shape& x = in[0].shape;
+  const int64_t heads = settings<Attention>(attrs).heads;
+  if (x.rank() != 3 || x.back() % 3 != 0)
+    fail(Fault::spec, "attention: {} is not [N, T, 3E]: q, k and v of each place", x.str());
+  if (heads < 1 || x.back() == 0 || x.back() / 3 % heads != 0)
+    fail(Fault::spec,
+         "attention: q, k and v of {} have {} columns each, which {} heads can't share", x.str(),
+         x.back() / 3, heads);
+  const TensorDesc y{in[0].dtype, x.with(2, x.back() / 3)};
+  return {y, logsumexp_of(y, heads)};
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  const std::vector<TensorDesc> out = infer(in.subspan(1, 1), attrs);
+  require(in[0] == out[0] && in[2] == out[0] && in[3] == out[1],
+          "attention_gradient: dy and y are like the result");
+  return {in[1]};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {g.apply("attention_gradient", {dy[0], n.in[0], n.out[0], n.out[1]}, n.attrs)};
+}
+
+// One head of one sample: where its rows lie, and which places see which.
+struct Head {
+  int64_t places, columns;    // T, E / heads
+  int64_t qkv_row, y_row;     // 3E, E
+  int64_t qkv, y, logsumexp;  // the first element of each
+  double scale;
+  bool causal;
+
+  int64_t seen(int64_t place) const { return causal ? place + 1 : places; }
+  int64_t q(int64_t place) const { return qkv + place * qkv_row; }
+  int64_t k(int64_t place) const { return q(place) + y_row; }
+  int64_t v(int64_t place) const { return k(place) + y_row; }
+  int64_t row(int64_t place) const { return y + place * y_row; }
+};
+
+template <class F>
+void each_head(const Shape& qkv, const Attention& attrs, F f) {
+  const int64_t places = qkv[1], e = qkv[2] / 3, columns = e / attrs.heads;
+  for (int64_t n = 0; n < qkv[0]; ++n)
+    for (int64_t h = 0; h < attrs.heads; ++h)
+      f(Head{.places = places,
+             .columns = columns,
+             .qkv_row = 3 * e,
+             .y_row = e,
+             .qkv = n * places * 3 * e + h * columns,
+             .y = n * places * e + h * columns,
+             .logsumexp = (n * attrs.heads + h) * places,
+             .scale = 1 / std::sqrt(static_cast<double>(columns)),
+             .causal = attrs.causal});
+}
+
+template <class T>
+double dot(const T* a, const T* b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+void forward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const T* qkv = args.in[0].as<const T>().data();
+    T *y = args.out[0].as<T>().data(), *logsumexp = args.out[1].as<T>().data();
+    std::vector<double> p, row;
+    each_head(args.in[0].desc.shape, settings<Attention>(attrs), [&](const Head& head) {
+      for (int64_t i = 0; i < head.places; ++i) {
+        p.clear();
+        for (int64_t j = 0; j < head.seen(i); ++j)
+          p.push_back(head.scale * dot(qkv + head.q(i), qkv + head.k(j), head.columns));
+        const double largest = *std::ranges::max_element(p);
+        double sum = 0;
+        row.assign(static_cast<size_t>(head.columns), 0);
+        for (int64_t j = 0; j < head.seen(i); ++j) {
+          const double weight = std::exp(p[static_cast<size_t>(j)] - largest);
+          sum += weight;
+          for (int64_t c = 0; c < head.columns; ++c)
+            row[static_cast<size_t>(c)] += weight * static_cast<double>(qkv[head.v(j) + c]);
+        }
+        for (int64_t c = 0; c < head.columns; ++c)
+          y[head.row(i) + c] = static_cast<T>(row[static_cast<size_t>(c)] / sum);
+        logsumexp[head.logsumexp + i] = static_cast<T>(largest + std::log(sum));
+      }
+    });
+  });
+}
+
+// With p = softmax(scores) and D = dy . y of a place: dv = p^T dy, d scores = p * (dy v^T - D), and
+// of these dq and dk.
+void backward(const KernelArgs& args, const std::any& attrs) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const T *dy = args.in[0].as<const T>().data(), *qkv = args.in[1].as<const T>().data();
+    const T *y = args.in[2].as<const T>().data(), *logsumexp = args.in[3].as<const T>().data();
+    const auto dqkv = args.out[0].as<T>();
+    std::vector<double> sums(dqkv.size(), 0);
+    each_head(args.in[1].desc.shape, settings<Attention>(attrs), [&](const Head& head) {
+      for (int64_t i = 0; i < head.places; ++i) {
+        const int64_t q = head.q(i), row = head.row(i);
+        const double d = dot(dy + row, y + row, head.columns);
+        for (int64_t j = 0; j < head.seen(i); ++j) {
+          const int64_t k = head.k(j), v = head.v(j);
+          const double score = head.scale * dot(qkv + q, qkv + k, head.columns);
+          const double p = std::exp(score - static_cast<double>(logsumexp[head.logsumexp + i]));
+          const double ds = head.scale * p * (dot(dy + row, qkv + v, head.columns) - d);
+          for (int64_t c = 0; c < head.columns; ++c) {
+            sums[static_cast<size_t>(q + c)] += ds * static_cast<double>(qkv[k + c]);
+            sums[static_cast<size_t>(k + c)] += ds * static_cast<double>(qkv[q + c]);
+            sums[static_cast<size_t>(v + c)] += p * static_cast<double>(dy[row + c]);
+          }
+        }
+      }
+    });
+    for (size_t i = 0; i < sums.size(); ++i) dqkv[i] = static_cast<T>(sums[i]);
+  });
+}
+
+// Two products of [T, E / heads] and [T, T] for each head, each two operations for each term; that
+// a causal one needs half of them is not counted, as by torch's FlopCounterMode.
+double flops(std::span<const TensorDesc>, std::span<const TensorDesc> out) {
+  const Shape& y = out[0].shape;
+  return 4.0 * static_cast<double>(y.elements() * y[1]);
+}
+
+// Five of them.
+double gradient_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
+  const Shape& y = in[0].shape;
+  return 10.0 * static_cast<double>(y.elements() * y[1]);
+}
+
+struct Case {
+  Shape qkv;
+  Attention attrs;
+};
+const Case kCases[] = {{{2, 3, 12}, {.heads = 2}},  {{2, 5, 6}, {.heads = 1, .causal = true}},
+                       {{1, 1, 9}, {.heads = 3}},   {{2, 1, 3}, {.heads = 1, .causal = true}},
+                       {{1, 18, 51}, {.heads = 1}}, {{1, 19, 48}, {.heads = 2, .causal = true}}};
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases) {
+    const TensorDesc qkv = f32(c.qkv);
+    out.push_back({{"attention", {qkv}, infer({&qkv, 1}, c.attrs), c.attrs}});
+  }
+  return out;
+}
+
+std::vector<Sample> gradient_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases) {
+    const TensorDesc qkv = f32(c.qkv);
+    const std::vector<TensorDesc> made = infer({&qkv, 1}, c.attrs);
+    out.push_back({{"attention_gradient", {made[0], qkv, made[0], made[1]}, {qkv}, c.attrs},
+                   {{}, {-1, 1}, {-1, 1}, {2, 4}}});  // a logsumexp is at least the largest score
+  }
+  return out;
+}
+
+}  // namespace
+
+OperatorType attention() {
+  return {"attention", Precision::compute, infer, gradient, forward, samples, flops};
+}
+
+OperatorType attention_gradient() {
+  return {"attention_gradient", Precision::compute, infer_gradient, nullptr, backward,
+          gradient_samples,     gradient_flops};
+}
+
+}  // namespace dpt::operators
