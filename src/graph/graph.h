@@ -29,13 +29,15 @@ enum class Role {
 };
 
 // How a parameter gets its first values; all draws come from torch's generator, in the order in
-// which parameters were added (pytorch_semantics, default initialisation).
+// which parameters were added unless `after` says otherwise (pytorch_semantics, default
+// initialisation).
 struct Init {
   // truncated: a normal distribution, drawn again where it is not in [low, high]
   enum class Kind { constant, uniform, normal, truncated } kind = Kind::constant;
   double a = 0, b = 0;    // constant: a; uniform: [a, b); normal: mean a, deviation b
   int64_t zero_row = -1;  // embedding's padding row, zeroed after the draw
   double low = 0, high = 0;
+  int after = 0;  // it is drawn after so many of the parameters that were added behind it
 };
 
 struct Value {

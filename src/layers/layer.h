@@ -20,6 +20,8 @@ struct LayerType : Nameable {
   // The same layer as an expression of PyTorch, with the sizes that dptrain infers:
   // "nn.Linear(784, 200)".
   std::string (*torch)(const std::any& settings, const Shape& x);
+  // The definition of what that expression names, where PyTorch has no such module; else empty.
+  std::string_view torch_class{};
 };
 
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId) const` and

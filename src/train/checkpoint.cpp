@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,6 +40,19 @@ void draw_truncated(const Init& init, Generator& generator, std::span<float> out
   }
 }
 
+std::vector<ValueId> in_order_of_draws(const Graph& graph) {
+  std::vector<std::pair<size_t, ValueId>> order;
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    const ValueId v = graph.parameters[i];
+    const auto after = static_cast<size_t>(graph[v].init.after);
+    order.emplace_back(2 * (i + after) + (after > 0 ? 1 : 0), v);
+  }
+  std::ranges::sort(order);
+  std::vector<ValueId> out;
+  for (const auto& [place, v] : order) out.push_back(v);
+  return out;
+}
+
 }  // namespace
 
 void draw(const Init& init, const Shape& shape, Generator& generator, std::span<float> out) {
@@ -70,7 +84,7 @@ void draw_parameters(const Graph& graph, Generator& generator,
     draw(init, shape, generator, values);
     put(v, values);
   };
-  for (ValueId v : graph.parameters) draw_one(v, graph[v].init);
+  for (ValueId v : in_order_of_draws(graph)) draw_one(v, graph[v].init);
   for (ValueId v : graph.parameters)
     if (graph[v].reinit) draw_one(v, *graph[v].reinit);
 }

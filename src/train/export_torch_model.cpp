@@ -147,12 +147,17 @@ class ModelText {
 
 TorchModel torch_model(const TorchFacts& facts) {
   const Items& items = facts.spec.model;
-  TorchModel model{"", ModelText(facts.graph, facts.layers).list(items)};
+  std::vector<std::string_view> classes;
   if (any_item(items, names_sources))
-    model.classes = kGraph;
+    classes.push_back(kGraph);
   else if (any_item(items, is_residual))
-    model.classes = kResidual;
-  return model;
+    classes.push_back(kResidual);
+  for (const LoweredLayer& l : facts.layers)
+    if (const std::string_view needed = type_of<LayerType>(l.item->layer).torch_class;
+        !needed.empty() && std::ranges::find(classes, needed) == classes.end())
+      classes.push_back(needed);
+  return {fmt::format("{}", fmt::join(classes, "\n\n")),
+          ModelText(facts.graph, facts.layers).list(items)};
 }
 
 std::string indent(std::string_view text, int columns) {

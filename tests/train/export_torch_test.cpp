@@ -180,6 +180,22 @@ TEST_CASE("lists with from become a graph of modules") {
             "    )\n"));
 }
 
+TEST_CASE("what PyTorch has no module for is a class, once, beside what the lists need") {
+  const auto attention = [&](const std::string& more) {
+    return exported(spec("", "[{multihead_attention: 2}, " + more + "flatten, {linear: 10}]"),
+                    sizes({DType::f32, {1, 3, 4}}, {DType::i32, {1}}));
+  };
+  const std::string begin = "\n\nclass MultiheadAttention(nn.MultiheadAttention):\n";
+  const std::string one = attention("");
+  CHECK(has(one, begin));
+  CHECK(has(one, "        MultiheadAttention(4, 2),\n"));
+  const std::string several = attention(
+      "{residual: {body: [{multihead_attention: {num_heads: 4, causal: true, bias: false}}]}}, ");
+  CHECK(has(several, "\n\nclass Residual(nn.Module):\n"));
+  CHECK(several.find(begin) == several.rfind(begin));
+  CHECK(has(several, "MultiheadAttention(4, 4, bias=False, causal=True),\n"));
+}
+
 TEST_CASE("what layers start from is drawn once the model is made, in their order") {
   const std::string program = exported(
       spec("initial_weights: w.safetensors\n",

@@ -1,0 +1,101 @@
+// multihead_attention: each place of a sequence takes what others hold, by how well its query fits
+// their keys (Vaswani et al. 2017); self-attention alone, [N, T, E] -> [N, T, E].
+// nn.MultiheadAttention with batch_first=True; its dropout of attention weights is not offered.
+#include <cmath>
+
+#include "base/fail.h"
+#include "base/python_call.h"
+#include "graph/attrs.h"
+#include "layers/kaiming.h"
+#include "layers/layer.h"
+
+namespace dpt::layers {
+namespace {
+
+constexpr std::string_view kClass = R"py(class MultiheadAttention(nn.MultiheadAttention):
+    """Self-attention; causal: a place sees itself and those before it."""
+
+    def __init__(self, embed_dim, num_heads, bias=True, causal=False):
+        super().__init__(embed_dim, num_heads, bias=bias, batch_first=True)
+        self.causal = causal
+
+    def forward(self, x):
+        mask = None
+        if self.causal:
+            mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], dtype=x.dtype)
+        return super().forward(
+            x, x, x, need_weights=False, attn_mask=mask, is_causal=self.causal
+        )[0]
+)py";
+
+// torch.nn.init.xavier_uniform_ of [out, in].
+Init xavier_uniform(int64_t out, int64_t in) {
+  const double deviation = std::sqrt(2.0 / static_cast<double>(in + out));
+  const double bound = std::sqrt(3.0) * deviation;
+  return {Init::Kind::uniform, -bound, bound};
+}
+
+struct MultiheadAttention {
+  int64_t num_heads = 0;
+  bool causal = false, bias = true;
+
+  static KeyTable<MultiheadAttention> keys() {
+    return KeyTable<MultiheadAttention>()
+        .required("num_heads", &MultiheadAttention::num_heads,
+                  "how many parts the features are cut into, each with weights of its own",
+                  kPositive)
+        .optional("causal", &MultiheadAttention::causal,
+                  "whether a place sees only itself and those before it")
+        .optional("bias", &MultiheadAttention::bias,
+                  "whether learned offsets are added to both projections");
+  }
+
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    const TensorDesc in = g.desc(x);
+    if (in.dtype != DType::f32 || in.shape.rank() != 3)
+      fail(Fault::spec,
+           "multihead_attention takes real numbers (f32) [N, places, features], not {}{}: put an "
+           "embedding before it?",
+           name_of(in.dtype), in.shape.str());
+    const int64_t features = in.shape.back();
+    if (features % num_heads != 0)
+      fail(Fault::spec, "multihead_attention: the {} features of {} can't be cut into {} heads",
+           features, in.shape.str(), num_heads);
+    // nn.MultiheadAttention makes out_proj as a linear layer, bias and all, draws in_proj_weight
+    // behind it, and then forgets the bias that was drawn.
+    const auto fan_in = static_cast<double>(features);
+    Init first = xavier_uniform(3 * features, features);
+    first.after = bias ? 3 : 1;
+    std::vector<ValueId> project = {x,
+                                    g.parameter("in_proj_weight", {3 * features, features}, first)};
+    if (bias) project.push_back(g.parameter("in_proj_bias", {3 * features}, {.a = 0}));
+    std::vector<ValueId> gather = {
+        kNoValue, g.parameter("out_proj.weight", {features, features}, weight_init(fan_in))};
+    if (bias) {
+      gather.push_back(g.parameter("out_proj.bias", {features}, bias_init(fan_in)));
+      g.graph().values.back().reinit = Init{.a = 0};
+    }
+    gather[0] = g.apply("attention", {g.apply("linear", project)}, Attention{num_heads, causal});
+    return g.apply("linear", gather);
+  }
+
+  std::string torch(const Shape& x) const {
+    return PythonCall("MultiheadAttention")
+        .arg(x.back())
+        .arg(num_heads)
+        .key("bias", bias, true)
+        .key("causal", causal, false)
+        .str();
+  }
+};
+
+}  // namespace
+
+LayerType multihead_attention() {
+  LayerType type = layer_type<MultiheadAttention>(
+      "multihead_attention", "Self-attention: each place takes what fits it from others.");
+  type.torch_class = kClass;
+  return type;
+}
+
+}  // namespace dpt::layers
