@@ -39,8 +39,9 @@ KernelType reference_row() {
 std::span<const KernelType> cpu_kernels() {
   static const std::vector<KernelType> all = [] {
     std::vector<KernelType> out = linear_kernels();
-    for (auto* more : {&batch_norm_kernels, &half_kernels, &elementwise_kernels, &image_kernels,
-                       &gemm_convolution_kernels, &onednn_kernels, &onednn_convolution_kernels})
+    for (auto* more :
+         {&attention_kernels, &batch_norm_kernels, &half_kernels, &elementwise_kernels,
+          &image_kernels, &gemm_convolution_kernels, &onednn_kernels, &onednn_convolution_kernels})
       for (const KernelType& row : more()) out.push_back(row);
     out.push_back(reference_row());
     return out;

@@ -14,6 +14,7 @@ std::span<const KernelType> reference_kernels();  // the operators' own plain lo
 
 // The rows of one file each.
 std::vector<KernelType> linear_kernels();
+std::vector<KernelType> attention_kernels();
 std::vector<KernelType> batch_norm_kernels();
 std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();

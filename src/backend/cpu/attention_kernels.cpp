@@ -1,0 +1,107 @@
+// The rows of attention and its gradient (graph/operators/attention.cpp): one head of one sample
+// after the other.
+#include "backend/cpu/half_kernels.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/scratch.h"
+#include "backend/cpu/simd/attention.h"
+#include "backend/cpu/support.h"
+#include "graph/attrs.h"
+
+namespace dpt {
+namespace {
+
+std::string refuses(const KernelQuery& q) { return not_f32(q.in[0]); }
+
+class HeadByHead : public Kernel {
+ public:
+  HeadByHead(const KernelQuery& q, const TensorDesc& y)
+      : samples_(extent(y, 0)),
+        heads_(static_cast<size_t>(settings<Attention>(q).heads)),
+        head_{.places = extent(y, 1),
+              .columns = extent(y, 2) / heads_,
+              .qkv_row = 3 * extent(y, 2),
+              .y_row = extent(y, 2),
+              .causal = settings<Attention>(q).causal},
+        rounding_(rounding(q.rounds)) {
+    workspace();
+  }
+
+ protected:
+  // Calls f(head, first element in qkv, in y, in logsumexp).
+  template <class F>
+  void each_head(const float* qkv, F f) const {
+    if (head_.places == 0) return;
+    for (size_t n = 0; n < samples_; ++n)
+      for (size_t h = 0; h < heads_; ++h) {
+        const size_t row = n * head_.places, at = row * head_.qkv_row + h * head_.columns;
+        AttentionHead head = head_;
+        head.q = qkv + at;
+        head.k = head.q + head_.y_row;
+        head.v = head.k + head_.y_row;
+        f(head, at, row * head_.y_row + h * head_.columns, (n * heads_ + h) * head_.places);
+      }
+  }
+  void round(float* x, const TensorDesc& d) const {
+    if (rounding_ != nullptr) rounding_(x, x, elements(d));
+  }
+  float* workspace() const {
+    const size_t floats = attention_workspace(head_.places, head_.columns);
+    return reinterpret_cast<float*>(scratch(floats * sizeof(float)));
+  }
+
+  const AttentionKernels& simd_ = attention_simd(simd_kernels().isa);
+
+ private:
+  static size_t extent(const TensorDesc& d, int i) { return static_cast<size_t>(d.shape[i]); }
+
+  size_t samples_, heads_;
+  AttentionHead head_;
+  Rounding rounding_;
+};
+
+class Forward : public HeadByHead {
+ public:
+  explicit Forward(const KernelQuery& q) : HeadByHead(q, q.out[0]) {}
+  void run(const KernelArgs& a) override {
+    float *const y = data(a.out[0]), *const logsumexp = data(a.out[1]);
+    each_head(data(a.in[0]), [&](const AttentionHead& head, size_t, size_t at, size_t row) {
+      simd_.forward(head, y + at, logsumexp + row, workspace());
+    });
+    round(y, a.out[0].desc);
+  }
+};
+
+class Backward : public HeadByHead {
+ public:
+  explicit Backward(const KernelQuery& q) : HeadByHead(q, q.in[0]) {}
+  void run(const KernelArgs& a) override {
+    const float *const dy = data(a.in[0]), *const y = data(a.in[2]);
+    const float* const logsumexp = data(a.in[3]);
+    float* const dqkv = data(a.out[0]);
+    each_head(data(a.in[1]), [&](const AttentionHead& head, size_t from, size_t at, size_t row) {
+      float *const dq = dqkv + from, *const dk = dq + head.y_row, *const dv = dk + head.y_row;
+      simd_.backward(head, {dy + at, y + at, logsumexp + row, dq, dk, dv}, workspace());
+    });
+    round(dqkv, a.out[0].desc);
+  }
+};
+
+template <class K>
+KernelType row(std::string_view op) {
+  return {.op = op,
+          .name = simd_kernels().name,
+          .refuses = refuses,
+          .prepare = [](const KernelQuery& q) -> std::unique_ptr<Kernel> {
+            return std::make_unique<K>(q);
+          },
+          .by_sample = true,
+          .rounds = true};
+}
+
+}  // namespace
+
+std::vector<KernelType> attention_kernels() {
+  return {row<Forward>("attention"), row<Backward>("attention_gradient")};
+}
+
+}  // namespace dpt

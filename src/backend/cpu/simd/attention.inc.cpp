@@ -1,0 +1,335 @@
+// Forward: a tile's rows of scores against all places that they see, which stay in the second level
+// of the caches; softmax; times v. Backward: for a block of places that are seen, blocks of rows
+// that see them, each with its weights p and d scores.
+#include "backend/cpu/simd/attention.h"
+
+#include "backend/cpu/simd/lanes_math.h"
+#include "backend/cpu/simd/tile.h"
+
+namespace dpt::DPT_ISA {
+namespace {
+
+constexpr size_t kPad = kLanes;  // rows of scores are not a power of two apart
+
+DPT_SIMD size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+DPT_SIMD size_t up_to(size_t n, size_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+// Takes `n` floats of the workspace, which begins at a cache line and stays at one.
+DPT_SIMD float* take(float*& workspace, size_t n) {
+  float* const taken = workspace;
+  workspace += up_to(n, kLine / sizeof(float));
+  return taken;
+}
+
+DPT_SIMD float scale_of(const AttentionHead& h) {
+  return 1 / __builtin_sqrtf(static_cast<float>(h.columns));
+}
+
+// to[r, c] = factor * from[r, c], without gaps.
+void copy_rows(const float* from, size_t stride, size_t rows, size_t columns, float factor,
+               float* to) {
+  const Lanes f = all(factor);
+  for (size_t r = 0; r < rows; ++r, from += stride, to += columns)
+    each_vector(
+        columns, [&](size_t c, auto at)
+                     __attribute__((always_inline)) { at.put(to + c, at.get(from + c) * f); });
+}
+
+// panels[r / 2 vectors][c, r % 2 vectors] = from[r, c], zeros behind the last row.
+void transpose_rows(const float* from, size_t stride, size_t rows, size_t columns, float* panels) {
+  for (size_t r = 0; r < rows; r += kLanes) {
+    float* const panel = panels + r / kTileColumns * kTileColumns * columns + r % kTileColumns;
+    const size_t given = smaller(rows - r, kLanes);
+    size_t c = 0;
+    if (given == kLanes) {
+      const float* at[kLanes];
+      for (size_t i = 0; i < kLanes; ++i) at[i] = from + (r + i) * stride;
+      for (; c + kLanes <= columns; c += kLanes)
+        transpose(at, c, panel + c * kTileColumns, kTileColumns);
+    }
+    for (; c < columns; ++c)
+      for (size_t i = 0; i < kLanes; ++i)
+        panel[c * kTileColumns + i] = i < given ? from[(r + i) * stride + c] : 0;
+  }
+  if (const size_t left = rows % kTileColumns; left > 0 && left <= kLanes) {
+    float* const panel = panels + rows / kTileColumns * kTileColumns * columns + kLanes;
+    for (size_t c = 0; c < columns; ++c) store(panel + c * kTileColumns, zero());
+  }
+}
+
+// exp(x). REQUIRES: x <= 1 or nan, so that nothing has to be held back on that side.
+DPT_SIMD Lanes exp_of_low(Lanes x) {
+  const Reduced e = reduce_exp(max(Lanes(-104), x));  // which becomes 0; nan stays
+  return scale(Lanes(1) + e.expm1_r, e.n);
+}
+
+DPT_SIMD float top_of(const float* x, size_t n) {
+  Lanes top[4];
+  for (Lanes& t : top) t = -infinity();
+  size_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    DPT_UNROLL
+    for (int v = 0; v < 4; ++v) top[v] = max(top[v], load(x + i + v * kLanes));
+  }
+  each_vector(
+      n - i, [&](size_t j, auto at) __attribute__((always_inline)) {
+        top[0] = max(top[0], at.or_lowest(at.get(x + i + j)));
+      });
+  return max_of(max(max(top[0], top[1]), max(top[2], top[3])));
+}
+
+// x[i] = exp(x[i] - top) for i < n, 0 for n <= i < end; gives their sum.
+DPT_SIMD float make_weights(float* x, size_t n, size_t end, Lanes top) {
+  Lanes sum = zero();
+  each_vector(
+      n, [&](size_t i, auto at) __attribute__((always_inline)) {
+        const Lanes e = exp_of_low(at.or_lowest(at.get(x + i)) - top);
+        at.put(x + i, e);
+        sum += e;
+      });
+  for (size_t i = n; i < end; ++i) x[i] = 0;
+  return sum_of(sum);
+}
+
+constexpr size_t kRowSums = 16;  // a vector on each instruction set, or several
+static_assert(kTileRows <= kRowSums);
+
+// Softmax of `rows` rows of scores without the division; gives the sums of the weights and the
+// logarithm of the sum of exp(score). The first row sees `seen` places, each further one `more`
+// more, and holds `end`.
+void soften(float* scores, size_t stride, size_t rows, size_t seen, size_t more, size_t end,
+            float* sums, float* logsumexp) {
+  float tops[kRowSums] = {};
+  for (size_t i = 0; i < kRowSums; ++i) sums[i] = 1;
+  for (size_t i = 0; i < rows; ++i, scores += stride, seen += more) {
+    tops[i] = top_of(scores, seen);
+    sums[i] = make_weights(scores, seen, end, all(tops[i]));
+  }
+  for (size_t i = 0; i < kRowSums; i += kLanes)
+    store(tops + i, (Lanes(load(tops + i)) + log(load(sums + i))).v);
+  for (size_t i = 0; i < rows; ++i) logsumexp[i] = tops[i];
+}
+
+void forward(const AttentionHead& h, float* y, float* logsumexp, float* workspace) {
+  const size_t columns = h.columns, wide = up_to(h.places, kTileColumns), stride = wide + kPad;
+  float* const keys = take(workspace, wide * columns);
+  float* const values = take(workspace, h.places * columns);
+  float* const queries = take(workspace, kTileRows * columns);
+  float* const scores = take(workspace, kTileRows * stride);
+  transpose_rows(h.k, h.qkv_row, h.places, columns, keys);
+  copy_rows(h.v, h.qkv_row, h.places, columns, 1, values);
+  size_t tiles = pieces(h.places, kTileRows);
+  for (size_t r = 0, rows; r < h.places; r += rows, --tiles, y += rows * h.y_row) {
+    rows = (h.places - r + tiles - 1) / tiles;
+    const size_t end = h.causal ? r + rows : h.places;
+    copy_rows(h.q + r * h.qkv_row, h.qkv_row, rows, columns, scale_of(h), queries);
+    for (size_t n = 0; n < end; n += kTileColumns)
+      tile_of<Store::set, kTileRows>({.depth = columns,
+                                      .a = queries,
+                                      .row = columns,
+                                      .step = 1,
+                                      .b = keys + n * columns,
+                                      .ldb = kTileColumns,
+                                      .c = scores + n,
+                                      .ldc = stride,
+                                      .bias = nullptr},
+                                     rows, kTileColumns);
+    float sums[kRowSums];
+    soften(scores, stride, rows, h.causal ? r + 1 : h.places, h.causal ? 1 : 0, end, sums,
+           logsumexp + r);
+    for (size_t n = 0; n < columns; n += kTileColumns)
+      tile_of<Store::set, kTileRows>({.depth = end,
+                                      .a = scores,
+                                      .row = stride,
+                                      .step = 1,
+                                      .b = values + n,
+                                      .ldb = columns,
+                                      .c = y + n,
+                                      .ldc = h.y_row,
+                                      .bias = nullptr},
+                                     rows, smaller(columns - n, kTileColumns));
+    for (size_t i = 0; i < rows; ++i)
+      copy_rows(y + i * h.y_row, 0, 1, columns, 1 / sums[i], y + i * h.y_row);
+  }
+}
+
+constexpr size_t kBlockRows = 4 * kTileRows, kBlockPlaces = 64;
+constexpr size_t kBlockStride = kBlockPlaces + kPad;
+
+// What a backward pass keeps of a head, in rows without gaps.
+struct Copies {
+  float *queries, *keys;  // both times the scale
+  float* dy;
+  float *key_panels, *value_panels;  // transposed
+  float* along;                      // dy . y of each place
+  float *weights, *slopes;           // [kBlockRows, kBlockStride]: p and d scores of a block
+};
+
+Copies copies_of(const AttentionHead& h, const AttentionGradient& g, float* workspace) {
+  const size_t n = h.places * h.columns, wide = up_to(h.places, kTileColumns) * h.columns;
+  Copies c{};
+  c.queries = take(workspace, n);
+  c.keys = take(workspace, n);
+  c.dy = take(workspace, n);
+  c.key_panels = take(workspace, wide);
+  c.value_panels = take(workspace, wide);
+  c.along = take(workspace, h.places);
+  c.weights = take(workspace, kBlockRows * kBlockStride);
+  c.slopes = take(workspace, kBlockRows * kBlockStride);
+  copy_rows(h.q, h.qkv_row, h.places, h.columns, scale_of(h), c.queries);
+  copy_rows(h.k, h.qkv_row, h.places, h.columns, scale_of(h), c.keys);
+  copy_rows(g.dy, h.y_row, h.places, h.columns, 1, c.dy);
+  transpose_rows(h.k, h.qkv_row, h.places, h.columns, c.key_panels);
+  transpose_rows(h.v, h.qkv_row, h.places, h.columns, c.value_panels);
+  for (size_t r = 0; r < h.places; ++r) {
+    Lanes sum = zero();
+    each_vector(
+        h.columns, [&](size_t i, auto at) __attribute__((always_inline)) {
+          sum = madd(at.get(g.dy + r * h.y_row + i), at.get(g.y + r * h.y_row + i), sum);
+        });
+    c.along[r] = sum_of(sum);
+  }
+  return c;
+}
+
+// Of scores and dy v^T of a row: p and p * (dy v^T - along) for i < n, 0 for n <= i < end.
+DPT_SIMD void make_slopes(float* p, float* slopes, size_t n, size_t end, float logsumexp,
+                          float along) {
+  const Lanes top = all(logsumexp), d = all(along);
+  each_vector(
+      n, [&](size_t i, auto at) __attribute__((always_inline)) {
+        const Lanes weight = exp_of_low(at.get(p + i) - top);
+        at.put(p + i, weight);
+        at.put(slopes + i, weight * (at.get(slopes + i) - d));
+      });
+  for (size_t i = n; i < end; ++i) p[i] = slopes[i] = 0;
+}
+
+// c (+)= a b, where `begin` and `end` give what the depth of a tile is cut down to, from its first
+// row and the one behind its last; the sum so far is taken on unless `first`.
+template <class Begin, class End>
+DPT_SIMD void add_product(const Product& p, size_t rows, size_t columns, bool first, Begin begin,
+                          End end) {
+  size_t tiles = pieces(rows, kTileRows);
+  for (size_t r = 0, height; r < rows; r += height, --tiles) {
+    height = (rows - r + tiles - 1) / tiles;
+    const size_t from = begin(r), to = end(r + height);
+    Product part = p;
+    part.depth = to - from;
+    part.a += r * p.row + from * p.step;
+    part.b += from * p.ldb;
+    part.c += r * p.ldc;
+    for (size_t n = 0; n < columns; n += kTileColumns) {
+      const size_t width = smaller(columns - n, kTileColumns);
+      if (first) {
+        tile_of<Store::set, kTileRows>(part, height, width);
+      } else {
+        tile_of<Store::continued, kTileRows>(part, height, width);
+      }
+      part.b += kTileColumns;
+      part.c += kTileColumns;
+    }
+  }
+}
+
+// Rows [r, r + rows), which see some of the places [k, k + width).
+struct Block {
+  size_t r, rows, k, width;
+  bool causal;
+  bool first_rows;  // that see these places
+
+  // How many of the places row i sees, and how many of the rows don't see place j.
+  [[gnu::always_inline]] size_t seen(size_t i) const {
+    return causal ? smaller(width, r + i + 1 - k) : width;
+  }
+  [[gnu::always_inline]] size_t blind(size_t j) const {
+    return causal && k + j > r ? smaller(rows, k + j - r) : 0;
+  }
+};
+
+// p and d scores of a block.
+void make_block(const AttentionHead& h, const AttentionGradient& g, const Copies& c,
+                const Block& b) {
+  const size_t columns = h.columns;
+  for (size_t n = 0; n < b.width; n += kTileColumns) {
+    const size_t row = b.blind(n);
+    Product p{.depth = columns,
+              .a = c.queries + (b.r + row) * columns,
+              .row = columns,
+              .step = 1,
+              .b = c.key_panels + (b.k + n) * columns,
+              .ldb = kTileColumns,
+              .c = c.weights + row * kBlockStride + n,
+              .ldc = kBlockStride,
+              .bias = nullptr};
+    tile_column<Store::set>(p, b.rows - row, kTileColumns);
+    p.a = c.dy + (b.r + row) * columns;
+    p.b = c.value_panels + (b.k + n) * columns;
+    p.c = c.slopes + row * kBlockStride + n;
+    tile_column<Store::set>(p, b.rows - row, kTileColumns);
+  }
+  for (size_t i = 0; i < b.rows; ++i)
+    make_slopes(c.weights + i * kBlockStride, c.slopes + i * kBlockStride, b.seen(i), b.width,
+                g.logsumexp[b.r + i], c.along[b.r + i]);
+}
+
+void add_block(const AttentionHead& h, const AttentionGradient& g, const Copies& c,
+               const Block& b) {
+  const size_t columns = h.columns;
+  const auto transposed = [&](const float* a, const float* right, float* to)
+      __attribute__((always_inline)) {
+    add_product(
+        {.depth = b.rows,
+         .a = a,
+         .row = 1,
+         .step = kBlockStride,
+         .b = right + b.r * columns,
+         .ldb = columns,
+         .c = to + b.k * h.qkv_row,
+         .ldc = h.qkv_row,
+         .bias = nullptr},
+        b.width, columns, b.first_rows, [&](size_t j) { return b.blind(j); },
+        [&](size_t) { return b.rows; });
+  };
+  transposed(c.weights, c.dy, g.dv);
+  transposed(c.slopes, c.queries, g.dk);
+  add_product(
+      {.depth = b.width,
+       .a = c.slopes,
+       .row = kBlockStride,
+       .step = 1,
+       .b = c.keys + b.k * columns,
+       .ldb = columns,
+       .c = g.dq + b.r * h.qkv_row,
+       .ldc = h.qkv_row,
+       .bias = nullptr},
+      b.rows, columns, b.k == 0, [](size_t) { return size_t{0}; },
+      [&](size_t end) { return b.seen(end - 1); });
+}
+
+void backward(const AttentionHead& h, const AttentionGradient& g, float* workspace) {
+  const Copies c = copies_of(h, g, workspace);
+  Block b{};
+  b.causal = h.causal;
+  for (; b.k < h.places; b.k += b.width) {
+    b.width = smaller(h.places - b.k, kBlockPlaces);
+    const size_t begin = h.causal ? b.k : 0;
+    for (b.r = begin; b.r < h.places; b.r += b.rows) {
+      b.rows = smaller(h.places - b.r, kBlockRows);
+      b.first_rows = b.r == begin;
+      make_block(h, g, c, b);
+      add_block(h, g, c, b);
+    }
+  }
+}
+
+}  // namespace
+
+void add_attention(AttentionKernels& kernels) {
+  kernels.forward = forward;
+  kernels.backward = backward;
+}
+
+}  // namespace dpt::DPT_ISA
