@@ -6,6 +6,7 @@
 // loads of B as it has fma, and neighbours have most of their zeros in common.
 #pragma once
 
+#include "backend/cpu/simd/like_rows.h"
 #include "backend/cpu/simd/tile.h"
 
 namespace dpt::DPT_ISA {
@@ -18,13 +19,14 @@ constexpr size_t kPairColumns = kPairVectors * kLanes;
 
 // masks[r]: a bit for each k < depth where A(r, k) is not 0, for kLanes rows, or for `rows` that
 // are fewer. Columns of A, for the product with a transposed one, and rows.
-DPT_SIMD void nonzero_in_columns(const Product& p, size_t rows, uint64_t* masks) {
+DPT_SIMD void nonzero_in_columns(const Product& p, size_t begin, size_t rows, uint64_t* masks) {
+  const float* const a = p.a + begin;
   const Mask lanes = first(rows);
 #if defined(__AVX512F__)
   __m512i low = _mm512_setzero_si512(), high = low;
   for (size_t k = 0; k < p.depth; ++k) {
-    const uint64_t found = nonzero(load_first(p.a + k * p.step, lanes));
-    __builtin_prefetch(p.a + k * p.step + 2 * kLanes);
+    const uint64_t found = nonzero(load_first(a + k * p.step, lanes));
+    __builtin_prefetch(a + k * p.step + 2 * kLanes);
     const __m512i bit = _mm512_set1_epi64(static_cast<long long>(uint64_t{1} << k));
     low = _mm512_mask_or_epi64(low, static_cast<__mmask8>(found), low, bit);
     high = _mm512_mask_or_epi64(high, static_cast<__mmask8>(found >> 8), high, bit);
@@ -34,15 +36,16 @@ DPT_SIMD void nonzero_in_columns(const Product& p, size_t rows, uint64_t* masks)
 #else
   for (size_t r = 0; r < kLanes; ++r) masks[r] = 0;
   for (size_t k = 0; k < p.depth; ++k) {
-    const uint64_t found = nonzero(load_first(p.a + k * p.step, lanes));
+    const uint64_t found = nonzero(load_first(a + k * p.step, lanes));
     for (size_t r = 0; r < kLanes; ++r) masks[r] |= (found >> r & 1) << k;
   }
 #endif
 }
 
-DPT_SIMD void nonzero_in_rows(const Product& p, size_t rows, uint64_t* masks) {
+DPT_SIMD void nonzero_in_rows(const Product& p, const uint8_t* order, size_t rows,
+                              uint64_t* masks) {
   for (size_t r = 0; r < rows; ++r) {
-    const float* a = p.a + r * p.row;
+    const float* a = p.a + order[r] * p.row;
     uint64_t found = 0;
     size_t k = 0;
     for (; k + kLanes <= p.depth; k += kLanes) found |= nonzero(load(a + k)) << k;
@@ -52,113 +55,114 @@ DPT_SIMD void nonzero_in_rows(const Product& p, size_t rows, uint64_t* masks) {
 }
 
 // Rows of B that follow, fetched while those before are used: another core may have written them. A
-// line at a time, or its own loads would wait behind those that come from far away.
+// line at a time, or its own loads would wait behind those that come from far away. Some more than
+// the rows are fetched, which are what comes behind them.
 struct Ahead {
-  uintptr_t next, end;  // of a row
-  size_t width, stride, step, rows;
+  uintptr_t next, step;
 
-  // [rows, columns] after b's.
-  [[gnu::always_inline]] static Ahead after(const Product& b, size_t rows, size_t columns) {
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(b.b + (rows > 0 ? b.depth * b.ldb : 0));
-    const size_t width = columns * sizeof(float);
-    return {begin, begin + width, width, b.ldb * sizeof(float), rows > 0 ? kLine : size_t{0}, rows};
+  static Ahead after(const Product& b, size_t rows) {
+    return {reinterpret_cast<uintptr_t>(b.b + (rows > 0 ? b.depth * b.ldb : 0)),
+            rows > 0 ? kLine : size_t{0}};
   }
-  // After the last row its last line is fetched again and again, which costs nothing.
   [[gnu::always_inline]] void fetch() {
     __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
     next += step;
-    if (next >= end) {
-      if (--rows == 0) {
-        next -= step;
-        end = UINTPTR_MAX;
-        step = 0;
-      } else {
-        next = end - width + stride;
-        end += stride;
-      }
-    }
   }
 };
 
-// Two rows of kVectors vectors, the last one masked. begins: of these two rows of A and C.
+// What all pairs of a column share, as it is used: distances in bytes.
+struct PairColumn {
+  const float* b;
+  size_t ldb, step;
+  const float* bias;
+  Mask last;
+};
+
+// Two rows of kVectors vectors, the last one masked. a, c: of these two rows of A and C.
 template <int kVectors, bool kContinued>
-DPT_SIMD void pair(const Product& p, const float* const* a, float* const* c, uint64_t mask,
-                   Mask last, Ahead& ahead) {
+DPT_SIMD void pair(const PairColumn& p, const float* a0, const float* a1, float* c0, float* c1,
+                   uint64_t mask, Ahead& ahead) {
+  const auto after = [](const float* from, size_t bytes) __attribute__((always_inline)) {
+    return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
+  };
   Vector sum[2][kVectors];
   DPT_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    DPT_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      const float* at = c[r] + v * kLanes;
-      sum[r][v] = !kContinued ? zero() : v == kVectors - 1 ? load_first(at, last) : load(at);
-    }
+  for (int v = 0; v < kVectors; ++v) {
+    const auto start = [&](const float* c) __attribute__((always_inline)) {
+      if (!kContinued) return own_zero();
+      return v == kVectors - 1 ? load_first(c + v * kLanes, p.last) : load(c + v * kLanes);
+    };
+    sum[0][v] = start(c0);
+    sum[1][v] = start(c1);
   }
   for (; mask != 0; mask &= mask - 1) {
     const auto k = static_cast<size_t>(__builtin_ctzll(mask));
-    const float* b = p.b + k * p.ldb;
+    const float* b = after(p.b, k * p.ldb);
+    const size_t along_a = k * p.step;
     ahead.fetch();
-    const Vector left0 = all(a[0][k * p.step]), left1 = all(a[1][k * p.step]);
+    const Vector left0 = all(*after(a0, along_a)), left1 = all(*after(a1, along_a));
     DPT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       const float* at = b + v * kLanes;
-      Vector right = v == kVectors - 1 ? load_first(at, last) : load(at);
+      Vector right = v == kVectors - 1 ? load_first(at, p.last) : load(at);
       keep(right);
       sum[0][v] = fma(left0, right, sum[0][v]);
       sum[1][v] = fma(left1, right, sum[1][v]);
     }
   }
-  DPT_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  const auto finish = [&](float* c, const Vector* s) __attribute__((always_inline)) {
     DPT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       const bool masked = v == kVectors - 1;
-      Vector s = sum[r][v];
+      Vector x = s[v];
       if (p.bias != nullptr)
-        s = add(s, masked ? load_first(p.bias + v * kLanes, last) : load(p.bias + v * kLanes));
+        x = add(x, masked ? load_first(p.bias + v * kLanes, p.last) : load(p.bias + v * kLanes));
       if (masked) {
-        store_first(c[r] + v * kLanes, last, s);
+        store_first(c + v * kLanes, p.last, x);
       } else {
-        store(c[r] + v * kLanes, s);
+        store(c + v * kLanes, x);
       }
     }
-  }
+  };
+  finish(c0, sum[0]);
+  finish(c1, sum[1]);
 }
 
-// One column of C, and p.depth <= kPairDepth.
+// One column of C, and p.depth <= kPairDepth. order: of the rows.
 template <int kVectors, bool kContinued>
 [[gnu::noinline]] static void pair_column(const Product& p, size_t rows, size_t columns,
-                                          Ahead ahead) {
-  const Mask last = first(columns - (kVectors - 1) * kLanes);
+                                          const uint8_t* order, Ahead ahead) {
+  const PairColumn column{p.b, p.ldb * sizeof(float), p.step * sizeof(float), p.bias,
+                          first(columns - (kVectors - 1) * kLanes)};
   float nowhere[kVectors * kLanes] = {};
   uint64_t masks[kLanes];
-  Product part = p;
   for (size_t r = 0; r < rows; r += kLanes) {
     const size_t height = rows - r < kLanes ? rows - r : kLanes;
-    part.a = p.a + r * p.row;
     if (p.row == 1) {
-      nonzero_in_columns(part, height, masks);
+      nonzero_in_columns(p, r, height, masks);
     } else {
-      nonzero_in_rows(part, height, masks);
+      nonzero_in_rows(p, order + r, height, masks);
     }
     for (size_t i = 0; i < height; i += 2) {
       const bool alone = i + 1 == height;
-      const float* a[2] = {part.a + i * p.row, part.a + (alone ? i : i + 1) * p.row};
-      float* c[2] = {p.c + (r + i) * p.ldc, alone ? nowhere : p.c + (r + i + 1) * p.ldc};
-      pair<kVectors, kContinued>(part, a, c, alone ? masks[i] : masks[i] | masks[i + 1], last,
-                                 ahead);
+      const size_t row0 = order[r + i], row1 = order[r + i + !alone];
+      pair<kVectors, kContinued>(column, p.a + row0 * p.row, p.a + row1 * p.row, p.c + row0 * p.ldc,
+                                 alone ? nowhere : p.c + row1 * p.ldc,
+                                 alone ? masks[i] : masks[i] | masks[i + 1], ahead);
     }
   }
 }
 
 template <bool kContinued, int kVectors = kPairVectors>
-DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, Ahead ahead) {
+DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, const uint8_t* order,
+                             Ahead ahead) {
   if constexpr (kVectors > 1) {
     if (columns <= (kVectors - 1) * kLanes) {
-      pair_column_of<kContinued, kVectors - 1>(p, rows, columns, ahead);
+      pair_column_of<kContinued, kVectors - 1>(p, rows, columns, order, ahead);
       return;
     }
   }
-  pair_column<kVectors, kContinued>(p, rows, columns, ahead);
+  pair_column<kVectors, kContinued>(p, rows, columns, order, ahead);
 }
 
 // p.b's rows, `columns` of each, copied to where each vector lies in one cache line: of a row that
@@ -178,12 +182,15 @@ DPT_SIMD bool lies_in_lines(const Product& p) {
   return (reinterpret_cast<uintptr_t>(p.b) | p.ldb * sizeof(float)) % sizeof(Vector) == 0;
 }
 
-// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0. continued: c
-// holds the chains so far.
-[[maybe_unused]] static void pair_product(Product p, size_t m, size_t n, bool continued) {
+constexpr size_t kOrderedRows = 256;
+
+// Of no more than kOrderedRows rows of C.
+DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) {
   // Rows of A. A copy takes as long as twelve, and a tenth is what it wins.
   constexpr size_t kWorthCopying = 128;
-  const Product all = p;
+  Product p = all;
+  uint8_t order[kOrderedRows];
+  order_rows(p, m, n, order);
   const bool copies = m >= kWorthCopying && !lies_in_lines(p);
   alignas(64) float panel[kPairDepth * kPairColumns];
   size_t columns_left = pieces(n, kPairColumns);
@@ -199,18 +206,30 @@ DPT_SIMD bool lies_in_lines(const Product& p) {
       p.c = all.c + i;
       p.bias = all.bias != nullptr && k + p.depth == all.depth ? all.bias + i : nullptr;
       const size_t left = all.depth - k - p.depth;
-      const Ahead ahead = Ahead::after(p, left < kPairDepth ? left : kPairDepth, columns);
+      const Ahead ahead = Ahead::after(p, left);
       if (copies) {
         copy_to_lines(p, columns, panel);
         p.b = panel;
         p.ldb = kPairColumns;
       }
       if (k == 0 && !continued) {
-        pair_column_of<false>(p, m, columns, ahead);
+        pair_column_of<false>(p, m, columns, order, ahead);
       } else {
-        pair_column_of<true>(p, m, columns, ahead);
+        pair_column_of<true>(p, m, columns, order, ahead);
       }
     }
+  }
+}
+
+// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0. continued: c
+// holds the chains so far.
+[[maybe_unused]] static void pair_product(Product p, size_t m, size_t n, bool continued) {
+  for (size_t left = m; left > 0;) {
+    const size_t rows = left < kOrderedRows ? left : kOrderedRows;
+    pair_rows(p, rows, n, continued);
+    p.a += rows * p.row;
+    p.c += rows * p.ldc;
+    left -= rows;
   }
 }
 

@@ -40,7 +40,7 @@ DPT_SIMD void tile(const Product& p, Mask mask) {
     for (int v = 0; v < kVectors; ++v) {
       const float* at = p.c + r * p.ldc + v * kLanes;
       if constexpr (kStore != Store::continued) {
-        sum[r][v] = zero();
+        sum[r][v] = own_zero();
       } else {
         sum[r][v] = kMasked && v == kVectors - 1 ? load_first(at, mask) : load(at);
       }
@@ -48,11 +48,13 @@ DPT_SIMD void tile(const Product& p, Mask mask) {
   }
   const float* a = p.a;
   const float* b = p.b;
-  // Eight rows are far enough for the second-level cache.
+  // Far enough for another core's cache.
   const uintptr_t ahead =
-      p.next == nullptr ? 8 * p.ldb * sizeof(float)
+      p.next == nullptr ? 24 * p.ldb * sizeof(float)
                         : reinterpret_cast<uintptr_t>(p.next) - reinterpret_cast<uintptr_t>(b);
+  const uintptr_t next_rows = (2 * kRows - 1) * p.row * sizeof(float);  // the last of the next tile
   for (size_t k = 0; k < p.depth; ++k) {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(a) + next_rows));
     Vector right[kVectors];
     DPT_UNROLL
     for (int v = 0; v < kVectors; ++v) {

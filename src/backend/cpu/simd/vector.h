@@ -92,12 +92,24 @@ DPT_SIMD uint64_t nonzero(Vector v) {
 
 // Makes v a register here: compilers fold a load into each fma that uses it, though it is the loads
 // that are scarce.
+// own_zero: 0 that a compiler doesn't copy from another register, since copies take turns with fma.
 #if defined(__AVX512F__)
 DPT_SIMD void keep(Vector& v) { __asm__("" : "+v"(v)); }
+DPT_SIMD Vector own_zero() {
+  Vector v;
+  __asm__("vpxord %0, %0, %0" : "=v"(v));
+  return v;
+}
 #elif defined(__AVX2__)
 DPT_SIMD void keep(Vector& v) { __asm__("" : "+x"(v)); }
+DPT_SIMD Vector own_zero() {
+  Vector v;
+  __asm__("vxorps %0, %0, %0" : "=x"(v));
+  return v;
+}
 #else
 DPT_SIMD void keep(Vector&) {}
+DPT_SIMD Vector own_zero() { return zero(); }
 #endif
 
 constexpr size_t kLine = 64;  // bytes of a cache line

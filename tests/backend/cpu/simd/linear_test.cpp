@@ -128,10 +128,11 @@ Floats chain(const SimdKernels& kernels, const Case& c, A a, B b, const Floats& 
 }
 
 TEST_CASE("zeros that are left out of a product change no bit of it") {
-  // Sizes around pairs, groups of rows, vectors of a column and blocks of depth.
-  const Case some[] = {{50, 200, 784}, {51, 209, 47},  {2, 64, 53},  {33, 417, 130},
-                       {17, 70, 48},   {100, 208, 64}, {1, 200, 65}, {65, 130, 52},
-                       {3, 500, 104},  {128, 96, 200}};
+  // Sizes around pairs, groups of rows, vectors of a column and blocks of depth; at last such that
+  // rows are put in order (like_rows.h), around the blocks in which they are.
+  const Case some[] = {{50, 200, 784}, {51, 209, 47},  {2, 64, 53},    {33, 417, 130},
+                       {17, 70, 48},   {100, 208, 64}, {1, 200, 65},   {65, 130, 52},
+                       {3, 500, 104},  {128, 96, 200}, {67, 200, 784}, {301, 70, 1000}};
   for (const SimdKernels* kernels : isas_of_this_cpu())
     for (const Case& c : some) {
       CAPTURE(kernels->name);
