@@ -180,13 +180,23 @@ void DeviceExecutor::share_buffers() {
 }
 
 void DeviceExecutor::finish() {
+  gather_weights();
   graphs_.clear();  // their sums belong to the communicator
-  if (shard_ == 0) update_.download(buffers_);
-  gpus_.meet();
-  if (shard_ != 0) same_weights();
   communicator_ = nullptr;
   if (exchange_) exchange_->finish();
-  gpus_.meet();  // before anybody writes the weights again
+  gpus_.meet();
+}
+
+void DeviceExecutor::gather() {
+  update_.download_states(buffers_);
+  gather_weights();
+}
+
+void DeviceExecutor::gather_weights() {
+  update_.download_weights(buffers_);
+  gpus_.meet();
+  if (shard_ != 0) same_weights();
+  gpus_.meet();  // before anybody writes them again, or to a file
 }
 
 // A replica that has others than the first one has trained something else.
@@ -254,7 +264,7 @@ void DeviceExecutor::look_at_stage(DeviceBinding& b, int stage, size_t micro, Tr
 
 Finding DeviceExecutor::find_trouble(const StepInput& input) {
   wait();  // steps that were launched behind it
-  if (shard_ == 0) update_.download(buffers_);
+  update_.download_weights(buffers_);
   if (has_stage(0)) buffers_.trouble(shard_) = {};
   gpus_.meet();
   look_for_trouble(input, buffers_.trouble(shard_));

@@ -96,7 +96,7 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
   if (session_.who.span > 1) stages_ = std::make_unique<DeviceStages>(session_, context_, gpus_);
   bind();
   make_feeds(samples);
-  upload_state();
+  upload_state(0, GradientScaler(session_.scaler).state());
   update_.upload(buffers_);
   if (session_.who.replicas() == 1) return;
   exchange_ =
@@ -132,11 +132,17 @@ void DeviceExecutor::wait() {
   wait_for_(*done_);
 }
 
+void DeviceExecutor::go_on(int64_t updates, const GradientScaler::State& scaler) {
+  upload_state(updates, scaler);
+}
+
 // What steps go on from.
-void DeviceExecutor::upload_state() {
+void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& scaler) {
   const cuda::Memory host(*api_, MemoryKind::pinned, sizeof(StepState));
   new (host.data()) StepState{.seed = static_cast<uint64_t>(session_.spec.seed),
-                              .loss_scale = GradientScaler(session_.scaler).scale()};
+                              .loss_scale = scaler.scale,
+                              .updates = updates,
+                              .growth_tracker = scaler.growth_tracker};
   stream_->copy(context_.state, host.data(), sizeof(StepState));
   stream_->synchronise();
 }

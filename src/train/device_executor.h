@@ -4,7 +4,7 @@
 // small net as one, and launched again and again: what changes from step to step lies in memory
 // (device_flights.h). The host does not wait between steps.
 //
-// Weights and states live on each GPU, and are the same on all; finish() brings the first one's
+// Weights and states live on each GPU, and are the same on all; gather() brings the first one's
 // back to the host's buffers. Hosts of several GPUs meet once a step, while their GPUs compute, and
 // do all that waits for a GPU at the same steps.
 #pragma once
@@ -43,6 +43,8 @@ class DeviceExecutor : public StepExecutor {
   void run(StepLoop& loop) override;
   Evaluation evaluate() override;
   Finding find_trouble(const StepInput& input) override;
+  void go_on(int64_t updates, const GradientScaler::State& scaler) override;
+  void gather() override;
   void finish() override;
 
   // Bytes of the GPU's memory that a session takes, without the data and the libraries' workspaces.
@@ -65,7 +67,7 @@ class DeviceExecutor : public StepExecutor {
   DeviceBinding::Memory memory(What what, size_t chunk) const;
   void bind();
   void make_feeds(const Samples& samples);
-  void upload_state();
+  void upload_state(int64_t updates, const GradientScaler::State& scaler);
   // The loop: steps are gathered until they are worth a launch, launched, and landed.
   static size_t together(size_t nodes);  // how many, of so many nodes each
   size_t steps_together(const StepRows& rows);
@@ -111,6 +113,7 @@ class DeviceExecutor : public StepExecutor {
   cuda::TestSums* test_sums() const { return reinterpret_cast<cuda::TestSums*>(test_sums_.data()); }
   void look_for_trouble(const StepInput& input, Trouble& found);
   void look_at_stage(DeviceBinding& b, int stage, size_t micro, Trouble& found);
+  void gather_weights();
   void share_buffers();
   void same_weights();
   bool finite(const TensorView& v);

@@ -63,12 +63,19 @@ DeviceUpdate::DeviceUpdate(const Session& session, int replica, const DeviceShar
   context_.reserve(sizeof(double) * partials_of(pieces_));
 }
 
-// f(where it begins in the flat buffers, where it lies here, elements), of all that has states.
+// f(number of the state, where it begins in the flat buffers, where in states_, elements), of all
+// that this GPU updates.
 template <class F>
-void DeviceUpdate::each_trained(F f) const {
-  for (const DeviceShare::Piece& p : share_.pieces())
-    if (p.begin < session_.layout.trainable)
-      f(p.begin, p.at, std::min(p.end, session_.layout.trainable) - p.begin);
+void DeviceUpdate::each_state(F f) const {
+  for (int i = 0; i < session_.states(); ++i) {
+    size_t before = static_cast<size_t>(i) * elements_;
+    for (const Bucket& p : pieces_) {
+      share_.each(p.begin, p.end, [&](size_t flat, size_t at, size_t count) {
+        f(i, flat, before + (at - p.begin), count);
+      });
+      before += p.count();
+    }
+  }
 }
 
 // What of the buffers nobody writes is 0: the gaps between parameters.
@@ -79,15 +86,9 @@ void DeviceUpdate::upload(const Buffers& buffers) {
   for (const DeviceShare::Piece& p : share_.pieces())
     std::copy_n(buffers.weights() + p.begin, p.count(), weights + p.at);
   auto* const states = reinterpret_cast<float*>(host.data() + weights_.bytes());
-  if (!all_states())
-    std::fill_n(
-        states, states_.bytes() / sizeof(float),
-        static_cast<float>(session_.optimizer->initial_state(session_.spec.optimizer.settings)));
-  for (int i = 0; i < session_.states() && all_states(); ++i)
-    each_trained([&](size_t begin, size_t at, size_t count) {
-      std::copy_n(buffers.state(i) + begin, count,
-                  states + static_cast<size_t>(i) * elements_ + at);
-    });
+  each_state([&](int i, size_t flat, size_t at, size_t count) {
+    std::copy_n(buffers.state(i) + flat, count, states + at);
+  });
   context_.stream.copy(weights_.data(), host.data(), weights_.bytes());
   context_.stream.copy(states_.data(), states, states_.bytes());
   context_.stream.fill(gradients_.data(), 0, gradients_.bytes());
@@ -95,22 +96,19 @@ void DeviceUpdate::upload(const Buffers& buffers) {
   context_.stream.synchronise();
 }
 
-// States in pieces stay where they are: nothing saves them.
-void DeviceUpdate::download(const Buffers& buffers) {
-  const cuda::Memory host(context_.api, MemoryKind::pinned, weights_.bytes() + states_.bytes());
-  auto* const states = reinterpret_cast<const float*>(host.data() + weights_.bytes());
-  context_.stream.copy(host.data(), weights_.data(), weights_.bytes());
-  if (all_states())
-    context_.stream.copy(host.data() + weights_.bytes(), states_.data(), states_.bytes());
+void DeviceUpdate::download_weights(const Buffers& buffers) {
+  if (replica_ == 0) read(0, share_.elements(), buffers.weights());
+}
+
+void DeviceUpdate::download_states(const Buffers& buffers) {
+  if (session_.states() == 0 || (replica_ != 0 && all_states())) return;
+  const cuda::Memory host(context_.api, MemoryKind::pinned, states_.bytes());
+  context_.stream.copy(host.data(), states_.data(), host.bytes());
   context_.stream.synchronise();
-  const auto* const weights = reinterpret_cast<const float*>(host.data());
-  for (const DeviceShare::Piece& p : share_.pieces())
-    std::copy_n(weights + p.at, p.count(), buffers.weights() + p.begin);
-  for (int i = 0; i < session_.states() && all_states(); ++i)
-    each_trained([&](size_t begin, size_t at, size_t count) {
-      std::copy_n(states + static_cast<size_t>(i) * elements_ + at, count,
-                  buffers.state(i) + begin);
-    });
+  const auto* const states = reinterpret_cast<const float*>(host.data());
+  each_state([&](int i, size_t flat, size_t at, size_t count) {
+    std::copy_n(states + at, count, buffers.state(i) + flat);
+  });
 }
 
 void DeviceUpdate::read(size_t begin, size_t end, float* flat) {

@@ -26,8 +26,10 @@ class DeviceUpdate {
   // Where a micro-batch leaves its gradients: those of a later one are added to the first one's.
   std::byte* gradients(bool later) const { return later ? more_.data() : gradients_.data(); }
 
-  void upload(const Buffers& buffers);    // the host's weights and states; waits
-  void download(const Buffers& buffers);  // back; waits
+  void upload(const Buffers& buffers);  // the host's weights and states; waits
+  // Back; wait. Of all replicas' GPUs the first one's weights, and states by who has them.
+  void download_weights(const Buffers& buffers);
+  void download_states(const Buffers& buffers);
   // Elements [begin, end) of the weights, whose places in the flat buffers are read or written
   // there
   // (`flat`: their first element); wait.
@@ -74,7 +76,7 @@ class DeviceUpdate {
   void with_combine(F f) const;
   void combine(const double* powers, int count, double* to) const;
   template <class F>
-  void each_trained(F f) const;
+  void each_state(F f) const;
 
   const Session& session_;
   const DeviceShare& share_;

@@ -163,7 +163,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
   read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec,
              "; train the model that it is of, or begin anew without --resume");
-  if (!s.exchange.shard_states) restore_states(s, resume, [&](int i) { return buffers.state(i); });
+  if (!s.own_states()) restore_states(s, resume, [&](int i) { return buffers.state(i); });
 }
 
 std::vector<float> restore_own_states(const Session& s, const Resume& resume) {

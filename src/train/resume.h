@@ -29,7 +29,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 // optimizer states. Throws Error{spec} where the parameters are others.
 void restore(const Session& session, const Resume& resume, const Buffers& buffers);
 
-// All states one after another, as the flat buffers hold them, where the session does shard them.
+// All states one after another, as the flat buffers hold them, where workers do keep them.
 std::vector<float> restore_own_states(const Session& session, const Resume& resume);
 
 }  // namespace dpt

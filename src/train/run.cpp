@@ -36,13 +36,11 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .stored = s.on_gpu() && !s.sums_on_host() ? 0 : s.layout.stored,
           .halved = s.exchange.compress && (!s.on_gpu() || s.sums_on_host()) ? s.layout.stored : 0,
           .trainable = s.layout.trainable,
-          .states = s.exchange.shard_states ? 0 : s.states(),
+          .states = s.own_states() ? 0 : s.states(),
           .shards = s.who.shards,
           .sums = sums,
           .activations = s.on_gpu() ? 0 : Arenas::bytes(s),
-          .window = s.exchange.shard_states && !s.on_gpu()
-                        ? std::min(kStateWindow, s.layout.trainable)
-                        : 0};
+          .window = s.own_states() ? std::min(kStateWindow, s.layout.trainable) : 0};
 }
 
 std::unique_ptr<cuda::DeviceApi> open_gpu(int index) { return cuda::cuda_module().open(index); }
@@ -84,7 +82,7 @@ void check_memory(const Session& s) {
   const Memory m = shared_memory_of(s);
   const auto have = static_cast<double>(usable_memory());
   constexpr double kMiB = 1048576;
-  const double lasting = m.shared + (s.exchange.shard_states && !s.on_gpu() ? m.states : 0);
+  const double lasting = m.shared + (s.own_states() ? m.states : 0);
   if (lasting + m.activations > have)
     fail(Fault::memory,
          "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
@@ -127,7 +125,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
   Checkpoints checkpoints(s, request.folder, request.resolved_spec,
                           request.resume ? request.resume->path : "",
                           request.disk ? *request.disk : disk);
-  if (!probe && s.spec.save.on && !s.on_gpu()) state.checkpoints = &checkpoints;
+  if (!probe && s.spec.save.on) state.checkpoints = &checkpoints;
   if (request.resume) state.resumed = &request.resume->state;
   state.resumed_states = resumed_states;
   Outcome outcome;
@@ -217,7 +215,7 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   for (const auto& share :
        share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who)) {
     out += kFloat * static_cast<double>(tile_elements(share));
-    if (s.exchange.shard_states && !s.on_gpu())
+    if (s.own_states())
       out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.states();
   }
   if (s.exchange.compress)
@@ -250,11 +248,6 @@ int run(const Session& s, const RunRequest& request) {
   const Room room(s);
   check_memory(s);
   const bool writes = !request.probe && (!request.world || request.world->rank == 0);
-  if (request.resume && s.on_gpu())
-    fail(Fault::device,
-         "checkpoints are read on CPUs only; write `device: cpu`, or begin anew on a GPU with "
-         "initial_weights={}/model.safetensors",
-         request.resume->path);
   if (writes) make_folder(request.folder, "the run directory");
   const auto begin_files = [&] {
     Disk disk;
@@ -263,8 +256,7 @@ int run(const Session& s, const RunRequest& request) {
                      request.disk ? *request.disk : disk);
   };
   std::vector<float> resumed_states;
-  if (request.resume && s.exchange.shard_states)
-    resumed_states = restore_own_states(s, *request.resume);
+  if (request.resume && s.own_states()) resumed_states = restore_own_states(s, *request.resume);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
   RendezvousSettings gathering;

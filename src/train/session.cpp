@@ -296,10 +296,6 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   choose_precision(s);
   place(s, query, d);
   if (d.ok()) place_on_gpus(s, query, d);
-  if (s.on_gpu() && s.spec.save.every_epochs + s.spec.save.every_steps > 0)
-    d.error(s.spec.at("save"),
-            "checkpoints are written by runs on CPUs; leave `save` out, and a GPU's weights are "
-            "saved where the run ends");
   if (s.spec.random == "torch" && (s.mode->name != "single" || s.who.span > 1))
     d.error(s.spec.at("random"),
             "random: torch draws one sequence of masks, which is for `parallel: single` on one "

@@ -41,6 +41,8 @@ struct Session {
   bool sums_on_host() const {
     return on_gpu() && who.replicas() > 1 && exchange.backend == Exchange::Backend::host;
   }
+  // Optimizer states that workers keep for themselves; GPUs bring theirs to the buffers, like all.
+  bool own_states() const { return exchange.shard_states && !on_gpu(); }
   bool tf32 = false;  // products on GPUs round factors of f32 to TF32
 
   PrecisionPolicy precision;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "graph/optimizer_step.h"
+#include "optim/gradient_scaler.h"
 #include "train/ahead.h"
 #include "train/step_rows.h"
 
@@ -82,12 +83,18 @@ class StepExecutor {
   // at every result. The first place found, the same on every worker.
   virtual Finding find_trouble(const StepInput& input) = 0;
 
+  // Before the first step of a run that goes on, of which so many updates are done.
+  virtual void go_on(int64_t /*updates*/, const GradientScaler::State&) {}
+
+  // Between two steps, all workers: when it returns, weights, running statistics and, but for
+  // own_states(), optimizer states lie in the buffers, whatever device they are on.
+  virtual void gather() {}
   // Between two steps: the optimizer's states that this worker alone has, piece by piece. f(number
   // of the state, where the piece begins in the flat buffers, its elements).
   using EachState = std::function<void(int state, size_t begin, std::span<float> values)>;
   virtual void own_states(const EachState&) {}
 
-  // After the last step: weights and states are where everybody can read them.
+  // After the last step: weights and running statistics are in the buffers.
   virtual void finish() {}
 };
 

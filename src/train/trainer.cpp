@@ -155,7 +155,8 @@ class Worker : private StepLoop {
     if (first_of_rank_) rank_.team.set_progress(worker_, {epoch_ + 1, out_.steps, Phase::saving});
     rank_.team.meet(worker_);
     std::vector<float> states;
-    if (session_.exchange.shard_states)
+    executor_->gather();
+    if (session_.own_states())
       states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
     rank_.team.meet(worker_);  // nobody changes what is being written
@@ -195,7 +196,8 @@ class Worker : private StepLoop {
     if (scaler.scale == 0) scaler.scale = scaler_.scale();
     scaler_.restore(scaler);
     schedule_->restore(from.schedule);
-    if (session_.exchange.shard_states) take_states(session_, rank_.resumed_states, *executor_);
+    if (session_.own_states()) take_states(session_, rank_.resumed_states, *executor_);
+    executor_->go_on(updates(), scaler_.state());
     if (!first_of_rank_) return;
     // The order of this epoch, or the first one's, which all have.
     rank_.generator = from.drawn_by;
