@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -13,7 +14,8 @@
 namespace dpt {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+constexpr bool warns(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 constexpr int64_t kSameWishMs = 200;
 
 // A handler sees nothing but globals.
@@ -29,7 +31,8 @@ void on_signal(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   const int64_t now_ms = int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
   int64_t first_ms = 0;
-  if (!g_first_ms.compare_exchange_strong(first_ms, now_ms) && now_ms - first_ms >= kSameWishMs)
+  if (!warns(signal) && !g_first_ms.compare_exchange_strong(first_ms, now_ms) &&
+      now_ms - first_ms >= kSameWishMs)
     _exit(128 + signal);
   int nothing = 0;
   if (std::atomic<int>* const word = g_word) word->compare_exchange_strong(nothing, signal);
@@ -37,6 +40,8 @@ void on_signal(int signal) {
 }
 
 }  // namespace
+
+int exit_code_of(int signal) { return warns(signal) ? EX_TEMPFAIL : 128 + signal; }
 
 StopSignals::StopSignals(std::atomic<int>& word) {
   require(g_word == nullptr, "stop signals are handled once in a process");

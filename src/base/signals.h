@@ -1,14 +1,19 @@
 // Ctrl-C and SIGTERM: the first asks for an orderly end, a second one ends the process at once.
+// SIGUSR1 and SIGUSR2, by which batch systems warn of a time limit, only ever ask.
 #pragma once
 
 #include <atomic>
 
 namespace dpt {
 
-// While one lives, SIGINT and SIGTERM write their number into `word`, unless it holds one already.
-// Nothing else happens in the handler: whoever runs the steps looks at the word. A second signal
-// ends the process with 128 + its number, as shells do; one that follows within 200 ms is taken as
-// the same wish, since timeout(1) and torchrun send theirs to the process and to its group.
+// The exit code of a process that came to an orderly end by it: 128 + its number, as shells have
+// it, or, where it was a warning, EX_TEMPFAIL, by which a job script knows to start it again.
+int exit_code_of(int signal);
+
+// While one lives, these signals write their number into `word`, unless it holds one already.
+// Nothing else happens in the handler: whoever runs the steps looks at the word. A second SIGINT or
+// SIGTERM ends the process with 128 + its number; one that follows within 200 ms is taken as the
+// same wish, since timeout(1) and torchrun send theirs to the process and to its group.
 //
 // The word may lie in memory that processes share. Children that are forked keep the handlers.
 // REQUIRES: one at a time in a process, and `word` outlives it.

@@ -23,7 +23,8 @@ int help() {
   fmt::print(
       "\n`dptrain COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 the spec or the "
       "command "
-      "line is\nwrong, 3 device, 4 data, 5 memory, 6 a rank failed, 7 diverged, 130 Ctrl-C.\n");
+      "line is\nwrong, 3 device, 4 data, 5 memory, 6 a rank failed, 7 diverged, 75 SIGUSR1, 130 "
+      "Ctrl-C.\n");
   return 0;
 }
 

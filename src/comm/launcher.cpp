@@ -188,7 +188,7 @@ void Launch::judge(Child& child, int status) {
   child.code = WEXITSTATUS(status);
   if (child.code == 0) return;
   const int stop = team_.agreed_stop();
-  if (stop != 0 && child.code == 128 + stop) return;
+  if (stop != 0 && child.code == exit_code_of(stop)) return;
   team_.break_up(child.rank, fmt::format("{} ended with code {} {}", who, child.code, where),
                  child.code);
 }

@@ -22,8 +22,8 @@ struct LaunchSettings {
 //   rank, the signal, and the step. Codes of ranks that ended because of it do not count.
 // - SIGINT and SIGTERM, to this process or to any rank, reach Team::stop_word(). Ranks that agreed
 // on
-//   a stop return 128 + agreed_stop(), which then is the run's code. A second signal ends it at
-//   once.
+//   a stop return exit_code_of(agreed_stop()), which then is the run's code. A second signal ends
+//   it at once; SIGUSR1 and SIGUSR2 are heard, too (base/signals.h).
 // - Children stay in this process group, so Ctrl-C reaches all. They die when this process does,
 //   however it ends. Standard output and error are theirs too: who prints is theirs to agree on.
 //

@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/flush_subnormals.h"
+#include "base/signals.h"
 
 namespace dpt {
 namespace {
@@ -105,7 +106,7 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
 int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
   try {
     const int code = body();
-    const bool stopped = team.agreed_stop() != 0 && code == 128 + team.agreed_stop();
+    const bool stopped = team.agreed_stop() != 0 && code == exit_code_of(team.agreed_stop());
     // Whoever returns a code has said why.
     if (code != 0 && !stopped &&
         team.break_up(rank, fmt::format("{} ended with code {}", team.name_of(rank), code), code,

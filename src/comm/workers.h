@@ -21,9 +21,9 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
                  std::span<const int> cpus = {});
 
 // The ranks' outermost function: calls body() and returns its exit code, or the one of what it
-// throws. Any but 0 (and 128 + Team::agreed_stop()) breaks the team up. An exception's report is
-// printed to stderr, as "dptrain: rank 1: ...", if no other rank has said what ended the run, so
-// that one message is all the user sees; a body that returns a code has printed why itself.
+// throws. Any but 0 (and exit_code_of(Team::agreed_stop())) breaks the team up. An exception's
+// report is printed to stderr, as "dptrain: rank 1: ...", if no other rank has said what ended the
+// run, so that one message is all the user sees; a body that returns a code has printed why itself.
 int run_rank(Team team, int rank, const std::function<int()>& body) noexcept;
 
 }  // namespace dpt

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/version.h"
+#include "base/signals.h"
 #include "comm/launcher.h"
 #include "comm/workers.h"
 #include "train/binding.h"
@@ -157,7 +158,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
   };
   run_workers(team, rank, body, cores_of(s, rank));
   if (reporter) reporter->end(outcome.stopped_by, checkpoints.newest());
-  return outcome.stopped_by ? 128 + outcome.stopped_by : 0;
+  return outcome.stopped_by ? exit_code_of(outcome.stopped_by) : 0;
 }
 
 double bytes_of(const Dataset& d) {

@@ -47,6 +47,21 @@ TEST_CASE("a second signal ends the process with 128 + its number") {
           }) == 128 + signal);
 }
 
+TEST_CASE("a warning asks for an end, as often as it comes, and takes no patience away") {
+  for (const int signal : {SIGUSR1, SIGUSR2})
+    CHECK(code_of([&] {
+            std::atomic<int> word = 0;
+            const StopSignals stop(word);
+            raise(signal);
+            std::this_thread::sleep_for(230ms);
+            raise(signal);
+            raise(SIGTERM);  // the time limit, while a checkpoint is written
+            return word.load();
+          }) == signal);
+  CHECK(exit_code_of(SIGUSR2) == 75);
+  CHECK(exit_code_of(SIGTERM) == 143);
+}
+
 TEST_CASE("afterwards signals do what they did before") {
   CHECK(code_of([] {
           std::signal(SIGTERM, SIG_DFL);

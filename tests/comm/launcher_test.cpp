@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/signals.h"
 #include "comm/shared_memory.h"
 #include "comm/workers.h"
 
@@ -104,7 +105,7 @@ int train(TestTeam& t, int rank) {
       if (worker == 0) ++t.flags[0];
     }
   });
-  return t.team.agreed_stop() == 0 ? 0 : 128 + t.team.agreed_stop();
+  return t.team.agreed_stop() == 0 ? 0 : exit_code_of(t.team.agreed_stop());
 }
 
 TEST_CASE("ranks run, each once, and the run's code is 0") {
@@ -228,8 +229,8 @@ TEST_CASE("a rank that does not come is named when the others' patience ends") {
         std::string::npos);
 }
 
-TEST_CASE("SIGINT and SIGTERM end a run after a step that all ranks agree on") {
-  for (const int signal : {SIGINT, SIGTERM})
+TEST_CASE("signals end a run after a step that all ranks agree on") {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1})
     for (const int to : {0, 1, 2}) {  // the launcher, a rank, everybody as Ctrl-C does
       TestTeam t({.ranks = 2, .workers_per_rank = 2});
       const Outcome o = launch_apart(
@@ -240,7 +241,7 @@ TEST_CASE("SIGINT and SIGTERM end a run after a step that all ranks agree on") {
             if (to == 2) kill(t.flags[1], signal);
             if (to != 0) kill(t.flags[2], signal);
           });
-      CHECK(o.code == 128 + signal);
+      CHECK(o.code == exit_code_of(signal));
       CHECK(o.text.empty());
       CHECK(t.team.progress(0).step == t.team.progress(1).step);
     }
