@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -136,11 +137,20 @@ TeamPlace Team::place(int worker) const {
 }
 
 void Team::meet(int worker) {
+  const bool first = seat(worker).meetings.load(std::memory_order_relaxed) == 0;
+  meet(worker, first ? header_->first : header_->later);
+}
+
+void Team::meet_patiently(int worker) {
+  meet(worker,
+       {.spin_us = header_->later.spin_us, .timeout_s = std::numeric_limits<double>::infinity()});
+}
+
+void Team::meet(int worker, const Patience& patience) {
   std::atomic<uint64_t>& mine = seat(worker).meetings;
-  const uint64_t before = mine.load(std::memory_order_relaxed);
-  mine.store(before + 1, std::memory_order_relaxed);
-  const Meeting end = header_->meeting.meet(static_cast<uint32_t>(header_->shape.workers()),
-                                            before == 0 ? header_->first : header_->later);
+  mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const Meeting end =
+      header_->meeting.meet(static_cast<uint32_t>(header_->shape.workers()), patience);
   if (end != Meeting::met) give_up(worker, end == Meeting::late, true);
 }
 

@@ -13,6 +13,8 @@
 
 namespace dpt {
 
+struct Patience;  // comm/futex.h
+
 struct TeamShape {
   int ranks = 1;             // processes
   int workers_per_rank = 1;  // threads of each
@@ -74,6 +76,8 @@ class Team {
   // Throws TeamBroken when the team is broken up meanwhile or was before. One that waits for longer
   // than the timeout breaks the team up itself, naming those who have not come.
   void meet(int worker);
+  // The same without a timeout: somebody writes files meanwhile, for as long as that takes.
+  void meet_patiently(int worker);
   // The same for the workers of the worker's own rank.
   void meet_rank(int worker);
 
@@ -123,6 +127,7 @@ class Team {
   explicit Team(std::byte* header);
   Seat& seat(int worker) const;
   Side& side(int rank) const;
+  void meet(int worker, const Patience& patience);
   [[noreturn]] void give_up(int worker, bool late, bool whole) const;
   [[noreturn]] void give_up_on(int other, bool late) const;
 

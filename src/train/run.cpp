@@ -137,7 +137,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     const Outcome mine =
         train_worker(state, worker, first ? reporter.get() : nullptr, clock, trace);
     if (!first) {
-      for (int r = 0; r < s.who.ranks; ++r) team.meet(worker);
+      for (int r = 0; r < s.who.ranks; ++r) team.meet_patiently(worker);
       return;
     }
     outcome = mine;
@@ -153,7 +153,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
         fmt::print("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
         std::fflush(stdout);
       }
-      team.meet(worker);
+      team.meet_patiently(worker);  // while the first one saves
     }
   };
   run_workers(team, rank, body, cores_of(s, rank));

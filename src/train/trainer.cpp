@@ -159,7 +159,7 @@ class Worker : private StepLoop {
     if (session_.own_states())
       states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
-    rank_.team.meet(worker_);  // nobody changes what is being written
+    rank_.team.meet_patiently(worker_);  // nobody changes what is being written
     return true;
   }
 

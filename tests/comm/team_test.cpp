@@ -253,6 +253,20 @@ TEST_CASE("who does not come is named: at the start, and later with the step") {
   CHECK(later.team.broken_by() == 1);
 }
 
+TEST_CASE("who writes files is waited for without a timeout, and not when the team is broken") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.05});
+  std::jthread other([&] {
+    t.team.meet(1);
+    std::this_thread::sleep_for(100ms);
+    t.team.meet_patiently(1);
+    std::this_thread::sleep_for(20ms);
+    t.team.break_up(1, "a full disk");
+  });
+  t.team.meet(0);
+  t.team.meet_patiently(0);
+  CHECK_THROWS_WITH_AS(t.team.meet_patiently(0), "a full disk", TeamBroken);
+}
+
 TEST_CASE("progress reads as a place in the run") {
   TestTeam t({.ranks = 2, .workers_per_rank = 2});
   CHECK(t.team.where_is(1) == "while starting");
