@@ -54,10 +54,10 @@ class Warmup : public Schedule {
     out.push_back(warm_ ? 1 : 0);
     return out;
   }
-  void restore(std::span<const double> state) override {
-    if (state.empty()) return;
+  std::string restore(std::span<const double> state) override {
+    if (state.empty()) return "";
     warm_ = state.back() != 0;
-    then_->restore(state.first(state.size() - 1));
+    return then_->restore(state.first(state.size() - 1));
   }
 
  private:

@@ -28,9 +28,10 @@ class Schedule {
   // the loss of each epoch. It counts for the next lr().
   virtual void metric(double) {}
   // What it has kept of these losses, for one that goes on with it; empty: nothing. restore() takes
-  // no notice of what another sort of schedule has kept.
+  // no notice of what another sort of schedule has kept, and gives what the user should know of it;
+  // empty: nothing.
   virtual std::vector<double> state() const { return {}; }
-  virtual void restore(std::span<const double>) {}
+  virtual std::string restore(std::span<const double>) { return ""; }
 };
 
 struct ScheduleType : Nameable {

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/version.h"
+#include "optim/schedule.h"
 #include "spec/node.h"
 #include "train/checkpoints.h"
 #include "train/named_tensors.h"
@@ -91,6 +92,22 @@ void check_fits(const Resume& r, const Session& s) {
                     state.steps_of_epoch, s.batches->steps()));
 }
 
+// What a change of the spec does that its line does not tell.
+void add_surprises(const Session& s, Resume& r) {
+  const TrainState& state = r.state;
+  const std::string samples = order_of_samples(s);
+  if (state.of_epoch > 0 && !state.samples.empty() && state.samples != samples)
+    r.notes.push_back(fmt::format(
+        "epoch {} goes on in its middle with its samples in another order ({}, not {}): some are "
+        "used twice in it, some not at all; in later epochs all are, once",
+        state.epoch + 1, samples, state.samples));
+  const auto schedule =
+      make_schedule(s.spec.schedule, s.optimizer->lr(s.spec.optimizer.settings),
+                    schedule_interval(s.spec.schedule) == "step" ? s.steps : s.epochs);
+  if (const std::string note = schedule->restore(state.schedule); !note.empty())
+    r.notes.push_back(note);
+}
+
 // The newest that is whole; notes on those that are not.
 std::string newest_whole(const std::string& folder, std::vector<std::string>& notes) {
   for (const CheckpointName& c : checkpoints_in(folder)) {
@@ -102,6 +119,12 @@ std::string newest_whole(const std::string& folder, std::vector<std::string>& no
 }
 
 }  // namespace
+
+std::string order_of_samples(const Session& s) {
+  if (s.who.reproducible) return "the same in every mode";
+  if (s.who.dealt) return fmt::format("dealt to {} replicas", s.who.replicas());
+  return "one order for all";
+}
 
 std::optional<Resume> find_resume(const std::string& where, const std::string& run_folder,
                                   const Session& s, const std::string& resolved_spec,
@@ -151,6 +174,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   if (out.state.build != version())
     out.notes.push_back(fmt::format("it was written by {}, this is {}: last bits may differ",
                                     out.state.build, version()));
+  add_surprises(s, out);
   std::vector<std::string> changes;
   add_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec, changes);
   if (!changes.empty()) {

@@ -25,7 +25,11 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
                                   const Session& session, const std::string& resolved_spec,
                                   std::string& why);
 
-// In the place of initialise(): weights and buffers and, where the session does not shard them,
+// How an epoch's samples come to the steps and replicas of this session, in words; where they are
+// the same, so are the samples, given the same seed.
+std::string order_of_samples(const Session& session);
+
+// In the place of initialise(): weights and buffers and, where workers do not keep them,
 // optimizer states. Throws Error{spec} where the parameters are others.
 void restore(const Session& session, const Resume& resume, const Buffers& buffers);
 

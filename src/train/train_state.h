@@ -31,6 +31,7 @@ struct TrainState {
   int64_t seed = 0;
   std::string optimizer;
   int64_t steps_of_epoch = 0;
+  std::string samples{};  // order_of_samples(); empty: not known
 };
 
 // A map of JSON; doubles as they are, to the last bit.

@@ -10,6 +10,7 @@
 #include "train/clock.h"
 #include "train/device_executor.h"
 #include "train/gather_states.h"
+#include "train/resume.h"
 
 namespace dpt {
 namespace {
@@ -178,7 +179,8 @@ class Worker : private StepLoop {
                    .build = version(),
                    .seed = session_.spec.seed,
                    .optimizer = std::string(session_.optimizer->name),
-                   .steps_of_epoch = session_.batches->steps()};
+                   .steps_of_epoch = session_.batches->steps(),
+                   .samples = order_of_samples(session_)};
     mean_.write(out);
     if (!session_.scaler.on) out.scaler.scale = 0;  // so that one who scales begins with his own
     return out;

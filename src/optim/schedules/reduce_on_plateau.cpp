@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "base/python_call.h"
 #include "optim/schedule.h"
 
@@ -70,7 +72,7 @@ struct ReduceOnPlateau {
 class Plateau : public Schedule {
  public:
   Plateau(ReduceOnPlateau settings, double base)
-      : settings_(std::move(settings)), lr_(base), best_(settings_.worst()) {}
+      : settings_(std::move(settings)), base_(base), lr_(base), best_(settings_.worst()) {}
 
   double lr(int64_t) override { return lr_; }
 
@@ -93,19 +95,26 @@ class Plateau : public Schedule {
   }
 
   std::vector<double> state() const override {
-    return {lr_, best_, static_cast<double>(bad_), static_cast<double>(cooling_)};
+    return {lr_, best_, static_cast<double>(bad_), static_cast<double>(cooling_), base_};
   }
-  void restore(std::span<const double> state) override {
-    if (state.size() != 4) return;
-    lr_ = state[0];
+  // Another rate of the optimizer is one before decays, as it is for the other schedules.
+  std::string restore(std::span<const double> state) override {
+    if (state.size() != 4 && state.size() != 5) return "";
+    const bool same = state.size() == 4 || base_ == state[4];  // four: as they once were written
+    lr_ = same ? state[0] : state[4] > 0 ? base_ * (state[0] / state[4]) : base_;
     best_ = state[1];
     bad_ = static_cast<int64_t>(state[2]);
     cooling_ = static_cast<int64_t>(state[3]);
+    if (same) return "";
+    return fmt::format(
+        "the learning rate goes on at {:g}: {:g}, times what reduce_on_plateau has lowered it by "
+        "so far",
+        lr_, base_);
   }
 
  private:
   ReduceOnPlateau settings_;
-  double lr_;
+  double base_, lr_;
   double best_;
   int64_t bad_ = 0;      // values in a row that were no progress
   int64_t cooling_ = 0;  // values left in which nothing is counted
