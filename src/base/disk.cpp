@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fail.h"
@@ -87,6 +88,26 @@ int Disk::remove(const std::string& path) {
   std::filesystem::remove_all(path, error);
   errno = error.value();
   return error ? -1 : 0;
+}
+
+int64_t Disk::free_bytes(const std::string& folder) {
+  struct statvfs fs {};
+  if (::statvfs(folder.c_str(), &fs) != 0 || fs.f_blocks == 0) return -1;
+  return static_cast<int64_t>(fs.f_bavail) * static_cast<int64_t>(fs.f_frsize);
+}
+
+int make_folders(Disk& disk, const std::string& path) {
+  std::string above = folder_of(path);
+  while (above.size() > 1 && above.ends_with('/')) above.pop_back();
+  if (disk.make_folder(path) != 0) {
+    if (errno == EEXIST) return 0;
+    if (errno != ENOENT || make_folders(disk, above) != 0 || disk.make_folder(path) != 0) return -1;
+  }
+  const int fd = disk.open_folder(above);
+  if (fd < 0) return -1;
+  const int synced = disk.sync(fd);
+  disk.close(fd);
+  return synced;
 }
 
 void write_folder(Disk& disk, const std::string& path, std::span<const FileContent> files) {

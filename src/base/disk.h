@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +25,13 @@ class Disk {
   virtual int rename(const std::string& from, const std::string& to);
   virtual int remove(const std::string& path);  // with all that is in it; one that is not there is
                                                 // no error
+  // Bytes that the folder's file system has room for; -1: that can't be known.
+  virtual int64_t free_bytes(const std::string& folder);
 };
+
+// As mkdir -p, each folder synced into the one above, so that they outlive a crash.
+// REQUIRES: no '/' at its end.
+int make_folders(Disk& disk, const std::string& path);
 
 struct FileContent {
   std::string name;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -166,6 +167,29 @@ std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
   return foreign;
 }
 
+std::vector<std::string> forget_previous(Disk& disk, const std::string& run_folder,
+                                         const std::vector<CheckpointName>& moved,
+                                         const std::string& resumed) {
+  constexpr size_t kStay = 3;
+  constexpr int64_t kAnyway = std::numeric_limits<int64_t>::max();
+  const auto lies_in = [](const std::string& checkpoint, const std::string& folder) {
+    std::error_code error;
+    return !checkpoint.empty() && fs::equivalent(fs::path(checkpoint) / "..", folder, error);
+  };
+  std::vector<CheckpointName> all;
+  for (const std::string& folder : previous_folders(run_folder)) {
+    const std::vector<CheckpointName> left = checkpoints_in(folder);
+    const bool stays =
+        (!moved.empty() && lies_in(moved[0].path, folder)) || lies_in(resumed, folder);
+    all.push_back({stays ? kAnyway : left.empty() ? -1 : left[0].step, folder});
+  }
+  std::ranges::stable_sort(all, std::ranges::greater{}, &CheckpointName::step);
+  std::vector<std::string> out;
+  for (size_t i = kStay; i < all.size(); ++i)
+    if (disk.remove(all[i].path) == 0) out.push_back(all[i].path);
+  return out;
+}
+
 void Checkpoints::write(const TrainState& state, const Buffers& buffers,
                         std::span<float> own_states) {
   const std::string path = fmt::format("{}/{}{:06}", folder_, kStep, state.step);
@@ -214,7 +238,8 @@ void Checkpoints::write_files(const std::string& path, const TrainState& state,
   }
   files.push_back({kManifest, {std::as_bytes(std::span(manifest))}});
 
-  disk_.make_folder(folder_);
+  if (make_folders(disk_, folder_) != 0)
+    fail(Fault::failed, "{} can't be made: {}", folder_, std::generic_category().message(errno));
   write_folder(disk_, path, files);
 }
 

@@ -40,6 +40,12 @@ std::vector<std::string> previous_folders(const std::string& run_folder);
 std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
                                       const std::string& resumed);
 
+// Of such folders three stay: the one with those that were just moved, the one that the run goes on
+// from, and of the others those that were trained furthest. Returns those that were removed.
+std::vector<std::string> forget_previous(Disk& disk, const std::string& run_folder,
+                                         const std::vector<CheckpointName>& moved,
+                                         const std::string& resumed);
+
 // The metrics.jsonl that a checkpoint was written beside; empty: it lies outside of a run
 // directory.
 std::string metrics_of(const std::string& checkpoint);

@@ -11,9 +11,10 @@
 #include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/folder_lock.h"
 #include "base/machine.h"
-#include "base/version.h"
 #include "base/signals.h"
+#include "base/version.h"
 #include "comm/launcher.h"
 #include "comm/workers.h"
 #include "train/binding.h"
@@ -249,12 +250,15 @@ int run(const Session& s, const RunRequest& request) {
   const Room room(s);
   check_memory(s);
   const bool writes = !request.probe && (!request.world || request.world->rank == 0);
-  if (writes) make_folder(request.folder, "the run directory");
+  Disk machines_own;
+  Disk& disk = request.disk ? *request.disk : machines_own;
+  if (writes) make_run_folder(request.folder, disk);
+  std::optional<FolderLock> lock;
   const auto begin_files = [&] {
-    Disk disk;
+    lock.emplace(request.folder, 0.5);
+    check_room(s, request.folder, disk);
     begin_run_folder(request.folder, request.resolved_spec,
-                     request.resume ? &*request.resume : nullptr,
-                     request.disk ? *request.disk : disk);
+                     request.resume ? &*request.resume : nullptr, disk);
   };
   std::vector<float> resumed_states;
   if (request.resume && s.own_states()) resumed_states = restore_own_states(s, *request.resume);

@@ -1,9 +1,11 @@
 #include "train/run_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -50,6 +52,31 @@ void continue_metrics(const std::string& folder, const Resume& resume) {
 
 }  // namespace
 
+void make_run_folder(const std::string& folder, Disk& disk) {
+  std::string path = folder;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::string why =
+      make_folders(disk, path) == 0 ? "" : std::generic_category().message(errno);
+  std::error_code error;
+  if (!fs::is_directory(path, error))  // one that can't be synced is one all the same
+    fail(Fault::failed, "the run directory {} can't be made: {}; choose another with out=DIR", path,
+         why.empty() ? "something else has its name" : why);
+}
+
+void check_room(const Session& s, const std::string& folder, Disk& disk) {
+  constexpr double kMiB = 1048576;
+  const int64_t room = disk.free_bytes(folder);
+  const size_t weights = s.layout.total * sizeof(float);
+  const size_t states = static_cast<size_t>(s.states()) * s.layout.trainable * sizeof(float);
+  const size_t needed = weights + (s.spec.save.on ? weights + states : 0);
+  if (room >= 0 && static_cast<size_t>(room) < needed)
+    fail(Fault::failed,
+         "{} has room for {:.1f} MiB, but the weights{} take {:.1f} MiB; make room, {}choose "
+         "another folder with out=DIR",
+         folder, static_cast<double>(room) / kMiB, s.spec.save.on ? " and a checkpoint" : "",
+         static_cast<double>(needed) / kMiB, s.spec.save.on ? "write `save: false`, or " : "or ");
+}
+
 void begin_run_folder(const std::string& folder, const std::string& resolved_spec,
                       const Resume* resume, Disk& disk) {
   write_text(folder + "/spec.resolved.yaml", resolved_spec, "; choose another folder with out=DIR");
@@ -60,6 +87,9 @@ void begin_run_folder(const std::string& folder, const std::string& resolved_spe
                "newest\n",
                others.size(), others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
                fs::path(others[0].path).parent_path().string(), others[0].path);
+  for (const std::string& gone : forget_previous(disk, folder, others, resume ? resume->path : ""))
+    fmt::print(stderr, "{} is removed: of what earlier runs have left, three such folders stay\n",
+               gone);
   if (resume) continue_metrics(folder, *resume);
 }
 

@@ -155,8 +155,8 @@ class Worker : private StepLoop {
     saved_at_ = out_.steps;
     if (first_of_rank_) rank_.team.set_progress(worker_, {epoch_ + 1, out_.steps, Phase::saving});
     rank_.team.meet(worker_);
-    std::vector<float> states;
     executor_->gather();
+    std::vector<float> states;
     if (session_.own_states())
       states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);

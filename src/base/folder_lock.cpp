@@ -1,0 +1,58 @@
+#include "base/folder_lock.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+namespace {
+
+constexpr double kTry = 0.01;  // seconds
+
+std::string text_in(int fd) {
+  std::array<char, 200> text{};
+  const ssize_t n = pread(fd, text.data(), text.size(), 0);
+  return {text.data(), n > 0 ? static_cast<size_t>(n) : 0};
+}
+
+std::string this_process() {
+  std::array<char, 100> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("process {} on {}", getpid(), host.data());
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder, double patience_s) {
+  const std::string path = folder + "/.lock";
+  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0)
+    fail(Fault::failed, "{} can't be written: {}; choose another folder with out=DIR", path,
+         std::generic_category().message(errno));
+  const auto taken = [this] { return flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  bool refused = taken();
+  for (double waited = 0; refused && waited < patience_s; waited += kTry, refused = taken())
+    std::this_thread::sleep_for(std::chrono::duration<double>(kTry));
+  if (refused) {
+    const std::string who = text_in(fd_);
+    close(fd_);
+    fail(Fault::failed,
+         "another run writes to {} ({}); wait for its end, or choose another folder with out=DIR",
+         folder, who.empty() ? "it has not said which" : who);
+  }
+  const std::string me = this_process();
+  if (ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) < 0)
+    errno = 0;  // it only tells
+}
+
+FolderLock::~FolderLock() { close(fd_); }
+
+}  // namespace dpt

@@ -1,0 +1,233 @@
+// What a run does to its directory, and how it ends where a batch system asks for it.
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/disk.h"
+#include "base/folder_lock.h"
+#include "cli/process.h"
+#include "data/folder.h"
+#include "train/checkpoints.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+// Five steps an epoch, the last one smaller.
+const std::string kSpec = R"(
+data:
+  dataset: {synthetic_images: {samples: 56, test_samples: 11, shape: [1, 4, 4]}}
+  transforms: [to_tensor]
+  batch_size: 12
+model: [flatten, {linear: 9}, relu, {linear: 10}]
+loss: cross_entropy
+optimizer: {sgd: 0.05}
+epochs: 2
+cores: 1
+log: {every: 1}
+)";
+
+class Quick : public Disk {
+ public:
+  int sync(int) override { return 0; }
+};
+
+Ran run_in(const Folder& folder, const Words& words, Disk& disk, const std::string& resume = "") {
+  return run_spec_in({folder.path(), resume, &disk}, kSpec, words);
+}
+
+TEST_CASE("a second run in the same folder ends at once, and changes nothing there") {
+  const Folder folder;
+  Quick disk;
+  CHECK(run_in(folder, {}, disk).code == 0);
+  const std::string spec = read_file(folder.file("run/spec.resolved.yaml"));
+  {
+    const FolderLock first(folder.file("run"));
+    const Ran second = run_in(folder, {"epochs=1"}, disk);
+    CHECK(second.code == 1);
+    CHECK_MESSAGE(has(second.err, "another run writes to " + folder.file("run") + " (process "),
+                  second.err);
+    CHECK(read_file(folder.file("run/spec.resolved.yaml")) == spec);
+    CHECK(checkpoints_in(folder.file("run/checkpoints")).size() == 1);
+  }
+  CHECK(run_in(folder, {"epochs=1"}, disk).code == 0);
+}
+
+// Which folders were synced.
+class Listening : public Disk {
+ public:
+  std::set<std::string> synced;
+  int open_folder(const std::string& path) override {
+    const int fd = Disk::open_folder(path);
+    const std::scoped_lock lock(mutex_);
+    last_ = {fd, path};
+    return fd;
+  }
+  int sync(int fd) override {
+    const std::scoped_lock lock(mutex_);
+    if (fd == last_.first) synced.insert(last_.second);
+    return 0;
+  }
+
+ private:
+  std::mutex mutex_;  // files are written at once
+  std::pair<int, std::string> last_;
+};
+
+TEST_CASE("all folders above a checkpoint that were made for it are synced") {
+  const Folder folder;
+  fs::create_directory(folder.file("a"));
+  Listening disk;
+  const Ran ran = run_spec_in({folder.file("a"), "", &disk}, kSpec, {});
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(disk.synced.contains(folder.file("a/run/checkpoints/")));
+  CHECK(disk.synced.contains(folder.file("a/run")));
+  CHECK(disk.synced.contains(folder.file("a")));
+  CHECK_FALSE(disk.synced.contains(folder.path()));
+}
+
+class Small : public Quick {
+ public:
+  explicit Small(int64_t bytes) : bytes_(bytes) {}
+  int64_t free_bytes(const std::string&) override { return bytes_; }
+
+ private:
+  int64_t bytes_;
+};
+
+TEST_CASE("a disk without room for the weights and a checkpoint is told before the first step") {
+  const Folder folder;
+  // Two layers of 153 and 100 elements, twice: SGD keeps no states.
+  Small tiny(1000), enough(4000), unknown(-1);
+  const Ran ran = run_in(folder, {}, tiny);
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "run has room for 0.0 MiB, but the weights and a checkpoint take "),
+                ran.err);
+  CHECK_FALSE(fs::exists(folder.file("run/metrics.jsonl")));
+  CHECK(run_in(folder, {}, enough).code == 0);
+  CHECK(run_in(folder, {}, unknown).code == 0);
+  Small weights(1500);
+  CHECK(run_in(folder, {}, weights).code == 1);
+  CHECK(run_in(folder, {"save=false"}, weights).code == 0);
+}
+
+// Asks for the run's end at the first checkpoint.
+class Interrupted : public Quick {
+ public:
+  explicit Interrupted(int signal) : signal_(signal) {}
+  int create(const std::string& path) override {
+    if (!std::exchange(done_, true)) std::raise(signal_);
+    return Quick::create(path);
+  }
+
+ private:
+  int signal_;
+  bool done_ = false;
+};
+
+TEST_CASE(
+    "of what stopped runs have left three folders stay: the last, and those trained longest") {
+  const Folder folder;
+  const auto stop = [&](int step, const std::string& resume = "") {
+    Interrupted disk(SIGINT);
+    const Ran ran =
+        run_in(folder, {fmt::format("save={{every_steps: {}, keep: 1}}", step)}, disk, resume);
+    CHECK_MESSAGE(ran.code == 130, ran.err);
+    return ran.err;
+  };
+  const auto left = [&] {
+    std::vector<int64_t> out;
+    for (const std::string& previous : previous_folders(folder.file("run")))
+      out.push_back(checkpoints_in(previous).at(0).step);
+    return out;
+  };
+  for (const int step : {7, 2, 3, 1}) stop(step);
+  CHECK(left() == std::vector<int64_t>{8, 3, 4});
+  const std::string err = stop(6);  // the last one had 2 steps
+  CHECK(left() == std::vector<int64_t>{8, 4, 2});
+  CHECK_MESSAGE(has(err, "run/checkpoints.previous-2 is removed: of what earlier runs"), err);
+  stop(4);
+  CHECK(left() == std::vector<int64_t>{8, 7, 4});
+  // The one that a run goes on from is kept, though there are three that come before it.
+  stop(8, folder.file("run/checkpoints.previous-3/step-000004"));
+  CHECK(left() == std::vector<int64_t>{8, 4, 5});
+}
+
+TEST_CASE("a batch system's warning saves a checkpoint and ends with 75") {
+  const Folder folder;
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    Interrupted disk(signal);
+    const Ran ran = run_in(folder, {"save.every_steps=3"}, disk);
+    CHECK_MESSAGE(ran.code == 75, ran.err);
+    CHECK(checkpoints_in(folder.file("run/checkpoints"))[0].step == 4);
+    CHECK_MESSAGE(has(ran.err, "step-000004"), ran.err);
+  }
+  Quick disk;
+  same(run_in(folder, {}, disk, "auto"), run_spec(kSpec, {}));
+}
+
+// Takes its time over the first file.
+class Slow : public Quick {
+ public:
+  int create(const std::string& path) override {
+    if (!std::exchange(slept_, true)) sleep_ms(900);
+    return Quick::create(path);
+  }
+
+ private:
+  bool slept_ = false;
+};
+
+TEST_CASE("workers wait for a save longer than for each other" * doctest::skip(!kCanFork)) {
+  const Folder folder;
+  Slow disk;
+  const Ran ran = run_in(folder, {"parallel={ddp: {timeout: 0.7}}", "devices=2", "epochs=1"}, disk);
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+}
+
+TEST_CASE(
+    "what a change of the spec does to the rest of a run is told where it is not to be seen") {
+  const Folder one, two;
+  Quick disk;
+  const Words plateau = {"schedule={reduce_on_plateau: {patience: 0, threshold: 0.9}}",
+                         "save.every_steps=7", "optimizer={sgd: 0.08}"};
+  CHECK(run_in(one, plateau, disk).code == 0);
+  const std::string middle = one.file("run/checkpoints/step-000007");
+  const auto rest = [&](Words more) {
+    more.insert(more.begin(), plateau.begin(), plateau.end());
+    const Ran ran = run_in(two, more, disk, middle);
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    return ran;
+  };
+  const auto dealt = [](const Ran& ran) { return has(ran.err, "in its middle with its samples"); };
+  // The first epoch is no progress beyond 90 %.
+  const Ran same_mode = rest({"epochs=3"});
+  CHECK_FALSE(dealt(same_mode));
+  CHECK_FALSE(has(same_mode.err, "the learning rate goes on at"));
+  const Ran lower = rest({"optimizer={sgd: 0.02}"});
+  CHECK_MESSAGE(has(lower.err, "the learning rate goes on at 0.02: 0.02, times what"), lower.err);
+  CHECK_MESSAGE(has(lower.metrics, "\"step\": 8, \"epoch\": 2,"), lower.metrics);
+  CHECK_MESSAGE(has(lower.metrics.substr(lower.metrics.find("\"step\": 8")), "\"lr\": 0.02}"),
+                lower.metrics);
+  if (!kCanFork) return;
+  const Ran other_mode = rest({"parallel=ddp", "devices=2"});
+  CHECK_MESSAGE(has(other_mode.err,
+                    "epoch 2 goes on in its middle with its samples in another "
+                    "order (dealt to 2 replicas, not one order for all)"),
+                other_mode.err);
+}
+
+}  // namespace
+}  // namespace dpt
