@@ -92,8 +92,8 @@ class Stream {
 using WhileWaiting = std::function<void()>;
 
 // Ranks that sum and share buffers, one GPU each (NCCL). Every rank makes the same calls in the
-// same order; they may be captured, and may wait for the others to make them too. One that ends
-// without finish() is given up: abort().
+// same order, but for send() and receive(), which are of two; they may be captured, and may wait
+// for the others to make them too. One that ends without finish() is given up: abort().
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -106,6 +106,10 @@ class Communicator {
   virtual void all_gather(Stream& stream, void* data, size_t count, DType dtype) = 0;
   // Enqueues: data of `root` goes to all.
   virtual void broadcast(Stream& stream, void* data, size_t bytes, int root) = 0;
+  // Enqueue: the bytes that one rank sends to another one are what that one receives from it, the
+  // first the first. Either may wait for the other.
+  virtual void send(Stream& stream, const void* data, size_t bytes, int to) = 0;
+  virtual void receive(Stream& stream, void* data, size_t bytes, int from) = 0;
   virtual void check() = 0;   // throws what went wrong with a call that was enqueued
   virtual void finish() = 0;  // all ranks. REQUIRES: all that was enqueued is done
   // Ends calls that wait for a rank that will not come. REQUIRES: graphs with its calls are gone.

@@ -22,8 +22,9 @@ std::map<uint64_t, FakeApi*>& living() {
 }
 uint64_t made = 0;
 
-// In a world that is given: which GPU made the id.
-constexpr std::string_view kGroups[FakeWorld::kMostGroups] = {"fake 0", "fake 1", "fake 2", "fake 3"};
+// In a world that is given: which group of ranks has the id.
+constexpr std::string_view kId = "fake ";
+constexpr int kMostIds = 4;  // of a GPU
 
 }  // namespace
 
@@ -46,6 +47,7 @@ FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
                  .free_memory = settings.free_memory};
 }
 FakeApi::~FakeApi() {
+  by_itself_ = {};
   const std::lock_guard lock(fake_mutex());
   living().erase(number_);
 }
@@ -115,22 +117,51 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnNorm& norm) {
 CommunicatorId FakeApi::new_communicator_id() {
   count_call("new_communicator_id");
   CommunicatorId id{};
-  if (settings_.world == nullptr) world_ = std::make_unique<FakeWorld>();
-  std::string(world_ ? world_->name() : kGroups[settings_.index]).copy(id.data(), id.size() - 1);
+  std::string name = fmt::format("{}{}", kId, kMostIds * settings_.index + ids_++);
+  require(ids_ <= kMostIds, "the fake world is large enough");
+  if (settings_.world == nullptr)
+    name = worlds_.emplace_back(std::make_unique<FakeWorld>())->name();
+  name.copy(id.data(), id.size() - 1);
   return id;
 }
 std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, int ranks,
                                             const WhileWaiting& waiting) {
   count_call("join");
   not_while_capturing("join");
-  const auto group = std::ranges::find(kGroups, std::string_view(id.data()));
-  if (settings_.world != nullptr && group == std::end(kGroups))
+  const std::string name(id.data());
+  if (settings_.world != nullptr && !name.starts_with(kId))
     violation("rank {} joins by an id that nobody made", rank);
-  if (settings_.world != nullptr)
-    return std::make_unique<FakeCommunicator>(
-        *settings_.world, static_cast<int>(group - std::begin(kGroups)), rank, ranks, waiting);
-  if (!world_) world_ = std::make_unique<FakeWorld>(id.data());
-  return std::make_unique<FakeCommunicator>(*world_, 0, rank, ranks, waiting);
+  FakeWorld* world = settings_.world;
+  if (world == nullptr) {
+    const auto own = std::ranges::find(worlds_, name, &FakeWorld::name);
+    world = own == worlds_.end() ? worlds_.emplace_back(std::make_unique<FakeWorld>(name)).get()
+                                 : own->get();
+  }
+  const int group = settings_.world ? std::atoi(name.c_str() + kId.size()) : 0;
+  auto out = std::make_unique<FakeCommunicator>(*world, group, rank, ranks, waiting);
+  if (!by_itself_.joinable())
+    by_itself_ = std::jthread([this](const std::stop_token& stop) { go_on(stop); });
+  return out;
+}
+
+void FakeApi::go_on(const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds kSilence(2);
+  for (int64_t before = -1; !stop.stop_requested();) {
+    std::this_thread::sleep_for(kSilence);
+    if (const int64_t now = call_count_; std::exchange(before, now) != now) continue;
+    const std::lock_guard lock(fake_mutex());
+    try {
+      for (FakeStream* s : streams_)
+        if (s && !failure_) s->advance(s->told());
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+}
+
+void FakeApi::look_for_failure() {
+  const std::lock_guard lock(fake_mutex());
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 void FakeApi::host_knows(const Clock& clock) {

@@ -6,15 +6,21 @@
 // or the host's waiting, stands between them (vector clocks: Fidge 1988, Mattern 1989). Several of
 // one process may use each other's memory, behind an event of the other or once the other's host
 // has waited for what it did there; who waits does what others were told before, so that threads
-// never wait for each other's hosts. Whatever is wrong throws Error{failed} that begins with "fake
+// never wait for each other's hosts. One that has joined others of other processes goes on by
+// itself where its own host is silent for a while, since it may wait for something else than its
+// GPU while those wait for that. Whatever is wrong throws Error{failed} that begins with "fake
 // GPU".
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -124,9 +130,19 @@ class FakeApi : public DeviceApi {
     return at == clock.end() ? 0 : at->second;
   }
 
+  struct Call {
+    size_t stream = 0;
+    uint64_t at = 0;  // the stream's own time; 0: there was none
+    std::string what;
+  };
+  void go_on(const std::stop_token& stop);
+  void look_for_failure();
+
   Settings settings_;
-  std::unique_ptr<FakeWorld> world_;  // that an id of its own or of another process names
-  uint64_t number_;                   // of all that this process made
+  std::vector<std::unique_ptr<FakeWorld>> worlds_;  // that ids of its own or of others name
+  int ids_ = 0;                                     // that it made
+  Call last_call_;                                  // of a communicator
+  uint64_t number_;                                 // of all that this process made
   DeviceProperties properties_;
   std::map<const std::byte*, Block> blocks_;  // by their begin
   std::vector<FakeStream*> streams_;
@@ -134,8 +150,11 @@ class FakeApi : public DeviceApi {
   int captures_ = 0;
   bool stuck_ = false;  // something was destroyed whose work would never have ended
   int live_streams_ = 0, live_events_ = 0, live_works_ = 0, live_graphs_ = 0;
-  int64_t call_count_ = 0, wait_count_ = 0;
+  std::atomic<int64_t> call_count_ = 0;
+  int64_t wait_count_ = 0;
   std::vector<std::string> calls_;
+  std::exception_ptr failure_;  // of what went on by itself
+  std::jthread by_itself_;
 };
 
 }  // namespace dpt::cuda

@@ -29,6 +29,17 @@ void FakeStream::enqueue(const std::string& what, const std::vector<Touched>& to
       capture_->touched.push_back(t);
 }
 
+void FakeStream::enqueue_call(const std::string& what, const std::vector<Touched>& touched,
+                              FakeItem work) {
+  know_host();
+  auto& [stream, at, before] = api_.last_call_;
+  if (at > known_of(stream))
+    violation("s{} calls '{}' beside '{}' of s{}, and no event stands between them", index_, what,
+              before, stream);
+  enqueue(what, touched, std::move(work));
+  api_.last_call_ = {index_, own_time(), what};
+}
+
 // What can be done now. Whether that is all up to `number`.
 bool FakeStream::advance(uint64_t number) {
   const std::lock_guard lock(fake_mutex());
@@ -48,11 +59,13 @@ bool FakeStream::advance(uint64_t number) {
 bool FakeStream::do_until(uint64_t number, bool waits) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!advance(number)) {
+    api_.look_for_failure();
     if (!waits) return false;
     if (std::chrono::steady_clock::now() > end)
       violation("s{} waits for a rank that does not come", index_);
     std::this_thread::yield();
   }
+  api_.look_for_failure();
   return true;
 }
 

@@ -57,6 +57,7 @@ class FakeGraph : public CapturedGraph {
 class FakeStream : public Stream {
  public:
   explicit FakeStream(FakeApi& api) : api_(api), index_(api.streams_.size()) {
+    const std::lock_guard lock(fake_mutex());
     api_.streams_.push_back(this);
     ++api_.live_streams_;
   }
@@ -191,6 +192,8 @@ class FakeStream : public Stream {
   void do_all_or_give_up() noexcept;
   // In the order of calls, as all that a stream does.
   void enqueue(const std::string& what, const std::vector<Touched>& touched, FakeItem work);
+  // Of a communicator.
+  void enqueue_call(const std::string& what, const std::vector<Touched>& touched, FakeItem work);
 
  private:
   friend class FakeApi;

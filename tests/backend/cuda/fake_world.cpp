@@ -160,21 +160,63 @@ FakeCommunicator::FakeCommunicator(FakeWorld& world, int group, int rank, int ra
 void FakeCommunicator::enqueue(Stream& stream, void* data, const FakeCall& call) {
   const size_t bytes = bytes_of(call, ranks_), row = call.count * size_of(call.dtype);
   require(bytes <= FakeWorld::kMostBytes, "the fake world is large enough");
-  if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");
   auto* const at = static_cast<std::byte*>(data);
   const std::byte* const own = at + static_cast<size_t>(rank_) * row;
   const auto state = state_;
-  const auto aborted = aborted_;
   std::vector<Touched> touched = {{at, bytes, true}};
   if (call.kind == Kind::reduce_scatter) touched = {{at, bytes, false}, {own, row, true}};
   if (call.kind == Kind::all_gather) touched.push_back({own, row, false});
-  static_cast<FakeStream&>(stream).enqueue(
-      text_of(call), touched,
+  enqueue(
+      stream, text_of(call), touched, [=] { return state->arrive(call, at); },
+      [=] { state->take(call, at); });
+}
+
+void FakeCommunicator::enqueue(Stream& stream, const std::string& what,
+                               const std::vector<Touched>& touched, std::function<bool()> ready,
+                               std::function<void()> run) {
+  if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");
+  const auto aborted = aborted_;
+  static_cast<FakeStream&>(stream).enqueue_call(
+      what, touched,
       {.run =
-           [=] {
-             if (!*aborted) state->take(call, at);
+           [aborted, run] {
+             if (!*aborted) run();
            },
-       .ready = [=] { return *aborted || state->arrive(call, at); }});
+       .ready = [aborted, ready] { return *aborted || ready(); }});
+}
+
+void FakeCommunicator::send(Stream& stream, const void* data, size_t bytes, int to) {
+  require(bytes <= FakeWorld::kMostBytes, "the fake world is large enough");
+  const auto* const at = static_cast<const std::byte*>(data);
+  enqueue(
+      stream, fmt::format("send {} bytes to {}", bytes, to), {{at, bytes, false}},
+      [=, &own = group_.seat[rank_], brought = false]() mutable {
+        if (!brought) {
+          if (own.to.load(std::memory_order_acquire) != 0) return false;
+          std::memcpy(own.sent, at, bytes);
+          own.bytes = bytes;
+          own.to.store(to + 1, std::memory_order_release);
+          brought = true;
+        }
+        return own.to.load(std::memory_order_acquire) == 0;
+      },
+      [] {});
+}
+
+void FakeCommunicator::receive(Stream& stream, void* data, size_t bytes, int from) {
+  auto* const at = static_cast<std::byte*>(data);
+  enqueue(
+      stream, fmt::format("receive {} bytes of {}", bytes, from), {{at, bytes, true}},
+      [&theirs = group_.seat[from], own = rank_ + 1] {
+        return theirs.to.load(std::memory_order_acquire) == own;
+      },
+      [=, &theirs = group_.seat[from], own = rank_] {
+        if (theirs.bytes != bytes)
+          fail(Fault::failed, "fake GPU: rank {} sends {} bytes, but rank {} receives {}", from,
+               theirs.bytes, own, bytes);
+        std::memcpy(at, theirs.sent, bytes);
+        theirs.to.store(0, std::memory_order_release);
+      });
 }
 
 void FakeCommunicator::sums(Stream& stream, void* data, Kind kind, size_t count, DType dtype) {

@@ -5,11 +5,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/device_api.h"
+#include "backend/cuda/host_kernels.h"
 
 namespace dpt::cuda {
 
@@ -25,7 +28,7 @@ struct FakeCall {
 
 class FakeWorld {
  public:
-  static constexpr int kMostGroups = 4, kMostRanks = 4;
+  static constexpr int kMostGroups = 16, kMostRanks = 4;
   static constexpr size_t kMostBytes = 4 << 20;  // of one call
   FakeWorld();                                   // a new one; children have it, too
   explicit FakeWorld(const std::string& name);   // that of another process
@@ -43,6 +46,10 @@ class FakeWorld {
     std::atomic<bool> joined = false, finished = false;
     FakeCall call[2];
     std::byte data[2][kMostBytes];
+    // What it sends, until that is taken.
+    std::atomic<int> to = 0;  // whose it is, from 1; 0: nobody's
+    size_t bytes = 0;
+    std::byte sent[kMostBytes];
   };
   struct Group {
     Seat seat[kMostRanks];
@@ -55,6 +62,10 @@ class FakeWorld {
   Shared* shared_ = nullptr;
 };
 
+// Of one GPU only one may be under way at a time, of whatever communicator, and each has to be
+// behind the one before by streams and events: in which order two of them begin would be chance,
+// and where one takes the place that the other one waits for, GPUs wait for each other for ever.
+//
 // Done in two parts, since the others may not have come: arrive() until it says so, then take().
 class FakeCommunicator : public Communicator {
  public:
@@ -63,6 +74,9 @@ class FakeCommunicator : public Communicator {
   void reduce_scatter(Stream& stream, void* data, size_t count, DType dtype) override;
   void all_gather(Stream& stream, void* data, size_t count, DType dtype) override;
   void broadcast(Stream& stream, void* data, size_t bytes, int root) override;
+  // Strict: what is sent is sent when the other one takes it.
+  void send(Stream& stream, const void* data, size_t bytes, int to) override;
+  void receive(Stream& stream, void* data, size_t bytes, int from) override;
   void check() override;
   void finish() override;
   void abort() noexcept override { *aborted_ = true; }
@@ -70,6 +84,8 @@ class FakeCommunicator : public Communicator {
 
  private:
   struct State;
+  void enqueue(Stream& stream, const std::string& what, const std::vector<Touched>& touched,
+               std::function<bool()> ready, std::function<void()> run);
   void enqueue(Stream& stream, void* data, const FakeCall& call);
   void sums(Stream& stream, void* data, FakeCall::Kind kind, size_t count, DType dtype);
   FakeWorld::Group& group_;

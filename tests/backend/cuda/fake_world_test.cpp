@@ -1,6 +1,7 @@
 // Ranks on fake GPUs: sums meet, and each rule is broken once.
 #include "backend/cuda/fake_world.h"
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -172,6 +173,82 @@ TEST_CASE("rows are summed where they belong, or go to all; halves are rounded o
     const float exact = from_f16(to_f16(1)) + from_f16(to_f16(1.001F)) + from_f16(to_f16(1.002F));
     CHECK(halves[r] == std::vector<uint16_t>{to_f16(exact), to_f16(exact), to_f16(INFINITY)});
   }
+}
+
+TEST_CASE("what a rank sends another one receives, and no third") {
+  std::vector<float> got(2);
+  const auto wrong = in_ranks(3, [&](FakeApi& api, int rank) {
+    const auto stream = api.make_stream();
+    const Memory x(api, MemoryKind::device, 64);
+    const auto all = api.join(kOne, rank, 3, {});
+    if (rank == 0)
+      for (const int to : {2, 1}) {
+        launch(*stream, Fill<float>{floats(x), static_cast<float>(to)}, 16);
+        all->send(*stream, x.data(), 64, to);
+      }
+    else
+      all->receive(*stream, x.data(), 64, 0);
+    stream->synchronise();
+    if (rank > 0) got[static_cast<size_t>(rank - 1)] = floats(x)[15];
+    all->finish();
+  });
+  CHECK(wrong == std::vector<std::string>(3));
+  CHECK(got == std::vector<float>{1, 2});
+  std::atomic<bool> told = false;
+  const auto different = in_ranks(2, [&](FakeApi& api, int rank) {
+    const auto stream = api.make_stream();
+    const Memory x(api, MemoryKind::device, 64);
+    const auto all = api.join(kOne, rank, 2, {});
+    rank == 0 ? all->send(*stream, x.data(), 64, 1) : all->receive(*stream, x.data(), 32, 0);
+    if (rank == 1) {
+      CHECK_THROWS_WITH_AS(stream->synchronise(),
+                           "fake GPU: rank 0 sends 64 bytes, but rank 1 receives 32", Error);
+      told = true;
+    }
+    while (!told) std::this_thread::yield();
+    all->abort();
+  });
+  CHECK(different == std::vector<std::string>(2));
+}
+
+TEST_CASE("calls that GPUs wait for each other by are one behind the other, whatever the stream") {
+  const auto wrong = in_ranks(1, [](FakeApi& api, int rank) {
+    const auto one = api.make_stream(), other = api.make_stream();
+    const auto event = api.make_event();
+    const Memory x(api, MemoryKind::device, 64), y(api, MemoryKind::device, 64);
+    const auto all = api.join(api.new_communicator_id(), rank, 1, {});
+    const auto more = api.join(api.new_communicator_id(), rank, 1, {});
+    one->fill(x.data(), 0, 64);
+    other->fill(y.data(), 0, 64);
+    all->all_reduce(*one, x.data(), 16, DType::f32);
+    CHECK_THROWS_WITH_AS(more->all_reduce(*other, y.data(), 16, DType::f32),
+                         "fake GPU: s1 calls 'all_reduce 16 x f32' beside 'all_reduce 16 x f32' of "
+                         "s0, and no event stands between them",
+                         Error);
+    one->record(*event);
+    other->wait(*event);
+    CHECK_NOTHROW(more->all_reduce(*other, y.data(), 16, DType::f32));
+  });
+  CHECK(wrong[0].empty());
+}
+
+TEST_CASE("a GPU goes on by itself while its host waits for something else") {
+  std::atomic<bool> received = false;
+  const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
+    const auto stream = api.make_stream();
+    const Memory x(api, MemoryKind::device, 64);
+    const auto all = api.join(kOne, rank, 2, {});
+    if (rank == 0) {
+      stream->fill(x.data(), 0, 64);
+      all->send(*stream, x.data(), 64, 1);
+      while (!received) std::this_thread::yield();
+    } else {
+      all->receive(*stream, x.data(), 64, 0);
+      stream->synchronise();
+      received = true;
+    }
+  });
+  CHECK(wrong == std::vector<std::string>(2));
 }
 
 TEST_CASE("another GPU's memory is used once its host has waited for what it does there") {

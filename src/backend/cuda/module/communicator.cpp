@@ -31,6 +31,8 @@ struct Functions {
     find(reduce_scatter, "ncclReduceScatter");
     find(all_gather, "ncclAllGather");
     find(broadcast, "ncclBroadcast");
+    find(send, "ncclSend");
+    find(receive, "ncclRecv");
     find(error_string, "ncclGetErrorString");
     find(last_error, "ncclGetLastError");
   }
@@ -44,6 +46,8 @@ struct Functions {
   decltype(ncclReduceScatter)* reduce_scatter = nullptr;
   decltype(ncclAllGather)* all_gather = nullptr;
   decltype(ncclBroadcast)* broadcast = nullptr;
+  decltype(ncclSend)* send = nullptr;
+  decltype(ncclRecv)* receive = nullptr;
   decltype(ncclGetErrorString)* error_string = nullptr;
   decltype(ncclGetLastError)* last_error = nullptr;
 };
@@ -123,6 +127,18 @@ class NcclCommunicator final : public Communicator {
     dpt::cuda::check(nccl().broadcast(data, data, bytes, ncclUint8, root, comm_, handle_of(stream)),
                      comm_, "ncclBroadcast");
     settle("ncclBroadcast");
+  }
+  void send(Stream& stream, const void* data, size_t bytes, int to) override {
+    need_comm();
+    dpt::cuda::check(nccl().send(data, bytes, ncclUint8, to, comm_, handle_of(stream)), comm_,
+                     "ncclSend");
+    settle("ncclSend");
+  }
+  void receive(Stream& stream, void* data, size_t bytes, int from) override {
+    need_comm();
+    dpt::cuda::check(nccl().receive(data, bytes, ncclUint8, from, comm_, handle_of(stream)), comm_,
+                     "ncclRecv");
+    settle("ncclRecv");
   }
   void check() override {
     need_comm();
