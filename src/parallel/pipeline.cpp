@@ -17,6 +17,7 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
   std::string schedule = "1f1b", checkpoint = "never", balance = "flops";
   std::vector<std::string> cut;
   bool deferred_batch_norm = false, processes = false;
+  std::optional<double> timeout;
 
   static KeyTable<PipelineKeys> keys() {
     constexpr Range kFew{"must be between 1 and 1024", 1, 1024};
@@ -39,7 +40,10 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
         .optional("data_parallel", &PipelineKeys::data_parallel,
                   "replicas of the pipeline, each a process", kFew)
         .optional("processes", &PipelineKeys::processes,
-                  "whether each device is a process; false: a thread");
+                  "whether each device is a process; false: a thread")
+        .optional("timeout", &PipelineKeys::timeout,
+                  "seconds that devices wait for each other; none: 60 for all to start, then 600",
+                  kPositive);
     ExchangeKeys::add(table);
     GpuExchangeKeys::add(table);
     return table;
@@ -103,6 +107,10 @@ void rewrite(Plan& plan, const Topology& who) {
   share_update(plan, who);
 }
 
+std::optional<double> timeout(const std::any& settings) {
+  return std::any_cast<const PipelineKeys&>(settings).timeout;
+}
+
 Pipeline pipeline_of(const std::any& settings) {
   const auto& s = std::any_cast<const PipelineKeys&>(settings);
   const bool interleaved = s.schedule == "interleaved_1f1b";
@@ -133,7 +141,7 @@ ModeType pipeline() {
               "pipeline", "Layers on several devices, which work on different chunks of a batch."),
           topology,
           rewrite,
-          nullptr,
+          timeout,
           true,
           pipeline_of,
           exchange};

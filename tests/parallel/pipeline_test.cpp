@@ -59,6 +59,13 @@ TEST_CASE("what replicas share needs two of them") {
   }
 }
 
+TEST_CASE("how long devices wait for each other can be chosen") {
+  const ModeType& mode = mode_named("pipeline");
+  CHECK_FALSE(mode.timeout(mode_settings(mode, "{stages: 2}")));
+  CHECK(mode.timeout(mode_settings(mode, "{timeout: 1.5}")) == 1.5);
+  CHECK_THROWS_AS(mode_settings(mode, "{timeout: 0}"), Error);
+}
+
 TEST_CASE("devices of a pipeline do their ops, then all sum and update") {
   Plan plan = basic_plan({});
   const ModeType& mode = mode_named("pipeline");
