@@ -18,7 +18,8 @@ struct Exchange {
   // Each worker keeps the states of its share of the parameters for itself, as torch's
   // ZeroRedundancyOptimizer does with ranks; else they lie where all could reach them.
   bool shard_states = false;
-  // Who sums the gradients of GPUs; empty: NCCL, or the CPUs where a GPU has several replicas.
+  // Who sums the gradients of GPUs, and copies between those of different processes; empty: NCCL,
+  // or the CPUs where a GPU has several of them.
   enum class Backend { nccl, host };
   std::optional<Backend> backend;
   // MiB of gradients that GPUs sum at once while backward makes others; the first ones are 1 MiB at
@@ -34,8 +35,10 @@ struct GpuExchangeKeys {
   template <class Config>
   static void add(KeyTable<Config>& table) {
     table
-        .choice("backend", &Config::backend, {"nccl", "gloo"},
-                "who sums gradients: GPUs by NCCL, or the CPUs in the memory that ranks share")
+        .choice(
+            "backend", &Config::backend, {"nccl", "gloo"},
+            "who sums gradients, and copies between stages that are processes: GPUs by NCCL, or "
+            "the CPUs in the memory that ranks share")
         .optional("bucket_cap_mb", &Config::bucket_cap_mb,
                   "MiB of gradients that NCCL sums at once while backward makes others; none: 25",
                   kPositive);

@@ -60,7 +60,7 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
                           "time, so `chunks` must be a multiple of {}",
                           s.stages, s.stages));
     for (const std::string_view key : {"shard", "compress", "backend", "bucket_cap_mb"})
-      if (owner.given(key) && s.data_parallel == 1)
+      if (owner.given(key) && s.data_parallel == 1 && !(key == "backend" && s.processes))
         d.error(owner.at(key),
                 fmt::format("'{}' is for what replicas share, and there is one; write "
                             "`data_parallel: 2`, or leave it out",

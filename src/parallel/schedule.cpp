@@ -85,6 +85,26 @@ int in_flight(const PipelineSchedule& schedule, int stage, int chunks) {
   return most;
 }
 
+std::vector<StageOp> in_one_order(const PipelineSchedule& schedule) {
+  size_t stages = 0;
+  for (const auto& ops : schedule)
+    for (const StageOp& op : ops) stages = std::max(stages, static_cast<size_t>(op.stage) + 1);
+  const Timing timing = simulate(schedule, std::vector(stages, 1.0), std::vector(stages, 2.0));
+  struct Begun {
+    double at;
+    StageOp op;
+  };
+  std::vector<Begun> all;
+  for (size_t d = 0; d < schedule.size(); ++d)
+    for (size_t i = 0; i < schedule[d].size(); ++i)
+      all.push_back({timing.spans[d][i].begin, schedule[d][i]});
+  // What an op needs has begun before it, not with it.
+  std::ranges::stable_sort(all, {}, &Begun::at);
+  std::vector<StageOp> out;
+  for (const Begun& b : all) out.push_back(b.op);
+  return out;
+}
+
 Timing simulate(const PipelineSchedule& schedule, const std::vector<double>& forward,
                 const std::vector<double>& backward) {
   const size_t stages = forward.size(), devices = schedule.size();

@@ -29,6 +29,10 @@ PipelineSchedule pipeline_schedule(ScheduleKind kind, const std::vector<int>& de
 // the backward part.
 int in_flight(const PipelineSchedule& schedule, int stage, int chunks);
 
+// The ops of all devices in one order in which each follows those that it needs, and its device's
+// before it: by when they begin if backward parts take twice as long as forward parts.
+std::vector<StageOp> in_one_order(const PipelineSchedule& schedule);
+
 // When each op of a schedule runs if it starts as soon as it can.
 struct Timing {
   struct Span {

@@ -1,6 +1,7 @@
 #include "train/device_binding.h"
 
 #include <algorithm>
+#include <any>
 #include <utility>
 
 #include "base/error.h"
@@ -21,17 +22,20 @@ DeviceBinding::DeviceBinding(const Program& program, Memory memory, cuda::Device
       const GraphNode& n = program_.graph.nodes[i.node];
       if (std::ranges::find(memory_.stages, n.stage) == memory_.stages.end()) continue;
       const size_t count = n.in.size() + n.out.size();
-      Bound b{prepare(i, query_of(program_.graph, i.node, program_.rows)),
-              std::make_unique<TensorView[]>(count),
-              {},
-              at,
-              n.stage};
+      Bound b{kernel_of(i), std::make_unique<TensorView[]>(count), {}, at, n.stage};
       const std::span<TensorView> all(b.views.get(), count);
       for (size_t k = 0; k < count; ++k)
         all[k] = view(k < n.in.size() ? n.in[k] : n.out[k - n.in.size()]);
       b.args = {all.first(n.in.size()), all.subspan(n.in.size()), nullptr};
       bound_[static_cast<size_t>(part)].push_back(std::move(b));
     }
+}
+
+std::unique_ptr<Kernel> DeviceBinding::kernel_of(const Instruction& i) const {
+  if (memory_.copy)
+    if (const auto* const way = std::any_cast<Copy>(&program_.graph.nodes[i.node].attrs))
+      if (auto kernel = memory_.copy(*way)) return kernel;
+  return prepare(i, query_of(program_.graph, i.node, program_.rows));
 }
 
 std::span<const TensorView> DeviceBinding::run_one(Part part, size_t which) {
@@ -60,6 +64,7 @@ TensorView DeviceBinding::view(ValueId v) const {
   const auto parameter = [&] {
     return memory_.share->at(place.offset / sizeof(float)) * sizeof(float);
   };
+  const auto inside = [&](std::byte* begin) { return begin ? begin + place.offset : nullptr; };
   const auto at = [&]() -> std::byte* {
     switch (place.arena) {
       case Arena::weights:
@@ -69,11 +74,11 @@ TensorView DeviceBinding::view(ValueId v) const {
       case Arena::sums:
         return memory_.sums + place.offset;
       case Arena::activations:
-        return memory_.activations[stage] + place.offset;
+        return inside(memory_.activations[stage]);
       case Arena::constants:
         return constants_.data() + place.offset;
       case Arena::scratch:
-        return memory_.scratch[stage] + place.offset;
+        return inside(memory_.scratch[stage]);
       case Arena::none:  // nothing uses it
         break;
     }

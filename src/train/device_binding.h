@@ -2,11 +2,13 @@
 // one shard (program.h, note [groups]). Of a program with several stages it has some.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "backend/cuda/context.h"
+#include "graph/attrs.h"
 #include "graph/program.h"
 #include "train/device_share.h"
 
@@ -17,11 +19,13 @@ class DeviceBinding {
   struct Memory {
     const DeviceShare* share;  // which weights and gradients there are
     std::byte *weights, *gradients;
-    // Of each stage, those of other GPUs, too: what is kept of this micro-batch, and what lives
-    // within a part.
+    // Of each stage, those of other GPUs of the process, too: what is kept of this micro-batch, and
+    // what lives within a part. Null: another process has it.
     std::vector<std::byte*> activations, scratch;
     std::byte* sums;
     std::vector<int> stages = {0};  // that are bound
+    // The kernel of a copy between stages, where it gives one.
+    std::function<std::unique_ptr<Kernel>(const Copy&)> copy = nullptr;
   };
   // Prepares kernels for these parts, and uploads constants. REQUIRES: what the arguments point to
   // outlives it.
@@ -55,6 +59,7 @@ class DeviceBinding {
     size_t instruction;  // of the program's part
     int stage;
   };
+  std::unique_ptr<Kernel> kernel_of(const Instruction& i) const;
   void upload_constants(cuda::DeviceContext& context);
 
   const Program& program_;

@@ -144,7 +144,7 @@ Evaluation DeviceExecutor::evaluate() {
   const cuda::Memory state(*api_, MemoryKind::pinned, sizeof(cuda::StepState));
   stream_->copy(back.data(), test_sums_.data(), back.bytes());
   stream_->copy(state.data(), context_.state, sizeof(cuda::StepState));
-  stream_->synchronise();
+  session_.stages_apart() ? wait() : stream_->synchronise();
   check_data(reinterpret_cast<const cuda::StepState*>(state.data())->bad);
   const auto& sums = *reinterpret_cast<const cuda::TestSums*>(back.data());
   if (has_stage(last_stage()))
@@ -184,6 +184,7 @@ void DeviceExecutor::finish() {
   graphs_.clear();  // their sums belong to the communicator
   communicator_ = nullptr;
   if (exchange_) exchange_->finish();
+  if (stages_) stages_->finish();
   gpus_.meet();
 }
 
@@ -219,7 +220,7 @@ bool DeviceExecutor::finite(const TensorView& v) {
   if (v.desc.bytes() == 0) return true;
   const cuda::Memory host(*api_, cuda::MemoryKind::pinned, v.desc.bytes());
   stream_->copy(host.data(), v.data, v.desc.bytes());
-  stream_->synchronise();
+  wait();
   return all_finite({v.desc, host.data()});
 }
 
@@ -246,7 +247,10 @@ void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
     if (b && has_stage(0)) feed_->enqueue_input(*b, m, place);
     for (int stage = 0; stage <= last_stage(); ++stage) {
       if (b && has_stage(stage)) look_at_stage(*b, stage, m, found);
-      if (stages_) gpus_.meet();  // what the next stage reads is there
+      if (!stages_) continue;
+      stages_->hand_on({stage, static_cast<int>(m), false}, b);
+      wait();
+      gpus_.meet();  // what the next stage reads is there
     }
   }
 }

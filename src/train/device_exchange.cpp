@@ -15,7 +15,7 @@ size_t DeviceExchange::bytes(const Session& s, const DeviceShare& share) {
 
 DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
                                const DeviceShare& share, cuda::DeviceContext& context,
-                               DeviceTeam& gpus, DeviceUpdate& update)
+                               DeviceTeam& gpus, DeviceUpdate& update, cuda::Stream* calls)
     : session_(session),
       buffers_(buffers),
       share_(share),
@@ -35,8 +35,9 @@ DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
     made_ = context.api.make_event();
     return;
   }
-  all_ = gpus.join(context.api);
-  stream_ = context.api.make_stream();
+  all_ = gpus.join_peers(context.api);
+  if (calls == nullptr) own_stream_ = context.api.make_stream();
+  stream_ = calls ? calls : own_stream_.get();
   made_ = context.api.make_event();
   summed_ = context.api.make_event();
   buckets_ = gradient_buckets(session, share);

@@ -49,9 +49,11 @@ double sum_over_shards(int shards, Value value) {
 
 class DeviceExchange {
  public:
-  // All workers; waits for the others. REQUIRES: all references outlive it; several replicas.
+  // All workers; waits for the others. calls: the stream that its calls of NCCL have to share with
+  // other ones; null: it has one of its own. REQUIRES: all references outlive it; several replicas.
   DeviceExchange(const Session& session, const Buffers& buffers, const DeviceShare& share,
-                 cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update);
+                 cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update,
+                 cuda::Stream* calls = nullptr);
   ~DeviceExchange();  // gives up what waits for others
   DeviceExchange(const DeviceExchange&) = delete;
   DeviceExchange& operator=(const DeviceExchange&) = delete;
@@ -105,7 +107,8 @@ class DeviceExchange {
   DeviceUpdate& update_;
   // By NCCL.
   std::unique_ptr<cuda::Communicator> all_;
-  std::unique_ptr<cuda::Stream> stream_;
+  std::unique_ptr<cuda::Stream> own_stream_;
+  cuda::Stream* stream_ = nullptr;
   std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs: made_ alone
   std::vector<Bucket> buckets_;
   std::map<const Program*, std::vector<size_t>> made_after_;

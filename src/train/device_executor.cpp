@@ -82,7 +82,12 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
       clock_(clock),
       stream_(api_->make_stream()),
       done_(gpus.alone() ? nullptr : api_->make_event()),
-      wait_for_([this](cuda::Event& event) { gpus_.wait(event, communicator_); }),
+      wait_for_([this](cuda::Event& event) {
+        gpus_.wait(event, [this] {
+          if (communicator_) communicator_->check();
+          if (stages_) stages_->check();
+        });
+      }),
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
       flights_(context_, shard_, wait_for_),
@@ -93,22 +98,21 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
       target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
       test_ahead_(samples.test) {
   context_.tf32 = session_.tf32;
-  if (session_.who.span > 1) stages_ = std::make_unique<DeviceStages>(session_, context_, gpus_);
+  if (session_.who.span > 1) stages_ = make_device_stages(session_, context_, gpus_);
   bind();
   make_feeds(samples);
   upload_state(0, GradientScaler(session_.scaler).state());
   update_.upload(buffers_);
   if (session_.who.replicas() == 1) return;
-  exchange_ =
-      std::make_unique<DeviceExchange>(session_, buffers_, share_, context_, gpus_, update_);
+  exchange_ = std::make_unique<DeviceExchange>(session_, buffers_, share_, context_, gpus_, update_,
+                                               stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
   if (session_.who.loss_device >= 0)
     gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, memory(train, 0));
 }
 
-// Before anything of this GPU ends that waits for others.
 DeviceExecutor::~DeviceExecutor() {
-  if (stages_) stages_->tell_failure();
+  if (stages_) stages_->give_up();
 }
 
 std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buffers& buffers,
@@ -202,6 +206,7 @@ DeviceBinding::Memory DeviceExecutor::memory(What what, size_t chunk) const {
     out.scratch.push_back(stages_->scratch(s));
   }
   out.stages = stages_->own();
+  out.copy = [this](const Copy& way) { return stages_->copy(way); };
   return out;
 }
 

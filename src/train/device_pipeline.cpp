@@ -17,14 +17,17 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
   if (!divides && has_stage(last_stage())) enqueue_divisor(rows, step, place);
   const bool sums = exchange_ && exchange_->by_nccl();
   if (sums) exchange_->begin_ops();
-  const std::vector<StageOp>& ops = stages_->ops();
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const StageOp& op = ops[i];
+  size_t own_ops = 0;
+  for (const StageOp& op : stages_->ops()) {
     const auto chunk = static_cast<size_t>(op.chunk);
     const bool last = op.stage == last_stage();
     DeviceBinding* const b = own(rows.micro[chunk]).rows.count() == 0
                                  ? nullptr
                                  : &binding(rows.micro[chunk], which(chunk), chunk);
+    if (!has_stage(op.stage)) {
+      stages_->follow(op, b);
+      continue;
+    }
     stages_->begin(op);
     // The divisor lies in the last stage's memory, from its forward part on.
     begin(last && !op.backward ? b : nullptr, rows, chunk, flights_.entry(step), divides);
@@ -34,7 +37,7 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
       update_.keep_loss(chunk, b ? b->view(b->program().graph.loss).data : nullptr);
     }
     stages_->end(op);
-    if (sums) exchange_->after(i);
+    if (sums) exchange_->after(own_ops++);
   }
   sum_gradients(has_stage(last_stage()));
   if (stages_->gather_powers(update_)) {
@@ -91,7 +94,11 @@ void DeviceExecutor::evaluate_in_stages(const StepInput& input) {
   const auto turn = static_cast<size_t>(input.batch);
   DeviceBinding* const b = own(micro).rows.count() == 0 ? nullptr : &binding(micro, test, turn);
   const size_t place = test_feed_ ? test_feed_->make(input) : 0;
-  for (const int stage : stages_->own()) {
+  for (int stage = 0; stage <= last_stage(); ++stage) {
+    if (!has_stage(stage)) {
+      stages_->follow_test(stage, input.batch, b);
+      continue;
+    }
     const bool last = stage == last_stage();
     stages_->begin_test(stage, input.batch);
     begin(last ? b : nullptr, *input.rows, 0, test_entry(input.batch), true);

@@ -76,9 +76,12 @@ std::string steps_in_stages_text(const Session& s, bool norm) {
   if (s.divisor == Divisor::targets)
     out += line(last, fmt::format("feed_targets, prologue, sum_divisor, of all chunks{}",
                                   several ? " and replicas" : ""));
-  out += line("each GPU",
-              "forward and backward parts of its stages, in the order above, each "
-              "behind its neighbour's");
+  const bool host = s.exchange.backend == Exchange::Backend::host;
+  const std::string copies =
+      s.stages_apart() ? fmt::format("; copies {}", host ? "by their CPUs" : "by NCCL") : "";
+  out += line("each GPU", fmt::format("forward and backward parts of its stages, in the order "
+                                      "above, each behind its neighbour's{}",
+                                      copies));
   if (several)
     out +=
         line("each GPU", fmt::format("{} over replicas{}",

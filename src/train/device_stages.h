@@ -1,20 +1,18 @@
-// GPUs of one process that a model's stages lie on (graph/graph.h, note [stages]): the memory of
-// their activations, which neighbours read and write, and who waits for whom.
-//
-// A later stage copies to itself what it reads of an earlier one, and the gradient back, on its own
-// GPU's stream, which waits for an event of the other GPU's; so no host waits for a GPU. An event
-// is waited for only once the other host has recorded it: hosts say so by posting to the team, one
-// post for each thing that they told their GPU, in the order of the schedule.
+// GPUs that a model's stages lie on (graph/graph.h, note [stages]): the memory of their
+// activations, and who waits for whom. Stages are threads of one process, which reach into each
+// other's memory (device_threads.h), or a process each, which send (device_links.h).
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "backend/cuda/context.h"
 #include "train/arenas.h"
+#include "train/device_binding.h"
 #include "train/device_team.h"
 #include "train/device_update.h"
 #include "train/session.h"
@@ -23,91 +21,75 @@ namespace dpt {
 
 class DeviceStages {
  public:
-  // All workers; waits for the others. REQUIRES: a replica lies on several devices, of one process;
-  // all references outlive it.
+  // REQUIRES: a replica lies on several devices; all references outlive it.
   DeviceStages(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
+  virtual ~DeviceStages() = default;
   DeviceStages(const DeviceStages&) = delete;
   DeviceStages& operator=(const DeviceStages&) = delete;
 
-  bool has(int stage) const {
-    return session_.graph.stage_device[static_cast<size_t>(stage)] == gpus_.device();
-  }
+  bool has(int stage) const { return device_of(stage) == gpus_.device(); }
   int last() const { return session_.graph.stages() - 1; }
   std::vector<int> own() const;
-  const std::vector<StageOp>& ops() const { return ops_of(gpus_.device()); }
 
-  // Where a stage, own or not, keeps what it makes of a chunk, and what is made within a part.
-  // last: the chunk has memory of its own, since it alone keeps its activations.
+  // Where a stage keeps what it makes of a chunk, and what is made within a part; null where
+  // another process has it. last: the chunk has memory of its own, since it alone keeps its
+  // activations.
   std::byte* kept(int stage, size_t chunk, bool last) const {
-    return arenas_->kept(0, stage, static_cast<int>(chunk), last);
+    return sees(stage) ? arenas_->kept(0, stage, static_cast<int>(chunk), last) : nullptr;
   }
-  std::byte* scratch(int stage) const { return arenas_->scratch(0, stage); }
+  std::byte* scratch(int stage) const { return sees(stage) ? arenas_->scratch(0, stage) : nullptr; }
+  // The kernel of a copy between stages that this GPU can't make by itself, else null.
+  virtual std::unique_ptr<Kernel> copy(const Copy& way) = 0;
 
-  // Around what is enqueued for an op of the schedule.
-  void begin(const StageOp& op);
-  void end(const StageOp& op);
+  // What this GPU has to do with, in its order: ops of its own stages stand between begin() and
+  // end(), those of others it follows. b: the chunk's program; null: it has no rows.
+  virtual const std::vector<StageOp>& ops() const = 0;
+  virtual void begin(const StageOp& op) = 0;
+  virtual void end(const StageOp& op) = 0;
+  virtual void follow(const StageOp& op, const DeviceBinding* b) = 0;
   // The same of a batch of an evaluation of so many, whose forward parts follow each other.
-  void begin_test(int stage, int64_t batch);
-  void end_test(int stage, int64_t batch);
-  void end_evaluation(int64_t batches);
+  virtual void begin_test(int stage, int64_t batch) = 0;
+  virtual void end_test(int stage, int64_t batch) = 0;
+  virtual void follow_test(int stage, int64_t batch, const DeviceBinding* b) = 0;
+  virtual void end_evaluation(int64_t batches) = 0;
+  // In search of trouble, all workers, once the forward part of each stage has been enqueued where
+  // it lies: what it reads of others has come from there once the stream is done.
+  virtual void hand_on(const StageOp&, const DeviceBinding*) {}
 
   // Behind the schedule's ops and DeviceUpdate::join_pieces(): where the last stage is, the powers
   // of all GPUs, and true. Then that GPU judges, and tell() gives its state to the others; these
   // hear() it: what they are to follow, in their own memory.
-  bool gather_powers(DeviceUpdate& update);
-  void tell();
-  const cuda::StepState* hear();
-  void end_step();
+  virtual bool gather_powers(DeviceUpdate& update) = 0;
+  virtual void tell() = 0;
+  virtual const cuda::StepState* hear() = 0;
+  virtual void end_step() = 0;
 
-  // While something is thrown: others must know before it can be caught, or they would wait for
-  // this GPU, which waits for them. Whoever catches it tells what it is.
-  void tell_failure() const noexcept { tell_failure(gpus_); }
+  // The stream that all which waits for other GPUs has to go to; null: each may have its own.
+  virtual cuda::Stream* calls() { return nullptr; }
+  virtual void check() {}   // throws what went wrong between GPUs
+  virtual void finish() {}  // all workers, after the last step
 
- private:
-  // What others use of this GPU.
-  struct Shared {
-    std::byte* activations = nullptr;
-    const double* powers = nullptr;
-    const std::byte* verdict = nullptr;
-    // Of each own stage, chunk (in an evaluation: turn), and direction.
-    std::vector<std::array<std::unique_ptr<cuda::Event>, 2>> done;  // [stage * chunks + chunk]
-    std::unique_ptr<cuda::Event> measured, judged;
-  };
-  // As long as it lives, others may use what lies here; its end waits until none does, or a while.
-  class Present {
-   public:
-    Present(DeviceTeam& gpus, cuda::Stream& stream);
-    ~Present();
-    Present(const Present&) = delete;
-    Present& operator=(const Present&) = delete;
+  // Before anything of this GPU ends: others may wait for it, or it for them.
+  virtual void give_up() noexcept = 0;
 
-   private:
-    DeviceTeam& gpus_;
-    cuda::Stream& stream_;
-  };
-  static void tell_failure(DeviceTeam& gpus) noexcept;
-  const std::vector<StageOp>& ops_of(int device) const {
-    return session_.plan.schedule[static_cast<size_t>(device)];
-  }
+ protected:
+  virtual bool sees(int stage) const = 0;
   int device_of(int stage) const { return session_.graph.stage_device[static_cast<size_t>(stage)]; }
-  Shared& of(int device) const {
-    return *reinterpret_cast<Shared*>(gpus_.published(gpus_.worker_of(device)));
+  size_t turn_of(int64_t batch) const { return static_cast<size_t>(batch) % turns_; }
+  const cuda::StepState* verdict() const {
+    return reinterpret_cast<const cuda::StepState*>(verdict_.data());
   }
-  std::unique_ptr<cuda::Event>& done(Shared& of, int stage, size_t chunk, bool backward) const;
-  // The stream goes on behind that event, which the device's host records with so many more posts.
-  void wait_for(int device, uint32_t posts, cuda::Event& event);
-  void record(cuda::Event& event);
-  void wait_for_test(int stage, int64_t batch);
 
   const Session& session_;
   cuda::DeviceContext& context_;
   DeviceTeam& gpus_;
-  Shared shared_;
   cuda::Memory activations_, verdict_;
   std::optional<Arenas> arenas_;  // of all devices
   size_t turns_;
-  std::vector<uint32_t> posted_;  // by each device, up to this step or evaluation
-  std::optional<Present> present_;
 };
+
+// All workers; waits for the others.
+std::unique_ptr<DeviceStages> make_device_stages(const Session& session,
+                                                 cuda::DeviceContext& context, DeviceTeam& gpus);
 
 }  // namespace dpt

@@ -39,26 +39,45 @@ DeviceTeam::DeviceTeam(Team team, int worker, int span, const GpuAccess& access)
 
 DeviceTeam::Seat& DeviceTeam::seat(int worker) const { return seats_[worker]; }
 
-std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api) {
+std::byte* DeviceTeam::room() const {
+  return reinterpret_cast<std::byte*>(seats_ + team_.shape().workers());
+}
+
+std::unique_ptr<cuda::Communicator> DeviceTeam::join_replica(cuda::DeviceApi& api) {
+  std::vector<int> workers;
+  for (int d = 0; d < span_; ++d) workers.push_back(worker_of(d));
+  return join(api, workers);
+}
+
+// In the order of their ranks there. The next id is made when all of them have come by this one.
+std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api,
+                                                     const std::vector<int>& workers) {
   const std::string& own = api.properties().bus_id;
   own.copy(seat(worker_).bus_id, sizeof Seat::bus_id - 1);
-  if (replica() == 0) seat(worker_).id = api.new_communicator_id();
+  if (worker_ == workers[0]) seat(worker_).id = api.new_communicator_id();
   meet();
+  compare_gpus(own);
+  begin_step();
+  const auto rank = std::ranges::find(workers, worker_) - workers.begin();
+  return api.join(
+      seat(workers[0]).id, static_cast<int>(rank), static_cast<int>(workers.size()),
+      [this] { look(since_, seat(worker_).steps == 1 ? first_timeout_s_ : timeout_s_); });
+}
+
+void DeviceTeam::compare_gpus(const std::string& own) const {
+  const auto rank_of = [&](int worker) { return worker / team_.shape().workers_per_rank; };
+  const int rank = rank_of(worker_);
   for (int other = 0; other < worker_; ++other)
-    if (own == seat(other).bus_id && other / span_ == replica())
+    if (own == seat(other).bus_id && rank_of(other) == rank)
       fail(Fault::device,
            "two stages of rank {} have the GPU at {}, and NCCL takes it once; start as many ranks "
            "as there are GPUs for all stages, or write `backend: gloo`",
-           replica(), own);
+           rank, own);
     else if (own == seat(other).bus_id)
       fail(Fault::device,
            "ranks {} and {} both have the GPU at {}, and NCCL takes one rank on each; start as "
            "many ranks as there are GPUs, or write `backend: gloo`",
-           other / span_, replica(), own);
-  begin_step();
-  return api.join(seat(peers_[0]).id, replica(), static_cast<int>(peers_.size()), [this] {
-    look(since_, seat(worker_).steps == 1 ? first_timeout_s_ : timeout_s_);
-  });
+           rank_of(other), rank, own);
 }
 
 void DeviceTeam::arrive() noexcept { seat(worker_).presence = Seat::here; }
@@ -99,11 +118,17 @@ void DeviceTeam::begin_step() noexcept {
   seat(worker_).seen.store(since_, std::memory_order_relaxed);
 }
 
-void DeviceTeam::wait(cuda::Event& event, cuda::Communicator* all) {
+void DeviceTeam::wait(cuda::Event& event, const std::function<void()>& check) {
   if (alone()) return event.wait();
+  wait_until([&] {
+    if (check) check();
+    return event.passed();
+  });
+}
+
+void DeviceTeam::wait_until(const std::function<bool()>& done) {
   const double since = now_s();
-  for (int64_t i = 0; !event.passed(); ++i) {
-    if (all) all->check();
+  while (!done()) {
     look(since, timeout_s_);
     // A step of a small net takes less than a sleep.
     if (now_s() - since > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -132,12 +157,12 @@ void DeviceTeam::give_up(double now, double timeout_s) {
                           team_.where_is(blamed), missing.empty() ? "" : ", ", missing);
   }
   team_.break_up(
-      blamed,
-      missing.empty()
-          ? fmt::format("what all GPUs have begun {} does not end within {} s on GPU {}; "
-                        "NCCL_DEBUG=INFO tells more",
-                        team_.where_is(blamed), timeout_s, worker_)
-          : fmt::format("{} did not come to a sum over GPUs within {} s", missing, timeout_s));
+      blamed, missing.empty()
+                  ? fmt::format("what all GPUs have begun {} does not end within {} s on GPU {}; "
+                                "NCCL_DEBUG=INFO tells more",
+                                team_.where_is(blamed), timeout_s, worker_)
+                  : fmt::format("{} did not come to {} within {} s", missing,
+                                span_ > 1 ? "its part of a step" : "a sum over GPUs", timeout_s));
   throw TeamBroken(team_.reason());
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/cuda/device_api.h"
@@ -18,7 +19,8 @@ using OpenGpu = std::function<std::unique_ptr<cuda::DeviceApi>(int index)>;
 // How a worker comes to its GPU, and to the other GPUs of its run.
 struct GpuAccess {
   OpenGpu open;
-  std::byte* shared = nullptr;  // DeviceTeam::bytes(), zeroed at the run's start
+  // DeviceTeam::bytes(), and what else workers want of room(), zeroed at the run's start.
+  std::byte* shared = nullptr;
   TeamSettings patience;
 };
 
@@ -38,9 +40,11 @@ class DeviceTeam {
   int agreed_stop() const { return alone() ? team_.agreed_stop() : team_.agreed_stop(worker_); }
   bool alone() const { return team_.shape().workers() == 1; }
 
-  // All workers: the communicator of the peers, where a rank is a replica. Throws Error{device}
-  // where two replicas have the same GPU, TeamBroken where one does not come.
-  std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api);
+  // All workers: the communicator of the peers, where a rank is a replica, or of the replica, where
+  // it is a device. Throws Error{device} where two of all workers have the same GPU, TeamBroken
+  // where one does not come.
+  std::unique_ptr<cuda::Communicator> join_peers(cuda::DeviceApi& api) { return join(api, peers_); }
+  std::unique_ptr<cuda::Communicator> join_replica(cuda::DeviceApi& api);
 
   // Nothing where it is alone.
   void meet() {
@@ -64,14 +68,21 @@ class DeviceTeam {
   // Says that this worker begins a step.
   void begin_step() noexcept;
 
-  // The calling thread waits for what its GPU does, which may be waiting for others. Throws
-  // TeamBroken where the team is broken up meanwhile, which it does itself after the timeout,
-  // naming who has not come; what went wrong in `all`, where it is not null.
-  void wait(cuda::Event& event, cuda::Communicator* all = nullptr);
+  // The calling thread waits for what its GPU does, which may be waiting for others; or for what
+  // another worker does. Throws TeamBroken where the team is broken up meanwhile, which it does
+  // itself after the timeout, naming who has not come; and what check() throws.
+  void wait(cuda::Event& event, const std::function<void()>& check = {});
+  void wait_until(const std::function<bool()>& done);
+
+  // Memory that all workers share behind what DeviceTeam takes of it, zeroed at the run's start; at
+  // a multiple of 128.
+  std::byte* room() const;
 
  private:
   struct Seat;
   Seat& seat(int worker) const;
+  std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api, const std::vector<int>& workers);
+  void compare_gpus(const std::string& own) const;
   void look(double since, double timeout_s);
   [[noreturn]] void give_up(double now, double timeout_s);
 

@@ -54,7 +54,9 @@ void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
        who.span > 1 ? "devices" : "replicas");
 }
 
+// How replicas sum, and stages that are processes copy.
 void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
+  const bool apart = s.stages_apart();
   const std::set<int> own(s.gpu_of_worker.begin(), s.gpu_of_worker.end());
   // Ranks that somebody else started compare their GPUs once they meet.
   const bool shared = !query.world && own.size() < s.gpu_of_worker.size();
@@ -68,20 +70,15 @@ void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
   }
   if (shared)
     d.error(s.spec.parallel.where,
-            "NCCL takes one replica on each GPU, but a GPU is named twice; leave `backend` out, or "
-            "write `backend: gloo`");
+            fmt::format("NCCL takes one {} on each GPU, but a GPU is named twice; leave `backend` "
+                        "out, or write `backend: gloo`",
+                        apart ? "stage" : "replica"));
   else if (!s.gpus.nccl_problem.empty())
     fail(Fault::device,
-         "GPUs sum their gradients by NCCL, which is not there: {}. Install it, or write `backend: "
-         "gloo`, by which the CPUs sum",
-         s.gpus.nccl_problem);
-}
-
-void check_stages(const Session& s, Diagnostics& d) {
-  if (s.who.workers_per_rank() < s.who.span)
-    d.error(s.spec.parallel.where,
-            "stages on GPUs copy from GPU to GPU within a process; leave `processes` out and start "
-            "one for each replica, or write `device: cpu`");
+         "GPUs {} by NCCL, which is not there: {}. Install it, or write `backend: gloo`, by which "
+         "the CPUs {}",
+         apart ? "of other processes are reached" : "sum their gradients", s.gpus.nccl_problem,
+         apart ? "pass it on" : "sum");
 }
 
 void check_spec(const Session& s, Diagnostics& d) {
@@ -143,13 +140,9 @@ void place_on_gpus(Session& s, const SessionQuery& query, Diagnostics& d) {
               "share: leave them out, or write `device: cuda`");
     return;
   }
-  check_stages(s, d);
-  if (!d.ok()) return;
   choose_gpus(s, s.who, query);
-  if (s.who.replicas() > 1)
-    choose_backend(s, query, d);
-  else
-    s.exchange.shard_states = false;  // there is nobody to share them with
+  if (s.who.replicas() > 1 || s.stages_apart()) choose_backend(s, query, d);
+  if (s.who.replicas() == 1) s.exchange.shard_states = false;  // there is nobody to share them with
   check_spec(s, d);
 }
 

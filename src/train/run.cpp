@@ -20,6 +20,7 @@
 #include "train/binding.h"
 #include "train/checkpoint.h"
 #include "train/checkpoints.h"
+#include "train/device_carrier.h"
 #include "train/device_executor.h"
 #include "train/device_team.h"
 #include "train/gather_states.h"
@@ -57,7 +58,8 @@ TeamShape team_shape(const Session& s) {
 struct Room {
   explicit Room(const Session& s)
       : gpus(Team::bytes(team_shape(s))),
-        buffers(gpus + (s.on_gpu() ? DeviceTeam::bytes(s.who.total_workers()) : 0)),
+        buffers(gpus + (s.on_gpu() ? DeviceTeam::bytes(s.who.total_workers()) : 0) +
+                device_carrier_bytes(s)),
         bytes(buffers + Buffers::bytes(buffer_sizes(s))) {}
   size_t gpus, buffers, bytes;  // where they begin, and the end
   Team team(const SharedMemory& memory, const Session& s, const TeamSettings& settings) const {

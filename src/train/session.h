@@ -43,6 +43,8 @@ struct Session {
   }
   // Optimizer states that workers keep for themselves; GPUs bring theirs to the buffers, like all.
   bool own_states() const { return exchange.shard_states && !on_gpu(); }
+  // The stages of a replica are processes, a device each.
+  bool stages_apart() const { return who.devices < who.span; }
   bool tf32 = false;  // products on GPUs round factors of f32 to TF32
 
   PrecisionPolicy precision;

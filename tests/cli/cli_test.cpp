@@ -154,6 +154,9 @@ TEST_CASE("plan prints what a GPU would do, without one") {
              "clip_grad_norm=1"}},
            {"plan_cuda_pipeline",
             {configs + "fmnist_single.yaml", "parallel={pipeline: {stages: 2, chunks: 4}}"}},
+           {"plan_cuda_processes",
+            {configs + "fmnist_single.yaml",
+             "parallel={pipeline: {stages: 2, chunks: 4, processes: true}}"}},
            {"plan_cuda_dp", {configs + "fmnist_dp.yaml", "devices=[cuda:0, cuda:0]"}}}) {
     std::vector<std::string> all = {"plan", words[0], "device=cuda", images};
     all.insert(all.end(), words.begin() + 1, words.end());

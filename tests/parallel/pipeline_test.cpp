@@ -59,6 +59,13 @@ TEST_CASE("what replicas share needs two of them") {
   }
 }
 
+TEST_CASE("who copies between stages can be chosen where these are processes") {
+  const ModeType& mode = mode_named("pipeline");
+  CHECK_THROWS_AS(mode_settings(mode, "{backend: gloo}"), Error);
+  CHECK(mode.exchange(mode_settings(mode, "{backend: gloo, processes: true}")).backend ==
+        Exchange::Backend::host);
+}
+
 TEST_CASE("how long devices wait for each other can be chosen") {
   const ModeType& mode = mode_named("pipeline");
   CHECK_FALSE(mode.timeout(mode_settings(mode, "{stages: 2}")));

@@ -1,6 +1,9 @@
 #include "parallel/schedule.h"
 
 #include <algorithm>
+#include <ranges>
+#include <set>
+#include <tuple>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -53,6 +56,24 @@ TEST_CASE("layers that are placed on devices take turns") {
   for (int stage = 0; stage < 3; ++stage) CHECK(in_flight(s, stage, 12) == 1);
 }
 
+// Each op stands behind the one that it follows, and devices keep their order.
+void check_one_order(const PipelineSchedule& schedule) {
+  std::vector<size_t> next(schedule.size());
+  std::set<std::tuple<int, int, bool>> done;
+  const int last = std::ranges::max(std::views::join(schedule), {}, &StageOp::stage).stage;
+  for (const StageOp& op : in_one_order(schedule)) {
+    const bool first = op.stage == (op.backward ? last : 0);
+    if (!first) CHECK(done.contains({op.stage + (op.backward ? 1 : -1), op.chunk, op.backward}));
+    if (op.backward) CHECK(done.contains({op.stage, op.chunk, false}));
+    done.insert({op.stage, op.chunk, op.backward});
+    const auto device = std::ranges::find_if(
+        schedule, [&](const auto& ops) { return std::ranges::find(ops, op) != ops.end(); });
+    const auto d = static_cast<size_t>(device - schedule.begin());
+    CHECK(schedule[d][next[d]++] == op);
+  }
+  for (size_t d = 0; d < schedule.size(); ++d) CHECK(next[d] == schedule[d].size());
+}
+
 TEST_CASE("every schedule does everything once, ends, and sums gradients in the order of chunks") {
   for (int devices = 1; devices <= 5; ++devices)
     for (int turns = 1; turns <= 3; ++turns)
@@ -76,6 +97,7 @@ TEST_CASE("every schedule does everything once, ends, and sums gradients in the 
             }
           for (const auto& count : next)
             CHECK(std::ranges::all_of(count, [&](int n) { return n == chunks; }));
+          check_one_order(s);
         }
 }
 

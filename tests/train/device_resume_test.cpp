@@ -128,6 +128,7 @@ TEST_CASE("so do GPUs in every mode, with states of which each has a piece" *
            {"parallel={dp: {loss: distributed}}", "devices=2"},
            {pipeline + ", deferred_batch_norm: true}}", "data.batch_size=24"},
            {pipeline + ", data_parallel: 2, shard: optimizer}}"},
+           {pipeline + ", processes: true}}"},
            {"model[4].device=1", "devices=2"}})
     goes_on(with(kFew, how), 1);
 }

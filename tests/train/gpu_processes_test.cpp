@@ -115,6 +115,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a pipeline's stages are ranks that a launcher started, a GPU each") {
+  const Machine machine(2);
+  std::vector<std::string> how = {"device=cuda", "epochs=1",
+                                  "parallel={pipeline: {stages: 2, chunks: 2}}"};
+  Process zero(machine.words("given", how), machine.environment(rank_of_two(0))),
+      one(machine.words("given", how), machine.environment(rank_of_two(1)));
+  CHECK_MESSAGE(zero.wait() == 0, zero.err());
+  CHECK_MESSAGE(one.wait() == 0, one.err());
+  how.back() = "parallel={pipeline: {stages: 2, chunks: 2, processes: true}}";
+  const Finished own = machine.train("own", how);
+  REQUIRE_MESSAGE(own.code == 0, own.err);
+  CHECK(!machine.weights("own").empty());
+  CHECK(machine.weights("given") == machine.weights("own"));
+}
+
 TEST_CASE("ranks that are shown the same GPU are told so") {
   const Machine machine(1);
   const std::vector<std::string> words = machine.words("run", {"device=cuda", "parallel=ddp"});

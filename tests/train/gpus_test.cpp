@@ -78,6 +78,21 @@ TEST_CASE("who sums: NCCL, or the CPUs where replicas share a GPU or it is asked
   CHECK(Opened({"parallel={ddp: {backend: gloo}}"}).session->sums_on_host());
 }
 
+TEST_CASE("how stages that are processes copy: NCCL, or the CPUs where stages share a GPU") {
+  const auto backend = [](const std::vector<std::string>& words, std::optional<int> world = {}) {
+    const Opened o(words, {.count = 2}, world);
+    REQUIRE_MESSAGE(o.session, o.error);
+    return o.session->stages_apart() ? o.session->exchange.backend : std::nullopt;
+  };
+  const std::string apart = "parallel={pipeline: {processes: true}}";
+  CHECK(backend({apart}) == Exchange::Backend::nccl);
+  CHECK(backend({apart, "devices=[cuda:0, cuda:0]"}) == Exchange::Backend::host);
+  CHECK(backend({"parallel={pipeline: {processes: true, backend: gloo}}"}) ==
+        Exchange::Backend::host);
+  CHECK(backend({"parallel=pipeline"}, 2) == Exchange::Backend::nccl);
+  CHECK_FALSE(backend({"parallel=pipeline"}));
+}
+
 TEST_CASE("GPUs that can't be had end in one sentence") {
   const Opened more({"parallel=ddp", "devices=4"});
   CHECK(more.code == static_cast<int>(Fault::device));
@@ -94,8 +109,14 @@ TEST_CASE("GPUs that can't be had end in one sentence") {
   CHECK(nccl.error ==
         "GPUs sum their gradients by NCCL, which is not there: libnccl.so.2 is nowhere. Install "
         "it, or write `backend: gloo`, by which the CPUs sum");
-  const Opened without({"parallel={ddp: {backend: gloo}}"}, {.count = 2, .nccl_problem = "none"});
-  CHECK(without.session);
+  const Opened stages({"parallel={pipeline: {processes: true}}"},
+                      {.count = 2, .nccl_problem = "libnccl.so.2 is nowhere"});
+  CHECK(stages.error ==
+        "GPUs of other processes are reached by NCCL, which is not there: libnccl.so.2 is nowhere. "
+        "Install it, or write `backend: gloo`, by which the CPUs pass it on");
+  for (const char* mode : {"{ddp: {backend: gloo}}", "{pipeline: {processes: true, backend: gloo}}",
+                           "{pipeline: {stages: 2}}"})
+    CHECK(Opened({fmt::format("parallel={}", mode)}, {.count = 2, .nccl_problem = "none"}).session);
 }
 
 TEST_CASE("settings that GPUs do not have are refused with the reason") {
@@ -112,7 +133,9 @@ TEST_CASE("settings that GPUs do not have are refused with the reason") {
             "NCCL takes one replica on each GPU, but a GPU is named twice"));
   CHECK(has(refused({"parallel={ddp: {backend: gloo, bucket_cap_mb: 5}}"}),
             "`bucket_cap_mb` is for NCCL"));
-  CHECK(has(refused({"parallel={pipeline: {processes: true}}"}), "within a process"));
+  CHECK(has(refused({"parallel={pipeline: {processes: true, backend: nccl}}",
+                     "devices=[cuda:0, cuda:0]"}),
+            "NCCL takes one stage on each GPU, but a GPU is named twice"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 4}"}), "write `shards: 2`"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 2}"}),
             "NCCL sums in an order of its own"));

@@ -1,0 +1,107 @@
+#include "train/device_carrier.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace dpt {
+namespace {
+
+using cuda::MemoryKind;
+
+class ByNccl final : public DeviceCarrier {
+ public:
+  ByNccl(cuda::DeviceApi& api, DeviceTeam& gpus) : gpus_(gpus), all_(gpus.join_replica(api)) {}
+  ~ByNccl() override { give_up(); }
+  ByNccl(const ByNccl&) = delete;
+  ByNccl& operator=(const ByNccl&) = delete;
+
+  void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) override {
+    all_->send(stream, data, bytes, to);
+  }
+  void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) override {
+    all_->receive(stream, data, bytes, from);
+  }
+  void check() override {
+    if (all_) all_->check();
+  }
+  void finish() override {
+    gpus_.begin_step();
+    all_->finish();
+    all_.reset();
+  }
+  void give_up() noexcept override {
+    if (all_) all_->abort();
+  }
+
+ private:
+  DeviceTeam& gpus_;
+  std::unique_ptr<cuda::Communicator> all_;  // a GPU's rank is its device
+};
+
+// What a worker has sent and nobody has taken yet: a piece of it, at most.
+struct alignas(128) Mail {
+  static constexpr size_t kBytes = size_t{1} << 20;
+  std::atomic<int> to;  // which device takes it, from 1; 0: it is empty
+  std::byte data[kBytes];
+};
+
+class ByHost final : public DeviceCarrier {
+ public:
+  ByHost(cuda::DeviceApi& api, DeviceTeam& gpus)
+      : gpus_(gpus), pinned_(api, MemoryKind::pinned, Mail::kBytes), copied_(api.make_event()) {}
+
+  void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) override {
+    Mail& mail = mail_of(gpus_.device());
+    for_pieces(bytes, [&](size_t at, size_t n) {
+      stream.copy(pinned_.data(), data + at, n);
+      stream.record(*copied_);
+      gpus_.wait(*copied_);
+      gpus_.wait_until([&] { return mail.to.load(std::memory_order_acquire) == 0; });
+      std::memcpy(mail.data, pinned_.data(), n);
+      mail.to.store(to + 1, std::memory_order_release);
+    });
+  }
+  void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) override {
+    Mail& mail = mail_of(from);
+    for_pieces(bytes, [&](size_t at, size_t n) {
+      gpus_.wait(*copied_);  // out of the memory that the last piece took
+      gpus_.wait_until(
+          [&] { return mail.to.load(std::memory_order_acquire) == gpus_.device() + 1; });
+      std::memcpy(pinned_.data(), mail.data, n);
+      mail.to.store(0, std::memory_order_release);
+      stream.copy(data + at, pinned_.data(), n);
+      stream.record(*copied_);
+    });
+  }
+
+ private:
+  template <class F>
+  static void for_pieces(size_t bytes, F f) {
+    for (size_t at = 0; at < bytes; at += Mail::kBytes) f(at, std::min(Mail::kBytes, bytes - at));
+  }
+  Mail& mail_of(int device) const {
+    return reinterpret_cast<Mail*>(gpus_.room())[gpus_.worker_of(device)];
+  }
+
+  DeviceTeam& gpus_;
+  cuda::Memory pinned_;
+  std::unique_ptr<cuda::Event> copied_;  // to or from pinned_
+};
+
+bool by_host(const Session& s) { return s.exchange.backend == Exchange::Backend::host; }
+
+}  // namespace
+
+std::unique_ptr<DeviceCarrier> make_device_carrier(const Session& session, cuda::DeviceApi& api,
+                                                   DeviceTeam& gpus) {
+  if (by_host(session)) return std::make_unique<ByHost>(api, gpus);
+  return std::make_unique<ByNccl>(api, gpus);
+}
+
+size_t device_carrier_bytes(const Session& s) {
+  if (!s.on_gpu() || !s.stages_apart() || !by_host(s)) return 0;
+  return static_cast<size_t>(s.who.total_workers()) * sizeof(Mail);
+}
+
+}  // namespace dpt
