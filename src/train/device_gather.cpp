@@ -8,11 +8,6 @@
 #include "graph/operator.h"
 
 namespace dpt {
-namespace {
-
-size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-}  // namespace
 
 DeviceGather::Crossing DeviceGather::crossing_of(const Program& p) {
   Crossing out{.begin = p.arena[0].kept};
@@ -48,7 +43,7 @@ size_t DeviceGather::bytes(const Session& s) {
   size_t most = 0;
   for (const auto& [rows, program] : s.programs) {
     const Crossing c = crossing_of(program);
-    most = std::max(most, aligned(c.end - c.begin));
+    most = std::max(most, cuda::aligned(c.end - c.begin));
   }
   return most * static_cast<size_t>(s.who.shards - 1);
 }

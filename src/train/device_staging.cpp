@@ -4,13 +4,7 @@
 
 namespace dpt {
 
-using cuda::MemoryKind;
-
-namespace {
-
-size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-}  // namespace
+using cuda::aligned, cuda::MemoryKind;
 
 StagedFeed::StagedFeed(const FeedRequest& request)
     : request_(request),

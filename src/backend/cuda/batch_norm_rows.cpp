@@ -41,8 +41,6 @@ struct Parts {
   }
 };
 
-constexpr size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 std::string refuses(const KernelQuery& q) {
   const Parts p(q);
   const DType t = q.in[0].dtype;

@@ -26,6 +26,9 @@
 
 namespace dpt::cuda {
 
+// Up to where memory of its own may begin behind so many bytes, as allocate() gives it.
+constexpr size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 struct DeviceProperties {
   int index = 0;             // among the GPUs that CUDA shows this process
   std::string name;          // "NVIDIA H200"

@@ -53,7 +53,7 @@ class WidenedWork final : public DnnWork {
   }
 
  private:
-  size_t behind() const { return (DnnWork::workspace_bytes() + 255) / 256 * 256; }
+  size_t behind() const { return aligned(DnnWork::workspace_bytes()); }
   int64_t elements_;
 };
 
