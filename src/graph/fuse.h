@@ -20,7 +20,8 @@ void fuse_batch_norms(Graph& graph);
 
 // What the libraries of GPUs compute at once: linear + relu, and convolution + bias + relu, where
 // nothing else reads what is between, relu's gradient with the product before it, and the gradients
-// of a linear layer's weight and bias, and those of a layer or group norm.
+// of a linear layer's weight and bias, and those of a layer or group norm. Places of pooling
+// become bytes.
 // REQUIRES: differentiated, where it will be: relu's gradient needs nothing but its result.
 void fuse_products(Graph& graph);
 

@@ -211,6 +211,31 @@ TEST_CASE("the gradients of a layer or group norm become one, with the same bits
   same_results(run(graph, {}), run(graph_of(norms, true, kImages, kTargets), {}));
 }
 
+TEST_CASE("places of pooling become bytes where a byte can hold them, with the same bits") {
+  const std::string pools =
+      "model:\n"
+      "  - {conv2d: {out_channels: 2, kernel_size: 1}, name: conv}\n"
+      "  - {max_pool2d: {kernel_size: 3, stride: 2, padding: 1}, name: a}\n"
+      "  - {max_pool2d: {kernel_size: [1, 128], padding: [0, 60]}, name: b}\n"
+      "  - {max_pool2d: {kernel_size: [1, 129], padding: [0, 64]}, name: c}\n"
+      "  - flatten\n"
+      "  - {linear: 3}\n";
+  const TensorDesc images = real({4, 3, 5, 20});
+  const auto pools_of = [](const Graph& graph) {
+    std::string out;
+    for (const GraphNode& n : graph.nodes)
+      if (n.op->name.starts_with("max_pool")) out += std::string(n.op->name) + " " + n.layer + "\n";
+    return out;
+  };
+  const Graph graph = graph_of(pools, true, images, kTargets, true, true);
+  CHECK(pools_of(graph) ==
+        "max_pool_bytes a\nmax_pool_bytes b\nmax_pool c\n"
+        "max_pool_gradient c\nmax_pool_bytes_gradient b\nmax_pool_bytes_gradient a\n");
+  same_results(run(graph, {}), run(graph_of(pools, true, images, kTargets), {}));
+  CHECK(pools_of(graph_of(pools, true, images, kTargets, false, true)) ==
+        "max_pool_bytes a\nmax_pool_bytes b\nmax_pool c\n");
+}
+
 TEST_CASE("fused products have the bits of those apart") {
   same_results(run(graph_of(kProducts, true, kImages, kTargets, true, true), {}),
                run(graph_of(kProducts, true, kImages, kTargets), {}));

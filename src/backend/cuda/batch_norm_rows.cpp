@@ -191,7 +191,7 @@ std::unique_ptr<Kernel> gradient_steps(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> library_gradients(const KernelQuery& q) {
   DeviceContext& context = DeviceContext::current();
-  const DnnNorm n{.pass = NormPass::backward,
+  const DnnNorm n{.pass = DnnPass::backward,
                   .x = with_height(q.in[1].shape),
                   .type = q.in[1].dtype,
                   .add = makes_dr(q),

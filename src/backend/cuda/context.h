@@ -76,7 +76,7 @@ class DeviceContext {
   size_t workspace_bytes_ = 0;
   std::tuple<std::vector<std::pair<Matmul, Prepared>>,
              std::vector<std::pair<DnnConvolution, Prepared>>,
-             std::vector<std::pair<DnnNorm, Prepared>>>
+             std::vector<std::pair<DnnNorm, Prepared>>, std::vector<std::pair<DnnPool, Prepared>>>
       prepared_;
   std::set<std::string> notes_;
 };

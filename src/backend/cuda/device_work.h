@@ -1,6 +1,6 @@
 // What NVIDIA's libraries are asked to compute, as plain data: a matrix product (cuBLASLt), a
-// convolution or one of its gradients, a norm or its gradients (cuDNN). A DeviceApi prepares each
-// once (device_api.h).
+// convolution or one of its gradients, a norm, pooling, and their gradients (cuDNN). A DeviceApi
+// prepares each once (device_api.h).
 #pragma once
 
 #include <cstddef>
@@ -105,14 +105,14 @@ struct DnnConvolution {
   bool operator==(const DnnConvolution&) const = default;
 };
 
+enum class DnnPass : uint8_t { forward, backward };
+
 // What a mean and a deviation are of, and what they and the weights go along.
 enum class NormKind : uint8_t {
   batch,     // a channel of all samples; mean, deviation and weights [C]
   instance,  // a channel of a sample: [N, C]; weights [C]
   layer      // a sample: [N]; weights [C], x [N, C, 1, 1]
 };
-enum class NormPass : uint8_t { forward, backward };
-
 // Forward: y = (x - mean) * w * rstd + b with rstd = 1 / sqrt(variance + eps), mean and biased
 // variance of x. Batch norm only: + r, to what was rounded to the type, and relu, where asked for.
 //   Tensors: x, w, b, y, mean, rstd; then r where it adds.
@@ -123,7 +123,7 @@ enum class NormPass : uint8_t { forward, backward };
 // Images [N, C, H, W] lie as [N, H, W, C]; all others are f32.
 struct DnnNorm {
   NormKind kind = NormKind::batch;
-  NormPass pass = NormPass::forward;
+  DnnPass pass = DnnPass::forward;
   Shape x;  // of rank 4
   DType type = DType::f32;
   double eps = 1e-5;  // forward only
@@ -138,19 +138,43 @@ struct DnnNorm {
   }
   // The images among the tensors, and what is made.
   bool image(size_t i) const {
-    return pass == NormPass::forward ? i == 0 || i == 3 || i == 6 : i < 2 || i == 5 || i > 7;
+    return pass == DnnPass::forward ? i == 0 || i == 3 || i == 6 : i < 2 || i == 5 || i > 7;
   }
   bool made(size_t i) const {
-    return pass == NormPass::forward ? i >= 3 && i <= 5 : (i >= 5 && i <= 7) || (add && i == 9);
+    return pass == DnnPass::forward ? i >= 3 && i <= 5 : (i >= 5 && i <= 7) || (add && i == 9);
   }
   size_t tensors() const {
-    return pass == NormPass::forward ? (add ? 7 : 6)
-                                     : 8U + (relu ? 1 : 0) + (add ? 1 : 0) + (sum ? 1 : 0);
+    return pass == DnnPass::forward ? (add ? 7 : 6)
+                                    : 8U + (relu ? 1 : 0) + (add ? 1 : 0) + (sum ? 1 : 0);
   }
 };
 
 constexpr std::string_view name_of(NormKind kind) {
   constexpr std::string_view all[] = {"batch norm", "instance norm", "layer norm"};
+  return all[static_cast<size_t>(kind)];
+}
+
+// What is made of a window: its largest element, nan before all, or the mean of what it has in the
+// image, or of that and the zeros of the padding.
+enum class PoolKind : uint8_t { max, mean, mean_with_padding };
+
+// Windows of x [N, C, H, W] make y [N, C, H', W'], all lying channels_last.
+// Forward. Tensors: x, y; then, of max, places.
+// Backward. Tensors: dy, dx; then, of max, places.
+// Places are bytes as y lies: row * kernel[1] + column in the window with its padding, of the first
+// of the largest.
+struct DnnPool {
+  PoolKind kind = PoolKind::max;
+  DnnPass pass = DnnPass::forward;
+  Shape x, y;     // of rank 4
+  Window window;  // without dilation, ending where its padding ends
+  DType type = DType::f32;
+  bool operator==(const DnnPool&) const = default;
+  size_t tensors() const { return kind == PoolKind::max ? 3 : 2; }
+};
+
+constexpr std::string_view name_of(PoolKind kind) {
+  constexpr std::string_view all[] = {"max pooling", "mean pooling", "mean pooling with padding"};
   return all[static_cast<size_t>(kind)];
 }
 

@@ -77,7 +77,7 @@ std::unique_ptr<Kernel> gradients(const KernelQuery& q) {
 
 DnnNorm norm_of(const KernelQuery& q) {
   DnnNorm n{.kind = is_layer(q) ? NormKind::layer : NormKind::instance,
-            .pass = is_backward(q) ? NormPass::backward : NormPass::forward,
+            .pass = is_backward(q) ? DnnPass::backward : DnnPass::forward,
             .x = q.in[0].shape,
             .type = q.in[0].dtype};
   if (!is_backward(q)) n.eps = eps_of(q);

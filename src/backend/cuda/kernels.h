@@ -18,6 +18,7 @@ namespace cuda {
 std::vector<KernelType> pointwise_rows();
 std::vector<KernelType> copy_rows();
 std::vector<KernelType> image_rows();
+std::vector<KernelType> pool_rows();
 std::vector<KernelType> batch_norm_rows();
 std::vector<KernelType> norm_rows();
 std::vector<KernelType> group_norm_rows();

@@ -98,6 +98,15 @@ inline ImageShape image_of(const TensorDesc& d) {
   return {s[0], c, h, w, step[0], step[1], step[2], step[3]};
 }
 
+// What an operator on images takes and makes, of which a node may be the gradient.
+inline bool is_gradient(const KernelQuery& q) { return q.op.ends_with("_gradient"); }
+inline const TensorDesc& image_in(const KernelQuery& q) {
+  return is_gradient(q) ? q.out[0] : q.in[0];
+}
+inline const TensorDesc& image_out(const KernelQuery& q) {
+  return is_gradient(q) ? q.in[0] : q.out[0];
+}
+
 // Channels as columns.
 inline Rows channels_of(const TensorDesc& d) {
   const Shape& s = d.shape;

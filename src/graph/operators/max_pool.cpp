@@ -2,20 +2,29 @@
 // the largest, nan always is. Results: y, and i32 where it lies in its plane, h * W + w, the first
 // where several are equal.
 //   max_pool_gradient(dy, places) -> dx
+// max_pool_bytes: the same with u8 places in their windows, row * kernel[1] + column with padding.
+//   max_pool_bytes_gradient(dy, places) -> dx
 #include <cmath>
 #include <limits>
+#include <string>
+#include <type_traits>
 
 #include "graph/operators/image.h"
 
 namespace dpt::operators {
 namespace {
 
+constexpr DType place_type(int32_t) { return DType::i32; }
+constexpr DType place_type(uint8_t) { return DType::u8; }
+
+// P: of places, int32_t in the plane or uint8_t in the window.
+template <class P>
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   const auto& s = settings<Pool>(attrs);
   need_image("max_pool", in[0]);
   const Shape& x = in[0].shape;
   const Shape y = image_shape(x, x[1], places("max_pool", x, s.window, s.ceil_mode));
-  return {{in[0].dtype, y}, {DType::i32, y}};
+  return {{in[0].dtype, y}, {place_type(P{}), y}};
 }
 
 std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
@@ -27,41 +36,63 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   Pool s = settings<Pool>(n.attrs);
   s.extents = Image(g.shape(n.in[0])).extents();
-  return {g.apply("max_pool_gradient", {dy[0], n.out[1]}, s)};
+  return {g.apply(std::string(n.op->name) + "_gradient", {dy[0], n.out[1]}, s)};
 }
 
+// Of element i, j of a plane in the window of h, w.
+template <class P>
+P place_of(const Window& k, const Image& x, int64_t h, int64_t w, int64_t i, int64_t j) {
+  if constexpr (std::is_same_v<P, int32_t>) return static_cast<P>(i * x.w + j);
+  const int64_t row = (i + k.before[0] - h * k.stride[0]) / k.dilation[0];
+  const int64_t column = (j + k.before[1] - w * k.stride[1]) / k.dilation[1];
+  return static_cast<P>(row * k.kernel[1] + column);
+}
+
+// The other way round.
+template <class P>
+Pair element_at(const Window& k, const Image& x, int64_t h, int64_t w, P place) {
+  if constexpr (std::is_same_v<P, int32_t>) return {place / x.w, place % x.w};
+  return {h * k.stride[0] - k.before[0] + place / k.kernel[1] * k.dilation[0],
+          w * k.stride[1] - k.before[1] + place % k.kernel[1] * k.dilation[1]};
+}
+
+template <class P>
 void forward(const KernelArgs& args, const std::any& attrs) {
   const Window& k = settings<Pool>(attrs).window;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
-    const auto place = args.out[1].as<int32_t>();
+    const auto place = args.out[1].as<P>();
     const Image from(args.in[0]), to(args.out[0]);
     to.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
       const Span1 rows = inside(k, 0, h, from.h), columns = inside(k, 1, w, from.w);
       T best = -std::numeric_limits<T>::infinity();
-      int64_t at = rows.first * from.w + columns.first;
+      P at = place_of<P>(k, from, h, w, rows.first, columns.first);
       for (int64_t i = rows.first; i < rows.last; i += k.dilation[0])
         for (int64_t j = columns.first; j < columns.last; j += k.dilation[1])
           if (const T v = x[from.at(n, c, i, j)]; v > best || std::isnan(v)) {
             best = v;
-            at = i * from.w + j;
+            at = place_of<P>(k, from, h, w, i, j);
           }
       y[to.at(n, c, h, w)] = best;
-      place[to.at(n, c, h, w)] = static_cast<int32_t>(at);
+      place[to.at(n, c, h, w)] = at;
     });
   });
 }
 
-void backward(const KernelArgs& args, const std::any&) {
+template <class P>
+void backward(const KernelArgs& args, const std::any& attrs) {
+  const Window& k = settings<Pool>(attrs).window;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
-    const auto place = args.in[1].as<const int32_t>();
+    const auto place = args.in[1].as<const P>();
     const Image from(args.in[0]), to(args.out[0]);
     std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
     from.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
       const size_t at = from.at(n, c, h, w);
-      sums[to.at(n, c, place[at] / to.w, place[at] % to.w)] += static_cast<double>(dy[at]);
+      const auto [i, j] = element_at(k, to, h, w, place[at]);
+      if (i >= 0 && i < to.h && j >= 0 && j < to.w)  // else it is in the padding
+        sums[to.at(n, c, i, j)] += static_cast<double>(dy[at]);
     });
     store(sums, args.out[0].as<T>());
   });
@@ -93,33 +124,48 @@ std::vector<Case> cases() {
 }
 
 // Far apart, so that differences of 1e-6 change no choice.
+template <class P>
 std::vector<Sample> samples() {
+  constexpr DType type = place_type(P{});
+  const std::string_view name = type == DType::i32 ? "max_pool" : "max_pool_bytes";
   std::vector<Sample> out;
   for (const Case& c : cases())
-    out.push_back({{"max_pool", {f32(c.x)}, {f32(c.y), i32(c.y)}, c.s}, {{-10, 10}}});
+    out.push_back({{name, {f32(c.x)}, {f32(c.y), {type, c.y}}, c.s}, {{-10, 10}}});
   return out;
 }
 
+template <class P>
 std::vector<Sample> gradient_samples() {
+  constexpr DType type = place_type(P{});
+  const bool bytes = type == DType::u8;
+  const std::string_view name = bytes ? "max_pool_bytes_gradient" : "max_pool_gradient";
   std::vector<Sample> out;
   for (Case c : cases()) {
     c.s.extents = Image(c.x).extents();
-    const auto area = static_cast<double>(c.s.extents[0] * c.s.extents[1]);
-    out.push_back({{"max_pool_gradient", {f32(c.y), i32(c.y)}, {f32(c.x)}, c.s}, {{}, {0, area}}});
+    const Pair of = bytes ? c.s.window.kernel : c.s.extents;
+    out.push_back({{name, {f32(c.y), {type, c.y}}, {f32(c.x)}, c.s},
+                   {{}, {0, static_cast<double>(of[0] * of[1])}}});
   }
   return out;
 }
 
+template <class P>
+OperatorType forward_type(std::string_view name) {
+  return selecting(on_images({name, Precision::follow, infer<P>, gradient, forward<P>, samples<P>,
+                              elements_of_first_input}));
+}
+
+template <class P>
+OperatorType gradient_type(std::string_view name) {
+  return on_images({name, Precision::follow, infer_gradient, nullptr, backward<P>,
+                    gradient_samples<P>, elements_of_first_input});
+}
+
 }  // namespace
 
-OperatorType max_pool() {
-  return selecting(on_images(
-      {"max_pool", Precision::follow, infer, gradient, forward, samples, elements_of_first_input}));
-}
-
-OperatorType max_pool_gradient() {
-  return on_images({"max_pool_gradient", Precision::follow, infer_gradient, nullptr, backward,
-                    gradient_samples, elements_of_first_input});
-}
+OperatorType max_pool() { return forward_type<int32_t>("max_pool"); }
+OperatorType max_pool_gradient() { return gradient_type<int32_t>("max_pool_gradient"); }
+OperatorType max_pool_bytes() { return forward_type<uint8_t>("max_pool_bytes"); }
+OperatorType max_pool_bytes_gradient() { return gradient_type<uint8_t>("max_pool_bytes_gradient"); }
 
 }  // namespace dpt::operators

@@ -114,6 +114,12 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnNorm& norm) {
   look_for_algorithm(true);
   return fake_work(norm, live_works_);
 }
+std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnPool& pool) {
+  count_call("prepare pooling");
+  not_while_capturing("prepare");
+  look_for_algorithm(true);
+  return fake_work(pool, live_works_);
+}
 CommunicatorId FakeApi::new_communicator_id() {
   count_call("new_communicator_id");
   CommunicatorId id{};

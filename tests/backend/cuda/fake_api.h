@@ -71,6 +71,7 @@ class FakeApi : public DeviceApi {
   std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) override;
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override;
   std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) override;
+  std::unique_ptr<DeviceWork> prepare(const DnnPool& pool) override;
   CommunicatorId new_communicator_id() override;
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
                                      const WhileWaiting& waiting) override;

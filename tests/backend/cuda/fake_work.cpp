@@ -247,14 +247,14 @@ class FakeNorm : public FakeWork {
  public:
   FakeNorm(const DnnNorm& n, int& live) : FakeWork(live), n_(n) {}
   std::string text() const override {
-    const bool forward = n_.pass == NormPass::forward;
+    const bool forward = n_.pass == DnnPass::forward;
     return fmt::format("{}{} {} {}{}{}{}", name_of(n_.kind), forward ? "" : " back", n_.x.str(),
                        name_of(n_.type), n_.add ? (forward ? " + r" : ", dr") : "",
                        n_.relu ? ", relu" : "", n_.sum ? ", two dy" : "");
   }
   std::vector<Touched> touches(std::span<std::byte* const> t) const override {
     std::vector<Touched> out;
-    const bool forward = n_.pass == NormPass::forward;
+    const bool forward = n_.pass == DnnPass::forward;
     for (size_t i = 0; i < t.size(); ++i) {
       const bool weights = forward ? i == 1 || i == 2 : i == 2 || i == 6 || i == 7;
       const Shape shape = n_.image(i) ? n_.x : weights ? n_.weights() : n_.moments();
@@ -267,7 +267,7 @@ class FakeNorm : public FakeWork {
     require(t.size() == n_.tensors(), "a norm has the tensors of its description");
     return [n = n_, t = std::vector(t.begin(), t.end())] {
       NormLoops loops(n, t);
-      n.pass == NormPass::forward ? loops.forward() : loops.backward();
+      n.pass == DnnPass::forward ? loops.forward() : loops.backward();
     };
   }
 

@@ -52,12 +52,17 @@ HostTensor as(HostTensor& t, DType type) {
   return out;
 }
 
+bool is_places_gradient(const KernelQuery& q) {
+  return q.op == "max_pool_gradient" || q.op == "max_pool_bytes_gradient";
+}
+
 // A place of max_pool's is inside of its window.
 void make_places(const Sample& s, HostTensor& places, std::mt19937& random) {
   const auto& pool = std::any_cast<const Pool&>(s.query.attrs);
-  Sample forward{{"max_pool", {s.query.out[0]}, {}, pool}};
+  const std::string_view pools = s.query.in[1].dtype == DType::u8 ? "max_pool_bytes" : "max_pool";
+  Sample forward{{pools, {s.query.out[0]}, {}, pool}};
   std::vector<HostTensor> x = {sample_input(forward, 0, DType::f32, random)};
-  places = run_reference(op("max_pool"), x, s.query.attrs)[1];
+  places = run_reference(op(pools), x, s.query.attrs)[1];
 }
 
 // What a kernel makes of its inputs, each time the same bits.
@@ -65,11 +70,13 @@ using Run = std::function<std::vector<HostTensor>(const KernelType& row, const K
                                                   std::vector<HostTensor>& in)>;
 
 // A mask of relu's, which only its maker understands, and only a library makes.
-bool opaque(const HostTensor& t) { return t.desc.dtype == DType::u8; }
+bool opaque(const KernelQuery& q, size_t result) {
+  return q.op == "linear_relu_mask" && result == 1;
+}
 
-void same_bits(std::vector<HostTensor>& a, std::vector<HostTensor>& b) {
+void same_bits(const KernelQuery& q, std::vector<HostTensor>& a, std::vector<HostTensor>& b) {
   for (size_t i = 0; i < a.size(); ++i)
-    if (!opaque(a[i]))
+    if (!opaque(q, i))
       REQUIRE(std::memcmp(a[i].view().data, b[i].view().data, a[i].desc.bytes()) == 0);
 }
 
@@ -83,7 +90,7 @@ std::vector<HostTensor> run_on_fakes(const KernelType& row, const KernelQuery& q
     if (got.empty())
       got = std::move(again);
     else
-      same_bits(got, again);
+      same_bits(q, got, again);
   }
   return got;
 }
@@ -96,7 +103,7 @@ class Conformance {
     std::vector<HostTensor> in;
     for (size_t i = 0; i < s.query.in.size(); ++i)
       in.push_back(sample_input(s, i, DType::f32, random_));
-    if (s.query.op == "max_pool_gradient") make_places(s, in[1], random_);
+    if (is_places_gradient(s.query)) make_places(s, in[1], random_);
     if (s.query.op == "matmul_relu_gradient") make_mask(in[2], in[3]);
     compare(s.query, in, 1e-5);
     if (type.name == "reorder") return;  // its samples say how they lie
@@ -146,7 +153,7 @@ class Conformance {
       CAPTURE(q.in[0].shape.str());
       std::vector<HostTensor> got = run_(row, q, in);
       for (size_t i = 0; i < got.size(); ++i) {
-        if (opaque(got[i])) continue;
+        if (opaque(q, i)) continue;
         HostTensor a = in_layout(got[i], Layout::plain), b = in_layout(expected[i], Layout::plain);
         close(a, b, tolerance);
       }
@@ -206,6 +213,8 @@ TEST_CASE("own kernels agree with the plain loops on every sample, in three orde
                                "dropout",
                                "max_pool",
                                "max_pool_gradient",
+                               "max_pool_bytes",
+                               "max_pool_bytes_gradient",
                                "avg_pool",
                                "adaptive_avg_pool_gradient",
                                "linear",
@@ -303,11 +312,44 @@ TEST_CASE("cuDNN's layer and instance norms say what they do not take") {
         "it takes images channels_last");
 }
 
+TEST_CASE("cuDNN's pooling says what it does not take") {
+  const auto refusal = [](std::string_view op, Pool pool, Shape y, DType type = DType::f32,
+                          Layout layout = Layout::channels_last) {
+    const TensorDesc x{type, {2, 3, 6, 5}, layout};
+    KernelQuery q{op, {x}, {{DType::f32, y, layout}}, pool};
+    if (op == "max_pool_bytes") q.out.push_back({DType::u8, y, layout});
+    if (op == "adaptive_avg_pool") q.attrs = Resize{};
+    for (const KernelType& row : cuda_kernels())
+      if (row.op == q.op && row.name == "cudnn") return row.refuses(q);
+    return std::string("there is no such row");
+  };
+  const Window window{.kernel = {3, 3}, .stride = {2, 2}, .before = {1, 1}, .behind = {1, 1}};
+  Window dilated = window;
+  dilated.dilation = {2, 1};
+  const Shape y{2, 3, 3, 3}, more{2, 3, 4, 3};
+  for (const std::string_view op : {"max_pool_bytes", "avg_pool"}) {
+    CHECK(refusal(op, {window}, y) == "");
+    CHECK(refusal(op, {window}, y, DType::bf16) == "it takes one type, not bf16 and f32");
+    CHECK(refusal(op, {window}, y, DType::f32, Layout::plain) == "it takes images channels_last");
+    CHECK(refusal(op, {dilated}, y) == "it takes no dilation");
+    CHECK(refusal(op, {window}, {0, 3, 3, 3}) == "it takes no empty tensors");
+  }
+  CHECK(refusal("max_pool_bytes", {window, true}, more) == "");
+  CHECK(refusal("avg_pool", {window, true, false}, more) == "");
+  CHECK(refusal("avg_pool", {window, true}, more) == "it would count what lies behind the padding");
+  CHECK(refusal("avg_pool", {.window = window, .divisor_override = 4}, y) ==
+        "it divides by the number of elements");
+  CHECK(refusal("adaptive_avg_pool", {}, {2, 3, 3, 5}) == "");
+  CHECK(refusal("adaptive_avg_pool", {}, {2, 3, 4, 5}) == "its windows are of one size");
+  CHECK(refusal("max_pool", {window}, y) ==
+        "it makes places that are bytes, for gradients of up to 128 elements");
+}
+
 // Some gradients take shapes that they are never asked for.
 bool fits(const Sample& s) {
   const KernelQuery& q = s.query;
   const Shape& x = q.in[0].shape;
-  if (q.op == "max_pool_gradient") try {
+  if (is_places_gradient(q)) try {
       return op("max_pool").infer(q.out, q.attrs)[0].shape == x;
     } catch (const Error&) {
       return false;
@@ -343,7 +385,7 @@ TEST_CASE("kernels agree with the plain loops on a GPU, on every sample") {
   Conformance c([&](const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in) {
     std::vector<HostTensor> got = run_on(*api, row, q, in, kStep);
     std::vector<HostTensor> again = run_on(*api, row, q, in, kStep);
-    same_bits(got, again);
+    same_bits(q, got, again);
     return got;
   });
   for (const OperatorType& type : operator_table())

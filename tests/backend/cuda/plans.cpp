@@ -1,9 +1,9 @@
-// Whether cuDNN has a plan for every convolution and batch norm of the shipped specs, their
-// gradients, and some layer and instance norms, on four generations of GPUs, in every precision:
-// `plans RUNTIME DRIVER GOLDEN SPEC...`. No GPU is needed, and nothing is run: that a plan exists
-// is all that is shown. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER, the
-// toolkit's own stub, for libcuda.so.1. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version
-// of cuDNN only the existence of plans is checked. Exit code 77: there is no cuDNN.
+// Whether cuDNN has a plan for every convolution, batch norm and pooling of the shipped specs,
+// their gradients, and some others, on four generations of GPUs, in every precision: `plans RUNTIME
+// DRIVER GOLDEN SPEC...`. No GPU is needed, and nothing is run: that a plan exists is all that is
+// shown. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER, the toolkit's own stub,
+// for libcuda.so.1. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the
+// existence of plans is checked. Exit code 77: there is no cuDNN.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "backend/cuda/descriptions.h"
 #include "backend/cuda/module/dnn_plan.h"
 #include "base/error.h"
 #include "cli/spec_argument.h"
@@ -159,7 +160,7 @@ std::optional<DnnNorm> norm_of(const KernelQuery& q) {
                    .add = q.op == "batch_norm_add_relu_training",
                    .relu = q.op != "batch_norm_training"};
   if (q.op.starts_with("batch_norm") && q.op.ends_with("_backward"))
-    return DnnNorm{.pass = NormPass::backward,
+    return DnnNorm{.pass = DnnPass::backward,
                    .x = with_height(q.in[1].shape),
                    .add = q.out.size() > 3,
                    .relu = q.in.size() > 4,
@@ -168,14 +169,24 @@ std::optional<DnnNorm> norm_of(const KernelQuery& q) {
 }
 
 std::string text_of(const DnnNorm& n) {
-  const bool back = n.pass == NormPass::backward;
+  const bool back = n.pass == DnnPass::backward;
   return fmt::format("{}{}{}{}{} x {}", name_of(n.kind), back ? " back" : "",
                      n.add ? back ? ", dr" : " + r" : "", n.relu ? ", relu" : "",
                      n.sum ? ", two dy" : "", n.x.str());
 }
 
-// Kernels of norms are compiled where they run, so it is only asked whether they would be.
-std::string row_of(DnnNorm n, SetDevice* set_device, bool& failed) {
+std::string text_of(const DnnPool& p) {
+  const Window& w = p.window;
+  return fmt::format("{}{} x {} window {} {} stride {} padding {}{}", name_of(p.kind),
+                     p.pass == DnnPass::backward ? " back" : "", p.x.str(), w.kernel[0],
+                     w.kernel[1], w.stride[0], w.before[0],
+                     w.behind != w.before ? fmt::format(" and {}", w.behind[0]) : "");
+}
+
+// Kernels of norms and pooling are compiled where they run, so it is only asked whether they would
+// be.
+template <class Description>
+std::string row_of(Description n, SetDevice* set_device, bool& failed) {
   std::string out;
   for (const DType type : {DType::f32, DType::bf16}) {
     n.type = type;
@@ -201,14 +212,41 @@ std::string norms_of(const Graph& graph, SetDevice* set_device, bool& failed) {
   return out;
 }
 
+// The same of pooling.
+std::string pools_of(const Graph& graph, SetDevice* set_device, bool& failed) {
+  std::set<std::string> seen;
+  std::string out;
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    const KernelQuery q = query_of(graph, node);
+    if (q.op.find("_pool") == std::string_view::npos) continue;
+    const DnnPool p = pool_of(q);
+    if (seen.insert(text_of(p)).second) out += row_of(p, set_device, failed);
+  }
+  return out;
+}
+
+// Pooling of all kinds whose padding differs at every side.
+std::string other_pools(SetDevice* set_device, bool& failed) {
+  DnnPool p{.x = {2, 5, 9, 7},
+            .y = {2, 5, 5, 3},
+            .window = {.kernel = {3, 3}, .stride = {2, 2}, .before = {0, 1}, .behind = {2, 0}}};
+  std::string out = "other pooling\n";
+  for (const PoolKind kind : {PoolKind::max, PoolKind::mean, PoolKind::mean_with_padding})
+    for (const DnnPass pass : {DnnPass::forward, DnnPass::backward}) {
+      p.kind = kind, p.pass = pass;
+      out += row_of(p, set_device, failed);
+    }
+  return out;
+}
+
 // Layer and instance norms of some shapes.
 std::string other_norms(SetDevice* set_device, bool& failed) {
   std::string out = "other norms\n";
-  for (const NormPass pass : {NormPass::forward, NormPass::backward}) {
+  for (const DnnPass pass : {DnnPass::forward, DnnPass::backward}) {
     for (const Shape& x : {Shape{512, 768, 1, 1}, Shape{17, 33, 1, 1}, Shape{1, 10, 1, 1}})
-      out += row_of({.kind = NormKind::layer, .pass = pass, .x = x}, set_device, failed);
+      out += row_of(DnnNorm{.kind = NormKind::layer, .pass = pass, .x = x}, set_device, failed);
     for (const Shape& x : {Shape{16, 64, 28, 28}, Shape{2, 6, 5, 5}, Shape{3, 4, 1, 9}})
-      out += row_of({.kind = NormKind::instance, .pass = pass, .x = x}, set_device, failed);
+      out += row_of(DnnNorm{.kind = NormKind::instance, .pass = pass, .x = x}, set_device, failed);
   }
   return out;
 }
@@ -241,6 +279,8 @@ int run(const std::string& runtime, const std::string& driver, const std::string
   require(dlopen(driver.c_str(), RTLD_NOW) != nullptr, "the stub of the driver can be loaded");
   add(norms_of);
   made += other_norms(set_device, failed);
+  add(pools_of);
+  made += other_pools(set_device, failed);
   if (failed) return 1;
   if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
   std::ifstream file(golden);

@@ -53,6 +53,10 @@ struct Axis {
   DPT_HOST_DEVICE bool has(int64_t window, int64_t i) const {
     return adaptive || (i + before - window * stride) % dilation == 0;
   }
+  // Which element of the window i is, with padding.
+  DPT_HOST_DEVICE int64_t place(int64_t window, int64_t i) const {
+    return (i + before - window * stride) / dilation;
+  }
   DPT_HOST_DEVICE int64_t with_padding(int64_t window) const {
     const int64_t begin = window * stride - before;
     return least(begin + kernel, in + behind) - begin;
@@ -62,58 +66,68 @@ struct Axis {
 struct Windows {
   ImageShape x, y;
   Axis rows, columns;
+  // Where an element lies: in its plane, or, as a byte, in the window at `of`.
+  DPT_HOST_DEVICE void place(int32_t& out, const Place& /*of*/, int64_t h, int64_t w) const {
+    out = static_cast<int32_t>(h * x.w + w);
+  }
+  DPT_HOST_DEVICE void place(uint8_t& out, const Place& of, int64_t h, int64_t w) const {
+    out = static_cast<uint8_t>(rows.place(of.h, h) * columns.kernel + columns.place(of.w, w));
+  }
 };
 
-template <class T>
+// P: of places, int32_t or uint8_t.
+template <class T, class P>
 struct MaxPool {
   Windows s;
   const T* x;
   T* y;
-  int32_t* place;
+  P* places;
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
     v.reads(x, s.x.elements());
     v.writes(y, count);
-    v.writes(place, count);
+    v.writes(places, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     const Place p = place_of(s.y, i);
     const Range rows = s.rows.elements(p.h), columns = s.columns.elements(p.w);
     float best = -INFINITY;
-    int64_t at = rows.first * s.x.w + columns.first;
+    int64_t row = rows.first, column = columns.first;
     for (int64_t h = rows.first; h < rows.last; h += s.rows.dilation)
       for (int64_t w = columns.first; w < columns.last; w += s.columns.dilation)
         if (const float v = number(x[s.x.at(p.n, p.c, h, w)]); v > best || v != v) {
           best = v;
-          at = h * s.x.w + w;
+          row = h, column = w;
         }
     put(y[i], best);
-    place[i] = static_cast<int32_t>(at);
+    s.place(places[i], p, row, column);
   }
 };
 
 // REQUIRES: places inside their windows, as MaxPool makes them.
-template <class T>
+template <class T, class P>
 struct MaxPoolGradient {
   Windows s;
   const T* dy;
-  const int32_t* place;
+  const P* places;
   T* dx;
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
     v.reads(dy, s.y.elements());
-    v.reads(place, s.y.elements());
+    v.reads(places, s.y.elements());
     v.writes(dx, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     const Place p = place_of(s.x, i);
     const Range rows = s.rows.windows(p.h), columns = s.columns.windows(p.w);
-    const int64_t mine = p.h * s.x.w + p.w;
     double sum = 0;
     for (int64_t h = rows.first; h < rows.last; ++h)
       for (int64_t w = columns.first; w < columns.last; ++w) {
+        if (!s.rows.has(h, p.h) || !s.columns.has(w, p.w)) continue;
+        P mine;
+        s.place(mine, {p.n, p.c, h, w}, p.h, p.w);
         const int64_t at = s.y.at(p.n, p.c, h, w);
-        if (place[at] == mine) sum += static_cast<double>(number(dy[at]));
+        if (places[at] == mine) sum += static_cast<double>(number(dy[at]));
       }
     put(dx[i], sum);
   }
@@ -238,10 +252,13 @@ struct UpsampleGradient {
 };
 
 using ImageKernels =
-    KernelList<MaxPool<float>, MaxPoolGradient<float>, MeanPool<float>, MeanPoolGradient<float>,
-               Upsample<float>, UpsampleGradient<float>, MaxPool<Bf16>, MaxPoolGradient<Bf16>,
-               MeanPool<Bf16>, MeanPoolGradient<Bf16>, Upsample<Bf16>, UpsampleGradient<Bf16>,
-               MaxPool<F16>, MaxPoolGradient<F16>, MeanPool<F16>, MeanPoolGradient<F16>,
-               Upsample<F16>, UpsampleGradient<F16>>;
+    KernelList<MaxPool<float, int32_t>, MaxPoolGradient<float, int32_t>, MaxPool<float, uint8_t>,
+               MaxPoolGradient<float, uint8_t>, MeanPool<float>, MeanPoolGradient<float>,
+               Upsample<float>, UpsampleGradient<float>, MaxPool<Bf16, int32_t>,
+               MaxPoolGradient<Bf16, int32_t>, MaxPool<Bf16, uint8_t>,
+               MaxPoolGradient<Bf16, uint8_t>, MeanPool<Bf16>, MeanPoolGradient<Bf16>,
+               Upsample<Bf16>, UpsampleGradient<Bf16>, MaxPool<F16, int32_t>,
+               MaxPoolGradient<F16, int32_t>, MaxPool<F16, uint8_t>, MaxPoolGradient<F16, uint8_t>,
+               MeanPool<F16>, MeanPoolGradient<F16>, Upsample<F16>, UpsampleGradient<F16>>;
 
 }  // namespace dpt::cuda

@@ -117,10 +117,10 @@ class RuntimeDevice final : public DeviceApi {
     return prepare_convolution(dnn("convolutions need"), convolution);
   }
   std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) override {
-    // A model of norms alone does without cuDNN.
-    if (const std::string problem = Dnn::instance().problem(); !problem.empty())
-      throw NoAlgorithm(problem);
     return std::make_unique<DnnWork>(dnn("norms need"), norm);
+  }
+  std::unique_ptr<DeviceWork> prepare(const DnnPool& pool) override {
+    return std::make_unique<DnnWork>(dnn("pooling needs"), pool);
   }
 
   CommunicatorId new_communicator_id() override { return new_nccl_id(); }

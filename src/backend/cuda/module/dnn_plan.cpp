@@ -7,10 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "backend/cuda/module/norm_graph.h"
+#include "backend/cuda/module/pool_graph.h"
 #include "base/fail.h"
-
-#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
-#include <cudnn_frontend.h>
 
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // where the front end looks cuDNN's functions up
@@ -18,22 +17,6 @@ void* cudnn_dlhandle = nullptr;  // where the front end looks cuDNN's functions 
 
 namespace dpt::cuda {
 namespace {
-
-namespace fe = cudnn_frontend;
-using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
-
-fe::DataType_t type_of(DType t) {
-  switch (t) {
-    case DType::f32:
-      return fe::DataType_t::FLOAT;
-    case DType::bf16:
-      return fe::DataType_t::BFLOAT16;
-    case DType::f16:
-      return fe::DataType_t::HALF;
-    default:
-      fail(Fault::device, "cuDNN is not asked for {}", name_of(t));
-  }
-}
 
 std::string text_of(const DnnConvolution& c) {
   constexpr std::string_view passes[] = {"convolution", "input gradient of a convolution",
@@ -50,9 +33,14 @@ std::string first_line(fe::error_t& status) {
 }
 
 std::string text_of(const DnnNorm& n) {
-  return fmt::format("{}{} of {}{}{} in {}", n.pass == NormPass::forward ? "" : "gradients of ",
+  return fmt::format("{}{} of {}{}{} in {}", n.pass == DnnPass::forward ? "" : "gradients of ",
                      name_of(n.kind), n.x.str(), n.add ? ", add" : "", n.relu ? ", relu" : "",
                      name_of(n.type));
+}
+
+std::string text_of(const DnnPool& p) {
+  return fmt::format("{}{} of {} to {} in {}", p.pass == DnnPass::forward ? "" : "gradient of ",
+                     name_of(p.kind), p.x.str(), p.y.str(), name_of(p.type));
 }
 
 template <class Description>
@@ -61,47 +49,6 @@ void check(fe::error_t status, const Description& d) {
     throw NoAlgorithm(
         fmt::format("cuDNN has no plan for the {}: {}", text_of(d), first_line(status)));
 }
-
-// What the graphs below share: tensors have the ids of the order of device_work.h, and lie
-// channels_last.
-class Builder {
- public:
-  fe::graph::Graph graph;
-  static constexpr fe::DataType_t kFloat = fe::DataType_t::FLOAT;
-
- protected:
-  explicit Builder(DType type) {
-    graph.set_io_data_type(type_of(type))
-        .set_intermediate_data_type(kFloat)
-        .set_compute_data_type(kFloat);
-  }
-  Tensor input(int64_t id, const Shape& shape) {
-    return graph.tensor(fe::graph::Tensor_attributes()
-                            .set_uid(id)
-                            .set_dim({shape[0], shape[1], shape[2], shape[3]})
-                            .set_stride(channels_last(shape)));
-  }
-  static void result(const Tensor& tensor, int64_t id, const Shape& shape, DType type) {
-    tensor->set_output(true)
-        .set_uid(id)
-        .set_dim({shape[0], shape[1], shape[2], shape[3]})
-        .set_stride(channels_last(shape))
-        .set_data_type(type_of(type));
-  }
-  Tensor pointwise(const Tensor& a, const Tensor& b, fe::PointwiseMode_t mode) {
-    return graph.pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode));
-  }
-  Tensor sum(const Tensor& a, const Tensor& b) { return pointwise(a, b, fe::PointwiseMode_t::ADD); }
-  Tensor relu(const Tensor& x) {
-    return graph.pointwise(
-        x, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
-  }
-
- private:
-  static std::vector<int64_t> channels_last(const Shape& s) {
-    return {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
-  }
-};
 
 class GraphOf : public Builder {
  public:
@@ -125,7 +72,6 @@ class GraphOf : public Builder {
   using Input = fe::graph::Conv_dgrad_attributes;
   using Weight = fe::graph::Conv_wgrad_attributes;
 
-  static std::vector<int64_t> pair(const Pair& p) { return {p[0], p[1]}; }
   template <class A>
   A with_window(A attributes) const {
     attributes.set_pre_padding(pair(c_.window.before))
@@ -148,93 +94,6 @@ class GraphOf : public Builder {
   }
 
   const DnnConvolution c_;
-};
-
-class NormGraph : public Builder {
- public:
-  explicit NormGraph(const DnnNorm& n) : Builder(n.type), n_(n) {
-    n.pass == NormPass::forward ? forward() : backward();
-  }
-
- private:
-  // Tensor number `id` of the description.
-  Tensor read(int64_t id) {
-    const bool image = n_.image(static_cast<size_t>(id));
-    const bool weight = id == 2 || (id == 1 && n_.pass == NormPass::forward);
-    const Tensor out = input(id, image ? n_.x : weight ? n_.weights() : n_.moments());
-    if (!image) out->set_data_type(kFloat);
-    return out;
-  }
-  Tensor rounded(const Tensor& t) const {
-    t->set_data_type(type_of(n_.type));
-    return t;
-  }
-
-  void forward() {
-    const Tensor x = read(0), w = read(1), b = read(2);
-    Tensor eps = graph.tensor(static_cast<float>(n_.eps));
-    auto [y, mean, rstd] = normalised(x, w, b, eps);
-    if (n_.add) y = rounded(sum(rounded(y), read(6)));
-    if (n_.relu) y = relu(y);
-    result(y, 3, n_.x, n_.type);
-    result(mean, 4, n_.moments(), DType::f32);
-    result(rstd, 5, n_.moments(), DType::f32);
-  }
-  std::array<Tensor, 3> normalised(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& eps) {
-    constexpr auto kTraining = fe::NormFwdPhase_t::TRAINING;
-    switch (n_.kind) {
-      case NormKind::instance:
-        return graph.instancenorm(
-            x, w, b,
-            fe::graph::Instancenorm_attributes().set_forward_phase(kTraining).set_epsilon(eps));
-      case NormKind::layer:
-        return graph.layernorm(
-            x, w, b,
-            fe::graph::Layernorm_attributes().set_forward_phase(kTraining).set_epsilon(eps));
-      case NormKind::batch:
-        break;
-    }
-    auto attributes = fe::graph::Batchnorm_attributes();
-    attributes.set_epsilon(eps);
-    const auto all = graph.batchnorm(x, w, b, attributes);
-    return {all[0], all[1], all[2]};
-  }
-
-  void backward() {
-    Tensor dy = read(0);
-    if (n_.sum) dy = rounded(sum(dy, read(n_.add ? 10 : 9)));
-    if (n_.relu) {
-      const Tensor above = pointwise(read(8), graph.tensor(0.0F), fe::PointwiseMode_t::CMP_GT);
-      above->set_data_type(fe::DataType_t::BOOLEAN);
-      dy = rounded(pointwise(dy, above, fe::PointwiseMode_t::MUL));
-    }
-    if (n_.add) result(dy, 9, n_.x, n_.type);
-    const auto [dx, dw, db] = gradients(dy);
-    result(dx, 5, n_.x, n_.type);
-    result(dw, 6, n_.weights(), DType::f32);
-    result(db, 7, n_.weights(), DType::f32);
-  }
-  std::array<Tensor, 3> gradients(const Tensor& dy) {
-    const Tensor x = read(1), w = read(2), mean = read(3), rstd = read(4);
-    switch (n_.kind) {
-      case NormKind::instance:
-        return graph.instancenorm_backward(
-            dy, x, w,
-            fe::graph::Instancenorm_backward_attributes().set_saved_mean_and_inv_variance(mean,
-                                                                                          rstd));
-      case NormKind::layer:
-        return graph.layernorm_backward(
-            dy, x, w,
-            fe::graph::Layernorm_backward_attributes().set_saved_mean_and_inv_variance(mean, rstd));
-      case NormKind::batch:
-        break;
-    }
-    return graph.batchnorm_backward(
-        dy, x, w,
-        fe::graph::Batchnorm_backward_attributes().set_saved_mean_and_inv_variance(mean, rstd));
-  }
-
-  const DnnNorm n_;
 };
 
 // As PyTorch decides it: what runs on tensor cores in f32 rounds to TF32.
@@ -266,8 +125,14 @@ template <class Prepare>
 void find_plans(NormGraph& built, const DnnNorm& n, Prepare&& prepare) {
   find_plans(built.graph, n, prepare, unwanted(n.type == DType::f32, false));
 }
+// The engine that pools also multiplies matrices, hence its note of tensor cores; none is rounded.
+template <class Prepare>
+void find_plans(PoolGraph& built, const DnnPool& p, Prepare&& prepare) {
+  find_plans(built.graph, p, prepare, unwanted(p.type == DType::f32, true));
+}
 size_t tensors_of(const DnnConvolution& c) { return c.bias ? 4 : 3; }
 size_t tensors_of(const DnnNorm& n) { return n.tensors(); }
+size_t tensors_of(const DnnPool& p) { return p.tensors(); }
 
 template <class Built, class Description>
 class FrontEndPlan final : public DnnPlan {
@@ -299,6 +164,7 @@ class FrontEndPlan final : public DnnPlan {
 };
 using PlanOfConvolution = FrontEndPlan<GraphOf, DnnConvolution>;
 using PlanOfNorm = FrontEndPlan<NormGraph, DnnNorm>;
+using PlanOfPool = FrontEndPlan<PoolGraph, DnnPool>;
 
 // Gives a graph the GPU of a handle, or one that need not be there.
 auto for_handle(void* handle) {
@@ -368,6 +234,10 @@ std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnNorm& norm) {
   return std::make_unique<PlanOfNorm>(norm, for_handle(handle));
 }
 
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnPool& pool) {
+  return std::make_unique<PlanOfPool>(pool, for_handle(handle));
+}
+
 std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string& properties,
                                                   const DnnConvolution& convolution) {
   return std::make_unique<PlanOfConvolution>(convolution, for_properties(properties, convolution));
@@ -376,6 +246,11 @@ std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string& properties,
 void Dnn::check_without_device(const std::string& properties, const DnnNorm& norm) {
   NormGraph built(norm);
   find_plans(built, norm, for_properties(properties, norm));
+}
+
+void Dnn::check_without_device(const std::string& properties, const DnnPool& pool) {
+  PoolGraph built(pool);
+  find_plans(built, pool, for_properties(properties, pool));
 }
 
 }  // namespace dpt::cuda

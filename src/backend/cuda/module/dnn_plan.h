@@ -1,5 +1,5 @@
-// cuDNN's plan for a convolution or a norm, made with or without a GPU. dnn_plan.cpp is the
-// only file that knows cudnn_frontend, whose headers take half a minute to read.
+// cuDNN's plan for a convolution, a norm or pooling, made with or without a GPU. dnn_plan.cpp is
+// the only file that knows cudnn_frontend, whose headers take half a minute to read.
 #pragma once
 
 #include <cstddef>
@@ -36,12 +36,14 @@ class Dnn {
   // Throws NoAlgorithm where cuDNN has no plan within kDnnWorkspace.
   std::unique_ptr<DnnPlan> plan(void* handle, const DnnConvolution& convolution);
   std::unique_ptr<DnnPlan> plan(void* handle, const DnnNorm& norm);
+  std::unique_ptr<DnnPlan> plan(void* handle, const DnnPool& pool);
   // For a GPU that need not be there, described by JSON as cuDNN serialises device properties.
   std::unique_ptr<DnnPlan> plan_without_device(const std::string& properties,
                                                const DnnConvolution& convolution);
   // Throws NoAlgorithm where there is none: its kernels are compiled where they run. REQUIRES:
   // libcuda.so.1 or what stands in for it is loaded.
   void check_without_device(const std::string& properties, const DnnNorm& norm);
+  void check_without_device(const std::string& properties, const DnnPool& pool);
 
  private:
   Dnn();

@@ -1,0 +1,84 @@
+// What the graphs of cuDNN's front end share. For dnn_plan.cpp alone: the front end's headers take
+// half a minute to read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/device_work.h"
+#include "base/fail.h"
+
+#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#include <cudnn_frontend.h>
+
+namespace dpt::cuda {
+
+namespace fe = cudnn_frontend;
+using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+inline fe::DataType_t type_of(DType t) {
+  switch (t) {
+    case DType::f32:
+      return fe::DataType_t::FLOAT;
+    case DType::bf16:
+      return fe::DataType_t::BFLOAT16;
+    case DType::f16:
+      return fe::DataType_t::HALF;
+    default:
+      fail(Fault::device, "cuDNN is not asked for {}", name_of(t));
+  }
+}
+
+// One that takes nodes of other making, too.
+class OpenGraph : public fe::graph::Graph {
+ public:
+  template <class Node, class... A>
+  void add(A&&... a) {
+    sub_nodes.push_back(std::make_shared<Node>(std::forward<A>(a)..., context));
+  }
+};
+
+// Tensors have the ids of the order of device_work.h, and lie channels_last.
+class Builder {
+ public:
+  OpenGraph graph;
+  static constexpr fe::DataType_t kFloat = fe::DataType_t::FLOAT;
+
+ protected:
+  explicit Builder(DType type) {
+    graph.set_io_data_type(type_of(type))
+        .set_intermediate_data_type(kFloat)
+        .set_compute_data_type(kFloat);
+  }
+  Tensor input(int64_t id, const Shape& shape) {
+    return graph.tensor(fe::graph::Tensor_attributes()
+                            .set_uid(id)
+                            .set_dim({shape[0], shape[1], shape[2], shape[3]})
+                            .set_stride(channels_last(shape)));
+  }
+  static void result(const Tensor& tensor, int64_t id, const Shape& shape, DType type) {
+    tensor->set_output(true)
+        .set_uid(id)
+        .set_dim({shape[0], shape[1], shape[2], shape[3]})
+        .set_stride(channels_last(shape))
+        .set_data_type(type_of(type));
+  }
+  Tensor pointwise(const Tensor& a, const Tensor& b, fe::PointwiseMode_t mode) {
+    return graph.pointwise(a, b, fe::graph::Pointwise_attributes().set_mode(mode));
+  }
+  Tensor sum(const Tensor& a, const Tensor& b) { return pointwise(a, b, fe::PointwiseMode_t::ADD); }
+  static std::vector<int64_t> pair(const Pair& p) { return {p[0], p[1]}; }
+  Tensor relu(const Tensor& x) {
+    return graph.pointwise(
+        x, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD));
+  }
+
+ private:
+  static std::vector<int64_t> channels_last(const Shape& s) {
+    return {s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]};
+  }
+};
+
+}  // namespace dpt::cuda

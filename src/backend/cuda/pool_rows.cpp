@@ -1,0 +1,146 @@
+// The rows of pooling: cuDNN's for what lies channels_last, and own ones for the rest.
+#include "backend/cuda/descriptions.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/images.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+bool is_max(const KernelQuery& q) { return q.op.starts_with("max_pool"); }
+bool is_adaptive(const KernelQuery& q) { return q.op.starts_with("adaptive"); }
+bool has_bytes(const KernelQuery& q) { return q.op.starts_with("max_pool_bytes"); }
+
+Axis axis_of(const Window& w, size_t i, int64_t in, int64_t out) {
+  return {in, out, w.kernel[i], w.stride[i], w.dilation[i], w.before[i], w.behind[i], false};
+}
+
+Windows windows_of(const KernelQuery& q) {
+  const ImageShape x = image_of(image_in(q)), y = image_of(image_out(q));
+  if (is_adaptive(q)) {
+    const auto piece = [](int64_t in, int64_t out) { return Axis{in, out, 1, 1, 1, 0, 0, true}; };
+    return {x, y, piece(x.h, y.h), piece(x.w, y.w)};
+  }
+  const Window& w = settings<Pool>(q).window;
+  return {x, y, axis_of(w, 0, x.h, y.h), axis_of(w, 1, x.w, y.w)};
+}
+
+template <class P>
+std::unique_ptr<Kernel> max_pool(const KernelQuery& q) {
+  const Windows s = windows_of(q);
+  const int64_t n = count(q.out[0]);
+  return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    if (is_gradient(q))
+      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+        launch(c.stream, MaxPoolGradient<T, P>{s, at<T>(a.in[0]), at<P>(a.in[1]), at<T>(a.out[0])},
+               n);
+      });
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, MaxPool<T, P>{s, at<T>(a.in[0]), at<T>(a.out[0]), at<P>(a.out[1])}, n);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> mean_pool(const KernelQuery& q) {
+  const Windows s = windows_of(q);
+  const Pool none{.count_include_pad = false}, pool = is_adaptive(q) ? none : settings<Pool>(q);
+  const MeanOf of{pool.count_include_pad, pool.divisor_override};
+  const int64_t n = count(q.out[0]);
+  return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
+    if (is_gradient(q))
+      return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+        launch(c.stream, MeanPoolGradient<T>{s, of, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+      });
+    return enqueue([=](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, MeanPool<T>{s, of, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> own_kernel(const KernelQuery& q) {
+  if (!is_max(q)) return mean_pool(q);
+  return has_bytes(q) ? max_pool<uint8_t>(q) : max_pool<int32_t>(q);
+}
+
+std::string library_refuses(const KernelQuery& q) {
+  const TensorDesc &x = image_in(q), &y = image_out(q);
+  if (count(x) == 0 || count(y) == 0) return "it takes no empty tensors";
+  for (const TensorDesc* d : {&x, &y})
+    if (!same_order(d->shape, d->layout, Layout::channels_last))
+      return "it takes images channels_last";
+  const DnnPool d = pool_of(q);
+  if (is_adaptive(q)) {
+    for (const int i : {2, 3})
+      if (d.x[i] % d.y[i] != 0) return "its windows are of one size";
+    return not_one_type(q);
+  }
+  const auto s = settings<Pool>(q);
+  if (d.window.dilation != Pair{1, 1}) return "it takes no dilation";
+  if (s.divisor_override != 0) return "it divides by the number of elements";
+  if (d.kind == PoolKind::mean_with_padding && d.window.behind != s.window.behind)
+    return "it would count what lies behind the padding";
+  return not_one_type(q);
+}
+
+std::unique_ptr<Kernel> library(const KernelQuery& q) {
+  DeviceContext& context = DeviceContext::current();
+  const DnnPool d = pool_of(q);
+  const DeviceContext::Prepared prepared = context.prepared(d);
+  if (!prepared.work) {
+    context.note(prepared.why + "; dptrain's own kernels compute it");
+    return own_kernel(q);
+  }
+  return enqueue(
+      [=, work = prepared.work, gradient = is_gradient(q)](const KernelArgs& a, DeviceContext& c) {
+        std::array<std::byte*, 3> tensors = {a.in[0].data, a.out[0].data, nullptr};
+        if (d.kind == PoolKind::max) tensors[2] = gradient ? a.in[1].data : a.out[1].data;
+        c.stream.run(*work, std::span(tensors).first(d.tensors()), c.workspace);
+      });
+}
+
+std::string no_bytes(const KernelQuery&) {
+  return "it makes places that are bytes, for gradients of up to 128 elements";
+}
+
+}  // namespace
+
+// Its padding reaches to where the last window ends.
+DnnPool pool_of(const KernelQuery& q) {
+  DnnPool d{.kind = is_max(q) ? PoolKind::max : PoolKind::mean,
+            .pass = is_gradient(q) ? DnnPass::backward : DnnPass::forward,
+            .x = with_height(image_in(q).shape),
+            .y = with_height(image_out(q).shape),
+            .type = q.in[0].dtype};
+  Window& w = d.window;
+  if (is_adaptive(q)) {
+    w.kernel = w.stride = {d.x[2] / d.y[2], d.x[3] / d.y[3]};
+    return d;
+  }
+  const auto s = settings<Pool>(q);
+  w = s.window;
+  if (!is_max(q) && s.count_include_pad) d.kind = PoolKind::mean_with_padding;
+  for (const int i : {0, 1}) {
+    const auto k = static_cast<size_t>(i);
+    const int64_t end = (d.y[2 + i] - 1) * w.stride[k] + w.kernel[k];
+    w.behind[k] = std::max(w.behind[k], end - d.x[2 + i] - w.before[k]);
+  }
+  return d;
+}
+
+std::vector<KernelType> pool_rows() {
+  std::vector<KernelType> out;
+  for (std::string_view op : {"max_pool", "max_pool_gradient"}) {
+    out.push_back({op, "cudnn", no_bytes, nullptr});
+    out.push_back(own(op, not_one_type, own_kernel));
+  }
+  for (std::string_view op :
+       {"max_pool_bytes", "max_pool_bytes_gradient", "avg_pool", "avg_pool_gradient",
+        "adaptive_avg_pool", "adaptive_avg_pool_gradient"}) {
+    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back(own(op, not_one_type, own_kernel));
+  }
+  return out;
+}
+
+}  // namespace dpt::cuda
