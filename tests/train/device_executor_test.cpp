@@ -45,6 +45,14 @@ TEST_CASE("a GPU trains convolutions, batch norm and residuals to the CPU's numb
   compare(kImages, {"accumulate=2"});
 }
 
+TEST_CASE("a GPU trains a transformer to the CPU's numbers, by own kernels and by cuDNN's") {
+  compare(kAttention);
+  // A rounding that falls the other way is one in 256.
+  const std::string halves = "precision={bf16: {lists: cuda, emulate: true}}";
+  for (const bool libraries : {true, false})
+    compare(kAttention, {halves}, 0.02, {.libraries = libraries});
+}
+
 TEST_CASE(
     "a GPU trains products with relu to the CPU's numbers, also where its libraries lack them") {
   using cuda::Epilogue;

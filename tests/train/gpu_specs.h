@@ -85,6 +85,25 @@ log: {every: 1}
 evaluate: {batch_size: 7}
 )";
 
+// A transformer, whose heads have 8 columns, as cuDNN takes them in halves.
+inline constexpr const char* kAttention = R"(
+data:
+  dataset: {synthetic_tokens: {samples: 30, test_samples: 9, length: 5, vocabulary: 7}}
+  batch_size: 12
+model:
+  - embedding: {num_embeddings: 7, embedding_dim: 16}
+  - {residual: {body: [layer_norm, {multihead_attention: {num_heads: 2, causal: true}}]}}
+  - {residual: {body: [layer_norm, {linear: 32}, gelu, {linear: 16}]}}
+  - {multihead_attention: 2}
+  - flatten
+  - {linear: 7}
+loss: cross_entropy
+optimizer: {adam: 0.01}
+epochs: 2
+log: {every: 1}
+evaluate: {batch_size: 4}
+)";
+
 // Losses of steps and epochs, and the weights that stay.
 inline void agree(const Ran& gpu, const Ran& cpu, double tolerance) {
   REQUIRE_MESSAGE(cpu.code == 0, cpu.err);

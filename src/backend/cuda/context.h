@@ -41,7 +41,7 @@ class DeviceContext {
   };
   template <class Description>
   Prepared prepared(const Description& d) {
-    auto& known = std::get<std::vector<std::pair<Description, Prepared>>>(prepared_);
+    auto& known = std::get<Known<Description>>(prepared_);
     for (const auto& [description, before] : known)
       if (description == d) return before;
     Prepared made;
@@ -74,9 +74,10 @@ class DeviceContext {
 
  private:
   size_t workspace_bytes_ = 0;
-  std::tuple<std::vector<std::pair<Matmul, Prepared>>,
-             std::vector<std::pair<DnnConvolution, Prepared>>,
-             std::vector<std::pair<DnnNorm, Prepared>>, std::vector<std::pair<DnnPool, Prepared>>>
+  template <class Description>
+  using Known = std::vector<std::pair<Description, Prepared>>;
+  std::tuple<Known<Matmul>, Known<DnnConvolution>, Known<DnnNorm>, Known<DnnPool>,
+             Known<DnnAttention>>
       prepared_;
   std::set<std::string> notes_;
 };

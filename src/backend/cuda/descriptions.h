@@ -6,7 +6,8 @@
 
 namespace dpt::cuda {
 
-// REQUIRES: the row "cudnn" of this operator does not refuse.
+// REQUIRES: the row "cudnn" of the operator does not refuse.
 DnnPool pool_of(const KernelQuery& q);
+DnnAttention attention_of(const KernelQuery& q);
 
 }  // namespace dpt::cuda

@@ -139,6 +139,7 @@ class DeviceApi {
   virtual std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnPool& pool) = 0;
+  virtual std::unique_ptr<DeviceWork> prepare(const DnnAttention& attention) = 0;
 
   // One rank makes the id, all get it in some other way, all join and wait until all have.
   virtual CommunicatorId new_communicator_id() = 0;

@@ -1,6 +1,6 @@
 // What NVIDIA's libraries are asked to compute, as plain data: a matrix product (cuBLASLt), a
-// convolution or one of its gradients, a norm, pooling, and their gradients (cuDNN). A DeviceApi
-// prepares each once (device_api.h).
+// convolution or one of its gradients, a norm, pooling, attention, and their gradients (cuDNN). A
+// DeviceApi prepares each once (device_api.h).
 #pragma once
 
 #include <cstddef>
@@ -103,6 +103,7 @@ struct DnnConvolution {
   bool tf32 = false;
   bool bias = false, relu = false;  // forward only: y = relu(x * w + bias)
   bool operator==(const DnnConvolution&) const = default;
+  size_t tensors() const { return bias ? 4 : 3; }
 };
 
 enum class DnnPass : uint8_t { forward, backward };
@@ -171,6 +172,19 @@ struct DnnPool {
   DType type = DType::f32;
   bool operator==(const DnnPool&) const = default;
   size_t tensors() const { return kind == PoolKind::max ? 3 : 2; }
+};
+
+// softmax(q k^T / sqrt(columns)) v of each sample and head; qkv and dqkv [N, T, 3, heads, columns],
+// y and dy [N, T, heads, columns]; logsumexp [N, heads, T] in f32, over the scores of a place.
+// Forward. Tensors: qkv, y, logsumexp. Backward. Tensors: dy, qkv, y, logsumexp, dqkv.
+struct DnnAttention {
+  DnnPass pass = DnnPass::forward;
+  int64_t samples = 0, places = 0, heads = 0, columns = 0;
+  bool causal = false;  // a place sees itself and those before it
+  DType type = DType::f16;
+  bool operator==(const DnnAttention&) const = default;
+  size_t tensors() const { return pass == DnnPass::forward ? 3 : 5; }
+  bool packed(size_t i) const { return pass == DnnPass::forward ? i == 0 : i == 1 || i == 4; }
 };
 
 constexpr std::string_view name_of(PoolKind kind) {

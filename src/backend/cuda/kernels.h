@@ -22,6 +22,7 @@ std::vector<KernelType> pool_rows();
 std::vector<KernelType> batch_norm_rows();
 std::vector<KernelType> norm_rows();
 std::vector<KernelType> group_norm_rows();
+std::vector<KernelType> attention_rows();
 std::vector<KernelType> loss_rows();
 std::vector<KernelType> product_rows();
 std::vector<KernelType> convolution_rows();

@@ -120,6 +120,12 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnPool& pool) {
   look_for_algorithm(true);
   return fake_work(pool, live_works_);
 }
+std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnAttention& attention) {
+  count_call("prepare attention");
+  not_while_capturing("prepare");
+  look_for_algorithm(true);
+  return fake_work(attention, live_works_);
+}
 CommunicatorId FakeApi::new_communicator_id() {
   count_call("new_communicator_id");
   CommunicatorId id{};

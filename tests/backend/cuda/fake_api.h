@@ -72,6 +72,7 @@ class FakeApi : public DeviceApi {
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override;
   std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) override;
   std::unique_ptr<DeviceWork> prepare(const DnnPool& pool) override;
+  std::unique_ptr<DeviceWork> prepare(const DnnAttention& attention) override;
   CommunicatorId new_communicator_id() override;
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
                                      const WhileWaiting& waiting) override;

@@ -101,4 +101,19 @@ std::unique_ptr<FakeWork> fake_work(const DnnPool& p, int& live) {
       names[max][back], attrs, std::move(roles), live);
 }
 
+std::unique_ptr<FakeWork> fake_work(const DnnAttention& a, int& live) {
+  const int64_t e = a.heads * a.columns;
+  const TensorDesc y{a.type, {a.samples, a.places, e}}, qkv{a.type, {a.samples, a.places, 3 * e}},
+      sums{DType::f32, {a.samples, a.heads, a.places}};
+  const bool back = a.pass == DnnPass::backward;
+  const std::vector<Role> forward = {{qkv, false}, {y, true}, {sums, true}};
+  const std::vector<Role> backward = {
+      {y, false}, {qkv, false}, {y, false}, {sums, false}, {qkv, true}};
+  return std::make_unique<OperatorWork>(
+      fmt::format("attention{} [{}, {}, {}, {}] {}{}", back ? " back" : "", a.samples, a.places,
+                  a.heads, a.columns, name_of(a.type), a.causal ? ", causal" : ""),
+      back ? "attention_gradient" : "attention", Attention{a.heads, a.causal},
+      back ? backward : forward, live);
+}
+
 }  // namespace dpt::cuda

@@ -1,5 +1,5 @@
-// Matrix products, convolutions, norms and pooling as the fake GPU computes them: plain loops, sums
-// in double.
+// Matrix products, convolutions, norms, pooling and attention as the fake GPU computes them: plain
+// loops, sums in double.
 #pragma once
 
 #include <functional>
@@ -33,5 +33,6 @@ std::unique_ptr<FakeWork> fake_work(const Matmul& m, int& live);
 std::unique_ptr<FakeWork> fake_work(const DnnConvolution& c, int& live);
 std::unique_ptr<FakeWork> fake_work(const DnnNorm& n, int& live);
 std::unique_ptr<FakeWork> fake_work(const DnnPool& p, int& live);
+std::unique_ptr<FakeWork> fake_work(const DnnAttention& a, int& live);
 
 }  // namespace dpt::cuda

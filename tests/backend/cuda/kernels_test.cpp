@@ -37,6 +37,7 @@ std::optional<KernelQuery> in_half(KernelQuery q, DType half, bool all) {
   for (TensorDesc& d : q.in)
     if (d.dtype == DType::f32 && (all || d.shape == q.in[0].shape)) d.dtype = half;
   if (std::any_cast<Cast>(&q.attrs)) return {};
+  if (q.op == "attention_gradient") q.in[3].dtype = DType::f32;  // sums of softmax
   try {
     const auto out = op(q.op).infer(q.in, q.attrs);
     for (size_t i = 0; i < out.size(); ++i) q.out[i].dtype = out[i].dtype;
@@ -202,7 +203,6 @@ TEST_CASE("own kernels agree with the plain loops on every sample, in three orde
   Conformance c(run_on_fakes);
   for (const OperatorType& type : operator_table()) {
     if (type.view) continue;
-    if (type.name.starts_with("attention")) continue;  // is not computed on GPUs yet
     for (const Sample& s : type.samples()) c.compare(s);
     CHECK_MESSAGE(c.compared().contains(std::string(type.name)), type.name);
   }
@@ -244,7 +244,9 @@ TEST_CASE("own kernels agree with the plain loops on every sample, in three orde
                                "slice",
                                "concat",
                                "pad",
-                               "embedding"})
+                               "embedding",
+                               "attention",
+                               "attention_gradient"})
     for (const DType half : {DType::bf16, DType::f16})
       CHECK_MESSAGE(c.compared().at(op).contains(half), op);
   CHECK(c.count() > 1000);
@@ -343,6 +345,31 @@ TEST_CASE("cuDNN's pooling says what it does not take") {
   CHECK(refusal("adaptive_avg_pool", {}, {2, 3, 4, 5}) == "its windows are of one size");
   CHECK(refusal("max_pool", {window}, y) ==
         "it makes places that are bytes, for gradients of up to 128 elements");
+}
+
+TEST_CASE("cuDNN's attention says what it does not take") {
+  const auto refusal = [](std::string_view op, Shape qkv, int64_t heads, DType type) {
+    const TensorDesc x{type, qkv}, y{type, qkv.with(2, qkv[2] / 3)};
+    const TensorDesc sums{DType::f32, {qkv[0], heads, qkv[1]}};
+    KernelQuery q{op, {x}, {y, sums}, Attention{.heads = heads}};
+    if (op == "attention_gradient") q.in = {y, x, y, sums}, q.out = {x};
+    for (const KernelType& row : cuda_kernels())
+      if (row.op == q.op && row.name == "cudnn") return row.refuses(q);
+    return std::string("there is no such row");
+  };
+  for (const std::string_view op : {"attention", "attention_gradient"}) {
+    CHECK(refusal(op, {2, 5, 48}, 2, DType::bf16) == "");
+    CHECK(refusal(op, {2, 5, 384}, 1, DType::f16) == "");
+    CHECK(refusal(op, {2, 5, 48}, 2, DType::f32) == "it takes bf16 and f16, not f32");
+    CHECK(refusal(op, {0, 5, 48}, 2, DType::bf16) == "it takes no empty tensors");
+    CHECK(refusal(op, {2, 5, 36}, 1, DType::bf16) ==
+          "it takes heads of 8, 16, ... 128 columns, not 12");
+    CHECK(refusal(op, {2, 5, 408}, 1, DType::bf16) ==
+          "it takes heads of 8, 16, ... 128 columns, not 136");
+  }
+  CHECK(refusal("attention", {2, 1, 48}, 2, DType::bf16) == "");
+  CHECK(refusal("attention_gradient", {2, 1, 48}, 2, DType::bf16) ==
+        "it makes no gradient of a single place");
 }
 
 // Some gradients take shapes that they are never asked for.

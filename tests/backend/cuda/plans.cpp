@@ -1,9 +1,9 @@
 // Whether cuDNN has a plan for every convolution, batch norm and pooling of the shipped specs,
-// their gradients, and some others, on four generations of GPUs, in every precision: `plans RUNTIME
-// DRIVER GOLDEN SPEC...`. No GPU is needed, and nothing is run: that a plan exists is all that is
-// shown. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER, the toolkit's own stub,
-// for libcuda.so.1. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the
-// existence of plans is checked. Exit code 77: there is no cuDNN.
+// their gradients, some others, and attention, on four generations of GPUs, in every precision:
+// `plans RUNTIME DRIVER GOLDEN SPEC...`. No GPU is needed, and nothing is run: that a plan exists
+// is all that is shown. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER, the
+// toolkit's own stub, for libcuda.so.1. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version
+// of cuDNN only the existence of plans is checked. Exit code 77: there is no cuDNN.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +12,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <type_traits>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -183,12 +184,19 @@ std::string text_of(const DnnPool& p) {
                      w.behind != w.before ? fmt::format(" and {}", w.behind[0]) : "");
 }
 
-// Kernels of norms and pooling are compiled where they run, so it is only asked whether they would
-// be.
+std::string text_of(const DnnAttention& a) {
+  return fmt::format("attention{}{} x {} places, {} heads, {} columns",
+                     a.pass == DnnPass::backward ? " back" : "", a.causal ? ", causal" : "",
+                     a.places, a.heads, a.columns);
+}
+
+// Kernels of norms, pooling and attention are compiled where they run, so it is only asked whether
+// they would be. Attention is in halves alone.
 template <class Description>
 std::string row_of(Description n, SetDevice* set_device, bool& failed) {
+  constexpr bool halves = std::is_same_v<Description, DnnAttention>;
   std::string out;
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const DType type : {halves ? DType::f16 : DType::f32, DType::bf16}) {
     n.type = type;
     try {
       on_each_gpu(set_device,
@@ -239,6 +247,22 @@ std::string other_pools(SetDevice* set_device, bool& failed) {
   return out;
 }
 
+// Attention and its gradient, of narrow and wide heads.
+std::string attention_of_shapes(SetDevice* set_device, bool& failed) {
+  std::string out = "attention\n";
+  for (const DnnPass pass : {DnnPass::forward, DnnPass::backward})
+    for (const bool causal : {false, true}) {
+      DnnAttention a{.pass = pass, .samples = 3, .places = 67, .heads = 2, .causal = causal};
+      for (const int64_t columns : {8, 24, 64, 72, 128}) {
+        a.columns = columns;
+        out += row_of(a, set_device, failed);
+      }
+      out += row_of(DnnAttention{pass, 12, 1024, 12, 64, causal}, set_device, failed);
+      out += row_of(DnnAttention{pass, 5, 2, 1, 16, causal}, set_device, failed);
+    }
+  return out;
+}
+
 // Layer and instance norms of some shapes.
 std::string other_norms(SetDevice* set_device, bool& failed) {
   std::string out = "other norms\n";
@@ -281,6 +305,7 @@ int run(const std::string& runtime, const std::string& driver, const std::string
   made += other_norms(set_device, failed);
   add(pools_of);
   made += other_pools(set_device, failed);
+  made += attention_of_shapes(set_device, failed);
   if (failed) return 1;
   if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
   std::ifstream file(golden);

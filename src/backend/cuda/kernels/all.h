@@ -1,6 +1,7 @@
 // The lists of own kernels, whose order makes the ids.
 #pragma once
 
+#include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/augment.h"
 #include "backend/cuda/kernels/basic.h"
 #include "backend/cuda/kernels/copy.h"
@@ -23,7 +24,7 @@ using AllKernels =
     KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKernels, F16ActivationKernels,
                 PointwiseKernels, CopyKernels, ImageKernels, SumKernels, NormKernels,
                 SoftmaxKernels, LossKernels, ProductKernels, UpdateKernels, GatherKernels,
-                AugmentKernels>;
+                AugmentKernels, AttentionKernels>;
 
 namespace detail {
 

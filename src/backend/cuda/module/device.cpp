@@ -122,6 +122,9 @@ class RuntimeDevice final : public DeviceApi {
   std::unique_ptr<DeviceWork> prepare(const DnnPool& pool) override {
     return std::make_unique<DnnWork>(dnn("pooling needs"), pool);
   }
+  std::unique_ptr<DeviceWork> prepare(const DnnAttention& attention) override {
+    return std::make_unique<DnnWork>(dnn("attention needs"), attention);
+  }
 
   CommunicatorId new_communicator_id() override { return new_nccl_id(); }
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,

@@ -31,7 +31,20 @@ inline fe::DataType_t type_of(DType t) {
   }
 }
 
-// One that takes nodes of other making, too.
+// Where one of cuDNN's tensors lies: in which of the description's, how many bytes behind its
+// begin.
+struct Lies {
+  int64_t id;
+  size_t tensor, offset = 0;
+};
+template <class Description>
+std::vector<Lies> lies_of(const Description& d) {
+  std::vector<Lies> out;
+  for (size_t i = 0; i < d.tensors(); ++i) out.push_back({static_cast<int64_t>(i), i});
+  return out;
+}
+
+// A graph that takes nodes of other making, too.
 class OpenGraph : public fe::graph::Graph {
  public:
   template <class Node, class... A>
@@ -40,7 +53,7 @@ class OpenGraph : public fe::graph::Graph {
   }
 };
 
-// Tensors have the ids of the order of device_work.h, and lie channels_last.
+// Images have the ids of the order of device_work.h, and lie channels_last.
 class Builder {
  public:
   OpenGraph graph;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/cuda/module/attention_graph.h"
 #include "backend/cuda/module/norm_graph.h"
 #include "backend/cuda/module/pool_graph.h"
 #include "base/fail.h"
@@ -41,6 +42,12 @@ std::string text_of(const DnnNorm& n) {
 std::string text_of(const DnnPool& p) {
   return fmt::format("{}{} of {} to {} in {}", p.pass == DnnPass::forward ? "" : "gradient of ",
                      name_of(p.kind), p.x.str(), p.y.str(), name_of(p.type));
+}
+
+std::string text_of(const DnnAttention& a) {
+  return fmt::format("{}attention of {} places by {} heads of {} columns in {}",
+                     a.pass == DnnPass::forward ? "" : "gradient of ", a.places, a.heads, a.columns,
+                     name_of(a.type));
 }
 
 template <class Description>
@@ -108,11 +115,11 @@ std::vector<fe::NumericalNote_t> unwanted(bool f32, bool tf32) {
 // Up to where it is known that there is a plan. prepare: gives the graph its handle or device.
 template <class Description, class Prepare>
 void find_plans(fe::graph::Graph& graph, const Description& d, Prepare&& prepare,
-                const std::vector<fe::NumericalNote_t>& notes) {
+                const std::vector<fe::NumericalNote_t>& notes, size_t workspace = kDnnWorkspace) {
   check(graph.validate(), d);
   check(prepare(graph), d);
   check(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), d);
-  graph.deselect_workspace_greater_than(static_cast<int64_t>(kDnnWorkspace));
+  graph.deselect_workspace_greater_than(static_cast<int64_t>(workspace));
   graph.deselect_numeric_notes(notes);
   check(graph.check_support(), d);
 }
@@ -130,15 +137,17 @@ template <class Prepare>
 void find_plans(PoolGraph& built, const DnnPool& p, Prepare&& prepare) {
   find_plans(built.graph, p, prepare, unwanted(p.type == DType::f32, true));
 }
-size_t tensors_of(const DnnConvolution& c) { return c.bias ? 4 : 3; }
-size_t tensors_of(const DnnNorm& n) { return n.tensors(); }
-size_t tensors_of(const DnnPool& p) { return p.tensors(); }
+template <class Prepare>
+void find_plans(AttentionGraph& built, const DnnAttention& a, Prepare&& prepare) {
+  find_plans(built.graph, a, prepare, unwanted(false, false), kAttentionWorkspace);
+}
 
 template <class Built, class Description>
 class FrontEndPlan final : public DnnPlan {
  public:
   template <class Prepare>
-  FrontEndPlan(const Description& d, Prepare&& prepare) : built_(d), tensors_(tensors_of(d)) {
+  FrontEndPlan(const Description& d, Prepare&& prepare)
+      : built_(d), lies_(lies_of(d)), tensors_(d.tensors()) {
     find_plans(built_, d, prepare);
     fe::graph::Graph& graph = built_.graph;
     check(graph.build_plans(), d);
@@ -152,19 +161,21 @@ class FrontEndPlan final : public DnnPlan {
   void run(void* handle, std::span<std::byte* const> tensors, std::byte* workspace) override {
     require(tensors.size() == tensors_, "a graph of cuDNN has the tensors of its description");
     std::unordered_map<int64_t, void*> pack;
-    for (size_t i = 0; i < tensors_; ++i) pack[static_cast<int64_t>(i)] = tensors[i];
+    for (const Lies& l : lies_) pack[l.id] = tensors[l.tensor] + l.offset;
     fe::error_t status = built_.graph.execute(static_cast<cudnnHandle_t>(handle), pack, workspace);
     if (status.is_bad()) fail(Fault::device, "cudnnBackendExecute: {}", first_line(status));
   }
 
  private:
   Built built_;
+  const std::vector<Lies> lies_;
   size_t tensors_, workspace_ = 0;
   std::string name_;
 };
 using PlanOfConvolution = FrontEndPlan<GraphOf, DnnConvolution>;
 using PlanOfNorm = FrontEndPlan<NormGraph, DnnNorm>;
 using PlanOfPool = FrontEndPlan<PoolGraph, DnnPool>;
+using PlanOfAttention = FrontEndPlan<AttentionGraph, DnnAttention>;
 
 // Gives a graph the GPU of a handle, or one that need not be there.
 auto for_handle(void* handle) {
@@ -238,6 +249,10 @@ std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnPool& pool) {
   return std::make_unique<PlanOfPool>(pool, for_handle(handle));
 }
 
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnAttention& attention) {
+  return std::make_unique<PlanOfAttention>(attention, for_handle(handle));
+}
+
 std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string& properties,
                                                   const DnnConvolution& convolution) {
   return std::make_unique<PlanOfConvolution>(convolution, for_properties(properties, convolution));
@@ -251,6 +266,11 @@ void Dnn::check_without_device(const std::string& properties, const DnnNorm& nor
 void Dnn::check_without_device(const std::string& properties, const DnnPool& pool) {
   PoolGraph built(pool);
   find_plans(built, pool, for_properties(properties, pool));
+}
+
+void Dnn::check_without_device(const std::string& properties, const DnnAttention& attention) {
+  AttentionGraph built(attention);
+  find_plans(built, attention, for_properties(properties, attention));
 }
 
 }  // namespace dpt::cuda

@@ -1,5 +1,6 @@
-// cuDNN's plan for a convolution, a norm or pooling, made with or without a GPU. dnn_plan.cpp is
-// the only file that knows cudnn_frontend, whose headers take half a minute to read.
+// cuDNN's plan for a convolution, a norm, pooling or attention, made with or without a GPU.
+// dnn_plan.cpp is the only file that knows cudnn_frontend, whose headers take half a minute to
+// read.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,7 @@ class Dnn {
   std::unique_ptr<DnnPlan> plan(void* handle, const DnnConvolution& convolution);
   std::unique_ptr<DnnPlan> plan(void* handle, const DnnNorm& norm);
   std::unique_ptr<DnnPlan> plan(void* handle, const DnnPool& pool);
+  std::unique_ptr<DnnPlan> plan(void* handle, const DnnAttention& attention);
   // For a GPU that need not be there, described by JSON as cuDNN serialises device properties.
   std::unique_ptr<DnnPlan> plan_without_device(const std::string& properties,
                                                const DnnConvolution& convolution);
@@ -44,6 +46,7 @@ class Dnn {
   // libcuda.so.1 or what stands in for it is loaded.
   void check_without_device(const std::string& properties, const DnnNorm& norm);
   void check_without_device(const std::string& properties, const DnnPool& pool);
+  void check_without_device(const std::string& properties, const DnnAttention& attention);
 
  private:
   Dnn();

@@ -23,10 +23,12 @@ void Dnn::set_stream(void*, void*) { missing(); }
 std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnConvolution&) { missing(); }
 std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnNorm&) { missing(); }
 std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnPool&) { missing(); }
+std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnAttention&) { missing(); }
 std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string&, const DnnConvolution&) {
   missing();
 }
 void Dnn::check_without_device(const std::string&, const DnnNorm&) { missing(); }
 void Dnn::check_without_device(const std::string&, const DnnPool&) { missing(); }
+void Dnn::check_without_device(const std::string&, const DnnAttention&) { missing(); }
 
 }  // namespace dpt::cuda

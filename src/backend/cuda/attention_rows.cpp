@@ -1,0 +1,116 @@
+// The rows of attention: cuDNN's for halves, and own ones for the rest.
+#include <cmath>
+
+#include "backend/cuda/descriptions.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/kernels/attention.h"
+#include "backend/cuda/support.h"
+#include "graph/attrs.h"
+
+namespace dpt::cuda {
+namespace {
+
+const TensorDesc& qkv_of(const KernelQuery& q) { return q.in[is_gradient(q) ? 1 : 0]; }
+
+AttentionShape shape_of(const KernelQuery& q) {
+  const auto s = settings<Attention>(q);
+  const Shape& x = qkv_of(q).shape;
+  const int64_t columns = x[2] / 3 / s.heads;
+  return {.samples = x[0],
+          .places = x[1],
+          .heads = s.heads,
+          .columns = columns,
+          .causal = s.causal,
+          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(columns)))};
+}
+
+std::string refuses(const KernelQuery& q) {
+  const DType t = qkv_of(q).dtype;
+  if (t != DType::f32 && !is_half(t)) return fmt::format("it takes no {}", name_of(t));
+  const TensorDesc& logsumexp = is_gradient(q) ? q.in[3] : q.out[1];
+  if (logsumexp.dtype != DType::f32) return "it keeps the sums of softmax in f32";
+  for (const auto* side : {&q.in, &q.out})
+    for (const TensorDesc& d : *side)
+      if (&d != &logsumexp && d.dtype != t) return "it takes one type";
+  return "";
+}
+
+std::string library_refuses(const KernelQuery& q) {
+  if (std::string reason = refuses(q); !reason.empty()) return reason;
+  const TensorDesc& x = qkv_of(q);
+  if (!is_half(x.dtype)) return fmt::format("it takes bf16 and f16, not {}", name_of(x.dtype));
+  if (count(x) == 0) return "it takes no empty tensors";
+  const int64_t columns = shape_of(q).columns;
+  if (columns % 8 != 0 || columns > 128)
+    return fmt::format("it takes heads of 8, 16, ... 128 columns, not {}", columns);
+  return is_gradient(q) && x.shape[1] == 1 ? "it makes no gradient of a single place" : "";
+}
+
+std::unique_ptr<Kernel> own_forward(const KernelQuery& q) {
+  const AttentionShape s = shape_of(q);
+  return with_number(qkv_of(q).dtype, [&]<class T>(T) {
+    return enqueue([s](const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, AttentionForward<T>{s, at<T>(a.in[0]), at<T>(a.out[0]), at<float>(a.out[1])},
+             s.blocks());
+    });
+  });
+}
+
+std::unique_ptr<Kernel> own_gradient(const KernelQuery& q) {
+  const AttentionShape s = shape_of(q);
+  DeviceContext::current().reserve(static_cast<size_t>(s.rows()) * sizeof(float));
+  return with_number(qkv_of(q).dtype, [&]<class T>(T) {
+    return enqueue([s](const KernelArgs& a, DeviceContext& c) {
+      const T *dy = at<T>(a.in[0]), *qkv = at<T>(a.in[1]), *y = at<T>(a.in[2]);
+      auto* const dots = reinterpret_cast<float*>(c.workspace);
+      launch(c.stream, AttentionDots<T>{s, dy, y, dots}, s.rows());
+      const AttentionOperands<T> in{dy, qkv, at<float>(a.in[3]), dots};
+      launch(c.stream, AttentionQueryGradient<T>{s, in, at<T>(a.out[0])}, s.blocks());
+      launch(c.stream, AttentionKeyGradient<T>{s, in, at<T>(a.out[0])}, s.blocks());
+    });
+  });
+}
+
+std::unique_ptr<Kernel> own_kernel(const KernelQuery& q) {
+  return is_gradient(q) ? own_gradient(q) : own_forward(q);
+}
+
+std::unique_ptr<Kernel> library(const KernelQuery& q) {
+  DeviceContext& context = DeviceContext::current();
+  const DeviceContext::Prepared prepared = context.prepared(attention_of(q));
+  if (!prepared.work) {
+    context.note(prepared.why + "; dptrain's own kernels compute it");
+    return own_kernel(q);
+  }
+  return enqueue([work = prepared.work](const KernelArgs& a, DeviceContext& c) {
+    std::array<std::byte*, 5> tensors{};
+    size_t n = 0;
+    for (const auto side : {a.in, a.out})
+      for (const TensorView& v : side) tensors[n++] = v.data;
+    c.stream.run(*work, std::span(tensors).first(n), c.workspace);
+  });
+}
+
+}  // namespace
+
+DnnAttention attention_of(const KernelQuery& q) {
+  const AttentionShape s = shape_of(q);
+  return {.pass = is_gradient(q) ? DnnPass::backward : DnnPass::forward,
+          .samples = s.samples,
+          .places = s.places,
+          .heads = s.heads,
+          .columns = s.columns,
+          .causal = s.causal,
+          .type = qkv_of(q).dtype};
+}
+
+std::vector<KernelType> attention_rows() {
+  std::vector<KernelType> out;
+  for (std::string_view op : {"attention", "attention_gradient"}) {
+    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back(own(op, refuses, own_kernel));
+  }
+  return out;
+}
+
+}  // namespace dpt::cuda
