@@ -1,10 +1,13 @@
 // The rows of `linear` and its gradients that call the hand-written kernels.
 //
 // Note [wide layers]: rows of a matrix that are long enough to be pages apart are packed first
-// (simd/gemm.h), where there are enough rows for that to pay. The bits are the same.
+// (simd/gemm.h), where there are enough rows for that to pay; so is what meets a matrix that is too
+// large to be read again for each few columns of the result, the places of all samples. The bits
+// are the same.
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/gemm.h"
+#include "backend/cpu/simd/linear_order.h"
 #include "backend/cpu/simd/simd.h"
 #include "backend/cpu/support.h"
 
@@ -24,6 +27,7 @@ size_t rows(const Shape& s) { return size(s.with(s.rank() - 1, 1).elements()); }
 bool transposed(const TensorDesc& weight) { return weight.layout == Layout::transposed; }
 
 constexpr size_t kLongRow = 256, kEnoughRows = 24;
+constexpr size_t kLarge = size_t{256} * 1024;  // elements: half of the second level of the caches
 
 // Rows of the weight in memory are what one output is made of, or what one input is multiplied by:
 // that decides which product it is, together with the operator.
@@ -35,14 +39,16 @@ class Product : public Kernel {
         in_(size(q.in[1].shape[q.op == "linear" ? 1 : 0])),
         n_(rows(q.in[0].shape)),
         usual_n_(q.samples > 0 ? n_ / size(q.samples) * size(q.largest_shard) : n_),
-        packs_(q.op == "matmul" && !linear_ && q.in.size() == 2 && in_ > kLongRow &&
-               out_ > kLongRow / 4 && n_ >= kEnoughRows) {
+        packs_(out_ > kLongRow / 4 &&
+               (linear_ ? linear_is_chains(usual_n_, in_) && n_ * in_ >= kLarge
+                        : q.op == "matmul" && n_ >= kEnoughRows &&
+                              (in_ > kLongRow || n_ * in_ >= kLarge))) {
     if (packs_) gemm_workspace();
   }
   void run(const KernelArgs& a) override {
     const float* bias = a.in.size() > 2 ? data(a.in[2]) : nullptr;
     if (packs_)
-      run_packed(a);
+      run_packed(a, bias);
     else if (linear_)
       simd_.linear(data(a.in[0]), data(a.in[1]), bias, data(a.out[0]), n_, out_, in_, usual_n_);
     else
@@ -50,7 +56,7 @@ class Product : public Kernel {
   }
 
  private:
-  void run_packed(const KernelArgs& a) const {
+  void run_packed(const KernelArgs& a, const float* bias) const {
     const RowPairs all{n_, nullptr, nullptr};
     gemm_.row_product({.taps = &all,
                        .tap_count = 1,
@@ -58,10 +64,11 @@ class Product : public Kernel {
                        .columns = out_,
                        .a = data(a.in[0]),
                        .b = data(a.in[1]),
-                       .b_transposed = false,
+                       .b_transposed = linear_,
                        .c = data(a.out[0]),
                        .adds = false,
-                       .chain = true},
+                       .chain = true,
+                       .bias = bias},
                       gemm_workspace());
   }
 
@@ -80,7 +87,9 @@ class LinearWeightGradient : public Kernel {
         rows_(size(q.in[left_].shape.back())),
         columns_(size(q.in[1 - left_].shape.back())),
         n_(rows(q.in[0].shape)),
-        packs_(left_ == 0 && columns_ > kLongRow && n_ >= kEnoughRows) {
+        packs_(left_ == 0 && n_ >= kEnoughRows &&
+               (columns_ > kLongRow ||
+                (columns_ >= kLongRow / 4 && rows_ >= 2 * kLongRow && n_ * rows_ >= kLarge))) {
     if (packs_) gemm_workspace();
   }
   void run(const KernelArgs& a) override { make(a, 0, rows_, false, data(a.out[0])); }

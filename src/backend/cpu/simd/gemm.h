@@ -37,6 +37,7 @@ struct RowProduct {
   float* c;  // rows of `columns` elements
   bool adds, chain;
   RoundTo to;  // what c becomes at last. REQUIRES: f32, or one tap that has all rows of c
+  const float* bias = nullptr;  // [columns] added to each sum at last. REQUIRES: chain, one tap
 };
 
 // c[t, i, n] = (adds: what it is, else 0) + the sum over the pairs of tap t of

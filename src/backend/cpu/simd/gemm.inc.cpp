@@ -30,6 +30,7 @@ struct Tile {
   bool streams;       // C's rows are full and at a vector's size, and larger than the caches
   bool adds;          // to what C holds, the sum
   bool continues;     // the chains that C holds
+  const float* bias;  // of both vectors' columns, added last; or null
   RoundTo to;         // what is stored
   const char* ahead;  // what is fetched meanwhile: a line for each k
   size_t ahead_step;
@@ -94,6 +95,14 @@ template <int kRows>
     }
     b += kTileColumns;
     ahead += ahead_step;
+  }
+  if (t.bias != nullptr) {
+    DPT_UNROLL
+    for (int v = 0; v < 2; ++v) {
+      const Vector bias = load_first(t.bias + v * kLanes, t.masks[v]);
+      DPT_UNROLL
+      for (int r = 0; r < kRows; ++r) sum[r][v] = add(sum[r][v], bias);
+    }
   }
   if (t.to != RoundTo::f32) {
     if (t.adds) {
@@ -244,6 +253,7 @@ void multiply(const RowProduct& p, const RowPairs& pairs, const Block& block, co
       for (size_t i = 0; i < height; ++i)
         t.c[i] = p.c + row_at(pairs.second, r + i) * p.columns + block.first + n;
       set_masks(t, smaller(block.columns - n, kTileColumns));
+      t.bias = p.bias != nullptr && block.last ? p.bias + block.first + n : nullptr;
       fetch_lines(t, lines);
       panel_tile_of(t, height);
     }

@@ -6,6 +6,7 @@
 //     about 45 / K of the time;
 //   - panels: 2 vectors of rows of w transposed into a panel [k, o] that stays in L1, then the
 //     outer-product tile. The transposition costs about 10 / N.
+#include "backend/cpu/simd/linear_order.h"
 #include "backend/cpu/simd/pairs.h"
 #include "backend/cpu/simd/tables.h"
 #include "backend/cpu/simd/tile.h"
@@ -142,8 +143,7 @@ void linear_by_panels(const float* x, const float* w, const float* bias, float* 
 
 void linear(const float* x, const float* w, const float* bias, float* y, size_t n, size_t out,
             size_t in, size_t usual_n) {
-  // 10 / n < 45 / in, see above; narrow outputs would leave most of a panel's lanes empty.
-  if (usual_n * 9 > in * 2 && in > 0 && out > kLanes) {
+  if (linear_is_chains(usual_n, in) && out > kLanes) {
     linear_by_panels(x, w, bias, y, n, out, in);
   } else {
     linear_by_dots(x, w, bias, y, n, out, in);
