@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches a public data set: tools/fetch_data.sh fashion_mnist|mnist|kmnist|cifar10|cifar100 [--to DIR] [--limit SECONDS] [--offline]
+# Fetches a public data set: tools/fetch_data.sh fashion_mnist|mnist|kmnist|cifar10|cifar100|tiny_shakespeare [--to DIR] [--limit SECONDS] [--offline]
 # Each file is taken from the first mirror that gives the right bytes and put in place only when its
 # checksum holds. --to: default datasets/NAME. --limit: seconds for everything, default none.
 # --offline: only check what is there. Exit codes: 0 done, 2 usage, 4 not to be had.
@@ -26,6 +26,7 @@ case $limit in '' | *[!0-9]*) echo "fetch_data: --limit takes whole seconds, not
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 files='train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte'
+packed=.gz  # how files of the mirrors, and here, end; nothing: they are plain
 case $name in
   fashion_mnist | fashion-mnist)
     name=fashion_mnist
@@ -38,7 +39,10 @@ case $name in
     files='cifar-10-binary.tar' mirrors='https://www.cs.toronto.edu/~kriz' ;;
   cifar100)
     files='cifar-100-binary.tar' mirrors='https://www.cs.toronto.edu/~kriz' ;;
-  *) [ -z "$name" ] || echo "fetch_data: no data set '$name'; there are fashion_mnist, mnist, kmnist, cifar10 and cifar100" >&2; usage ;;
+  tiny_shakespeare | tiny-shakespeare)
+    name=tiny_shakespeare
+    files='input.txt' packed='' mirrors='https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare' ;;
+  *) [ -z "$name" ] || echo "fetch_data: no data set '$name'; there are fashion_mnist, mnist, kmnist, cifar10, cifar100 and tiny_shakespeare" >&2; usage ;;
 esac
 to=${to:-$root/datasets/$name}
 sums=$root/datasets/SHA256SUMS
@@ -53,12 +57,12 @@ wanted_md5() { sed -n "s|^\([0-9a-f]\{32\}\)  $name/$1.gz\$|\1|p" "$md5s"; }
 sound() {
   sum=$(wanted_sha256 "$2")
   if [ -n "$sum" ]; then
-    case $1 in
-      */"$2") have=$(sha256sum < "$1") ;;
-      *)
-        gzip -tq < "$1" 2> /dev/null || return 1  # also for bytes after the end
-        have=$(gzip -dc < "$1" | sha256sum) ;;
-    esac
+    if [ -z "$packed" ] || [ "${1##*/}" = "$2" ]; then
+      have=$(sha256sum < "$1")
+    else
+      gzip -tq < "$1" 2> /dev/null || return 1  # also for bytes after the end
+      have=$(gzip -dc < "$1" | sha256sum)
+    fi
   else
     sum=$(wanted_md5 "$2")
     have=$(md5sum < "$1")
@@ -80,7 +84,7 @@ trap 'exit 143' TERM
 fetch() {
   for mirror in $mirrors; do
     left=$(seconds_left)
-    url=$mirror/$1.gz
+    url=$mirror/$1$packed
     if [ "$left" -le 0 ]; then
       echo "  $url: not tried, the $limit seconds are over" >&2
       continue
@@ -89,9 +93,9 @@ fetch() {
     if why=$(curl -fsSL --retry 2 --connect-timeout 5 --max-time "$left" -A dptrain -o "$temporary" "$url" 2>&1); then
       if sound "$temporary" "$1"; then
         chmod 644 "$temporary"
-        mv "$temporary" "$to/$1.gz"
+        mv "$temporary" "$to/$1$packed"
         temporary=''
-        echo "$1.gz: fetched from $mirror" >&2
+        echo "$1$packed: fetched from $mirror" >&2
         return 0
       fi
       echo "  $url: THIS MIRROR LIED: its bytes are not those of $name's $1" >&2
@@ -108,7 +112,7 @@ missing=''
 for file in $files; do
   if [ -f "$to/$file" ] && [ -n "$(wanted_sha256 "$file")" ] && sound "$to/$file" "$file"; then
     echo "$file: there" >&2
-  elif [ -f "$to/$file.gz" ] && sound "$to/$file.gz" "$file"; then
+  elif [ -n "$packed" ] && [ -f "$to/$file.gz" ] && sound "$to/$file.gz" "$file"; then
     echo "$file.gz: there" >&2
   elif [ "$offline" = yes ]; then
     missing="$missing $file"
@@ -120,7 +124,7 @@ for file in $files; do
     if ! fetch "$file"; then
       rmdir "$to" 2> /dev/null || true
       echo "fetch_data: $file could not be had; what was tried stands above. dptrain also runs without files: write" >&2
-      echo "  data: {dataset: synthetic_images}" >&2
+      echo "  data: {dataset: $([ $name = tiny_shakespeare ] && echo synthetic_tokens || echo synthetic_images)}" >&2
       exit 4
     fi
   fi

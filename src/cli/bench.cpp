@@ -175,14 +175,15 @@ std::unique_ptr<Session> open_row(const SpecArgument& argument,
                                   const std::vector<std::string>& overrides) {
   try {
     const LoadedSpec loaded = load_with(argument, overrides);
-    const auto& type = *static_cast<const DatasetType*>(loaded.spec.data.dataset.what);
+    const Choice& data = loaded.spec.data.dataset;
+    const auto& type = *static_cast<const DatasetType*>(data.what);
     try {
       return open_session(loaded, {});
     } catch (const Error& e) {
-      if (e.fault() != Fault::data || type.stand_in.empty()) throw;
+      if (e.fault() != Fault::data || type.stand_in == nullptr) throw;
     }
     std::vector<std::string> made_up = overrides;
-    made_up.push_back(fmt::format("data.dataset={}", type.stand_in));
+    made_up.push_back(fmt::format("data.dataset={}", type.stand_in(data.settings)));
     std::unique_ptr<Session> session = open_session(load_with(argument, made_up), {});
     session->train.description += fmt::format(" (made up: there is no {} here)", type.name);
     return session;

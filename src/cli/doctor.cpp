@@ -63,11 +63,13 @@ int run_doctor(const std::vector<std::string>& words) {
              : fmt::format("built without; install {} and build again", package));
   line(true, "memory", fmt::format("{} MiB usable", usable_memory() >> 20));
   cuda_lines();
-  try {
-    const auto files = find_files("fashion_mnist", "", "", {"train-images-idx3-ubyte"});
-    line(true, "data", files.at(0));
-  } catch (const Error& e) {
-    line(false, "data", e.what());
+  for (const auto& [name, file] : {std::pair("fashion_mnist", "train-images-idx3-ubyte"),
+                                   std::pair("tiny_shakespeare", "input.txt")}) {
+    try {
+      line(true, "data", find_files(name, "", "", {file}).at(0));
+    } catch (const Error& e) {
+      line(false, "data", e.what());
+    }
   }
   return 0;
 }

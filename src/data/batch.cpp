@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "data/readers/bytes.h"
+#include "data/tables.h"
 
 namespace dpt {
 namespace {
@@ -29,10 +30,16 @@ void plain_u8_table(const uint8_t* rows, const int64_t* index, size_t n, size_t 
       *x++ = table[rows[static_cast<size_t>(index[r]) * features + i]];
 }
 
-template <class T>
-void plain_copy(const T* rows, const int64_t* index, size_t n, size_t features, T* x) {
+void plain_copy(const float* rows, const int64_t* index, size_t n, size_t features, float* x) {
   for (size_t r = 0; r < n; ++r)
     x = std::copy_n(rows + static_cast<size_t>(index[r]) * features, features, x);
+}
+
+// Rows of i32, which may overlap.
+void copy_rows(const int32_t* data, int64_t step, std::span<const uint32_t> rows, size_t features,
+               int32_t* x) {
+  for (const uint32_t row : rows)
+    x = std::copy_n(data + static_cast<size_t>(row) * static_cast<size_t>(step), features, x);
 }
 
 const TransformType& type_of(const Choice& c) { return static_cast<const TransformType&>(*c.what); }
@@ -83,13 +90,15 @@ const T* as(const std::shared_ptr<const std::byte[]>& data) {
 
 }  // namespace
 
-GatherKernels plain_gathers() { return {plain_u8, plain_u8_table, plain_copy<float>}; }
+GatherKernels plain_gathers() { return {plain_u8, plain_u8_table, plain_copy}; }
 
 Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
                std::span<const Choice> target_transforms, const GatherKernels& gathers, Split split)
     : dataset_(std::move(dataset)), gathers_(gathers), split_(split) {
   require(dataset_.inputs.size() == dataset_.targets.size(),
           "inputs and targets of different counts");
+  for (const Table* t : {&dataset_.inputs, &dataset_.targets})
+    require(t->stride == 0 || t->desc.dtype == DType::i32, "samples that overlap are tokens");
   random_.draws = split_ == Split::train;
   prepare_inputs(transforms);
   prepare_targets(target_transforms);
@@ -193,10 +202,11 @@ void Feeder::prepare_maps(std::span<const Choice> transforms, int64_t channels) 
 }
 
 void Feeder::prepare_targets(std::span<const Choice> transforms) {
-  const Table& table = dataset_.targets;
-  targets_ = table.data;
-  target_ = {table.desc.dtype, table.sample()};
+  targets_ = dataset_.targets.data;
+  target_ = {dataset_.targets.desc.dtype, dataset_.targets.sample()};
+  target_step_ = dataset_.targets.step();
   if (transforms.empty()) return;
+  const Table table = without_overlap(dataset_.targets);
   // Classes are few: what becomes of each is computed once. Values are transformed all at once.
   const bool of_classes = dataset_.classes > 0 && target_.shape.rank() == 0;
   const int64_t rows = of_classes ? dataset_.classes : table.size();
@@ -226,6 +236,7 @@ void Feeder::prepare_targets(std::span<const Choice> transforms) {
   } else {
     require(!of_classes, "a target transform that turns classes into classes");
     targets_ = std::move(held);
+    target_step_ = target_.shape.elements();
   }
 }
 
@@ -301,11 +312,7 @@ void Feeder::inputs(std::span<const uint32_t> rows, float* out, const Turn& turn
 
 void Feeder::inputs(std::span<const uint32_t> rows, int32_t* out) const {
   require(input_.dtype == DType::i32, "inputs are not i32");
-  const size_t features = elements(input_);
-  in_blocks(rows, [&](std::span<const int64_t> block) {
-    plain_copy(as<int32_t>(inputs_), block.data(), block.size(), features, out);
-    out += block.size() * features;
-  });
+  copy_rows(as<int32_t>(inputs_), dataset_.inputs.step(), rows, elements(input_), out);
 }
 
 void Feeder::targets(std::span<const uint32_t> rows, float* out) const {
@@ -325,11 +332,7 @@ void Feeder::targets(std::span<const uint32_t> rows, float* out) const {
 
 void Feeder::targets(std::span<const uint32_t> rows, int32_t* out) const {
   require(target_.dtype == DType::i32, "targets are not i32");
-  const size_t features = elements(target_);
-  in_blocks(rows, [&](std::span<const int64_t> block) {
-    plain_copy(as<int32_t>(targets_), block.data(), block.size(), features, out);
-    out += block.size() * features;
-  });
+  copy_rows(as<int32_t>(targets_), target_step_, rows, elements(target_), out);
 }
 
 std::string Feeder::not_stored() const {
@@ -339,21 +342,27 @@ std::string Feeder::not_stored() const {
 
 Feeder::Stored Feeder::stored_inputs() const {
   require(not_stored().empty(), "inputs as they lie in memory");
-  TensorDesc sample{input_.dtype, dataset_.inputs.sample()};
-  Stored out{
-      sample, {inputs_.get(), static_cast<size_t>(size()) * sample.bytes()}, {}, random_, colours_};
+  const Table& table = dataset_.inputs;
+  const DType type = maps_.empty() ? input_.dtype : DType::u8;
+  Stored out{{type, table.sample()},
+             {inputs_.get(), static_cast<size_t>(table.stored()) * size_of(type)},
+             table.step(),
+             {},
+             random_,
+             colours_};
   for (const ByteMap& map : maps_)
     out.values.insert(out.values.end(), map.table.begin(), map.table.end());
-  if (maps_.empty()) return out;
-  out.sample.dtype = DType::u8;
-  out.bytes = out.bytes.first(static_cast<size_t>(size()) * out.sample.bytes());
   return out;
 }
 
 Feeder::Stored Feeder::stored_targets() const {
   const TensorDesc sample =
       of_class_.empty() ? target_ : TensorDesc{DType::i32, dataset_.targets.sample()};
-  return {sample, {targets_.get(), static_cast<size_t>(size()) * sample.bytes()}, of_class_};
+  const int64_t count = size() > 0 ? (size() - 1) * target_step_ + sample.shape.elements() : 0;
+  return {sample,
+          {targets_.get(), static_cast<size_t>(count) * size_of(sample.dtype)},
+          target_step_,
+          of_class_};
 }
 
 }  // namespace dpt

@@ -58,7 +58,8 @@ class Feeder {
   // Feeder.
   struct Stored {
     TensorDesc sample;  // f32 or i32; u8 or a class, where there are `values`; before `changes`
-    std::span<const std::byte> bytes;  // of all samples, one after another
+    std::span<const std::byte> bytes;  // of all samples
+    int64_t step;                      // elements between the beginnings of two samples
     // What becomes of them: [1 or channels, 256] of bytes, [classes, elements of target()] of
     // classes. Empty: they are taken as they are.
     std::vector<float> values;
@@ -98,6 +99,7 @@ class Feeder {
   GatherKernels gathers_;
   Split split_;
   TensorDesc input_, target_;
+  int64_t target_step_ = 0;  // of targets_, between the beginnings of two samples
   augment::Changes random_;
   std::vector<float> colours_;                  // that these paint with, [random_.count, channels]
   std::vector<ByteMap> maps_;                   // one, or one a channel

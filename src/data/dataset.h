@@ -23,8 +23,14 @@ namespace dpt {
 struct Table {
   TensorDesc desc;  // with the sample extent first
   std::shared_ptr<const std::byte[]> data;
+  // Elements between the beginnings of two samples; 0: they follow each other. Windows of a text
+  // (i32) may overlap, or leave some of it out.
+  int64_t stride = 0;
   int64_t size() const { return desc.shape[0]; }
   Shape sample() const { return desc.shape.tail(1); }
+  int64_t step() const { return stride > 0 ? stride : sample().elements(); }
+  // Elements from the first sample's first to the last one's last.
+  int64_t stored() const { return size() > 0 ? (size() - 1) * step() + sample().elements() : 0; }
 };
 
 // Makes samples when they are needed: images that are decoded or painted. Any thread may call it.
@@ -39,6 +45,7 @@ struct Dataset {
   Table inputs, targets;  // no data of the inputs where there is a reader
   std::shared_ptr<const SampleReader> reader;
   int64_t classes = 0;   // targets are i32 classes 0 <= c < classes; 0: they are values
+  int64_t tokens = 0;    // inputs are i32 tokens 0 <= t < tokens; 0: they are no tokens
   int64_t ignored = 0;   // how many targets are none of them, but the query's ignore_index
   std::string found_in;  // the folder of a set known by name that had to be looked for
   std::string
@@ -64,8 +71,8 @@ struct DatasetType : Nameable {
   // empty: not expressible.
   std::string (*torch)(const std::any& settings, const LoadQuery& query) = nullptr;
   // A made-up set of the same shapes and types, as YAML, to measure speed with where the files are
-  // missing. Empty: there is none.
-  std::string_view stand_in{};
+  // missing. Null: there is none.
+  std::string (*stand_in)(const std::any& settings) = nullptr;
 };
 
 // What a spec can name under `data.transforms:`: an element-wise change of the inputs, after they

@@ -14,7 +14,10 @@ struct MnistFiles {
   }
 };
 
-inline constexpr std::string_view kLikeMnist = "{synthetic_images: {shape: [1, 28, 28]}}";
+// DatasetType::stand_in
+inline std::string like_mnist(const std::any&) {
+  return "{synthetic_images: {shape: [1, 28, 28]}}";
+}
 
 // Images u8 [N, 1, 28, 28], ten classes. `name` is the set's.
 Dataset load_mnist_files(const std::string& name, const MnistFiles& settings,

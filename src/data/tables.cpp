@@ -17,16 +17,16 @@ namespace fs = std::filesystem;
 // Where a named set may lie, most wanted first, without doubles.
 std::vector<std::string> folders_of(const std::string& name, const std::string& given,
                                     const std::string& folder) {
-  std::string dashed = name;
+  std::string dashed = name, joined = name;
   std::ranges::replace(dashed, '_', '-');
+  std::erase(joined, '_');
   std::vector<std::string> out;
   const auto add = [&](const fs::path& path) {
     const std::string text = path.lexically_normal().string();
     if (std::ranges::find(out, text) == out.end()) out.push_back(text);
   };
   const auto add_names = [&](const fs::path& parent) {
-    add(parent / name);
-    add(parent / dashed);
+    for (const std::string& spelling : {name, dashed, joined}) add(parent / spelling);
   };
   if (!given.empty()) {
     add(given);
@@ -69,7 +69,19 @@ NewTable::NewTable(const TensorDesc& d) : desc(d) {
 
 Table reshaped(const Table& table, const Shape& shape) {
   require(shape.elements() == table.desc.shape.elements(), "reshaped to another count of elements");
+  require(table.stride == 0, "reshaped samples follow each other");
   return {{table.desc.dtype, shape}, table.data};
+}
+
+Table without_overlap(const Table& table) {
+  if (table.step() == table.sample().elements()) return {table.desc, table.data};
+  NewTable out(table.desc);
+  const size_t element = size_of(table.desc.dtype);
+  const size_t sample = static_cast<size_t>(table.sample().elements()) * element;
+  const size_t step = static_cast<size_t>(table.step()) * element;
+  for (size_t n = 0; n < static_cast<size_t>(table.size()); ++n)
+    std::copy_n(table.data.get() + n * step, sample, out.data.get() + n * sample);
+  return std::move(out).done();
 }
 
 Table with_channel(const Table& table) {
@@ -136,8 +148,8 @@ std::vector<std::string> find_files(const std::string& name, const std::string& 
     wanted.push_back(fmt::format("{}", fmt::join(set, " and ")));
   fail(Fault::data,
        "the files of {} are not there: {}, each plain or .gz, in one of\n  {}\n"
-       "Run tools/fetch_data.sh {}, or set DPTRAIN_DATA, or write `dataset: synthetic_images`, "
-       "which needs no files.",
+       "Run tools/fetch_data.sh {}, or set DPTRAIN_DATA, or write `dataset: synthetic_images` or "
+       "`synthetic_tokens`, which need no files.",
        name, fmt::join(wanted, "; or "), fmt::join(folders, "\n  "), name);
 }
 

@@ -22,12 +22,15 @@ struct NewTable {
   Table done() && { return {desc, std::move(data)}; }
 };
 
-// The elements of a table. REQUIRES: T is the C++ type of its dtype.
+// The elements of a table as they lie in memory; what samples share is there once. REQUIRES: T is
+// the C++ type of its dtype.
 template <class T>
 std::span<const T> values_of(const Table& table) {
-  return {reinterpret_cast<const T*>(table.data.get()),
-          static_cast<size_t>(table.desc.shape.elements())};
+  return {reinterpret_cast<const T*>(table.data.get()), static_cast<size_t>(table.stored())};
 }
+
+// The same samples one after another: a copy where they overlap or leave something out.
+Table without_overlap(const Table& table);
 
 // The same elements in another shape, sharing memory. REQUIRES: as many elements.
 Table reshaped(const Table& table, const Shape& shape);
@@ -51,8 +54,8 @@ std::string describe(const std::string& name, const Dataset& dataset, const std:
 // Finds the files of a named set, each plain or with .gz, all in one folder; where they are not
 // there, those of the first of `others` that are. Looked for in `given`
 // if there is one, else in $DPTRAIN_DATA, datasets/ in the spec's `folder`, beside it and here,
-// ../shared/datasets, and the user's cache, under the name with _ or -. Throws Error{data} that
-// lists every folder tried and says how to fetch the set.
+// ../shared/datasets, and the user's cache, under the name with _, - or neither. Throws Error{data}
+// that lists every folder tried and says how to fetch the set.
 std::vector<std::string> find_files(const std::string& name, const std::string& given,
                                     const std::string& folder,
                                     const std::vector<std::string>& files,

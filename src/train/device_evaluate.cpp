@@ -162,9 +162,7 @@ Evaluation DeviceExecutor::evaluate() {
   const bool classes = std::ranges::any_of(session_.test_programs, [](const auto& sized) {
     return sized.second.graph.correct != kNoValue;
   });
-  if (classes)
-    out.accuracy = total(&ShardResult::correct) /
-                   static_cast<double>(session_.test->size() - session_.test->ignored);
+  if (classes) out.accuracy = total(&ShardResult::correct) / session_.test_places();
   gpus_.meet();  // before anybody begins the next evaluation
   return out;
 }

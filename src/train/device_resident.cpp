@@ -56,6 +56,7 @@ ResidentFeed::ResidentFeed(const FeedRequest& request)
 ResidentFeed::Part ResidentFeed::upload(const Feeder::Stored& stored, bool fed) {
   if (!fed) return {};
   return {stored.sample,
+          stored.step,
           upload_bytes(context_, stored.bytes),
           upload_bytes(context_, std::as_bytes(std::span(stored.values))),
           upload_bytes(context_, std::as_bytes(std::span(stored.colours))),
@@ -103,13 +104,13 @@ void ResidentFeed::enqueue_input(const DeviceBinding& b, size_t, size_t) {
   else if (inputs_.sample.dtype == DType::i32)
     launch(stream,
            cuda::GatherRows<int32_t>{rows_, as<int32_t>(inputs_.bytes), as<int32_t>(to), features,
-                                     samples_},
+                                     inputs_.step, samples_},
            all);
   else if (inputs_.sample.dtype == DType::f32)
-    launch(
-        stream,
-        cuda::GatherRows<float>{rows_, as<float>(inputs_.bytes), as<float>(to), features, samples_},
-        all);
+    launch(stream,
+           cuda::GatherRows<float>{rows_, as<float>(inputs_.bytes), as<float>(to), features,
+                                   inputs_.step, samples_},
+           all);
   else
     launch(stream,
            cuda::GatherBytes{rows_, as<uint8_t>(inputs_.bytes), as<float>(inputs_.values),
@@ -129,12 +130,14 @@ void ResidentFeed::enqueue_target(const DeviceBinding& b, size_t, size_t) {
                                samples_, targets_.value_count / features},
            all);
   else if (targets_.sample.dtype == DType::i32)
-    launch(stream, cuda::GatherRows<int32_t>{rows_, classes, as<int32_t>(to), features, samples_},
+    launch(stream,
+           cuda::GatherRows<int32_t>{rows_, classes, as<int32_t>(to), features, targets_.step,
+                                     samples_},
            all);
   else
     launch(stream,
            cuda::GatherRows<float>{rows_, as<float>(targets_.bytes), as<float>(to), features,
-                                   samples_},
+                                   targets_.step, samples_},
            all);
 }
 

@@ -22,6 +22,7 @@ class ResidentFeed : public DeviceFeed {
  private:
   struct Part {
     TensorDesc sample;
+    int64_t step;
     cuda::Memory bytes, values, colours;
     int64_t value_count;
     augment::Changes changes;

@@ -94,9 +94,7 @@ Evaluation Executor::evaluate() {
   Evaluation out;
   out.loss = total(&ShardResult::loss);
   if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
-  if (classes)
-    out.accuracy = total(&ShardResult::correct) /
-                   static_cast<double>(session_.test->size() - session_.test->ignored);
+  if (classes) out.accuracy = total(&ShardResult::correct) / session_.test_places();
   team_.meet(worker_);  // before anybody begins the next evaluation
   return out;
 }

@@ -165,8 +165,13 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
 }
 
 double bytes_of(const Dataset& d) {
-  const size_t inputs = d.reader ? 0 : d.inputs.desc.bytes();  // read on the way: none is kept
-  return static_cast<double>(inputs + d.targets.desc.bytes());
+  const auto bytes = [](const Table& t) {
+    return static_cast<double>(t.stored()) * static_cast<double>(size_of(t.desc.dtype));
+  };
+  const auto &x = d.inputs.data, &y = d.targets.data;
+  const bool shared = !x.owner_before(y) && !y.owner_before(x);  // both are windows of one text
+  const bool kept = !d.reader && !shared;  // inputs that are read on the way are not
+  return (kept ? bytes(d.inputs) : 0) + bytes(d.targets);
 }
 
 struct KernelBytes {

@@ -144,6 +144,36 @@ TEST_CASE("tokens and classes stay whole numbers") {
             "transform 'to_tensor' is for numbers"));
 }
 
+TEST_CASE("windows of one text overlap, or leave some of it out") {
+  const Table text = table_of<int32_t>(DType::i32, {9}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const std::shared_ptr<const std::byte[]> next(text.data, text.data.get() + sizeof(int32_t));
+  for (const int64_t stride : {1, 3}) {
+    Dataset d;
+    d.inputs = {{DType::i32, {3, 2}}, text.data, stride};
+    d.targets = {{DType::i32, {3, 2}}, next, stride};
+    d.classes = 9;
+    const Feeder f(d, {}, {});
+    std::vector<int32_t> x(4), y(4);
+    f.inputs(std::vector<uint32_t>{2, 1}, x.data());
+    f.targets(std::vector<uint32_t>{2, 1}, y.data());
+    const auto at = static_cast<int32_t>(stride);
+    CHECK(x == std::vector<int32_t>{2 * at, 2 * at + 1, at, at + 1});
+    CHECK(y == std::vector<int32_t>{2 * at + 1, 2 * at + 2, at + 1, at + 2});
+    // What a GPU gets: the text once, and how far apart samples begin.
+    for (const Feeder::Stored& s : {f.stored_inputs(), f.stored_targets()}) {
+      CHECK(s.step == stride);
+      CHECK(s.bytes.size() == static_cast<size_t>(2 * stride + 2) * sizeof(int32_t));
+    }
+    const std::vector<Choice> chain = {target_transform("one_hot", "9")};
+    const Feeder hot(d, {}, chain);
+    std::vector<float> z(2 * 9);
+    hot.targets(std::vector<uint32_t>{2}, z.data());
+    CHECK(hot.target() == TensorDesc{DType::f32, {2, 9}});
+    CHECK(z[static_cast<size_t>(2 * stride + 1)] == 1);
+    CHECK(z[static_cast<size_t>(9 + 2 * stride + 2)] == 1);
+  }
+}
+
 TEST_CASE("one_hot turns classes into floats") {
   const std::vector<Choice> chain = {target_transform("one_hot", "4")};
   const Feeder f(images(), {}, chain);

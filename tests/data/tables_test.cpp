@@ -53,6 +53,25 @@ TEST_CASE("files of a named set are found together, with _ or -, plain or .gz") 
   CHECK(find_files("a_set", folder.file("datasets"), "", {"x", "y"}) == found);
 }
 
+TEST_CASE("a folder may have the set's name with _, with - or with neither") {
+  for (const std::string name : {"a_set", "a-set", "aset"}) {
+    const Folder folder;
+    const std::string wanted = folder.write("datasets/" + name + "/x", "");
+    CHECK(find_files("a_set", "", folder.path(), {"x"}) == std::vector{wanted});
+  }
+}
+
+TEST_CASE("samples that overlap are made apart") {
+  const Table apart = reshaped(table_of<int32_t>(DType::i32, {1, 2, 3, 4}), {2, 2});
+  CHECK(without_overlap(apart).data == apart.data);
+  const Table windows{{DType::i32, {3, 2}}, apart.data, 1};
+  CHECK(windows.stored() == 4);
+  const Table copy = without_overlap(windows);
+  CHECK(copy.stride == 0);
+  const auto values = values_of<int32_t>(copy);
+  CHECK(std::vector(values.begin(), values.end()) == std::vector<int32_t>{1, 2, 2, 3, 3, 4});
+}
+
 TEST_CASE("DPTRAIN_DATA goes before datasets/") {
   const Folder data, folder;
   const char* old = std::getenv("DPTRAIN_DATA");

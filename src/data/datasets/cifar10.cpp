@@ -30,13 +30,17 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   return cifar_torch(format(), std::any_cast<const Cifar10&>(settings).path, query);
 }
 
+std::string stand_in(const std::any&) {
+  return "{synthetic_images: {samples: 50000, shape: [3, 32, 32]}}";
+}
+
 }  // namespace
 
 DatasetType cifar10() {
   return {nameable<Cifar10>("cifar10",
                             "CIFAR-10, binary version: 60000 colour photographs, 32 x 32, in ten "
                             "classes (Krizhevsky 2009)."),
-          load, true, torch, "{synthetic_images: {samples: 50000, shape: [3, 32, 32]}}"};
+          load, true, torch, stand_in};
 }
 
 }  // namespace dpt::datasets

@@ -38,15 +38,18 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   return cifar_torch(format(c), c.path, query);
 }
 
+// So few classes that models for either sort of labels can be measured on it.
+std::string stand_in(const std::any&) {
+  return "{synthetic_images: {samples: 50000, shape: [3, 32, 32], classes: 20}}";
+}
+
 }  // namespace
 
-// The stand-in has so few classes that models for either sort of labels can be measured on it.
 DatasetType cifar100() {
   return {nameable<Cifar100>("cifar100",
                              "CIFAR-100, binary version: 60000 colour photographs, 32 x 32, in 100 "
                              "classes (Krizhevsky 2009)."),
-          load, true, torch,
-          "{synthetic_images: {samples: 50000, shape: [3, 32, 32], classes: 20}}"};
+          load, true, torch, stand_in};
 }
 
 }  // namespace dpt::datasets

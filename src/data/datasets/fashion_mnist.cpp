@@ -18,7 +18,7 @@ DatasetType fashion_mnist() {
   return {nameable<MnistFiles>("fashion_mnist",
                                "Fashion-MNIST: 70000 photographs of clothes, 28 x 28, in ten "
                                "classes (Xiao et al. 2017)."),
-          load, true, torch, kLikeMnist};
+          load, true, torch, like_mnist};
 }
 
 }  // namespace dpt::datasets

@@ -18,7 +18,7 @@ DatasetType kmnist() {
   return {nameable<MnistFiles>("kmnist",
                                "KMNIST: 70000 cursive Japanese characters, 28 x 28, in ten classes "
                                "(Clanuwat et al. 2018)."),
-          load, true, torch, kLikeMnist};
+          load, true, torch, like_mnist};
 }
 
 }  // namespace dpt::datasets

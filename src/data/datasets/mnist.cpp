@@ -17,7 +17,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 DatasetType mnist() {
   return {nameable<MnistFiles>("mnist",
                                "MNIST: 70000 handwritten digits, 28 x 28 (LeCun et al. 1998)."),
-          load, true, torch, kLikeMnist};
+          load, true, torch, like_mnist};
 }
 
 }  // namespace dpt::datasets

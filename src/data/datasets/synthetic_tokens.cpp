@@ -10,6 +10,7 @@ namespace {
 
 // synthetic_tokens: inputs are uniformly random tokens i32 [N, T], or [N] where length is 0.
 // targets: classes: the token that follows, (31 * last + 17) mod vocabulary, i32 [N].
+// targets: next: the same for each token, i32 [N, T] or [N].
 // targets: values: each token's own normal numbers, f32 [N, T, out_features] or [N, out_features]:
 // what an Embedding can learn by heart.
 struct Tokens {
@@ -24,8 +25,8 @@ struct Tokens {
         .optional(
             "vocabulary", &Tokens::vocabulary, "how many different tokens there are",
             {"must be between 1 and 2^27", [](const int64_t& v) { return v > 0 && v <= 1 << 27; }})
-        .choice("targets", &Tokens::targets, {"classes", "values"},
-                "the next token, or numbers for each token")
+        .choice("targets", &Tokens::targets, {"classes", "next", "values"},
+                "the token behind the last one, the one behind each, or numbers for each token")
         .optional("out_features", &Tokens::out_features,
                   "numbers for each token, with targets: values", kPositive)
         .optional("seed", &Tokens::seed, "decides the tokens and the values")
@@ -40,12 +41,17 @@ Sizes sizes_of(const Tokens& t, Split split) {
   return split == Split::train ? Sizes{t.samples, t.seed + 1} : Sizes{t.test_samples, t.seed + 2};
 }
 
-Table next_tokens(const Tokens& t, std::span<const int32_t> tokens, int64_t samples) {
-  NewTable out({DType::i32, {samples}});
-  const size_t length = tokens.size() / static_cast<size_t>(samples);
-  for (size_t n = 0; n < static_cast<size_t>(samples); ++n)
-    out.as<int32_t>()[n] =
-        static_cast<int32_t>((31 * int64_t{tokens[n * length + length - 1]} + 17) % t.vocabulary);
+int32_t follower(int32_t token, int64_t vocabulary) {
+  return static_cast<int32_t>((31 * int64_t{token} + 17) % vocabulary);
+}
+
+// Of the last token of each sample, or of all.
+Table next_tokens(const Tokens& t, std::span<const int32_t> tokens, const Shape& shape) {
+  NewTable out({DType::i32, shape});
+  const std::span<int32_t> next = out.as<int32_t>();
+  const size_t step = tokens.size() / next.size();
+  for (size_t i = 0; i < next.size(); ++i)
+    next[i] = follower(tokens[i * step + step - 1], t.vocabulary);
   return std::move(out).done();
 }
 
@@ -70,8 +76,8 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const std::span<int32_t> tokens = inputs.as<int32_t>();
   for (int32_t& token : tokens) token = static_cast<int32_t>(g.randint(0, t.vocabulary));
   Dataset d;
-  if (t.targets == "classes") {
-    d.targets = next_tokens(t, tokens, samples);
+  if (t.targets != "values") {
+    d.targets = next_tokens(t, tokens, t.targets == "next" ? inputs.desc.shape : Shape{samples});
     d.classes = t.vocabulary;
   } else {
     d.targets = token_values(
@@ -79,6 +85,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
         t.length > 0 ? Shape{samples, t.length, t.out_features} : Shape{samples, t.out_features});
   }
   d.inputs = std::move(inputs).done();
+  d.tokens = t.vocabulary;
   d.description = describe("synthetic_tokens", d, "");
   return d;
 }
@@ -90,9 +97,10 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
       "g = torch.Generator().manual_seed({})\n"
       "x = torch.randint(0, {}, ({},{}), generator=g)\n",
       seed, t.vocabulary, samples, t.length > 0 ? fmt::format(" {}", t.length) : "");
-  if (t.targets == "classes")
-    return text +
-           fmt::format("y = (31 * x{} + 17) % {}\n", t.length > 0 ? "[:, -1]" : "", t.vocabulary);
+  if (t.targets != "values")
+    return text + fmt::format("y = (31 * x{} + 17) % {}\n",
+                              t.targets == "classes" && t.length > 0 ? "[:, -1]" : "",
+                              t.vocabulary);
   return text + fmt::format(
                     "g = torch.Generator().manual_seed({})\n"
                     "y = torch.randn({}, {}, generator=g)[x]\n",

@@ -126,9 +126,9 @@ std::string workspaces(const DnnConvolution& c, SetDevice* set_device) {
 Graph graph_of(const std::string& path) {
   SpecArgument argument{path, {"device=cpu", "devices=1", "cores=1", "parallel=single"}};
   // Shapes are wanted, not files, which may be missing.
-  const auto& data = *static_cast<const DatasetType*>(load(argument).spec.data.dataset.what);
-  if (!data.stand_in.empty())
-    argument.overrides.push_back(fmt::format("data.dataset={}", data.stand_in));
+  const Choice data = load(argument).spec.data.dataset;
+  if (const auto stand_in = static_cast<const DatasetType*>(data.what)->stand_in)
+    argument.overrides.push_back(fmt::format("data.dataset={}", stand_in(data.settings)));
   Graph graph = open_session(load(argument), {})->graph;
   fuse_products(graph);
   fuse_batch_norms(graph);

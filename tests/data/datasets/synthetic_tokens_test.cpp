@@ -16,6 +16,16 @@ TEST_CASE("synthetic_tokens: classes are the tokens that follow") {
           (31 * values_of<int32_t>(d.inputs)[4 * n + 3] + 17) % 30);
 }
 
+TEST_CASE("synthetic_tokens: next is what follows each token") {
+  const Dataset d =
+      load("synthetic_tokens", "{samples: 5, length: 4, vocabulary: 30, targets: next}");
+  CHECK(d.targets.desc == TensorDesc{DType::i32, {5, 4}});
+  CHECK(d.classes == 30);
+  CHECK(d.tokens == 30);
+  for (size_t i = 0; i < 20; ++i)
+    CHECK(values_of<int32_t>(d.targets)[i] == (31 * values_of<int32_t>(d.inputs)[i] + 17) % 30);
+}
+
 TEST_CASE("synthetic_tokens: values belong to each token") {
   const std::string yaml =
       "{samples: 40, length: 3, vocabulary: 5, targets: values, out_features: 2}";
@@ -50,6 +60,8 @@ TEST_CASE("synthetic_tokens: Python lines") {
         "g = torch.Generator().manual_seed(1)\n"
         "x = torch.randint(0, 9, (6, 3), generator=g)\n"
         "y = (31 * x[:, -1] + 17) % 9\n");
+  CHECK(has(torch_of("synthetic_tokens", "{length: 3, vocabulary: 9, targets: next}"),
+            "y = (31 * x + 17) % 9\n"));
   CHECK(torch_of("synthetic_tokens",
                  "{samples: 6, length: 0, vocabulary: 9, targets: values, out_features: 2}") ==
         "g = torch.Generator().manual_seed(1)\n"

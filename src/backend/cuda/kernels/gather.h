@@ -121,20 +121,21 @@ struct GatherBytes {
   }
 };
 
-// x[r, e] = row's element e: floats, or classes and tokens.
+// x[r, e] = row's element e: floats, or classes and tokens. Rows begin `step` elements apart, and
+// may overlap.
 template <class T>
 struct GatherRows {
   BatchRows rows;
   const T* data;
   T* x;
-  int64_t features, samples;
+  int64_t features, step, samples;
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    x[i] = data[rows(i / features) * features + i % features];
+    x[i] = data[rows(i / features) * step + i % features];
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
     rows.touches(v);
-    v.reads(data, samples * features);
+    if (samples > 0) v.reads(data, (samples - 1) * step + features);
     v.writes(x, count);
   }
 };

@@ -1,0 +1,102 @@
+#include "data/text_files.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+
+#include "base/fail.h"
+#include "base/python_call.h"
+#include "data/readers/bytes.h"
+#include "data/tables.h"
+
+namespace dpt {
+namespace {
+
+std::vector<std::byte> read_text(const std::string& file) {
+  const std::unique_ptr<ByteSource> source = open_bytes(file);
+  if (source->compressed())
+    fail(Fault::data, "{} is compressed; unpack it with gunzip first", file);
+  std::vector<std::byte> text(source->most_bytes());
+  source->read(text, "the text");
+  if (text.empty()) fail(Fault::data, "{} is empty, where a text was expected", file);
+  return text;
+}
+
+// The token of each byte, and how many there are.
+struct Vocabulary {
+  std::array<int32_t, 256> token{};
+  int32_t size = 0;
+  explicit Vocabulary(std::span<const std::byte> text) {
+    std::array<bool, 256> there{};
+    for (const std::byte b : text) there[std::to_integer<size_t>(b)] = true;
+    for (size_t b = 0; b < there.size(); ++b)
+      if (there[b]) token[b] = size++;
+  }
+};
+
+struct Piece {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+Piece piece_of(int64_t characters, const TextWindows& s, Split split) {
+  const auto cut = static_cast<int64_t>(static_cast<double>(characters) * (1 - s.test_share));
+  return split == Split::train ? Piece{0, cut} : Piece{cut, characters};
+}
+
+// An evaluation takes each character once.
+int64_t stride_of(const TextWindows& s, Split split) {
+  return split == Split::train && s.stride > 0 ? s.stride : s.sequence_length;
+}
+
+// How many windows a piece has.
+int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std::string& file) {
+  if (split == Split::test && piece.size() == 0)
+    fail(Fault::data, "there is no test split of {}: write a test_share above 0", file);
+  if (piece.size() <= s.sequence_length)
+    fail(Fault::data,
+         "{}: the part to {} has {} characters, but sequence_length {} and the character that "
+         "follows take {}; write a smaller sequence_length, or another test_share",
+         file, split == Split::train ? "train on" : "evaluate on", piece.size(), s.sequence_length,
+         s.sequence_length + 1);
+  const int64_t count = (piece.size() - s.sequence_length - 1) / stride_of(s, split) + 1;
+  if (count > std::numeric_limits<uint32_t>::max())
+    fail(Fault::data, "{} makes {} samples, more than 2^32; write a larger stride", file, count);
+  return count;
+}
+
+}  // namespace
+
+Dataset load_text(const std::string& name, const std::string& file, const TextWindows& settings,
+                  const LoadQuery& query) {
+  const std::vector<std::byte> text = read_text(file);
+  const Vocabulary vocabulary(text);
+  const Piece piece = piece_of(std::ssize(text), settings, query.split);
+  const int64_t count = windows(piece, settings, query.split, file);
+  const NewTable tokens({DType::i32, {piece.size()}});
+  std::transform(text.begin() + piece.begin, text.begin() + piece.end, tokens.as<int32_t>().begin(),
+                 [&](std::byte b) { return vocabulary.token[std::to_integer<size_t>(b)]; });
+  const std::shared_ptr<const std::byte[]> next(tokens.data, tokens.data.get() + sizeof(int32_t));
+  const TensorDesc desc{DType::i32, {count, settings.sequence_length}};
+  Dataset d;
+  d.inputs = {desc, tokens.data, stride_of(settings, query.split)};
+  d.targets = {desc, next, stride_of(settings, query.split)};
+  d.classes = d.tokens = vocabulary.size;
+  d.description = describe(name, d, file);
+  return d;
+}
+
+std::string text_torch(const std::string& file, const TextWindows& settings,
+                       const LoadQuery& query) {
+  const Piece piece = piece_of(std::ssize(read_text(file)), settings, query.split);
+  return fmt::format(
+      "text = np.fromfile({}, dtype=np.uint8)\n"
+      "tokens = torch.from_numpy(np.searchsorted(np.unique(text), text))[{}:{}]\n"
+      "x = tokens[:-1].unfold(0, {}, {})\n"
+      "y = tokens[1:].unfold(0, {}, {})\n",
+      python(std::filesystem::absolute(file).string()), piece.begin, piece.end,
+      settings.sequence_length, stride_of(settings, query.split), settings.sequence_length,
+      stride_of(settings, query.split));
+}
+
+}  // namespace dpt
