@@ -15,7 +15,7 @@ struct LeakyRelu {
 struct PRelu {
   int64_t parameters = 1;  // prelu_weight_gradient: of the weight
 };
-struct ReluMask {  // matmul_relu_gradient: of the product that made the mask
+struct ReluMask {     // matmul_relu_gradient: of the product that made the mask
   int64_t depth = 1;  // the last extent of its x
   bool bias = false;
 };
@@ -49,6 +49,9 @@ struct Masked {
 struct Embedding {
   int64_t padding_idx = -1;  // the row without a gradient; -1: none
   int64_t rows = 0;          // embedding_gradient: extent 0 of the weight
+};
+struct PositionEmbedding {
+  int64_t rows = 0;  // position_embedding_gradient: extent 0 of the weight
 };
 struct Reshape {
   Shape shape;  // the whole result, the sample's extent included

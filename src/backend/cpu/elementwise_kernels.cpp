@@ -314,6 +314,25 @@ std::unique_ptr<Kernel> prepare_embedding_gradient(const KernelQuery& q) {
   });
 }
 
+std::unique_ptr<Kernel> prepare_position_embedding(const KernelQuery& q) {
+  const auto samples = static_cast<size_t>(q.in[0].shape[0]);
+  const size_t size = elements(q.in[0]) / std::max<size_t>(1, samples);
+  return call([=](const KernelArgs& a) {
+    for (size_t n = 0; n < samples; ++n)
+      simd().add(data(a.in[0]) + n * size, data(a.in[1]), data(a.out[0]) + n * size, size);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_position_embedding_gradient(const KernelQuery& q) {
+  const auto samples = static_cast<size_t>(q.in[0].shape[0]);
+  const size_t size = elements({DType::f32, q.in[0].shape.tail(1)}), all = elements(q.out[0]);
+  return call([=](const KernelArgs& a) {
+    float* dw = data(a.out[0]);
+    simd_kernels().sum_rows(data(a.in[0]), dw, samples, size);
+    std::fill(dw + size, dw + all, 0.0F);
+  });
+}
+
 // Bytes of all extents behind `dim`, and how often they come.
 struct Stride {
   size_t outer = 1, inner = sizeof(float);
@@ -383,6 +402,8 @@ std::vector<KernelType> elementwise_kernels() {
   out.push_back({"add", isa, refuses, prepare_add});
   out.push_back({"embedding", "copy", refuses, prepare_embedding});
   out.push_back({"embedding_gradient", isa, refuses, prepare_embedding_gradient});
+  out.push_back({"position_embedding", isa, refuses, prepare_position_embedding});
+  out.push_back({"position_embedding_gradient", isa, refuses, prepare_position_embedding_gradient});
   out.push_back({"concat", "copy", refuses, prepare_concat});
   for (std::string_view op : {"slice", "slice_gradient"})
     out.push_back({op, "copy", refuses, prepare_slice});

@@ -1,4 +1,5 @@
-// The rows of what moves elements: layouts, slices, padding, rows of an embedding.
+// The rows of what moves elements: layouts, slices, padding, rows of an embedding, of positions
+// too.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/copy.h"
 #include "backend/cuda/support.h"
@@ -125,20 +126,46 @@ std::unique_ptr<Kernel> embedding_gradient(const KernelQuery& q) {
   });
 }
 
+std::unique_ptr<Kernel> position_embedding(const KernelQuery& q) {
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([n = count(q.out[0]), sample = q.in[0].shape.tail(1).elements()](
+                       const KernelArgs& a, DeviceContext& c) {
+      launch(c.stream, AddRepeated<T>{at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0]), sample}, n);
+    });
+  });
+}
+
+// A sample is a row; rows of the weight behind the last place get 0.
+std::unique_ptr<Kernel> position_embedding_gradient(const KernelQuery& q) {
+  const Rows rows{q.in[0].shape.tail(1).elements(), 1, count(q.in[0])};
+  const ColumnPlan plan(q.in[0].shape[0], rows.columns);
+  const auto used = static_cast<size_t>(rows.columns) * sizeof(float);
+  DeviceContext::current().reserve(plan.bytes(1));
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, all = q.out[0].bytes()](const KernelArgs& a, DeviceContext& c) {
+      if (all > used) c.stream.fill(a.out[0].data + used, 0, all - used);
+      sum_columns<ColumnTerm<T>, float>(c, plan, {rows, at<T>(a.in[0])}, {at<float>(a.out[0])});
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<KernelType> copy_rows() {
   const auto takes_all = [](const KernelQuery&) { return std::string(); };
   // Of one shard, the sum over the shards of a replica is a copy.
-  return {own("copy", takes_all, copy),
-          own("all_reduce", takes_all, copy),
-          own("reorder", refuses, reorder),
-          own("pad", refuses, pad),
-          own("slice", refuses, slice),
-          own("slice_gradient", refuses, slice),
-          own("concat", refuses, concat),
-          own("embedding", refuses_embedding, embedding),
-          own("embedding_gradient", refuses_embedding_gradient, embedding_gradient)};
+  return {
+      own("copy", takes_all, copy),
+      own("all_reduce", takes_all, copy),
+      own("reorder", refuses, reorder),
+      own("pad", refuses, pad),
+      own("slice", refuses, slice),
+      own("slice_gradient", refuses, slice),
+      own("concat", refuses, concat),
+      own("embedding", refuses_embedding, embedding),
+      own("embedding_gradient", refuses_embedding_gradient, embedding_gradient),
+      own("position_embedding", not_one_type, position_embedding),
+      own("position_embedding_gradient", refuses_embedding_gradient, position_embedding_gradient)};
 }
 
 }  // namespace dpt::cuda

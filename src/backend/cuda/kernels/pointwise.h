@@ -39,6 +39,23 @@ struct Map2 {
   DPT_HOST_DEVICE void operator()(int64_t i) const { put(y[i], f(number(a[i]), number(b[i]))); }
 };
 
+// y[i] = x[i] + w[i], w again for each `period` elements.
+template <class T>
+struct AddRepeated {
+  const T *x, *w;
+  T* y;
+  int64_t period;
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(x, count);
+    v.reads(w, period);
+    v.writes(y, count);
+  }
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    put(y[i], number(x[i]) + number(w[i % period]));
+  }
+};
+
 struct Relu {
   DPT_HOST_DEVICE float operator()(float x) const { return formula::relu(x); }
   DPT_HOST_DEVICE float operator()(float y, float dy) const {
@@ -252,6 +269,6 @@ using PointwiseKernels =
                ParametricReluGradient<float>, ParametricReluGradient<Bf16>,
                ParametricReluGradient<F16>, Map<RoundToHalf, float>, Convert<float, Bf16>,
                Convert<float, F16>, Convert<Bf16, float>, Convert<F16, float>, Convert<Bf16, F16>,
-               Convert<F16, Bf16>>;
+               Convert<F16, Bf16>, AddRepeated<float>, AddRepeated<Bf16>, AddRepeated<F16>>;
 
 }  // namespace dpt::cuda

@@ -1,0 +1,91 @@
+// position_embedding: y[N, T, E] = x[N, T, E] + w[T, E], a row for each place of a sequence, the
+// same in all samples. w[R, E] may have more rows: these are for longer sequences.
+//   position_embedding_gradient(dy) -> dw[R, E]: the sum of dy over the samples, in their order; 0
+//   where no place is.
+#include "graph/operators/support.h"
+
+namespace dpt::operators {
+namespace {
+
+void check(const Shape& x, const Shape& w) {
+  if (x.rank() != 3 || w.rank() != 2 || x[2] != w[1] || x[1] > w[0])
+    fail(Fault::spec, "position_embedding: input {} does not fit weight {}", x.str(), w.str());
+}
+
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
+  need_real("position_embedding", in[0]);
+  check(in[0].shape, in[1].shape);
+  return {in[0]};
+}
+
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  const Shape w{settings<PositionEmbedding>(attrs).rows, in[0].shape.back()};
+  check(in[0].shape, w);
+  return {{full(in[0].dtype), w}};
+}
+
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  return {dy[0],
+          g.apply("position_embedding_gradient", {dy[0]}, PositionEmbedding{g.shape(n.in[1])[0]})};
+}
+
+void forward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto x = args.in[0].as<const T>(), w = args.in[1].as<const T>();
+    const auto y = args.out[0].as<T>();
+    const auto sample = static_cast<size_t>(args.in[0].desc.shape.tail(1).elements());
+    for (size_t i = 0; i < y.size(); ++i) y[i] = x[i] + w[i % sample];
+  });
+}
+
+void backward(const KernelArgs& args, const std::any&) {
+  with_type_of(args.in[0], [&]<class T>(T) {
+    const auto dy = args.in[0].as<const T>();
+    const auto dw = args.out[0].as<T>();
+    const auto sample = static_cast<size_t>(args.in[0].desc.shape.tail(1).elements());
+    std::vector<double> sum(dw.size());
+    for (size_t i = 0; i < dy.size(); ++i) sum[i % sample] += static_cast<double>(dy[i]);
+    for (size_t i = 0; i < dw.size(); ++i) dw[i] = static_cast<T>(sum[i]);
+  });
+}
+
+struct Case {
+  Shape x;
+  int64_t rows;
+};
+const Case kCases[] = {{{3, 2, 5}, 2}, {{1, 4, 3}, 7}, {{5, 7, 17}, 7}, {{33, 1, 4}, 3}};
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"position_embedding", {f32(c.x), f32({c.rows, c.x[2]})}, {f32(c.x)}, {}}});
+  return out;
+}
+
+std::vector<Sample> gradient_samples() {
+  std::vector<Sample> out;
+  for (const Case& c : kCases)
+    out.push_back({{"position_embedding_gradient",
+                    {f32(c.x)},
+                    {f32({c.rows, c.x[2]})},
+                    PositionEmbedding{c.rows}}});
+  return out;
+}
+
+}  // namespace
+
+OperatorType position_embedding() {
+  return {"position_embedding", Precision::full, infer, gradient, forward, samples};
+}
+
+OperatorType position_embedding_gradient() {
+  return {"position_embedding_gradient",
+          Precision::full,
+          infer_gradient,
+          nullptr,
+          backward,
+          gradient_samples,
+          elements_of_first_input};
+}
+
+}  // namespace dpt::operators
