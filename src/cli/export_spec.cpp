@@ -27,6 +27,7 @@ int run_export(const std::vector<std::string>& words) {
                     .target = s->graph[s->graph.target].desc,
                     .samples = s->train.size(),
                     .classes = s->train.classes,
+                    .tokens = s->train.tokens,
                     .ignores = s->ignores(),
                     .ranks = s->who.dealt ? s->who.replicas() : 1,
                     .replicas = s->who.replicas(),

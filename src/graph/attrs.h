@@ -123,9 +123,14 @@ struct Copy {
 struct CrossEntropy {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
+  int dim = 1;  // of the classes
 };
 struct NllLoss {
   int64_t ignore_index = -100;
+  int dim = 1;  // of the classes; target_weight: not looked at
+};
+struct CountCorrect {
+  int dim = 1;  // of the classes
 };
 struct SmoothL1 {
   double beta = 1;

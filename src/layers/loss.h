@@ -30,7 +30,9 @@ struct LossType : Nameable {
   ValueId (*target_weight)(const std::any& settings, GraphBuilder& g, ValueId target);
   // Divisor::targets only: the class whose targets count nothing.
   int64_t (*ignore_index)(const std::any& settings) = nullptr;
-  bool classes = false;  // targets are class indices i32[N]: accuracy has a meaning
+  bool classes = false;  // targets are class indices i32[N, ...]: accuracy has a meaning
+  // Where `classes`: which extent of an output [N, ...] has a score for each class.
+  int (*class_dim)(const std::any& settings, const Shape& output) = nullptr;
   // What it asks of the model's outputs, and what to do: told where it is not finite though they
   // are. Empty: nothing.
   std::string_view needs{};

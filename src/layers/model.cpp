@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "graph/attrs.h"
 #include "graph/fuse.h"
 #include "graph/recompute.h"
 #include "graph/stages.h"
@@ -236,11 +237,22 @@ class ModelLowering {
 const LossType& type_of(const Choice& loss) { return *static_cast<const LossType*>(loss.what); }
 
 // Class targets that a loss or the count of right answers would look up beyond the scores.
-void check_classes(const LossType& type, const Graph& graph, int64_t classes) {
-  const Shape y = graph[graph.output].desc.shape;
-  if (classes > 0 && y[1] < classes)
+void check_classes(const LossType& type, int64_t scores, int64_t classes) {
+  if (classes > 0 && scores < classes)
     fail(Fault::spec, "{}: the model gives {} scores a sample, but the data has {} classes",
-         type.name, y[1], classes);
+         type.name, scores, classes);
+}
+
+// Tokens that an embedding would look up beyond its rows.
+void check_tokens(const Graph& graph, int64_t tokens, Diagnostics& d) {
+  for (const GraphNode& n : graph.nodes) {
+    if (n.op->name != "embedding" || n.in[0] != graph.input) continue;
+    const int64_t rows = graph[n.in[1]].desc.shape[0];
+    if (rows < tokens)
+      d.error(n.where, fmt::format("embedding: num_embeddings is {}, but the data has {} different "
+                                   "tokens; write num_embeddings: {}",
+                                   rows, tokens, tokens));
+  }
 }
 
 void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
@@ -260,10 +272,13 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   }
   g.part(Part::loss);
   graph.loss = type.build(loss.settings, g, graph.output, graph.target, graph.divisor);
-  if (by_class) check_classes(type, graph, q.classes);
+  if (!by_class) return;
+  const Shape y = graph[graph.output].desc.shape;
+  const int dim = type.class_dim(loss.settings, y);
+  check_classes(type, y[dim], q.classes);
   // Accuracy is for evaluation: a training step would pay for what nobody reads.
-  if (by_class && !q.differentiate && graph[graph.output].desc.shape.rank() == 2)
-    graph.correct = g.apply("count_correct", {graph.output, graph.target});
+  if (!q.differentiate)
+    graph.correct = g.apply("count_correct", {graph.output, graph.target}, CountCorrect{dim});
 }
 
 }  // namespace
@@ -278,6 +293,7 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   graph.output = ModelLowering(g, query.placement, d, layers)
                      .sequence(spec.model, "", graph.input, root, false);
   if (graph.output == kNoValue || !query.loss) return graph;
+  check_tokens(graph, query.tokens, d);
   complaining(d, spec.loss.where, [&] {
     lower_loss(spec.loss, query, g);
     apply_precision(graph, query.precision);
@@ -328,10 +344,15 @@ Divisor divisor_of(const Spec& spec, const Graph& graph) {
   return divisor == Divisor::targets ? Divisor::places : divisor;
 }
 
-int64_t terms_per_sample(Divisor divisor, const Shape& output) {
+int class_dim_of(const Spec& spec, const Shape& output) {
+  const LossType& type = type_of(spec.loss);
+  return type.class_dim ? type.class_dim(spec.loss.settings, output) : 1;
+}
+
+int64_t terms_per_sample(Divisor divisor, const Shape& output, int class_dim) {
   switch (divisor) {
     case Divisor::places:
-      return output.tail(2).elements();
+      return output.with(class_dim, 1).tail(1).elements();
     case Divisor::elements:
       return output.tail(1).elements();
     case Divisor::one:

@@ -22,6 +22,7 @@ struct ModelQuery {
   bool differentiate = true;  // REQUIRES: loss
   bool fuse = true;     // with a loss: operators become one where that is faster (graph/fuse.h)
   int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
+  int64_t tokens = 0;   // the input's tokens are 0 <= t < tokens; 0: not known, or they are numbers
   PrecisionPolicy precision{};
   bool ignores =
       false;  // some target is the loss's ignore_index: what it divides by must be summed
@@ -59,8 +60,12 @@ int devices_of(const std::vector<ModelItem>& model);
 // `targets` exactly where graph.target_weight is there.
 Divisor divisor_of(const Spec& spec, const Graph& graph);
 
-// What one sample adds to a divisor that counts samples, places or elements of an output [N, ...].
-int64_t terms_per_sample(Divisor divisor, const Shape& output);
+// What one sample adds to a divisor that counts samples, places or elements of an output [N, ...]
+// of which an extent, class_dim, has the scores of a place.
+int64_t terms_per_sample(Divisor divisor, const Shape& output, int class_dim = 1);
+
+// That extent, which is 1 where the loss has no classes.
+int class_dim_of(const Spec& spec, const Shape& output);
 
 // Elements of all parameters, frozen ones included.
 int64_t parameter_count(const Graph& graph);

@@ -45,6 +45,14 @@ constexpr const char* kWeightOf = R"py(def weight_of(criterion, y):
     return len(kept) if criterion.weight is None else criterion.weight[kept].sum().item()
 )py";
 
+// Of the class and what else is flattened of targets that are probabilities.
+constexpr const char* kLastExtent = R"py(class LastExtent({}):
+    """The last extent of the output has the scores of each place."""
+
+    def forward(self, output, target):
+        return super().forward(output.flatten(0, -2), target.flatten(0, {}))
+)py";
+
 constexpr const char* kDeferStatistics = R"py(def defer_statistics(model):
     """Batch norm normalises each part by itself, and move_statistics comes once a batch."""
     for layer in model.modules():
@@ -128,6 +136,7 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
                              .target = query.target,
                              .differentiate = false,
                              .classes = query.classes,
+                             .tokens = query.tokens,
                              .ignores = query.ignores},
                             d, &facts.layers);
   if (!d.ok()) throw Error(Fault::spec, d.render());
@@ -274,6 +283,11 @@ std::string helpers(const TorchFacts& f) {
     out += section(kReadIdx);
   if (!f.spec.initial_weights.empty()) out += section(kReadSafetensors);
   if (f.divisor == Divisor::targets) out += section(kWeightOf);
+  if (f.last_extent()) {
+    const std::string loss = type_of<LossType>(f.spec.loss).torch(f.spec.loss.settings);
+    out += section(fmt::format(kLastExtent, loss.substr(0, loss.find('(')),
+                               f.query.target.dtype == DType::i32 ? -1 : -2));
+  }
   if (f.deferred()) out += section(kDeferStatistics);
   if (f.ddp && f.global_loss()) out += section(kSumOverRanks);
   return out;

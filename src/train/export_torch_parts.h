@@ -25,6 +25,8 @@ struct TorchFacts {
   std::string_view autocast;  // "bfloat16"; empty: nothing is mixed
 
   bool by_class() const { return graph.correct != kNoValue; }  // accuracy has a meaning
+  // The last extent of the output has the scores of classes, and there are others between.
+  bool last_extent() const;
   bool deferred() const;  // there is batch norm, and it is deferred
   // Each step's loss is the one of all ranks. ReduceLROnPlateau must see the same on every rank.
   bool global_loss() const;

@@ -54,8 +54,9 @@ class TrainingText {
     if (const auto half = f_.query.exchange.compress; f_.ddp && half)
       out += fmt::format("model.register_comm_hook(None, default_hooks.{}_compress_hook)\n",
                          *half == DType::bf16 ? "bf16" : "fp16");
-    out += fmt::format("criterion = {}\noptimizer = {}\n",
-                       type_of<LossType>(spec_.loss).torch(spec_.loss.settings), optimizer());
+    std::string criterion = type_of<LossType>(spec_.loss).torch(spec_.loss.settings);
+    if (f_.last_extent()) criterion = "LastExtent" + criterion.substr(criterion.find('('));
+    out += fmt::format("criterion = {}\noptimizer = {}\n", criterion, optimizer());
     if (scheduled())
       out +=
           fmt::format("scheduler = {}\n",
@@ -219,7 +220,9 @@ class TrainingText {
                                "total += criterion(output, y).item() * {0}\n"
                                "weight += {0}\n",
                                count);
-    if (f_.by_class()) loop += "right += (output.argmax(dim=1) == y).sum().item()\n";
+    if (f_.by_class())
+      loop += fmt::format("right += (output.argmax(dim={}) == y).sum().item()\n",
+                          f_.last_extent() ? -1 : 1);
     // A DataLoader would draw from the generator that orders the next epoch's samples; dptrain does
     // so only where its dropout masks are torch's.
     const std::string batches =
@@ -237,7 +240,8 @@ class TrainingText {
     else if (f_.query.ignores)
       body += ", right / (data.tensors[1] != criterion.ignore_index).sum().item()\n";
     else
-      body += ", right / len(data)\n";
+      body += f_.query.target.shape.rank() > 1 ? ", right / data.tensors[1].numel()\n"
+                                               : ", right / len(data)\n";
     return section("@torch.no_grad()\ndef evaluate(model, criterion, data):\n" + indent(body, 4));
   }
 
@@ -282,6 +286,11 @@ bool TorchFacts::deferred() const {
 
 bool TorchFacts::global_loss() const {
   return spec.log.loss != "rank0" || needs_metric() || divisor == Divisor::one;
+}
+
+bool TorchFacts::last_extent() const {
+  const Shape& output = graph[graph.output].desc.shape;
+  return output.rank() > 2 && class_dim_of(spec, output) > 1;
 }
 
 std::string torch_training(const TorchFacts& facts) { return TrainingText(facts).text(); }

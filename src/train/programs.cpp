@@ -38,6 +38,7 @@ ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
             .deferred_batch_norm = s.pipeline && s.pipeline->deferred_batch_norm};
   q.differentiate = train;
   q.classes = s.train.classes;
+  q.tokens = s.train.tokens;
   q.precision = s.precision;
   q.ignores = s.ignores();
   q.placement = s.placement;
@@ -131,7 +132,8 @@ void make_programs(Session& s, Diagnostics& d) {
   s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, kernels_of(s)));
   pad_trainable(s.layout, pieces_multiple(s));
   s.divisor = divisor_of(s.spec, s.graph);
-  s.terms_per_sample = terms_per_sample(s.divisor, s.graph[s.graph.output].desc.shape);
+  const Shape& output = s.graph[s.graph.output].desc.shape;
+  s.terms_per_sample = terms_per_sample(s.divisor, output, class_dim_of(s.spec, output));
   for (const bool alone : {false, true}) {
     s.groups = s.who.groups(alone);
     s.programs = programs_for(s, *s.batches, Purpose::train, d);

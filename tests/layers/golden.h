@@ -156,10 +156,11 @@ inline std::vector<HostTensor> in_double(const Graph& graph) {
 }
 
 // What a loss divides by, of an output of that shape.
-inline double divisor_number(Divisor divisor, const Shape& output, double target_weight) {
+inline double divisor_number(Divisor divisor, const Shape& output, double target_weight,
+                             int class_dim = 1) {
   if (divisor == Divisor::one) return 1;
   if (divisor == Divisor::targets) return target_weight;
-  return static_cast<double>(output[0] * terms_per_sample(divisor, output));
+  return static_cast<double>(output[0] * terms_per_sample(divisor, output, class_dim));
 }
 
 // Each within `tolerance`, absolute below 1 and relative above; nan equals nan.

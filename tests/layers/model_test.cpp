@@ -134,6 +134,24 @@ TEST_CASE("right answers are counted for evaluation only; targets decide some di
   CHECK(weighted.part[1] == Part::prologue);
 }
 
+TEST_CASE("an embedding has a row for each token of the data") {
+  const auto why = [](int64_t tokens) {
+    ModelText text("model: [{embedding: {num_embeddings: 60, embedding_dim: 2}}]", "mse_loss");
+    build_graph(text.spec,
+                {.input = numbers({4, 3}),
+                 .target = real({4, 3, 2}),
+                 .differentiate = false,
+                 .tokens = tokens},
+                text.diagnostics);
+    return text.diagnostics.ok() ? "" : complaint(text.diagnostics.render());
+  };
+  CHECK(why(60) == "");
+  CHECK(why(0) == "");
+  CHECK(why(65) ==
+        "error: embedding: num_embeddings is 60, but the data has 65 different tokens; write "
+        "num_embeddings: 65");
+}
+
 TEST_CASE("divisor_of: what targets say comes before what the loss says") {
   const auto divisor = [](const std::string& loss, TensorDesc y, TensorDesc t) {
     ModelText text("model: [identity]", loss);
@@ -154,6 +172,7 @@ TEST_CASE("divisor_of: what targets say comes before what the loss says") {
 TEST_CASE("a mean over places counts those of a sample, whose scores are one term together") {
   CHECK(terms_per_sample(Divisor::places, {4, 3}) == 1);
   CHECK(terms_per_sample(Divisor::places, {4, 3, 5, 2}) == 10);
+  CHECK(terms_per_sample(Divisor::places, {4, 5, 2, 3}, 3) == 10);
   CHECK(terms_per_sample(Divisor::elements, {4, 3, 5, 2}) == 30);
   CHECK(terms_per_sample(Divisor::samples, {4, 3, 5, 2}) == 1);
 }

@@ -219,6 +219,30 @@ TEST_CASE("a plateau is looked for where dptrain does: in test losses, if there 
   CHECK(evaluated.find("scheduler.step(mean)") == evaluated.npos);
 }
 
+TEST_CASE("sequences: a class for the positions, and one for the loss over the last extent") {
+  const std::string program = exported(
+      "name: t\ndata: {dataset: tokens, batch_size: 20}\n"
+      "model: [{embedding: {num_embeddings: 10, embedding_dim: 4}}, position_embedding, {residual: "
+      "[position_embedding, {linear: 4}]}, {linear: 10}]\n"
+      "loss: {cross_entropy: {class_dim: -1, label_smoothing: 0.1}}\n"
+      "optimizer: {sgd: 0.1}\nepochs: 1\nevaluate: true\n",
+      sizes({DType::i32, {1, 3}}, {DType::i32, {1, 3}}));
+  CHECK(has(program, "class LastExtent(nn.CrossEntropyLoss):\n"));
+  CHECK(has(program, "super().forward(output.flatten(0, -2), target.flatten(0, -1))\n"));
+  CHECK(has(program, "criterion = LastExtent(label_smoothing=0.1)\n"));
+  CHECK(has(program, "right += (output.argmax(dim=-1) == y).sum().item()\n"));
+  CHECK(has(program, ", right / data.tensors[1].numel()\n"));
+  CHECK(has(program, "        PositionEmbedding(3, 4),\n"));
+  // Once, however many layers need it.
+  const std::string definition = "class PositionEmbedding(nn.Embedding):\n";
+  CHECK(has(program, definition));
+  CHECK(program.find(definition) == program.rfind(definition));
+  // As torch has it.
+  const std::string usual =
+      exported(spec("", "[flatten, {linear: 10}]", "{cross_entropy: {class_dim: -1}}"));
+  CHECK(has(usual, "criterion = nn.CrossEntropyLoss()\n"));
+}
+
 TEST_CASE("orders of samples") {
   const std::string single = exported(spec("parallel: single\n"));
   CHECK(has(single, "loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True)\n"));

@@ -182,18 +182,19 @@ std::unique_ptr<Kernel> prepare_softmax(const KernelQuery& q) {
 
 std::string refuses_cross_entropy(const KernelQuery& q) {
   if (q.in[1].dtype != DType::i32) return "it takes classes as targets, not probabilities";
-  if (q.in[0].shape.rank() != 2) return "it takes outputs [N, C] only";
+  if (settings<CrossEntropy>(q).dim != q.in[0].shape.rank() - 1)
+    return "it takes classes in the last dimension only";
   return refuses(q);
 }
 
 ClassLossArgs class_loss(const KernelArgs& a, const CrossEntropy& s) {
   const TensorView &x = a.in[0], &t = a.in[1];
   const auto targets = t.as<const int32_t>();
-  const int64_t classes = x.desc.shape[1];
+  const int64_t classes = x.desc.shape.back();
   for (size_t i = 0; i < targets.size(); ++i)
     if (targets[i] != s.ignore_index && (targets[i] < 0 || targets[i] >= classes))
-      fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", targets[i], i,
-           classes);
+      fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", targets[i],
+           static_cast<int64_t>(i) * t.desc.shape[0] / t.desc.shape.elements(), classes);
   return {data(x),
           targets.data(),
           data_or_null(a, 3),

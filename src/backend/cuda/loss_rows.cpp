@@ -85,7 +85,7 @@ std::unique_ptr<Kernel> bce_with_logits(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> cross_entropy(const KernelQuery& q) {
   const auto s = settings<CrossEntropy>(q);
-  const Lines lines = lines_along(q.in[0].shape, 1);
+  const Lines lines = lines_along(q.in[0].shape, s.dim);
   const bool classes = q.in[1].dtype == DType::i32;
   const auto weights = [=](const KernelArgs& a) {
     return ClassWeights{classes ? at<int32_t>(a.in[1]) : nullptr,
@@ -109,8 +109,9 @@ std::unique_ptr<Kernel> cross_entropy(const KernelQuery& q) {
 }
 
 std::unique_ptr<Kernel> nll(const KernelQuery& q) {
-  const Lines lines = lines_along(q.in[0].shape, 1);
-  const int64_t ignore = settings<NllLoss>(q).ignore_index, n = count(q.in[0]);
+  const auto s = settings<NllLoss>(q);
+  const Lines lines = lines_along(q.in[0].shape, s.dim);
+  const int64_t ignore = s.ignore_index, n = count(q.in[0]);
   const auto term = [=](const KernelArgs& a, DeviceContext& c) {
     return ClassTerm{
         lines,  at<float>(a.in[0]), at<int32_t>(a.in[1]), at_or_null<float>(a.in, 3), ignore,
@@ -138,7 +139,7 @@ std::unique_ptr<Kernel> target_weight(const KernelQuery& q) {
 }
 
 std::unique_ptr<Kernel> count_correct(const KernelQuery& q) {
-  const Lines lines = lines_along(q.in[0].shape, 1);
+  const Lines lines = lines_along(q.in[0].shape, settings<CountCorrect>(q).dim);
   reserve_terms(lines.count);
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
     sum_terms(a, c, CorrectTerm{lines, at<float>(a.in[0]), at<int32_t>(a.in[1])}, lines.count,

@@ -1,28 +1,30 @@
-// What losses by class share: outputs [N, C] or [N, C, d...] and one class for each of N (times
-// d...) places, as i32[N] or i32[N, d...].
+// What losses by class share: outputs [N, ...] of which the extent `dim` has a score for each
+// class, and a class for each place, i32 of the output's shape without that extent.
 #pragma once
+
+#include <algorithm>
 
 #include "graph/operators/loss_support.h"
 
 namespace dpt::operators {
 
-inline Shape places_of(const Shape& output) {
-  std::vector<int64_t> extents = {output[0]};
-  for (int i = 2; i < output.rank(); ++i) extents.push_back(output[i]);
+inline Shape places_of(const Shape& output, int dim) {
+  std::vector<int64_t> extents(output.extents().begin(), output.extents().end());
+  extents.erase(extents.begin() + dim);
   return Shape(extents);
 }
 
-inline void need_classes(std::string_view op, const TensorDesc& output) {
+inline void need_classes(std::string_view op, const TensorDesc& output, int dim) {
   need_real(op, output);
-  if (output.shape.rank() < 2)
+  if (dim < 1 || dim >= output.shape.rank())
     fail(Fault::spec, "{}: output {} has no dimension of classes; it must be [N, C] or [N, C, ...]",
          op, str(output));
 }
 
-inline void need_class_weight(std::string_view op, std::span<const TensorDesc> in) {
-  if (in.size() > 3 && in[3].shape != Shape{in[0].shape[1]})
+inline void need_class_weight(std::string_view op, std::span<const TensorDesc> in, int dim) {
+  if (in.size() > 3 && in[3].shape != Shape{in[0].shape[dim]})
     fail(Fault::spec, "{}: weight {} does not fit the {} classes of output {}", op,
-         in[3].shape.str(), in[0].shape[1], str(in[0]));
+         in[3].shape.str(), in[0].shape[dim], str(in[0]));
 }
 
 // One place of an output: element c of its classes stands at `first + c * step`.
@@ -33,15 +35,18 @@ struct Place {
 
 // Calls f for each place whose target is not to be ignored.
 template <class F>
-void for_each_place(const TensorView& output, const TensorView& target, int64_t ignore, F f) {
-  const Along a = along(output.desc.shape, 1);
+void for_each_place(const TensorView& output, const TensorView& target, int dim, int64_t ignore,
+                    F f) {
+  const Along a = along(output.desc.shape, dim);
+  const int64_t of_sample = a.outer / std::max<int64_t>(1, output.desc.shape[0]);
   const auto classes = target.as<const int32_t>();
   for (int64_t n = 0; n < a.outer; ++n)
     for (int64_t i = 0; i < a.inner; ++i) {
       const int64_t t = classes[static_cast<size_t>(n * a.inner + i)];
       if (t == ignore) continue;
       if (t < 0 || t >= a.extent)
-        fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", t, n, a.extent);
+        fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", t, n / of_sample,
+             a.extent);
       f(Place{static_cast<size_t>(n * a.extent * a.inner + i), static_cast<size_t>(a.inner),
               a.extent, t});
     }

@@ -1,24 +1,25 @@
-// count_correct: in how many places of output[N, C] (or [N, C, d...]) the greatest element, the
+// count_correct: in how many places of an output the greatest element along the extent `dim`, the
 // first of equals, is that of the target class. A place with a nan counts as wrong.
 #include "graph/operators/class_targets.h"
 
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
-  need_classes("count_correct", in[0]);
-  const Shape places = places_of(in[0].shape);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  const int dim = settings<CountCorrect>(attrs).dim;
+  need_classes("count_correct", in[0], dim);
+  const Shape places = places_of(in[0].shape, dim);
   if (in[1] != TensorDesc{DType::i32, places})
     fail(Fault::spec, "count_correct: output {} needs classes i32{} as targets, not {}", str(in[0]),
          places.str(), str(in[1]));
   return one_double();
 }
 
-void reference(const KernelArgs& args, const std::any&) {
+void reference(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto targets = args.in[1].as<const int32_t>();
-    const Along a = along(args.in[0].desc.shape, 1);
+    const Along a = along(args.in[0].desc.shape, settings<CountCorrect>(attrs).dim);
     int64_t right = 0;
     for (int64_t n = 0; n < a.outer; ++n)
       for (int64_t i = 0; i < a.inner; ++i) {
@@ -43,6 +44,7 @@ std::vector<Sample> samples() {
       {{"count_correct", {f32({7, 3}), i32({7})}, {sum}, {}}, {{}, {0, 3}}},
       {{"count_correct", {f32({33, 10}), i32({33})}, {sum}, {}}, {{}, {0, 10}}},
       {{"count_correct", {f32({2, 3, 4}), i32({2, 4})}, {sum}, {}}, {{}, {0, 3}}},
+      {{"count_correct", {f32({2, 5, 4}), i32({2, 5})}, {sum}, CountCorrect{2}}, {{}, {0, 4}}},
   };
 }
 

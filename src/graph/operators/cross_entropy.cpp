@@ -1,5 +1,5 @@
-// cross_entropy: with lp = log_softmax of a place's C outputs, weights w (1 without) and smoothing
-// e,
+// cross_entropy: with lp = log_softmax of a place's C outputs, of the extent `dim`, weights w (1
+// without) and smoothing e,
 //   class targets y:    -(1 - e) w[y] lp[y] - e / C * sum of w lp; nothing where y is ignored
 //   probabilities p[C]: -sum of w p' lp, where p' = p (1 - e) + e / C
 // Either is a sum of -q lp with weights q that do not depend on the output, hence the gradient
@@ -12,25 +12,26 @@
 namespace dpt::operators {
 namespace {
 
-void check(std::span<const TensorDesc> in) {
-  need_classes("cross_entropy", in[0]);
+void check(std::span<const TensorDesc> in, const std::any& attrs) {
+  const int dim = settings<CrossEntropy>(attrs).dim;
+  need_classes("cross_entropy", in[0], dim);
   const TensorDesc &x = in[0], &t = in[1];
-  const Shape places = places_of(x.shape);
+  const Shape places = places_of(x.shape, dim);
   if (t != x && t != TensorDesc{DType::i32, places})
     fail(Fault::spec,
          "cross_entropy: output {} needs classes i32{} or probabilities {} as targets, not {}",
          str(x), places.str(), str(x), str(t));
   need_divisor(x, in[2]);
-  need_class_weight("cross_entropy", in);
+  need_class_weight("cross_entropy", in, dim);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
-  check(in);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  check(in, attrs);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
-  check(in);
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  check(in, attrs);
   return {in[0]};
 }
 
@@ -42,12 +43,12 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 template <class T, class F>
 void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
   const TensorView &output = args.in[0], &target = args.in[1], *w = input_or_none(args, 3);
-  const Along a = along(output.desc.shape, 1);
+  const Along a = along(output.desc.shape, s.dim);
   std::vector<double> q(static_cast<size_t>(a.extent));
   const double even = s.label_smoothing / static_cast<double>(a.extent);
   const auto weight = [&](size_t c) { return weight_at(w, c); };
   if (target.desc.dtype == DType::i32) {
-    for_each_place(output, target, s.ignore_index, [&](const Place& p) {
+    for_each_place(output, target, s.dim, s.ignore_index, [&](const Place& p) {
       for (size_t c = 0; c < q.size(); ++c) q[c] = even * weight(c);
       const auto y = static_cast<size_t>(p.target);
       q[y] += (1 - s.label_smoothing) * weight(y);
@@ -118,9 +119,9 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
     std::vector<TensorDesc> in = {f32(x), t, f32({1})};
     const bool classes = t.dtype == DType::i32;
     std::vector<Sample::Range> ranges = {
-        {-3, 3}, {0, classes ? static_cast<double>(x[1]) : 1}, {1, 8}};
+        {-3, 3}, {0, classes ? static_cast<double>(x[attrs.dim]) : 1}, {1, 8}};
     if (weight) {
-      in.push_back(f32({x[1]}));
+      in.push_back(f32({x[attrs.dim]}));
       ranges.push_back({0, 2});
     }
     const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
@@ -136,6 +137,9 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
   add({5, 3}, f32({5, 3}), false, {});
   add({4, 11}, f32({4, 11}), true, {.label_smoothing = 0.1});
   add({2, 3, 4}, f32({2, 3, 4}), false, {.label_smoothing = 0.1});
+  add({2, 3, 7}, i32({2, 3}), true, {.label_smoothing = 0.2, .ignore_index = 1, .dim = 2});
+  add({3, 5, 17}, i32({3, 5}), false, {.dim = 2});
+  add({2, 3, 4}, f32({2, 3, 4}), true, {.dim = 2});
   return out;
 }
 

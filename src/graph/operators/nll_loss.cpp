@@ -1,27 +1,28 @@
-// nll_loss: -w[y] * output[y] for class targets y; nothing where y is ignored. The output holds
-// logarithms of probabilities.
+// nll_loss: -w[y] * output[y] for class targets y; nothing where y is ignored. The extent `dim` of
+// the output holds logarithms of probabilities.
 #include "graph/operators/class_targets.h"
 
 namespace dpt::operators {
 namespace {
 
-void check(std::span<const TensorDesc> in) {
-  need_classes("nll_loss", in[0]);
-  const Shape places = places_of(in[0].shape);
+void check(std::span<const TensorDesc> in, const std::any& attrs) {
+  const int dim = settings<NllLoss>(attrs).dim;
+  need_classes("nll_loss", in[0], dim);
+  const Shape places = places_of(in[0].shape, dim);
   if (in[1] != TensorDesc{DType::i32, places})
     fail(Fault::spec, "nll_loss: output {} needs classes i32{} as targets, not {}", str(in[0]),
          places.str(), str(in[1]));
   need_divisor(in[0], in[2]);
-  need_class_weight("nll_loss", in);
+  need_class_weight("nll_loss", in, dim);
 }
 
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
-  check(in);
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
+  check(in, attrs);
   return one_double();
 }
 
-std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any&) {
-  check(in);
+std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
+  check(in, attrs);
   return {in[0]};
 }
 
@@ -33,11 +34,11 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 template <class F>
 void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
   const TensorView* w = input_or_none(args, 3);
-  for_each_place(args.in[0], args.in[1], settings<NllLoss>(attrs).ignore_index,
-                 [&](const Place& p) {
-                   const auto y = static_cast<size_t>(p.target);
-                   f(p.first + y * p.step, weight_at(w, y));
-                 });
+  const auto& s = settings<NllLoss>(attrs);
+  for_each_place(args.in[0], args.in[1], s.dim, s.ignore_index, [&](const Place& p) {
+    const auto y = static_cast<size_t>(p.target);
+    f(p.first + y * p.step, weight_at(w, y));
+  });
 }
 
 void forward(const KernelArgs& args, const std::any& attrs) {
@@ -63,10 +64,10 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 std::vector<Sample> samples_of(std::string_view op, bool gradient) {
   std::vector<Sample> out;
   const auto add = [&](Shape x, bool weight, NllLoss attrs) {
-    std::vector<TensorDesc> in = {f32(x), i32(places_of(x)), f32({1})};
-    std::vector<Sample::Range> ranges = {{-5, 0}, {0, static_cast<double>(x[1])}, {1, 8}};
+    std::vector<TensorDesc> in = {f32(x), i32(places_of(x, attrs.dim)), f32({1})};
+    std::vector<Sample::Range> ranges = {{-5, 0}, {0, static_cast<double>(x[attrs.dim])}, {1, 8}};
     if (weight) {
-      in.push_back(f32({x[1]}));
+      in.push_back(f32({x[attrs.dim]}));
       ranges.push_back({0, 2});
     }
     const TensorDesc result = gradient ? f32(x) : TensorDesc{DType::f64, {1}};
@@ -75,6 +76,7 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
   add({5, 3}, false, {});
   add({7, 10}, true, {.ignore_index = 4});
   add({2, 3, 4}, true, {});
+  add({2, 3, 4}, true, {.ignore_index = 2, .dim = 2});
   return out;
 }
 

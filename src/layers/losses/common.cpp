@@ -13,7 +13,27 @@ void require_values(std::string_view loss, const GraphBuilder& g, ValueId output
          t.shape.str());
 }
 
-void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target) {
+namespace {
+
+Shape without(const Shape& s, int dim) {
+  std::vector<int64_t> extents(s.extents().begin(), s.extents().end());
+  extents.erase(extents.begin() + dim);
+  return Shape(extents);
+}
+
+// What would make targets of the shape `t` right, where that is likely.
+std::string_view remedy(const Shape& y, const Shape& t, int dim) {
+  if (t.rank() == 1 && y.rank() > 2) return ": put a flatten before the first linear?";
+  if (dim == 1 && y.rank() > 2 && without(y, y.rank() - 1) == t)
+    return ": write class_dim: -1 if the last extent has the scores";
+  if (dim > 1 && without(y, 1) == t) return ": leave class_dim out if extent 1 has the scores";
+  return "";
+}
+
+}  // namespace
+
+void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target,
+                     int dim) {
   const TensorDesc y = g.desc(output), t = g.desc(target);
   if (t.dtype != DType::i32)
     fail(Fault::spec, "{} takes classes, but the targets are values {}{}", loss, name_of(t.dtype),
@@ -21,13 +41,9 @@ void require_classes(std::string_view loss, const GraphBuilder& g, ValueId outpu
   if (y.shape.rank() < 2)
     fail(Fault::spec, "{} takes scores of classes [N, C, ...], but the model gives {}", loss,
          y.shape.str());
-  std::vector<int64_t> expected(y.shape.extents().begin(), y.shape.extents().end());
-  expected.erase(expected.begin() + 1);
-  if (const Shape shape{std::span<const int64_t>(expected)}; shape != t.shape)
+  if (const Shape expected = without(y.shape, dim); expected != t.shape)
     fail(Fault::spec, "{}: the model gives {}, so targets must be {}, not {}{}", loss,
-         y.shape.str(), shape.str(), t.shape.str(),
-         t.shape.rank() == 1 && y.shape.rank() > 2 ? ": put a flatten before the first linear?"
-                                                   : "");
+         y.shape.str(), expected.str(), t.shape.str(), remedy(y.shape, t.shape, dim));
 }
 
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,

@@ -14,8 +14,8 @@ namespace dpt::losses {
 
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId output,
 // ValueId target, ValueId divisor) const`, `Divisor divisor() const`, `std::string torch() const`
-// and, where targets may decide the divisor, `ValueId target_weight(GraphBuilder&, ValueId) const`
-// and `int64_t ignore_index`.
+// and, where targets are classes, `ValueId target_weight(GraphBuilder&, ValueId) const`, `int64_t
+// ignore_index` and `int dim(const Shape& output) const`, the extent of the classes.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{nameable<L>(name, summary)};
@@ -30,6 +30,9 @@ LossType loss_type(std::string_view name, std::string_view summary) {
     };
     type.ignore_index = [](const std::any& s) { return std::any_cast<const L&>(s).ignore_index; };
     type.classes = true;
+    type.class_dim = [](const std::any& s, const Shape& output) {
+      return std::any_cast<const L&>(s).dim(output);
+    };
   }
   type.torch = [](const std::any& s) { return std::any_cast<const L&>(s).torch(); };
   return type;
@@ -52,8 +55,22 @@ struct Reduction {
 // Losses between values: output and target must be f32 of one shape, which torch would broadcast.
 void require_values(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target);
 
-// Losses over classes: output f32 [N, C, d...], target i32 [N, d...].
-void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target);
+// Where the scores of a place are; a key of the losses over classes.
+struct ClassDim {
+  int64_t class_dim = 1;
+
+  static constexpr std::string_view kClassDim =
+      "the extent of the scores: 1 as in torch, or -1, the last one, which a linear layer makes of "
+      "each place of a sequence";
+  static constexpr Rule<int64_t> kOneOrLast{"must be 1 or -1",
+                                            [](const int64_t& d) { return d == 1 || d == -1; }};
+  int dim(const Shape& output) const { return class_dim < 0 ? output.rank() - 1 : 1; }
+};
+
+// Losses over classes: output f32 [N, ...], of which the extent `dim` has the scores, target i32
+// of its shape without that extent.
+void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target,
+                     int dim);
 
 // A constant for the weights of the last extent (values) or of the classes; `extent` must match.
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,

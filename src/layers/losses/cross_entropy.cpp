@@ -1,11 +1,11 @@
 // cross_entropy: log_softmax and nll_loss in one, from scores [N, C, d...] to classes i32 [N, d...]
-// or to probabilities f32 [N, C, d...] (pytorch_semantics, losses).
+// or to probabilities f32 [N, C, d...] (pytorch_semantics, losses); or from [N, d..., C].
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
 namespace {
 
-struct CrossEntropyLoss : Reduction {
+struct CrossEntropyLoss : Reduction, ClassDim {
   std::vector<double> weight;
   int64_t ignore_index = kNoClass;
   double label_smoothing = 0;
@@ -18,7 +18,8 @@ struct CrossEntropyLoss : Reduction {
         .optional("weight", &CrossEntropyLoss::weight, "of each class")
         .optional("ignore_index", &CrossEntropyLoss::ignore_index, "a class that counts nothing")
         .optional("label_smoothing", &CrossEntropyLoss::label_smoothing,
-                  "the share of each target that is spread over all classes", kProbability);
+                  "the share of each target that is spread over all classes", kProbability)
+        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast);
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
@@ -31,12 +32,12 @@ struct CrossEntropyLoss : Reduction {
       if (ignore_index >= 0)
         fail(Fault::spec, "cross_entropy: ignore_index means nothing to targets that are values");
     } else {
-      require_classes("cross_entropy", g, output, target);
+      require_classes("cross_entropy", g, output, target, dim(y));
     }
     std::vector<ValueId> in = {output, target, divisor};
     if (!weight.empty())
-      in.push_back(weight_constant("cross_entropy", "weight", g, weight, y[1], "classes"));
-    return g.apply("cross_entropy", in, CrossEntropy{label_smoothing, ignore_index});
+      in.push_back(weight_constant("cross_entropy", "weight", g, weight, y[dim(y)], "classes"));
+    return g.apply("cross_entropy", in, CrossEntropy{label_smoothing, ignore_index, dim(y)});
   }
 
   // build_graph knows whether any target is -100; without, every place weighs one.

@@ -1,11 +1,11 @@
 // nll_loss: minus the log-probability of the right class, from log-probabilities [N, C, d...] (what
-// log_softmax gives) to classes i32 [N, d...].
+// log_softmax gives) to classes i32 [N, d...]; or from [N, d..., C].
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
 namespace {
 
-struct NllLossLayer : Reduction {
+struct NllLossLayer : Reduction, ClassDim {
   std::vector<double> weight;
   int64_t ignore_index = kNoClass;
 
@@ -15,15 +15,17 @@ struct NllLossLayer : Reduction {
     return KeyTable<NllLossLayer>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
         .optional("weight", &NllLossLayer::weight, "of each class")
-        .optional("ignore_index", &NllLossLayer::ignore_index, "a class that counts nothing");
+        .optional("ignore_index", &NllLossLayer::ignore_index, "a class that counts nothing")
+        .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast);
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
-    require_classes("nll_loss", g, output, target);
+    const Shape y = g.shape(output);
+    require_classes("nll_loss", g, output, target, dim(y));
     std::vector<ValueId> in = {output, target, divisor};
     if (!weight.empty())
-      in.push_back(weight_constant("nll_loss", "weight", g, weight, g.shape(output)[1], "classes"));
-    return g.apply("nll_loss", in, NllLoss{ignore_index});
+      in.push_back(weight_constant("nll_loss", "weight", g, weight, y[dim(y)], "classes"));
+    return g.apply("nll_loss", in, NllLoss{ignore_index, dim(y)});
   }
 
   Divisor divisor() const {

@@ -171,7 +171,7 @@ TEST_CASE("rows say why they do not take a query") {
   CHECK(reasons == std::set<std::string>{"", "it takes no weights",
                                          "it goes along the last dimension only",
                                          "it takes classes as targets, not probabilities",
-                                         "it takes outputs [N, C] only"});
+                                         "it takes classes in the last dimension only"});
 }
 
 TEST_CASE("fast rows refuse targets and indices that are out of range, naming the sample") {

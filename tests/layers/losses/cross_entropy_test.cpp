@@ -18,10 +18,39 @@ TEST_CASE("cross_entropy takes scores and classes") {
 }
 
 TEST_CASE("cross_entropy with several targets a sample divides by their number") {
-  CHECK(lowered_loss("cross_entropy", real({4, 3, 5}), numbers({4, 5})) ==
-        "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n");
-  CHECK(lowered_loss("{cross_entropy: sum}", real({4, 3, 5}), numbers({4, 5})) ==
-        "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n");
+  const std::string both =
+      "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n"
+      "loss.count_correct f64[1] = count_correct(input, target)\n";
+  CHECK(lowered_loss("cross_entropy", real({4, 3, 5}), numbers({4, 5})) == both);
+  CHECK(lowered_loss("{cross_entropy: sum}", real({4, 3, 5}), numbers({4, 5})) == both);
+}
+
+TEST_CASE("cross_entropy takes scores in the last extent") {
+  const char* const last = "{cross_entropy: {class_dim: -1}}";
+  const auto lower = [](const std::string& loss, const Shape& output) {
+    ModelText text("model: [identity]", loss);
+    return build_graph(text.spec,
+                       {.input = real(output), .target = numbers({4, 5}), .differentiate = false},
+                       text.diagnostics);
+  };
+  const Graph graph = lower(last, {4, 5, 3});
+  CHECK(std::any_cast<const CrossEntropy&>(graph.nodes.at(0).attrs).dim == 2);
+  CHECK(std::any_cast<const CountCorrect&>(graph.nodes.at(1).attrs).dim == 2);
+  CHECK(class_dim_of(ModelText("model: [identity]", last).spec, {4, 5, 3}) == 2);
+  CHECK(class_dim_of(ModelText("model: [identity]", last).spec, {4, 3}) == 1);
+  CHECK(complaint(lowered_loss("cross_entropy", real({4, 5, 3}), numbers({4, 5}))) ==
+        "error: cross_entropy: the model gives [4, 5, 3], so targets must be [4, 3], not [4, 5]: "
+        "write class_dim: -1 if the last extent has the scores");
+  CHECK(complaint(lowered_loss(last, real({4, 3, 5}), numbers({4, 5}))) ==
+        "error: cross_entropy: the model gives [4, 3, 5], so targets must be [4, 3], not [4, 5]: "
+        "leave class_dim out if extent 1 has the scores");
+  CHECK(complaint(lowered_loss(last, real({4, 5, 3}), numbers({4, 5}), 10)) ==
+        "error: cross_entropy: the model gives 3 scores a sample, but the data has 10 classes");
+  CHECK(complaint(lowered_loss("{cross_entropy: {class_dim: 2}}", real({4, 5, 3}),
+                               numbers({4, 5}))) == "error: 'class_dim' must be 1 or -1");
+  CHECK(complaint(lowered_loss("{cross_entropy: {class_dim: -1, weight: [1, 2]}}", real({4, 5, 3}),
+                               numbers({4, 5}))) ==
+        "error: cross_entropy: 'weight' has 2 numbers, but there are 3 classes");
 }
 
 TEST_CASE("cross_entropy with weights divides by those of the targets") {

@@ -18,10 +18,12 @@ TEST_CASE("nll_loss takes scores and classes") {
 }
 
 TEST_CASE("nll_loss with several targets a sample divides by their number") {
-  CHECK(lowered_loss("nll_loss", real({4, 3, 5}), numbers({4, 5})) ==
-        "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n");
-  CHECK(lowered_loss("{nll_loss: sum}", real({4, 3, 5}), numbers({4, 5})) ==
-        "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n");
+  const std::string both =
+      "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n"
+      "loss.count_correct f64[1] = count_correct(input, target)\n";
+  CHECK(lowered_loss("nll_loss", real({4, 3, 5}), numbers({4, 5})) == both);
+  CHECK(lowered_loss("{nll_loss: sum}", real({4, 3, 5}), numbers({4, 5})) == both);
+  CHECK(lowered_loss("{nll_loss: {class_dim: -1}}", real({4, 5, 3}), numbers({4, 5})) == both);
 }
 
 TEST_CASE("nll_loss with weights divides by those of the targets") {
