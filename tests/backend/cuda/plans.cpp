@@ -1,5 +1,5 @@
-// Whether cuDNN has a plan for every convolution, batch norm and pooling of the shipped specs,
-// their gradients, some others, and attention, on four generations of GPUs, in every precision:
+// Whether cuDNN has a plan for every convolution, batch norm, pooling and attention of the shipped
+// specs, their gradients, and some others, on four generations of GPUs, in every precision:
 // `plans RUNTIME DRIVER GOLDEN SPEC...`. No GPU is needed, and nothing is run: that a plan exists
 // is all that is shown. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER, the
 // toolkit's own stub, for libcuda.so.1. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version
@@ -233,6 +233,19 @@ std::string pools_of(const Graph& graph, SetDevice* set_device, bool& failed) {
   return out;
 }
 
+// The same of attention.
+std::string attention_of_spec(const Graph& graph, SetDevice* set_device, bool& failed) {
+  std::set<std::string> seen;
+  std::string out;
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    const KernelQuery q = query_of(graph, node);
+    if (q.op != "attention" && q.op != "attention_gradient") continue;
+    const DnnAttention a = attention_of(q);
+    if (seen.insert(text_of(a)).second) out += row_of(a, set_device, failed);
+  }
+  return out;
+}
+
 // Pooling of all kinds whose padding differs at every side.
 std::string other_pools(SetDevice* set_device, bool& failed) {
   DnnPool p{.x = {2, 5, 9, 7},
@@ -249,7 +262,7 @@ std::string other_pools(SetDevice* set_device, bool& failed) {
 
 // Attention and its gradient, of narrow and wide heads.
 std::string attention_of_shapes(SetDevice* set_device, bool& failed) {
-  std::string out = "attention\n";
+  std::string out = "other attention\n";
   for (const DnnPass pass : {DnnPass::forward, DnnPass::backward})
     for (const bool causal : {false, true}) {
       DnnAttention a{.pass = pass, .samples = 3, .places = 67, .heads = 2, .causal = causal};
@@ -305,6 +318,7 @@ int run(const std::string& runtime, const std::string& driver, const std::string
   made += other_norms(set_device, failed);
   add(pools_of);
   made += other_pools(set_device, failed);
+  add(attention_of_spec);
   made += attention_of_shapes(set_device, failed);
   if (failed) return 1;
   if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
