@@ -1,7 +1,6 @@
 #include "parallel/schedule.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <tuple>
 
@@ -60,7 +59,9 @@ TEST_CASE("layers that are placed on devices take turns") {
 void check_one_order(const PipelineSchedule& schedule) {
   std::vector<size_t> next(schedule.size());
   std::set<std::tuple<int, int, bool>> done;
-  const int last = std::ranges::max(std::views::join(schedule), {}, &StageOp::stage).stage;
+  int last = 0;
+  for (const auto& ops : schedule)
+    for (const StageOp& op : ops) last = std::max(last, op.stage);
   for (const StageOp& op : in_one_order(schedule)) {
     const bool first = op.stage == (op.backward ? last : 0);
     if (!first) CHECK(done.contains({op.stage + (op.backward ? 1 : -1), op.chunk, op.backward}));
