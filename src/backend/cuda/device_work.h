@@ -21,7 +21,8 @@ class NoAlgorithm : public Error {
   explicit NoAlgorithm(const std::string& why) : Error(Fault::device, why) {}
 };
 
-// No work asks for a larger workspace: slower algorithms that need less are taken.
+// No work asks for a larger workspace, but for attention's gradient (module/attention_graph.h):
+// slower algorithms that need less are taken.
 inline constexpr size_t kMatmulWorkspace = size_t{32} << 20;
 inline constexpr size_t kDnnWorkspace = size_t{256} << 20;
 

@@ -20,11 +20,10 @@ namespace dpt::cuda {
 
 template <class... List>
 struct KernelLists {};
-using AllKernels =
-    KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKernels, F16ActivationKernels,
-                PointwiseKernels, CopyKernels, ImageKernels, SumKernels, NormKernels,
-                SoftmaxKernels, LossKernels, ProductKernels, UpdateKernels, GatherKernels,
-                AugmentKernels, AttentionKernels>;
+using AllKernels = KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKernels,
+                               F16ActivationKernels, PointwiseKernels, CopyKernels, ImageKernels,
+                               SumKernels, NormKernels, SoftmaxKernels, LossKernels, ProductKernels,
+                               UpdateKernels, GatherKernels, AugmentKernels, AttentionKernels>;
 
 namespace detail {
 
