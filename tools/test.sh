@@ -49,8 +49,8 @@ build=build-test/$compiler
 # the sanitizers' checks takes longer than the tests do without it.
 optimization=1
 if $sanitize; then optimization=0; fi
-options=(-Doptimization=$optimization -Ddebug=false)
-if [ "$compiler" = clang ]; then options+=(-Db_pch=false); fi
+options=(-Doptimization=$optimization -Ddebug=false) targets=()
+if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
 if $cuda; then options+=('-Dgpu_archs=80,90'); fi
 if $tsan; then
   build="build-test/tsan"
@@ -63,6 +63,7 @@ elif $sanitize; then
   options+=('-Db_sanitize=address,undefined' -Db_lundef=false)
   if [ "$compiler" = gcc ]; then options+=(-Dwerror=false); fi
   export CXXFLAGS='-g1'
+  targets=(all src/libheaders_alone.a)  # which a build with precompiled headers leaves out
 fi
 # Meson looks for ccache only where no compiler is named.
 if command -v ccache >/dev/null; then cxx="ccache $cxx"; fi
@@ -91,7 +92,6 @@ tsan_runs() {
 }
 
 tools/setup.sh "${setup[@]}" || fail "tools/setup.sh failed, see above" "mend what it names, then run this again"
-targets=()
 if $tsan; then
   if ! $dry_run && ! tsan_runs; then
     printf 'skipped: ThreadSanitizer does not run here; vm.mmap_rnd_bits is %s, "sysctl vm.mmap_rnd_bits=28" may help\n' \
