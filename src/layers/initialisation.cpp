@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/python_call.h"
+#include "layers/xavier.h"
 
 namespace dpt {
 namespace {
@@ -143,10 +144,6 @@ constexpr Range kGain{"must not be negative", 0, kLargest};
 
 struct Xavier {
   double gain = 1;
-  double deviation(std::string_view name, const Shape& shape) const {
-    const Fans fans(name, shape);
-    return gain * std::sqrt(2.0 / (fans.in + fans.out));
-  }
 };
 
 struct XavierUniform : Xavier {
@@ -155,8 +152,8 @@ struct XavierUniform : Xavier {
     return KeyTable<XavierUniform>().optional("gain", &Xavier::gain, "factor of the bound", kGain);
   }
   Init make(const Shape& shape) const {
-    const double bound = std::sqrt(3.0) * deviation(kName, shape);
-    return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
+    const Fans fans(kName, shape);
+    return layers::xavier_uniform(fans.in, fans.out, gain);
   }
   std::string torch(std::string_view p) const {
     return call_of(kName, p).key("gain", gain, 1).str();
@@ -170,7 +167,9 @@ struct XavierNormal : Xavier {
                                              kGain);
   }
   Init make(const Shape& shape) const {
-    return {.kind = Init::Kind::normal, .a = 0, .b = deviation(kName, shape)};
+    const Fans fans(kName, shape);
+    return {
+        .kind = Init::Kind::normal, .a = 0, .b = layers::xavier_deviation(fans.in, fans.out, gain)};
   }
   std::string torch(std::string_view p) const {
     return call_of(kName, p).key("gain", gain, 1).str();

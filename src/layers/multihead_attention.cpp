@@ -1,13 +1,12 @@
 // multihead_attention: each place of a sequence takes what others hold, by how well its query fits
 // their keys (Vaswani et al. 2017); self-attention alone, [N, T, E] -> [N, T, E].
 // nn.MultiheadAttention with batch_first=True; its dropout of attention weights is not offered.
-#include <cmath>
-
 #include "base/fail.h"
 #include "base/python_call.h"
 #include "graph/attrs.h"
 #include "layers/kaiming.h"
 #include "layers/layer.h"
+#include "layers/xavier.h"
 
 namespace dpt::layers {
 namespace {
@@ -27,13 +26,6 @@ constexpr std::string_view kClass = R"py(class MultiheadAttention(nn.MultiheadAt
             x, x, x, need_weights=False, attn_mask=mask, is_causal=self.causal
         )[0]
 )py";
-
-// torch.nn.init.xavier_uniform_ of [out, in].
-Init xavier_uniform(int64_t out, int64_t in) {
-  const double deviation = std::sqrt(2.0 / static_cast<double>(in + out));
-  const double bound = std::sqrt(3.0) * deviation;
-  return {Init::Kind::uniform, -bound, bound};
-}
 
 struct MultiheadAttention {
   int64_t num_heads = 0;
@@ -64,7 +56,7 @@ struct MultiheadAttention {
     // nn.MultiheadAttention makes out_proj as a linear layer, bias and all, draws in_proj_weight
     // behind it, and then forgets the bias that was drawn.
     const auto fan_in = static_cast<double>(features);
-    Init first = xavier_uniform(3 * features, features);
+    Init first = xavier_uniform(fan_in, 3 * fan_in);
     first.after = bias ? 3 : 1;
     std::vector<ValueId> project = {x,
                                     g.parameter("in_proj_weight", {3 * features, features}, first)};

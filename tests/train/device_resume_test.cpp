@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/disk.h"
 #include "base/safetensors.h"
 #include "data/folder.h"
 #include "train/checkpoints.h"
 #include "train/fake_fleet.h"
 #include "train/fake_gpu.h"
 #include "train/gpu_specs.h"
+#include "train/quick_disk.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -47,12 +47,6 @@ Words with(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
-
-// Syncs are what disk_test.cpp looks at.
-class Quick : public Disk {
- public:
-  int sync(int) override { return 0; }
-};
 
 // A run on GPUs, in a folder that stays where one is given.
 Ran on_gpus(const Words& how, RunIn where, const std::string& spec = kSteps,

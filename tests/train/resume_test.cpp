@@ -16,6 +16,7 @@
 #include "data/folder.h"
 #include "data/readers/image.h"
 #include "train/checkpoints.h"
+#include "train/quick_disk.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -43,12 +44,6 @@ epochs: 3
 log: {every: 1}
 evaluate: true
 )";
-
-// Syncs are what disk_test.cpp looks at; here they would be most of the time.
-class Quick : public Disk {
- public:
-  int sync(int) override { return 0; }
-};
 
 std::string checkpoint(const Folder& run, int step) {
   return fmt::format("{}/run/checkpoints/step-{:06}", run.path(), step);

@@ -17,6 +17,7 @@
 #include "cli/process.h"
 #include "data/folder.h"
 #include "train/checkpoints.h"
+#include "train/quick_disk.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -38,11 +39,6 @@ epochs: 2
 cores: 1
 log: {every: 1}
 )";
-
-class Quick : public Disk {
- public:
-  int sync(int) override { return 0; }
-};
 
 Ran run_in(const Folder& folder, const Words& words, Disk& disk, const std::string& resume = "") {
   return run_spec_in({folder.path(), resume, &disk}, kSpec, words);

@@ -12,9 +12,7 @@ namespace {
 constexpr size_t kPad = kLanes;  // rows of scores are not a power of two apart
 
 DPT_SIMD size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-DPT_SIMD size_t up_to(size_t n, size_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
+DPT_SIMD size_t up_to(size_t n, size_t multiple) { return pieces(n, multiple) * multiple; }
 
 // Takes `n` floats of the workspace, which begins at a cache line and stays at one.
 DPT_SIMD float* take(float*& workspace, size_t n) {
@@ -63,21 +61,6 @@ void transpose_rows(const float* from, size_t stride, size_t rows, size_t column
 DPT_SIMD Lanes exp_of_low(Lanes x) {
   const Reduced e = reduce_exp(max(Lanes(-104), x));  // which becomes 0; nan stays
   return scale(Lanes(1) + e.expm1_r, e.n);
-}
-
-DPT_SIMD float top_of(const float* x, size_t n) {
-  Lanes top[4];
-  for (Lanes& t : top) t = -infinity();
-  size_t i = 0;
-  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-    DPT_UNROLL
-    for (int v = 0; v < 4; ++v) top[v] = max(top[v], load(x + i + v * kLanes));
-  }
-  each_vector(
-      n - i, [&](size_t j, auto at) __attribute__((always_inline)) {
-        top[0] = max(top[0], at.or_lowest(at.get(x + i + j)));
-      });
-  return max_of(max(max(top[0], top[1]), max(top[2], top[3])));
 }
 
 // x[i] = exp(x[i] - top) for i < n, 0 for n <= i < end; gives their sum.

@@ -6,14 +6,6 @@
 namespace dpt::DPT_ISA {
 namespace {
 
-DPT_SIMD float top_of(const float* x, size_t n) {
-  Lanes top = -infinity();
-  each_vector(
-      n, [&](size_t i, auto at)
-             __attribute__((always_inline)) { top = max(top, at.or_lowest(at.get(x + i))); });
-  return max_of(top);
-}
-
 // Sum of exp(x - top); the last lanes give exp(-inf) = 0.
 DPT_SIMD float exp_sum(const float* x, size_t n, Lanes top) {
   Lanes sum = zero();

@@ -143,4 +143,20 @@ DPT_SIMD Lanes erf(Lanes x) {
   return select(a < Lanes(0.9375), small, select(a == a, y, x));
 }
 
+// The largest of n numbers, -inf of none.
+DPT_SIMD float top_of(const float* x, size_t n) {
+  Lanes top[4];
+  for (Lanes& t : top) t = -infinity();
+  size_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    DPT_UNROLL
+    for (int v = 0; v < 4; ++v) top[v] = max(top[v], load(x + i + v * kLanes));
+  }
+  each_vector(
+      n - i, [&](size_t j, auto at) __attribute__((always_inline)) {
+        top[0] = max(top[0], at.or_lowest(at.get(x + i + j)));
+      });
+  return max_of(max(max(top[0], top[1]), max(top[2], top[3])));
+}
+
 }  // namespace dpt::DPT_ISA

@@ -276,6 +276,13 @@ template <class T>
 struct AttentionOperands {
   const T *dy, *qkv;
   const float *logsumexp, *dots;
+  template <class Visitor>
+  void touches(Visitor& v, const AttentionShape& s) const {
+    v.reads(dy, s.elements());
+    v.reads(qkv, 3 * s.elements());
+    v.reads(logsumexp, s.rows());
+    v.reads(dots, s.rows());
+  }
 };
 
 // Of a place as a query.
@@ -303,10 +310,7 @@ struct AttentionQueryGradient {
   T* dqkv;  // [N, T, 3E], of which it makes dq
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
-    v.reads(in.dy, s.elements());
-    v.reads(in.qkv, 3 * s.elements());
-    v.reads(in.logsumexp, s.rows());
-    v.reads(in.dots, s.rows());
+    in.touches(v, s);
     s.writes(v, dqkv, HeadPart::q);
   }
   template <class Block>
@@ -346,10 +350,7 @@ struct AttentionKeyGradient {
   T* dqkv;  // [N, T, 3E], of which it makes dk and dv
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
-    v.reads(in.dy, s.elements());
-    v.reads(in.qkv, 3 * s.elements());
-    v.reads(in.logsumexp, s.rows());
-    v.reads(in.dots, s.rows());
+    in.touches(v, s);
     s.writes(v, dqkv, HeadPart::k);
     s.writes(v, dqkv, HeadPart::v);
   }
