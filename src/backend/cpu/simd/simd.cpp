@@ -1,69 +1,54 @@
 #include "backend/cpu/simd/simd.h"
 
+#include <utility>
+
+#include "backend/cpu/simd/table_of.h"
 #include "backend/cpu/simd/tables.h"
 
 namespace dpt {
 namespace {
 
+constexpr const char* kNames[] = {"baseline", "avx2", "avx512"};  // in the order of Isa
+
+bool runs(Isa isa) {
+  if (isa == Isa::baseline) return true;
 #if defined(__x86_64__)
-bool runs_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool runs_avx512() {
-  return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (isa == Isa::avx2) return avx2;
+  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
-const SimdKernels* avx2() {
-  static const SimdKernels kernels = [] {
-    SimdKernels k{.name = "avx2", .isa = Isa::avx2};
-    simd_avx2::add_linear(k);
-    simd_avx2::add_sums(k);
-    simd_avx2::add_updates(k);
-    simd_avx2::add_gathers(k);
-    return k;
-  }();
-  return runs_avx2() ? &kernels : nullptr;
-}
-
-const SimdKernels* avx512() {
-  static const SimdKernels kernels = [] {
-    SimdKernels k{.name = "avx512", .isa = Isa::avx512};
-    simd_avx512::add_linear(k);
-    simd_avx512::add_sums(k);
-    simd_avx512::add_updates(k);
-    simd_avx512::add_gathers(k);
-    return k;
-  }();
-  return runs_avx512() ? &kernels : nullptr;
-}
 #else
-const SimdKernels* avx2() { return nullptr; }
-const SimdKernels* avx512() { return nullptr; }
+  return false;
 #endif
+}
 
-const SimdKernels* baseline() {
-  static const SimdKernels kernels = [] {
-    SimdKernels k{.name = "baseline", .isa = Isa::baseline};
-    simd_baseline::add_linear(k);
-    simd_baseline::add_sums(k);
-    simd_baseline::add_updates(k);
-    simd_baseline::add_gathers(k);
-    return k;
-  }();
-  return &kernels;
+template <size_t... isas>
+AddOfEachIsa<SimdKernels> add_name(std::index_sequence<isas...>) {
+  return {[](SimdKernels& k) {
+    k.name = kNames[isas];
+    k.isa = static_cast<Isa>(isas);
+  }...};
+}
+
+const SimdKernels& kernels_of(Isa isa) {
+  return table_of<SimdKernels>(
+      isa, {add_name(std::make_index_sequence<kIsas>()), DPT_OF_EACH_ISA(add_linear),
+            DPT_OF_EACH_ISA(add_sums), DPT_OF_EACH_ISA(add_updates), DPT_OF_EACH_ISA(add_gathers)});
 }
 
 }  // namespace
 
 const SimdKernels& simd_kernels() {
-  if (const SimdKernels* best = avx512()) return *best;
-  if (const SimdKernels* good = avx2()) return *good;
-  return *baseline();
+  static const SimdKernels& best = kernels_of(runs(Isa::avx512) ? Isa::avx512
+                                              : runs(Isa::avx2) ? Isa::avx2
+                                                                : Isa::baseline);
+  return best;
 }
 
 const SimdKernels* simd_kernels(std::string_view isa) {
-  if (isa == "avx512") return avx512();
-  if (isa == "avx2") return avx2();
-  return isa == "baseline" ? baseline() : nullptr;
+  for (const Isa its : {Isa::baseline, Isa::avx2, Isa::avx512})
+    if (isa == kNames[static_cast<size_t>(its)]) return runs(its) ? &kernels_of(its) : nullptr;
+  return nullptr;
 }
 
 }  // namespace dpt

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <mutex>
 
 #include "backend/cpu/simd/simd.h"
 
@@ -24,17 +25,17 @@ template <class Table>
 using AddOfEachIsa = std::array<void (*)(Table&), kIsas>;
 
 // The one table of this type and instruction set, which each of `parts` has added its functions to.
-// REQUIRES: the same parts whenever it is called.
+// What adds them is itself compiled for its instruction set, so it is called only where that one is
+// asked for. REQUIRES: this CPU runs `isa`; the same parts whenever it is called.
 template <class Table>
 const Table& table_of(Isa isa, std::initializer_list<AddOfEachIsa<Table>> parts) {
-  static const std::array<Table, kIsas> tables = [&] {
-    std::array<Table, kIsas> out{};
-    for (const AddOfEachIsa<Table>& add : parts)
-      for (size_t i = 0; i < kIsas; ++i) add[i](out[i]);
-    return out;
-  }();
-  const auto at = static_cast<size_t>(isa);
-  return tables[at < kIsas ? at : 0];
+  static std::array<Table, kIsas> tables{};
+  static std::array<std::once_flag, kIsas> filled;
+  const auto at = static_cast<size_t>(isa) < kIsas ? static_cast<size_t>(isa) : 0;
+  std::call_once(filled[at], [&] {
+    for (const AddOfEachIsa<Table>& add : parts) add[at](tables[at]);
+  });
+  return tables[at];
 }
 
 }  // namespace dpt
