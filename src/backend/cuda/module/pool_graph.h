@@ -70,7 +70,6 @@ class ResampleBackward : public fe::graph::NodeCRTP<ResampleBackward> {
     used.insert(ids.begin(), ids.end());
     return {fe::error_code_t::OK, ""};
   }
-  void serialize(nlohmann::json&) const override {}
 
  private:
   const DnnPool p_;
