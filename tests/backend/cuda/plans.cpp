@@ -1,28 +1,29 @@
-// Whether cuDNN has a plan for every convolution, batch norm, pooling and attention of the shipped
-// specs, their gradients, and some others, on four generations of GPUs, in every precision:
-// `plans RUNTIME DRIVER GOLDEN SPEC...`. No GPU is needed, and nothing is run: that a plan exists
-// is all that is shown. RUNTIME stands in for the CUDA runtime (no_device.cpp), DRIVER, the
-// toolkit's own stub, for libcuda.so.1. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version
-// of cuDNN only the existence of plans is checked. Exit code 77: there is no cuDNN.
+// Whether cuDNN has a plan for all that the shipped specs ask of it as they stand, on four
+// generations of GPUs, in every precision, and for some other norms, pools and attention: `plans
+// RUNTIME DRIVER GOLDEN CONFIGS`. It is what their kernels ask for while they are prepared: of
+// every program, so of training and evaluation, of full and of smaller last batches. No GPU is
+// needed, and nothing is run: that a plan exists is all that is shown. RUNTIME stands in for the
+// CUDA runtime (no_device.cpp), DRIVER, the toolkit's own stub, for libcuda.so.1; CONFIGS is the
+// folder of specs. DPT_REWRITE_GOLDEN=1 writes GOLDEN anew; of another version of cuDNN only the
+// existence of plans is checked. Exit code 77: there is no cuDNN.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
-#include <set>
-#include <type_traits>
+#include <tuple>
+#include <vector>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "backend/cuda/descriptions.h"
+#include "backend/cuda/context.h"
+#include "backend/cuda/fake_api.h"
 #include "backend/cuda/module/dnn_plan.h"
 #include "base/error.h"
 #include "cli/spec_argument.h"
 #include "data/dataset.h"
-#include "graph/fuse.h"
 #include "graph/program.h"
 
 namespace dpt::cuda {
@@ -54,47 +55,124 @@ std::string properties_of(const Gpu& g) {
       g.name, g.memory, g.blocks);
 }
 
-Shape with_height(const Shape& s) { return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s[2]}; }
-
-std::optional<DnnConvolution> convolution_of(const KernelQuery& q) {
-  DnnConvolution out{.bias = q.in.size() > 2, .relu = q.op == "convolution_relu"};
-  const TensorDesc &a = q.in[0], &b = q.in.size() > 1 ? q.in[1] : a, &c = q.out[0];
-  const auto set = [&](ConvolutionPass pass, const TensorDesc& x, const TensorDesc& w,
-                       const TensorDesc& y) {
-    out.pass = pass;
-    out.x = with_height(x.shape), out.w = with_height(w.shape), out.y = with_height(y.shape);
-  };
-  if (q.op == "convolution" || out.relu)
-    set(ConvolutionPass::forward, a, b, c);
-  else if (q.op == "convolution_transpose")
-    set(ConvolutionPass::input_gradient, c, b, a), out.bias = false;
-  else if (q.op == "convolution_weight_gradient")
-    set(ConvolutionPass::weight_gradient, b, c, a);
-  else
-    return std::nullopt;
-  const auto& settings = std::any_cast<const Convolution&>(q.attrs);
-  out.window = settings.window, out.groups = settings.groups;
-  return out;
-}
-
-struct Precision {
-  const char* name;
-  DType type;
-  bool tf32;
-};
-constexpr Precision kPrecisions[] = {{"f32", DType::f32, false},
-                                     {"tf32", DType::f32, true},
-                                     {"f16", DType::f16, false},
-                                     {"bf16", DType::bf16, false}};
-
 std::string text_of(const DnnConvolution& c) {
   constexpr const char* passes[] = {"forward", "input gradient", "weight gradient"};
   const Window& w = c.window;
-  return fmt::format("{}{}{} x {} w {} stride {} padding {}{}{}",
-                     passes[static_cast<size_t>(c.pass)], c.bias ? " + bias" : "",
-                     c.relu ? ", relu" : "", c.x.str(), c.w.str(), w.stride[0], w.before[0],
-                     w.behind != w.before ? " before" : "",
+  return fmt::format("{} {}{}{} x {} w {} stride {} padding {}{}{}",
+                     c.tf32 ? "tf32" : name_of(c.in), passes[static_cast<size_t>(c.pass)],
+                     c.bias ? " + bias" : "", c.relu ? ", relu" : "", c.x.str(), c.w.str(),
+                     w.stride[0], w.before[0], w.behind != w.before ? " before" : "",
                      c.groups > 1 ? fmt::format(" groups {}", c.groups) : "");
+}
+
+std::string text_of(const DnnNorm& n) {
+  const bool back = n.pass == DnnPass::backward;
+  return fmt::format("{} {}{}{}{}{} x {}", name_of(n.type), name_of(n.kind), back ? " back" : "",
+                     n.add ? back ? ", dr" : " + r" : "", n.relu ? ", relu" : "",
+                     n.sum ? ", two dy" : "", n.x.str());
+}
+
+std::string text_of(const DnnPool& p) {
+  const Window& w = p.window;
+  return fmt::format("{} {}{} x {} window {} {} stride {} padding {}{}", name_of(p.type),
+                     name_of(p.kind), p.pass == DnnPass::backward ? " back" : "", p.x.str(),
+                     w.kernel[0], w.kernel[1], w.stride[0], w.before[0],
+                     w.behind != w.before ? fmt::format(" and {}", w.behind[0]) : "");
+}
+
+std::string text_of(const DnnAttention& a) {
+  return fmt::format("{} attention{}{} x {} samples, {} places, {} heads, {} columns",
+                     name_of(a.type), a.pass == DnnPass::backward ? " back" : "",
+                     a.causal ? ", causal" : "", a.samples, a.places, a.heads, a.columns);
+}
+
+// Notes what is asked of cuDNN, each once, and the spec that asks first.
+class Recorder final : public FakeApi {
+ public:
+  template <class Description>
+  using Asked = std::vector<std::pair<std::string, Description>>;
+  std::tuple<Asked<DnnConvolution>, Asked<DnnNorm>, Asked<DnnPool>, Asked<DnnAttention>> asked;
+  std::string spec;
+  int64_t questions = 0;
+
+  using FakeApi::prepare;
+  // As module/device.cpp, which widens a result that cuDNN stores in halves alone.
+  std::unique_ptr<DeviceWork> prepare(const DnnConvolution& d) override {
+    DnnConvolution narrow = d;
+    narrow.out = d.in;
+    return note(narrow);
+  }
+  std::unique_ptr<DeviceWork> prepare(const DnnNorm& d) override { return note(d); }
+  std::unique_ptr<DeviceWork> prepare(const DnnPool& d) override { return note(d); }
+  std::unique_ptr<DeviceWork> prepare(const DnnAttention& d) override { return note(d); }
+
+ private:
+  template <class Description>
+  std::unique_ptr<DeviceWork> note(const Description& d) {
+    ++questions;
+    auto& all = std::get<Asked<Description>>(asked);
+    if (std::ranges::find(all, d, &std::pair<std::string, Description>::second) == all.end())
+      all.emplace_back(spec, d);
+    return FakeApi::prepare(d);
+  }
+};
+
+void ask(Recorder& gpu, const Program& program, bool tf32) {
+  const auto stream = gpu.make_stream();
+  for (const Part part : {Part::prologue, Part::forward, Part::loss, Part::backward, Part::update})
+    for (const Instruction& i : program.part(part)) {
+      if (i.kernel->name != "cudnn") continue;
+      const int64_t before = gpu.questions;
+      DeviceContext context(gpu, *stream, nullptr);
+      context.tf32 = tf32;
+      const DeviceContext::Use use(context);
+      prepare(i, query_of(program.graph, i.node, program.rows));
+      require(gpu.questions > before, "a row that is called cudnn asks cuDNN");
+    }
+}
+
+void ask(Recorder& gpu, const std::string& path) {
+  gpu.spec = std::filesystem::path(path).filename().string();
+  for (const char* precision : {"fp32", "tf32", "fp16", "bf16"}) {
+    SpecArgument argument{
+        path, {"device=cuda", "memory_limit=1e6", fmt::format("precision={}", precision)}};
+    // Shapes are wanted, not files, which may be missing.
+    const Choice data = load(argument).spec.data.dataset;
+    if (const auto stand_in = static_cast<const DatasetType*>(data.what)->stand_in)
+      argument.overrides.push_back(fmt::format("data.dataset={}", stand_in(data.settings)));
+    const auto session = open_session(load(argument), {.runs = false, .gpus = GpuSurvey{}});
+    for (const auto* programs :
+         {&session->programs, &session->last_programs, &session->test_programs})
+      for (const auto& [rows, program] : *programs) ask(gpu, program, session->tf32);
+  }
+}
+
+// What no spec asks for, in a type: pooling of all kinds whose padding differs at every side,
+// attention of narrow and wide heads, layer and instance norms.
+void ask_others(Recorder& gpu, DType type) {
+  for (const DnnPass pass : {DnnPass::forward, DnnPass::backward}) {
+    gpu.spec = "other pooling";
+    for (const PoolKind kind : {PoolKind::max, PoolKind::mean, PoolKind::mean_with_padding})
+      gpu.prepare(DnnPool{kind,
+                          pass,
+                          {2, 5, 9, 7},
+                          {2, 5, 5, 3},
+                          {.kernel = {3, 3}, .stride = {2, 2}, .before = {0, 1}, .behind = {2, 0}},
+                          type});
+    gpu.spec = "other norms";
+    for (const Shape& x : {Shape{512, 768, 1, 1}, Shape{17, 33, 1, 1}, Shape{1, 10, 1, 1}})
+      gpu.prepare(DnnNorm{.kind = NormKind::layer, .pass = pass, .x = x, .type = type});
+    for (const Shape& x : {Shape{16, 64, 28, 28}, Shape{2, 6, 5, 5}, Shape{3, 4, 1, 9}})
+      gpu.prepare(DnnNorm{.kind = NormKind::instance, .pass = pass, .x = x, .type = type});
+    if (!is_half(type)) continue;
+    gpu.spec = "other attention";
+    for (const bool causal : {false, true}) {
+      for (const int64_t columns : {8, 24, 64, 72, 128})
+        gpu.prepare(DnnAttention{pass, 3, 67, 2, columns, causal, type});
+      gpu.prepare(DnnAttention{pass, 12, 1024, 12, 64, causal, type});
+      gpu.prepare(DnnAttention{pass, 5, 2, 1, 16, causal, type});
+    }
+  }
 }
 
 using SetDevice = void(int compute, int multiprocessors);
@@ -114,7 +192,7 @@ void on_each_gpu(SetDevice* set_device, Plan plan) {
 }
 
 // Bytes of workspace on each GPU.
-std::string workspaces(const DnnConvolution& c, SetDevice* set_device) {
+std::string plans_of(const DnnConvolution& c, SetDevice* set_device) {
   std::string out;
   on_each_gpu(set_device, [&](const std::string& gpu) {
     out += fmt::format(" {}", Dnn::instance().plan_without_device(gpu, c)->workspace_bytes());
@@ -122,174 +200,39 @@ std::string workspaces(const DnnConvolution& c, SetDevice* set_device) {
   return out;
 }
 
-// A step as a GPU trains it.
-Graph graph_of(const std::string& path) {
-  SpecArgument argument{path, {"device=cpu", "devices=1", "cores=1", "parallel=single"}};
-  // Shapes are wanted, not files, which may be missing.
-  const Choice data = load(argument).spec.data.dataset;
-  if (const auto stand_in = static_cast<const DatasetType*>(data.what)->stand_in)
-    argument.overrides.push_back(fmt::format("data.dataset={}", stand_in(data.settings)));
-  Graph graph = open_session(load(argument), {})->graph;
-  fuse_products(graph);
-  fuse_batch_norms(graph);
-  return graph;
-}
-
-// Each convolution of a spec once, in every precision.
-std::string convolutions_of(const Graph& graph, SetDevice* set_device, bool& failed) {
-  std::set<std::string> seen;
-  std::string out;
-  for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    std::optional<DnnConvolution> c = convolution_of(query_of(graph, node));
-    if (!c || !seen.insert(text_of(*c)).second) continue;
-    for (const Precision& p : kPrecisions) {
-      c->in = c->out = p.type, c->tf32 = p.tf32;
-      try {
-        out += fmt::format("  {} {}:{}\n", p.name, text_of(*c), workspaces(*c, set_device));
-      } catch (const Error& e) {
-        std::fputs((e.report() + "\n").c_str(), stderr);
-        failed = true;
-      }
-    }
-  }
-  return out;
-}
-
-std::optional<DnnNorm> norm_of(const KernelQuery& q) {
-  if (q.op.ends_with("_training"))
-    return DnnNorm{.x = with_height(q.in[0].shape),
-                   .add = q.op == "batch_norm_add_relu_training",
-                   .relu = q.op != "batch_norm_training"};
-  if (q.op.starts_with("batch_norm") && q.op.ends_with("_backward"))
-    return DnnNorm{.pass = DnnPass::backward,
-                   .x = with_height(q.in[1].shape),
-                   .add = q.out.size() > 3,
-                   .relu = q.in.size() > 4,
-                   .sum = q.in.size() > 5};
-  return std::nullopt;
-}
-
-std::string text_of(const DnnNorm& n) {
-  const bool back = n.pass == DnnPass::backward;
-  return fmt::format("{}{}{}{}{} x {}", name_of(n.kind), back ? " back" : "",
-                     n.add ? back ? ", dr" : " + r" : "", n.relu ? ", relu" : "",
-                     n.sum ? ", two dy" : "", n.x.str());
-}
-
-std::string text_of(const DnnPool& p) {
-  const Window& w = p.window;
-  return fmt::format("{}{} x {} window {} {} stride {} padding {}{}", name_of(p.kind),
-                     p.pass == DnnPass::backward ? " back" : "", p.x.str(), w.kernel[0],
-                     w.kernel[1], w.stride[0], w.before[0],
-                     w.behind != w.before ? fmt::format(" and {}", w.behind[0]) : "");
-}
-
-std::string text_of(const DnnAttention& a) {
-  return fmt::format("attention{}{} x {} places, {} heads, {} columns",
-                     a.pass == DnnPass::backward ? " back" : "", a.causal ? ", causal" : "",
-                     a.places, a.heads, a.columns);
-}
-
 // Kernels of norms, pooling and attention are compiled where they run, so it is only asked whether
-// they would be. Attention is in halves alone.
+// they would be.
 template <class Description>
-std::string row_of(Description n, SetDevice* set_device, bool& failed) {
-  constexpr bool halves = std::is_same_v<Description, DnnAttention>;
-  std::string out;
-  for (const DType type : {halves ? DType::f16 : DType::f32, DType::bf16}) {
-    n.type = type;
-    try {
-      on_each_gpu(set_device,
-                  [&](const std::string& gpu) { Dnn::instance().check_without_device(gpu, n); });
-      out += fmt::format("  {} {}: compiled when it runs\n", name_of(type), text_of(n));
-    } catch (const Error& e) {
-      std::fputs((e.report() + "\n").c_str(), stderr);
-      failed = true;
-    }
+std::string plans_of(const Description& d, SetDevice* set_device) {
+  on_each_gpu(set_device,
+              [&](const std::string& gpu) { Dnn::instance().check_without_device(gpu, d); });
+  return " compiled when it runs";
+}
+
+template <class Description>
+std::string row_of(const Description& d, SetDevice* set_device, bool& failed) {
+  try {
+    return fmt::format("  {}:{}\n", text_of(d), plans_of(d, set_device));
+  } catch (const Error& e) {
+    std::fputs((e.report() + "\n").c_str(), stderr);
+    failed = true;
+    return "";
   }
-  return out;
 }
 
-// Each batch norm of a spec, and its gradients, once.
-std::string norms_of(const Graph& graph, SetDevice* set_device, bool& failed) {
-  std::set<std::string> seen;
-  std::string out;
-  for (size_t node = 0; node < graph.nodes.size(); ++node)
-    if (const auto n = norm_of(query_of(graph, node)); n && seen.insert(text_of(*n)).second)
-      out += row_of(*n, set_device, failed);
-  return out;
-}
-
-// The same of pooling.
-std::string pools_of(const Graph& graph, SetDevice* set_device, bool& failed) {
-  std::set<std::string> seen;
-  std::string out;
-  for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    const KernelQuery q = query_of(graph, node);
-    if (q.op.find("_pool") == std::string_view::npos) continue;
-    const DnnPool p = pool_of(q);
-    if (seen.insert(text_of(p)).second) out += row_of(p, set_device, failed);
-  }
-  return out;
-}
-
-// The same of attention.
-std::string attention_of_spec(const Graph& graph, SetDevice* set_device, bool& failed) {
-  std::set<std::string> seen;
-  std::string out;
-  for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    const KernelQuery q = query_of(graph, node);
-    if (q.op != "attention" && q.op != "attention_gradient") continue;
-    const DnnAttention a = attention_of(q);
-    if (seen.insert(text_of(a)).second) out += row_of(a, set_device, failed);
-  }
-  return out;
-}
-
-// Pooling of all kinds whose padding differs at every side.
-std::string other_pools(SetDevice* set_device, bool& failed) {
-  DnnPool p{.x = {2, 5, 9, 7},
-            .y = {2, 5, 5, 3},
-            .window = {.kernel = {3, 3}, .stride = {2, 2}, .before = {0, 1}, .behind = {2, 0}}};
-  std::string out = "other pooling\n";
-  for (const PoolKind kind : {PoolKind::max, PoolKind::mean, PoolKind::mean_with_padding})
-    for (const DnnPass pass : {DnnPass::forward, DnnPass::backward}) {
-      p.kind = kind, p.pass = pass;
-      out += row_of(p, set_device, failed);
-    }
-  return out;
-}
-
-// Attention and its gradient, of narrow and wide heads.
-std::string attention_of_shapes(SetDevice* set_device, bool& failed) {
-  std::string out = "other attention\n";
-  for (const DnnPass pass : {DnnPass::forward, DnnPass::backward})
-    for (const bool causal : {false, true}) {
-      DnnAttention a{.pass = pass, .samples = 3, .places = 67, .heads = 2, .causal = causal};
-      for (const int64_t columns : {8, 24, 64, 72, 128}) {
-        a.columns = columns;
-        out += row_of(a, set_device, failed);
-      }
-      out += row_of(DnnAttention{pass, 12, 1024, 12, 64, causal}, set_device, failed);
-      out += row_of(DnnAttention{pass, 5, 2, 1, 16, causal}, set_device, failed);
-    }
-  return out;
-}
-
-// Layer and instance norms of some shapes.
-std::string other_norms(SetDevice* set_device, bool& failed) {
-  std::string out = "other norms\n";
-  for (const DnnPass pass : {DnnPass::forward, DnnPass::backward}) {
-    for (const Shape& x : {Shape{512, 768, 1, 1}, Shape{17, 33, 1, 1}, Shape{1, 10, 1, 1}})
-      out += row_of(DnnNorm{.kind = NormKind::layer, .pass = pass, .x = x}, set_device, failed);
-    for (const Shape& x : {Shape{16, 64, 28, 28}, Shape{2, 6, 5, 5}, Shape{3, 4, 1, 9}})
-      out += row_of(DnnNorm{.kind = NormKind::instance, .pass = pass, .x = x}, set_device, failed);
+template <class Description>
+std::string rows_of(const Recorder& gpu, SetDevice* set_device, bool& failed) {
+  std::string out, spec;
+  for (const auto& [first, d] : std::get<Recorder::Asked<Description>>(gpu.asked)) {
+    if (first != spec) out += first + "\n";
+    spec = first;
+    out += row_of(d, set_device, failed);
   }
   return out;
 }
 
 int run(const std::string& runtime, const std::string& driver, const std::string& golden,
-        std::vector<std::string> specs) {
+        const std::string& configs) {
   setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 1);
   void* const handle = dlopen(runtime.c_str(), RTLD_NOW);
   auto* const set_device =
@@ -303,23 +246,19 @@ int run(const std::string& runtime, const std::string& driver, const std::string
       "cuDNN {}: bytes of workspace for compute 8.0, 9.0, 10.0, 12.0\n", Dnn::instance().version());
   std::string made = title;
   bool failed = false;
-  std::sort(specs.begin(), specs.end());
-  std::vector<Graph> graphs;
-  for (const std::string& spec : specs) graphs.push_back(graph_of(spec));
-  const auto add = [&](auto rows_of) {
-    for (size_t i = 0; i < specs.size(); ++i)
-      if (const std::string rows = rows_of(graphs[i], set_device, failed); !rows.empty())
-        made += std::filesystem::path(specs[i]).filename().string() + "\n" + rows;
-  };
-  add(convolutions_of);
+  std::vector<std::string> specs;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(configs))
+    if (file.path().extension() == ".yaml") specs.push_back(file.path().string());
+  std::ranges::sort(specs);
+  Recorder gpu;
+  for (const std::string& spec : specs) ask(gpu, spec);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) ask_others(gpu, type);
+  made += rows_of<DnnConvolution>(gpu, set_device, failed);
   // With a driver cuDNN may compile kernels for convolutions, too, which takes minutes for all.
   require(dlopen(driver.c_str(), RTLD_NOW) != nullptr, "the stub of the driver can be loaded");
-  add(norms_of);
-  made += other_norms(set_device, failed);
-  add(pools_of);
-  made += other_pools(set_device, failed);
-  add(attention_of_spec);
-  made += attention_of_shapes(set_device, failed);
+  made += rows_of<DnnNorm>(gpu, set_device, failed);
+  made += rows_of<DnnPool>(gpu, set_device, failed);
+  made += rows_of<DnnAttention>(gpu, set_device, failed);
   if (failed) return 1;
   if (std::getenv("DPT_REWRITE_GOLDEN")) std::ofstream(golden) << made;
   std::ifstream file(golden);
@@ -337,9 +276,9 @@ int run(const std::string& runtime, const std::string& driver, const std::string
 }  // namespace dpt::cuda
 
 int main(int argc, char** argv) {
-  if (argc < 5) return 2;
+  if (argc != 5) return 2;
   try {
-    return dpt::cuda::run(argv[1], argv[2], argv[3], {argv + 4, argv + argc});
+    return dpt::cuda::run(argv[1], argv[2], argv[3], argv[4]);
   } catch (const dpt::Error& e) {
     std::fputs((e.report() + "\n").c_str(), stderr);
   } catch (const dpt::BadSpec& e) {
