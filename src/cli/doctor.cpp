@@ -22,22 +22,32 @@ void line(bool good, std::string_view what, const std::string& found) {
   fmt::print("[{}] {:<12} {}\n", good ? "x" : " ", what, found);
 }
 
+void library_line(bool good, const cuda::LibraryReport& l) {
+  line(good, l.name, l.problem.empty() ? fmt::format("{} in {}", l.version, l.path) : l.problem);
+}
+
+// Whether the driver also starts, as far as a module can tell.
+bool starts(const cuda::LibraryReport& driver, cuda::CudaModule* module) {
+  try {
+    if (driver.problem.empty() && module) module->devices();
+  } catch (const Error&) {
+    return false;
+  }
+  return driver.problem.empty();
+}
+
 // The module, the libraries it runs on, the driver, the GPUs.
 void cuda_lines() {
-  const cuda::LoadedModule& loaded = cuda::loaded_module();
-  if (!loaded.module) {
-    for (size_t i = 0; i < loaded.tried.size(); ++i) line(false, i ? "" : "cuda", loaded.tried[i]);
-    return;
-  }
-  line(true, "cuda", fmt::format("{}: {}", loaded.path, loaded.module->build()));
-  for (const cuda::LibraryReport& l : loaded.module->libraries())
-    line(l.problem.empty(), l.name,
-         l.problem.empty() ? fmt::format("{} in {}", l.version, l.path) : l.problem);
-  const cuda::FoundLibrary driver = cuda::find_library("libcuda.so.1");
-  line(driver.handle != nullptr, "driver", driver.handle ? driver.path : driver.problem());
+  const auto& [module, path, tried] = cuda::loaded_module();
+  if (module) line(true, "cuda", fmt::format("{}: {}", path, module->build()));
+  for (size_t i = 0; i < tried.size() && !module; ++i) line(false, i ? "" : "cuda", tried[i]);
+  for (const cuda::LibraryReport& l : module ? module->libraries() : cuda::cuda_libraries())
+    library_line(l.problem.empty(), l);
+  const cuda::LibraryReport driver = cuda::cuda_library("driver");
+  library_line(starts(driver, module), driver);
   if (const std::string reason = cuda::why_no_gpu(); !reason.empty())
     return line(false, "gpu", reason);
-  for (const cuda::DeviceProperties& p : loaded.module->devices())
+  for (const cuda::DeviceProperties& p : module->devices())
     line(true, fmt::format("cuda:{}", p.index),
          fmt::format("{} at {}, compute {}.{}, {} multiprocessors, {} MiB", p.name, p.bus_id,
                      p.major, p.minor, p.multiprocessors, p.memory >> 20));

@@ -11,13 +11,6 @@
 
 namespace dpt::cuda {
 
-// A library of CUDA as `dptrain doctor` prints it.
-struct LibraryReport {
-  std::string name, version, path;
-  std::string problem;  // empty: it works
-  bool needed = true;   // false: only some runs need it
-};
-
 class CudaModule {
  public:
   virtual ~CudaModule() = default;

@@ -33,8 +33,8 @@ void add_python_folders(const std::string& root, std::vector<std::string>& out) 
   out.insert(out.end(), found.begin(), found.end());
 }
 
-// "" stands for the loader's own places.
-std::vector<std::string> folders() {
+// Those that the user names.
+std::vector<std::string> named_folders() {
   std::vector<std::string> out;
   const std::string named = variable("DPTRAIN_CUDA_PATH");
   for (size_t begin = 0; begin < named.size();) {
@@ -42,6 +42,12 @@ std::vector<std::string> folders() {
     if (end > begin) out.push_back(named.substr(begin, end - begin));
     begin = end + 1;
   }
+  return out;
+}
+
+// "" stands for the loader's own places.
+std::vector<std::string> folders() {
+  std::vector<std::string> out = named_folders();
   out.emplace_back();
   for (const std::string& root :
        {variable("CUDA_HOME"), variable("CUDA_PATH"), std::string("/usr/local/cuda")})
@@ -69,16 +75,9 @@ std::string missing_library(const std::string& words) {
   return colon == std::string::npos ? "" : words.substr(0, colon);
 }
 
-}  // namespace
-
-std::string FoundLibrary::problem() const {
-  if (handle) return "";
-  return fmt::format("{} can't be loaded: {}", name, fmt::join(tried, "; "));
-}
-
-FoundLibrary find_library(std::string_view name) {
+FoundLibrary find_in(const std::vector<std::string>& places, std::string_view name) {
   FoundLibrary out{.name = std::string(name)};
-  for (const std::string& folder : folders()) {
+  for (const std::string& folder : places) {
     const std::string path = folder.empty() ? out.name : folder + "/" + out.name;
     std::error_code ignored;
     if (!folder.empty() && !std::filesystem::exists(path, ignored)) {
@@ -96,8 +95,132 @@ FoundLibrary find_library(std::string_view name) {
   return out;
 }
 
+// "13.0" of 13000.
+std::string cuda_version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
+// "9.19.0" of 91900.
+std::string version_of_three(size_t v) {
+  return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+// What a function says by a pointer; 0: it fails.
+int told_by(void* function) {
+  int v = 0;
+  return reinterpret_cast<int (*)(int*)>(function)(&v) == 0 ? v : 0;
+}
+size_t returned_by(void* function) { return reinterpret_cast<size_t (*)()>(function)(); }
+
+// One of CUDA 13's libraries.
+struct CudaLibrary {
+  std::string_view name, file;
+  std::string_view apt, pip;  // NVIDIA's packages
+  const char* function;       // says its version
+  std::string (*version)(void* function);
+  std::vector<std::string_view> parts = {};  // it loads them when they are first used
+  bool needed = false;
+};
+
+const std::vector<CudaLibrary>& table() {
+  static const std::vector<CudaLibrary> libraries{
+      {.name = "CUDA runtime",
+       .file = "libcudart.so.13",
+       .apt = "cuda-cudart-13-0",
+       .pip = "nvidia-cuda-runtime",
+       .function = "cudaRuntimeGetVersion",
+       .version = [](void* f) { return cuda_version(told_by(f)); },
+       .needed = true},
+      {.name = "cuBLASLt",
+       .file = "libcublasLt.so.13",
+       .apt = "libcublas-13-0",
+       .pip = "nvidia-cublas",
+       .function = "cublasLtGetVersion",
+       .version = [](void* f) { return version_of_three(returned_by(f)); },
+       .needed = true},
+      {.name = "cuDNN",
+       .file = "libcudnn.so.9",
+       .apt = "libcudnn9-cuda-13",
+       .pip = "nvidia-cudnn-cu13",
+       .function = "cudnnGetVersion",
+       .version = [](void* f) { return version_of_three(returned_by(f)); },
+       .parts = {"libcudnn_graph.so.9", "libcudnn_heuristic.so.9",
+                 "libcudnn_engines_precompiled.so.9", "libcudnn_engines_runtime_compiled.so.9"}},
+      // cuDNN compiles some kernels by it.
+      {.name = "NVRTC",
+       .file = "libnvrtc.so.13",
+       .apt = "cuda-nvrtc-13-0",
+       .pip = "nvidia-cuda-nvrtc",
+       .function = "nvrtcVersion",
+       .version =
+           [](void* f) {
+             int major = 0, minor = 0;
+             reinterpret_cast<int (*)(int*, int*)>(f)(&major, &minor);
+             return fmt::format("{}.{}", major, minor);
+           }},
+      {.name = "NCCL",
+       .file = "libnccl.so.2",
+       .apt = "libnccl2",
+       .pip = "nvidia-nccl-cu13",
+       .function = "ncclGetVersion",
+       .version = [](void* f) { return version_of_three(static_cast<size_t>(told_by(f))); }}};
+  return libraries;
+}
+
+const CudaLibrary kDriver{.name = "driver",
+                          .file = "libcuda.so.1",
+                          .apt = "",
+                          .pip = "",
+                          .function = "cuDriverGetVersion",
+                          .version = [](void* f) {
+                            const int v = told_by(f);
+                            return v > 0 ? "for CUDA " + cuda_version(v) : "";
+                          }};
+
+// What to do where a file is missing or is something else.
+std::string remedy(std::string_view file) {
+  const std::string folder = "name its folder in DPTRAIN_CUDA_PATH";
+  if (file == kDriver.file) return "install NVIDIA's driver, or " + folder;
+  for (const CudaLibrary& l : table())
+    if (l.file == file || std::find(l.parts.begin(), l.parts.end(), file) != l.parts.end())
+      return fmt::format(
+          "install NVIDIA's {} by apt, or {} by pip into an active environment, or {}", l.apt,
+          l.pip, folder);
+  return folder;
+}
+
+LibraryReport report(const CudaLibrary& library) {
+  const FoundLibrary found = find_library(library.file);
+  LibraryReport out{.name = std::string(library.name),
+                    .path = found.path,
+                    .problem = found.problem(),
+                    .needed = library.needed};
+  if (!found.handle) return out;
+  void* const function = symbol_of(found, library.function);
+  if (function) out.version = library.version(function);
+  if (!function)
+    out.problem =
+        fmt::format("{} has no {}; {}", found.path, library.function, remedy(library.file));
+  else if (out.version.empty())
+    out.problem = fmt::format(
+        "{} is a stub, which is only for linking; take its folder out of LD_LIBRARY_PATH and "
+        "DPTRAIN_CUDA_PATH, and install NVIDIA's driver",
+        found.path);
+  for (const std::string_view part : library.parts)
+    if (out.problem.empty()) out.problem = find_library(part).problem();
+  return out;
+}
+
+}  // namespace
+
+std::string FoundLibrary::problem() const {
+  if (handle) return "";
+  return fmt::format("{} can't be loaded: {}; {}", name, fmt::join(tried, "; "), remedy(name));
+}
+
+FoundLibrary find_library(std::string_view name) { return find_in(folders(), name); }
+
 FoundLibrary open_with_needs(const std::string& path) {
   FoundLibrary out{.name = path.substr(path.rfind('/') + 1)};
+  // Else the folders that the file carries, and the loader's, go before what the user names.
+  for (const CudaLibrary& library : table())
+    if (library.needed) find_in(named_folders(), library.file);
   for (std::string before;;) {
     if ((out.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))) {
       out.path = path;
@@ -118,6 +241,18 @@ FoundLibrary open_with_needs(const std::string& path) {
 
 void* symbol_of(const FoundLibrary& library, const char* name) {
   return library.handle ? dlsym(library.handle, name) : nullptr;
+}
+
+std::vector<LibraryReport> cuda_libraries() {
+  std::vector<LibraryReport> out;
+  for (const CudaLibrary& library : table()) out.push_back(report(library));
+  return out;
+}
+
+LibraryReport cuda_library(std::string_view name) {
+  for (const CudaLibrary& library : table())
+    if (library.name == name) return report(library);
+  return report(kDriver);
 }
 
 }  // namespace dpt::cuda

@@ -13,7 +13,7 @@ struct FoundLibrary {
   void* handle = nullptr;          // of dlopen; stays open
   std::string path;                // where it was found
   std::vector<std::string> tried;  // each place with the loader's words
-  std::string problem() const;     // "libcudnn.so.9 is in none of: ..."
+  std::string problem() const;     // why it can't be loaded, and what to do; empty: it is
 };
 
 // Looks in the folders of $DPTRAIN_CUDA_PATH (colons between), then where the system's loader looks
@@ -21,7 +21,8 @@ struct FoundLibrary {
 // nvidia-* of an active Python environment ($VIRTUAL_ENV, $CONDA_PREFIX).
 FoundLibrary find_library(std::string_view name);
 
-// Opens a file, and before it those libraries it asks for that the loader does not find by itself.
+// Opens a file, and before it those libraries it asks for that the loader does not find by itself,
+// and those of CUDA that are in the folders of $DPTRAIN_CUDA_PATH.
 FoundLibrary open_with_needs(const std::string& path);
 
 // A function of an open library; null where it has none.
@@ -30,5 +31,17 @@ template <class F>
 F* function_of(const FoundLibrary& library, const char* name) {
   return reinterpret_cast<F*>(symbol_of(library, name));
 }
+
+// A library of CUDA as `dptrain doctor` prints it.
+struct LibraryReport {
+  std::string name, version, path;
+  std::string problem;  // empty: it works
+  bool needed = true;   // false: only some runs need it
+};
+
+// Each is opened, with the parts that it would itself load later, and asked for its version.
+std::vector<LibraryReport> cuda_libraries();
+LibraryReport cuda_library(
+    std::string_view name);  // "cuDNN", or "driver", which is not among those
 
 }  // namespace dpt::cuda

@@ -16,10 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kFile = "libdptrain_cuda.so";
+constexpr const char* kVariable = "DPTRAIN_CUDA_MODULE";
 
 // Beside the program, in the build tree of the program or the tests, where it is installed.
 std::vector<std::string> places() {
-  if (const char* named = std::getenv("DPTRAIN_CUDA_MODULE")) return {named};
+  if (const char* named = std::getenv(kVariable)) return {named};
   std::error_code ignored;
   const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   std::vector<std::string> out;
@@ -30,11 +31,17 @@ std::vector<std::string> places() {
 }
 
 // Empty: it is of this build.
-std::string mismatch(const ModuleEntry& entry) {
-  if (entry.version != version())
-    return fmt::format("it is of {}, this is {}", entry.version, version());
-  if (entry.kernels != kKernelFingerprint) return "it has other kernels: it is of another build";
-  return "";
+std::string mismatch(const ModuleEntry* entry) {
+  std::string what;
+  if (!entry)
+    what = "it is not dptrain's";
+  else if (entry->version != version())
+    what = fmt::format("it is of {}, this is {}", entry->version, version());
+  else if (entry->kernels != kKernelFingerprint)
+    what = "it has other kernels";
+  else
+    return "";
+  return what + fmt::format("; take the {} that was built with this program", kFile);
 }
 
 LoadedModule load() {
@@ -43,6 +50,9 @@ LoadedModule load() {
     std::error_code ignored;
     if (!fs::exists(path, ignored)) {
       out.tried.push_back(path + ": no such file");
+      if (std::getenv(kVariable))
+        out.tried.back() +=
+            fmt::format(", which {} names: name {} in it, or unset it", kVariable, kFile);
       continue;
     }
     const FoundLibrary library = open_with_needs(path);
@@ -51,7 +61,7 @@ LoadedModule load() {
       continue;
     }
     auto* const entry = function_of<ModuleEntryFunction>(library, kModuleEntryName);
-    const std::string wrong = entry ? mismatch(*entry()) : "it is not dptrain's";
+    const std::string wrong = mismatch(entry ? entry() : nullptr);
     if (wrong.empty()) {
       out.module = entry()->module;
       out.path = path;
@@ -89,6 +99,8 @@ std::string why_no_gpu() {
   // Before the module, which brings libraries of hundreds of megabytes.
   if (!find_library("libcuda.so.1").handle)
     return "there is no NVIDIA driver (libcuda.so.1); on a machine with a GPU, install it";
+  if (const LibraryReport driver = cuda_library("driver"); !driver.problem.empty())
+    return driver.problem;
   try {
     if (cuda_module().devices().empty())
       return "CUDA shows no GPU; nvidia-smi and CUDA_VISIBLE_DEVICES tell more";
@@ -96,6 +108,12 @@ std::string why_no_gpu() {
     return e.what();
   }
   return "";
+}
+
+GpuSurvey gpus_of_this_process() {
+  GpuSurvey out{.problem = why_no_gpu()};
+  if (out.problem.empty()) out.count = static_cast<int>(cuda_module().devices().size());
+  return out;
 }
 
 GpuSurvey survey_gpus() {

@@ -1,6 +1,7 @@
 // libdptrain_cuda.so of a machine whose GPUs are fakes: with it the program itself runs on GPUs, as
 // processes and ranks of launchers. Environment: DPT_FAKE_GPUS, how many (1);
-// CUDA_VISIBLE_DEVICES, which of them a process is shown.
+// CUDA_VISIBLE_DEVICES, which of them a process is shown; DPT_FAKE_DRIVER, as other_module.cpp
+// says.
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "backend/cuda/cuda_module.h"
 #include "backend/cuda/fake_stream.h"
 #include "backend/cuda/fake_world.h"
+#include "base/fail.h"
 #include "base/version.h"
 
 namespace dpt::cuda {
@@ -22,6 +24,8 @@ class FakeModule final : public CudaModule {
   }
   std::vector<DeviceProperties> devices() override {
     start();
+    if (const char* driver = std::getenv("DPT_FAKE_DRIVER"); driver && std::atoi(driver) < 13000)
+      fail(Fault::device, "the driver is too old");
     std::vector<DeviceProperties> out;
     for (const int gpu : shown()) {
       out.push_back(FakeApi({.index = gpu}).properties());

@@ -7,6 +7,7 @@
 
 #include <nccl.h>
 
+#include "backend/cuda/libraries.h"
 #include "backend/cuda/module/stream.h"
 #include "base/fail.h"
 
@@ -16,10 +17,11 @@ namespace {
 // The functions that are used, by their own names.
 struct Functions {
   explicit Functions(const FoundLibrary& library) {
-    if (!library.handle) fail(Fault::device, "NCCL: {}", library.problem());
+    if (!library.handle) fail(Fault::device, "{}", library.problem());
     const auto find = [&](auto*& function, const char* name) {
       function = function_of<std::remove_reference_t<decltype(*function)>>(library, name);
-      if (!function) fail(Fault::device, "{} has no {}", library.path, name);
+      if (!function)
+        fail(Fault::device, "{} has no {}; install NCCL 2.14 or newer", library.path, name);
     };
     find(get_unique_id, "ncclGetUniqueId");
     find(comm_init, "ncclCommInitRankConfig");
@@ -53,7 +55,7 @@ struct Functions {
 };
 
 const Functions& nccl() {
-  static const Functions functions(nccl_library());
+  static const Functions functions(find_library("libnccl.so.2"));
   return functions;
 }
 
@@ -182,16 +184,13 @@ class NcclCommunicator final : public Communicator {
 
 }  // namespace
 
-const FoundLibrary& nccl_library() {
-  static const FoundLibrary library = find_library("libnccl.so.2");
-  return library;
-}
-
-std::string nccl_version() {
-  auto* const get = function_of<decltype(ncclGetVersion)>(nccl_library(), "ncclGetVersion");
-  int v = 0;
-  if (!get || get(&v) != ncclSuccess) return "";
-  return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+std::string nccl_problem() {
+  try {
+    nccl();
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
 }
 
 CommunicatorId new_nccl_id() {

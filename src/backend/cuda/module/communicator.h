@@ -5,12 +5,10 @@
 #include <string>
 
 #include "backend/cuda/device_api.h"
-#include "backend/cuda/libraries.h"
 
 namespace dpt::cuda {
 
-const FoundLibrary& nccl_library();  // looked for at the first call
-std::string nccl_version();          // "2.28.9"; empty where it is not there
+std::string nccl_problem();  // why it can't be used; empty: it can
 
 CommunicatorId new_nccl_id();
 // Of the calling thread's GPU. Returns once all ranks have joined.

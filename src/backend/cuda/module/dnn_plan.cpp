@@ -205,20 +205,19 @@ Dnn& Dnn::instance() {
   return dnn;
 }
 
-Dnn::Dnn() : library_(find_library("libcudnn.so.9")) {
-  cudnn_frontend::cudnn_dlhandle = library_.handle;
+Dnn::Dnn() : report_(cuda_library("cuDNN")) {
+  cudnn_frontend::cudnn_dlhandle = find_library("libcudnn.so.9").handle;
+  find_library("libnvrtc.so.13");  // else cuDNN takes it from where the loader looks
   // The front end would take an older runtime where there is one beside ours.
   setenv("CUDNN_FRONTEND_CUDART_LIB_NAME",
          fmt::format("libcudart.so.{}", CUDART_VERSION / 1000).c_str(), 0);
 }
 
-std::string Dnn::problem() const { return library_.problem(); }
+std::string Dnn::problem() const { return report_.problem; }
 
 std::string Dnn::version() const {
-  const size_t v = library_.handle ? fe::detail::get_backend_version() : 0;
-  return fmt::format("{}.{}.{}, front end {}.{}.{}", v / 10000, v / 100 % 100, v % 100,
-                     CUDNN_FRONTEND_MAJOR_VERSION, CUDNN_FRONTEND_MINOR_VERSION,
-                     CUDNN_FRONTEND_PATCH_VERSION);
+  return fmt::format("{}, front end {}.{}.{}", report_.version, CUDNN_FRONTEND_MAJOR_VERSION,
+                     CUDNN_FRONTEND_MINOR_VERSION, CUDNN_FRONTEND_PATCH_VERSION);
 }
 
 void* Dnn::make_handle() {

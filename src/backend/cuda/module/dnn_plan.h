@@ -25,8 +25,7 @@ class DnnPlan {
 // cuDNN as it was found, and whether dptrain was built for it. Calls below REQUIRE problem() empty.
 class Dnn {
  public:
-  static Dnn& instance();  // loaded at the first call
-  const FoundLibrary& library() const { return library_; }
+  static Dnn& instance();       // loaded at the first call
   std::string problem() const;  // empty: it can be used
   std::string version() const;  // "9.19.0, front end 1.32.0"
 
@@ -50,7 +49,7 @@ class Dnn {
 
  private:
   Dnn();
-  FoundLibrary library_;
+  LibraryReport report_;
 };
 
 }  // namespace dpt::cuda

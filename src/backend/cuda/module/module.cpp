@@ -32,27 +32,16 @@ class RuntimeModule final : public CudaModule {
   }
 
   std::vector<LibraryReport> libraries() override {
-    std::vector<LibraryReport> out;
-    int runtime = 0;
-    cudaRuntimeGetVersion(&runtime);
-    out.push_back({.name = "CUDA runtime",
-                   .version = cuda_version(runtime),
-                   .path = file_of(&cudaRuntimeGetVersion)});
-    const size_t v = cublasLtGetVersion();
-    out.push_back({.name = "cuBLASLt",
-                   .version = fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100),
-                   .path = file_of(&cublasLtGetVersion)});
-    const Dnn& dnn = Dnn::instance();
-    out.push_back({.name = "cuDNN",
-                   .version = dnn.version(),
-                   .path = dnn.library().path,
-                   .problem = dnn.problem(),
-                   .needed = false});
-    out.push_back({.name = "NCCL",
-                   .version = nccl_version(),
-                   .path = nccl_library().path,
-                   .problem = nccl_library().problem(),
-                   .needed = false});
+    std::vector<LibraryReport> out = cuda_libraries();
+    for (LibraryReport& l : out) {
+      if (l.name == "CUDA runtime") l.path = file_of(&cudaRuntimeGetVersion);
+      if (l.name == "cuBLASLt") l.path = file_of(&cublasLtGetVersion);
+      if (l.name == "cuDNN") {
+        l.version = Dnn::instance().version();
+        l.problem = Dnn::instance().problem();
+      }
+      if (l.name == "NCCL" && l.problem.empty()) l.problem = nccl_problem();
+    }
     return out;
   }
 
@@ -78,19 +67,36 @@ class RuntimeModule final : public CudaModule {
       cudaGetLastError();
       return 0;
     }
-    if (status == cudaErrorInsufficientDriver) {
+    if (status != cudaSuccess) {
       cudaGetLastError();
-      int driver = 0;
-      cudaDriverGetVersion(&driver);
-      const std::string wanted = cuda_version(CUDART_VERSION);
-      if (driver == 0)
-        fail(Fault::device, "the NVIDIA driver is missing or does not start; CUDA {} needs one",
-             wanted);
-      fail(Fault::device, "the NVIDIA driver is for CUDA {} at most, CUDA {} needs a newer one",
-           cuda_version(driver), wanted);
+      fail(Fault::device, "{}", driver_problem(status));
     }
-    check(status, "cudaGetDeviceCount");
     return count;
+  }
+
+  static std::string driver_problem(cudaError_t status) {
+    const std::string wanted = cuda_version(CUDART_VERSION);
+    int driver = 0;
+    switch (status) {
+      case cudaErrorInsufficientDriver:
+        cudaDriverGetVersion(&driver);
+        if (driver == 0)
+          return fmt::format(
+              "the NVIDIA driver is missing or does not start; CUDA {} needs one: install it",
+              wanted);
+        return fmt::format(
+            "the NVIDIA driver is for CUDA {} at most, CUDA {} needs a newer one: install it",
+            cuda_version(driver), wanted);
+      case cudaErrorSystemDriverMismatch:
+        return "the NVIDIA driver's libcuda.so.1 is of another version than its part in the "
+               "kernel; start the machine anew after an update, and in a container take the "
+               "machine's own libcuda.so.1";
+      default:
+        return fmt::format(
+            "cudaGetDeviceCount: {} ({}); where nvidia-smi fails too, start the machine anew or "
+            "install the NVIDIA driver again",
+            cudaGetErrorString(status), cudaGetErrorName(status));
+    }
   }
 
   template <class... List>
