@@ -125,6 +125,25 @@ evaluate: {batch_size: 10}
        on_gpus(kPlaced, {"model.lin2.device=1", "model.rest.device=0", "model.last.device=2"}));
 }
 
+TEST_CASE("a GPU whose layers have no parameters, or no running statistics, reads none back") {
+  constexpr const char* kSpec = R"(
+data: {dataset: {synthetic_images: {samples: 40, test_samples: 24, shape: [1, 4, 4], classes: 5}}, batch_size: 8}
+model: [flatten, {linear: 6, name: wide}, batch_norm1d, tanh, {linear: 5, name: last}]
+loss: cross_entropy
+optimizer: {sgd: 0.1}
+steps: 4
+log: {every: 1}
+evaluate: true
+)";
+  const Ran one = on_gpus(kSpec, {});
+  same(one, on_gpus(kSpec, {"model.wide.device=1"}));  // flatten alone is on the first
+  same(one, on_gpus(kSpec, {"model.last.device=1"}));
+  const Words replicas = {"devices=4", "parallel=ddp", "model.last.device=1"};
+  same(on_gpus(kSpec, {"devices=2", "parallel=ddp"}), on_gpus(kSpec, replicas));
+  same(on_gpus(kSpec, {"model.wide.freeze=true"}),
+       on_gpus(kSpec, {"model.wide.freeze=true", "model.last.device=1"}));
+}
+
 // Of the first so many waits, from number `first` on, of the stream of that GPU.
 void each_wait_matters(int gpu, int64_t first, int64_t count, Words how) {
   how.insert(how.end(), {"epochs=1", "clip_grad_norm=0.5"});

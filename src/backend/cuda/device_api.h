@@ -67,7 +67,7 @@ class Stream {
  public:
   virtual ~Stream() = default;
 
-  // Enqueues. Source and target may each be device or pinned memory.
+  // Enqueues. Source and target may each be device or pinned memory; of 0 bytes anything.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   virtual void fill(void* to, uint8_t byte, size_t bytes) = 0;
   // Enqueues an own kernel, which is copied before this returns. Better called through launch()

@@ -70,6 +70,7 @@ class FakeStream : public Stream {
   }
 
   void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes == 0) return;
     const auto* source = static_cast<const std::byte*>(from);
     auto* target = static_cast<std::byte*>(to);
     enqueue(fmt::format("copy {} bytes, {} to {}", bytes, kind(source, bytes), kind(target, bytes)),
@@ -77,6 +78,7 @@ class FakeStream : public Stream {
             {.run = [=] { std::memcpy(target, source, bytes); }});
   }
   void fill(void* to, uint8_t byte, size_t bytes) override {
+    if (bytes == 0) return;
     enqueue(fmt::format("fill {} bytes", bytes), {{static_cast<std::byte*>(to), bytes, true}},
             {.run = [=] { std::memset(to, byte, bytes); }});
   }

@@ -72,9 +72,11 @@ class RuntimeStream final : public Stream {
   RuntimeStream& operator=(const RuntimeStream&) = delete;
 
   void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes == 0) return;
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   }
   void fill(void* to, uint8_t byte, size_t bytes) override {
+    if (bytes == 0) return;
     check(cudaMemsetAsync(to, byte, bytes, stream_), "cudaMemsetAsync");
   }
   void launch(const KernelLaunch& kernel) override { enqueue_kernel(kernel, stream_); }
