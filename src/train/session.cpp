@@ -173,6 +173,16 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
     }
 }
 
+// Devices that are named leave none below them out.
+void check_placement(const Session& s, Diagnostics& d) {
+  for (int device = 0; device < s.who.span; ++device)
+    if (std::ranges::find(s.graph.stage_device, device) == s.graph.stage_device.end())
+      d.error(s.spec.at("model"),
+              fmt::format("no layer lies on device {0}, but one does on device {1}; devices count "
+                          "from 0 in each replica: give a layer `device: {0}`, or lower the others",
+                          device, s.who.span - 1));
+}
+
 void make_plan(Session& s) {
   const bool masks =
       std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
@@ -306,6 +316,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   if (d.ok()) cut_batches(s, d);
   if (d.ok()) complain(d, s.spec.loss.where, [&] { make_programs(s, d); });
   if (d.ok()) check_batch_norm(s, d);
+  if (d.ok()) check_placement(s, d);
   if (!d.ok()) return nullptr;
   make_plan(s);
   if (const std::string reason = beyond_limit(s); !reason.empty()) {
