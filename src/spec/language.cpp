@@ -207,7 +207,7 @@ void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
 
 void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
   t.choice("device", &TopKeys::device, {"auto", "cpu", "cuda"},
-           "where it runs; auto: CUDA where it is there")
+           "where it runs; auto: the CPU, since GPUs are new here")
       .optional_section(
           "devices", "how many devices, or which: [cpu:0, cpu:1]",
           [](TopKeys& s, const Node& n, Diagnostics& d) { read_devices(s.devices, n, d); },

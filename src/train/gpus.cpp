@@ -111,7 +111,7 @@ void choose_device(Session& s, const SessionQuery& query) {
     if (query.gpus)
       s.gpus = *query.gpus;
     else if (query.runs && is_single(s) && devices_of(s.spec.model) == 1)
-      s.gpus.problem = cuda::why_no_gpu();
+      s.gpus = cuda::gpus_of_this_process();
     else if (query.runs || (!is_single(s) && !s.spec.devices.count))
       s.gpus = cuda::survey_gpus();
     if (query.runs && !s.gpus.problem.empty())

@@ -92,6 +92,19 @@ TEST_CASE("the program trains on GPUs in every mode, as processes") {
   machine.same_numbers("dp-shared", "dp-cpu");
 }
 
+TEST_CASE("a GPU that is not there is told before anything of an earlier run is moved") {
+  const Machine machine(2);
+  REQUIRE(machine.train("run", {"device=cuda"}).code == 0);
+  const Finished wrong = machine.train("run", {"device=cuda", "devices=[cuda:3]"});
+  CHECK(wrong.code == static_cast<int>(Fault::device));
+  CHECK_MESSAGE(wrong.err.find("device cuda:3 is not there: CUDA shows 2 GPUs, numbered from 0") !=
+                    std::string::npos,
+                wrong.err);
+  CHECK(fs::exists(machine.file("run/model.safetensors")));
+  CHECK(!fs::exists(machine.file("run/checkpoints.previous")));
+  CHECK(!fs::exists(machine.file("run/model.previous.safetensors")));
+}
+
 TEST_CASE(
     "ranks that a launcher started take a GPU each, whether they are shown all or their own") {
   const Machine machine(2);

@@ -1,7 +1,9 @@
 #include "backend/cuda/load.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kFile = "libdptrain_cuda.so";
 constexpr const char* kVariable = "DPTRAIN_CUDA_MODULE";
+constexpr const char* kAbsent = ": no such file";
 
 // Beside the program, in the build tree of the program or the tests, where it is installed.
 std::vector<std::string> places() {
@@ -26,7 +29,9 @@ std::vector<std::string> places() {
   std::vector<std::string> out;
   for (const char* place : {".", "backend/cuda/module", "../src/backend/cuda/module", "../lib",
                             "../lib64", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"})
-    out.push_back((folder / place / kFile).lexically_normal().string());
+    if (std::string path = (folder / place / kFile).lexically_normal();
+        std::find(out.begin(), out.end(), path) == out.end())
+      out.push_back(std::move(path));
   return out;
 }
 
@@ -49,10 +54,10 @@ LoadedModule load() {
   for (const std::string& path : places()) {
     std::error_code ignored;
     if (!fs::exists(path, ignored)) {
-      out.tried.push_back(path + ": no such file");
+      out.tried.push_back(path + kAbsent);
       if (std::getenv(kVariable))
         out.tried.back() +=
-            fmt::format(", which {} names: name {} in it, or unset it", kVariable, kFile);
+            fmt::format(", which {} names; name a {} in it, or unset it", kVariable, kFile);
       continue;
     }
     const FoundLibrary library = open_with_needs(path);
@@ -75,7 +80,7 @@ LoadedModule load() {
 // The first place where there is something, or all: nobody has to read four times "no such file".
 std::string why_not_loaded(const LoadedModule& loaded) {
   for (const std::string& tried : loaded.tried)
-    if (!tried.ends_with(": no such file")) return tried;
+    if (!tried.ends_with(kAbsent)) return tried;
   return fmt::format(
       "{} is not beside the program: build with the CUDA toolkit installed, "
       "meson setup -Dcuda=enabled",

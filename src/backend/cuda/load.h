@@ -28,6 +28,8 @@ struct GpuSurvey {
   std::string problem;       // why none can be used; empty: at least one can
   std::string nccl_problem;  // why they can't sum by NCCL
 };
+// Starts CUDA in this process, and does not look for NCCL.
+GpuSurvey gpus_of_this_process();
 // Finds out in a child. REQUIRES: called from a process of one thread. Errors: Error{rank}.
 GpuSurvey survey_gpus();
 
