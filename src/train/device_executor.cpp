@@ -108,7 +108,8 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
                                                stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
   if (session_.who.loss_device >= 0)
-    gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, memory(train, 0));
+    gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, *exchange_,
+                                             memory(train, 0), [this] { wait(); });
 }
 
 DeviceExecutor::~DeviceExecutor() {
@@ -126,7 +127,7 @@ std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buf
 
 // Host and GPU do not take turns within a step.
 bool DeviceExecutor::captures() const {
-  return session_.spec.graphs && !gather_ && !stages_ && (!exchange_ || exchange_->by_nccl());
+  return session_.spec.graphs && !stages_ && (!exchange_ || exchange_->by_nccl());
 }
 
 // For all that the stream was told.

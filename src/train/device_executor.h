@@ -139,11 +139,12 @@ class DeviceExecutor : public StepExecutor {
   std::vector<std::unique_ptr<DeviceBinding>> bindings_[whats];
   std::unique_ptr<DeviceFeed> feed_, test_feed_;
   Ahead* test_ahead_;
-  cuda::Memory test_entries_;                 // of each batch of the test set, as it is cut for all
-  cuda::Memory test_entry_, test_sums_;       // of the batch that is computed; of those before
-  std::unique_ptr<DeviceStages> stages_;      // null: all are on this GPU
-  std::unique_ptr<DeviceExchange> exchange_;  // null: there is one GPU; gone before stages are
-  std::unique_ptr<DeviceGather> gather_;      // null: each computes the loss of its own rows
+  cuda::Memory test_entries_;             // of each batch of the test set, as it is cut for all
+  cuda::Memory test_entry_, test_sums_;   // of the batch that is computed; of those before
+  std::unique_ptr<DeviceStages> stages_;  // null: all are on this GPU
+  std::unique_ptr<DeviceGather> gather_;  // null: each computes the loss of its own rows
+  // Null: there is one GPU. Gone before those two are, whose memory its calls may be waiting with.
+  std::unique_ptr<DeviceExchange> exchange_;
   // By what it is of, the rows of the micro-batches (a last batch is smaller), the place that the
   // batch is taken from, and how many steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
