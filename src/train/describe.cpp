@@ -121,10 +121,10 @@ std::string describe(const Session& s, bool refusals) {
                      program.graph.flops() / 1e6, program.rows.total());
   if (s.on_gpu()) {
     out += gpus_text(s);
-    out += fmt::format("batches: {}\nlaunches: {}\n", feed_text(*s.feeder),
-                       s.spec.graphs && !s.sums_on_host() && who.loss_device < 0 && who.span == 1
-                           ? "whole steps as CUDA graphs, several of a small net as one"
-                           : "each kernel by itself");
+    out +=
+        fmt::format("batches: {}\nlaunches: {}\n", feed_text(*s.feeder),
+                    s.captures_steps() ? "whole steps as CUDA graphs, several of a small net as one"
+                                       : "each kernel by itself");
   } else {
     out += memory_text(s);
   }

@@ -137,6 +137,18 @@ void DeviceExchange::sum_now(std::byte* data, const TensorDesc& desc) {
   wait_for_sums();
 }
 
+void DeviceExchange::send_now(const TensorView& value, int to) {
+  wait_for_made();
+  all_->send(*stream_, value.data, value.desc.bytes(), to);
+  wait_for_sums();
+}
+
+void DeviceExchange::receive_now(const TensorView& value, int from) {
+  wait_for_made();
+  all_->receive(*stream_, value.data, value.desc.bytes(), from);
+  wait_for_sums();
+}
+
 void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*what) {
   cuda::Stream& stream = context_.stream;
   const size_t bytes = count * sizeof(double);

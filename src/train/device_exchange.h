@@ -67,8 +67,11 @@ class DeviceExchange {
   void after(size_t instruction);  // of the backward part
   // The same of stages on several GPUs: before a step's first op, and behind each.
   void begin_ops();
-  // In the middle of a part, f64: waited for at once. Null: this GPU brings zeros.
+  // In the middle of a step, waited for at once. f64; null: this GPU brings zeros.
   void sum_now(std::byte* data, const TensorDesc& desc);
+  // The same between this replica's GPU and that of another one.
+  void send_now(const TensorView& value, int to);
+  void receive_now(const TensorView& value, int from);
 
   // Either way. Numbers of a step in the GPU's memory, [2 * count]: the first half is summed, the
   // second one gets those of the first rank. By the CPUs only the sums over the halves are right.

@@ -17,6 +17,8 @@ using cuda::StepState;
 
 namespace {
 
+constexpr size_t kNodes = 512;  // of a launch of several steps
+
 constexpr Part kTrained[] = {Part::prologue, Part::forward, Part::loss, Part::backward};
 constexpr Part kTested[] = {Part::prologue, Part::forward, Part::loss};
 
@@ -96,7 +98,8 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
                    session.who.span > 1 ? 64 : most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
       target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
-      test_ahead_(samples.test) {
+      test_ahead_(samples.test),
+      warm_(gpus_.alone()) {
   context_.tf32 = session_.tf32;
   if (session_.who.span > 1) stages_ = make_device_stages(session_, context_, gpus_);
   bind();
@@ -108,10 +111,12 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
                                                stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
   if (session_.who.loss_device >= 0)
-    gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, memory(train, 0));
+    gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, *exchange_,
+                                             memory(train, 0), [this] { wait(); });
 }
 
 DeviceExecutor::~DeviceExecutor() {
+  graphs_.clear();
   if (stages_) stages_->give_up();
 }
 
@@ -122,11 +127,6 @@ std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buf
   const int gpu = s.gpu_of_worker.at(static_cast<size_t>(worker));
   return std::make_unique<DeviceExecutor>(s, buffers, DeviceTeam(team, worker, s.who.span, access),
                                           access.open(gpu), samples, clock);
-}
-
-// Host and GPU do not take turns within a step.
-bool DeviceExecutor::captures() const {
-  return session_.spec.graphs && !gather_ && !stages_ && (!exchange_ || exchange_->by_nccl());
 }
 
 // For all that the stream was told.
@@ -246,15 +246,15 @@ double DeviceExecutor::natural_divisor(int64_t samples) const {
 }
 
 size_t DeviceExecutor::together(size_t nodes) {
-  constexpr size_t kNodes = 512;  // of a launch
   return std::bit_floor(std::clamp<size_t>(kNodes / nodes, 1, DeviceFlights::kMostSteps));
 }
 
 size_t DeviceExecutor::steps_together(const StepRows& rows) {
-  if (!captures() || feed_->places() > 1) return 1;
-  // The same on all GPUs, or one would wait for sums that another has not begun.
-  return together(
-      static_cast<size_t>(gpus_.largest(static_cast<int64_t>(graph(rows, 0, 1).nodes()))));
+  if (!captures()) return 1;
+  const bool made_one_by_one = feed_ && feed_->places() > 1;
+  const size_t nodes = made_one_by_one ? kNodes : graph(rows, 0, 1).nodes();
+  // The same on all GPUs, or one would wait for what another has not begun.
+  return together(static_cast<size_t>(gpus_.largest(static_cast<int64_t>(nodes))));
 }
 
 void DeviceExecutor::run(StepLoop& loop) {
@@ -285,6 +285,7 @@ void DeviceExecutor::run(StepLoop& loop) {
     }
     gathered_.push_back({input, *input.rows, natural_divisor(input.rows->samples)});
     if (gathered_.size() == together) launch_all();
+    if (!std::exchange(warm_, true)) shape.clear();
   }
   launch_all();
   while (!flights_.empty()) land(loop, true);

@@ -70,6 +70,7 @@ class DeviceExecutor : public StepExecutor {
   void upload_state(int64_t updates, const GradientScaler::State& scaler);
   // The loop: steps are gathered until they are worth a launch, launched, and landed.
   static size_t together(size_t nodes);  // how many, of so many nodes each
+  bool captures() const { return session_.captures_steps() && warm_; }
   size_t steps_together(const StepRows& rows);
   void launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps);
   cuda::CapturedGraph& graph(const StepRows& rows, size_t place, size_t steps);
@@ -96,7 +97,6 @@ class DeviceExecutor : public StepExecutor {
   void evaluate_in_stages(const StepInput& input);
   bool has_stage(int stage) const { return !stages_ || stages_->has(stage); }
   int last_stage() const { return session_.graph.stages() - 1; }
-  bool captures() const;
   bool reports_first() const;
   const ShardRows& own(const Micro& micro) const { return micro[static_cast<size_t>(shard_)]; }
   void wait();
@@ -139,16 +139,20 @@ class DeviceExecutor : public StepExecutor {
   std::vector<std::unique_ptr<DeviceBinding>> bindings_[whats];
   std::unique_ptr<DeviceFeed> feed_, test_feed_;
   Ahead* test_ahead_;
-  cuda::Memory test_entries_;                 // of each batch of the test set, as it is cut for all
-  cuda::Memory test_entry_, test_sums_;       // of the batch that is computed; of those before
-  std::unique_ptr<DeviceStages> stages_;      // null: all are on this GPU
-  std::unique_ptr<DeviceExchange> exchange_;  // null: there is one GPU; gone before stages are
-  std::unique_ptr<DeviceGather> gather_;      // null: each computes the loss of its own rows
+  cuda::Memory test_entries_;             // of each batch of the test set, as it is cut for all
+  cuda::Memory test_entry_, test_sums_;   // of the batch that is computed; of those before
+  std::unique_ptr<DeviceStages> stages_;  // null: all are on this GPU
+  std::unique_ptr<DeviceGather> gather_;  // null: each computes the loss of its own rows
+  // Null: there is one GPU. Gone before those two are, whose memory its calls may be waiting with.
+  std::unique_ptr<DeviceExchange> exchange_;
   // By what it is of, the rows of the micro-batches (a last batch is smaller), the place that the
   // batch is taken from, and how many steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
   std::vector<DeviceFlights::Step> gathered_;
   std::vector<OptimizerStep> formulas_;
+  // Not before a first step with others, by whose calls NCCL opens its connections: outside of a
+  // capture.
+  bool warm_;
   int stop_ = 0;
 };
 

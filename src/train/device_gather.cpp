@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "base/fail.h"
 #include "graph/operator.h"
@@ -51,8 +52,13 @@ size_t DeviceGather::bytes(const Session& s) {
 bool DeviceGather::here() const { return gpus_.worker() == session_.who.loss_device; }
 
 DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus,
-                           const DeviceBinding::Memory& memory)
-    : session_(session), context_(context), gpus_(gpus) {
+                           DeviceExchange& exchange, const DeviceBinding::Memory& memory,
+                           std::function<void()> wait)
+    : session_(session),
+      context_(context),
+      gpus_(gpus),
+      exchange_(exchange),
+      wait_(std::move(wait)) {
   for (const auto& [rows, program] : session.programs)
     crossings_.emplace(&program, crossing_of(program));
   if (here()) {
@@ -74,42 +80,69 @@ DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context,
     }
   }
   gpus.meet();
-  if (!here())
+  if (!here() && !exchange.by_nccl())
     context.api.reach(session.gpu_of_worker.at(static_cast<size_t>(session.who.loss_device)));
 }
 
-void DeviceGather::gather(const DeviceBinding& b) {
-  if (here()) return;
-  const Crossing& c = crossing(b);
-  std::byte* const there = gpus_.published(gpus_.worker());
-  for (const ValueId v : c.to_loss) {
-    const TensorView own = b.view(v);
-    const size_t at = b.program().place[static_cast<size_t>(v)].offset - c.begin;
-    if (own.desc.bytes() > 0) context_.stream.copy(there + at, own.data, own.desc.bytes());
+void DeviceGather::gather(const Micro& micro, const DeviceBinding* b) {
+  if (exchange_.by_nccl()) return pass(micro, b, true);
+  if (b) copy(*b, true);
+  take_turns();
+}
+
+void DeviceGather::scatter(const Micro& micro, const DeviceBinding* b) {
+  if (exchange_.by_nccl()) return pass(micro, b, false);
+  take_turns();
+  if (b) copy(*b, false);
+}
+
+// there: to the loss's GPU, else back.
+void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there) {
+  const int loss = session_.who.loss_device;
+  for (int shard = 0; shard < session_.who.shards; ++shard) {
+    const int64_t rows = micro[static_cast<size_t>(shard)].rows.count();
+    if (rows == 0 || shard == loss || (!here() && shard != gpus_.worker())) continue;
+    const DeviceBinding& b = here() ? of(shard, rows) : *own;
+    const Crossing& c = crossing(b);
+    for (const ValueId v : there ? c.to_loss : c.from_loss)
+      if (const TensorView value = b.view(v); value.desc.bytes() > 0)
+        here() == there ? exchange_.receive_now(value, here() ? shard : loss)
+                        : exchange_.send_now(value, here() ? shard : loss);
   }
 }
 
-void DeviceGather::scatter(const DeviceBinding& b) {
+// Between this GPU's memory and that of the loss's GPU, which that one published.
+void DeviceGather::copy(const DeviceBinding& own, bool there) {
   if (here()) return;
-  const Crossing& c = crossing(b);
-  const std::byte* const there = gpus_.published(gpus_.worker());
-  for (const ValueId v : c.from_loss) {
-    const TensorView own = b.view(v);
-    const size_t at = b.program().place[static_cast<size_t>(v)].offset - c.begin;
-    if (own.desc.bytes() > 0) context_.stream.copy(own.data, there + at, own.desc.bytes());
+  const Crossing& c = crossing(own);
+  std::byte* const room = gpus_.published(gpus_.worker());
+  for (const ValueId v : there ? c.to_loss : c.from_loss) {
+    const TensorView value = own.view(v);
+    std::byte* const at = room + own.program().place[static_cast<size_t>(v)].offset - c.begin;
+    if (value.desc.bytes() > 0)
+      context_.stream.copy(there ? at : value.data, there ? value.data : at, value.desc.bytes());
   }
 }
 
-const std::byte* DeviceGather::loss_of(int shard, int64_t rows) {
+void DeviceGather::take_turns() {
+  wait_();
+  gpus_.meet();
+}
+
+DeviceBinding& DeviceGather::of(int shard, int64_t rows) const {
   const size_t programs = session_.programs.size();
   const auto before = static_cast<size_t>(shard - (shard > gpus_.worker() ? 1 : 0));
   for (size_t p = 0; p < programs; ++p) {
     DeviceBinding& b = *loss_[before * programs + p];
-    if (b.program().rows.shards[0] != rows) continue;
-    b.run(Part::loss);
-    return b.view(b.program().graph.loss).data;
+    if (b.program().rows.shards[0] == rows) return b;
   }
   fail(Fault::failed, "no program for {} samples", rows);
+}
+
+const std::byte* DeviceGather::loss_of(int shard, int64_t rows) {
+  DeviceBinding& b = of(shard, rows);
+  b.run(Part::loss);
+  return b.view(b.program().graph.loss).data;
 }
 
 }  // namespace dpt

@@ -3,8 +3,11 @@
 // of it is copied back. The numbers are those of `loss: distributed`, since a loss divides by the
 // global batch.
 //
-// Copies go from one GPU's memory to another's. Between those and the kernels of the other GPU its
-// host waits and all meet, so a step is not captured.
+// NCCL sends and receives what crosses, within a step that is captured. The loss's GPU takes
+// replicas in their order, and the sums of all come before or behind: so no two calls wait for each
+// other in a circle. Where there is no NCCL since replicas share a GPU, or CPUs sum, copies go from
+// one GPU's memory to another's; between those and the kernels of the other GPU its host waits and
+// all meet, so that no step is captured.
 #pragma once
 
 #include <functional>
@@ -14,6 +17,7 @@
 
 #include "backend/cuda/context.h"
 #include "train/device_binding.h"
+#include "train/device_exchange.h"
 #include "train/device_team.h"
 #include "train/session.h"
 
@@ -21,16 +25,20 @@ namespace dpt {
 
 class DeviceGather {
  public:
-  // All workers; waits for the others. memory: of this GPU's programs. REQUIRES: dp with the loss
-  // on one of several devices; all references outlive it.
+  using Micro = std::vector<ShardRows>;
+
+  // All workers; waits for the others. memory: of this GPU's programs. wait: the host does, for all
+  // that the context's stream was told. REQUIRES: dp with the loss on one of several devices; all
+  // references outlive it.
   DeviceGather(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus,
-               const DeviceBinding::Memory& memory);
+               DeviceExchange& exchange, const DeviceBinding::Memory& memory,
+               std::function<void()> wait);
 
   bool here() const;  // the loss is computed on this GPU
 
-  // Each enqueues. b: this GPU's program, of its own rows.
-  void gather(const DeviceBinding& b);   // copies there
-  void scatter(const DeviceBinding& b);  // and back
+  // All workers. Each enqueues. b: this GPU's program, of its own rows; null: it has none.
+  void gather(const Micro& micro, const DeviceBinding* b);   // brings what the loss reads there
+  void scatter(const Micro& micro, const DeviceBinding* b);  // and back what is read of it
   // Where the loss is computed: that of another replica's rows; gives its place.
   const std::byte* loss_of(int shard, int64_t rows);
 
@@ -44,10 +52,17 @@ class DeviceGather {
   };
   static Crossing crossing_of(const Program& program);
   const Crossing& crossing(const DeviceBinding& b) const { return crossings_.at(&b.program()); }
+  DeviceBinding& of(int shard,
+                    int64_t rows) const;  // another replica's, where the loss is computed
+  void pass(const Micro& micro, const DeviceBinding* own, bool there);
+  void copy(const DeviceBinding& own, bool there);
+  void take_turns();
 
   const Session& session_;
   cuda::DeviceContext& context_;
   DeviceTeam& gpus_;
+  DeviceExchange& exchange_;
+  std::function<void()> wait_;
   std::map<const Program*, Crossing> crossings_;
   cuda::Memory room_;                                 // for each shard, where the loss is computed
   std::vector<std::unique_ptr<DeviceBinding>> loss_;  // [shard * programs + program]

@@ -16,6 +16,7 @@ DeviceLinks::DeviceLinks(const Session& session, cuda::DeviceContext& context, D
       ended_(context.api.make_event()),
       made_(slot(last() + 1, 0)),
       crossed_(made_.size()),
+      crosses_(made_.size()),
       carrier_(make_device_carrier(session, context.api, gpus)) {
   for (const int stage : own())
     for (size_t chunk = 0; chunk < slot(1, 0); ++chunk) {
@@ -59,7 +60,12 @@ std::unique_ptr<Kernel> DeviceLinks::copy(const Copy& way) {
 }
 
 void DeviceLinks::begin(const StageOp& op) {
-  if (op.backward) context_.stream.wait(*crossed_[slot(op.stage, static_cast<size_t>(op.chunk))]);
+  if (op.backward) wait_for_crossed(slot(op.stage, static_cast<size_t>(op.chunk)));
+}
+
+void DeviceLinks::wait_for_crossed(size_t slot) {
+  if (crosses_[slot]) context_.stream.wait(*crossed_[slot]);
+  crosses_[slot] = false;
 }
 
 void DeviceLinks::end(const StageOp& op) {
@@ -82,19 +88,20 @@ void DeviceLinks::follow(const StageOp& op, const DeviceBinding* b) {
     sends ? carrier_->send(*stream_, value.data, value.desc.bytes(), device_of(op.stage))
           : carrier_->receive(*stream_, value.data, value.desc.bytes(), device_of(op.stage));
     stream_->record(*crossed_[chunk]);
+    crosses_[chunk] = true;
   }
 }
 
 // A stage's slot is free again once what was there has gone.
 void DeviceLinks::begin_test(int stage, int64_t batch) {
   if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)
-    context_.stream.wait(*crossed_[slot(stage, turn_of(there))]);
+    wait_for_crossed(slot(stage, turn_of(there)));
 }
 
 // Hosts are a few batches ahead, so that no wait is for a whole evaluation.
 void DeviceLinks::end_test(int stage, int64_t batch) {
   cuda::Event& made = *made_[slot(stage, turn_of(batch))];
-  gpus_.wait(made);
+  if (batch >= session_.turns()) gpus_.wait(made);
   context_.stream.record(made);
 }
 
@@ -110,6 +117,7 @@ void DeviceLinks::hand_on(const StageOp& op, const DeviceBinding* b) {
 void DeviceLinks::join() {
   stream_->record(*ended_);
   context_.stream.wait(*ended_);
+  crosses_.assign(crosses_.size(), false);
 }
 
 bool DeviceLinks::gather_powers(DeviceUpdate& update) {

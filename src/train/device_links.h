@@ -13,7 +13,9 @@
 // first of the list can always be done: what it needs stands before it, and on no GPU stands
 // anything else in front of it. That holds whatever NCCL's calls share, how many of its kernels fit
 // on a GPU at once, and where a call blocks the host until the other side has come, as the first
-// one between two GPUs does. Calls of one communicator come in the same order on all ranks.
+// one between two GPUs does. Calls of one communicator come in the same order on all ranks. All of
+// it holds within a captured step, too: within one, every event that is waited for was recorded
+// there, and the context's stream, behind the verdict, has waited for all calls.
 #pragma once
 
 #include <cstddef>
@@ -59,6 +61,7 @@ class DeviceLinks final : public DeviceStages {
   // the same memory of the other one, before what it is told afterwards.
   void pass(std::byte* data, size_t bytes, int from, int to);
   void join();  // the context's stream goes on once all that was to cross has crossed
+  void wait_for_crossed(size_t slot);
   // Of an own stage, and a chunk or an evaluation's turn.
   size_t slot(int stage, size_t chunk) const;
 
@@ -67,6 +70,8 @@ class DeviceLinks final : public DeviceStages {
   std::unique_ptr<cuda::Event> begun_, ended_;  // of pass()
   // The forward part; the last that has gone from there, or come back.
   std::vector<std::unique_ptr<cuda::Event>> made_, crossed_;  // [slot()]
+  // Whether something has that nobody waited for: a captured step can't wait for what came before.
+  std::vector<bool> crosses_;
   std::unique_ptr<DeviceCarrier> carrier_;
 };
 

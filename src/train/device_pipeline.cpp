@@ -4,7 +4,9 @@
 // Where there are several replicas each sums over the others as soon as a stage's last chunk has
 // gone back (device_exchange.h).
 //
-// A step is not captured: what orders GPUs crosses from one to the other.
+// Where the GPUs are of a process each a step is captured, as others are: NCCL's calls order them.
+// Where they are threads' it is not: each graph would wait for an event in the middle of another.
+// An evaluation is not, either way: its hosts stay within a few batches of their GPUs.
 #include "backend/cuda/kernels/update.h"
 #include "graph/operator.h"
 #include "train/device_executor.h"

@@ -128,9 +128,11 @@ std::string steps_of_gpus_text(const Session& s) {
                                                : "");
   if (s.who.loss_device >= 0) {
     const std::string place = fmt::format("device {}", s.who.loss_device);
-    out += line("each GPU", "feed, forward, gather") + line("all", "meet") +
-           line(place, "loss, of all rows") + line("all", "meet") +
-           line("each GPU", "scatter, backward");
+    const std::string turn = s.sums_on_host() ? line("all", "meet") : "";
+    const std::string_view by = s.sums_on_host() ? "" : " by NCCL";
+    out += line("each GPU", fmt::format("feed, forward, gather{}", by)) + turn +
+           line(place, "loss, of all rows") + turn +
+           line("each GPU", fmt::format("scatter{}, backward", by));
   } else {
     out += line("each GPU", "feed, forward, loss, backward");
   }

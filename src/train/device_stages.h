@@ -1,6 +1,7 @@
 // GPUs that a model's stages lie on (graph/graph.h, note [stages]): the memory of their
 // activations, and who waits for whom. Stages are threads of one process, which reach into each
-// other's memory (device_threads.h), or a process each, which send (device_links.h).
+// other's memory (device_threads.h), or a process each, which send (device_links.h). Of the latter
+// steps are captured, if by NCCL (Session::captures_steps()): within one no host has a part.
 #pragma once
 
 #include <cstddef>

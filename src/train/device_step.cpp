@@ -97,9 +97,7 @@ const std::byte* DeviceExecutor::enqueue_loss(const Micro& micro, size_t number,
     update_.keep_loss(number, loss);
     return nullptr;
   }
-  if (b) gather_->gather(*b);
-  wait();
-  gpus_.meet();
+  gather_->gather(micro, b);
   const auto shards = static_cast<size_t>(session_.who.shards);
   for (size_t s = 0; s < shards; ++s) {
     const int64_t rows = micro[s].rows.count();
@@ -112,9 +110,7 @@ const std::byte* DeviceExecutor::enqueue_loss(const Micro& micro, size_t number,
     }
     update_.keep_loss(number * shards + s, loss);
   }
-  wait();
-  gpus_.meet();
-  if (b) gather_->scatter(*b);
+  gather_->scatter(micro, b);
   return nullptr;
 }
 

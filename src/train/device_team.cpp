@@ -100,7 +100,12 @@ std::byte* DeviceTeam::published(int worker) const noexcept { return seat(worker
 
 int64_t DeviceTeam::largest(int64_t own) {
   if (alone()) return own;
-  return static_cast<int64_t>(std::ranges::max(all(static_cast<double>(own))));
+  seat(worker_).number = static_cast<double>(own);
+  meet();
+  double out = 0;
+  for (int w = 0; w < team_.shape().workers(); ++w) out = std::max(out, seat(w).number);
+  meet();
+  return static_cast<int64_t>(out);
 }
 
 std::vector<double> DeviceTeam::all(double own) {

@@ -61,9 +61,9 @@ class DeviceTeam {
   void publish(int worker, std::byte* memory) noexcept;
   std::byte* published(int worker) const noexcept;
 
-  // All peers: the numbers of all, in their order; the largest of them.
+  // All peers: the numbers of all, in their order.
   std::vector<double> all(double own);
-  int64_t largest(int64_t own);
+  int64_t largest(int64_t own);  // all workers; 0 or more
 
   // Says that this worker begins a step.
   void begin_step() noexcept;

@@ -45,6 +45,13 @@ struct Session {
   bool own_states() const { return exchange.shard_states && !on_gpu(); }
   // The stages of a replica are processes, a device each.
   bool stages_apart() const { return who.devices < who.span; }
+  // A GPU gets whole steps as graphs: no host takes part within one, neither by sums nor by saying
+  // that an event of another GPU is recorded.
+  bool captures_steps() const {
+    const bool by_hosts =
+        (who.replicas() > 1 || stages_apart()) && exchange.backend == Exchange::Backend::host;
+    return on_gpu() && spec.graphs && !by_hosts && (who.span == 1 || stages_apart());
+  }
   bool tf32 = false;  // products on GPUs round factors of f32 to TF32
 
   PrecisionPolicy precision;

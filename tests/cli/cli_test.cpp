@@ -164,6 +164,13 @@ TEST_CASE("plan prints what a GPU would do, without one") {
     CHECK_MESSAGE(plan.code == 0, plan.err);
     check_golden(plan.out, name);
   }
+  const Finished gathers =
+      dptrain({"plan", configs + "fmnist_dp.yaml", "device=cuda", images, "devices=2"});
+  CHECK(gathers.out.find("launches: whole steps as CUDA graphs") != std::string::npos);
+  CHECK(gathers.out.find("each micro-batch:\n"
+                         "  each GPU     feed, forward, gather by NCCL\n"
+                         "  device 0     loss, of all rows\n"
+                         "  each GPU     scatter by NCCL, backward\n") != std::string::npos);
   const Finished fed =
       dptrain({"plan", configs + "lenet.yaml", "device=cuda", "graphs=false",
                "data.dataset={synthetic_images: {samples: 100000, shape: [1, 28, 28]}}"});

@@ -45,6 +45,12 @@ class Fleet {
     return out;
   }
   std::string calls(int index) const { return shared_->gpu[index].calls; }
+  int graphs(int index) const {  // that were launched
+    const std::string all = calls(index);
+    int out = 0;
+    for (size_t at = 0; (at = all.find(" graph of ", at)) != std::string::npos; ++at) ++out;
+    return out;
+  }
 
  private:
   struct Gpu {

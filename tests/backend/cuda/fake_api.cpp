@@ -150,7 +150,7 @@ std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, 
                                  : own->get();
   }
   const int group = settings_.world ? std::atoi(name.c_str() + kId.size()) : 0;
-  auto out = std::make_unique<FakeCommunicator>(*world, group, rank, ranks, waiting);
+  auto out = std::make_unique<FakeCommunicator>(*this, *world, group, rank, ranks, waiting);
   if (!by_itself_.joinable())
     by_itself_ = std::jthread([this](const std::stop_token& stop) { go_on(stop); });
   return out;
@@ -211,6 +211,7 @@ std::string FakeApi::leaks() const {
   add(live_works_, "works");
   add(live_graphs_, "graphs");
   if (stuck_) out += "work that would never have ended ";
+  if (given_up_) out += "graphs with calls of a communicator that was given up ";
   return out;
 }
 

@@ -92,6 +92,7 @@ class FakeApi : public DeviceApi {
   template <class Base>
   friend class FakeCounted;
   friend class FakeWork;
+  friend class FakeCommunicator;
 
   // Of each stream of each GPU, how many of its calls are known.
   using Clock = std::map<std::pair<uint64_t, size_t>, uint64_t>;
@@ -109,11 +110,18 @@ class FakeApi : public DeviceApi {
     std::byte* data = nullptr;
     Accesses accesses;
   };
+  struct Call {
+    size_t stream = 0;
+    uint64_t at = 0;  // the stream's own time; 0: there was none
+    std::string what;
+  };
   struct Capture {
     std::map<const Block*, Accesses> accesses;
     std::vector<FakeItem> work;
     std::vector<Touched> touched;
     std::vector<FakeStream*> streams;
+    Call last_call;  // of a communicator
+    bool ended = false;
   };
 
   void count_call(const std::string& what, Fault fault = Fault::device);
@@ -132,11 +140,6 @@ class FakeApi : public DeviceApi {
     return at == clock.end() ? 0 : at->second;
   }
 
-  struct Call {
-    size_t stream = 0;
-    uint64_t at = 0;  // the stream's own time; 0: there was none
-    std::string what;
-  };
   void go_on(const std::stop_token& stop);
   void look_for_failure();
 
@@ -152,6 +155,8 @@ class FakeApi : public DeviceApi {
   int captures_ = 0;
   bool stuck_ = false;  // something was destroyed whose work would never have ended
   int live_streams_ = 0, live_events_ = 0, live_works_ = 0, live_graphs_ = 0;
+  int calling_graphs_ = 0;  // of these, with calls of communicators
+  bool given_up_ = false;   // a communicator, while one of those was there
   std::atomic<int64_t> call_count_ = 0;
   int64_t wait_count_ = 0;
   std::vector<std::string> calls_;

@@ -109,6 +109,34 @@ TEST_CASE("a capture takes no allocation, no waiting host and no unjoined stream
         "fake GPU: the capture of s0 ends before it has waited for s1");
 }
 
+TEST_CASE("events stay on their side of a capture, and what is told meanwhile is part of it") {
+  Bench t;
+  const auto before = t.api.make_event(), never = t.api.make_event();
+  t.a->record(*before);
+  t.a->begin_capture();
+  CHECK(complaint([&] { t.a->wait(*before); }) ==
+        "fake GPU: s0 waits while it captures for an event of something else");
+  CHECK(complaint([&] { t.a->wait(*never); }) ==
+        "fake GPU: s0 waits while it captures for an event that was never recorded");
+  CHECK(complaint([&] { t.fill(*t.b, t.y, 1); }) ==
+        "fake GPU: s1 is told 'Fill<float> x 256' beside a capture that it has not joined");
+  t.a->record(*t.event);
+  t.b->wait(*t.event);
+  CHECK_NOTHROW(t.fill(*t.b, t.y, 1));
+  t.b->record(*t.event);
+  t.a->wait(*t.event);
+  const auto graph = t.a->end_capture();
+  CHECK(graph->nodes() == 1);
+  CHECK(complaint([&] { t.b->wait(*t.event); }) ==
+        "fake GPU: s1 waits for an event of a capture that has ended");
+  CHECK(complaint([&] { t.event->passed(); }) ==
+        "fake GPU: the host asks for an event that was recorded in a capture");
+  CHECK(complaint([&] { t.event->wait(); }) ==
+        "fake GPU: the host waits for an event that was recorded in a capture");
+  t.b->record(*t.event);
+  CHECK_NOTHROW(t.event->wait());
+}
+
 TEST_CASE("a captured graph does again what was recorded, and is checked as one") {
   Bench t;
   t.a->begin_capture();

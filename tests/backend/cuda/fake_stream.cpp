@@ -16,6 +16,8 @@ void FakeStream::enqueue(const std::string& what, const std::vector<Touched>& to
                          FakeItem work) {
   api_.count_call(what);
   api_.log(fmt::format("s{} {}", index_, what));
+  if (capture_ == nullptr && api_.captures_ > 0)
+    violation("s{} is told '{}' beside a capture that it has not joined", index_, what);
   know_host();
   ++time();
   for (const Touched& t : touched) api_.check(*this, t, what);
@@ -32,12 +34,12 @@ void FakeStream::enqueue(const std::string& what, const std::vector<Touched>& to
 void FakeStream::enqueue_call(const std::string& what, const std::vector<Touched>& touched,
                               FakeItem work) {
   know_host();
-  auto& [stream, at, before] = api_.last_call_;
-  if (at > known_of(stream))
+  FakeApi::Call& last = capture_ ? capture_->last_call : api_.last_call_;
+  if (last.at > known_of(last.stream))
     violation("s{} calls '{}' beside '{}' of s{}, and no event stands between them", index_, what,
-              before, stream);
+              last.what, last.stream);
   enqueue(what, touched, std::move(work));
-  api_.last_call_ = {index_, own_time(), what};
+  last = {index_, own_time(), what};
 }
 
 // What can be done now. Whether that is all up to `number`.
@@ -82,6 +84,7 @@ void FakeStream::do_all_or_give_up() noexcept {
 bool FakeEvent::passed() {
   api_.count_call("passed");
   if (stream_ == nullptr) return true;
+  if (capture_) violation("the host asks for an event that was recorded in a capture");
   const std::lock_guard lock(fake_mutex());
   if (api_.settings_.busy && stream_->done_ < number_) return false;
   // Not at once, as a GPU that has something to do.
@@ -95,6 +98,7 @@ void FakeEvent::wait() {
   api_.not_while_capturing("waiting for an event");
   api_.log("host waits");
   if (stream_ == nullptr) return;
+  if (capture_) violation("the host waits for an event that was recorded in a capture");
   stream_->do_until(number_, true);
   api_.host_knows(clock_);
 }

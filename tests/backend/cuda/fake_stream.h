@@ -36,17 +36,22 @@ class FakeEvent : public Event {
   FakeStream* stream_ = nullptr;  // null: never recorded
   uint64_t number_ = 0;           // of the stream's work that is before it
   FakeApi::Clock clock_;
-  FakeApi::Capture* capture_ = nullptr;
+  std::shared_ptr<FakeApi::Capture> capture_;
   bool asked_ = false;
 };
 
 class FakeGraph : public CapturedGraph {
  public:
-  FakeGraph(FakeApi& api, std::unique_ptr<FakeApi::Capture> c) : api_(api), capture_(std::move(c)) {
+  FakeGraph(FakeApi& api, std::shared_ptr<FakeApi::Capture> c) : api_(api), capture_(std::move(c)) {
     ++api_.live_graphs_;
+    api_.calling_graphs_ += calls() ? 1 : 0;
   }
-  ~FakeGraph() override { --api_.live_graphs_; }
+  ~FakeGraph() override {
+    --api_.live_graphs_;
+    api_.calling_graphs_ -= calls() ? 1 : 0;
+  }
   size_t nodes() const override { return capture_->work.size(); }
+  bool calls() const { return capture_->last_call.at > 0; }  // a communicator
 
  private:
   friend class FakeStream;
@@ -135,12 +140,16 @@ class FakeStream : public Stream {
     const bool others = &e.api_ != &api_;
     api_.log(fmt::format("s{} wait{}", index_, others ? " for another GPU" : ""));
     const std::lock_guard lock(fake_mutex());
+    if (e.stream_ == nullptr && capture_ != nullptr)
+      violation("s{} waits while it captures for an event that was never recorded", index_);
     if (e.stream_ == nullptr || api_.wait_count_++ == api_.settings_.deaf_wait) return;
     if (others && capture_ != nullptr)
       violation("s{} waits while it captures for an event of another GPU", index_);
     if (e.capture_ != capture_) {
       if (capture_ != nullptr)
         violation("s{} waits while it captures for an event of something else", index_);
+      if (e.capture_->ended)
+        violation("s{} waits for an event of a capture that has ended", index_);
       capture_ = e.capture_;
       capture_->streams.push_back(this);
     }
@@ -163,15 +172,16 @@ class FakeStream : public Stream {
   void begin_capture() override {
     api_.count_call("begin_capture");
     if (capture_ != nullptr) violation("s{} captures already", index_);
-    own_capture_ = std::make_unique<FakeApi::Capture>();
+    own_capture_ = std::make_shared<FakeApi::Capture>();
     own_capture_->streams = {this};
-    capture_ = own_capture_.get();
+    capture_ = own_capture_;
     ++api_.captures_;
   }
   std::unique_ptr<CapturedGraph> end_capture() override {
     api_.count_call("end_capture");
     if (!own_capture_) violation("s{} has begun no capture", index_);
     --api_.captures_;
+    own_capture_->ended = true;
     for (FakeStream* s : own_capture_->streams) {
       s->capture_ = nullptr;
       if (s != this && s->own_time() > known_of(s->index_))
@@ -182,8 +192,9 @@ class FakeStream : public Stream {
   void launch(CapturedGraph& graph) override {
     auto& g = static_cast<FakeGraph&>(graph);
     const std::lock_guard lock(fake_mutex());
-    enqueue(fmt::format("graph of {} nodes", g.nodes()), g.capture_->touched,
-            {.run = [c = g.capture_] {}});
+    const auto tell = g.calls() ? &FakeStream::enqueue_call : &FakeStream::enqueue;
+    (this->*tell)(fmt::format("graph of {} nodes", g.nodes()), g.capture_->touched,
+                  {.run = [c = g.capture_] {}});
     queue_.insert(queue_.end(), g.capture_->work.begin(), g.capture_->work.end());
   }
 
@@ -225,8 +236,7 @@ class FakeStream : public Stream {
   bool advances_ = false;
   // Null once it is gone: for those who wait for it.
   std::shared_ptr<FakeStream*> self_ = std::make_shared<FakeStream*>(this);
-  FakeApi::Capture* capture_ = nullptr;
-  std::unique_ptr<FakeApi::Capture> own_capture_;
+  std::shared_ptr<FakeApi::Capture> capture_, own_capture_;
 };
 
 }  // namespace dpt::cuda

@@ -139,9 +139,10 @@ struct FakeCommunicator::State {
   }
 };
 
-FakeCommunicator::FakeCommunicator(FakeWorld& world, int group, int rank, int ranks,
+FakeCommunicator::FakeCommunicator(FakeApi& api, FakeWorld& world, int group, int rank, int ranks,
                                    const WhileWaiting& waiting)
-    : group_(world.shared_->group[group]),
+    : api_(api),
+      group_(world.shared_->group[group]),
       rank_(rank),
       ranks_(ranks),
       waiting_(waiting),
@@ -236,6 +237,10 @@ void FakeCommunicator::all_gather(Stream& stream, void* data, size_t count, DTyp
 void FakeCommunicator::broadcast(Stream& stream, void* data, size_t bytes, int root) {
   enqueue(stream, data,
           {.kind = Kind::broadcast, .dtype = DType::u8, .root = root, .count = bytes});
+}
+void FakeCommunicator::abort() noexcept {
+  if (!*aborted_ && api_.calling_graphs_ > 0) api_.given_up_ = true;
+  *aborted_ = true;
 }
 void FakeCommunicator::check() {
   if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");

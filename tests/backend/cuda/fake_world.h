@@ -26,6 +26,8 @@ struct FakeCall {
   bool operator==(const FakeCall&) const = default;
 };
 
+class FakeApi;
+
 class FakeWorld {
  public:
   static constexpr int kMostGroups = 16, kMostRanks = 4;
@@ -69,7 +71,8 @@ class FakeWorld {
 // Done in two parts, since the others may not have come: arrive() until it says so, then take().
 class FakeCommunicator : public Communicator {
  public:
-  FakeCommunicator(FakeWorld& world, int group, int rank, int ranks, const WhileWaiting& waiting);
+  FakeCommunicator(FakeApi& api, FakeWorld& world, int group, int rank, int ranks,
+                   const WhileWaiting& waiting);
   void all_reduce(Stream& stream, void* data, size_t count, DType dtype) override;
   void reduce_scatter(Stream& stream, void* data, size_t count, DType dtype) override;
   void all_gather(Stream& stream, void* data, size_t count, DType dtype) override;
@@ -79,8 +82,8 @@ class FakeCommunicator : public Communicator {
   void receive(Stream& stream, void* data, size_t bytes, int from) override;
   void check() override;
   void finish() override;
-  void abort() noexcept override { *aborted_ = true; }
-  ~FakeCommunicator() override { *aborted_ = true; }
+  void abort() noexcept override;
+  ~FakeCommunicator() override { abort(); }
 
  private:
   struct State;
@@ -88,6 +91,7 @@ class FakeCommunicator : public Communicator {
                std::function<bool()> ready, std::function<void()> run);
   void enqueue(Stream& stream, void* data, const FakeCall& call);
   void sums(Stream& stream, void* data, FakeCall::Kind kind, size_t count, DType dtype);
+  FakeApi& api_;
   FakeWorld::Group& group_;
   int rank_, ranks_;
   WhileWaiting waiting_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "backend/cuda/fake_api.h"
 #include "base/fail.h"
@@ -209,6 +210,47 @@ TEST_CASE("what a rank sends another one receives, and no third") {
     all->abort();
   });
   CHECK(different == std::vector<std::string>(2));
+}
+
+TEST_CASE("what is sent and received in a graph is sent and received at each launch") {
+  std::vector<float> got;
+  const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
+    const auto stream = api.make_stream(), calls = api.make_stream();
+    const auto there = api.make_event(), back = api.make_event();
+    const Memory x(api, MemoryKind::device, 64);
+    const auto all = api.join(kOne, rank, 2, {});
+    stream->fill(x.data(), 0, 64);
+    stream->begin_capture();
+    if (rank == 0) launch(*stream, AddTo{floats(x), floats(x)}, 16);
+    stream->record(*there);
+    calls->wait(*there);
+    for (const bool sends : {rank == 0, rank == 1})  // there and back
+      sends ? all->send(*calls, x.data(), 64, 1 - rank)
+            : all->receive(*calls, x.data(), 64, 1 - rank);
+    calls->record(*back);
+    stream->wait(*back);
+    const auto graph = stream->end_capture();
+    launch(*stream, Fill<float>{floats(x), rank == 0 ? 1.0F : 7.0F}, 16);
+    for (int i = 0; i < 3; ++i) {
+      stream->launch(*graph);
+      stream->synchronise();
+      if (rank == 1) got.push_back(floats(x)[15]);
+    }
+    // The graph's calls are those of the stream that it was launched on.
+    stream->launch(*graph);
+    const std::string complaint = fmt::format(
+        "fake GPU: s1 calls 'send 64 bytes to {}' beside 'graph of {} nodes' of s0, "
+        "and no event stands between them",
+        1 - rank, graph->nodes());
+    CHECK_THROWS_WITH_AS(all->send(*calls, x.data(), 64, 1 - rank), complaint.c_str(), Error);
+    stream->synchronise();
+    CHECK(api.leaks().find("given up") == std::string::npos);
+    all->abort();  // too early
+    CHECK(api.leaks().find("graphs with calls of a communicator that was given up") !=
+          std::string::npos);
+  });
+  CHECK(wrong == std::vector<std::string>(2));
+  CHECK(got == std::vector<float>{2, 4, 8});
 }
 
 TEST_CASE("calls that GPUs wait for each other by are one behind the other, whatever the stream") {
