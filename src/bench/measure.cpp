@@ -1,14 +1,17 @@
 #include "bench/measure.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
+#include <set>
 
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "base/machine.h"
 #include "comm/shared_memory.h"
+#include "train/device_flights.h"
 #include "train/devices.h"
 #include "train/run.h"
 
@@ -52,6 +55,17 @@ int meetings_of(const Session& s) {
                           meets(plan.update));
 }
 
+// Steps whose end a GPU tells at once, so many or a part of these: those of a small net are
+// captured as one graph, and at least half of a step's instructions are nodes of it.
+int64_t steps_together(const Session& s) {
+  if (!s.on_gpu() || !s.spec.graphs) return 1;
+  const Program& program = s.programs.begin()->second;
+  const size_t nodes = program.forward.size() + program.loss.size() + program.backward.size();
+  constexpr size_t kNodes = 512;  // of a launch: DeviceExecutor::together()
+  return static_cast<int64_t>(
+      std::bit_floor(std::clamp<size_t>(2 * kNodes / (1 + nodes), 1, DeviceFlights::kMostSteps)));
+}
+
 RowFacts facts_of(const Session& s) {
   StepRows rows;
   s.batches->step(0, rows);
@@ -64,6 +78,9 @@ RowFacts facts_of(const Session& s) {
   const auto [fewest, most] = std::ranges::minmax(samples);
   return {.ranks = s.who.ranks,
           .workers = s.who.total_workers(),
+          .gpus = static_cast<int>(
+              std::set<int>(s.gpu_of_worker.begin(), s.gpu_of_worker.end()).size()),
+          .together = steps_together(s),
           .fewest = fewest,
           .most = most,
           .meetings = meetings_of(s),
@@ -103,7 +120,8 @@ WorkerSeconds spent(const Notes& notes) {
     out += {.compute = compute,
             .communication = exchange,
             .waiting = waiting,
-            .taken = std::clamp(busy - clock.on_core(), 0.0, busy)};
+            // A host that waits for its GPU sleeps.
+            .taken = notes.facts.gpus > 0 ? 0 : std::clamp(busy - clock.on_core(), 0.0, busy)};
     out.slowest = std::max(out.slowest, compute);
   }
   return out;

@@ -84,9 +84,7 @@ std::string bench_svg(const BenchReport& report) {
     out += bar(report, r, y, kBars / longest);
     y += kRow;
   }
-  out += text(20, bottom + 18,
-              fmt::format("a device is {} core{}; data: {}", report.cores_per_device,
-                          report.cores_per_device == 1 ? "" : "s", report.data),
+  out += text(20, bottom + 18, fmt::format("a device is {}; data: {}", report.device, report.data),
               "font-size=\"11\" fill=\"#666666\"");
   out += text(20, bottom + 36, report.machine, "font-size=\"11\" fill=\"#666666\"");
   return out + "</svg>\n";

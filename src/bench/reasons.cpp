@@ -65,7 +65,17 @@ std::string compute_text(const RowResult& r, const RowResult& single) {
       ratio);
 }
 
-std::vector<Cause> causes(const RowResult& r, const RowResult& single, int cores) {
+// What workers share where they are more than these.
+struct Places {
+  int count;
+  std::string_view name;
+  std::string text() const { return fmt::format("{} {}{}", count, name, count == 1 ? "" : "s"); }
+};
+Places places_of(const RowResult& r, int cores) {
+  return r.facts.gpus > 0 ? Places{r.facts.gpus, "GPU"} : Places{cores, "core"};
+}
+
+std::vector<Cause> causes(const RowResult& r, const RowResult& single, const Places& places) {
   std::vector<Cause> out;
   const auto add = [&](double ms, std::string text) {
     if (ms > 0) out.push_back({ms, std::move(text)});
@@ -75,8 +85,9 @@ std::vector<Cause> causes(const RowResult& r, const RowResult& single, int cores
     return r.ms_per_sample * r.share(what) - single.ms_per_sample * single.share(what);
   };
   // Where workers take turns on a core, what they wait and compute for are both that.
-  if (r.facts.workers > cores)
-    return {{1, fmt::format("has more workers than cores: {} on {}", r.facts.workers, cores)}};
+  if (r.facts.workers > places.count)
+    return {{1, fmt::format("has more workers than {}s: {} on {}", places.name, r.facts.workers,
+                            places.count)}};
   if (r.facts.workers < single.facts.workers)
     add(compute_ms(single) * (1 / workers - 1.0 / single.facts.workers),
         fmt::format("has {} worker{}, single {}", r.facts.workers, r.facts.workers == 1 ? "" : "s",
@@ -98,7 +109,7 @@ std::string sentence(const RowResult& r, const RowResult& single, int cores) {
                                        r.ms_per_sample / single.ms_per_sample);
   if (r.fastest <= single.slowest)
     return head + ", no more than the rounds differ among themselves.";
-  const std::vector<Cause> found = causes(r, single, cores);
+  const std::vector<Cause> found = causes(r, single, places_of(r, cores));
   std::vector<std::string_view> told;
   for (const Cause& c : found)
     if (c.ms >= found.front().ms / 3) told.push_back(c.text);
@@ -128,9 +139,10 @@ std::vector<std::string> reasons(std::span<const RowResult> rows, int cores) {
     const RowResult* single = single_of(r, rows);
     if (single && r.ms_per_sample > single->ms_per_sample)
       out.push_back(sentence(r, *single, cores));
-    else if (r.refused.empty() && r.facts.workers > cores)
-      out.push_back(fmt::format("{}: {} workers share {} core{}, so they take turns.",
-                                name_of(r.row), r.facts.workers, cores, cores == 1 ? "" : "s"));
+    else if (const Places places = places_of(r, cores);
+             r.refused.empty() && r.facts.workers > places.count)
+      out.push_back(fmt::format("{}: {} workers share {}, so they take turns.", name_of(r.row),
+                                r.facts.workers, places.text()));
   }
   return out;
 }

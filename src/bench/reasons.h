@@ -13,7 +13,8 @@ namespace dpt {
 const RowResult* single_of(const RowResult& row, std::span<const RowResult> all);
 
 // One sentence for each row that is slower than its single: what it loses most by, in order of how
-// much of the difference it is; and for each row with more workers than the machine has cores.
+// much of the difference it is; and for each row with more workers than the machine has cores, or
+// than they have GPUs.
 std::vector<std::string> reasons(std::span<const RowResult> rows, int cores);
 
 }  // namespace dpt

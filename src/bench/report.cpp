@@ -80,9 +80,8 @@ double BenchReport::speedup(const RowResult& row) const {
 }
 
 std::string bench_table(const BenchReport& report) {
-  std::string out =
-      fmt::format("{}: a device is {} core{}; batches are of all devices together\n", report.name,
-                  report.cores_per_device, report.cores_per_device == 1 ? "" : "s");
+  std::string out = fmt::format("{}: a device is {}; batches are of all devices together\n",
+                                report.name, report.device);
   out += fmt::format("data: {}\nmachine: {}\n\n", report.data, report.machine);
   out += fmt::format("{:<8} {:>7} {:>7}  {:<9} {:>11} {:>9} {:>11} {:>9} {:>14} {:>9} {:>20}\n", "",
                      "", "", "", "", "", "", "", "", "", "memory in MiB");

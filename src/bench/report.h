@@ -10,10 +10,10 @@
 namespace dpt {
 
 struct BenchReport {
-  std::string name;     // of the spec
-  std::string machine;  // CPU, cores, versions; one line
-  std::string data;     // one line
-  int64_t cores_per_device = 1;
+  std::string name;               // of the spec
+  std::string machine;            // CPU, cores or GPUs, versions; one line
+  std::string data;               // one line
+  std::string device = "1 core";  // what one is
   std::vector<RowResult> rows;
   std::vector<std::string> sentences;          // why rows are slower than single
   double speedup(const RowResult& row) const;  // over the first row that was not refused

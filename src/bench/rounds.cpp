@@ -12,6 +12,14 @@ double median(std::vector<double> x) {
   return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
+int64_t whole(int64_t n, int64_t together) { return (n + together - 1) / together * together; }
+
+// n steps, of which several end together, behind a quarter as many.
+StageClock::Steps timed_steps(int64_t n, int64_t together) {
+  const int64_t warm_up = whole(1 + n / 4, together);
+  return {warm_up, warm_up + whole(together > 1 ? std::max(n, 2 * together) : n, together)};
+}
+
 // From three steps; of short ones, from as many as take a tenth of a second.
 double seconds_per_step(const BenchRow& row, const Measure& measure, RowResult& out) {
   constexpr double kEnough = 0.02;  // s, many times what it takes to wake a worker
@@ -21,10 +29,13 @@ double seconds_per_step(const BenchRow& row, const Measure& measure, RowResult& 
     out.facts = r.facts;
     out.data = r.data;
     const auto count = static_cast<double>(steps.timed.count());
-    if (r.seconds >= kEnough || count >= 1e5) return std::max(r.seconds, 1e-9) / count;
+    const int64_t together = r.facts.together;
+    const bool apart = steps.timed.begin % together == 0;  // from those that end before them
+    if (apart && (r.seconds >= kEnough || count >= 1e5)) return std::max(r.seconds, 1e-9) / count;
     const double more = std::min(100.0, 5 * kEnough / std::max(r.seconds, 1e-6));
-    const auto n = static_cast<int64_t>(std::ceil(count * more));
-    steps = {.timed = {1 + n / 4, 1 + n / 4 + n}, .marked = {1 + n / 4, 2 + n / 4}};
+    const auto n = static_cast<int64_t>(std::ceil(apart ? count * more : 1));
+    steps.timed = timed_steps(n, together);
+    steps.marked = {steps.timed.begin, steps.timed.begin + 1};
   }
 }
 
@@ -44,13 +55,13 @@ RowResult summary(RowResult out, const std::vector<Reading>& readings) {
 
 }  // namespace
 
-RunSteps steps_for(double seconds_per_step, double seconds) {
+RunSteps steps_for(double seconds_per_step, double seconds, int64_t together) {
   constexpr double kLong =
       1e-3;  // s: a step beside which some ten clock reads of 30 ns are nothing
   const auto n = static_cast<int64_t>(std::clamp(seconds / seconds_per_step, 1.0, 1e8));
-  const int64_t warm_up = 1 + n / 4, end = warm_up + n;
-  RunSteps out{.timed = {warm_up, end}, .marked = {warm_up, end}};
-  if (seconds_per_step < kLong) out.marked = {end, end + 1 + n / 4};
+  const StageClock::Steps timed = timed_steps(n, together);
+  RunSteps out{.timed = timed, .marked = timed};
+  if (seconds_per_step < kLong) out.marked = {timed.end, timed.end + whole(1 + n / 4, together)};
   return out;
 }
 
@@ -62,7 +73,8 @@ std::vector<RowResult> take_turns(std::span<const BenchRow> rows, const BenchSet
     out[i].row = rows[i];
     announce(0, rows[i]);
     try {
-      steps[i] = steps_for(seconds_per_step(rows[i], measure, out[i]), settings.seconds);
+      const double seconds = seconds_per_step(rows[i], measure, out[i]);
+      steps[i] = steps_for(seconds, settings.seconds, out[i].facts.together);
     } catch (const Refused& e) {
       out[i].refused = e.what();
       out[i].refused_code = static_cast<int>(e.fault());

@@ -22,7 +22,8 @@ using Announce = std::function<void(int round, const BenchRow&)>;
 
 // How many steps take `seconds`, with a quarter more before them to warm up. Short steps are marked
 // stage by stage after those that are timed, since reading the clock would be part of their time.
-RunSteps steps_for(double seconds_per_step, double seconds);
+// Where several end together all are multiples of these, and at least twice as many are timed.
+RunSteps steps_for(double seconds_per_step, double seconds, int64_t together = 1);
 
 // Runs every row once to see how long its steps take, then `rounds` times in turn, and takes
 // medians. A row that is refused stands in the results with the reason. Throws what `measure` does

@@ -18,6 +18,8 @@ struct BenchRow {
 // What a row's run is made of; known before it is run.
 struct RowFacts {
   int ranks = 1, workers = 1;    // workers: of all ranks together
+  int gpus = 0;                  // that these have; 0: they have cores
+  int64_t together = 1;          // steps end at once, so many or a part of these (CUDA graphs)
   int64_t fewest = 0, most = 0;  // samples of a worker in a full step
   int meetings = 0;              // of a step
   bool loss_on_one = false;      // the loss is computed by one device for all
@@ -30,7 +32,7 @@ struct RowFacts {
 struct WorkerSeconds {
   double compute = 0, communication = 0, waiting = 0;
   double slowest = 0;  // compute of the worker that computes longest
-  double taken = 0;    // of compute and communication: other programs had the core
+  double taken = 0;    // of compute and communication: other programs had the core; not of GPUs
   double total() const { return compute + communication + waiting; }
   WorkerSeconds& operator+=(const WorkerSeconds& o) {
     compute += o.compute;

@@ -1,12 +1,16 @@
 // dptrain bench SPEC: how fast each mode, number of devices, batch size and precision is, and why.
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
+#include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
@@ -207,10 +211,26 @@ int start_row(const SpecArgument& spec, const BenchRow& row, int notes) {
   });
 }
 
+std::string cores_text(size_t n) { return fmt::format("{} core{}", n, n == 1 ? "" : "s"); }
+
 std::string machine_line() {
-  const size_t cores = usable_cores().size();
-  return fmt::format("{}, {} core{} ({} kernels); {}", cpu_name(), cores, cores == 1 ? "" : "s",
+  return fmt::format("{}, {} ({} kernels); {}", cpu_name(), cores_text(usable_cores().size()),
                      simd_kernels().name, version());
+}
+
+// Starts CUDA in this process, which must not start rows after that.
+std::string gpu_machine_line() {
+  cuda::CudaModule& module = cuda::cuda_module();
+  std::map<std::string, int> gpus;
+  for (const cuda::DeviceProperties& p : module.devices()) ++gpus[p.name];
+  std::vector<std::string> names, versions;
+  for (const auto& [name, count] : gpus) names.push_back(fmt::format("{} x {}", count, name));
+  std::vector<cuda::LibraryReport> libraries = module.libraries();
+  libraries.insert(libraries.begin(), cuda::cuda_library("driver"));
+  for (const cuda::LibraryReport& l : libraries)
+    if (l.problem.empty()) versions.push_back(fmt::format("{} {}", l.name, l.version));
+  return fmt::format("{}; {}; {}, {}; {}", fmt::join(names, ", "), fmt::join(versions, ", "),
+                     cpu_name(), cores_text(usable_cores().size()), version());
 }
 
 void write_files(const BenchReport& report, const std::string& folder, const std::string& svg) {
@@ -253,13 +273,16 @@ int run_bench(const std::vector<std::string>& words) {
                    [&](const BenchRow& r, int notes) { return start_row(a.spec, r, notes); });
   };
   BenchReport report{.name = maker.spec().name,
-                     .machine = machine_line(),
-                     .cores_per_device = maker.cores_per_device()};
+                     .device = cores_text(static_cast<size_t>(maker.cores_per_device()))};
   report.rows = take_turns(rows, a.settings, once, announce);
   if (terminal) fmt::print(stderr, "\r\x1b[K");
   if (const int code = say_refused(report)) return code;
   for (const RowResult& r : report.rows)
     if (report.data.empty()) report.data = r.data;
+  const bool on_gpus =
+      std::ranges::any_of(report.rows, [](const RowResult& r) { return r.facts.gpus > 0; });
+  if (on_gpus) report.device = "a GPU";
+  report.machine = on_gpus ? gpu_machine_line() : machine_line();
   report.sentences = reasons(report.rows, static_cast<int>(usable_cores().size()));
   if (a.json)
     fmt::print("{}", bench_json(report));

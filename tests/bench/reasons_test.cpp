@@ -87,6 +87,17 @@ TEST_CASE("what other programs took is not blamed on the batch") {
         "which other programs took.");
 }
 
+TEST_CASE("workers on GPUs share these, not cores") {
+  RowResult row = result("dp", 3, 8, 0.030, {.compute = 1, .waiting = 1, .slowest = 1});
+  row.facts.gpus = 1;
+  CHECK(sentence(row) ==
+        "dp on 3 devices, batch 8: 3 times single's time: it has more workers than GPUs: 3 on 1.");
+  row.ms_per_sample = 0.008;
+  CHECK(sentence(row) == "dp on 3 devices, batch 8: 3 workers share 1 GPU, so they take turns.");
+  row.facts.gpus = 3;
+  CHECK(sentence(row).empty());
+}
+
 TEST_CASE("what costs at least a third of the worst is told, worst first") {
   CHECK(sentence(result("dp", 2, 8, 0.020, {.compute = 1.2, .waiting = 0.8, .slowest = 0.6})) ==
         "dp on 2 devices, batch 8: 2 times single's time: it spends 40 % of the time in the 2 "

@@ -89,6 +89,32 @@ TEST_CASE("steps fill the time that was asked for, with a quarter more to warm u
   CHECK(steps_for(30, 1).timed.begin == 1);
 }
 
+TEST_CASE("steps that end together are timed in whole launches, two at least") {
+  const RunSteps tiny = steps_for(0.5, 0.01, 32);
+  CHECK(tiny.timed.begin == 32);
+  CHECK(tiny.timed.end == 96);
+  const RunSteps more = steps_for(1e-4, 1, 32);
+  CHECK(more.timed.begin == 2528);
+  CHECK(more.timed.count() == 10016);
+  CHECK(more.marked.begin == more.timed.end);
+  CHECK(more.marked.count() == 2528);
+  // Four end at once, 10 ms each: what is timed of one launch alone takes no time.
+  std::vector<StageClock::Steps> timed;
+  const Measure fake = [&](const BenchRow&, const RunSteps& steps) {
+    timed.push_back(steps.timed);
+    const int64_t launches = steps.timed.end / 4 - steps.timed.begin / 4;
+    return Reading{.seconds = 0.040 * static_cast<double>(launches),
+                   .samples = steps.timed.count(),
+                   .facts = {.together = 4}};
+  };
+  const std::vector<BenchRow> rows = {{.mode = "single"}};
+  const auto out = take_turns(rows, {.rounds = 1, .seconds = 0.01}, fake, [](int, const auto&) {});
+  CHECK(out[0].ms_per_sample == doctest::Approx(10));
+  REQUIRE(timed.size() == 3);
+  CHECK(timed[1].begin == 4);
+  CHECK(timed[1].count() == 8);
+}
+
 TEST_CASE("a stage clock counts samples of timed steps and time of marked ones") {
   StageClock clock({1, 3}, {3, 4});
   const auto step = [&](int64_t samples) {

@@ -42,6 +42,8 @@ says ' 0 failed, 0 left out'
 says 'dptrain mlp-fp32 '
 says '[x] bits-mlp-again '
 says '[x] losses-ddp-2 '
+for name in gpt gpt-bf16 dp-shared dp-distributed ddp-shared pipeline pipeline-processes placed; do says "[x] losses-$name "; done
+says 'machine: 2 x fake GPU; '
 says '[x] memcheck-train '
 grep -c '^- \[x\]' "$scratch/report/report.md"
 # What fails hides nothing, and what has no time is told.

@@ -64,7 +64,7 @@ if $tiny; then say 'Small sizes: only that it runs was tried, and times mean not
 say ''
 # The loader's words alone where this machine's libc is too old.
 timeout -k 5 120 "${dptrain[@]}" doctor >logs/doctor 2>&1 || say "dptrain doctor ended with code $?:"
-nvidia-smi --query-gpu=name,driver_version,memory.used,utilization.gpu,clocks.sm,clocks.mem,power.limit,ecc.mode.current \
+timeout -k 5 60 nvidia-smi --query-gpu=name,driver_version,memory.used,utilization.gpu,clocks.sm,clocks.mem,power.limit,ecc.mode.current \
   --format=csv >logs/nvidia-smi 2>&1
 show logs/doctor logs/nvidia-smi
 gpus=$(grep -c '^\[x\] cuda:[0-9]' logs/doctor)
@@ -101,19 +101,26 @@ check() {
 }
 skip() { say "- skipped: $1: $2"; }
 
-# Fashion-MNIST's sizes, from a formula: no data has to be there. And a net of convolutions and batch norm.
+# Fashion-MNIST's sizes, from a formula: no data has to be there. A net of convolutions and batch norm, one of layers
+# that are placed on devices, and a GPT.
 mlp=("$here/configs/fmnist_single.yaml" optimizer.lr=0.001 log.every=1 epochs=1)
 resnet=("$here/configs/large/resnet18.yaml" log.every=1 evaluate=true)
+placed=("$here/configs/split_devices.yaml" log.every=1 epochs=1)
+gpt=("$here/configs/gpt_shakespeare.yaml" optimizer.lr=0.0001 log.every=1 epochs=1)
 images='samples: 12000, test_samples: 1000, classes: 10, shape: [1, 28, 28]'
 painted='samples: 160, test_samples: 32, shape: [3, 112, 112]'
 large='samples: 384, test_samples: 64, classes: 1000, shape: [3, 224, 224]'
+text='samples: 650, test_samples: 130, length: 64, vocabulary: 65, targets: next'
 if $tiny; then
   images='samples: 400, test_samples: 50, classes: 10, shape: [1, 28, 28]'
   painted='samples: 8, test_samples: 4, shape: [3, 16, 16]'
+  text='samples: 6, test_samples: 3, length: 8, vocabulary: 65, targets: next'
   mlp+=(data.batch_size=50)
   resnet+=(data.batch_size=4)
+  gpt+=(data.batch_size=4 evaluate.batch_size=4)
 fi
 mlp+=("data.dataset={synthetic_images: {$images}}") resnet+=("data.dataset={synthetic_images: {$painted}}")
+gpt+=("data.dataset={synthetic_tokens: {$text}}")
 
 run() {  # name, seconds, arguments of train
   check "train-$1" "$2" "${dptrain[@]}" "${@:3}" "out=$out/runs/$1"
@@ -150,17 +157,32 @@ for precision in tf32 bf16 fp16; do
   run "$precision" 60 "${mlp[@]}" device=cuda "precision=$precision"
   losses "$precision" mlp 0.05
 done
-several() {  # name, arguments of train: replicas against one
+# Attention in halves is cuDNN's.
+against_cpu gpt 1e-3 "${gpt[@]}"
+run gpt-bf16 60 "${gpt[@]}" device=cuda precision=bf16
+losses gpt-bf16 gpt 0.05
+several() {  # name, arguments of train: replicas or stages against one CPU
   run "$1" 60 "${mlp[@]}" device=cuda "${@:2}"
-  losses "$1" mlp 1e-3
+  losses "$1" mlp-cpu 1e-3
 }
+twice='devices=[cuda:0, cuda:0]'
 several dp-1 parallel=dp devices=1
 # In the order of samples of torch's DistributedSampler, which is another one.
 run ddp-1 60 "${mlp[@]}" device=cuda parallel=ddp devices=1
 run ddp-1-cpu 120 "${mlp[@]}" device=cpu parallel=ddp devices=1
 losses ddp-1 ddp-1-cpu 1e-3
-# Two replicas on one GPU, whose gradients the CPUs sum.
-several dp-shared parallel=dp 'devices=[cuda:0, cuda:0]'
+# Two replicas on one GPU, whose gradients the CPUs sum; one computes the loss of both, or each its own.
+several dp-shared parallel=dp "$twice"
+several dp-distributed 'parallel={dp: {loss: distributed}}' "$twice"
+run ddp-shared 60 "${mlp[@]}" device=cuda 'parallel={ddp: {backend: gloo}}' "$twice"
+run ddp-shared-cpu 120 "${mlp[@]}" device=cpu parallel=ddp devices=2
+losses ddp-shared ddp-shared-cpu 1e-3
+# Two stages on one GPU: threads, processes, and layers that the spec places.
+several pipeline 'parallel={pipeline: {stages: 2, chunks: 2}}' "$twice"
+several pipeline-processes 'parallel={pipeline: {stages: 2, chunks: 2, processes: true}}' "$twice"
+run placed 60 "${placed[@]}" device=cuda "$twice"
+run placed-cpu 120 "${placed[@]}" device=cpu
+losses placed placed-cpu 1e-3
 if [ "$gpus" -gt 1 ]; then
   several dp-2 parallel=dp devices=2
   run ddp-2 60 "${mlp[@]}" device=cuda parallel=ddp devices=2
@@ -189,14 +211,17 @@ times mlp-fp32 "${mlp[@]}" data.batch_size=100
 times mlp-fp32-no-graphs "${mlp[@]}" data.batch_size=100 graphs=false
 times resnet50-tf32 "${resnet50[@]}" precision=tf32
 times resnet50-fp16 "${resnet50[@]}" precision=fp16
-if python3 -c 'import torch; assert torch.cuda.is_available()' >logs/has-torch 2>&1; then
+if timeout -k 5 60 python3 -c 'import torch; assert torch.cuda.is_available()' >logs/has-torch 2>&1; then
   check torch 200 python3 "$here/torch_gpu.py"
   mapfile -t theirs < <(grep ' us a step \| failed: ' logs/torch)
   rows+=("${theirs[@]}")
 else
   skip 'times of PyTorch' "python3 has no torch that sees a GPU: $(tail -n 1 logs/has-torch)"
 fi
-printf '%s\n' "${rows[@]}" >logs/times
+{
+  grep -hs '^machine: ' logs/bench-* | sort -u
+  printf '%s\n' "${rows[@]}"
+} >logs/times
 show logs/times
 say 'Goals on an H200: mlp-fp32 50 us a step (600 steps: 30 ms); resnet50-tf32 3200 samples/s, resnet50-fp16 5000; no row'
 say 'slower than the best form of PyTorch.'

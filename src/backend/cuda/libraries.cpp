@@ -193,17 +193,18 @@ LibraryReport report(const CudaLibrary& library) {
                     .needed = library.needed};
   if (!found.handle) return out;
   void* const function = symbol_of(found, library.function);
-  if (function) out.version = library.version(function);
   if (!function)
     out.problem =
         fmt::format("{} has no {}; {}", found.path, library.function, remedy(library.file));
-  else if (out.version.empty())
+  for (const std::string_view part : library.parts)
+    if (out.problem.empty()) out.problem = find_library(part).problem();
+  if (!out.problem.empty()) return out;
+  out.version = library.version(function);  // without its parts cuDNN would abort
+  if (out.version.empty())
     out.problem = fmt::format(
         "{} is a stub, which is only for linking; take its folder out of LD_LIBRARY_PATH and "
         "DPTRAIN_CUDA_PATH, and install NVIDIA's driver",
         found.path);
-  for (const std::string_view part : library.parts)
-    if (out.problem.empty()) out.problem = find_library(part).problem();
   return out;
 }
 

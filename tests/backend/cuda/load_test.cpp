@@ -127,7 +127,7 @@ TEST_CASE("a module that can't be used is told apart from none") {
   const std::string mark = "[ ] cuda         ", text = folder.path() + "/text.so";
   CHECK(line(folder.path() + "/none.so") ==
         mark + folder.path() +
-            "/none.so: no such file, which DPTRAIN_CUDA_MODULE names: name libdptrain_cuda.so in "
+            "/none.so: no such file, which DPTRAIN_CUDA_MODULE names; name a libdptrain_cuda.so in "
             "it, or unset it");
   CHECK(line(text) == mark + text + ": " + text + ": file too short");
   CHECK(line("/proc/self/exe").starts_with(mark + "/proc/self/exe: "));
@@ -229,7 +229,7 @@ TEST_CASE("device: cuda without a module ends in one sentence that says what to 
     return run.err;
   };
   CHECK(has(reason("/none.so", "13000"),
-            "/none.so: no such file, which DPTRAIN_CUDA_MODULE names: "));
+            "/none.so: no such file, which DPTRAIN_CUDA_MODULE names; "));
   CHECK(has(reason(built("libother_module.so"), "13000"),
             "; take the libdptrain_cuda.so that was built with "));
   CHECK(
