@@ -61,9 +61,8 @@ int64_t steps_together(const Session& s) {
   if (!s.on_gpu() || !s.spec.graphs) return 1;
   const Program& program = s.programs.begin()->second;
   const size_t nodes = program.forward.size() + program.loss.size() + program.backward.size();
-  constexpr size_t kNodes = 512;  // of a launch: DeviceExecutor::together()
-  return static_cast<int64_t>(
-      std::bit_floor(std::clamp<size_t>(2 * kNodes / (1 + nodes), 1, DeviceFlights::kMostSteps)));
+  return static_cast<int64_t>(std::bit_floor(std::clamp<size_t>(
+      2 * DeviceFlights::kMostNodes / (1 + nodes), 1, DeviceFlights::kMostSteps)));
 }
 
 RowFacts facts_of(const Session& s) {

@@ -17,8 +17,6 @@ using cuda::StepState;
 
 namespace {
 
-constexpr size_t kNodes = 512;  // of a launch of several steps
-
 constexpr Part kTrained[] = {Part::prologue, Part::forward, Part::loss, Part::backward};
 constexpr Part kTested[] = {Part::prologue, Part::forward, Part::loss};
 
@@ -246,13 +244,14 @@ double DeviceExecutor::natural_divisor(int64_t samples) const {
 }
 
 size_t DeviceExecutor::together(size_t nodes) {
-  return std::bit_floor(std::clamp<size_t>(kNodes / nodes, 1, DeviceFlights::kMostSteps));
+  return std::bit_floor(
+      std::clamp<size_t>(DeviceFlights::kMostNodes / nodes, 1, DeviceFlights::kMostSteps));
 }
 
 size_t DeviceExecutor::steps_together(const StepRows& rows) {
   if (!captures()) return 1;
   const bool made_one_by_one = feed_ && feed_->places() > 1;
-  const size_t nodes = made_one_by_one ? kNodes : graph(rows, 0, 1).nodes();
+  const size_t nodes = made_one_by_one ? DeviceFlights::kMostNodes : graph(rows, 0, 1).nodes();
   // The same on all GPUs, or one would wait for what another has not begun.
   return together(static_cast<size_t>(gpus_.largest(static_cast<int64_t>(nodes))));
 }

@@ -20,8 +20,9 @@ namespace dpt {
 
 class DeviceFlights {
  public:
-  static constexpr size_t kMost = 8;        // launches
-  static constexpr size_t kMostSteps = 32;  // of a launch
+  static constexpr size_t kMost = 8;         // launches
+  static constexpr size_t kMostSteps = 32;   // of a launch
+  static constexpr size_t kMostNodes = 512;  // of a launch of several steps
 
   // A step that has begun, with rows of its own.
   struct Step {

@@ -153,7 +153,8 @@ TEST_CASE("convolutions write into no memory beyond what they asked for") {
       const StepContext context;
       kernel->run({from, to, &context});
       touched = std::ranges::count_if(beyond, [](std::byte b) { return b != std::byte{0xa5}; });
-    }).join();
+    })
+        .join();
     return touched;
   };
   for (const Case& c : cases())
