@@ -25,8 +25,8 @@ TEST_CASE("cifar100: fine labels or coarse ones, from files or the archive") {
     CHECK(coarse.classes == 20);
     CHECK(all_of<int32_t>(coarse.targets) == std::vector<int32_t>{3, 19});
   }
-  CHECK(has(torch_of("cifar100", archive.path()), "tarfile.open(\"" + archive.path()));
-  CHECK(has(torch_of("cifar100", archive.path()), "y = records[:, 1].long()"));
+  CHECK(has(torch_data_of("cifar100", archive.path()), "tarfile.open(\"" + archive.path()));
+  CHECK(has(torch_data_of("cifar100", archive.path()), "y = records[:, 1].long()"));
 }
 
 TEST_CASE("cifar100: what is wrong") {

@@ -68,7 +68,7 @@ TEST_CASE("cifar10: what is wrong") {
 TEST_CASE("cifar10: Python lines") {
   const Folder folder;
   write_files(folder, "");
-  CHECK(torch_of("cifar10", folder.path(), Split::test) ==
+  CHECK(torch_data_of("cifar10", folder.path(), Split::test) ==
         "records = [Path(path).read_bytes() for path in [\"" + folder.file("test_batch.bin") +
             "\"]]\n"
             "records = torch.frombuffer(bytearray(b\"\".join(records)), "

@@ -54,7 +54,7 @@ TEST_CASE("csv: what is wrong") {
 TEST_CASE("csv: Python lines") {
   const Folder folder;
   folder.write("t.csv", kText);
-  CHECK(torch_of("csv", "{path: t.csv, classes: 2}", Split::train, folder.path()) ==
+  CHECK(torch_data_of("csv", "{path: t.csv, classes: 2}", Split::train, folder.path()) ==
         "table = np.loadtxt(\"" + folder.file("t.csv") +
             "\", delimiter=\",\", skiprows=1, ndmin=2, dtype=np.float64).astype(np.float32)\n"
             "x = torch.from_numpy(table[:, [0, 1]])\n"

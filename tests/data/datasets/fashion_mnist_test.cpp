@@ -39,7 +39,7 @@ TEST_CASE("fashion_mnist: not there") {
 TEST_CASE("fashion_mnist: Python lines") {
   const Folder folder;
   write_mnist(folder);
-  CHECK(torch_of("fashion_mnist", folder.path(), Split::test) ==
+  CHECK(torch_data_of("fashion_mnist", folder.path(), Split::test) ==
         "x = read_idx(\"" + folder.file("t10k-images-idx3-ubyte") +
             "\").unsqueeze(1)\ny = read_idx(\"" + folder.file("t10k-labels-idx1-ubyte") +
             "\").long()\n");

@@ -40,7 +40,7 @@ TEST_CASE("idx: what is wrong") {
 }
 
 TEST_CASE("idx: Python lines") {
-  CHECK(torch_of("idx", "{images: /i, labels: /l}") ==
+  CHECK(torch_data_of("idx", "{images: /i, labels: /l}") ==
         "x = read_idx(\"/i\")\nx = x.unsqueeze(1) if x.dim() == 3 else x\ny = "
         "read_idx(\"/l\").long()\n");
 }

@@ -20,8 +20,8 @@ inline Dataset load(const std::string& name, const std::string& yaml, Split spli
   return type.load(settings_of(type, yaml, folder), {.split = split, .folder = folder});
 }
 
-inline std::string torch_of(const std::string& name, const std::string& yaml,
-                            Split split = Split::train, const std::string& folder = "") {
+inline std::string torch_data_of(const std::string& name, const std::string& yaml,
+                                 Split split = Split::train, const std::string& folder = "") {
   const DatasetType& type = dataset_type(name);
   return type.torch(settings_of(type, yaml, folder), {.split = split, .folder = folder});
 }

@@ -49,8 +49,8 @@ TEST_CASE("npy: what is wrong") {
 }
 
 TEST_CASE("npy: Python lines") {
-  CHECK(
-      has(torch_of("npy", "{inputs: /x, targets: /y}"), "x = torch.from_numpy(np.load(\"/x\"))\n"));
+  CHECK(has(torch_data_of("npy", "{inputs: /x, targets: /y}"),
+            "x = torch.from_numpy(np.load(\"/x\"))\n"));
 }
 
 }  // namespace

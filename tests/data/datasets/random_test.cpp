@@ -31,7 +31,7 @@ TEST_CASE("random: the seed decides, and the splits differ") {
 }
 
 TEST_CASE("random: Python lines") {
-  CHECK(torch_of("random", "{samples: 30, in_features: 5, out_features: 2, seed: 9}") ==
+  CHECK(torch_data_of("random", "{samples: 30, in_features: 5, out_features: 2, seed: 9}") ==
         "g = torch.Generator().manual_seed(9)\n"
         "x = torch.randn(30, 5, generator=g)\n"
         "y = torch.randn(30, 2, generator=g)\n");

@@ -38,7 +38,7 @@ TEST_CASE("synthetic_regression: the noise has the given deviation") {
 }
 
 TEST_CASE("synthetic_regression: Python lines") {
-  CHECK(has(torch_of("synthetic_regression", "{seed: 5}", Split::test),
+  CHECK(has(torch_data_of("synthetic_regression", "{seed: 5}", Split::test),
             "g = torch.Generator().manual_seed(7)\n"));
 }
 

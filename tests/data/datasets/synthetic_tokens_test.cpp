@@ -56,14 +56,14 @@ TEST_CASE("synthetic_tokens: length 0 is one token without an extent") {
 }
 
 TEST_CASE("synthetic_tokens: Python lines") {
-  CHECK(torch_of("synthetic_tokens", "{samples: 6, length: 3, vocabulary: 9}") ==
+  CHECK(torch_data_of("synthetic_tokens", "{samples: 6, length: 3, vocabulary: 9}") ==
         "g = torch.Generator().manual_seed(1)\n"
         "x = torch.randint(0, 9, (6, 3), generator=g)\n"
         "y = (31 * x[:, -1] + 17) % 9\n");
-  CHECK(has(torch_of("synthetic_tokens", "{length: 3, vocabulary: 9, targets: next}"),
+  CHECK(has(torch_data_of("synthetic_tokens", "{length: 3, vocabulary: 9, targets: next}"),
             "y = (31 * x + 17) % 9\n"));
-  CHECK(torch_of("synthetic_tokens",
-                 "{samples: 6, length: 0, vocabulary: 9, targets: values, out_features: 2}") ==
+  CHECK(torch_data_of("synthetic_tokens",
+                      "{samples: 6, length: 0, vocabulary: 9, targets: values, out_features: 2}") ==
         "g = torch.Generator().manual_seed(1)\n"
         "x = torch.randint(0, 9, (6,), generator=g)\n"
         "g = torch.Generator().manual_seed(0)\n"

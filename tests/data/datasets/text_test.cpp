@@ -75,8 +75,8 @@ TEST_CASE("text: Python lines") {
     return "\nx = tokens[:-1].unfold(0, 3, " + stride + ")\ny = tokens[1:].unfold(0, 3, " + stride +
            ")\n";
   };
-  CHECK(torch_of("text", yaml, Split::train, folder.path()) == begin + "[0:5]" + end("2"));
-  CHECK(torch_of("text", yaml, Split::test, folder.path()) == begin + "[5:11]" + end("3"));
+  CHECK(torch_data_of("text", yaml, Split::train, folder.path()) == begin + "[0:5]" + end("2"));
+  CHECK(torch_data_of("text", yaml, Split::test, folder.path()) == begin + "[5:11]" + end("3"));
 }
 
 }  // namespace

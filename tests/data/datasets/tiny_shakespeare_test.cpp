@@ -21,7 +21,7 @@ TEST_CASE("tiny_shakespeare: both splits of input.txt") {
       load("tiny_shakespeare", "{path: " + folder.path() + ", sequence_length: 100}", Split::test);
   CHECK(test.inputs.desc == TensorDesc{DType::i32, {1115, 100}});
   CHECK(values_of<int32_t>(test.inputs)[0] == 1003854 % 65);
-  CHECK(has(torch_of("tiny_shakespeare", folder.path(), Split::test), "[1003854:1115394]\n"));
+  CHECK(has(torch_data_of("tiny_shakespeare", folder.path(), Split::test), "[1003854:1115394]\n"));
 }
 
 TEST_CASE("tiny_shakespeare: another file is refused") {

@@ -6,22 +6,23 @@ namespace dpt {
 namespace {
 
 // Two channels of two samples: means 1 and 4, variances 0.25 and 1.
-const Numbers kX{f64({2, 2}), {0.5, 3, 1.5, 5}};
+const Numbers kBatch{f64({2, 2}), {0.5, 3, 1.5, 5}};
 const BatchNorm kNoEps{.eps = 0, .momentum = 0.5};
 
 }  // namespace
 
 TEST_CASE("batch_norm_training normalises by the moments of its own batch, and gives them") {
-  CHECK(run_op("batch_norm_training", {kX}, kNoEps) == std::vector<double>{-1, -1, 1, 1});
-  CHECK(run_op("batch_norm_training", {kX}, kNoEps, {}, 1) == std::vector<double>{1, 4, 2, 1});
+  CHECK(run_op("batch_norm_training", {kBatch}, kNoEps) == std::vector<double>{-1, -1, 1, 1});
+  CHECK(run_op("batch_norm_training", {kBatch}, kNoEps, {}, 1) == std::vector<double>{1, 4, 2, 1});
   const Numbers w{f64({2}), {3, 2}}, b{f64({2}), {1, -1}};
-  CHECK(run_op("batch_norm_relu_training", {kX, w, b}, kNoEps) == std::vector<double>{0, 0, 4, 1});
-  CHECK(run_op("batch_norm_add_relu_training", {kX, {f64({2, 2}), {3, 3, -5, 1}}, w, b}, kNoEps) ==
-        std::vector<double>{1, 0, 0, 2});
+  CHECK(run_op("batch_norm_relu_training", {kBatch, w, b}, kNoEps) ==
+        std::vector<double>{0, 0, 4, 1});
+  CHECK(run_op("batch_norm_add_relu_training", {kBatch, {f64({2, 2}), {3, 3, -5, 1}}, w, b},
+               kNoEps) == std::vector<double>{1, 0, 0, 2});
 }
 
 TEST_CASE("batch_norm_training moves the running statistics, the variance unbiased") {
-  const std::vector<Numbers> in = {kX,
+  const std::vector<Numbers> in = {kBatch,
                                    {f64({2}), {3, 2}},
                                    {f64({2}), {1, -1}},
                                    {f64({2}), {3, 0}},
