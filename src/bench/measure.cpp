@@ -1,7 +1,6 @@
 #include "bench/measure.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <new>
 #include <set>
@@ -58,11 +57,10 @@ int meetings_of(const Session& s) {
 // Steps whose end a GPU tells at once, so many or a part of these: those of a small net are
 // captured as one graph, and at least half of a step's instructions are nodes of it.
 int64_t steps_together(const Session& s) {
-  if (!s.on_gpu() || !s.spec.graphs) return 1;
+  if (!s.captures_steps()) return 1;
   const Program& program = s.programs.begin()->second;
   const size_t nodes = program.forward.size() + program.loss.size() + program.backward.size();
-  return static_cast<int64_t>(std::bit_floor(std::clamp<size_t>(
-      2 * DeviceFlights::kMostNodes / (1 + nodes), 1, DeviceFlights::kMostSteps)));
+  return static_cast<int64_t>(DeviceFlights::together((nodes + 1) / 2));
 }
 
 RowFacts facts_of(const Session& s) {

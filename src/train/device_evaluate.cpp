@@ -109,7 +109,7 @@ int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order) {
     first = rows;
     input.batch = batch;
     const bool one = !session_.spec.graphs || test_feed_->places() > 1;
-    most = one ? 1 : together(test_graph(first, 0, 1).nodes());
+    most = one ? 1 : DeviceFlights::together(test_graph(first, 0, 1).nodes());
   }
   launch_all();
   return samples;

@@ -243,17 +243,12 @@ double DeviceExecutor::natural_divisor(int64_t samples) const {
   return static_cast<double>(samples * session_.terms_per_sample);
 }
 
-size_t DeviceExecutor::together(size_t nodes) {
-  return std::bit_floor(
-      std::clamp<size_t>(DeviceFlights::kMostNodes / nodes, 1, DeviceFlights::kMostSteps));
-}
-
 size_t DeviceExecutor::steps_together(const StepRows& rows) {
   if (!captures()) return 1;
   const bool made_one_by_one = feed_ && feed_->places() > 1;
   const size_t nodes = made_one_by_one ? DeviceFlights::kMostNodes : graph(rows, 0, 1).nodes();
   // The same on all GPUs, or one would wait for what another has not begun.
-  return together(static_cast<size_t>(gpus_.largest(static_cast<int64_t>(nodes))));
+  return DeviceFlights::together(static_cast<size_t>(gpus_.largest(static_cast<int64_t>(nodes))));
 }
 
 void DeviceExecutor::run(StepLoop& loop) {

@@ -69,7 +69,6 @@ class DeviceExecutor : public StepExecutor {
   void make_feeds(const Samples& samples);
   void upload_state(int64_t updates, const GradientScaler::State& scaler);
   // The loop: steps are gathered until they are worth a launch, launched, and landed.
-  static size_t together(size_t nodes);  // how many, of so many nodes each
   bool captures() const { return session_.captures_steps() && warm_; }
   size_t steps_together(const StepRows& rows);
   void launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps);

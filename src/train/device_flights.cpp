@@ -1,5 +1,7 @@
 #include "train/device_flights.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +23,10 @@ DeviceFlights::DeviceFlights(cuda::DeviceContext& context, int shard, WaitForGpu
     l.landed = context.api.make_event();
     l.steps.resize(kMostSteps);
   }
+}
+
+size_t DeviceFlights::together(size_t nodes) {
+  return std::bit_floor(std::clamp<size_t>(kMostNodes / nodes, 1, kMostSteps));
 }
 
 void DeviceFlights::take_off(std::span<const Step> steps, int64_t first_update,

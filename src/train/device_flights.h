@@ -23,6 +23,8 @@ class DeviceFlights {
   static constexpr size_t kMost = 8;         // launches
   static constexpr size_t kMostSteps = 32;   // of a launch
   static constexpr size_t kMostNodes = 512;  // of a launch of several steps
+  // How many steps of so many nodes each one launch takes.
+  static size_t together(size_t nodes);
 
   // A step that has begun, with rows of its own.
   struct Step {

@@ -15,7 +15,9 @@ class CudaModule {
  public:
   virtual ~CudaModule() = default;
   virtual std::string build() const = 0;  // what it was built with and for
+  // All are opened, with their parts.
   virtual std::vector<LibraryReport> libraries() = 0;
+  virtual std::string nccl_problem() = 0;  // why it can't be used; empty: it can
   // GPUs that CUDA shows this process. Throws Error{device} where the driver is missing or too old.
   virtual std::vector<DeviceProperties> devices() = 0;
   // Throws Error{device} where there is no such GPU, or one that no kernel was compiled for.

@@ -95,8 +95,6 @@ FoundLibrary find_in(const std::vector<std::string>& places, std::string_view na
   return out;
 }
 
-// "13.0" of 13000.
-std::string cuda_version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
 // "9.19.0" of 91900.
 std::string version_of_three(size_t v) {
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
@@ -243,6 +241,8 @@ FoundLibrary open_with_needs(const std::string& path) {
 void* symbol_of(const FoundLibrary& library, const char* name) {
   return library.handle ? dlsym(library.handle, name) : nullptr;
 }
+
+std::string cuda_version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
 
 std::vector<LibraryReport> cuda_libraries() {
   std::vector<LibraryReport> out;

@@ -32,6 +32,9 @@ F* function_of(const FoundLibrary& library, const char* name) {
   return reinterpret_cast<F*>(symbol_of(library, name));
 }
 
+// "13.0" of 13000, as CUDA counts.
+std::string cuda_version(int version);
+
 // A library of CUDA as `dptrain doctor` prints it.
 struct LibraryReport {
   std::string name, version, path;

@@ -134,8 +134,7 @@ GpuSurvey survey_gpus() {
     write(answer.problem, why_no_gpu());
     if (answer.problem[0] != 0) return 0;
     answer.count = static_cast<int>(cuda_module().devices().size());
-    for (const LibraryReport& library : cuda_module().libraries())
-      if (library.name == "NCCL") write(answer.nccl_problem, library.problem);
+    write(answer.nccl_problem, cuda_module().nccl_problem());
     return 0;
   });
   if (code != 0) return {.problem = fmt::format("looking for GPUs ended with code {}", code)};

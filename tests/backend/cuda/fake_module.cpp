@@ -19,6 +19,7 @@ namespace {
 class FakeModule final : public CudaModule {
  public:
   std::string build() const override { return "GPUs that are none, for tests"; }
+  std::string nccl_problem() override { return ""; }
   std::vector<LibraryReport> libraries() override {
     return {{.name = "NCCL", .version = "0", .path = "nowhere", .needed = false}};
   }

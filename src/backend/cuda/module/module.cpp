@@ -21,9 +21,6 @@ std::string file_of(F* function) {
   return dladdr(reinterpret_cast<const void*>(function), &info) ? info.dli_fname : "";
 }
 
-// "13.0" of 13000; three parts where the last is not 0.
-std::string cuda_version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
-
 class RuntimeModule final : public CudaModule {
  public:
   std::string build() const override {
@@ -31,6 +28,7 @@ class RuntimeModule final : public CudaModule {
                        kernel_count(AllKernels{}), DPT_CUDA_ARCHS);
   }
 
+  std::string nccl_problem() override { return cuda::nccl_problem(); }
   std::vector<LibraryReport> libraries() override {
     std::vector<LibraryReport> out = cuda_libraries();
     for (LibraryReport& l : out) {
@@ -40,7 +38,7 @@ class RuntimeModule final : public CudaModule {
         l.version = Dnn::instance().version();
         l.problem = Dnn::instance().problem();
       }
-      if (l.name == "NCCL" && l.problem.empty()) l.problem = nccl_problem();
+      if (l.name == "NCCL" && l.problem.empty()) l.problem = cuda::nccl_problem();
     }
     return out;
   }
