@@ -38,6 +38,7 @@ class alignas(128) StageClock {
     if (!marking_) return;
     const double now = now_s();
     seconds_[kind] += now - last_;
+    ++marks_[kind];
     last_ = now;
   }
 
@@ -57,7 +58,9 @@ class alignas(128) StageClock {
 
   double timed_seconds() const { return end_ - begin_; }
   int64_t timed_samples() const { return samples_; }
-  double seconds(Kind kind) const { return seconds_[kind]; }  // of the steps that were marked
+  // Of the steps that were marked: the time, and how many pieces it came in.
+  double seconds(Kind kind) const { return seconds_[kind]; }
+  int64_t marks(Kind kind) const { return marks_[kind]; }
   // What was spent on a core: the rest the worker slept in meetings, or other programs had it.
   double on_core() const { return on_core_; }
 
@@ -73,6 +76,7 @@ class alignas(128) StageClock {
   bool marking_ = false;
   double begin_ = 0, end_ = 0, last_ = 0, on_core_ = 0;
   double seconds_[kinds] = {};
+  int64_t marks_[kinds] = {};
 };
 
 }  // namespace dpt

@@ -39,16 +39,8 @@ Ran run(const std::string& text, const std::string& parallel, int devices) {
   return run_spec(text, {"parallel=" + parallel, "devices=" + std::to_string(devices), "cores=1"});
 }
 
-std::unique_ptr<Session> session_of(const std::string& text, const std::string& parallel) {
-  const Folder folder;
-  folder.write("t.yaml", text);
-  std::vector<std::unique_ptr<SourceFile>> files;
-  Diagnostics d;
-  Spec s = load_spec(folder.file("t.yaml"), {"parallel=" + parallel, "devices=2", "cores=1"},
-                     vocabulary(), files, d, nullptr);
-  auto session = d.ok() ? make_session(std::move(s), {}, d) : nullptr;
-  REQUIRE_MESSAGE(session, d.render());
-  return session;
+std::unique_ptr<Session> two_of(const std::string& text, const std::string& parallel) {
+  return session_of(text, {"parallel=" + parallel, "devices=2", "cores=1"});
 }
 
 std::vector<float> numbers(const Node& list) {
@@ -134,8 +126,7 @@ TEST_CASE("sharded states change no bit") {
 }
 
 TEST_CASE("sharded states are out of the memory that ranks share: each element has one owner") {
-  const auto whole = session_of(spec(), "ddp"),
-             sharded = session_of(spec(), "{ddp: {shard: optimizer}}");
+  const auto whole = two_of(spec(), "ddp"), sharded = two_of(spec(), "{ddp: {shard: optimizer}}");
   CHECK(buffer_sizes(*whole).states == 2);
   CHECK(buffer_sizes(*sharded).states == 0);
   const double states = 2.0 * sizeof(float) * static_cast<double>(sharded->layout.trainable);
@@ -169,7 +160,7 @@ TEST_CASE("states of a share lie one piece after another, each with the value it
 
 TEST_CASE("of compressed gradients half as many bytes are read") {
   const std::string text = spec("clip_grad_norm: 1\n");  // all are stored, compressed or not
-  const auto whole = session_of(text, "ddp"), half = session_of(text, "{ddp: {compress: bf16}}");
+  const auto whole = two_of(text, "ddp"), half = two_of(text, "{ddp: {compress: bf16}}");
   CHECK(half->layout.stored == whole->layout.stored);
   CHECK(buffer_sizes(*half).halved == whole->layout.stored);
   const auto stored = static_cast<double>(whole->layout.stored);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "data/folder.h"
 #include "train/run.h"
 
 namespace dpt {
@@ -114,6 +115,18 @@ Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
   const Ran ran = run_spec_in({.folder = name}, yaml, words, gpu);
   std::filesystem::remove_all(name);
   return ran;
+}
+
+std::unique_ptr<Session> session_of(const std::string& yaml,
+                                    const std::vector<std::string>& overrides) {
+  const Folder folder;
+  folder.write("t.yaml", yaml);
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  Spec spec = load_spec(folder.file("t.yaml"), overrides, vocabulary(), files, d, nullptr);
+  auto session = d.ok() ? make_session(std::move(spec), {}, d) : nullptr;
+  REQUIRE_MESSAGE(session, d.render());
+  return session;
 }
 
 void same(const Ran& a, const Ran& b) {

@@ -53,6 +53,10 @@ struct RunIn {
 Ran run_spec_in(const RunIn& where, const std::string& yaml,
                 const std::vector<std::string>& overrides = {}, const OpenGpu& gpu = {});
 
+// The session of a whole spec, of threads.
+std::unique_ptr<Session> session_of(const std::string& yaml,
+                                    const std::vector<std::string>& overrides);
+
 // Checks that both ended well, with the same weights and losses to the bit.
 void same(const Ran& a, const Ran& b);
 
