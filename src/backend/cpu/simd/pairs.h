@@ -33,6 +33,27 @@ DPT_SIMD void nonzero_in_columns(const Product& p, size_t begin, size_t rows, ui
   }
   _mm512_storeu_si512(masks, low);
   _mm512_storeu_si512(masks + 8, high);
+#elif defined(__AVX2__)
+  const auto half = [&](size_t k, size_t end) __attribute__((always_inline)) {  // of 32 bits
+    __m256i found = _mm256_setzero_si256(), bit = _mm256_set1_epi32(1);
+    for (; k < end; ++k, bit = _mm256_add_epi32(bit, bit)) {
+      const __m256 a_k = load_first(a + k * p.step, lanes);
+      __builtin_prefetch(a + k * p.step + 2 * kLanes);
+      const __m256i is = _mm256_castps_si256(_mm256_cmp_ps(a_k, zero(), _CMP_NEQ_UQ));
+      found = _mm256_or_si256(found, _mm256_and_si256(is, bit));
+    }
+    return found;
+  };
+  const size_t middle = p.depth < 32 ? p.depth : 32;
+  const __m256i low = half(0, middle), high = half(middle, p.depth);
+  const auto join = [&](__m256i l, __m256i h, uint64_t * to) __attribute__((always_inline)) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_or_si256(l, _mm256_slli_epi64(h, 32)));
+  };
+  join(_mm256_cvtepu32_epi64(_mm256_castsi256_si128(low)),
+       _mm256_cvtepu32_epi64(_mm256_castsi256_si128(high)), masks);
+  join(_mm256_cvtepu32_epi64(_mm256_extracti128_si256(low, 1)),
+       _mm256_cvtepu32_epi64(_mm256_extracti128_si256(high, 1)), masks + 4);
 #else
   for (size_t r = 0; r < kLanes; ++r) masks[r] = 0;
   for (size_t k = 0; k < p.depth; ++k) {
@@ -128,21 +149,26 @@ DPT_SIMD void pair(const PairColumn& p, const float* a0, const float* a1, float*
   finish(c1, sum[1]);
 }
 
-// One column of C, and p.depth <= kPairDepth. order: of the rows.
+// Which rows of A are pairs, and where they have numbers.
+struct PairRows {
+  const uint8_t* order;
+  uint64_t* masks;  // a whole number of vectors
+  bool found;       // the masks, by a column before
+};
+
+// One column of C, and p.depth <= kPairDepth.
 template <int kVectors, bool kContinued>
 [[gnu::noinline]] static void pair_column(const Product& p, size_t rows, size_t columns,
-                                          const uint8_t* order, Ahead ahead) {
+                                          const PairRows& pairs, Ahead ahead) {
+  const uint8_t* const order = pairs.order;
   const PairColumn column{p.b, p.ldb * sizeof(float), p.step * sizeof(float), p.bias,
                           first(columns - (kVectors - 1) * kLanes)};
   float nowhere[kVectors * kLanes] = {};
-  uint64_t masks[kLanes];
   for (size_t r = 0; r < rows; r += kLanes) {
     const size_t height = rows - r < kLanes ? rows - r : kLanes;
-    if (p.row == 1) {
-      nonzero_in_columns(p, r, height, masks);
-    } else {
-      nonzero_in_rows(p, order + r, height, masks);
-    }
+    uint64_t* const masks = pairs.masks + r;
+    if (!pairs.found && p.row == 1) nonzero_in_columns(p, r, height, masks);
+    if (!pairs.found && p.row != 1) nonzero_in_rows(p, order + r, height, masks);
     for (size_t i = 0; i < height; i += 2) {
       const bool alone = i + 1 == height;
       const size_t row0 = order[r + i], row1 = order[r + i + !alone];
@@ -154,15 +180,15 @@ template <int kVectors, bool kContinued>
 }
 
 template <bool kContinued, int kVectors = kPairVectors>
-DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, const uint8_t* order,
+DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, const PairRows& pairs,
                              Ahead ahead) {
   if constexpr (kVectors > 1) {
     if (columns <= (kVectors - 1) * kLanes) {
-      pair_column_of<kContinued, kVectors - 1>(p, rows, columns, order, ahead);
+      pair_column_of<kContinued, kVectors - 1>(p, rows, columns, pairs, ahead);
       return;
     }
   }
-  pair_column<kVectors, kContinued>(p, rows, columns, order, ahead);
+  pair_column<kVectors, kContinued>(p, rows, columns, pairs, ahead);
 }
 
 // p.b's rows, `columns` of each, copied to where each vector lies in one cache line: of a row that
@@ -193,29 +219,31 @@ DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) 
   order_rows(p, m, n, order);
   const bool copies = m >= kWorthCopying && !lies_in_lines(p);
   alignas(64) float panel[kPairDepth * kPairColumns];
-  size_t columns_left = pieces(n, kPairColumns);
-  for (size_t i = 0, columns; i < n; i += columns, --columns_left) {
-    // Whole vectors, about as many in each column.
-    columns = pieces(pieces(n - i, kLanes), columns_left) * kLanes;
-    if (columns > n - i) columns = n - i;
-    for (size_t k = 0; k < all.depth; k += p.depth) {
-      p.depth = all.depth - k <= kPairDepth ? all.depth - k : kPairDepth / kLanes * kLanes;
-      p.a = all.a + k * all.step;
+  uint64_t masks[kOrderedRows];
+  for (size_t k = 0; k < all.depth; k += p.depth) {
+    p.depth = all.depth - k <= kPairDepth ? all.depth - k : kPairDepth / kLanes * kLanes;
+    p.a = all.a + k * all.step;
+    const size_t left = all.depth - k - p.depth;
+    size_t columns_left = pieces(n, kPairColumns);
+    for (size_t i = 0, columns; i < n; i += columns, --columns_left) {
+      // Whole vectors, about as many in each column.
+      columns = pieces(pieces(n - i, kLanes), columns_left) * kLanes;
+      if (columns > n - i) columns = n - i;
       p.b = all.b + k * all.ldb + i;
       p.ldb = all.ldb;
       p.c = all.c + i;
-      p.bias = all.bias != nullptr && k + p.depth == all.depth ? all.bias + i : nullptr;
-      const size_t left = all.depth - k - p.depth;
-      const Ahead ahead = Ahead::after(p, left);
+      p.bias = all.bias != nullptr && left == 0 ? all.bias + i : nullptr;
+      const Ahead ahead = Ahead::after(p, i == 0 ? left : 0);
       if (copies) {
         copy_to_lines(p, columns, panel);
         p.b = panel;
         p.ldb = kPairColumns;
       }
+      const PairRows pairs{order, masks, i > 0};
       if (k == 0 && !continued) {
-        pair_column_of<false>(p, m, columns, order, ahead);
+        pair_column_of<false>(p, m, columns, pairs, ahead);
       } else {
-        pair_column_of<true>(p, m, columns, order, ahead);
+        pair_column_of<true>(p, m, columns, pairs, ahead);
       }
     }
   }
