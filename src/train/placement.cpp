@@ -71,7 +71,9 @@ std::vector<int> place_units(const Spec& spec, const Pipeline& pipeline, int dev
   std::vector<int> out;
   if (std::ssize(units) < stages) {
     d.error(spec.parallel.where,
-            fmt::format("the model has {} layers, which make no {} stages", units.size(), stages));
+            fmt::format("the model has {} layer{}, which make no {} stages; take fewer devices or "
+                        "stages, or more layers",
+                        units.size(), units.size() == 1 ? "" : "s", stages));
     return out;
   }
   if (!pipeline.cut.empty()) {

@@ -65,6 +65,7 @@ TEST_CASE("the nearest word: first without case and underscores, then by letters
   CHECK(nearest("CrossEntropyLoss", words) == "cross_entropy");
   CHECK(nearest("AdamW", words) == "adam_w");
   CHECK(nearest("StepLR", words) == "step");
+  CHECK(nearest("GPU", {"auto", "cpu", "cuda"}) == "cuda");
   CHECK(nearest("MaxPool2d", words) == "max_pool2d");
   CHECK(nearest("sdg", words) == "sgd");
   CHECK(nearest("linaer", words) == "linear");
