@@ -89,15 +89,18 @@ std::string_view schedule_interval(const ScheduleSpec& spec) {
 std::string torch_schedule(const ScheduleSpec& spec, int64_t total) {
   std::string schedule =
       spec.schedule ? type_of(spec).torch(spec.schedule.settings, after_warmup(spec, total)) : "";
-  if (spec.warmup == 0) return schedule;
-  std::string warmup = PythonCall("lr_scheduler.LinearLR")
-                           .expression("optimizer")
-                           .key("start_factor", spec.warmup_factor)
-                           .key("total_iters", spec.warmup)
-                           .str();
-  if (schedule.empty()) return warmup;
-  return fmt::format("lr_scheduler.SequentialLR(optimizer, [{}, {}], milestones=[{}])", warmup,
-                     schedule, spec.warmup);
+  if (spec.warmup == 0 || (spec.schedule && type_of(spec).needs_metric)) return schedule;
+  if (schedule.empty()) return torch_warmup(spec);
+  return fmt::format("lr_scheduler.SequentialLR(optimizer, [{}, {}], milestones=[{}])",
+                     torch_warmup(spec), schedule, spec.warmup);
+}
+
+std::string torch_warmup(const ScheduleSpec& spec) {
+  return PythonCall("lr_scheduler.LinearLR")
+      .expression("optimizer")
+      .key("start_factor", spec.warmup_factor)
+      .key("total_iters", spec.warmup)
+      .str();
 }
 
 void check_schedule(const Spec& spec, Diagnostics& d) {

@@ -55,7 +55,9 @@ std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, double base_lr
 std::string_view schedule_interval(const ScheduleSpec& spec);
 
 // The same as an expression of PyTorch; empty where nothing is named and the rate stays as it is.
+// A schedule that needs a metric stands alone: its warm-up is torch_warmup(), stepped before it.
 std::string torch_schedule(const ScheduleSpec& spec, int64_t total);
+std::string torch_warmup(const ScheduleSpec& spec);
 
 // What the tables of keys cannot see: one_cycle needs an optimizer with momentum or beta1,
 // reduce_on_plateau counts epochs.

@@ -47,9 +47,9 @@ struct Beside {
 
   static KeyTable<Beside> keys() {
     return KeyTable<Beside>()
-        .optional(
-            "name", &Beside::name,
-            "what its parameters and other entries' `from` call it; else its number in the list")
+        .optional("name", &Beside::name,
+                  "what other entries' `from` and its parameters call it; without it parameters "
+                  "have its number in the list")
         .optional_section("from", "the entry, or list of entries, whose output it takes", read_from,
                           {.kind = "a name or a list of names", .type = KeyKind::texts})
         .optional_section(

@@ -113,8 +113,8 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator,
 
 std::map<std::string, std::string> model_facts(const Session& s,
                                                const GradientScaler::State& scaler) {
-  std::map<std::string, std::string> facts = {
-      {"format", "pt"}, {"producer", "dptrain"}, {"spec", s.spec.name}};
+  // Nothing of the spec: the same weights are the same file.
+  std::map<std::string, std::string> facts = {{"format", "pt"}, {"producer", "dptrain"}};
   if (s.scaler.on) {  // as torch.amp.GradScaler's state_dict names them
     facts["scaler.scale"] = fmt::format("{}", scaler.scale);
     facts["scaler._growth_tracker"] = fmt::format("{}", scaler.growth_tracker);

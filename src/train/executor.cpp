@@ -147,10 +147,12 @@ StepResult Executor::step(const StepInput& input) {
     const int last = s.who == Stage::Who::shards ? micro - 1 : 0;
     for (int m = 0; m <= last; ++m) pass(s, m, input, s.meet && m == last);
   }
-  // The sums of a single cut are still read when the next micro-batch begins.
-  const bool cut = micro > 1 && meets_at_cuts_ && session_.plan.cuts() == 1;
+  // Masks that the first worker draws, and the sums of a single cut, are still read when the next
+  // micro-batch begins.
+  const bool drawn = session_.plan.micro.front().who == Stage::Who::first;
+  const bool still_read = micro > 1 && (drawn || (meets_at_cuts_ && session_.plan.cuts() == 1));
   for (int m = 0; m < (session_.plan.schedule.empty() ? micro : 1); ++m)
-    for (const Stage& s : session_.plan.micro) pass(s, m, input, s.meet || cut);
+    for (const Stage& s : session_.plan.micro) pass(s, m, input, s.meet || still_read);
   for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet);
   if (clock_) clock_->step_ends(input.rows->samples);
   return result_;

@@ -61,6 +61,7 @@ class TrainingText {
       out +=
           fmt::format("scheduler = {}\n",
                       torch_schedule(spec_.schedule, by_step() ? f_.query.steps : f_.query.epochs));
+    if (warms_up_apart()) out += fmt::format("warmup = {}\n", torch_warmup(spec_.schedule));
     if (f_.mixed.scaler.on) {
       const ScalerSettings &s = f_.mixed.scaler, usual;
       PythonCall call("torch.amp.GradScaler");
@@ -122,9 +123,19 @@ class TrainingText {
     if (spec_.evaluate.on) body += evaluate_call();
     // The test loss where there is one, which evaluate_call() hands over.
     if (scheduled() && !by_step() && !(f_.needs_metric() && spec_.evaluate.on))
-      body += f_.needs_metric() ? "scheduler.step(mean)\n" : "scheduler.step()\n";
+      body += f_.needs_metric() ? step_by("mean") : "scheduler.step()\n";
+    if (warms_up_apart())
+      body += fmt::format("if epoch < {}:\n    warmup.step()\n", spec_.schedule.warmup);
     if (spec_.steps) body += "if len(losses) == STEPS:\n    break\n";
     return "for epoch in range(EPOCHS):\n" + indent(body, 4);
+  }
+
+  // torch's SequentialLR takes no schedule that looks at a loss.
+  bool warms_up_apart() const { return f_.needs_metric() && spec_.schedule.warmup > 0; }
+  std::string step_by(std::string_view metric) const {
+    const std::string call = fmt::format("scheduler.step({})\n", metric);
+    if (!warms_up_apart()) return call;
+    return fmt::format("if epoch >= {}:\n    {}", spec_.schedule.warmup, call);
   }
 
   std::string step() const {
@@ -180,7 +191,11 @@ class TrainingText {
     std::string loop = in_autocast("part = criterion(model(x_part), y_part)\n");
     if (f_.divisor != Divisor::one)
       loop = fmt::format("share = {} / {}\n", weight("x_part", "y_part"), weight("x", "y")) +
-             in_autocast("part = criterion(model(x_part), y_part) * share\n");
+             in_autocast(f_.divisor == Divisor::targets
+                             ? "output = model(x_part)\n"  // of no targets that count: 0 / 0
+                               "part = criterion(output, y_part) * share if share else "
+                               "output.sum() * 0\n"
+                             : "part = criterion(model(x_part), y_part) * share\n");
     loop += backward("part");
     const std::string add = "loss += part.item()\n";
     if (!f_.ddp)
@@ -251,7 +266,7 @@ class TrainingText {
     if (f_.ddp) out += "if rank == 0:\n    ";
     out += f_.by_class() ? "print(f\"Test loss: {test_loss:.4f}, accuracy: {accuracy:.4f}\")\n"
                          : "print(f\"Test loss: {test_loss:.4f}\")\n";
-    if (f_.needs_metric()) out += "scheduler.step(test_loss)\n";
+    if (f_.needs_metric()) out += step_by("test_loss");
     if (spec_.evaluate.every == 1) return out;
     return fmt::format("if (epoch + 1) % {} == 0:\n", spec_.evaluate.every) + indent(out, 4);
   }

@@ -1,6 +1,7 @@
 #include "train/reporter.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <system_error>
 
@@ -147,6 +148,11 @@ void Reporter::epoch(const EpochRecord& r) {
     line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
   fmt::print("{}\n", line);
   std::fflush(stdout);
+  if (r.evaluation && !std::isfinite(r.evaluation->loss))
+    fmt::print(stderr,
+               "epoch {}: the test loss is {}, the training loss is not; look for nan or "
+               "inf in the test set\n",
+               r.epoch, r.evaluation->loss);
   if (!metrics_) return;
   write_steps();
   const auto samples = static_cast<double>(session_.train.size());
@@ -157,7 +163,10 @@ void Reporter::epoch(const EpochRecord& r) {
                   samples * static_cast<double>(r.steps) /
                       static_cast<double>(session_.batches->steps()) / r.seconds);
   if (r.evaluation) {
-    line += fmt::format(R"(, "test_loss": {:.9g})", r.evaluation->loss);
+    // JSON has no nan.
+    line += std::isfinite(r.evaluation->loss)
+                ? fmt::format(R"(, "test_loss": {:.9g})", r.evaluation->loss)
+                : R"(, "test_loss": null)";
     if (r.evaluation->accuracy >= 0)
       line += fmt::format(R"(, "test_accuracy": {:.6f})", r.evaluation->accuracy);
   }

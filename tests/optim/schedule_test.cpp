@@ -96,6 +96,10 @@ TEST_CASE("a schedule with its warm-up as torch text") {
   CHECK(torch_schedule(spec_of("cosine_annealing", "{}", 4), 10) ==
         "lr_scheduler.SequentialLR(optimizer, [lr_scheduler.LinearLR(optimizer, start_factor=0.5, "
         "total_iters=4), lr_scheduler.CosineAnnealingLR(optimizer, T_max=6)], milestones=[4])");
+  const ScheduleSpec plateau = spec_of("reduce_on_plateau", "{}", 4);
+  CHECK(torch_schedule(plateau, 10) == "lr_scheduler.ReduceLROnPlateau(optimizer)");
+  CHECK(torch_warmup(plateau) ==
+        "lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=4)");
 }
 
 TEST_CASE("one_cycle asks for an optimizer with momentum or beta1") {

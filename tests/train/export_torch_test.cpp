@@ -301,6 +301,20 @@ TEST_CASE("ranks exchange gradients once a step, compressed by torch's hook, and
   CHECK(one.find("ZeroRedundancyOptimizer(") == one.npos);
 }
 
+TEST_CASE("torch's plateau, which SequentialLR does not take, warms up apart") {
+  const std::string plateau =
+      "schedule: {reduce_on_plateau: {patience: 1}, warmup: 2}\nepochs: 8\n";
+  const std::string program = exported(spec(plateau));
+  CHECK(has(program, "scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)\n"));
+  CHECK(has(program, "warmup = lr_scheduler.LinearLR(optimizer, start_factor="));
+  CHECK(has(program,
+            "        if epoch >= 2:\n            scheduler.step(mean)\n"
+            "        if epoch < 2:\n            warmup.step()\n"));
+  CHECK(has(exported(spec(plateau + "evaluate: {every: 2}\n")),
+            "            if epoch >= 2:\n                scheduler.step(test_loss)\n"
+            "        if epoch < 2:\n            warmup.step()\n"));
+}
+
 TEST_CASE("what is not the same in PyTorch is said on top") {
   TorchExport uneven = image_sizes();
   uneven.samples = 101;

@@ -36,6 +36,12 @@ TEST_CASE("more micro-batches than samples are as many as there are samples") {
   CHECK(many.step_losses() == eight.step_losses());
 }
 
+TEST_CASE("the same weights are the same file, whatever the spec is called") {
+  const Ran a = run_spec(kSpec, {"name=a"}), b = run_spec(kSpec, {"name=b", "log.every=2"});
+  CHECK(!a.weights.empty());
+  CHECK(a.weights == b.weights);
+}
+
 TEST_CASE("sizes whose product is no number are refused") {
   for (const char* size : {"accumulate=9000000000000000000", "data.batch_size=9000000000000000000",
                            "evaluate={batch_size: 9000000000000000000}"})
@@ -51,6 +57,20 @@ TEST_CASE("torch's masks, in the order of reproducible runs") {
   REQUIRE(losses.size() == torch.size());
   for (size_t i = 0; i < torch.size(); ++i)  // other masks differ in the second digit
     CHECK(losses[i] == doctest::Approx(torch[i]).epsilon(1e-5));
+}
+
+TEST_CASE("torch's masks are drawn when nobody uses those of the micro-batch before any more") {
+  std::vector<std::string> words = {
+      "data.dataset.random={samples: 256, in_features: 4, out_features: 2}",
+      "data.batch_size=64",
+      "model=[{linear: 300}, {dropout: 0.5}, {linear: 300}, {dropout: 0.5}, {linear: 2}]",
+      "random=torch",
+      "reproducible=2",
+      "accumulate=4",
+      "epochs=10"};
+  const Ran one = run_spec(kSpec, words);
+  words.push_back("cores=2");
+  same(run_spec(kSpec, words), one);
 }
 
 TEST_CASE("torch's masks in mixed precision") {

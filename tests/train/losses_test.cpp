@@ -42,6 +42,19 @@ TEST_CASE("targets that are the loss's ignore_index count nothing, in the mean a
             "the label of sample 1 (counted from 0) is -100"));
 }
 
+TEST_CASE("a test loss that is no number is told, and null in the metrics, since JSON has no nan") {
+  const Folder folder;
+  folder.write("train.csv", "1,2,0\n3,-1,1\n");
+  folder.write("test.csv", "1,2,0\n1e30,1e30,1\n");
+  const Ran ran = run_spec("data:\n  dataset: {csv: {path: " + folder.file("train.csv") +
+                           ", test_path: " + folder.file("test.csv") +
+                           "}}\n  batch_size: 2\nmodel: [{linear: 1}]\nloss: mse_loss\n"
+                           "optimizer: {sgd: 0.01}\nepochs: 1\nevaluate: true\ncores: 1\n");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.err, "epoch 1: the test loss is inf, the training loss is not"), ran.err);
+  CHECK_MESSAGE(has(ran.metrics, "\"test_loss\": null"), ran.metrics);
+}
+
 TEST_CASE("reduce_on_plateau looks at one sort of loss: that of the evaluations there are") {
   // The rate is too low for any progress, so each value after the first lowers it.
   const auto rates = [](const std::string& evaluate) {

@@ -131,7 +131,8 @@ def train(arguments):
             loss = 0.0
             for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):
                 share = weight_of(criterion, y_part) / weight_of(criterion, y)
-                part = criterion(model(x_part), y_part) * share
+                output = model(x_part)
+                part = criterion(output, y_part) * share if share else output.sum() * 0
                 part.backward()
                 loss += part.item()
             nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
