@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "base/fail.h"
+#include "base/files.h"
 #include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/spec_argument.h"
@@ -54,8 +54,7 @@ int run_command_line(int argc, char** argv) {
   open_standard_files();
   try {
     const int code = dispatch({argv + 1, argv + argc});
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      fail(Fault::failed, "standard output can't be written");
+    flush_output();
     return code;
   } catch (const HelpShown&) {
     return 0;

@@ -163,10 +163,7 @@ void Reporter::epoch(const EpochRecord& r) {
                   samples * static_cast<double>(r.steps) /
                       static_cast<double>(session_.batches->steps()) / r.seconds);
   if (r.evaluation) {
-    // JSON has no nan.
-    line += std::isfinite(r.evaluation->loss)
-                ? fmt::format(R"(, "test_loss": {:.9g})", r.evaluation->loss)
-                : R"(, "test_loss": null)";
+    line += fmt::format(R"(, "test_loss": {})", json_number(r.evaluation->loss));
     if (r.evaluation->accuracy >= 0)
       line += fmt::format(R"(, "test_accuracy": {:.6f})", r.evaluation->accuracy);
   }

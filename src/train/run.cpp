@@ -317,9 +317,7 @@ int run(const Session& s, const RunRequest& request) {
   const int code = launch(team, [&](int rank) {
     const int ended =
         run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states, traces);
-    // The program looks at its own output; that of a rank of several is another.
-    if (s.who.ranks > 1 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
-      fail(Fault::failed, "standard output can't be written");
+    if (s.who.ranks > 1) flush_output();  // a process of its own, which ends here
     return ended;
   });
   if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));

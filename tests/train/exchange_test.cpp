@@ -158,6 +158,11 @@ TEST_CASE("states of a share lie one piece after another, each with the value it
       }
 }
 
+TEST_CASE("stages have nothing of each other's gradients") {
+  CHECK(foreign_share(*two_of(spec(), "dp")) > 0);
+  CHECK(foreign_share(*two_of(spec(), "pipeline")) == 0);
+}
+
 TEST_CASE("of compressed gradients half as many bytes are read") {
   const std::string text = spec("clip_grad_norm: 1\n");  // all are stored, compressed or not
   const auto whole = two_of(text, "ddp"), half = two_of(text, "{ddp: {compress: bf16}}");

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -16,13 +15,6 @@
 
 namespace dpt {
 namespace {
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 
 // Sends a descriptor's output to a file for as long as it lives.
 class Redirect {
@@ -99,22 +91,19 @@ Ran run_spec_in(const RunIn& where, const std::string& yaml,
     const Redirect out(STDOUT_FILENO, folder + "/out"), err(STDERR_FILENO, folder + "/err");
     ran.code = train(folder + "/t.yaml", overrides, where, gpu);
   }
-  ran.out = read_text(folder + "/out");
-  ran.err = read_text(folder + "/err");
-  ran.weights = read_text(folder + "/run/model.safetensors");
-  ran.metrics = read_text(folder + "/run/metrics.jsonl");
+  ran.out = read_file(folder + "/out");
+  ran.err = read_file(folder + "/err");
+  ran.weights = read_file(folder + "/run/model.safetensors");
+  ran.metrics = read_file(folder + "/run/metrics.jsonl");
   return ran;
 }
 
 Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
              const OpenGpu& gpu) {
-  char name[] = "/tmp/dptrain-test-XXXXXX";
-  require(mkdtemp(name) != nullptr, "a folder in /tmp");
+  const Folder folder;
   std::vector<std::string> words = {"save=false"};
   words.insert(words.end(), overrides.begin(), overrides.end());
-  const Ran ran = run_spec_in({.folder = name}, yaml, words, gpu);
-  std::filesystem::remove_all(name);
-  return ran;
+  return run_spec_in({.folder = folder.path()}, yaml, words, gpu);
 }
 
 std::unique_ptr<Session> session_of(const std::string& yaml,
