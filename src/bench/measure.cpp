@@ -43,15 +43,9 @@ struct Notes {
 };
 
 int meetings_of(const Session& s) {
-  const Plan& plan = s.plan;
-  const int64_t cut_times = s.batches->accumulate();
-  const int64_t micro = plan.schedule.empty() ? cut_times : 1;  // a schedule has all of them
-  const auto meets = [](const std::vector<Stage>& stages) {
-    return std::ranges::count_if(stages, &Stage::meet);
-  };
-  const int64_t cuts = s.who.replicas_meet(s.spec.sync_batch_norm) ? plan.cuts() : 0;
-  return static_cast<int>(meets(plan.prologue) + meets(plan.micro) * micro + cuts * cut_times +
-                          meets(plan.update));
+  const int64_t micro = s.batches->accumulate();
+  const int64_t at_cuts = s.who.replicas_meet(s.plan.cuts_sum_all) ? s.plan.cuts() * micro : 0;
+  return s.plan.meetings(micro) + static_cast<int>(at_cuts);
 }
 
 // Steps whose end a GPU tells at once, so many or a part of these: those of a small net are

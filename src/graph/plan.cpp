@@ -35,6 +35,16 @@ int Plan::cuts(Action a) const {
   return a == Action::backward ? backward_cuts : 0;
 }
 
+int Plan::meetings(int64_t micro_batches) const {
+  if (!schedule.empty()) micro_batches = 1;  // it has all of them
+  const auto count = [](const std::vector<Stage>& stages, Stage::Meet meet) {
+    return std::ranges::count(stages, meet, &Stage::meet);
+  };
+  using enum Stage::Meet;
+  return static_cast<int>(count(prologue, always) + count(micro, always) * micro_batches +
+                          count(micro, between) * (micro_batches - 1) + count(update, always));
+}
+
 bool Plan::splits_shards() const {
   return cuts() > 0 || !schedule.empty() || std::ranges::count_if(micro, [](const Stage& s) {
                                               return s.who == Stage::Who::shards ||
@@ -62,7 +72,10 @@ std::string Plan::str() const {
       if (s.who == Stage::Who::pipeline)
         for (size_t d = 0; d < schedule.size(); ++d)
           out += fmt::format("    device {:<5} {}\n", d, ops_of(schedule[d]));
-      if (s.meet) out += "  all          meet\n";
+      if (s.meet != Stage::Meet::never)
+        out += fmt::format("  all          meet{}\n", s.meet == Stage::Meet::between
+                                                          ? ", where another micro-batch follows"
+                                                          : "");
     }
   }
   return out;
@@ -73,6 +86,8 @@ Plan basic_plan(const PlanQuery& query) {
   Plan plan;
   plan.forward_cuts = query.forward_cuts;
   plan.backward_cuts = query.backward_cuts;
+  plan.cuts_sum_all = query.cuts_sum_all;
+  plan.accumulates = query.accumulates;
   if (query.divisor_from_targets) {
     plan.prologue.push_back({Who::shards, {Action::feed_targets, Action::prologue}});
     plan.prologue.push_back({Who::workers, {Action::sum_divisor}});
@@ -91,8 +106,10 @@ Plan basic_plan(const PlanQuery& query) {
 }
 
 void run_in_stages(Plan& plan, PipelineSchedule schedule) {
-  for (Stage& s : plan.micro)
+  for (Stage& s : plan.micro) {
     if (s.who == Stage::Who::shards) s.who = Stage::Who::pipeline;
+    if (s.meet == Stage::Meet::between) s.meet = Stage::Meet::never;  // they are all one schedule's
+  }
   plan.schedule = std::move(schedule);
 }
 

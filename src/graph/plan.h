@@ -5,6 +5,7 @@
 // them. A Plan says when the parts of programs are run, by whom, and where workers meet.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,11 @@ struct Stage {
     workers,      // every worker once, on its own range of elements
     first         // the first worker of each process
   };
+  // Afterwards all workers meet; `between`: only where another micro-batch follows.
+  enum class Meet { never, between, always };
   Who who = Who::shards;
   std::vector<Action> actions;
-  bool meet = false;  // afterwards all workers meet
+  Meet meet = Meet::never;
 };
 
 struct Plan {
@@ -59,10 +62,13 @@ struct Plan {
   std::vector<Stage> micro;                 // for each micro-batch
   std::vector<Stage> update;                // once a step
   int forward_cuts = 0, backward_cuts = 0;  // note [cuts]
+  bool cuts_sum_all = false;                // over all replicas; else over each one's shards
+  bool accumulates = false;                 // a step may have several micro-batches
   PipelineSchedule schedule;                // over all micro-batches; empty: there is one stage
   int cuts() const { return forward_cuts + backward_cuts; }
   int cuts(Action action) const;
-  bool splits_shards() const;  // a shard's activations outlive a stage
+  int meetings(int64_t micro_batches) const;  // of a step, but for those at cuts
+  bool splits_shards() const;                 // a shard's activations outlive a stage
   std::string str() const;
 };
 
@@ -73,6 +79,7 @@ struct PlanQuery {
   bool torch_masks = false;
   bool compresses = false;
   int forward_cuts = 0, backward_cuts = 0;
+  bool cuts_sum_all = false, accumulates = false;  // as in Plan
 };
 Plan basic_plan(const PlanQuery& query);
 

@@ -35,14 +35,22 @@ Topology place_workers(const ModeQuery& query, int preferred_replicas, bool proc
 }
 
 void share_update(Plan& plan, const Topology& who) {
+  using enum Stage::Meet;
   if (who.total_workers() == 1) return;
   for (Stage& s : plan.prologue)
-    if (s.who == Stage::Who::shards) s.meet = true;
+    if (s.who == Stage::Who::shards) s.meet = always;
+  bool still_read = plan.cuts() == 1 && who.replicas_meet(plan.cuts_sum_all);
   for (Stage& s : plan.micro)
-    if (s.who == Stage::Who::first) s.meet = true;
-  for (Stage& s : plan.update) s.meet = true;
+    if (s.who == Stage::Who::first) {
+      s.meet = always;
+      still_read = true;
+    }
+  // Masks that the first worker draws, and the sums of a single cut, are still read when the next
+  // micro-batch would write them again.
+  if (still_read && plan.accumulates) plan.micro.back().meet = between;
+  for (Stage& s : plan.update) s.meet = always;
   if (plan.update.front().who != Stage::Who::shards)
-    plan.update.insert(plan.update.begin(), {Stage::Who::workers, {}, true});
+    plan.update.insert(plan.update.begin(), {Stage::Who::workers, {}, always});
 }
 
 }  // namespace dpt

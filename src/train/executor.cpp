@@ -46,7 +46,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     if (session_.who.loss_owner(first) == worker_) own_loss_.push_back(g);
   }
   for (int s = 0; s < session_.who.shards; ++s) gradients_.push_back(buffers_.gradient(s));
-  meets_at_cuts_ = session_.who.replicas_meet(session_.spec.sync_batch_norm);
+  meets_at_cuts_ = session_.who.replicas_meet(session_.plan.cuts_sum_all);
   if (session_.who.span > 1) partners_ = partners_at_cuts();
   posted_.resize(static_cast<size_t>(session_.who.span));
   const Program& any = session_.programs.begin()->second;
@@ -137,6 +137,7 @@ Binding* Executor::binding(int group, const Micro& micro, int what, int chunk) {
 }
 
 StepResult Executor::step(const StepInput& input) {
+  using enum Stage::Meet;
   result_ = {};
   step_ = input.number;
   summed_ = false;
@@ -145,15 +146,13 @@ StepResult Executor::step(const StepInput& input) {
   const int micro = static_cast<int>(input.rows->micro.size());
   for (const Stage& s : session_.plan.prologue) {
     const int last = s.who == Stage::Who::shards ? micro - 1 : 0;
-    for (int m = 0; m <= last; ++m) pass(s, m, input, s.meet && m == last);
+    for (int m = 0; m <= last; ++m) pass(s, m, input, s.meet == always && m == last);
   }
-  // Masks that the first worker draws, and the sums of a single cut, are still read when the next
-  // micro-batch begins.
-  const bool drawn = session_.plan.micro.front().who == Stage::Who::first;
-  const bool still_read = micro > 1 && (drawn || (meets_at_cuts_ && session_.plan.cuts() == 1));
-  for (int m = 0; m < (session_.plan.schedule.empty() ? micro : 1); ++m)
-    for (const Stage& s : session_.plan.micro) pass(s, m, input, s.meet || still_read);
-  for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet);
+  const int last = session_.plan.schedule.empty() ? micro - 1 : 0;
+  for (int m = 0; m <= last; ++m)
+    for (const Stage& s : session_.plan.micro)
+      pass(s, m, input, s.meet == always || (s.meet == between && m < last));
+  for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet == always);
   if (clock_) clock_->step_ends(input.rows->samples);
   return result_;
 }

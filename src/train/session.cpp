@@ -191,7 +191,9 @@ void make_plan(Session& s) {
                        .torch_masks = masks,
                        .compresses = s.exchange.compress.has_value(),
                        .forward_cuts = s.graph.cuts(Part::forward),
-                       .backward_cuts = s.graph.cuts(Part::backward)});
+                       .backward_cuts = s.graph.cuts(Part::backward),
+                       .cuts_sum_all = s.spec.sync_batch_norm,
+                       .accumulates = s.spec.accumulate > 1});
   if (!s.test_programs.empty())
     s.test_cuts = s.test_programs.begin()->second.graph.cuts(Part::forward);
   s.mode->rewrite(s.plan, s.who);

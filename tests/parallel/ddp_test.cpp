@@ -26,6 +26,46 @@ TEST_CASE("accumulation is no_sync: micro-batches end without a meeting, but tho
             update);
 }
 
+// Masks that the first worker draws, and the sums of a single cut, lie in one place.
+TEST_CASE("what others still read is written again only after a meeting between micro-batches") {
+  const ModeQuery query{.devices = 2, .cores = 2};
+  const auto meets_between = [&](const ModeQuery& q, const PlanQuery& p) {
+    return planned("ddp", "", q, p).find("meet, where another micro-batch") != std::string::npos;
+  };
+  CHECK(planned("ddp", "", query, {.torch_masks = true, .accumulates = true}) ==
+        "each micro-batch:\n"
+        "  first worker draw_masks\n"
+        "  all          meet\n"
+        "  each shard   feed, forward, loss, backward\n"
+        "  all          meet, where another micro-batch follows\n"
+        "update:\n"
+        "  all          meet\n"
+        "  each worker  sum_loss, sum_shards, update\n"
+        "  all          meet\n");
+  CHECK_FALSE(meets_between(query, {.torch_masks = true}));
+  CHECK(meets_between(query, {.forward_cuts = 1, .accumulates = true}));
+  // Two cuts take turns.
+  CHECK_FALSE(meets_between(query, {.forward_cuts = 1, .backward_cuts = 1, .accumulates = true}));
+  // Of a replica with one worker nobody else reads the sums, unless they are of all replicas.
+  const ModeQuery one_core{.devices = 2, .cores = 1};
+  CHECK_FALSE(meets_between(one_core, {.forward_cuts = 1, .accumulates = true}));
+  CHECK(meets_between(one_core, {.forward_cuts = 1, .cuts_sum_all = true, .accumulates = true}));
+}
+
+TEST_CASE("the meetings of a step are those of its plan") {
+  const auto meetings = [](const PlanQuery& query, int64_t micro_batches) {
+    Plan plan = basic_plan(query);
+    const ModeType& ddp = mode_named("ddp");
+    ddp.rewrite(plan, ddp.topology({}, {.devices = 2, .cores = 2}));
+    return plan.meetings(micro_batches);
+  };
+  CHECK(meetings({}, 1) == 2);
+  CHECK(meetings({.accumulates = true}, 3) == 2);
+  CHECK(meetings({.divisor_from_targets = true, .clip_norm = true}, 1) == 4);
+  // Before each micro-batch once its masks are drawn, and between them.
+  CHECK(meetings({.torch_masks = true, .accumulates = true}, 3) == 2 + 3 + 2);
+}
+
 TEST_CASE("gradients are compressed once a step, by the owners of the shards, before all meet") {
   CHECK(planned("ddp", "{compress: fp16}", {.devices = 2, .machine_cores = 2},
                 {.clip_norm = true, .compresses = true}) ==
