@@ -8,19 +8,16 @@
 #include <fmt/ranges.h>
 
 #include "base/safetensors.h"
-#include "data/folder.h"
 #include "train/checkpoints.h"
 #include "train/fake_fleet.h"
 #include "train/fake_gpu.h"
 #include "train/gpu_specs.h"
-#include "train/quick_disk.h"
-#include "train/run_spec.h"
+#include "train/resumed_run.h"
 
 namespace dpt {
 namespace {
 
 using cuda::FakeApi;
-using Words = std::vector<std::string>;
 
 // Eleven steps an epoch, of which many are a launch; dropout, running statistics.
 const std::string kSteps = R"(
@@ -43,11 +40,6 @@ evaluate: {batch_size: 7}
 // Two steps an epoch.
 const Words kFew = {"data.batch_size=48", "evaluate=false"};
 
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 // A run on GPUs, in a folder that stays where one is given.
 Ran on_gpus(const Words& how, RunIn where, const std::string& spec = kSteps,
             const std::function<void(FakeApi::Settings&)>& settings = {}) {
@@ -59,10 +51,6 @@ Ran on_gpus(const Words& how, RunIn where, const std::string& spec = kSteps,
   CHECK(gpus.opened() > 0);
   CHECK(gpus.leaks() == "");
   return out;
-}
-
-std::string checkpoint(const Folder& run, int step) {
-  return fmt::format("{}/run/checkpoints/step-{:06}", run.path(), step);
 }
 
 // Whether a run that is cut into two at that step ends as one that never stopped.

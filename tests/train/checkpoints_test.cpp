@@ -1,0 +1,202 @@
+// What is kept of checkpoints, and what is not: damaged ones, those of earlier runs, a full disk.
+#include "train/checkpoints.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/disk.h"
+#include "train/resumed_run.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("whatever is damaged in a checkpoint, it is found, and an older one is taken") {
+  const Words how = {"cores=1"};
+  const Straight straight(how);
+  const std::string newest = checkpoint(straight.folder, 15);
+  REQUIRE(damage(newest).empty());
+  size_t damaged = 0;
+  for (const auto& file : fs::directory_iterator(newest)) {
+    const std::string path = file.path().string(), name = file.path().filename().string();
+    CAPTURE(name);
+    const std::string whole = read_file(path);
+    const auto is_found = [&](const std::string& bytes) {
+      std::ofstream(path, std::ios::binary) << bytes;
+      CHECK_FALSE(damage(newest).empty());
+      ++damaged;
+    };
+    for (size_t i = 0; i < whole.size(); i += std::max<size_t>(1, whole.size() / 17)) {
+      std::string bytes = whole;
+      bytes[i] = static_cast<char>(bytes[i] ^ (1 << i % 8));
+      is_found(bytes);
+      is_found(whole.substr(0, i));
+    }
+    is_found(whole + '\n');
+    fs::remove(path);
+    CHECK_FALSE(damage(newest).empty());
+    std::ofstream(path, std::ios::binary) << whole;
+    REQUIRE(damage(newest).empty());
+  }
+  CHECK(damaged > 150);
+  fs::resize_file(newest + "/optimizer.safetensors", 100);
+  const Ran rest = run_spec_in({straight.folder.path(), "auto"}, kFiveSteps, how);
+  same(straight.ran, rest);
+  CHECK_MESSAGE(rest.err.find("step-000015 is passed over: its optimizer.safetensors is not as it "
+                              "was written") != std::string::npos,
+                rest.err);
+  CHECK(damage(newest).empty());  // written anew
+  fs::resize_file(newest + "/optimizer.safetensors", 100);
+  const Ran named = straight.rest(15, how);
+  CHECK(named.code == 4);
+  CHECK(named.err.find("step-000015 can't be gone on from") != std::string::npos);
+}
+
+std::vector<int64_t> steps_in(const std::string& folder) {
+  std::vector<int64_t> out;
+  for (const auto& c : checkpoints_in(folder)) out.push_back(c.step);
+  return out;
+}
+
+using Steps = std::vector<int64_t>;
+
+// On which no checkpoint can be written.
+class Dead : public Quick {
+ public:
+  int create(const std::string&) override { return errno = EIO, -1; }
+};
+
+// Ctrl-C at the first checkpoint.
+class Interrupted : public Quick {
+ public:
+  int create(const std::string& path) override {
+    if (!std::exchange(done_, true)) std::raise(SIGINT);
+    return Quick::create(path);
+  }
+
+ private:
+  bool done_ = false;
+};
+
+TEST_CASE("what an earlier run has left goes once a later one is complete, and not before") {
+  const Folder folder;
+  const std::string now = folder.file("run/checkpoints"), before = now + ".previous";
+  const auto run = [&](const std::string& resume, const Words& more, Disk* disk = nullptr) {
+    Quick quick;
+    return run_spec_in({folder.path(), resume, disk ? disk : &quick}, kFiveSteps,
+                       with(kShort, more));
+  };
+  const Ran first = run("", {"save.every_steps=2"});
+  CHECK(steps_in(now) == Steps{6, 4, 2});
+  Dead dead;
+  const Ran forgot = run("", {}, &dead);  // it has none of its own
+  CHECK_MESSAGE(has(forgot.err, fmt::format("3 checkpoints of an earlier run are now in {0}; "
+                                            "--resume {0}/step-000006 goes on from the newest",
+                                            before)),
+                forgot.err);
+  CHECK(steps_in(now).empty());
+  CHECK(steps_in(before) == Steps{6, 4, 2});
+  Interrupted interrupted;
+  const Ran stopped = run("", {"save.every_steps=1", "save.keep=1"}, &interrupted);
+  CHECK_MESSAGE(stopped.code == 130, stopped.err);
+  CHECK(steps_in(now) == Steps{2});
+  CHECK(steps_in(before) == Steps{6, 4, 2});
+  // Where it goes on from one of those, that one stays as long.
+  const Ran rest = run(before + "/step-000004", {}, &dead);
+  same(first, rest);
+  CHECK_MESSAGE(has(rest.err, "1 checkpoint of an earlier run is now in " + before + "-2"),
+                rest.err);
+  CHECK(steps_in(before) == Steps{6, 4, 2});
+  same(first, run(before + "/step-000004", {}));
+  CHECK(steps_in(now) == Steps{6});
+  CHECK(previous_folders(folder.file("run")).empty());
+}
+
+TEST_CASE("a run that writes no checkpoints passes none off as its own") {
+  const Folder folder;
+  const std::string now = folder.file("run/checkpoints"), before = now + ".previous";
+  const Ran first = run_spec_in({folder.path()}, kFiveSteps, kShort);
+  CHECK(steps_in(now) == Steps{6});
+  CHECK(run_spec_in({folder.path()}, kFiveSteps, with(kShort, {"save=false", "optimizer.lr=1"}))
+            .code == 0);
+  CHECK(steps_in(now).empty());
+  CHECK(steps_in(before) == Steps{6});
+  const Ran none = run_spec_in({folder.path(), folder.file("run")}, kFiveSteps, kShort);
+  CHECK(none.code == 4);
+  CHECK_MESSAGE(has(none.err, "holds no checkpoint; those of an earlier run are in " + before),
+                none.err);
+  // Whatever is cut from what was recorded, it is at the end of a line.
+  CHECK(read_file(before + "/metrics.jsonl") == first.metrics);
+  folder.write("run/checkpoints.previous/metrics.jsonl",
+               fmt::format("{{\"one\": 1}}\n{:9999}\n", 2));
+  const Ran rest = run_spec_in({folder.path(), before}, kFiveSteps, with(kShort, {"epochs=4"}));
+  CHECK(rest.code == 0);
+  CHECK(rest.metrics.starts_with("{\"one\": 1}\n{\"step\": 7, "));
+}
+
+TEST_CASE("a run that is refused changes no file") {
+  const Folder folder;
+  const Words words = with(kShort, {"save.every_steps=2"});
+  REQUIRE(run_spec_in({folder.path()}, kFiveSteps, words).code == 0);
+  const std::string spec = read_file(folder.file("run/spec.resolved.yaml"));
+  const std::string metrics = read_file(folder.file("run/metrics.jsonl"));
+  for (const Words& more : std::vector<Words>{
+           {"model[1].out_features=7"},
+           {"optimizer.amsgrad=true"},
+           {"optimizer.amsgrad=true", "parallel={ddp: {shard: optimizer}}", "devices=2"}}) {
+    if (!kCanFork && more.size() > 1) continue;
+    CAPTURE(more.size());
+    const Ran ran =
+        run_spec_in({folder.path(), checkpoint(folder, 2)}, kFiveSteps, with(words, more));
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, "does not fit the "), ran.err);
+    CHECK(read_file(folder.file("run/spec.resolved.yaml")) == spec);
+    CHECK(read_file(folder.file("run/metrics.jsonl")) == metrics);
+    CHECK(steps_in(folder.file("run/checkpoints")) == Steps{6, 4, 2});
+  }
+}
+
+// One that is full from some call on.
+class Full : public Quick {
+ public:
+  explicit Full(int calls) : left_(calls) {}
+  ssize_t write(int fd, const std::byte* bytes, size_t count) override {
+    errno = ENOSPC;
+    return --left_ < 0 ? -1 : Disk::write(fd, bytes, count);
+  }
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST_CASE("where the disk is full the run goes on, says so once, and keeps what it has") {
+  const Folder folder;
+  Full disk(50);
+  const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps,
+                              {"cores=1", "save={every_steps: 1, keep: 1}"});
+  CHECK(ran.code == 0);
+  const size_t told = ran.err.find("No space left on device; the run goes on");
+  CHECK_MESSAGE(told != std::string::npos, ran.err);
+  CHECK(ran.err.find("no checkpoint", told) == std::string::npos);
+  const auto left = checkpoints_in(folder.file("run/checkpoints"));
+  REQUIRE(left.size() == 1);
+  CHECK(damage(left[0].path).empty());
+  CHECK(left[0].step > 0);
+  CHECK(left[0].step < 15);
+  same(run_spec(kFiveSteps, {"cores=1"}),
+       run_spec_in({folder.path(), "auto"}, kFiveSteps, {"cores=1"}));
+}
+
+}  // namespace
+}  // namespace dpt
