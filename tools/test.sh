@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-# The CUDA module is built where its toolkit is, without sanitizers; for two kinds of GPU, to be quick.
+# The CUDA module is built where its toolkit is, without sanitizers; for one kind of GPU, to be quick.
 if ! $sanitize && ! $tsan && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null; then
   cuda=true setup+=(--cuda)
 fi
@@ -51,7 +51,7 @@ optimization=1
 if $sanitize; then optimization=0; fi
 options=(-Doptimization=$optimization -Ddebug=false) targets=()
 if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
-if $cuda; then options+=('-Dgpu_archs=80,90'); fi
+if $cuda; then options+=('-Dgpu_archs=90'); fi
 if $tsan; then
   build="build-test/tsan"
   options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false)

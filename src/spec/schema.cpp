@@ -5,23 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "base/json_text.h"
 #include "spec/language.h"
 #include "spec/model.h"
 
 namespace dpt {
 namespace {
-
-std::string quoted(std::string_view s) {
-  std::string out = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out + '"';
-}
 
 std::string joined(const std::vector<std::string>& parts) {
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -29,23 +18,23 @@ std::string joined(const std::vector<std::string>& parts) {
 std::string list(const std::vector<std::string>& parts) { return "[" + joined(parts) + "]"; }
 std::string object(const std::vector<std::string>& members) { return "{" + joined(members) + "}"; }
 std::string member(std::string_view key, const std::string& value) {
-  return quoted(key) + ": " + value;
+  return json_text(key) + ": " + value;
 }
 template <class Strings>
 std::string quoted_list(const Strings& strings) {
   std::vector<std::string> parts;
-  for (const auto& s : strings) parts.push_back(quoted(s));
+  for (const auto& s : strings) parts.push_back(json_text(s));
   return list(parts);
 }
 std::string any_of(std::vector<std::string> parts) {
   return parts.size() == 1 ? parts[0] : object({member("anyOf", list(parts))});
 }
-std::string type(std::string_view name) { return object({member("type", quoted(name))}); }
+std::string type(std::string_view name) { return object({member("type", json_text(name))}); }
 std::string reference(std::string_view name) {
-  return object({member("$ref", quoted(fmt::format("#/definitions/{}", name)))});
+  return object({member("$ref", json_text(fmt::format("#/definitions/{}", name)))});
 }
 std::string array_of(const std::string& item) {
-  return object({member("type", quoted("array")), member("items", item)});
+  return object({member("type", json_text("array")), member("items", item)});
 }
 
 // One JSON text on lines of its own for each member, two blanks a level.
@@ -107,19 +96,20 @@ class Schema {
                        object({member("data", "{\"required\": [\"dataset\"], " + batch + "}")}))});
     const std::string extends = R"({"not": {"required": ["extends"]}})";
     const std::string rivals = R"({"required": ["epochs", "steps"]})";
-    return pretty(object({member("$schema", quoted("http://json-schema.org/draft-07/schema#")),
-                          member("title", quoted("dptrain spec")), member("type", quoted("object")),
-                          member("additionalProperties", "false"),
-                          member("properties", object(properties(top, false))),
-                          member("not", rivals), member("if", extends), member("then", whole),
-                          member("definitions", object(definitions()))}));
+    return pretty(
+        object({member("$schema", json_text("http://json-schema.org/draft-07/schema#")),
+                member("title", json_text("dptrain spec")), member("type", json_text("object")),
+                member("additionalProperties", "false"),
+                member("properties", object(properties(top, false))), member("not", rivals),
+                member("if", extends), member("then", whole),
+                member("definitions", object(definitions()))}));
   }
 
  private:
   std::vector<std::string> definitions() {
     std::vector<std::string> out;
-    out.push_back(member("expression", object({member("type", quoted("string")),
-                                               member("pattern", quoted("\\$\\{.*\\}"))})));
+    out.push_back(member("expression", object({member("type", json_text("string")),
+                                               member("pattern", json_text("\\$\\{.*\\}"))})));
     for (const WordList& w : word_lists())
       out.push_back(member(w.what, w.list == "layers" ? layer_item() : choice(w)));
     out.push_back(member("block", map(block_keys(), false, true)));
@@ -131,13 +121,13 @@ class Schema {
     std::vector<std::string> members;
     switch (kind) {
       case KeyKind::boolean:
-        members = {member("type", quoted("boolean"))};
+        members = {member("type", json_text("boolean"))};
         break;
       case KeyKind::integer:
-        members = {member("type", quoted("integer"))};
+        members = {member("type", json_text("integer"))};
         break;
       case KeyKind::number:
-        members = {member("type", quoted("number"))};
+        members = {member("type", json_text("number"))};
         break;
       case KeyKind::choice:
         members = {member("enum", quoted_list(k.choices))};
@@ -193,7 +183,7 @@ class Schema {
       const std::string about =
           fmt::format("{}{}", k.doc, k.required() ? "" : fmt::format(" (default: {})", k.fallback));
       out.push_back(member(
-          k.name, object({member("description", quoted(about)), member("allOf", list({of}))})));
+          k.name, object({member("description", json_text(about)), member("allOf", list({of}))})));
     }
     return out;
   }
@@ -203,9 +193,9 @@ class Schema {
   std::string map(const std::vector<KeyDoc>& keys, bool expressions, bool strict) {
     std::vector<std::string> required;
     for (const KeyDoc& k : keys)
-      if (k.required() && k.name != "dataset") required.push_back(quoted(k.name));
+      if (k.required() && k.name != "dataset") required.push_back(json_text(k.name));
     std::vector<std::string> members = {
-        member("type", quoted("object")), member("additionalProperties", "false"),
+        member("type", json_text("object")), member("additionalProperties", "false"),
         member("properties", object(properties(keys, expressions)))};
     if (strict && !required.empty()) members.push_back(member("required", list(required)));
     return object(members);
@@ -225,10 +215,10 @@ class Schema {
                     const std::vector<KeyDoc>& keys, const std::vector<KeyDoc>& beside,
                     bool expressions) {
     std::vector<std::string> all = properties(beside, expressions);
-    all.push_back(member(name, object({member("description", quoted(summary)),
+    all.push_back(member(name, object({member("description", json_text(summary)),
                                        member("allOf", list({settings(keys, expressions)}))})));
-    return object({member("type", quoted("object")), member("additionalProperties", "false"),
-                   member("properties", object(all)), member("required", list({quoted(name)}))});
+    return object({member("type", json_text("object")), member("additionalProperties", "false"),
+                   member("properties", object(all)), member("required", list({json_text(name)}))});
   }
 
   static std::vector<std::string_view> bare(const Words& words) {
@@ -254,8 +244,8 @@ class Schema {
     const std::vector<KeyDoc> beside = item_keys();
     const std::vector<std::string_view> names = names_of(vocabulary_.layers);
     std::vector<std::string> taken;
-    for (std::string_view n : names) taken.push_back(quoted(n));
-    taken.push_back(quoted("residual"));
+    for (std::string_view n : names) taken.push_back(json_text(n));
+    taken.push_back(json_text("residual"));
     const std::string other = object({member("not", object({member("enum", list(taken))}))});
     std::vector<std::string> ways = {
         object({member("enum", quoted_list(bare(vocabulary_.layers)))})};
@@ -264,8 +254,8 @@ class Schema {
     ways.push_back(
         entry("residual", "The sum of two lists of layers.", residual_keys(), beside, true));
     // A block of the user's.
-    ways.push_back(object({member("type", quoted("string")), member("allOf", list({other}))}));
-    ways.push_back(object({member("type", quoted("object")), member("propertyNames", other),
+    ways.push_back(object({member("type", json_text("string")), member("allOf", list({other}))}));
+    ways.push_back(object({member("type", json_text("object")), member("propertyNames", other),
                            member("properties", object(properties(beside, true))),
                            member("minProperties", "1")}));
     return any_of(ways);

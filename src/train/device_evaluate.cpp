@@ -6,6 +6,7 @@
 #include <new>
 #include <numeric>
 
+#include "backend/cuda/launch.h"
 #include "base/fail.h"
 #include "train/device_executor.h"
 #include "train/trouble.h"

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "backend/cuda/kernels/pointwise.h"
+#include "backend/cuda/launch.h"
 #include "base/fail.h"
 
 namespace dpt {

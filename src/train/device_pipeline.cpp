@@ -8,6 +8,7 @@
 // Where they are threads' it is not: each graph would wait for an event in the middle of another.
 // An evaluation is not, either way: its hosts stay within a few batches of their GPUs.
 #include "backend/cuda/kernels/update.h"
+#include "backend/cuda/launch.h"
 #include "graph/operator.h"
 #include "train/device_executor.h"
 #include "train/update_share.h"

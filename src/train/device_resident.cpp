@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cuda/launch.h"
 #include "base/error.h"
 
 namespace dpt {

@@ -3,6 +3,7 @@
 // which are made first, one for each row.
 #pragma once
 
+#include "backend/cuda/kernels/gather.h"
 #include "train/device_feed.h"
 
 namespace dpt {

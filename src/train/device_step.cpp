@@ -1,6 +1,7 @@
 // What one GPU is told for a step, which is captured or goes straight to its stream: batches in,
 // forward, loss, backward, sums over GPUs, judgement, update.
 #include "backend/cuda/kernels/gather.h"
+#include "backend/cuda/launch.h"
 #include "graph/operator.h"
 #include "train/device_executor.h"
 

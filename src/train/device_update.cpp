@@ -6,6 +6,7 @@
 
 #include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/update.h"
+#include "backend/cuda/launch.h"
 
 namespace dpt {
 

@@ -3,10 +3,13 @@
 #define DPT_PCH_STANDARD_H
 
 #include <any>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -4,6 +4,7 @@
 #include "backend/cuda/descriptions.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/attention.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

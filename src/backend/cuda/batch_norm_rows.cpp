@@ -2,6 +2,7 @@
 // one after the other.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/norms.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "base/fail.h"
 #include "graph/attrs.h"

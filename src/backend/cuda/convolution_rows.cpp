@@ -1,6 +1,7 @@
 // The rows of convolutions: cuDNN's for what lies channels_last, and own ones for the rest.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/products.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 #include "graph/windows.h"

@@ -2,6 +2,7 @@
 // too.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/copy.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

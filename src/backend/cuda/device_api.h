@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "backend/cuda/device_work.h"
-#include "backend/cuda/kernels/all.h"
+#include "backend/cuda/kernels/own_kernel.h"
 #include "base/tensor.h"
 
 namespace dpt::cuda {
@@ -70,8 +70,8 @@ class Stream {
   // Enqueues. Source and target may each be device or pinned memory; of 0 bytes anything.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   virtual void fill(void* to, uint8_t byte, size_t bytes) = 0;
-  // Enqueues an own kernel, which is copied before this returns. Better called through launch()
-  // below.
+  // Enqueues an own kernel, which is copied before this returns. Better called through
+  // launch() of launch.h.
   virtual void launch(const KernelLaunch& kernel) = 0;
   // Enqueues; workspace: as many bytes as the work wants, at a multiple of 256, which nothing on
   // another stream may use at the same time.
@@ -185,12 +185,5 @@ class Memory {
   size_t bytes_ = 0;
   std::byte* data_ = nullptr;
 };
-
-// Enqueues an own kernel for so many elements or blocks; none: does nothing.
-template <class K>
-requires ElementKernel<K> || BlockKernel<K>
-void launch(Stream& stream, const K& kernel, int64_t count) {
-  if (count > 0) stream.launch({kernel_id<K>, count, &kernel, sizeof kernel});
-}
 
 }  // namespace dpt::cuda

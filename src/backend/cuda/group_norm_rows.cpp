@@ -1,6 +1,7 @@
 // The rows of group, instance and layer normalisation: cuDNN's, and own ones for what it refuses.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/norms.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

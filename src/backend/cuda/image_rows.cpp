@@ -1,6 +1,7 @@
 // The rows of resizing, and of sums by channel of images in any layout.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/images.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

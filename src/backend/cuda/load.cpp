@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "backend/cuda/kernels/fingerprint.h"
 #include "base/fail.h"
 #include "base/version.h"
 #include "comm/child.h"

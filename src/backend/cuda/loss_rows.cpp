@@ -1,6 +1,7 @@
 // The rows of softmax, of losses and of what counts classes.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/losses.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

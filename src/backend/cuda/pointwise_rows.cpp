@@ -1,5 +1,6 @@
 // The rows of what is computed element by element.
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

@@ -2,6 +2,7 @@
 #include "backend/cuda/descriptions.h"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/images.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

@@ -1,6 +1,7 @@
 // The rows of matrix products: cuBLASLt's, and own ones for what it refuses.
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/products.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/support.h"
 #include "graph/attrs.h"
 

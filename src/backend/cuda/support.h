@@ -14,6 +14,7 @@
 #include "backend/cuda/kernels/number.h"
 #include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/sums.h"
+#include "backend/cuda/launch.h"
 #include "base/half.h"
 
 namespace dpt::cuda {

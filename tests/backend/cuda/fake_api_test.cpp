@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "backend/cuda/launch.h"
+
 namespace dpt::cuda {
 namespace {
 

@@ -10,6 +10,7 @@
 #include "backend/cuda/cuda_module.h"
 #include "backend/cuda/fake_stream.h"
 #include "backend/cuda/fake_world.h"
+#include "backend/cuda/kernels/fingerprint.h"
 #include "base/fail.h"
 #include "base/version.h"
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "backend/cuda/fake_api.h"
+#include "backend/cuda/launch.h"
 #include "base/fail.h"
 #include "base/half.h"
 

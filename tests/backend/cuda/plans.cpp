@@ -22,6 +22,7 @@
 #include "backend/cuda/fake_api.h"
 #include "backend/cuda/module/dnn_plan.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "cli/spec_argument.h"
 #include "data/dataset.h"
 #include "graph/program.h"

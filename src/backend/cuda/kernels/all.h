@@ -43,27 +43,7 @@ consteval KernelId find(KernelLists<List...>) {
   return {static_cast<uint16_t>(list), static_cast<uint16_t>(index)};
 }
 
-template <class... Kernel>
-consteval uint64_t mix(uint64_t hash, KernelList<Kernel...>) {
-  const auto add = [&](std::string_view name, size_t bytes) {
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    hash = (hash ^ bytes) * 0x100000001b3;
-  };
-  (add(kernel_name<Kernel>(), sizeof(Kernel)), ...);
-  return hash;
-}
-
-template <class... List>
-consteval uint64_t fingerprint(KernelLists<List...>) {
-  uint64_t hash = 0xcbf29ce484222325;
-  ((hash = mix(hash, List{})), ...);
-  return hash;
-}
-
 }  // namespace detail
-
-// Tells builds with other kernels apart: FNV-1a of all names and sizes.
-inline constexpr uint64_t kKernelFingerprint = detail::fingerprint(AllKernels{});
 
 template <class K>
 inline constexpr KernelId kernel_id = detail::find<K>(AllKernels{});

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/cuda_module.h"
 #include "backend/cuda/kernels/all.h"
+#include "backend/cuda/kernels/fingerprint.h"
 #include "backend/cuda/module/check.h"
 #include "backend/cuda/module/communicator.h"
 #include "backend/cuda/module/device.h"
