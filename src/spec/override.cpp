@@ -240,6 +240,10 @@ class Override {
       if (name->text == step.name) return set(item, i + 1, {Shape::Kind::item});
       names.push_back(name->text);
     }
+    if (step.name.find_first_not_of("0123456789") == std::string::npos)
+      return d_.error(step.where, fmt::format("'{0}' is no layer's name; the layer of that number "
+                                              "is {1}[{0}]",
+                                              step.name, path(i)));
     d_.unknown("name", {step.name, step.where}, fmt::format(" in '{}'", path(i)), names);
   }
 

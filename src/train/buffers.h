@@ -24,6 +24,8 @@ struct alignas(64) Trouble {
       -1;  // of the forward part, counted over prologue, forward and loss; -1: none found
   int64_t parameter =
       -1;  // graph.parameters whose values were not finite before the step; -1: none
+  // Samples of the training set, the first in the batch, whose values are not finite; -1: none.
+  int64_t input = -1, target = -1;
 };
 
 class Buffers {

@@ -225,6 +225,12 @@ bool DeviceExecutor::finite(const TensorView& v) {
 
 void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
   const Graph& graph = session_.graph;
+  for (const Micro& micro : input.rows->micro)
+    if (const Rows rows = own(micro).rows; has_stage(0))
+      look_at_samples(
+          session_.train,
+          input.order.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count())),
+          found);
   for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0 && has_stage(0); ++p) {
     const TensorDesc& d = graph[graph.parameters[p]].desc;
     auto* const w = reinterpret_cast<std::byte*>(buffers_.weights() + session_.layout.offset[p]);

@@ -128,6 +128,8 @@ Finding Executor::find_trouble(const StepInput& input) {
     const Rows shards = session_.groups[static_cast<size_t>(g)];
     for (int64_t s = shards.begin; s < shards.end; ++s) buffers_.trouble(static_cast<int>(s)) = {};
     Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));
+    for (const Micro& rows : input.rows->micro)
+      look_at_samples(session_.train, samples(g, rows, input.order), found);
     for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0; ++p) {
       const float* w = buffers_.weights() + session_.layout.offset[p];
       const int64_t n = graph[graph.parameters[p]].desc.shape.elements();

@@ -24,11 +24,34 @@ bool all_finite(const TensorView& v) {
   return true;
 }
 
+namespace {
+
+// The first of these rows of a table with a value that is not finite; -1: there is none.
+int64_t first_not_finite(const Table& table, std::span<const uint32_t> rows) {
+  if (!table.data) return -1;
+  const TensorDesc row{table.desc.dtype, table.sample()};
+  const size_t step = static_cast<size_t>(table.step()) * size_of(row.dtype);
+  const auto finite = [&](uint32_t r) {
+    return all_finite({row, const_cast<std::byte*>(table.data.get() + r * step)});
+  };
+  const auto at = std::ranges::find_if_not(rows, finite);
+  return at == rows.end() ? -1 : static_cast<int64_t>(*at);
+}
+
+}  // namespace
+
+void look_at_samples(const Dataset& data, std::span<const uint32_t> samples, Trouble& found) {
+  if (found.input < 0) found.input = first_not_finite(data.inputs, samples);
+  if (found.target < 0) found.target = first_not_finite(data.targets, samples);
+}
+
 Trouble first_trouble(const Buffers& buffers, int shards) {
   Trouble first;
   for (int s = 0; s < shards; ++s) {
     const Trouble& t = buffers.trouble(s);
     if (t.parameter >= 0) first.parameter = t.parameter;
+    if (first.input < 0) first.input = t.input;
+    if (first.target < 0) first.target = t.target;
     if (t.instruction >= 0 && (first.instruction < 0 || t.instruction < first.instruction))
       first.instruction = t.instruction;
   }
@@ -44,7 +67,14 @@ Finding describe_trouble(const Session& session, const Trouble& found) {
     return {fmt::format("the values of parameter '{}' were not finite before the step", v.name),
             kRemedy};
   }
+  const auto sample = [](int64_t number, std::string_view what) -> Finding {
+    return {fmt::format("sample {} of the training set (counted from 0) has {} that is not finite",
+                        number, what),
+            "mend that sample, or leave it out"};
+  };
+  if (found.input >= 0) return sample(found.input, "an input");
   if (found.instruction < 0) {
+    if (found.target >= 0) return sample(found.target, "a target");
     const LossType& loss = *session.loss;
     if (!loss.needs.empty())
       return {fmt::format("the model's outputs are finite, but {} can't take them", loss.name),

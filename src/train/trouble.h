@@ -1,6 +1,9 @@
 // Numbers that are none: where they are, and how that is told.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "train/buffers.h"
 #include "train/session.h"
 #include "train/step_executor.h"
@@ -12,6 +15,9 @@ inline constexpr int64_t kForward =
 
 // REQUIRES: host memory.
 bool all_finite(const TensorView& v);
+
+// Notes the first of these samples whose stored input, and target, is not finite.
+void look_at_samples(const Dataset& data, std::span<const uint32_t> samples, Trouble& found);
 
 // What the shards have found, taken together: the first instruction of all.
 Trouble first_trouble(const Buffers& buffers, int shards);

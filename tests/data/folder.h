@@ -43,6 +43,15 @@ class Folder {
   std::filesystem::path path_;
 };
 
+// A file of NPY 1.0 with these numbers; type: "<f4", shape: "(2, 3)".
+template <class T>
+std::string npy(const std::string& type, const std::string& shape, const std::vector<T>& values) {
+  const std::string header =
+      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header +
+         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
 inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

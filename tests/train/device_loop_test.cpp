@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -123,26 +124,15 @@ TEST_CASE("windows of a text are gathered on the GPU, where it lies once, to the
   }
 }
 
-// A file of NPY 1.0 with these numbers.
-std::string npy(const std::string& type, const std::string& shape, std::string_view bytes) {
-  const std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}\n", type, shape);
-  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header +
-         std::string(bytes);
-}
-
 TEST_CASE("images of floats are drawn on the GPU, too") {
   constexpr int64_t kImages = 20, kPixels = 2 * 5 * 5;
   std::vector<float> images(kImages * kPixels);
   for (size_t i = 0; i < images.size(); ++i) images[i] = std::sin(static_cast<float>(i));
   std::vector<int32_t> classes(kImages);
   for (size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<int32_t>(i % 10);
-  const auto bytes = [](const auto& v) {
-    return std::string_view(reinterpret_cast<const char*>(v.data()), v.size() * sizeof v[0]);
-  };
   const Folder folder;
-  folder.write("x.npy", npy("<f4", "(20, 2, 5, 5)", bytes(images)));
-  folder.write("y.npy", npy("<i4", "(20,)", bytes(classes)));
+  folder.write("x.npy", npy("<f4", "(20, 2, 5, 5)", images));
+  folder.write("y.npy", npy("<i4", "(20,)", classes));
   const std::vector<std::string> how = {
       fmt::format("data.dataset={{npy: {{inputs: {}, targets: {}}}}}", folder.file("x.npy"),
                   folder.file("y.npy")),
@@ -251,6 +241,22 @@ TEST_CASE("nothing is updated after a loss that is no number, though steps are u
     const auto message = [](const std::string& err) { return err.substr(err.find("dptrain: ")); };
     CHECK(message(gpu.err) == message(cpu.err));
   }
+}
+
+TEST_CASE("a sample that is not finite is named as on a CPU") {
+  std::vector<float> images(20 * 50, 0.5F);
+  images[13 * 50 + 7] = std::numeric_limits<float>::quiet_NaN();
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(20, 2, 5, 5)", images));
+  folder.write("y.npy", npy("<i4", "(20,)", std::vector<int32_t>(20, 3)));
+  Told told;
+  const Ran ran = on_gpu(told, {fmt::format("data.dataset={{npy: {{inputs: {}, targets: {}}}}}",
+                                            folder.file("x.npy"), folder.file("y.npy")),
+                                "data.shuffle=false", "data.transforms=[]", "evaluate=false"});
+  CHECK(ran.code == static_cast<int>(Fault::diverged));
+  CHECK_MESSAGE(
+      ran.err.find("at epoch 1, step 2: sample 13 of the training set") != std::string::npos,
+      ran.err);
 }
 
 // The call number `n`, from 0, of those that have this in them.

@@ -1,5 +1,6 @@
 // How runs end that do not end well: no process is left over, and one message says what happened.
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -213,6 +214,52 @@ TEST_CASE("a loss that is not finite ends every mode with epoch, step and layer"
                   ran.err);
     CHECK(ran.out.find("finished") == std::string::npos);
     CHECK(ran.weights.empty());  // as the message says
+  }
+}
+
+TEST_CASE("a sample that is not finite is named, not the first layer that it comes through") {
+  const std::vector<float> inputs(24 * 3, 1), targets(24 * 2, 2);
+  const auto with = [](std::vector<float> values, size_t at, float x) {
+    values[at] = x;
+    return values;
+  };
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(24, 3)", inputs));
+  folder.write("y.npy", npy("<f4", "(24, 2)", targets));
+  folder.write("nan.npy", npy("<f4", "(24, 3)", with(inputs, 3 * 17 + 2, NAN)));
+  folder.write("inf.npy", npy("<f4", "(24, 2)", with(targets, 2 * 9, INFINITY)));
+  const std::string spec = R"(
+data: {dataset: {npy: {inputs: IN, targets: OUT}}, batch_size: 8, shuffle: false}
+model: [{linear: 4}, relu, {linear: 2}]
+loss: mse_loss
+optimizer: {sgd: 0.01}
+epochs: 2
+)";
+  for (const std::vector<std::string>& how :
+       std::vector<std::vector<std::string>>{{"cores=1"},
+                                             {"cores=2", "accumulate=2"},
+                                             {"parallel=ddp", "devices=2", "cores=1"},
+                                             {"parallel={pipeline: {stages: 2}}", "cores=1"}}) {
+    CAPTURE(how[0]);
+    const auto ends = [&](const std::string& in, const std::string& out) {
+      std::string text = spec;
+      text.replace(text.find("IN"), 2, folder.file(in));
+      text.replace(text.find("OUT"), 3, folder.file(out));
+      const Ran ran = run_spec(text, how);
+      CHECK(ran.code == 7);
+      return ran.err;
+    };
+    std::string err = ends("nan.npy", "y.npy");
+    CHECK_MESSAGE(count(err,
+                        "the loss is nan at epoch 1, step 3: sample 17 of the training set "
+                        "(counted from 0) has an input that is not finite. No weights are "
+                        "saved; mend that sample, or leave it out") == 1,
+                  err);
+    err = ends("x.npy", "inf.npy");
+    CHECK_MESSAGE(count(err,
+                        "at epoch 1, step 2: sample 9 of the training set (counted from 0) has "
+                        "a target that is not finite") == 1,
+                  err);
   }
 }
 

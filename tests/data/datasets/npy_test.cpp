@@ -3,14 +3,6 @@
 namespace dpt {
 namespace {
 
-template <class T>
-std::string npy(const std::string& type, const std::string& shape, const std::vector<T>& values) {
-  const std::string header =
-      "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
-  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header +
-         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-}
-
 TEST_CASE("npy: values, classes and tokens") {
   const Folder folder;
   folder.write("x", npy<double>("<f8", "(2, 2)", {1, 2, 3, 4}));
