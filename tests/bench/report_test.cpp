@@ -9,6 +9,7 @@
 
 #include "bench/results.h"
 #include "data/folder.h"
+#include "places.h"
 #include "spec/node.h"
 
 namespace dpt {
@@ -30,7 +31,7 @@ BenchReport report() {
 }
 
 void check_golden(const std::string& text, const std::string& name) {
-  const std::string path = DPT_TEST_DIR "/bench/golden/" + name;
+  const std::string path = test_file("bench/golden/") + name;
   if (std::getenv("DPT_REWRITE_GOLDEN"))  // NOLINT(concurrency-mt-unsafe)
     std::ofstream(path, std::ios::binary) << text;
   CHECK(text == read_file(path));

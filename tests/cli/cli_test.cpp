@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cli/process.h"
+#include "places.h"
 #include "spec/node.h"
 
 namespace dpt {
@@ -34,7 +35,7 @@ evaluate: true
 
 // Compares with tests/cli/golden/NAME.txt; DPT_REWRITE_GOLDEN=1 writes it anew.
 void check_golden(const std::string& text, const std::string& name) {
-  const std::string path = std::string(DPT_TEST_DIR) + "/cli/golden/" + name + ".txt";
+  const std::string path = test_file("cli/golden/") + name + ".txt";
   if (std::getenv("DPT_REWRITE_GOLDEN"))  // NOLINT(concurrency-mt-unsafe)
     std::ofstream(path, std::ios::binary) << text;
   CHECK(text == read_file(path));
@@ -140,7 +141,7 @@ TEST_CASE("plan prints what a run would do") {
 }
 
 TEST_CASE("plan prints what a GPU would do, without one") {
-  const std::string configs = std::string(DPT_SOURCE_DIR) + "/configs/";
+  const std::string configs = source_file("configs/");
   const std::string images = "data.dataset={synthetic_images: {samples: 128, shape: [1, 28, 28]}}";
   for (const auto& [name, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"plan_cuda_mlp", {configs + "fmnist_single.yaml"}},
@@ -225,7 +226,7 @@ TEST_CASE("gradients that overflow at every scale end the run") {
 }
 
 TEST_CASE("the residual nets have as many parameters as torchvision's") {
-  const std::string folder = std::string(DPT_SOURCE_DIR) + "/configs/large/";
+  const std::string folder = source_file("configs/large/");
   const auto plan = [&](const std::string& name, const char* classes) {
     return dptrain({"plan", folder + name,
                     fmt::format("data.dataset={{synthetic_images: {{samples: 16, shape: [3, 64, "

@@ -8,13 +8,14 @@
 #include <doctest/doctest.h>
 
 #include "fuzz/targets.h"
+#include "places.h"
 
 namespace dpt::fuzz {
 
 TEST_CASE("the fuzzers' corpus is read or refused, and nothing else") {
   for (const Target& t : targets()) {
     int files = 0;
-    const std::string folder = DPT_TEST_DIR "/fuzz/corpus/" + std::string(t.name);
+    const std::string folder = test_file("fuzz/corpus/") + std::string(t.name);
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       CAPTURE(entry.path().string());
       std::ifstream in(entry.path(), std::ios::binary);

@@ -17,6 +17,7 @@
 
 #include "graph/interpret.h"
 #include "layers/model.h"
+#include "places.h"
 
 namespace dpt::golden {
 
@@ -36,7 +37,7 @@ inline Document read_document(const std::string& path) {
   return doc;
 }
 inline Document read_fixture(const std::string& name) {
-  return read_document(DPT_TEST_DIR "/fixtures/" + name + ".json");
+  return read_document(test_file("fixtures/") + name + ".json");
 }
 
 inline const Node* find(const Node& map, std::string_view key) {

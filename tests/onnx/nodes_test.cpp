@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "layers/loss.h"
 #include "optim/optimizer.h"
+#include "places.h"
 
 namespace dpt {
 namespace {
@@ -63,7 +64,7 @@ Tally run_all(const std::string& folder) {
 }  // namespace
 
 TEST_CASE("the committed ONNX node cases") {
-  const Tally tally = run_all(DPT_TEST_DIR "/fixtures");
+  const Tally tally = run_all(test_file("fixtures"));
   std::string reasons;
   for (const auto& [reason, names] : tally.inexpressible)
     reasons += fmt::format("{} {}\n", names.size(), reason);
@@ -109,7 +110,7 @@ TEST_CASE("every ONNX node case") {
 }
 
 TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such operator") {
-  run_all(DPT_TEST_DIR "/fixtures");
+  run_all(test_file("fixtures"));
   std::set<std::string_view> without = {
       "batch_norm1d",
       "mse_loss",

@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include "places.h"
 #include "spec/nameable.h"
 #include "spec/node.h"
 
@@ -35,7 +36,7 @@ inline Document document(const std::string& path, const std::string& text) {
 
 // fixture("schedules"): tests/fixtures/schedules.json
 inline Document fixture(const std::string& name) {
-  const std::string path = DPT_TEST_DIR "/fixtures/" + name + ".json";
+  const std::string path = test_file("fixtures/") + name + ".json";
   std::ifstream in(path);
   REQUIRE_MESSAGE(in.good(), "cannot read " << path);
   return document(path, {std::istreambuf_iterator<char>(in), {}});

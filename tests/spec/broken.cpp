@@ -10,6 +10,8 @@
 
 #include <doctest/doctest.h>
 
+#include "places.h"
+
 namespace dpt::test {
 namespace {
 
@@ -39,7 +41,7 @@ struct InFolder {
 }  // namespace
 
 void check_broken(const std::string& folder, size_t at_least, const Refuse& refuse) {
-  const InFolder here(fs::path(DPT_TEST_DIR) / folder);
+  const InFolder here(test_file(folder));
   const bool rewrite =
       std::getenv("DPT_REWRITE_GOLDEN") != nullptr;  // NOLINT(concurrency-mt-unsafe)
   std::vector<fs::path> specs;

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "places.h"
 #include "train/fashion_mnist.h"
 #include "train/run_spec.h"
 
@@ -16,7 +17,7 @@ namespace dpt {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kConfigs = fs::path(DPT_SOURCE_DIR) / "configs";
+const fs::path kConfigs = fs::path(source_file("configs"));
 
 std::string config(const std::string& name) {
   std::ifstream in(kConfigs / (name + ".yaml"));

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "data/folder.h"
+#include "places.h"
 #include "train/fake_gpu.h"
 #include "train/run_spec.h"
 
@@ -271,7 +272,7 @@ std::vector<std::string>::const_iterator find(const std::vector<std::string>& ca
 // Golden: tests/train/golden/device_*.txt; DPT_REWRITE_GOLDEN=1 writes them anew.
 void golden(const std::string& name, const std::vector<std::string>& calls) {
   const std::string text = without_compiler(fmt::format("{}\n", fmt::join(calls, "\n")));
-  const std::string path = std::string(DPT_TEST_DIR) + "/train/golden/" + name;
+  const std::string path = test_file("train/golden/") + name;
   if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
     std::ofstream(path, std::ios::binary) << text;
   std::ifstream in(path, std::ios::binary);
@@ -295,7 +296,7 @@ TEST_CASE("what a step records, and what an epoch is told: the host waits for it
 
 TEST_CASE("a GPU trains shipped specs to the CPU's losses") {
   const auto spec = [](const std::string& name) {
-    std::ifstream in(std::string(DPT_SOURCE_DIR) + "/configs/" + name + ".yaml");
+    std::ifstream in(source_file("configs/") + name + ".yaml");
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   const std::string images =

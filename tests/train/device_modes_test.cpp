@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "backend/cuda/fake_api.h"
+#include "places.h"
 #include "train/fake_fleet.h"
 #include "train/fake_gpu.h"
 #include "train/gpu_specs.h"
@@ -255,7 +256,7 @@ TEST_CASE("steps of ddp sum each bucket as soon as it is made, the first one wit
   REQUIRE_MESSAGE(ran.code == 0, ran.err);
   CHECK(gpus.calls(0) != gpus.calls(1));  // only one of them brings the weights back
   const std::string text = without_compiler(gpus.calls(0));
-  const std::string path = std::string(DPT_TEST_DIR) + "/train/golden/ddp_step.txt";
+  const std::string path = test_file("train/golden/ddp_step.txt");
   if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
     std::ofstream(path, std::ios::binary) << text;
   std::ifstream in(path, std::ios::binary);

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "comm/shared_memory.h"
+#include "places.h"
 #include "train/arenas.h"
 #include "train/gantt.h"
 #include "train/run.h"
@@ -23,8 +24,8 @@ struct Opened {
   Diagnostics diagnostics;
   std::unique_ptr<Session> session;
   explicit Opened(const std::string& name, const std::vector<std::string>& overrides = {}) {
-    Spec spec = load_spec(DPT_SOURCE_DIR "/configs/" + name + ".yaml", overrides, vocabulary(),
-                          files, diagnostics);
+    Spec spec = load_spec(source_file("configs/") + name + ".yaml", overrides, vocabulary(), files,
+                          diagnostics);
     if (diagnostics.ok()) session = make_session(std::move(spec), {}, diagnostics);
   }
 };

@@ -15,6 +15,7 @@
 #include "optim/optimizer.h"
 #include "optim/precision.h"
 #include "optim/schedule.h"
+#include "places.h"
 
 namespace dpt {
 namespace {
@@ -107,7 +108,7 @@ bool has(const std::string& program, const std::string& part) {
 
 // tests/train/golden/NAME is what should come out; DPT_REWRITE_GOLDEN=1 writes it anew.
 void check_golden(const std::string& name, const std::string& program) {
-  const std::string path = DPT_TEST_DIR "/train/golden/" + name;
+  const std::string path = test_file("train/golden/") + name;
   if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
     std::ofstream(path) << program;
   std::ifstream in(path);

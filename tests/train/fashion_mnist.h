@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/tables.h"
+#include "places.h"
 
 namespace dpt {
 
@@ -18,7 +19,7 @@ namespace dpt {
 // search: the places where the data is documented to lie are looked at here too.
 inline std::string fashion_mnist() {
   namespace fs = std::filesystem;
-  const fs::path root = DPT_SOURCE_DIR;
+  const fs::path root = source_file("");
   const std::vector<std::string> names = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                           "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
   try {

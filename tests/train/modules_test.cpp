@@ -13,6 +13,7 @@
 #include "base/safetensors.h"
 #include "graph/layouts.h"
 #include "layers/golden.h"
+#include "places.h"
 #include "train/binding.h"
 
 namespace dpt {
@@ -205,7 +206,7 @@ class SampleRun {
 
 TEST_CASE("PyTorch's own samples of its modules and functions: values and all gradients") {
   const golden::Document fixture = golden::read_fixture("modules");
-  const SafeTensors file = SafeTensors::read(DPT_TEST_DIR "/fixtures/modules.safetensors");
+  const SafeTensors file = SafeTensors::read(test_file("fixtures/modules.safetensors"));
   int samples = 0;
   for (const Node& node : at(fixture.root, "cases").items) {
     const ModuleSample sample{node, file};

@@ -13,6 +13,7 @@
 #include "base/safetensors.h"
 #include "data/folder.h"
 #include "layers/golden.h"
+#include "places.h"
 #include "train/binding.h"
 #include "train/checkpoint.h"
 #include "train/run.h"
@@ -60,8 +61,8 @@ std::unique_ptr<Session> session_of(const std::string& model, const std::string&
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Node tree;
-  Spec spec = load_spec(DPT_SOURCE_DIR "/configs/" + model + ".yaml", overrides, vocabulary(),
-                        files, d, &tree);
+  Spec spec = load_spec(source_file("configs/") + model + ".yaml", overrides, vocabulary(), files,
+                        d, &tree);
   std::unique_ptr<Session> session;
   if (d.ok()) session = make_session(std::move(spec), {}, d);
   REQUIRE_MESSAGE(d.ok(), d.render());

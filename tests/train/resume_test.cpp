@@ -11,6 +11,7 @@
 
 #include "cli/process.h"
 #include "data/readers/image.h"
+#include "places.h"
 #include "train/checkpoints.h"
 #include "train/resumed_run.h"
 
@@ -76,7 +77,7 @@ TEST_CASE("with reproducible shards a run goes on in another mode with the same 
 
 TEST_CASE("images that are read on the way go on in the middle of an epoch") {
   if (!reads_jpeg() || !reads_png()) return;
-  const std::string images = DPT_TEST_DIR "/fixtures/images";
+  const std::string images = test_file("fixtures/images");
   const Words how = {"cores=2", "data.batch_size=4",
                      "data.dataset={image_folder: {path: " + images + ", test_path: " + images +
                          ", resize: 12, crop: 10}}"};

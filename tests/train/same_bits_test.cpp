@@ -9,6 +9,7 @@
 
 #include "data/folder.h"
 #include "data/readers/image.h"
+#include "places.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -95,7 +96,7 @@ TEST_CASE("random transforms are the same in every mode, without reproducible sh
 
 TEST_CASE("images that are decoded ahead of the steps end in the same bits in every mode") {
   if (!reads_jpeg() || !reads_png()) return;
-  const std::string folder = DPT_TEST_DIR "/fixtures/images";
+  const std::string folder = test_file("fixtures/images");
   const auto run = [&](std::vector<std::string> how) {
     how.push_back("data.dataset={image_folder: {path: " + folder + ", test_path: " + folder +
                   ", resize: 12, crop: 10}}");
@@ -115,7 +116,7 @@ TEST_CASE("an image that is damaged ends the run with its name") {
   if (!reads_jpeg() || !reads_png()) return;
   const Folder folder;
   for (const char* name : {"a/1.png", "a/2.png", "b/1.png", "b/2.png"})
-    folder.write(name, read_file(DPT_TEST_DIR "/fixtures/images/png/rgb.png"));
+    folder.write(name, read_file(test_file("fixtures/images/png/rgb.png")));
   folder.write("b/2.png", "\x89PNG\r\n\x1a\n");
   for (const std::string& cores : {std::string("cores=1"), std::string("cores=2")}) {
     const Ran ran =

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "layers/golden.h"
+#include "places.h"
 #include "train/fashion_mnist.h"
 #include "train/run_spec.h"
 
@@ -16,7 +17,7 @@ namespace dpt {
 TEST_CASE("ten epochs of the DDP tutorial on two ranks end where PyTorch ends") {
   const std::string data = fashion_mnist();
   if (data.empty()) return;
-  std::ifstream in(DPT_SOURCE_DIR "/configs/fmnist_ddp.yaml");
+  std::ifstream in(source_file("configs/fmnist_ddp.yaml"));
   const std::string spec{std::istreambuf_iterator<char>(in), {}};
   REQUIRE(!spec.empty());
   const Ran ran = run_spec(spec, {data, "devices=2", "cores=1", "log.loss=rank0"});

@@ -1,9 +1,10 @@
 #include "loading.h"
+#include "places.h"
 
 namespace dpt {
 namespace {
 
-const std::string kImages = DPT_TEST_DIR "/fixtures/images";
+const std::string kImages = test_file("fixtures/images");
 
 std::string settings(const Folder& folder, const std::string& more = ", crop: 4") {
   return "{path: " + folder.path() + more + "}";

@@ -4,11 +4,12 @@
 
 #include "../datasets/loading.h"
 #include "base/safetensors.h"
+#include "places.h"
 
 namespace dpt {
 namespace {
 
-const std::string kImages = DPT_TEST_DIR "/fixtures/images";
+const std::string kImages = test_file("fixtures/images");
 
 Image decoded(const std::string& bytes) {
   return decode_image(std::as_bytes(std::span(bytes)), "x.img");
@@ -20,7 +21,7 @@ TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCro
     MESSAGE("left out: built without libjpeg-turbo or libpng");
     return;
   }
-  const SafeTensors file = SafeTensors::read(DPT_TEST_DIR "/fixtures/images.safetensors");
+  const SafeTensors file = SafeTensors::read(test_file("fixtures/images.safetensors"));
   const std::pair<std::string, std::string> cases[] = {{"crop", "crop: 9"},
                                                        {"shorter", "resize: 12, crop: [10, 11]"},
                                                        {"exact", "resize: [13, 7]"},
