@@ -348,6 +348,23 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
   return t;
 }
 
+std::vector<std::string> paths_of_key(const Vocabulary& vocabulary, std::string_view key) {
+  const auto in = [&](const std::vector<KeyDoc>& keys) {
+    return std::ranges::find(keys, key, &KeyDoc::name) != keys.end();
+  };
+  const std::vector<KeyDoc> top = top_keys(vocabulary).describe();
+  std::vector<std::string> out;
+  if (in(top)) return out;
+  for (const KeyDoc& section : top) {
+    bool found = in(section.keys);
+    if (!section.words.empty() && section.words != "blocks" && !section.many)
+      for (const Nameable* word : words_of(vocabulary, section.words))
+        found = found || in(word->describe());
+    if (found) out.push_back(fmt::format("{}.{}", section.name, key));
+  }
+  return out;
+}
+
 const Words& words_of(const Vocabulary& v, std::string_view list) {
   if (list == "losses") return v.losses;
   if (list == "optimizers") return v.optimizers;

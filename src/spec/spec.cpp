@@ -1,8 +1,11 @@
 #include "spec/spec.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "spec/language.h"
 #include "spec/model.h"
@@ -64,6 +67,19 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
   if (!devices) out.where = device ? device->where : spec.where;
 }
 
+// The tree without keys of its sections that were written at the top, which are told with their
+// place.
+Node without_misplaced(Node root, const Vocabulary& vocabulary, Diagnostics& d) {
+  std::erase_if(root.entries, [&](const Node::Entry& e) {
+    const std::vector<std::string> paths = paths_of_key(vocabulary, e.key.value);
+    if (!paths.empty())
+      d.error(e.key.where, fmt::format("unknown key '{}' in the spec; did you mean '{}'?",
+                                       e.key.value, fmt::join(paths, "' or '")));
+    return !paths.empty();
+  });
+  return root;
+}
+
 }  // namespace
 
 Span Spec::at(std::string_view key) const {
@@ -79,7 +95,8 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
       d.error(root.where, "a spec must be a map of keys, such as 'epochs: 10'");
     return {};
   }
-  TopKeys top = top_keys(vocabulary).decode(root, {"the spec", root.where}, d);
+  TopKeys top = top_keys(vocabulary)
+                    .decode(without_misplaced(root, vocabulary, d), {"the spec", root.where}, d);
   Spec& spec = top;
   spec.where = root.where;
   if (root.where.file) spec.path = root.where.file->path;
