@@ -67,6 +67,8 @@ elif $sanitize; then
 fi
 # Meson looks for ccache only where no compiler is named.
 if command -v ccache >/dev/null; then cxx="ccache $cxx"; fi
+# A precompiled header of clang names the folder that it was made in: whatever ccache's settings say, no other gets it.
+if [ "$compiler" = clang ]; then export CCACHE_HASHDIR=1; fi
 
 fail() {  # what happened, what to do; the last line counts the step as one failed test
   printf 'test.sh: error: %s\n  %s\n' "$1" "$2" >&2
