@@ -1,5 +1,6 @@
 // A run that goes on from a checkpoint ends in the bits of one that never stopped.
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -178,6 +179,7 @@ TEST_CASE("where metrics.jsonl was given up, a run goes on behind its last whole
   getrlimit(RLIMIT_FSIZE, &files);
   const rlimit small{16000, files.rlim_max};
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  std::fflush(stdout);  // what tests have printed so far is not to meet that limit
   setrlimit(RLIMIT_FSIZE, &small);
   const Ran ran = run_spec_in({folder.path()}, kFiveSteps, words);
   setrlimit(RLIMIT_FSIZE, &files);
