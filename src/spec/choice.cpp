@@ -30,6 +30,28 @@ Choice decode_choice(std::string_view what, const Located<std::string>& name, co
   return out;
 }
 
+namespace {
+
+// A key beside the name of what was chosen that is not one of the `siblings`.
+void tell_beside(std::string_view what, std::string_view chosen, const Located<std::string>& key,
+                 const Words& words, std::vector<std::string_view> siblings, Diagnostics& d) {
+  const Nameable* type = find_word(words, chosen);
+  if (!type || find_word(words, key.value))
+    return d.error(key.where, fmt::format("one {} is named; '{}' is a second beside '{}'", what,
+                                          key.value, chosen));
+  for (const KeyDoc& k : type->describe()) {
+    if (k.name == key.value)
+      return d.error(
+          key.where,
+          fmt::format("'{0}' stands beside the {1} '{2}'; its keys go inside: {2}: {{{0}: ...}}",
+                      key.value, what, chosen));
+    siblings.push_back(k.name);
+  }
+  d.unknown("key", key, fmt::format(" beside {} '{}'", what, chosen), siblings);
+}
+
+}  // namespace
+
 Choice read_choice(std::string_view what, const Node& n, const Words& words, Diagnostics& d,
                    const std::vector<std::string_view>& siblings) {
   if (n.kind == Node::Kind::scalar) return decode_choice(what, {n.text, n.where}, Node{}, words, d);
@@ -39,15 +61,7 @@ Choice read_choice(std::string_view what, const Node& n, const Words& words, Dia
     if (!chosen) {
       chosen = &e;
     } else {
-      const std::string_view first = chosen->key.value;
-      const bool inside = find_word(words, first) && !find_word(words, e.key.value);
-      d.error(e.key.where,
-              inside
-                  ? fmt::format(
-                        "'{0}' stands beside the {1} '{2}'; its keys go inside: {2}: {{{0}: ...}}",
-                        e.key.value, what, first)
-                  : fmt::format("one {} is named; '{}' is a second beside '{}'", what, e.key.value,
-                                first));
+      tell_beside(what, chosen->key.value, e.key, words, siblings, d);
     }
   }
   if (chosen) return decode_choice(what, chosen->key, chosen->value, words, d);

@@ -348,20 +348,14 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
   return t;
 }
 
-std::vector<std::string> paths_of_key(const Vocabulary& vocabulary, std::string_view key) {
-  const auto in = [&](const std::vector<KeyDoc>& keys) {
-    return std::ranges::find(keys, key, &KeyDoc::name) != keys.end();
+std::vector<std::string_view> keys_in(const KeyDoc& section, const Vocabulary& vocabulary) {
+  std::vector<std::string_view> out;
+  const auto add = [&](const std::vector<KeyDoc>& keys) {
+    for (const KeyDoc& k : keys) out.push_back(k.name);
   };
-  const std::vector<KeyDoc> top = top_keys(vocabulary).describe();
-  std::vector<std::string> out;
-  if (in(top)) return out;
-  for (const KeyDoc& section : top) {
-    bool found = in(section.keys);
-    if (!section.words.empty() && section.words != "blocks" && !section.many)
-      for (const Nameable* word : words_of(vocabulary, section.words))
-        found = found || in(word->describe());
-    if (found) out.push_back(fmt::format("{}.{}", section.name, key));
-  }
+  add(section.keys);
+  if (section.words.empty() || section.words == "blocks" || section.many) return out;
+  for (const Nameable* word : words_of(vocabulary, section.words)) add(word->describe());
   return out;
 }
 

@@ -27,9 +27,8 @@ KeyTable<DataSpec> data_keys(const Vocabulary& vocabulary);
 // The list of the vocabulary that KeyDoc::words names: "losses".
 const Words& words_of(const Vocabulary& vocabulary, std::string_view list);
 
-// Where a key stands in sections of the top level, or in what these name: "data.batch_size",
-// "optimizer.lr". Empty: nowhere, or at the top level itself.
-std::vector<std::string> paths_of_key(const Vocabulary& vocabulary, std::string_view key);
+// Keys of a section of the top level and of what it can name: those of all optimizers.
+std::vector<std::string_view> keys_in(const KeyDoc& section, const Vocabulary& vocabulary);
 
 // Where a tree holds something chosen by name, and what may stand beside the name.
 struct ChoicePlace {

@@ -67,18 +67,60 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
   if (!devices) out.where = device ? device->where : spec.where;
 }
 
-// The tree without keys of its sections that were written at the top, which are told with their
-// place.
-Node without_misplaced(Node root, const Vocabulary& vocabulary, Diagnostics& d) {
-  std::erase_if(root.entries, [&](const Node::Entry& e) {
-    const std::vector<std::string> paths = paths_of_key(vocabulary, e.key.value);
-    if (!paths.empty())
-      d.error(e.key.where, fmt::format("unknown key '{}' in the spec; did you mean '{}'?",
-                                       e.key.value, fmt::join(paths, "' or '")));
-    return !paths.empty();
-  });
-  return root;
-}
+// Keys that are written in another section than theirs, or at the top in the place of a section:
+// told with their place, and taken out, lest they be told as unknown, too.
+class Misplaced {
+ public:
+  Misplaced(const Vocabulary& vocabulary, Diagnostics& d) : d_(d) {
+    for (const KeyDoc& section : top_keys(vocabulary).describe())
+      sections_.push_back({section, keys_in(section, vocabulary)});
+  }
+
+  Node without(Node root) {
+    std::erase_if(root.entries, [&](Node::Entry& e) {
+      for (const Section& s : sections_)
+        if (s.doc.name == e.key.value) {
+          if (!s.keys.empty()) look_in(s, e.value, s.doc.words.empty() ? 1 : 2);
+          return false;
+        }
+      return tell_home(e.key);
+    });
+    return root;
+  }
+
+ private:
+  struct Section {
+    KeyDoc doc;
+    std::vector<std::string_view> keys;
+    bool has(std::string_view key) const { return std::ranges::find(keys, key) != keys.end(); }
+  };
+
+  bool tell_home(const Located<std::string>& key) {
+    std::vector<std::string> homes;
+    for (const Section& s : sections_)
+      if (s.has(key.value)) homes.push_back(fmt::format("{}.{}", s.doc.name, key.value));
+    if (!homes.empty())
+      d_.error(key.where, fmt::format("unknown key '{}' in the spec; did you mean '{}'?", key.value,
+                                      fmt::join(homes, "' or '")));
+    return !homes.empty();
+  }
+
+  // Of a choice also what stands inside its name: ddp: {devices: 2}.
+  void look_in(const Section& section, Node& map, int levels) {
+    std::erase_if(map.entries, [&](Node::Entry& e) {
+      if (levels > 1) look_in(section, e.value, levels - 1);
+      const auto is = [&](const Section& s) { return s.doc.name == e.key.value; };
+      const bool of_top = std::ranges::any_of(sections_, is) && !section.has(e.key.value);
+      if (of_top)
+        d_.error(e.key.where, fmt::format("unknown key '{}' in '{}'; it stands at the top level",
+                                          e.key.value, section.doc.name));
+      return of_top;
+    });
+  }
+
+  Diagnostics& d_;
+  std::vector<Section> sections_;
+};
 
 }  // namespace
 
@@ -96,7 +138,7 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
     return {};
   }
   TopKeys top = top_keys(vocabulary)
-                    .decode(without_misplaced(root, vocabulary, d), {"the spec", root.where}, d);
+                    .decode(Misplaced(vocabulary, d).without(root), {"the spec", root.where}, d);
   Spec& spec = top;
   spec.where = root.where;
   if (root.where.file) spec.path = root.where.file->path;
