@@ -58,11 +58,10 @@ Choice read_choice(std::string_view what, const Node& n, const Words& words, Dia
   const Node::Entry* chosen = nullptr;
   for (const Node::Entry& e : n.entries) {
     if (std::ranges::find(siblings, e.key.value) != siblings.end()) continue;
-    if (!chosen) {
-      chosen = &e;
-    } else {
+    if (chosen)
       tell_beside(what, chosen->key.value, e.key, words, siblings, d);
-    }
+    else
+      chosen = &e;
   }
   if (chosen) return decode_choice(what, chosen->key, chosen->value, words, d);
   if (n.kind != Node::Kind::map || n.entries.empty())

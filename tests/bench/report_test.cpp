@@ -1,15 +1,12 @@
 #include "bench/report.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "bench/results.h"
-#include "data/folder.h"
-#include "places.h"
+#include "golden_text.h"
 #include "spec/node.h"
 
 namespace dpt {
@@ -30,13 +27,6 @@ BenchReport report() {
   return r;
 }
 
-void check_golden(const std::string& text, const std::string& name) {
-  const std::string path = test_file("bench/golden/") + name;
-  if (std::getenv("DPT_REWRITE_GOLDEN"))  // NOLINT(concurrency-mt-unsafe)
-    std::ofstream(path, std::ios::binary) << text;
-  CHECK(text == read_file(path));
-}
-
 size_t count(std::string_view text, std::string_view part) {
   size_t n = 0;
   for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
@@ -46,10 +36,10 @@ size_t count(std::string_view text, std::string_view part) {
 }  // namespace
 
 TEST_CASE("table, JSON, CSV and picture of fixed numbers") {
-  check_golden(bench_table(report()), "table.txt");
-  check_golden(bench_json(report()), "bench.json");
-  check_golden(bench_csv(report()), "bench.csv");
-  check_golden(bench_svg(report()), "bench.svg");
+  check_golden(bench_table(report()), "bench/golden/table.txt");
+  check_golden(bench_json(report()), "bench/golden/bench.json");
+  check_golden(bench_csv(report()), "bench/golden/bench.csv");
+  check_golden(bench_svg(report()), "bench/golden/bench.svg");
 }
 
 TEST_CASE("JSON holds rows of names and numbers, and text in quotes") {

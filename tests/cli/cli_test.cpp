@@ -1,7 +1,5 @@
 // The commands as a user sees them: what they print, and their exit codes.
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <regex>
 #include <string>
 #include <vector>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/process.h"
+#include "golden_text.h"
 #include "places.h"
 #include "spec/node.h"
 
@@ -32,14 +31,6 @@ optimizer: {adam: 0.01}
 epochs: 2
 evaluate: true
 )";
-
-// Compares with tests/cli/golden/NAME.txt; DPT_REWRITE_GOLDEN=1 writes it anew.
-void check_golden(const std::string& text, const std::string& name) {
-  const std::string path = test_file("cli/golden/") + name + ".txt";
-  if (std::getenv("DPT_REWRITE_GOLDEN"))  // NOLINT(concurrency-mt-unsafe)
-    std::ofstream(path, std::ios::binary) << text;
-  CHECK(text == read_file(path));
-}
 
 // Kernels differ by machine, and so does the room that they want.
 std::string without_machine(const std::string& plan) {
@@ -134,7 +125,7 @@ TEST_CASE("plan prints what a run would do") {
     words.insert(words.end(), plan_of.second.begin(), plan_of.second.end());
     const Finished plan = dptrain(words);
     CHECK_MESSAGE(plan.code == 0, plan.err);
-    check_golden(without_machine(plan.out), plan_of.first);
+    check_golden(without_machine(plan.out), "cli/golden/" + plan_of.first + ".txt");
     words.emplace_back("-v");
     CHECK(without_machine(dptrain(words).out).starts_with(without_machine(plan.out)));
   }
@@ -163,7 +154,7 @@ TEST_CASE("plan prints what a GPU would do, without one") {
     all.insert(all.end(), words.begin() + 1, words.end());
     const Finished plan = dptrain(all);
     CHECK_MESSAGE(plan.code == 0, plan.err);
-    check_golden(plan.out, name);
+    check_golden(plan.out, "cli/golden/" + name + ".txt");
   }
   const Finished gathers =
       dptrain({"plan", configs + "fmnist_dp.yaml", "device=cuda", images, "devices=2"});

@@ -63,14 +63,6 @@ TEST_CASE("whatever is damaged in a checkpoint, it is found, and an older one is
   CHECK(named.err.find("step-000015 can't be gone on from") != std::string::npos);
 }
 
-std::vector<int64_t> steps_in(const std::string& folder) {
-  std::vector<int64_t> out;
-  for (const auto& c : checkpoints_in(folder)) out.push_back(c.step);
-  return out;
-}
-
-using Steps = std::vector<int64_t>;
-
 // On which no checkpoint can be written.
 class Dead : public Quick {
  public:

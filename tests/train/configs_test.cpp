@@ -17,7 +17,7 @@ namespace dpt {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kConfigs = fs::path(source_file("configs"));
+const fs::path kConfigs = source_file("configs");
 
 std::string config(const std::string& name) {
   std::ifstream in(kConfigs / (name + ".yaml"));

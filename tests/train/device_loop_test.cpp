@@ -2,7 +2,6 @@
 // launched at a time, the bits are the same; and the host waits for none of them.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "data/folder.h"
+#include "golden_text.h"
 #include "places.h"
 #include "train/fake_gpu.h"
 #include "train/run_spec.h"
@@ -269,14 +269,9 @@ std::vector<std::string>::const_iterator find(const std::vector<std::string>& ca
   return at;
 }
 
-// Golden: tests/train/golden/device_*.txt; DPT_REWRITE_GOLDEN=1 writes them anew.
 void golden(const std::string& name, const std::vector<std::string>& calls) {
-  const std::string text = without_compiler(fmt::format("{}\n", fmt::join(calls, "\n")));
-  const std::string path = test_file("train/golden/") + name;
-  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
-    std::ofstream(path, std::ios::binary) << text;
-  std::ifstream in(path, std::ios::binary);
-  CHECK(text == std::string(std::istreambuf_iterator<char>(in), {}));
+  check_golden(without_compiler(fmt::format("{}\n", fmt::join(calls, "\n"))),
+               "train/golden/" + name);
 }
 
 TEST_CASE("what a step records, and what an epoch is told: the host waits for its end alone") {

@@ -1,8 +1,6 @@
 // Several fake GPUs train to the numbers that as many CPU devices come to.
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "backend/cuda/fake_api.h"
-#include "places.h"
+#include "golden_text.h"
 #include "train/fake_fleet.h"
 #include "train/fake_gpu.h"
 #include "train/gpu_specs.h"
@@ -255,12 +253,7 @@ TEST_CASE("steps of ddp sum each bucket as soon as it is made, the first one wit
   const Ran ran = run_spec(kMlp, with(kSmall, {"data.limit=64"}), gpus.opener());
   REQUIRE_MESSAGE(ran.code == 0, ran.err);
   CHECK(gpus.calls(0) != gpus.calls(1));  // only one of them brings the weights back
-  const std::string text = without_compiler(gpus.calls(0));
-  const std::string path = test_file("train/golden/ddp_step.txt");
-  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
-    std::ofstream(path, std::ios::binary) << text;
-  std::ifstream in(path, std::ios::binary);
-  CHECK(text == std::string(std::istreambuf_iterator<char>(in), {}));
+  check_golden(without_compiler(gpus.calls(0)), "train/golden/ddp_step.txt");
 }
 
 TEST_CASE("a rank that does not come is named" * doctest::skip(!kCanFork)) {

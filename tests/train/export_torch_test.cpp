@@ -2,20 +2,16 @@
 // which tests do not need.
 #include "train/export_torch.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-
 #include <doctest/doctest.h>
 
 #include "base/error.h"
 #include "data/dataset.h"
+#include "golden_text.h"
 #include "layers/initialisation.h"
 #include "layers/model.h"
 #include "optim/optimizer.h"
 #include "optim/precision.h"
 #include "optim/schedule.h"
-#include "places.h"
 
 namespace dpt {
 namespace {
@@ -100,19 +96,10 @@ std::string spec(const std::string& more, const std::string& model = "[flatten, 
          "\noptimizer: {sgd: 0.1}\n" + more;
 }
 
-bool has(const std::string& program, const std::string& part) {
+bool contains(const std::string& program, const std::string& part) {
   const bool found = program.find(part) != program.npos;
   if (!found) MESSAGE("not found:\n", part, "\nin:\n", program);
   return found;
-}
-
-// tests/train/golden/NAME is what should come out; DPT_REWRITE_GOLDEN=1 writes it anew.
-void check_golden(const std::string& name, const std::string& program) {
-  const std::string path = test_file("train/golden/") + name;
-  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
-    std::ofstream(path) << program;
-  std::ifstream in(path);
-  CHECK(program == std::string(std::istreambuf_iterator<char>(in), {}));
 }
 
 }  // namespace
@@ -123,7 +110,7 @@ TEST_CASE("a ddp spec as a program") {
       "data: {dataset: images, transforms: [halve], batch_size_per_replica: 10, reshuffle: false}\n"
       "model: [flatten, {linear: 200, name: lin1}, sigmoid, {linear: 10}]\n"
       "loss: cross_entropy\noptimizer: {adam: 0.01}\nepochs: 3\nparallel: ddp\n");
-  check_golden("torch_ddp.py", program);
+  check_golden(program, "train/golden/torch_ddp.py");
 }
 
 TEST_CASE("a spec of one process with everything as a program") {
@@ -144,16 +131,16 @@ TEST_CASE("a spec of one process with everything as a program") {
       "clip_grad_norm: 1\nclip_grad_value: 0.5\naccumulate: 2\nsteps: 15\n"
       "evaluate: {every: 2, batch_size: 50}\ninitial_weights: configs/start.safetensors\n",
       query);
-  check_golden("torch_all.py", program);
+  check_golden(program, "train/golden/torch_all.py");
 }
 
 TEST_CASE("a replica of a pipeline is a process that computes the chunks one by one") {
   TorchExport query = image_sizes();
   query.accumulate = 4;
   const std::string two = exported(spec("parallel: pipeline\n"), query);
-  CHECK(has(two, "RANKS = 2\n"));
-  CHECK(has(two, "ACCUMULATE = 4 "));
-  CHECK(has(two, "so a replica is one process here"));
+  CHECK(contains(two, "RANKS = 2\n"));
+  CHECK(contains(two, "ACCUMULATE = 4 "));
+  CHECK(contains(two, "so a replica is one process here"));
   query.ranks = query.replicas = 1;
   CHECK_FALSE(exported(spec("parallel: pipeline\n"), query).find("RANKS") != std::string::npos);
 }
@@ -164,21 +151,21 @@ TEST_CASE("lists with from become a graph of modules") {
            "[flatten, {linear: 8, name: a}, {residual: {body: [relu, {add: , from: [a, a]}]}}, "
            "{concat: , from: [a, input]}, {linear: 10}]"),
       sizes({DType::f32, {1, 5}}, {DType::i32, {1}}));
-  CHECK(has(program, "class Graph(nn.Module):"));
-  CHECK(has(program,
-            "    return Graph(\n"
-            "        (\"0\", nn.Flatten(), []),\n"
-            "        (\"a\", nn.Linear(5, 8), []),\n"
-            "        (\"2\", Residual(\n"
-            "            Graph(\n"
-            "                (\"0\", nn.ReLU(), []),\n"
-            "                (\"1\", lambda *x: sum(x), [\"a\", \"a\"]),\n"
-            "            ),\n"
-            "            nn.Identity(),\n"
-            "        ), []),\n"
-            "        (\"3\", lambda *x: torch.cat(x, dim=1), [\"a\", \"input\"]),\n"
-            "        (\"4\", nn.Linear(13, 10), []),\n"
-            "    )\n"));
+  CHECK(contains(program, "class Graph(nn.Module):"));
+  CHECK(contains(program,
+                 "    return Graph(\n"
+                 "        (\"0\", nn.Flatten(), []),\n"
+                 "        (\"a\", nn.Linear(5, 8), []),\n"
+                 "        (\"2\", Residual(\n"
+                 "            Graph(\n"
+                 "                (\"0\", nn.ReLU(), []),\n"
+                 "                (\"1\", lambda *x: sum(x), [\"a\", \"a\"]),\n"
+                 "            ),\n"
+                 "            nn.Identity(),\n"
+                 "        ), []),\n"
+                 "        (\"3\", lambda *x: torch.cat(x, dim=1), [\"a\", \"input\"]),\n"
+                 "        (\"4\", nn.Linear(13, 10), []),\n"
+                 "    )\n"));
 }
 
 TEST_CASE("what PyTorch has no module for is a class, once, beside what the lists need") {
@@ -188,13 +175,13 @@ TEST_CASE("what PyTorch has no module for is a class, once, beside what the list
   };
   const std::string begin = "\n\nclass MultiheadAttention(nn.MultiheadAttention):\n";
   const std::string one = attention("");
-  CHECK(has(one, begin));
-  CHECK(has(one, "        MultiheadAttention(4, 2),\n"));
+  CHECK(contains(one, begin));
+  CHECK(contains(one, "        MultiheadAttention(4, 2),\n"));
   const std::string several = attention(
       "{residual: {body: [{multihead_attention: {num_heads: 4, causal: true, bias: false}}]}}, ");
-  CHECK(has(several, "\n\nclass Residual(nn.Module):\n"));
+  CHECK(contains(several, "\n\nclass Residual(nn.Module):\n"));
   CHECK(several.find(begin) == several.rfind(begin));
-  CHECK(has(several, "MultiheadAttention(4, 4, bias=False, causal=True),\n"));
+  CHECK(contains(several, "MultiheadAttention(4, 4, bias=False, causal=True),\n"));
 }
 
 TEST_CASE("what layers start from is drawn once the model is made, in their order") {
@@ -204,19 +191,19 @@ TEST_CASE("what layers start from is drawn once the model is made, in their orde
            "{residual: {body: [{linear: 8, init: {kaiming_normal: {nonlinearity: relu}}}]}}, "
            "{linear: 10}]"),
       sizes({DType::f32, {1, 5}}, {DType::i32, {1}}));
-  CHECK(has(program,
-            "    nn.init.xavier_uniform_(model.get_parameter(\"a.weight\"), gain=1.5)\n"
-            "    nn.init.zeros_(model.get_parameter(\"a.bias\"))\n"
-            "    nn.init.kaiming_normal_(model.get_parameter(\"2.body.0.weight\"), "
-            "nonlinearity=\"relu\")\n"
-            "    model.load_state_dict("));
+  CHECK(contains(program,
+                 "    nn.init.xavier_uniform_(model.get_parameter(\"a.weight\"), gain=1.5)\n"
+                 "    nn.init.zeros_(model.get_parameter(\"a.bias\"))\n"
+                 "    nn.init.kaiming_normal_(model.get_parameter(\"2.body.0.weight\"), "
+                 "nonlinearity=\"relu\")\n"
+                 "    model.load_state_dict("));
 }
 
 TEST_CASE("a plateau is looked for where dptrain does: in test losses, if there are any") {
   const std::string plateau = "schedule: reduce_on_plateau\n";
-  CHECK(has(exported(spec(plateau)), "    scheduler.step(mean)\n"));
+  CHECK(contains(exported(spec(plateau)), "    scheduler.step(mean)\n"));
   const std::string evaluated = exported(spec(plateau + "evaluate: {every: 2}\n"));
-  CHECK(has(evaluated, "            scheduler.step(test_loss)\n"));
+  CHECK(contains(evaluated, "            scheduler.step(test_loss)\n"));
   CHECK(evaluated.find("scheduler.step(mean)") == evaluated.npos);
 }
 
@@ -228,37 +215,37 @@ TEST_CASE("sequences: a class for the positions, and one for the loss over the l
       "loss: {cross_entropy: {class_dim: -1, label_smoothing: 0.1}}\n"
       "optimizer: {sgd: 0.1}\nepochs: 1\nevaluate: true\n",
       sizes({DType::i32, {1, 3}}, {DType::i32, {1, 3}}));
-  CHECK(has(program, "class LastExtent(nn.CrossEntropyLoss):\n"));
-  CHECK(has(program, "super().forward(output.flatten(0, -2), target.flatten(0, -1))\n"));
-  CHECK(has(program, "criterion = LastExtent(label_smoothing=0.1)\n"));
-  CHECK(has(program, "right += (output.argmax(dim=-1) == y).sum().item()\n"));
-  CHECK(has(program, ", right / data.tensors[1].numel()\n"));
-  CHECK(has(program, "        PositionEmbedding(3, 4),\n"));
+  CHECK(contains(program, "class LastExtent(nn.CrossEntropyLoss):\n"));
+  CHECK(contains(program, "super().forward(output.flatten(0, -2), target.flatten(0, -1))\n"));
+  CHECK(contains(program, "criterion = LastExtent(label_smoothing=0.1)\n"));
+  CHECK(contains(program, "right += (output.argmax(dim=-1) == y).sum().item()\n"));
+  CHECK(contains(program, ", right / data.tensors[1].numel()\n"));
+  CHECK(contains(program, "        PositionEmbedding(3, 4),\n"));
   // Once, however many layers need it.
   const std::string definition = "class PositionEmbedding(nn.Embedding):\n";
-  CHECK(has(program, definition));
+  CHECK(contains(program, definition));
   CHECK(program.find(definition) == program.rfind(definition));
   // As torch has it.
   const std::string usual =
       exported(spec("", "[flatten, {linear: 10}]", "{cross_entropy: {class_dim: -1}}"));
-  CHECK(has(usual, "criterion = nn.CrossEntropyLoss()\n"));
+  CHECK(contains(usual, "criterion = nn.CrossEntropyLoss()\n"));
 }
 
 TEST_CASE("orders of samples") {
   const std::string single = exported(spec("parallel: single\n"));
-  CHECK(has(single, "loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True)\n"));
+  CHECK(contains(single, "loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True)\n"));
   CHECK(single.find("set_epoch(") == single.npos);
   const std::string once = exported(
       "name: t\ndata: {dataset: images, batch_size: 20, reshuffle: false}\n"
       "model: [flatten, {linear: 10}]\nloss: cross_entropy\noptimizer: sgd\n");
-  CHECK(has(once, "order = list(RandomSampler(data))"));
+  CHECK(contains(once, "order = list(RandomSampler(data))"));
   const std::string ddp = exported(spec("parallel: ddp\n"));
-  CHECK(has(ddp, "sampler = DistributedSampler(data, num_replicas=RANKS, rank=rank)\n"));
-  CHECK(has(ddp, "sampler.set_epoch(epoch)\n"));
-  CHECK(has(ddp, "BATCH_SIZE = 10  # of each rank\n"));
+  CHECK(contains(ddp, "sampler = DistributedSampler(data, num_replicas=RANKS, rank=rank)\n"));
+  CHECK(contains(ddp, "sampler.set_epoch(epoch)\n"));
+  CHECK(contains(ddp, "BATCH_SIZE = 10  # of each rank\n"));
   const std::string fixed = exported(spec("parallel: ddp\nreproducible: 8\n"));
-  CHECK(has(fixed, "sampler = DistributedSampler(data, num_replicas=1, rank=0, seed=SEED)\n"));
-  CHECK(has(fixed, "BATCH_SIZE = 20\n"));
+  CHECK(contains(fixed, "sampler = DistributedSampler(data, num_replicas=1, rank=0, seed=SEED)\n"));
+  CHECK(contains(fixed, "BATCH_SIZE = 20\n"));
   CHECK(fixed.find("mp.spawn") == fixed.npos);
 }
 
@@ -268,8 +255,9 @@ TEST_CASE("sums are not divided by DistributedDataParallel, and integers stay in
       "model: [{embedding: {num_embeddings: 5, embedding_dim: 3}}, {linear: 2}]\n"
       "loss: {mse_loss: sum}\noptimizer: sgd\nparallel: ddp\n",
       sizes({DType::i32, {1, 3}}, {DType::f32, {1, 3, 2}}));
-  CHECK(has(program, "(loss * RANKS).backward()  # DistributedDataParallel divides by RANKS\n"));
-  CHECK(has(program, "loss = sum_over_ranks(loss)\n"));
+  CHECK(
+      contains(program, "(loss * RANKS).backward()  # DistributedDataParallel divides by RANKS\n"));
+  CHECK(contains(program, "loss = sum_over_ranks(loss)\n"));
   CHECK(program.find("x.float()") == program.npos);
 }
 
@@ -277,28 +265,30 @@ TEST_CASE("ranks exchange gradients once a step, compressed by torch's hook, and
   TorchExport query = image_sizes();
   query.accumulate = 2;
   const std::string text = spec("parallel: ddp\naccumulate: 2\n");
-  CHECK(has(exported(text, query),
-            "        parts = list(zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)))\n"
-            "            for number, (x_part, y_part) in enumerate(parts, 1):\n"
-            "                with model.no_sync() if number < len(parts) else "
-            "contextlib.nullcontext():\n"
-            "                    share = len(x_part) / len(x)\n"
-            "                    part = criterion(model(x_part), y_part) * share\n"
-            "                    part.backward()\n"
-            "                loss += part.item()\n"));
+  CHECK(contains(exported(text, query),
+                 "        parts = list(zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)))\n"
+                 "            for number, (x_part, y_part) in enumerate(parts, 1):\n"
+                 "                with model.no_sync() if number < len(parts) else "
+                 "contextlib.nullcontext():\n"
+                 "                    share = len(x_part) / len(x)\n"
+                 "                    part = criterion(model(x_part), y_part) * share\n"
+                 "                    part.backward()\n"
+                 "                loss += part.item()\n"));
   query.exchange = {.compress = DType::bf16, .shard_states = true};
   const std::string program = exported(text, query);
-  CHECK(has(program, "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"));
-  CHECK(has(program, "model.register_comm_hook(None, default_hooks.bf16_compress_hook)\n"));
-  CHECK(has(program, "from torch.distributed.optim import ZeroRedundancyOptimizer\n"));
-  CHECK(has(program,
-            "optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=optim.SGD, "
-            "lr=0.1)\n"));
+  CHECK(
+      contains(program, "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"));
+  CHECK(contains(program, "model.register_comm_hook(None, default_hooks.bf16_compress_hook)\n"));
+  CHECK(contains(program, "from torch.distributed.optim import ZeroRedundancyOptimizer\n"));
+  CHECK(
+      contains(program,
+               "optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=optim.SGD, "
+               "lr=0.1)\n"));
   query.shards = 4;
-  CHECK(has(exported(text, query), "the hook those of each rank"));
+  CHECK(contains(exported(text, query), "the hook those of each rank"));
   query.exchange.compress.reset();
   const std::string one = exported(text + "reproducible: 2\n", query);
-  CHECK(has(one, "`shard: optimizer` changes no number"));
+  CHECK(contains(one, "`shard: optimizer` changes no number"));
   CHECK(one.find("ZeroRedundancyOptimizer(") == one.npos);
 }
 
@@ -306,23 +296,24 @@ TEST_CASE("torch's plateau, which SequentialLR does not take, warms up apart") {
   const std::string plateau =
       "schedule: {reduce_on_plateau: {patience: 1}, warmup: 2}\nepochs: 8\n";
   const std::string program = exported(spec(plateau));
-  CHECK(has(program, "scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)\n"));
-  CHECK(has(program, "warmup = lr_scheduler.LinearLR(optimizer, start_factor="));
-  CHECK(has(program,
-            "        if epoch >= 2:\n            scheduler.step(mean)\n"
-            "        if epoch < 2:\n            warmup.step()\n"));
-  CHECK(has(exported(spec(plateau + "evaluate: {every: 2}\n")),
-            "            if epoch >= 2:\n                scheduler.step(test_loss)\n"
-            "        if epoch < 2:\n            warmup.step()\n"));
+  CHECK(contains(program, "scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)\n"));
+  CHECK(contains(program, "warmup = lr_scheduler.LinearLR(optimizer, start_factor="));
+  CHECK(contains(program,
+                 "        if epoch >= 2:\n            scheduler.step(mean)\n"
+                 "        if epoch < 2:\n            warmup.step()\n"));
+  CHECK(contains(exported(spec(plateau + "evaluate: {every: 2}\n")),
+                 "            if epoch >= 2:\n                scheduler.step(test_loss)\n"
+                 "        if epoch < 2:\n            warmup.step()\n"));
 }
 
 TEST_CASE("what is not the same in PyTorch is said on top") {
   TorchExport uneven = image_sizes();
   uneven.samples = 101;
-  CHECK(has(exported(spec("parallel: ddp\n"), uneven), "101 samples on 2 ranks"));
-  CHECK(has(exported(spec("parallel: dp\n")), "DataParallel gives the numbers of one process"));
-  CHECK(has(exported(spec("", "[flatten, dropout, {linear: 10}]")),
-            "Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`."));
+  CHECK(contains(exported(spec("parallel: ddp\n"), uneven), "101 samples on 2 ranks"));
+  CHECK(
+      contains(exported(spec("parallel: dp\n")), "DataParallel gives the numbers of one process"));
+  CHECK(contains(exported(spec("", "[flatten, dropout, {linear: 10}]")),
+                 "Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`."));
   CHECK(
       exported(spec("random: torch\n", "[flatten, dropout, {linear: 10}]")).find("Dropout masks") ==
       std::string::npos);

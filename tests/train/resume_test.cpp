@@ -91,15 +91,11 @@ TEST_CASE("a run is trained on with more epochs, in its own folder, and keeps th
   const Words save = {"cores=1", "save={every_steps: 2, keep: 2}"};
   const Ran first = run_spec_in({folder.path()}, kFiveSteps, with(save, {"epochs=2"}));
   REQUIRE_MESSAGE(first.code == 0, first.err);
-  const auto kept = [&] {
-    std::vector<int64_t> out;
-    for (const auto& c : checkpoints_in(folder.file("run/checkpoints"))) out.push_back(c.step);
-    return out;
-  };
-  CHECK(kept() == std::vector<int64_t>{10, 8});
+  const auto kept = [&] { return steps_in(folder.file("run/checkpoints")); };
+  CHECK(kept() == Steps{10, 8});
   const Ran second = run_spec_in({folder.path(), "auto"}, kFiveSteps, save);
   CHECK(second.err.find("  epochs: 2 -> 3\n") != std::string::npos);
-  CHECK(kept() == std::vector<int64_t>{15, 14});
+  CHECK(kept() == Steps{15, 14});
   const Ran whole = run_spec(kFiveSteps, {"cores=1"});
   same(whole, second);
   // One that is complete has nothing to do, says so, and ends as it did.
@@ -109,9 +105,9 @@ TEST_CASE("a run is trained on with more epochs, in its own folder, and keeps th
   CHECK_FALSE(has(second.err, "nothing is left to do"));
   // What is newer than where a run goes on is of another run; so is all, for one that begins anew.
   same(whole, run_spec_in({folder.path(), checkpoint(folder, 14)}, kFiveSteps, {"cores=1"}));
-  CHECK(kept() == std::vector<int64_t>{15, 14});
+  CHECK(kept() == Steps{15, 14});
   same(whole, run_spec_in({folder.path()}, kFiveSteps, {"cores=1"}));
-  CHECK(kept() == std::vector<int64_t>{15});
+  CHECK(kept() == Steps{15});
   CHECK_FALSE(fs::exists(folder.file("run/checkpoints.previous")));
 }
 

@@ -1,6 +1,7 @@
 // Runs that go on from checkpoints, for tests.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "data/folder.h"
+#include "train/checkpoints.h"
 #include "train/quick_disk.h"
 #include "train/run_spec.h"
 
@@ -39,6 +41,13 @@ inline const Words kShort = {"cores=1", "data.dataset.samples=24", "evaluate=fal
 
 inline std::string checkpoint(const Folder& run, int step) {
   return fmt::format("{}/run/checkpoints/step-{:06}", run.path(), step);
+}
+
+using Steps = std::vector<int64_t>;
+inline Steps steps_in(const std::string& checkpoints) {
+  Steps out;
+  for (const auto& c : checkpoints_in(checkpoints)) out.push_back(c.step);
+  return out;
 }
 
 inline Words with(Words words, const Words& more) {

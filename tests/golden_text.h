@@ -1,0 +1,23 @@
+// Texts that are compared with files of the tests.
+#pragma once
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "data/folder.h"
+#include "places.h"
+
+namespace dpt {
+
+// `file`: in tests/, "cli/golden/plan.txt". DPT_REWRITE_GOLDEN=1 writes it anew.
+inline void check_golden(const std::string& text, const std::string& file) {
+  const std::string path = test_file(file);
+  if (std::getenv("DPT_REWRITE_GOLDEN") != nullptr)  // NOLINT(concurrency-mt-unsafe)
+    std::ofstream(path, std::ios::binary) << text;
+  CHECK(text == read_file(path));
+}
+
+}  // namespace dpt
