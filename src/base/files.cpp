@@ -1,12 +1,76 @@
 #include "base/files.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fail.h"
 
 namespace dpt {
+namespace {
+
+std::string reason() { return std::generic_category().message(errno); }
+
+std::string_view kind_of(const struct stat& status) {
+  if (S_ISDIR(status.st_mode)) return "a folder";
+  if (S_ISFIFO(status.st_mode)) return "a pipe";
+  if (S_ISSOCK(status.st_mode)) return "a socket";
+  return "a device";
+}
+
+struct Descriptor {
+  int fd;
+  explicit Descriptor(int open) : fd(open) {}
+  ~Descriptor() { ::close(fd); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+};
+
+}  // namespace
+
+int open_regular_file(const std::string& path, Fault fault) {
+  // Not blocking, since opening a FIFO would wait for its writer; it means nothing for a regular
+  // file.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat status {};
+  if (fd < 0 || ::fstat(fd, &status) != 0) {
+    const std::string why = reason();
+    if (fd >= 0) ::close(fd);
+    fail(fault, "{} cannot be opened: {}", path, why);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    ::close(fd);
+    fail(fault, "{} is {}, not a regular file", path, kind_of(status));
+  }
+  return fd;
+}
+
+std::string read_file(const std::string& path, size_t most_bytes, Fault fault) {
+  const Descriptor file(open_regular_file(path, fault));
+  struct stat status {};
+  if (::fstat(file.fd, &status) != 0) fail(fault, "{} cannot be read: {}", path, reason());
+  const auto refuse = [&](uint64_t bytes) {
+    fail(fault, "{} has {} bytes; at most {} are read from a file of this kind", path, bytes,
+         most_bytes);
+  };
+  if (static_cast<uint64_t>(status.st_size) > most_bytes)
+    refuse(static_cast<uint64_t>(status.st_size));
+  std::string out;
+  for (char block[1 << 14];;) {  // files of /proc have no size, others may grow
+    const ssize_t n = ::read(file.fd, block, sizeof block);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(fault, "{} cannot be read: {}", path, reason());
+    if (n == 0) return out;
+    out.append(block, static_cast<size_t>(n));
+    if (out.size() > most_bytes) refuse(out.size());
+  }
+}
 
 void write_text(const std::string& path, std::string_view text, std::string_view remedy) {
   std::ofstream out(path, std::ios::trunc);

@@ -1,10 +1,23 @@
-// Files that dptrain writes, and its standard output.
+// Files that dptrain reads and writes as a whole, and its standard output.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace dpt {
+
+// Opens a file for reading and returns its descriptor, which the caller closes. Throws Error{fault}
+// with the path and the reason for what is not a regular file (a folder, FIFO, socket or device),
+// without waiting for one, or reading from it.
+int open_regular_file(const std::string& path, Fault fault = Fault::data);
+
+// The whole content of a regular file. Throws Error{fault} with the path and the reason where it
+// cannot be opened or read, is no regular file, or has more than `most_bytes`, which is found
+// before anything is allocated.
+std::string read_file(const std::string& path, size_t most_bytes, Fault fault = Fault::data);
 
 // Replaces the file. Throws Error{failed}, which ends with what the user can do.
 void write_text(const std::string& path, std::string_view text, std::string_view remedy = "");

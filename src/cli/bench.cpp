@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/stderr.h"
 #include "base/version.h"
 #include "bench/reasons.h"
 #include "bench/report.h"
@@ -241,7 +242,7 @@ void write_files(const BenchReport& report, const std::string& folder, const std
   const std::string picture = bench_svg(report);
   write_text(folder + "/bench.svg", picture, kRemedy);
   if (!svg.empty()) write_text(svg, picture, kRemedy);
-  fmt::print(stderr, "the same as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
+  print_stderr("the same as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
 }
 
 // Rows that can't be run; the exit code where no row could.
@@ -249,8 +250,8 @@ int say_refused(const BenchReport& report) {
   int code = 0, refused = 0;
   for (const RowResult& r : report.rows) {
     if (r.refused.empty()) continue;
-    fmt::print(stderr, "dptrain: {} is left out:\n{}{}", name_of(r.row), r.refused,
-               r.refused.ends_with('\n') ? "" : "\n");
+    print_stderr("dptrain: {} is left out:\n{}{}", name_of(r.row), r.refused,
+                 r.refused.ends_with('\n') ? "" : "\n");
     code = code == 0 ? r.refused_code : code;
     ++refused;
   }
@@ -266,7 +267,8 @@ int run_bench(const std::vector<std::string>& words) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const auto announce = [&](int round, const BenchRow& row) {
     if (terminal)
-      fmt::print(stderr, "\r\x1b[K{} of {} rounds: {}", round, a.settings.rounds, name_of(row));
+      write_stderr(
+          fmt::format("\r\x1b[K{} of {} rounds: {}", round, a.settings.rounds, name_of(row)));
   };
   const Measure once = [&](const BenchRow& row, const RunSteps& steps) {
     return measure(row, steps,
@@ -275,7 +277,7 @@ int run_bench(const std::vector<std::string>& words) {
   BenchReport report{.name = maker.spec().name,
                      .device = cores_text(static_cast<size_t>(maker.cores_per_device()))};
   report.rows = take_turns(rows, a.settings, once, announce);
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  if (terminal) write_stderr("\r\x1b[K");
   if (const int code = say_refused(report)) return code;
   for (const RowResult& r : report.rows)
     if (report.data.empty()) report.data = r.data;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/stderr.h"
 #include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/spec_argument.h"
@@ -59,16 +60,16 @@ int run_command_line(int argc, char** argv) {
   } catch (const HelpShown&) {
     return 0;
   } catch (const BadWords& e) {
-    fmt::print(stderr, "dptrain: {}; see `dptrain --help`\n", e.text);
+    print_stderr("dptrain: {}; see `dptrain --help`\n", e.text);
     return static_cast<int>(Fault::spec);
   } catch (const BadSpec& e) {
-    fmt::print(stderr, "{}", e.text);
+    print_stderr("{}", e.text);
     return static_cast<int>(Fault::spec);
   } catch (const Error& e) {
-    fmt::print(stderr, "dptrain: {}\n", e.report());
+    print_stderr("dptrain: {}\n", e.report());
     return static_cast<int>(e.fault());
   } catch (const std::exception& e) {
-    fmt::print(stderr, "dptrain: {}\n", e.what());
+    print_stderr("dptrain: {}\n", e.what());
     return static_cast<int>(Fault::failed);
   }
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/stderr.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -29,13 +30,13 @@ std::optional<Resume> resume_of(const std::string& where, const Session& session
       find_resume(where, run_folder(session.spec), session, resolved_spec, why);
   if (!tells) return out;
   if (!out) {
-    fmt::print(stderr, "--resume auto: {}; the run begins anew\n", why);
+    print_stderr("--resume auto: {}; the run begins anew\n", why);
     return out;
   }
   const TrainState& at = out->state;
-  fmt::print(stderr, "going on from {}: epoch {}, {} of {} steps done, {} in all\n", out->path,
-             at.epoch + 1, at.of_epoch, at.steps_of_epoch, at.step);
-  for (const std::string& note : out->notes) fmt::print(stderr, "{}\n", note);
+  print_stderr("going on from {}: epoch {}, {} of {} steps done, {} in all\n", out->path,
+               at.epoch + 1, at.of_epoch, at.steps_of_epoch, at.step);
+  for (const std::string& note : out->notes) print_stderr("{}\n", note);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/stderr.h"
 
 namespace dpt {
 
@@ -225,8 +226,7 @@ void DeviceExecutor::bind() {
   workspace_ = cuda::Memory(*api_, MemoryKind::device, context_.workspace_bytes());
   context_.workspace = workspace_.data();
   if (shard_ == 0)
-    for (const std::string& note : context_.notes())
-      fmt::print(stderr, "not as planned: {}\n", note);
+    for (const std::string& note : context_.notes()) print_stderr("not as planned: {}\n", note);
 }
 
 DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what, size_t chunk) {

@@ -11,6 +11,7 @@
 #include "backend/cpu/half_kernels.h"
 #include "base/fail.h"
 #include "base/json_text.h"
+#include "base/stderr.h"
 #include "train/clock.h"
 
 namespace dpt {
@@ -83,7 +84,7 @@ Reporter::~Reporter() {
 void Reporter::begin() {
   if (!folder_.empty())
     std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
-  fmt::print(stderr, "{}", lines_of_header(session_));
+  print_stderr("{}", lines_of_header(session_));
   const Topology& who = session_.who;
   const int available = session_.on_gpu() ? session_.gpus.count : who.ranks * who.devices;
   if (session_.mode->processes)
@@ -149,10 +150,10 @@ void Reporter::epoch(const EpochRecord& r) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
   if (r.evaluation && !std::isfinite(r.evaluation->loss))
-    fmt::print(stderr,
-               "epoch {}: the test loss is {}, the training loss is not; look for nan or "
-               "inf in the test set\n",
-               r.epoch, r.evaluation->loss);
+    print_stderr(
+        "epoch {}: the test loss is {}, the training loss is not; look for nan or "
+        "inf in the test set\n",
+        r.epoch, r.evaluation->loss);
   if (!metrics_) return;
   write_steps();
   const auto samples = static_cast<double>(session_.train.size());
@@ -179,8 +180,8 @@ void Reporter::flush_metrics() {
     metrics_bytes_ = std::ftell(metrics_);
     return;
   }
-  fmt::print(stderr, "{}/metrics.jsonl can't be written any more ({}); the run goes on\n", folder_,
-             std::generic_category().message(errno));
+  print_stderr("{}/metrics.jsonl can't be written any more ({}); the run goes on\n", folder_,
+               std::generic_category().message(errno));
   std::fclose(metrics_);
   metrics_ = nullptr;
 }
@@ -191,11 +192,11 @@ void Reporter::end(int stopped_by, const std::string& checkpoint) {
     write_steps();
     flush_metrics();
   }
-  if (stopped_by) fmt::print(stderr, "stopped by signal {} after a whole step\n", stopped_by);
+  if (stopped_by) print_stderr("stopped by signal {} after a whole step\n", stopped_by);
   if (!folder_.empty())
-    fmt::print(stderr, "weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
+    print_stderr("weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
   if (stopped_by && !checkpoint.empty())
-    fmt::print(stderr, "to go on: the same command with --resume {}\n", checkpoint);
+    print_stderr("to go on: the same command with --resume {}\n", checkpoint);
 }
 
 int64_t Reporter::metrics_bytes() {
@@ -213,14 +214,14 @@ void Reporter::bar(const StepRecord& r) {
   bar_shown_ = true;
   constexpr int64_t kWidth = 30;
   const int64_t steps = session_.batches->steps(), full = r.of_epoch * kWidth / steps;
-  fmt::print(stderr, "\r\x1b[Kepoch {}/{} [{:<{}}] {}/{} loss {:.4f}", r.epoch, session_.epochs,
-             std::string(static_cast<size_t>(full), '='), kWidth, r.of_epoch, steps, r.loss);
-  std::fflush(stderr);
+  write_stderr(fmt::format("\r\x1b[Kepoch {}/{} [{:<{}}] {}/{} loss {:.4f}", r.epoch,
+                           session_.epochs, std::string(static_cast<size_t>(full), '='), kWidth,
+                           r.of_epoch, steps, r.loss));
 }
 
 void Reporter::clear_bar() {
   if (!bar_shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
+  write_stderr("\r\x1b[K");
   bar_shown_ = false;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/stderr.h"
 #include "train/checkpoints.h"
 
 namespace dpt {
@@ -39,8 +40,8 @@ void continue_metrics(const std::string& folder, const Resume& resume) {
   const std::string from = metrics_of(resume.path);
   std::error_code error;
   if (from.empty() || !fs::exists(from, error)) {
-    fmt::print(stderr, "there is no metrics.jsonl of {}: {} begins with what is trained now\n",
-               resume.path, to);
+    print_stderr("there is no metrics.jsonl of {}: {} begins with what is trained now\n",
+                 resume.path, to);
     fs::remove(to, error);
     return;
   }
@@ -82,14 +83,13 @@ void begin_run_folder(const std::string& folder, const std::string& resolved_spe
   write_text(folder + "/spec.resolved.yaml", resolved_spec, "; choose another folder with out=DIR");
   const std::vector<CheckpointName> others = set_aside(disk, folder, resume ? resume->path : "");
   if (!others.empty())
-    fmt::print(stderr,
-               "{} checkpoint{} of an earlier run {} now in {}; --resume {} goes on from the "
-               "newest\n",
-               others.size(), others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
-               fs::path(others[0].path).parent_path().string(), others[0].path);
+    print_stderr(
+        "{} checkpoint{} of an earlier run {} now in {}; --resume {} goes on from the "
+        "newest\n",
+        others.size(), others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
+        fs::path(others[0].path).parent_path().string(), others[0].path);
   for (const std::string& gone : forget_previous(disk, folder, others, resume ? resume->path : ""))
-    fmt::print(stderr, "{} is removed: of what earlier runs have left, three such folders stay\n",
-               gone);
+    print_stderr("{} is removed: of what earlier runs have left, three such folders stay\n", gone);
   if (resume) continue_metrics(folder, *resume);
 }
 

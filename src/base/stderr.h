@@ -1,0 +1,27 @@
+// Messages to standard error: progress, warnings and errors. Writing one never throws and never
+// ends the run, whatever standard error is: a full disk, a closed pipe, a file over its size limit.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace dpt {
+
+// A text for a terminal or a log: control bytes other than line breaks and tabs, and bytes that are
+// no UTF-8, become \x1b, so that names out of files cannot steer the terminal.
+std::string escape_controls(std::string_view text);
+
+// Writes the bytes as they are, control sequences of a terminal included. Thread: any; one call is
+// one write.
+void write_stderr(std::string_view bytes) noexcept;
+
+// Formats the message, escapes its control bytes and writes it.
+template <class... Args>
+void print_stderr(fmt::format_string<Args...> text, Args&&... args) {
+  write_stderr(escape_controls(fmt::format(text, std::forward<Args>(args)...)));
+}
+
+}  // namespace dpt

@@ -1,0 +1,38 @@
+#include "base/stderr.h"
+
+#include <cerrno>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace dpt {
+namespace {
+
+TEST_CASE("control bytes of messages are escaped, text of any language is not") {
+  CHECK(escape_controls("loss 0.1\n\tnext line") == "loss 0.1\n\tnext line");
+  CHECK(escape_controls("Größe, 大きさ, 😀") == "Größe, 大きさ, 😀");
+  CHECK(escape_controls("a\x1b[2Jb\rc\x07") == "a\\x1b[2Jb\\x0dc\\x07");
+  CHECK(escape_controls(std::string_view("\0\x7f", 2)) == "\\x00\\x7f");
+  CHECK(escape_controls("\xc2\x9b"
+                        "2J") == "\\xc2\\x9b2J");      // U+009B, CSI in one character
+  CHECK(escape_controls("\xff\xc3") == "\\xff\\xc3");  // no UTF-8, cut short
+  CHECK(escape_controls("\xc0\x9b\xed\xa0\x80") ==
+        "\\xc0\\x9b\\xed\\xa0\\x80");  // overlong, a surrogate
+}
+
+TEST_CASE("a standard error that cannot be written costs the message and nothing else") {
+  const int kept = ::dup(STDERR_FILENO);
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  REQUIRE(full >= 0);
+  ::dup2(full, STDERR_FILENO);
+  errno = EAGAIN;
+  CHECK_NOTHROW(print_stderr("{} is lost\n", "this"));
+  CHECK(errno == EAGAIN);
+  ::dup2(kept, STDERR_FILENO);
+  ::close(full);
+  ::close(kept);
+}
+
+}  // namespace
+}  // namespace dpt
