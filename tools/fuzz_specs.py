@@ -7,6 +7,7 @@ text of a library or of an assertion, ends with a code that no user is told of, 
 memory, or if training refuses as a mistake of the spec what `check` and `plan` took.
 
   tools/fuzz_specs.py --dptrain build/src/dptrain --count 20000 --seed 1
+  tools/fuzz_specs.py --dptrain build/src/dptrain --every-value
 
 Prints each failure with the spec, and ends with the number of specs and failures. The same seed makes the same specs.
 """
@@ -202,11 +203,54 @@ class Specs:
         if isinstance(spec.get("devices"), int) and 16 < spec["devices"] <= 4096:
             spec["devices"] = 4097
 
+    def every_value(self):
+        """Sound specs in which one key has one odd value: each key that the schema lists, empty, null and extreme."""
+        def inner(schema):  # the map of keys that a schema describes, or nothing
+            for key in ("allOf", "anyOf", "oneOf"):
+                for part in schema.get(key, []):
+                    if found := inner(part):
+                        return found
+            return schema.get("properties")
+
+        values = [Empty, None, "", [], {}, True, "a", [Empty], *INTEGERS, math.inf, math.nan, 1e308]
+        places = [((key,), schema) for key, schema in self.schema["properties"].items() if key != "out"]
+        places += [((key, part), schema) for (key,), above in list(places) for part, schema in (inner(above) or {}).items()]
+        homes = {"layer": ("model",), "loss": ("loss",), "optimizer": ("optimizer",), "schedule": ("schedule",),
+                 "dataset": ("data", "dataset"), "transform": ("data", "transforms"), "mode": ("parallel",),
+                 "precision": ("precision",)}
+        for definition, home in homes.items():
+            for name, schema in self.words(definition).items():
+                places += [((*home, name, key), part) for key, part in ({None: schema} | (inner(schema) or {})).items()]
+        for place, _ in places:
+            for value in values:
+                if place[0] == "devices" and isinstance(value, int) and 16 < value <= 4096:
+                    continue
+                yield self.with_value(place, value)
+
+    def with_value(self, place, value):
+        """A sound spec with the value there; None in a place stands for the name's own value."""
+        spec = self.sound()
+        inside = 2 if place[0] == "data" and len(place) > 1 else 1
+        for name in reversed(place[inside:]):
+            value = value if name is None else {name: value}
+        if place[0] == "model" and len(place) > 1:
+            spec["model"].insert(self.random.randint(0, len(spec["model"])), value)
+        elif inside == 2:
+            spec["data"][place[1]] = value
+        else:
+            spec[place[0]] = value
+        if place[0] == "epochs":
+            del spec["steps"]
+        return self.write(spec)
+
+    def write(self, spec):
+        return "".join(f"{k}: {yaml(v)}\n" for k, v in spec.items())
+
     def text(self):
         spec = self.sound()
         for _ in range(self.pick([1, 1, 2, 3])):
             self.change(spec)
-        return "".join(f"{k}: {yaml(v)}\n" for k, v in spec.items())
+        return self.write(spec)
 
 
 def limit():
@@ -275,6 +319,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--dptrain", required=True, type=pathlib.Path)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--every-value", action="store_true", help="each key of the schema with each odd value, not at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=1.0, help="of processor time that a command may take")
@@ -287,11 +332,13 @@ def main():
         print(Specs(schema, f"{a.seed}/{a.show}").text(), end="")
         return 0
     home = pathlib.Path(tempfile.mkdtemp(prefix="dptrain-fuzz-"))
+    listed = list(Specs(schema, a.seed).every_value()) if a.every_value else []
+    count = len(listed) if a.every_value else a.count
 
     def one(number):
         folder = home / str(number)
         folder.mkdir()
-        text = Specs(schema, f"{a.seed}/{number}").text()
+        text = listed[number] if listed else Specs(schema, f"{a.seed}/{number}").text()
         try:
             return number, text, failures(dptrain, text, folder, a.seconds, a.mib)
         finally:
@@ -300,13 +347,13 @@ def main():
     bad = 0
     try:
         with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-            for number, text, found in pool.map(one, range(a.count)):
+            for number, text, found in pool.map(one, range(count)):
                 if found:
                     bad += 1
                     print(f"== seed {a.seed}, spec {number}\n{text}-- " + "\n-- ".join(found), flush=True)
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    print(f"{a.count} specs, {bad} failures")
+    print(f"{count} specs, {bad} failures")
     return 1 if bad else 0
 
 
