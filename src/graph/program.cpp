@@ -132,10 +132,7 @@ size_t parameter_of(const Graph& graph, ValueId v) {
 }
 
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels) {
-  std::vector<bool> out(graph.parameters.size()), made_again(graph.values.size());
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.part[i] == Part::backward && graph.nodes[i].range > 0)
-      for (ValueId v : graph.nodes[i].out) made_again[static_cast<size_t>(v)] = true;
+  std::vector<bool> out(graph.parameters.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& n = graph.nodes[i];
     const size_t p = parameter_of(graph, n.out[0]);
@@ -144,10 +141,7 @@ std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernel
     const bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& other) {
       return std::ranges::find(other.in, n.out[0]) != other.in.end();
     });
-    // What is computed again would have to live until the update.
-    const bool again =
-        std::ranges::any_of(n.in, [&](ValueId v) { return made_again[static_cast<size_t>(v)]; });
-    out[p] = !read && !again && choose_kernel(graph, i, kernels).kernel->makes_rows;
+    out[p] = !read && choose_kernel(graph, i, kernels).kernel->makes_rows;
   }
   return out;
 }

@@ -45,7 +45,9 @@ inline constexpr auto kNoParameter = static_cast<size_t>(-1);
 size_t parameter_of(const Graph& graph, ValueId v);
 
 // Which parameters can be fused: their gradients are made by one node that nothing else reads, with
-// a kernel that makes rows.
+// a kernel that makes rows. Recomputation (graph/recompute.h) does not change the answer: a fused
+// gradient sums in another order than a stored one, so `checkpoint` would change bits. A recomputed
+// input of a fused gradient is therefore kept until the update.
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels);
 
 // A tensor in one of a worker's memories. Offsets in bytes.

@@ -1,5 +1,7 @@
 #include "graph/recompute.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "backend/cpu/kernels.h"
@@ -48,18 +50,30 @@ TEST_CASE("gradients read what a range makes again, from the range's input") {
         "d a.bias = d a.linear\n");
 }
 
-size_t kept_by(const std::string& checkpoint) {
+std::string residuals(const std::string& checkpoint) {
   std::string model = "model: [";
   for (int i = 0; i < 12; ++i)
     model += "{residual: {body: [{linear: 8}, gelu, {linear: 8}, tanh]}" + checkpoint + "}, ";
-  Graph graph = graph_of(model + "{linear: 3}]");
+  return model + "{linear: 3}]";
+}
+
+size_t kept_by(const std::string& checkpoint, bool fuse) {
+  Graph graph = graph_of(residuals(checkpoint));
   choose_layouts(graph);
-  const FlatLayout layout = flat_layout(graph, fusible(graph, cpu_kernels()));
+  const FlatLayout layout =
+      flat_layout(graph, fuse ? fusible(graph, cpu_kernels()) : std::vector<bool>());
   return compile(std::move(graph), cpu_kernels(), layout).arena[0].kept;
 }
 
-TEST_CASE("what is computed again is not kept") {
-  CHECK(kept_by(", checkpoint: true") < kept_by("") / 2);
+TEST_CASE("what is computed again is not kept where gradients are stored") {
+  CHECK(kept_by(", checkpoint: true", false) < kept_by("", false) / 2);
+}
+
+TEST_CASE("recomputation does not decide which gradients are fused, and never needs more memory") {
+  const std::vector<bool> fused = fusible(graph_of(residuals("")), cpu_kernels());
+  CHECK(std::ranges::count(fused, true) == 25);  // every linear weight
+  CHECK(fusible(graph_of(residuals(", checkpoint: true")), cpu_kernels()) == fused);
+  CHECK(kept_by(", checkpoint: true", true) <= kept_by("", true));
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ using Words = std::vector<std::string>;
 
 class SpecMaker {
  public:
-  explicit SpecMaker(uint64_t seed) : random_(seed) {}
+  SpecMaker(uint64_t seed, bool recompute)
+      : recompute_(recompute), random_(seed), recomputed_(~seed) {}
 
   std::string make() {
     const std::string data = dataset();  // decides what the model begins and ends with
@@ -50,7 +51,8 @@ class SpecMaker {
 
   std::string dataset() {
     const int64_t samples = chance(20) ? between(200, 700) : between(5, 150);
-    const std::string sizes = fmt::format("samples: {}, test_samples: {}", samples, between(1, 40));
+    test_samples_ = between(2, 40);
+    const std::string sizes = fmt::format("samples: {}, test_samples: {}", samples, test_samples_);
     switch (between(0, 3)) {
       case 0:
         classes_ = between(2, 11);
@@ -120,8 +122,9 @@ class SpecMaker {
           Words body = some();
           const bool shortcut = chance(40);
           if (!shortcut) body.push_back(linear(in));
+          for (std::string& entry : body) entry = maybe_again(fmt::format("{{{}}}", entry));
           out.push_back(
-              fmt::format("residual: {{body: [{{{}}}]{}}}", fmt::join(body, "}, {"),
+              fmt::format("residual: {{body: [{}]{}}}", fmt::join(body, ", "),
                           shortcut ? fmt::format(", shortcut: [{{linear: {}}}]", width_) : ""));
           break;
         }
@@ -130,7 +133,17 @@ class SpecMaker {
       }
     }
     finish(out);
+    for (std::string& entry : out) entry = maybe_again(entry);
     return out;
+  }
+
+  // An entry of a model, some of which are computed again. Numbers of its own decide, so that the
+  // rest of the spec is the same without.
+  std::string maybe_again(const std::string& entry) {
+    if (recomputed_() % 3 != 0 || !recompute_) return entry;
+    const bool map = entry.find(':') != std::string::npos, braces = entry.starts_with("{");
+    return fmt::format("{{{}{}, checkpoint: true}}",
+                       braces ? entry.substr(1, entry.size() - 2) : entry, map ? "" : ": {}");
   }
 
   int64_t width() {
@@ -234,6 +247,13 @@ class SpecMaker {
     }
   }
 
+  // None of one sample, of which batch norm without running statistics can't take a variance.
+  int64_t test_batch() {
+    int64_t size = between(2, 25);
+    while (test_samples_ % size == 1) ++size;
+    return size;
+  }
+
   std::string options() {
     std::string out;
     if (chance(40)) out += fmt::format("accumulate: {}\n", between(2, 6));
@@ -247,7 +267,7 @@ class SpecMaker {
                      "{cosine_annealing: {}, warmup: 2, interval: step}",
                      "{reduce_on_plateau: {patience: 0, factor: 0.5}}"}) +
              "\n";
-    if (chance(40)) out += fmt::format("evaluate: {{batch_size: {}}}\n", between(1, 25));
+    if (chance(40)) out += fmt::format("evaluate: {{batch_size: {}}}\n", test_batch());
     out += fmt::format("seed: {}\n", between(0, 1000));
     // Scales that fall and grow within the run, and skip a few steps.
     if (chance(40))
@@ -261,15 +281,25 @@ class SpecMaker {
     return out;
   }
 
-  std::mt19937_64 random_;
+  bool recompute_;
+  std::mt19937_64 random_, recomputed_;
   Words begin_;
   std::string more_data_, loss_;
+  int64_t test_samples_ = 2;
   int64_t width_ = 1, extents_ = 1;   // of what the last layer gives: its last extent, how many
   int64_t classes_ = 0, values_ = 0;  // what the data set's targets are: one of the two
 };
 
 }  // namespace
 
-std::string random_spec(uint64_t seed) { return SpecMaker(seed).make(); }
+std::string random_spec(uint64_t seed, bool recompute) { return SpecMaker(seed, recompute).make(); }
+
+RandomPipeline random_pipeline(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string keys = fmt::format("stages: 2, chunks: {}", 1 + random() % 3);
+  if (random() % 2 == 0) keys += ", schedule: gpipe";
+  return {keys,
+          fmt::format("{}, checkpoint: {}", keys, random() % 3 == 0 ? "except_last" : "always")};
+}
 
 }  // namespace dpt

@@ -59,13 +59,38 @@ int check_all(const std::string& yaml) {
     check_same(single,
                run_spec(yaml, {"parallel=dp", "cores=1", std::string("devices=") + workers}));
   }
-  // A batch whose targets are all ignored has no mean, as in torch: that ends a run with code 7,
-  // in every mode at the same step.
-  // One that leaves batch norm a single sample is refused in every mode.
+  // A batch that leaves batch norm a single sample is refused in every mode.
   const bool refused = one.code == 2 && one.err.find("batch norm can't") != std::string::npos;
   CHECK_MESSAGE((one.code == 0 || one.code == 7 || refused), one.err);
   if (one.code == 0) CHECK(one.step_losses().size() == 50);
   return one.code;
+}
+
+// In the modes whose gradients are fused into the update, and in those that store them.
+TEST_CASE("random specs: recomputation changes no bit, in any mode") {
+  const uint64_t count = from_environment("DPT_RANDOM_SPECS", kSanitized ? 3 : 8);
+  const uint64_t first = from_environment("DPT_RANDOM_SEED", 1);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const RandomPipeline stages = random_pipeline(seed);
+    const std::string text = random_spec(seed);
+    INFO("DPT_RANDOM_SEED=" << seed << "\n" << text << stages.recomputed);
+    const auto check = [&](const Overrides& kept, const Overrides& again) {
+      CAPTURE(again[0]);
+      const auto few = [](Overrides how) {
+        how.insert(how.end(), {"steps=12", "cores=1"});
+        return how;
+      };
+      check_same(run_spec(random_spec(seed, false), few(kept)), run_spec(text, few(again)));
+    };
+    for (const Overrides& how :
+         std::vector<Overrides>{{"parallel=single"},
+                                {"parallel=single", "reproducible={shards: 3}"},
+                                {"parallel=dp", "devices=2"},
+                                {"parallel=ddp", "devices=2"}})
+      if (kCanFork || how[0] != "parallel=ddp") check(how, how);
+    const std::string begin = "parallel={pipeline: {";
+    check({begin + stages.kept + "}}"}, {begin + stages.recomputed + "}}"});
+  }
 }
 
 TEST_CASE("random specs: the same bits in every mode, with any number of ranks and workers") {

@@ -130,17 +130,54 @@ TEST_CASE("what is computed again has the same bits") {
     }
   same(run_spec(text, {"cores=2", "accumulate=3"}),
        run_spec(text, {pipeline("stages: 2, chunks: 3, checkpoint: always"), "cores=2"}));
-  // Of some layers, in any mode.
+}
+
+// Weights of linear layers sum in another order where their gradients are fused into the update.
+TEST_CASE("layers that are computed again have the same bits, with fused and stored gradients") {
   const std::vector<std::string> some = {"model.norm.checkpoint=true", "model.drop.checkpoint=true",
                                          "model.lin2.checkpoint=true",
                                          "model.rest.checkpoint=true"};
-  for (std::vector<std::string> how :
-       {std::vector<std::string>{"cores=2"}, {"parallel=dp", "devices=2", "cores=1"}}) {
-    how.emplace_back("accumulate=2");  // or weights of linear layers sum in another order
+  std::vector<std::vector<std::string>> ways = {{"cores=2"},
+                                                {"cores=2", "reproducible={shards: 5}"},
+                                                {"cores=2", "clip_grad_value=0.01"},
+                                                {"cores=2", "accumulate=2"},
+                                                {"cores=1", "parallel=dp", "devices=2"},
+                                                {"cores=2", pipeline("stages: 2, chunks: 1")}};
+  if (kCanFork) {
+    ways.push_back({"cores=1", "parallel=ddp", "devices=2"});
+    ways.push_back({"cores=1", "parallel=ddp", "devices=2", "clip_grad_norm=0.5"});
+    ways.push_back({"cores=1", pipeline("stages: 2, chunks: 1, data_parallel: 2")});
+  }
+  for (const std::vector<std::string>& how : ways) {
+    CAPTURE(how.back());
     std::vector<std::string> again = how;
     again.insert(again.end(), some.begin(), some.end());
-    same(run_spec(text, how), run_spec(text, again));
+    const Ran kept = run_spec(spec(), how);
+    same(kept, run_spec(spec(), again));
+    if (how.back().starts_with("parallel={pipeline"))
+      for (const char* which : {"always", "except_last"})
+        same(kept, run_spec(spec(), {how[0], how[1],
+                                     fmt::format("parallel.pipeline.checkpoint={}", which)}));
   }
+}
+
+TEST_CASE("a view that is computed again leaves the bits the same in every mode") {
+  const std::string text = R"(
+data:
+  dataset: {synthetic_images: {samples: 8, shape: [4, 10, 13]}}
+  transforms: [to_tensor]
+  batch_size: 8
+model: [{flatten: null, checkpoint: true, name: rows}, {linear: 10}]
+loss: cross_entropy
+optimizer: {sgd: 0.1}
+reproducible: {shards: 5}
+log: {every: 1}
+)";
+  const Ran kept = run_spec(text, {"cores=1", "model.rows.checkpoint=false"});
+  same(kept, run_spec(text, {"cores=1"}));
+  same(kept, run_spec(text, {"cores=1", "parallel=dp", "devices=2"}));
+  same(kept, run_spec(text, {"cores=1", pipeline("stages: 2")}));
+  if (kCanFork) same(kept, run_spec(text, {"cores=1", "parallel=ddp", "devices=2"}));
 }
 
 TEST_CASE("mixed precision in a pipeline has the bits of one device") {
@@ -175,6 +212,7 @@ TEST_CASE("random models in a pipeline have the bits of one device") {
     const Ran one = run_spec(text, {"cores=1", "accumulate=2"});
     same(one, run_spec(text, {pipeline("stages: 2, chunks: 2"), "cores=1"}));
     same(one, run_spec(text, {pipeline("stages: 2, chunks: 2, schedule: gpipe"), "cores=1"}));
+    same(run_spec(text, {"cores=1"}), run_spec(text, {pipeline("stages: 2"), "cores=1"}));
   }
 }
 
