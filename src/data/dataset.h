@@ -46,7 +46,7 @@ struct Dataset {
   std::shared_ptr<const SampleReader> reader;
   int64_t classes = 0;   // targets are i32 classes 0 <= c < classes; 0: they are values
   int64_t tokens = 0;    // inputs are i32 tokens 0 <= t < tokens; 0: they are no tokens
-  int64_t ignored = 0;   // how many targets are none of them, but the query's ignore_index
+  int64_t ignored = 0;   // how many targets are the query's ignore_index
   std::string found_in;  // the folder of a set known by name that had to be looked for
   std::string
       description;  // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"

@@ -131,6 +131,7 @@ struct NllLoss {
 };
 struct CountCorrect {
   int dim = 1;  // of the classes
+  int64_t ignore_index = -100;
 };
 struct SmoothL1 {
   double beta = 1;

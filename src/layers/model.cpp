@@ -278,7 +278,8 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   check_classes(type, y[dim], q.classes);
   // Accuracy is for evaluation: a training step would pay for what nobody reads.
   if (!q.differentiate)
-    graph.correct = g.apply("count_correct", {graph.output, graph.target}, CountCorrect{dim});
+    graph.correct = g.apply("count_correct", {graph.output, graph.target},
+                            CountCorrect{dim, type.ignore_index(loss.settings)});
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct TorchExport {
   int64_t samples = 0;     // of the data set, after `limit`
   int64_t classes = 0;     // of its targets; 0: they are values
   int64_t tokens = 0;      // of its inputs; 0: they are numbers
-  bool ignores = false;    // some targets are the loss's ignore_index, and no classes
+  bool ignores = false;    // some targets are the loss's ignore_index
   int ranks = 1;           // replicas that samples are dealt to
   int replicas = 1;        // of all ranks
   int shards = 1;          // of a batch, each with gradients of its own

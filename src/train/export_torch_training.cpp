@@ -235,9 +235,11 @@ class TrainingText {
                                "total += criterion(output, y).item() * {0}\n"
                                "weight += {0}\n",
                                count);
+    const std::string_view kept = f_.query.ignores ? " & (y != criterion.ignore_index)" : "";
     if (f_.by_class())
-      loop += fmt::format("right += (output.argmax(dim={}) == y).sum().item()\n",
-                          f_.last_extent() ? -1 : 1);
+      loop += fmt::format("right += ({0}output.argmax(dim={1}) == y{2}{3}).sum().item()\n",
+                          kept.empty() ? "" : "(", f_.last_extent() ? -1 : 1,
+                          kept.empty() ? "" : ")", kept);
     // A DataLoader would draw from the generator that orders the next epoch's samples; dptrain does
     // so only where its dropout masks are torch's.
     const std::string batches =

@@ -204,11 +204,19 @@ void limit(Table& table, int64_t samples) {
   table.desc.shape = table.desc.shape.with(0, std::min(samples, table.size()));
 }
 
-// The labels that are no classes: as_classes let them pass, since the loss does.
-int64_t count_outside(const Dataset& d) {
-  if (d.classes == 0) return 0;
-  return std::ranges::count_if(values_of<int32_t>(d.targets),
-                               [&](int32_t c) { return c < 0 || c >= d.classes; });
+// Labels of a sample, or all the numbers of its target.
+template <class T>
+std::span<const T> target_of(const Table& targets, int64_t sample) {
+  return values_of<T>(targets).subspan(static_cast<size_t>(sample * targets.step()),
+                                       static_cast<size_t>(targets.sample().elements()));
+}
+
+int64_t count_ignored(const Dataset& d, std::optional<int64_t> ignore_index) {
+  if (d.classes == 0 || !ignore_index) return 0;
+  int64_t out = 0;
+  for (int64_t i = 0; i < d.size(); ++i)
+    out += std::ranges::count(target_of<int32_t>(d.targets, i), *ignore_index);
+  return out;
 }
 
 void load_data(Session& s) {
@@ -220,7 +228,7 @@ void load_data(Session& s) {
   const auto load = [&](Split split) {
     query.split = split;
     Dataset d = type->load(data.dataset.settings, query);
-    d.ignored = count_outside(d);
+    d.ignored = count_ignored(d, query.ignore_index);
     return d;
   };
   s.train = load(Split::train);

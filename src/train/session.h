@@ -90,7 +90,8 @@ struct Session {
   int64_t parameters() const;    // trainable elements
   int states() const;            // of the optimizer, for each parameter
   bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
-  // Of the test set, those with a class: what may be right. REQUIRES: test.
+  // Targets of the test set that the loss does not ignore: the denominator of the accuracy.
+  // REQUIRES: test.
   double test_places() const {
     return static_cast<double>(test->targets.desc.shape.elements() - test->ignored);
   }

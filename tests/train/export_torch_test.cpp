@@ -113,6 +113,18 @@ TEST_CASE("a ddp spec as a program") {
   check_golden(program, "train/golden/torch_ddp.py");
 }
 
+TEST_CASE("the accuracy of a program leaves out what the loss ignores") {
+  TorchExport query = image_sizes();
+  query.ignores = true;
+  const std::string program = exported(
+      spec("evaluate: true\n", "[flatten, {linear: 10}]", "{cross_entropy: {ignore_index: 3}}"),
+      query);
+  CHECK(contains(program,
+                 "right += ((output.argmax(dim=1) == y) & (y != criterion.ignore_index))"
+                 ".sum().item()\n"));
+  CHECK(contains(program, "right / (data.tensors[1] != criterion.ignore_index).sum().item()\n"));
+}
+
 TEST_CASE("a spec of one process with everything as a program") {
   TorchExport query = image_sizes();
   query.accumulate = 2;

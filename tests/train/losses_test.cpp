@@ -42,6 +42,32 @@ TEST_CASE("targets that are the loss's ignore_index count nothing, in the mean a
             "the label of sample 1 (counted from 0) is -100"));
 }
 
+TEST_CASE("the accuracy leaves out labels that equal an ignore_index that is a class") {
+  const Folder folder;
+  folder.write("some.csv", "1,2,0\n3,-1,1\n0,4,1\n-1,7,2\n2,2,2\n");
+  folder.write("kept.csv", "1,2,0\n-1,7,2\n2,2,2\n");
+  for (const char* loss : {"cross_entropy", "nll_loss"}) {
+    CAPTURE(loss);
+    const auto run = [&](const std::string& file, const std::vector<std::string>& how) {
+      const std::string path = folder.file(file);
+      return run_spec("data:\n  dataset: {csv: {path: " + path + ", test_path: " + path +
+                          ", classes: 3}}\n  batch_size: 8\n  shuffle: false\n" +
+                          "model: [{linear: 3}, log_softmax]\nloss: {" + loss +
+                          ": {ignore_index: 1}}\noptimizer: {sgd: 0.01}\nepochs: 3\n"
+                          "evaluate: {batch_size: 2}\n",
+                      how);
+    };
+    const std::vector<double> kept =
+        numbers_of(run("kept.csv", {"cores=1"}).metrics, "test_accuracy");
+    REQUIRE(kept.size() == 3);
+    for (const std::vector<std::string>& how :
+         std::vector<std::vector<std::string>>{{"cores=1"},
+                                               {"cores=1", "parallel=dp", "devices=2"},
+                                               {"cores=1", "parallel={pipeline: {stages: 2}}"}})
+      CHECK(numbers_of(run("some.csv", how).metrics, "test_accuracy") == kept);
+  }
+}
+
 TEST_CASE("a test loss that is no number is told, and null in the metrics, since JSON has no nan") {
   const Folder folder;
   folder.write("train.csv", "1,2,0\n3,-1,1\n");

@@ -140,11 +140,12 @@ std::unique_ptr<Kernel> target_weight(const KernelQuery& q) {
 }
 
 std::unique_ptr<Kernel> count_correct(const KernelQuery& q) {
-  const Lines lines = lines_along(q.in[0].shape, settings<CountCorrect>(q).dim);
+  const auto s = settings<CountCorrect>(q);
+  const Lines lines = lines_along(q.in[0].shape, s.dim);
   reserve_terms(lines.count);
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    sum_terms(a, c, CorrectTerm{lines, at<float>(a.in[0]), at<int32_t>(a.in[1])}, lines.count,
-              nullptr);
+    sum_terms(a, c, CorrectTerm{lines, at<float>(a.in[0]), at<int32_t>(a.in[1]), s.ignore_index},
+              lines.count, nullptr);
   });
 }
 

@@ -1,5 +1,7 @@
-// count_correct: in how many places of an output the greatest element along the extent `dim`, the
-// first of equals, is that of the target class. A place with a nan counts as wrong.
+// count_correct: in how many places of an output argmax along the extent `dim` is the target class,
+// which is not ignore_index. As torch.argmax: the first nan, or else the first of equal maxima.
+#include <cmath>
+
 #include "graph/operators/class_targets.h"
 
 namespace dpt::operators {
@@ -19,7 +21,8 @@ void reference(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto targets = args.in[1].as<const int32_t>();
-    const Along a = along(args.in[0].desc.shape, settings<CountCorrect>(attrs).dim);
+    const auto& s = settings<CountCorrect>(attrs);
+    const Along a = along(args.in[0].desc.shape, s.dim);
     int64_t right = 0;
     for (int64_t n = 0; n < a.outer; ++n)
       for (int64_t i = 0; i < a.inner; ++i) {
@@ -27,12 +30,10 @@ void reference(const KernelArgs& args, const std::any& attrs) {
           return x[static_cast<size_t>((n * a.extent + c) * a.inner + i)];
         };
         int64_t best = 0;
-        bool numbers = true;
-        for (int64_t c = 0; c < a.extent; ++c) {
-          if (at(c) > at(best)) best = c;
-          numbers = numbers && at(c) == at(c);
-        }
-        right += numbers && best == targets[static_cast<size_t>(n * a.inner + i)];
+        for (int64_t c = 1; c < a.extent && !std::isnan(at(best)); ++c)
+          if (at(c) > at(best) || std::isnan(at(c))) best = c;
+        const int64_t target = targets[static_cast<size_t>(n * a.inner + i)];
+        right += best == target && target != s.ignore_index;
       }
     args.out[0].as<double>()[0] = static_cast<double>(right);
   });
@@ -45,6 +46,8 @@ std::vector<Sample> samples() {
       {{"count_correct", {f32({33, 10}), i32({33})}, {sum}, {}}, {{}, {0, 10}}},
       {{"count_correct", {f32({2, 3, 4}), i32({2, 4})}, {sum}, {}}, {{}, {0, 3}}},
       {{"count_correct", {f32({2, 5, 4}), i32({2, 5})}, {sum}, CountCorrect{2}}, {{}, {0, 4}}},
+      {{"count_correct", {f32({33, 3}), i32({33})}, {sum}, CountCorrect{.ignore_index = 1}},
+       {{}, {0, 3}}},
   };
 }
 

@@ -165,11 +165,13 @@ struct NllGradient {
   }
 };
 
-// 1 where the greatest element of a place, the first of equals, is its class's; a nan is wrong.
+// 1 where argmax of a place, the first nan or else the first of equal maxima, is its class, which
+// is not to be ignored.
 struct CorrectTerm {
   Lines lines;
   const float* x;
   const int32_t* classes;
+  int64_t ignore;
   template <class Visitor>
   void touches(Visitor& v) const {
     v.reads(x, lines.elements());
@@ -177,13 +179,14 @@ struct CorrectTerm {
   }
   DPT_HOST_DEVICE double operator()(int64_t line) const {
     int64_t best = 0;
-    bool numbers = true;
-    for (int64_t c = 0; c < lines.extent; ++c) {
+    float most = x[lines.at(line, 0)];
+    for (int64_t c = 1; c < lines.extent && most == most; ++c) {
       const float v = x[lines.at(line, c)];
-      if (v > x[lines.at(line, best)]) best = c;
-      numbers = numbers && v == v;
+      if (v <= most) continue;  // false for a nan
+      best = c;
+      most = v;
     }
-    return numbers && best == classes[line] ? 1 : 0;
+    return best == classes[line] && classes[line] != ignore ? 1 : 0;
   }
 };
 
