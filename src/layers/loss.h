@@ -33,6 +33,7 @@ struct LossType : Nameable {
   bool classes = false;  // targets are class indices i32[N, ...]: accuracy has a meaning
   // Where `classes`: which extent of an output [N, ...] has a score for each class.
   int (*class_dim)(const std::any& settings, const Shape& output) = nullptr;
+  bool unit_targets = false;  // every target must be in [0, 1], as PyTorch asks
   // What it asks of the model's outputs, and what to do: told where it is not finite though they
   // are. Empty: nothing.
   std::string_view needs{};

@@ -136,10 +136,10 @@ void cut_batches(Session& s, Diagnostics& d) {
       common, 1);
 }
 
-// Whether a step leaves a replica with one sample alone.
-bool leaves_one_sample(const Session& s, int64_t step) {
+// Whether a batch leaves a replica with one sample alone.
+bool leaves_one_sample(const Session& s, const StepCutter& batches, int64_t batch) {
   StepRows rows;
-  s.batches->step(step, rows);
+  batches.step(batch, rows);
   for (const auto& micro : rows.micro)
     for (int shard = 0; shard < s.who.shards; ++shard) {
       const Rows replica = s.who.replica_of(shard, s.spec.sync_batch_norm);
@@ -151,26 +151,42 @@ bool leaves_one_sample(const Session& s, int64_t step) {
   return false;
 }
 
-// A variance needs two values. PyTorch says so, too, but only when it comes to that batch.
-void check_batch_norm(const Session& s, Diagnostics& d) {
-  const bool of_samples = std::ranges::any_of(s.graph.nodes, [&](const GraphNode& n) {
-    const Shape& x = s.graph[n.in[0]].desc.shape;
+// Whether a sample has one value of a channel whose variance over the batch the graph takes.
+bool takes_variance_of_samples(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
+    const Shape& x = graph[n.in[0]].desc.shape;
     const bool own = n.op->name == "channel_sums" || n.op->name.ends_with("_training");
     return own && x.elements() == x[0] * x[1];
   });
-  if (!of_samples) return;
-  const int64_t steps = s.batches->steps();
-  // All are like the first but the last ones.
-  for (const int64_t step : {int64_t{0}, std::max<int64_t>(0, steps - 2), steps - 1})
-    if (leaves_one_sample(s, step)) {
-      d.error(s.spec.at("data.batch_size"),
-              fmt::format("batch {} of {} has a single sample for a replica, of which batch norm "
-                          "can't take a variance; take another {}{}",
-                          step + 1, steps,
-                          s.batches->accumulate() > 1 ? "batch_size or accumulate" : "batch_size",
-                          step == 0 ? "" : ", or `drop_last: true`"));
-      return;
-    }
+}
+
+// The first batch that leaves a replica with one sample; -1: there is none. All are like the first
+// but the last ones.
+int64_t batch_of_one_sample(const Session& s, const StepCutter& batches) {
+  const int64_t steps = batches.steps();
+  for (const int64_t batch : {int64_t{0}, std::max<int64_t>(0, steps - 2), steps - 1})
+    if (leaves_one_sample(s, batches, batch)) return batch;
+  return -1;
+}
+
+// A variance needs two values. PyTorch says so, too, but only when it comes to that batch.
+void check_batch_norm(const Session& s, Diagnostics& d) {
+  const int64_t step = takes_variance_of_samples(s.graph) ? batch_of_one_sample(s, *s.batches) : -1;
+  if (step >= 0)
+    d.error(s.spec.at("data.batch_size"),
+            fmt::format("batch {} of {} has a single sample for a replica, of which batch norm "
+                        "can't take a variance; take another {}{}",
+                        step + 1, s.batches->steps(),
+                        s.batches->accumulate() > 1 ? "batch_size or accumulate" : "batch_size",
+                        step == 0 ? "" : ", or `drop_last: true`"));
+  if (s.test_programs.empty() || !takes_variance_of_samples(s.test_programs.begin()->second.graph))
+    return;
+  if (const int64_t batch = batch_of_one_sample(s, *s.test_batches); batch >= 0)
+    d.error(s.spec.at("evaluate.batch_size"),
+            fmt::format("batch {} of {} of the test set has a single sample for a replica, of "
+                        "which batch norm can't take a variance; take another batch_size for "
+                        "`evaluate`, or `track_running_stats: true`",
+                        batch + 1, s.test_batches->steps()));
 }
 
 // Devices that are named leave none below them out.
@@ -219,6 +235,18 @@ int64_t count_ignored(const Dataset& d, std::optional<int64_t> ignore_index) {
   return out;
 }
 
+// PyTorch refuses such targets, too, but only when it comes to them.
+void check_unit_targets(const Dataset& d, std::string_view set, const LossType& loss) {
+  if (d.targets.desc.dtype != DType::f32) return;
+  for (int64_t i = 0; i < d.size(); ++i)
+    for (const float t : target_of<float>(d.targets, i))
+      if (!(t >= 0 && t <= 1))
+        fail(Fault::data,
+             "sample {} of the {} set (counted from 0) has the target {:g}, but {} takes targets "
+             "from 0 to 1; scale the targets, or choose another loss",
+             i, set, t, loss.name);
+}
+
 void load_data(Session& s) {
   const DataSpec& data = s.spec.data;
   const auto* type = static_cast<const DatasetType*>(data.dataset.what);
@@ -237,6 +265,9 @@ void load_data(Session& s) {
     limit(s.train.targets, data.limit);
   }
   if (s.spec.evaluate.on) s.test = load(Split::test);
+  if (!s.loss->unit_targets || !data.target_transforms.empty()) return;
+  check_unit_targets(s.train, "training", *s.loss);
+  if (s.test) check_unit_targets(*s.test, "test", *s.loss);
 }
 
 void make_feeders(Session& s, Diagnostics& d) {

@@ -132,8 +132,9 @@ TEST_CASE("weights of an earlier run are not taken for those of one that failed"
 
 TEST_CASE("bce_loss of outputs that are no probabilities says what is to be done") {
   const Ran ran = run_spec(
-      "data: {dataset: {random: {samples: 64, out_features: 2}}, batch_size: 64}\n"
-      "model: [{linear: 2}]\nloss: bce_loss\noptimizer: sgd\ncores: 1\n");
+      "data:\n  dataset: {synthetic_images: {samples: 64, shape: [1, 2, 2]}}\n"
+      "  target_transforms: [one_hot]\n  batch_size: 64\n"
+      "model: [flatten, {linear: 10}]\nloss: bce_loss\noptimizer: sgd\ncores: 1\n");
   CHECK(ran.code == 7);
   CHECK_MESSAGE(count(ran.err, "bce_loss can't take them") == 1, ran.err);
   CHECK(count(ran.err, "must be between 0 and 1; end it with a sigmoid") == 1);

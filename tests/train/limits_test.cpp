@@ -102,5 +102,35 @@ TEST_CASE("batch norm of a single sample is refused before the first step") {
   CHECK(run_spec(kSpec, all).code == 0);
 }
 
+TEST_CASE("batch norm without running statistics refuses to evaluate a single sample") {
+  const std::string norm =
+      "model=[{linear: 6}, {batch_norm1d: {track_running_stats: false}}, {linear: 2}]";
+  const std::vector<std::string> words = {
+      norm, "data.dataset.random={samples: 20, test_samples: 9, out_features: 2}"};
+  const auto run = [&](const std::string& evaluate, const std::string& model = "") {
+    std::vector<std::string> how = words;
+    if (!model.empty()) how[0] = model;
+    how.push_back("evaluate=" + evaluate);
+    return run_spec(kSpec, how);
+  };
+  for (const char* of_one : {"{batch_size: 4}", "{batch_size: 1}"}) {
+    const Ran ran = run(of_one);
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(ran.err.find("of the test set has a single sample for a replica, of which batch "
+                               "norm can't take a variance") != std::string::npos,
+                  ran.err);
+  }
+  CHECK(run("{batch_size: 5}").code == 0);
+  CHECK(run("{batch_size: 4}", "model=[{linear: 6}, batch_norm1d, {linear: 2}]").code == 0);
+  // A channel of a sample that has several values has a variance.
+  CHECK(run_spec(kSpec, {"data.dataset={synthetic_images: {samples: 20, test_samples: 9, shape: "
+                         "[1, 2, 2]}}",
+                         "data.transforms=[to_tensor]", "loss=cross_entropy",
+                         "model=[{batch_norm2d: {track_running_stats: false}}, flatten, "
+                         "{linear: 10}]",
+                         "evaluate={batch_size: 4}"})
+            .code == 0);
+}
+
 }  // namespace
 }  // namespace dpt

@@ -68,6 +68,26 @@ TEST_CASE("the accuracy leaves out labels that equal an ignore_index that is a c
   }
 }
 
+TEST_CASE("bce_loss refuses targets that are not between 0 and 1, by their sample") {
+  const Folder folder;
+  folder.write("good.csv", "1,2,0\n3,-1,1\n0,4,0.5\n");
+  folder.write("high.csv", "1,2,0\n3,-1,1\n0,4,1.5\n");
+  folder.write("low.csv", "1,2,0\n3,-1,-0.25\n0,4,1\n");
+  const auto run = [&](const std::string& train, const std::string& test, const std::string& loss) {
+    return run_spec("data:\n  dataset: {csv: {path: " + folder.file(train) +
+                    ", test_path: " + folder.file(test) + ", header: no}}\n  batch_size: 2\n" +
+                    "model: [{linear: 1}, sigmoid]\nloss: " + loss +
+                    "\noptimizer: {sgd: 0.01}\nevaluate: true\ncores: 1\n");
+  };
+  CHECK(run("good.csv", "good.csv", "bce_loss").code == 0);
+  CHECK(run("high.csv", "high.csv", "bce_with_logits_loss").code == 0);  // as torch
+  CHECK(has(data_error([&] { run("high.csv", "good.csv", "bce_loss"); }),
+            "sample 2 of the training set (counted from 0) has the target 1.5, but bce_loss takes "
+            "targets from 0 to 1"));
+  CHECK(has(data_error([&] { run("good.csv", "low.csv", "bce_loss"); }),
+            "sample 1 of the test set (counted from 0) has the target -0.25"));
+}
+
 TEST_CASE("a test loss that is no number is told, and null in the metrics, since JSON has no nan") {
   const Folder folder;
   folder.write("train.csv", "1,2,0\n3,-1,1\n");

@@ -36,6 +36,7 @@ struct BceLoss : Reduction {
 
 LossType bce_loss() {
   LossType type = loss_type<BceLoss>("bce_loss", "Binary cross entropy of probabilities.");
+  type.unit_targets = true;
   type.needs =
       "all outputs of the model must be between 0 and 1; end it with a sigmoid, or take "
       "bce_with_logits_loss";
