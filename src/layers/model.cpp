@@ -345,6 +345,15 @@ Divisor divisor_of(const Spec& spec, const Graph& graph) {
   return divisor == Divisor::targets ? Divisor::places : divisor;
 }
 
+bool zero_divisor_ignores_all(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
+    if (n.out[0] != graph.target_weight) return false;
+    return n.in.size() == 1 || std::ranges::all_of(graph[n.in[1]].content, [](double weight) {
+             return static_cast<float>(weight) > 0;
+           });
+  });
+}
+
 int class_dim_of(const Spec& spec, const Shape& output) {
   const LossType& type = type_of(spec.loss);
   return type.class_dim ? type.class_dim(spec.loss.settings, output) : 1;

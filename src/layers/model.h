@@ -60,6 +60,11 @@ int devices_of(const std::vector<ModelItem>& model);
 // `targets` exactly where graph.target_weight is there.
 Divisor divisor_of(const Spec& spec, const Graph& graph);
 
+// Whether a divisor of 0 means that the loss ignores every target of the batch, so that all
+// gradients are 0. False where the targets do not decide the divisor, and where a class weight of 0
+// could make it 0: PyTorch's gradients are nan then, and so are these.
+bool zero_divisor_ignores_all(const Graph& graph);
+
 // What one sample adds to a divisor that counts samples, places or elements of an output [N, ...]
 // of which an extent, class_dim, has the scores of a place.
 int64_t terms_per_sample(Divisor divisor, const Shape& output, int class_dim = 1);

@@ -351,7 +351,8 @@ StepResult DeviceExecutor::result(const StepRows& rows, const cuda::StepReport& 
   out.loss = out.rank0_loss = report.loss;
   out.weight = report.divisor;
   out.norm = report.norm;
-  out.finite = std::isfinite(report.loss);
+  out.empty = session_.takes_empty_steps && report.divisor == 0;
+  out.finite = out.empty || std::isfinite(report.loss);
   out.overflowed = session_.scaler.on && report.skip != 0;
   out.stop = stop_;
   if (reports_first()) {

@@ -212,7 +212,8 @@ void DeviceUpdate::judge(size_t step, const std::byte* loss) {
                      norm_type(),
                      clip.max_norm.value_or(0),
                      scaler.on,
-                     {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval}},
+                     {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
+                     session_.takes_empty_steps},
          1);
 }
 

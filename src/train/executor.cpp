@@ -357,7 +357,8 @@ void Executor::sum_loss(const StepInput& input) {
   const Rows first_rank = session_.who.shards_of_rank(0);
   result_.loss = sum(&ShardResult::loss, input.number, {0, session_.who.shards});
   result_.weight = divisor_;
-  result_.finite = std::isfinite(result_.loss);
+  result_.empty = session_.takes_empty_steps && divisor_ == 0;
+  result_.finite = result_.empty || std::isfinite(result_.loss);
   result_.overflowed = session_.scaler.on && !result_.finite;
   // Here, between two meetings, every worker reads the same.
   result_.stop = team_.agreed_stop();

@@ -132,6 +132,7 @@ void make_programs(Session& s, Diagnostics& d) {
   s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, kernels_of(s)));
   pad_trainable(s.layout, pieces_multiple(s));
   s.divisor = divisor_of(s.spec, s.graph);
+  s.takes_empty_steps = zero_divisor_ignores_all(s.graph);
   const Shape& output = s.graph[s.graph.output].desc.shape;
   s.terms_per_sample = terms_per_sample(s.divisor, output, class_dim_of(s.spec, output));
   for (const bool alone : {false, true}) {

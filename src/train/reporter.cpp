@@ -17,7 +17,8 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kMostSteps = 1024;  // kept before they are written
+constexpr size_t kMostSteps = 1024;   // kept before they are written
+constexpr int64_t kMostWarnings = 5;  // of one kind, in an epoch
 
 bool shows_bars() {
   const char* term = std::getenv("TERM");
@@ -116,11 +117,20 @@ void Reporter::shapes(const StepRows& rows) {
 
 void Reporter::step(const StepRecord& r) {
   if (session_.spec.log.shapes) shapes(*r.rows);
+  if (r.empty && ++empty_ <= kMostWarnings) warn_of_empty(r);
   if (terminal_) bar(r);
   const int64_t every = session_.spec.log.every;
   if (!metrics_ || every == 0 || r.step % every != 0) return;
   steps_.push_back(r);
   if (steps_.size() == kMostSteps) write_steps();
+}
+
+void Reporter::warn_of_empty(const StepRecord& r) {
+  clear_bar();
+  print_stderr(
+      "warning: epoch {}, step {}: the loss ignores all targets, so it is nan and the gradients "
+      "are 0, as in PyTorch; the epoch's mean loss leaves the step out\n",
+      r.epoch, r.step);
 }
 
 void Reporter::write_steps() {
@@ -139,6 +149,10 @@ void Reporter::write_steps() {
 
 void Reporter::epoch(const EpochRecord& r) {
   clear_bar();
+  if (empty_ > kMostWarnings)
+    print_stderr("warning: epoch {}: the loss ignores all targets in {} more steps\n", r.epoch,
+                 empty_ - kMostWarnings);
+  empty_ = 0;
   std::string line = fmt::format("Epoch [{}/{}], Loss: {:.4f}", r.epoch, session_.epochs, r.loss);
   if (r.evaluation) {
     line += fmt::format(", Test loss: {:.4f}", r.evaluation->loss);
@@ -157,12 +171,11 @@ void Reporter::epoch(const EpochRecord& r) {
   if (!metrics_) return;
   write_steps();
   const auto samples = static_cast<double>(session_.train.size());
-  line =
-      fmt::format(R"({{"epoch": {}, "loss": {:.9g}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
-                  R"("samples_per_second": {:.1f})",
-                  r.epoch, r.loss, r.seconds, r.steps, r.lr,
-                  samples * static_cast<double>(r.steps) /
-                      static_cast<double>(session_.batches->steps()) / r.seconds);
+  line = fmt::format(R"({{"epoch": {}, "loss": {}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
+                     R"("samples_per_second": {:.1f})",
+                     r.epoch, json_number(r.loss), r.seconds, r.steps, r.lr,
+                     samples * static_cast<double>(r.steps) /
+                         static_cast<double>(session_.batches->steps()) / r.seconds);
   if (r.evaluation) {
     line += fmt::format(R"(, "test_loss": {})", json_number(r.evaluation->loss));
     if (r.evaluation->accuracy >= 0)

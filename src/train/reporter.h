@@ -19,6 +19,7 @@ struct StepRecord {
   double loss = 0, lr = 0, norm = 0;
   double scale = 1;      // of the loss
   bool skipped = false;  // the gradients were not finite
+  bool empty = false;    // the loss ignores all targets, and is nan
   const StepRows* rows = nullptr;
 };
 
@@ -49,6 +50,7 @@ class Reporter {
 
  private:
   void shapes(const StepRows& rows);
+  void warn_of_empty(const StepRecord& record);
   void bar(const StepRecord& record);
   void clear_bar();
   void write_steps();
@@ -62,6 +64,7 @@ class Reporter {
   bool terminal_;
   bool bar_shown_ = false;
   double bar_time_ = 0;
+  int64_t empty_ = 0;  // steps of this epoch
 };
 
 // The weights in a run directory, and where those of an earlier run lie until this one has saved

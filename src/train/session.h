@@ -64,7 +64,8 @@ struct Session {
   std::optional<StepCutter> batches, test_batches;
   int64_t global_batch = 1;  // what the optimizer sees
   Divisor divisor = Divisor::samples;
-  int64_t terms_per_sample = 1;  // see layers/model.h
+  bool takes_empty_steps = false;  // StepResult::empty can be: layers/model.h
+  int64_t terms_per_sample = 1;    // see layers/model.h
 
   Graph graph;               // of one shard of the usual size: for names, counts and plans
   std::vector<Rows> groups;  // of shards, each computed as one batch: program.h, note [groups]

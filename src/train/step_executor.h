@@ -27,11 +27,14 @@ struct StepInput {
 };
 
 struct StepResult {
-  double loss = 0;          // of the whole batch
-  double weight = 0;        // the divisor: what `loss` counts in a mean over batches
-  double rank0_loss = 0;    // rank 0's own mean
-  double norm = 0;          // of the gradients before clipping, where they are clipped by norm
-  bool finite = true;       // the loss; false: nothing was updated
+  double loss = 0;        // of the whole batch
+  double weight = 0;      // the divisor: what `loss` counts in a mean over batches
+  double rank0_loss = 0;  // rank 0's own mean
+  double norm = 0;        // of the gradients before clipping, where they are clipped by norm
+  // The loss ignores all targets of the step. As in PyTorch, the loss is nan, all gradients are 0,
+  // and the optimizer makes its step.
+  bool empty = false;
+  bool finite = true;       // the loss, or the step is empty; false: nothing was updated
   bool overflowed = false;  // where the loss is scaled: the gradients were not finite, the same
   int stop = 0;             // the signal that all ranks agreed to stop at; 0: go on
 };

@@ -39,11 +39,13 @@ class EpochMean {
   explicit EpochMean(const Session& s)
       : rank0_(s.spec.log.loss == "rank0"), weighted_(s.divisor != Divisor::one) {}
   void add(const StepResult& step) {
+    const double loss = rank0_ ? step.rank0_loss : step.loss;
+    if (std::isnan(loss)) return;  // every target, or every target of rank 0, is ignored
     const double weight = !rank0_ && weighted_ ? step.weight : 1;
-    sum_ += (rank0_ ? step.rank0_loss : step.loss) * weight;
+    sum_ += loss * weight;
     weight_ += weight;
   }
-  double value() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+  double value() const { return sum_ / weight_; }  // nan without any step, as in PyTorch
   void write(TrainState& to) const { to.loss_sum = sum_, to.loss_weight = weight_; }
   void read(const TrainState& from) { sum_ = from.loss_sum, weight_ = from.loss_weight; }
 
@@ -254,11 +256,13 @@ class Worker : private StepLoop {
                        .norm = result.norm,
                        .scale = scale,
                        .skipped = result.overflowed,
+                       .empty = result.empty,
                        .rows = input.rows});
   }
 
   [[noreturn]] void diverged(const StepResult& result, const StepInput& input) {
-    const Finding found = executor_->find_trouble(input);
+    const bool weightless = session_.divisor == Divisor::targets && result.weight == 0;
+    const Finding found = weightless ? kWeightless : executor_->find_trouble(input);
     fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
          std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), epoch_ + 1,
          input.number + 1, found.where, found.remedy);
@@ -273,6 +277,9 @@ class Worker : private StepLoop {
   }
 
   static constexpr int64_t kMostSkipped = 50;
+  inline static const Finding kWeightless = {
+      "every target of the step has the class weight 0 or is ignored, so the mean divides 0 by 0",
+      "name the class as ignore_index instead of giving it the weight 0, or take a larger batch"};
   RankState& rank_;
   const Session& session_;
   int worker_;

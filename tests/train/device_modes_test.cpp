@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "backend/cuda/fake_api.h"
+#include "data/folder.h"
 #include "golden_text.h"
 #include "train/fake_fleet.h"
 #include "train/fake_gpu.h"
@@ -56,6 +57,46 @@ TEST_CASE("sync_batch_norm sums over all GPUs, also those without rows" *
   // The last batch has three samples, in micro-batches of 2 and 0, 1 and 0, or 2 and 1.
   compare(kImages, with(sync, {"parallel=ddp", "data.limit=35", "accumulate=2"}));
   compare(kImages, with(sync, {"parallel=dp", "data.limit=35"}));
+}
+
+// The second step of an epoch has no target that counts: its loss is nan, and Adam goes on.
+TEST_CASE("a step whose targets are all ignored is made on GPUs, by CPUs' numbers, and counted") {
+  const Folder folder;
+  folder.write("t.csv",
+               "1,2,0\n3,-1,1\n0,4,1\n2,1,2\n1,1,-100\n1,2,-100\n3,1,-100\n2,2,-100\n"
+               "-1,7,-100\n2,2,2\n0.5,1,0\n1,3,2\n");
+  const std::string yaml = "data:\n  dataset: {csv: {path: " + folder.file("t.csv") +
+                           ", test_path: " + folder.file("t.csv") + R"(, classes: 3}}
+  batch_size: 4
+  shuffle: false
+model: [{linear: 5}, tanh, {linear: 3}]
+loss: {cross_entropy: {ignore_index: -100, label_smoothing: 0.1}}
+optimizer: {adam: 0.1}
+epochs: 2
+log: {every: 1}
+evaluate: {batch_size: 4}
+)";
+  const Words nll = {"model=[{linear: 5}, tanh, {linear: 3}, log_softmax]", "loss=nll_loss"};
+  std::vector<Words> ways = {{"parallel=dp", "devices=2"},
+                             {"parallel={pipeline: {stages: 2, chunks: 2}}"},
+                             with({"parallel=dp", "devices=2", "clip_grad_norm=0.5"}, nll)};
+  if (kCanFork) ways.push_back({"parallel=ddp", "devices=2"});
+  for (const Words& how : ways) {
+    CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+    Fleet gpus;
+    const Ran gpu = run_spec(yaml, with(how, {"device=cuda"}), gpus.opener());
+    agree(gpu, run_spec(yaml, with(how, {"device=cpu", "cores=1"})), kSameNumbers);
+    CHECK_MESSAGE(has(gpu.err, "warning: epoch 1, step 2: "), gpu.err);
+    CHECK(gpu.metrics.find("\"loss\": null") != std::string::npos);
+  }
+  // No step overflowed, so the scale of the loss is what it was.
+  Fleet gpus;
+  const Ran scaled = run_spec(
+      yaml, {"device=cuda", "precision={fp16: {lists: cuda, emulate: true, init_scale: 256}}"},
+      gpus.opener());
+  CHECK_MESSAGE(scaled.code == 0, scaled.err);
+  CHECK(scaled.metrics.find("\"skipped\": true") == std::string::npos);
+  CHECK(scaled.metrics.find("\"loss_scale\": 128") == std::string::npos);
 }
 
 TEST_CASE("ddp on GPUs skips the steps that overflow on any" * doctest::skip(!kCanFork)) {

@@ -68,6 +68,103 @@ TEST_CASE("the accuracy leaves out labels that equal an ignore_index that is a c
   }
 }
 
+namespace {
+
+// Two batches of each epoch have some labels that are ignored, the second has no others.
+const char* const kEmpty = "1,2,0\n3,-1,1\n0,4,-100\n-1,7,-100\n2,2,2\n0.5,1,0\n1,1,-100\n2,0,1\n";
+
+std::string spec_of_empty(const std::string& csv, const std::string& optimizer,
+                          const std::string& loss = "cross_entropy") {
+  return "data:\n  dataset: {csv: {path: " + csv +
+         ", classes: 3}}\n  batch_size: 2\n  shuffle: false\nmodel: [{linear: 3}]\nloss: " + loss +
+         "\noptimizer: " + optimizer + "\nepochs: 2\nseed: 0\nlog: {every: 1}\ncores: 1\n";
+}
+
+}  // namespace
+
+// By PyTorch 2.13: nn.Linear(2, 3) after torch.manual_seed(0), the loss of each step; the mean over
+// an epoch's targets that are not ignored. The step without any still moves Adam's and momentum's
+// weights.
+TEST_CASE("a step whose targets are all ignored has the loss nan and moves weights, as in torch") {
+  const Folder folder;
+  folder.write("t.csv", kEmpty);
+  struct Case {
+    const char* optimizer;
+    std::vector<double> steps, epochs;
+  };
+  for (const Case& c :
+       {Case{"{adam: 0.1}",
+             {0.796988308, 1.33488274, 0.60754478, 0.327695519, 1.12065315, 0.276739925},
+             {0.974257374, 0.634687454}},
+        Case{"{sgd: {lr: 0.1, momentum: 0.9, weight_decay: 0.01}}",
+             {0.796988308, 1.19390845, 0.789285243, 0.381266594, 1.08282375, 0.153454557},
+             {0.954215753, 0.61632705}}}) {
+    CAPTURE(c.optimizer);
+    const Ran ran = run_spec(spec_of_empty(folder.file("t.csv"), c.optimizer));
+    REQUIRE_MESSAGE(ran.code == 0, ran.err);
+    std::vector<double> expected = c.steps;
+    expected.insert(expected.begin() + 3, c.epochs[0]);
+    expected.push_back(c.epochs[1]);
+    const std::vector<double> losses = numbers_of(ran.metrics, "loss");  // null is none
+    REQUIRE(losses.size() == expected.size());
+    // Eight steps of float32 with numbers near 1.
+    for (size_t i = 0; i < losses.size(); ++i)
+      CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(2e-6));
+    for (const char* step : {"warning: epoch 1, step 2: ", "warning: epoch 2, step 6: "})
+      CHECK_MESSAGE(has(ran.err, step), ran.err);
+    CHECK_MESSAGE(has(ran.metrics, R"({"step": 2, "epoch": 1, "loss": null)"), ran.metrics);
+  }
+}
+
+TEST_CASE("a step whose targets are all ignored is the same in every mode, and no overflow") {
+  const Folder folder;
+  folder.write("t.csv", kEmpty);
+  const std::string text = spec_of_empty(folder.file("t.csv"), "{adam: 0.1}",
+                                         "{cross_entropy: {label_smoothing: 0.1}}") +
+                           "reproducible: {shards: 2}\n";
+  for (const char* more :
+       {"seed=1", "clip_grad_norm=0.5", "precision={fp16: {emulate: true, init_scale: 256}}"}) {
+    CAPTURE(more);
+    const Ran one = run_spec(text, {more});
+    CHECK_MESSAGE(has(one.err, "warning: epoch 1, step 2: "), one.err);
+    CHECK_MESSAGE(!has(one.metrics, "\"skipped\": true"), one.metrics);
+    same(one, run_spec(text, {more, "cores=2"}));
+    same(one, run_spec(text, {more, "parallel=dp", "devices=2"}));
+    if (kCanFork) same(one, run_spec(text, {more, "parallel=ddp", "devices=2"}));
+  }
+  const auto stages = [&](const char* how) {
+    return run_spec(text, {"model=[{linear: 4}, {linear: 3}]", how});
+  };
+  same(stages("accumulate=2"), stages("parallel={pipeline: {stages: 2, chunks: 2}}"));
+}
+
+TEST_CASE("many steps whose targets are all ignored are named at first, then counted") {
+  const Folder folder;
+  std::string rows = "1,2,0\n3,-1,1\n";
+  for (int i = 0; i < 16; ++i) rows += "1,2,-100\n";
+  folder.write("t.csv", rows);
+  const Ran ran = run_spec(spec_of_empty(folder.file("t.csv"), "{sgd: 0.1}"));
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  for (const char* line : {"epoch 1, step 6: ", "epoch 2, step 11: ",
+                           "epoch 1: the loss ignores all targets in 3 more steps"})
+    CHECK_MESSAGE(has(ran.err, line), ran.err);
+  CHECK_FALSE(has(ran.err, "epoch 1, step 7: "));
+}
+
+// torch's gradients are nan then, and so are all weights after the step.
+TEST_CASE("a step whose targets all have the class weight 0 ends the run and says so") {
+  const Folder folder;
+  folder.write("t.csv", "1,2,0\n3,-1,2\n0,4,1\n-1,7,1\n");
+  const Ran ran = run_spec(
+      spec_of_empty(folder.file("t.csv"), "{sgd: 0.1}", "{cross_entropy: {weight: [1, 0, 2]}}"));
+  CHECK(ran.code == 7);
+  CHECK_MESSAGE(has(ran.err,
+                    "the loss is nan at epoch 1, step 2: every target of the step has the "
+                    "class weight 0 or is ignored"),
+                ran.err);
+  CHECK(has(ran.err, "name the class as ignore_index"));
+}
+
 TEST_CASE("bce_loss refuses targets that are not between 0 and 1, by their sample") {
   const Folder folder;
   folder.write("good.csv", "1,2,0\n3,-1,1\n0,4,0.5\n");

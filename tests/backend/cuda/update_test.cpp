@@ -133,6 +133,19 @@ TEST_CASE("a loss, or scaled gradients, that are not finite are skipped") {
   CHECK(judged(1, INFINITY, Judge{.norm_type = 2}).skip == 0);  // torch clips by it all the same
 }
 
+TEST_CASE("a step whose targets are all ignored is made, and keeps the scale of the loss") {
+  for (const bool scales : {false, true}) {
+    const Judge takes{
+        .norm_type = 2, .max_norm = 1, .scales = scales, .rule = {2, 0.5, 3}, .takes_empty = true};
+    const StepState after = judged(NAN, 0, takes, StepState{.divisor = 0, .loss_scale = 4});
+    CHECK(after.skip == 0);
+    CHECK(after.halted == 0);
+    CHECK(after.updates == 1);
+    CHECK(after.loss_scale == 4);
+    CHECK(judged(NAN, 0, takes, StepState{.divisor = 2, .loss_scale = 4}).skip == 1);
+  }
+}
+
 TEST_CASE("after a loss that is no number nothing is updated any more, unless the loss is scaled") {
   const Judge plain{.norm_type = 2};
   const StepState after = judged(NAN, 1, plain);

@@ -211,8 +211,8 @@ struct CrossEntropyGradient {
       for (int64_t e = t; e < lines.extent; e += kThreads) {
         const int64_t i = lines.at(line, e);
         const double p = ::exp(static_cast<double>(x[i]) - s.top - ::log(s.total));
-        const double d = counts ? p * s.sum[0] - weights.q(lines, line, e) : 0;
-        put(dx[i], d / static_cast<double>(*divisor));
+        const double d = p * s.sum[0] - weights.q(lines, line, e);
+        put(dx[i], counts ? d / static_cast<double>(*divisor) : 0.0);
       }
     });
   }

@@ -38,11 +38,15 @@ struct Judge {
   double max_norm;          // 0: no clipping
   bool scales;              // the loss is scaled: gradients that are not finite are skipped
   formula::ScaleRule rule;  // where it is
+  // A divisor of 0 means that all targets are ignored: the loss is nan, the gradients are 0, and
+  // the step is made.
+  bool takes_empty = false;
   DPT_HOST_DEVICE static bool finite(double x) { return x - x == 0; }
   DPT_HOST_DEVICE void operator()(int64_t) const {
     state->loss = 0;
     for (int64_t m = 0; m < micro_batches; ++m) state->loss += losses[m];
-    const bool no_number = !finite(state->loss);
+    const bool empty = takes_empty && state->divisor == 0;
+    const bool no_number = !empty && !finite(state->loss);
     if (no_number && !scales) state->halted = 1;
     bool skip = no_number || state->halted;
     double clip = 1;
