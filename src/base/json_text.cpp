@@ -4,17 +4,24 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace dpt {
 
 std::string json_text(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, length == 0 ? 1 : length);
+    if (length == 0)
+      out += "\\ufffd";
+    else if (is_control(character))  // of C1, the second byte is the code
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(character.back()));
+    else if (character == "\"" || character == "\\")
+      (out += '\\') += character;
     else
-      out += c;
+      out += character;
+    text.remove_prefix(character.size());
   }
   return out + "\"";
 }

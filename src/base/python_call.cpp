@@ -1,8 +1,11 @@
 #include "base/python_call.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "base/utf8.h"
 
 namespace dpt {
 
@@ -19,12 +22,17 @@ std::string python(double value) {
 
 std::string python(std::string_view value) {
   std::string out = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\t' || c == '\n')
-      out += c == '\t' ? "\\t" : "\\n";
+  while (!value.empty()) {
+    const std::string_view character = value.substr(0, std::max<size_t>(1, utf8_length(value)));
+    if (character == "\"" || character == "\\")
+      (out += '\\') += character;
+    else if (character == "\t" || character == "\n")
+      out += character == "\t" ? "\\t" : "\\n";
+    else if (is_control(character))  // of C1, the second byte is the code
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character.back()));
     else
-      out += c;
+      out += character;
+    value.remove_prefix(character.size());
   }
   return out + '"';
 }

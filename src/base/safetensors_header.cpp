@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/json_text.h"
+#include "base/utf8.h"
 
 namespace dpt {
 namespace {
@@ -134,6 +135,7 @@ class Parser {
       if (out.size() > most) refuse("a name or text that is too long");
     }
     expect('"');
+    if (invalid_utf8(out) != out.npos) refuse("a name or text that is not UTF-8");
     return out;
   }
 

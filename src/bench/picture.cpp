@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/stderr.h"
 #include "bench/report.h"
 
 namespace dpt {
@@ -21,7 +22,7 @@ constexpr Part kParts[] = {{"compute", "#4477aa", &WorkerSeconds::compute},
 
 std::string xml_text(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : escape_controls(text)) {  // XML has none, not even as references
     if (c == '<')
       out += "&lt;";
     else if (c == '>')

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/stdout.h"
+
 namespace dpt {
 
 Arguments::Arguments(const std::string& command, const std::string& about)
@@ -60,7 +62,7 @@ void Arguments::parse(const std::vector<std::string>& words) {
   try {
     app_->parse(reversed);
   } catch (const CLI::Success&) {
-    fmt::print("{}", app_->help());
+    print_stdout("{}", app_->help());
     throw HelpShown{};
   } catch (const CLI::ParseError& e) {
     throw BadWords{e.what()};

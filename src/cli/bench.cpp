@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/stderr.h"
+#include "base/stdout.h"
 #include "base/version.h"
 #include "bench/reasons.h"
 #include "bench/report.h"
@@ -287,11 +288,11 @@ int run_bench(const std::vector<std::string>& words) {
   report.machine = on_gpus ? gpu_machine_line() : machine_line();
   report.sentences = reasons(report.rows, static_cast<int>(usable_cores().size()));
   if (a.json)
-    fmt::print("{}", bench_json(report));
+    print_stdout("{}", bench_json(report));
   else if (a.csv)
-    fmt::print("{}", bench_csv(report));
+    print_stdout("{}", bench_csv(report));
   else
-    fmt::print("{}", bench_table(report));
+    print_stdout("{}", bench_table(report));
   std::fflush(stdout);
   write_files(report, run_folder(maker.spec()), a.svg);
   return 0;

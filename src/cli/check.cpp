@@ -1,6 +1,5 @@
 // dptrain check SPEC: finds everything that is wrong with a spec, and trains nothing.
-#include <fmt/format.h>
-
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -18,7 +17,7 @@ int run_check(const std::vector<std::string>& words) {
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   if (!syntax) open_session(loaded, {.runs = false});
-  fmt::print("{}: ok\n", argument.path);
+  print_stdout("{}: ok\n", argument.path);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/stderr.h"
+#include "base/stdout.h"
 #include "base/version.h"
 #include "cli/arguments.h"
 #include "cli/spec_argument.h"
@@ -17,11 +18,12 @@ namespace dpt {
 namespace {
 
 int help() {
-  fmt::print(
+  print_stdout(
       "dptrain trains neural networks from one YAML file, with PyTorch's numbers.\n\n"
       "  dptrain SPEC [key=value ...]      train; `dptrain configs/fmnist_ddp.yaml epochs=3`\n\n");
-  for (const Command& c : command_table()) fmt::print("  dptrain {:<24}  {}\n", c.name, c.summary);
-  fmt::print(
+  for (const Command& c : command_table())
+    print_stdout("  dptrain {:<24}  {}\n", c.name, c.summary);
+  print_stdout(
       "\n`dptrain COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 the spec or the "
       "command "
       "line is\nwrong, 3 device, 4 data, 5 memory, 6 a rank failed, 7 diverged, 75 SIGUSR1, 130 "
@@ -33,7 +35,7 @@ int dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help")
     return help();
   if (words[0] == "--version" || words[0] == "version") {
-    fmt::print("{}\n", version());
+    print_stdout("{}\n", version());
     return 0;
   }
   const auto command = std::ranges::find(command_table(), words[0], &Command::name);

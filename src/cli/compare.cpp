@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -42,16 +43,16 @@ Verdict verdict_of(bool differ, bool beyond) {
 Verdict print_losses(const std::string& interval, const LossesBy& a, const LossesBy& b,
                      Tolerance tolerance) {
   const LossParting p = compare_losses(a, b, tolerance);
-  fmt::print("losses of {} {}{}", p.compared, interval, p.compared == 1 ? "" : "s");
-  if (a.size() != b.size()) fmt::print(" (A has {}, B {})", a.size(), b.size());
-  fmt::print("{}\n", p.first ? "" : ": no difference");
+  print_stdout("losses of {} {}{}", p.compared, interval, p.compared == 1 ? "" : "s");
+  if (a.size() != b.size()) print_stdout(" (A has {}, B {})", a.size(), b.size());
+  print_stdout("{}\n", p.first ? "" : ": no difference");
   const auto line = [&](std::string_view what, const std::optional<LossPair>& at) {
-    fmt::print("  {:<26}  ", what);
+    print_stdout("  {:<26}  ", what);
     if (at)
-      fmt::print("{} {}: {:.9g} and {:.9g}, {:.2g} apart\n", interval, at->at, at->a, at->b,
-                 at->distance);
+      print_stdout("{} {}: {:.9g} and {:.9g}, {:.2g} apart\n", interval, at->at, at->a, at->b,
+                   at->distance);
     else
-      fmt::print("none\n");
+      print_stdout("none\n");
   };
   if (p.first) {
     line("first that differs", p.first);
@@ -77,8 +78,8 @@ Verdict print_weights(const SafeTensors& a, const SafeTensors& b, Tolerance tole
   const auto differs = [&](const TensorParting& t) { return beyond(t) || t.differ > 0; };
   const Verdict verdict =
       verdict_of(std::ranges::any_of(tensors, differs), std::ranges::any_of(tensors, beyond));
-  fmt::print("weights of {} tensor{}{}\n", tensors.size(), tensors.size() == 1 ? "" : "s",
-             verdict == Verdict::same ? ": same bits" : "");
+  print_stdout("weights of {} tensor{}{}\n", tensors.size(), tensors.size() == 1 ? "" : "s",
+               verdict == Verdict::same ? ": same bits" : "");
   if (verdict == Verdict::same) return verdict;
   const auto kind = [](const TensorParting& t) {
     return fmt::format("{}{}", name_of(t.desc.dtype), t.desc.shape.str());
@@ -89,7 +90,7 @@ Verdict print_weights(const SafeTensors& a, const SafeTensors& b, Tolerance tole
     kinds = std::max(kinds, kind(t).size());
   }
   for (const TensorParting& t : tensors)
-    fmt::print("  {:<{}}  {:<{}}  {}\n", t.name, names, kind(t), kinds, described(t));
+    print_stdout("  {:<{}}  {:<{}}  {}\n", t.name, names, kind(t), kinds, described(t));
   return verdict;
 }
 
@@ -127,13 +128,13 @@ int run_compare(const std::vector<std::string>& words) {
          a_path, b_path);
   const Verdict verdict = *std::ranges::max_element(verdicts);
   if (verdict == Verdict::apart) {
-    fmt::print("they part\n");
+    print_stdout("they part\n");
     return 1;
   }
   if (verdict == Verdict::same)
-    fmt::print("the same\n");
+    print_stdout("the same\n");
   else
-    fmt::print("the same within rtol {:g}, atol {:g}\n", tolerance.relative, tolerance.absolute);
+    print_stdout("the same within rtol {:g}, atol {:g}\n", tolerance.relative, tolerance.absolute);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "backend/cuda/load.h"
 #include "base/error.h"
 #include "base/machine.h"
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -19,7 +20,7 @@ namespace dpt::commands {
 namespace {
 
 void line(bool good, std::string_view what, const std::string& found) {
-  fmt::print("[{}] {:<12} {}\n", good ? "x" : " ", what, found);
+  print_stdout("[{}] {:<12} {}\n", good ? "x" : " ", what, found);
 }
 
 void library_line(bool good, const cuda::LibraryReport& l) {

@@ -1,6 +1,5 @@
 // dptrain eval SPEC: loss and accuracy of given weights on the test set.
-#include <fmt/format.h>
-
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -25,9 +24,9 @@ int run_eval(const std::vector<std::string>& words) {
   loaded.spec.parallel = mode_choice("single");
   loaded.spec.devices.count.reset();
   const Evaluation e = evaluate(*open_session(loaded, {}));
-  fmt::print("Test loss: {:.6f}", e.loss);
-  if (e.accuracy >= 0) fmt::print(", Accuracy: {:.2f} %", 100 * e.accuracy);
-  fmt::print("\n");
+  print_stdout("Test loss: {:.6f}", e.loss);
+  if (e.accuracy >= 0) print_stdout(", Accuracy: {:.2f} %", 100 * e.accuracy);
+  print_stdout("\n");
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // dptrain explain WORD: one word of the spec language, its keys and their defaults.
 #include <fmt/format.h>
 
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -18,7 +19,7 @@ int run_explain(const std::vector<std::string>& words) {
   const Vocabulary words_of_spec = vocabulary();
   const std::string text = explain(words_of_spec, word);
   if (!text.empty()) {
-    fmt::print("{}", text);
+    print_stdout("{}", text);
     return 0;
   }
   const std::string near = nearest_word(words_of_spec, word);

@@ -1,8 +1,7 @@
 // dptrain export SPEC --to torch: the same run as a PyTorch program.
 
-#include <fmt/format.h>
-
 #include "base/files.h"
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -39,7 +38,7 @@ int run_export(const std::vector<std::string>& words) {
                     .exchange = s->exchange,
                     .deferred_batch_norm = s->pipeline && s->pipeline->deferred_batch_norm});
   if (output.empty()) {
-    fmt::print("{}", program);
+    print_stdout("{}", program);
     return 0;
   }
   write_text(output, program);

@@ -1,8 +1,7 @@
 // dptrain plan SPEC: what a run would do, step by step, and what it would need; nothing is run.
-#include <fmt/format.h>
-
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -25,7 +24,7 @@ int run_plan(const std::vector<std::string>& words) {
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> session = open_session(loaded, {.runs = false});
-  fmt::print("{}", describe(*session, verbose));
+  print_stdout("{}", describe(*session, verbose));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())
     fail(Fault::spec,

@@ -1,8 +1,7 @@
 // dptrain schema: the spec language for editors (JSON Schema) and for readers (Markdown).
 #include "spec/schema.h"
 
-#include <fmt/format.h>
-
+#include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -15,7 +14,7 @@ int run_schema(const std::vector<std::string>& words) {
   bool markdown = false;
   arguments.flag("--markdown", markdown, "a reference page for people instead");
   arguments.parse(words);
-  fmt::print("{}", markdown ? reference_page(vocabulary()) : json_schema(vocabulary()));
+  print_stdout("{}", markdown ? reference_page(vocabulary()) : json_schema(vocabulary()));
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "spec/node.h"
 
 namespace dpt {
@@ -20,15 +21,19 @@ bool word(std::string_view s) {
 
 std::string quote(std::string_view s) {
   std::string out = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (c == '\n')
+  while (!s.empty()) {
+    const std::string_view character = s.substr(0, std::max<size_t>(1, utf8_length(s)));
+    if (character == "\"" || character == "\\")
+      (out += '\\') += character;
+    else if (character == "\n")
       out += "\\n";
-    else if (c == '\t')
+    else if (character == "\t")
       out += "\\t";
+    else if (is_control(character))  // of C1, the second byte is the code
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character.back()));
     else
-      out += c;
+      out += character;
+    s.remove_prefix(character.size());
   }
   return out + '"';
 }

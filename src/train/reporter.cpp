@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/json_text.h"
 #include "base/stderr.h"
+#include "base/stdout.h"
 #include "train/clock.h"
 
 namespace dpt {
@@ -89,8 +90,8 @@ void Reporter::begin() {
   const Topology& who = session_.who;
   const int available = session_.on_gpu() ? session_.gpus.count : who.ranks * who.devices;
   if (session_.mode->processes)
-    fmt::print("Number of available {}s: {}\n", kind_of(session_), available);
-  if (who.devices > 1) fmt::print("Let's use {} {}s!\n", who.devices, kind_of(session_));
+    print_stdout("Number of available {}s: {}\n", kind_of(session_), available);
+  if (who.devices > 1) print_stdout("Let's use {} {}s!\n", who.devices, kind_of(session_));
   std::fflush(stdout);
 }
 
@@ -107,11 +108,11 @@ void Reporter::shapes(const StepRows& rows) {
         if (who.replica(who.owner(s)) == replica) n += micro[static_cast<size_t>(s)].rows.count();
       total += n;
       if (n > 0)
-        fmt::print("\tIn Model: input size {} output size {}\n", batch_shape(x, n),
-                   batch_shape(y, n));
+        print_stdout("\tIn Model: input size {} output size {}\n", batch_shape(x, n),
+                     batch_shape(y, n));
     }
-    fmt::print("Outside: input size {} output_size {}\n", batch_shape(x, total),
-               batch_shape(y, total));
+    print_stdout("Outside: input size {} output_size {}\n", batch_shape(x, total),
+                 batch_shape(y, total));
   }
 }
 
@@ -161,7 +162,7 @@ void Reporter::epoch(const EpochRecord& r) {
   }
   if (session_.scaler.on)
     line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
-  fmt::print("{}\n", line);
+  print_stdout("{}\n", line);
   std::fflush(stdout);
   if (r.evaluation && !std::isfinite(r.evaluation->loss))
     print_stderr(

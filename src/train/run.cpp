@@ -14,6 +14,7 @@
 #include "base/folder_lock.h"
 #include "base/machine.h"
 #include "base/signals.h"
+#include "base/stdout.h"
 #include "base/version.h"
 #include "comm/launcher.h"
 #include "comm/workers.h"
@@ -153,7 +154,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     // In the order of the ranks, whatever their own.
     for (int r = 0; r < s.who.ranks; ++r) {
       if (r == rank && !mine.stopped_by && !probe) {
-        fmt::print("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
+        print_stdout("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
         std::fflush(stdout);
       }
       team.meet_patiently(worker);  // while the first one saves

@@ -15,6 +15,7 @@ TEST_CASE("Python literals read back as the same value and type") {
   CHECK(python(std::numeric_limits<double>::infinity()) == "float(\"inf\")");
   CHECK(python(std::string("cos")) == "\"cos\"");
   CHECK(python("a\"b\\c\td") == R"("a\"b\\c\td")");
+  CHECK(python("ö\x1b[2J\x7f\xc2\x9b") == R"("ö\x1b[2J\x7f\x9b")");
   CHECK(python(std::vector<double>{0.9, 1}) == "[0.9, 1.0]");
   CHECK(python(std::vector<int64_t>{}) == "[]");
 }

@@ -79,6 +79,9 @@ TEST_CASE("the picture has a bar of three parts for each row that was measured")
   CHECK(has(svg, "a&lt;b"));
   CHECK(count(svg, "<text") == count(svg, "</text>"));
   CHECK(svg.ends_with("</svg>\n"));
+  BenchReport odd = report();
+  odd.name = "a\x1b[2J";
+  CHECK(bench_svg(odd).find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("a row's shares add up to one") {

@@ -109,6 +109,15 @@ TEST_CASE("check says ok, or everything that is wrong") {
         2);  // 40 by 3
 }
 
+TEST_CASE("control bytes of file names do not reach standard output") {
+  const Folder folder;
+  const std::string path = folder.write("a\x1b[2J\x07.yaml", kSpec);
+  const Finished f = dptrain({"check", path});
+  CHECK(f.code == 0);
+  CHECK(has(f.out, "a\\x1b[2J\\x07.yaml: ok"));
+  CHECK(f.out.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("plan prints what a run would do") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
