@@ -58,7 +58,9 @@ Choice read_choice(std::string_view what, const Node& n, const Words& words, Dia
   const Node::Entry* chosen = nullptr;
   for (const Node::Entry& e : n.entries) {
     if (std::ranges::find(siblings, e.key.value) != siblings.end()) continue;
-    if (chosen)
+    if (chosen && d.full())
+      d.error(e.key.where, "a second choice");
+    else if (chosen)
       tell_beside(what, chosen->key.value, e.key, words, siblings, d);
     else
       chosen = &e;

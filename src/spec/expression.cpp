@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <variant>
@@ -167,11 +168,8 @@ class Parser {
   std::string unknown(std::string_view name) const {
     std::vector<std::string_view> known;
     for (const auto& [key, value] : scope_) known.push_back(key);
-    const std::string_view near = nearest(name, known);
-    if (!near.empty())
-      return fmt::format("has no parameter '{:.40}'; did you mean '{}'?", name, near);
     if (known.empty()) return fmt::format("has no parameter '{:.40}'; the block has none", name);
-    return fmt::format("has no parameter '{:.40}'; known: {}", name, fmt::join(known, ", "));
+    return fmt::format("has no parameter '{:.40}'; {}", name, suggestion(name, known));
   }
 
   std::string_view rest_;
@@ -193,19 +191,18 @@ std::string text_of(const Number& n) {
   return text;
 }
 
-// The value of what stands between ${ and }: a parameter as it is, or a number.
-Node evaluate(std::string_view text, const Scope& scope) {
+// The value of what stands between ${ and }: a parameter as it is, else a number, put in `number`.
+const Node& evaluate(std::string_view text, const Scope& scope, Node& number) {
   const auto p = scope.find(trimmed(text));
   if (p != scope.end()) return p->second;
-  Node out;
-  out.kind = Node::Kind::scalar;
-  out.text = text_of(Parser(trimmed(text), scope).all());
-  return out;
+  number.kind = Node::Kind::scalar;
+  number.text = text_of(Parser(trimmed(text), scope).all());
+  return number;
 }
 
-Node substitute_scalar(const Node& n, const Scope& scope, Diagnostics& d) {
-  Node out = n;
-  out.text.clear();
+// The text of one with expressions in it, or the value of the only one. `n` after a complaint.
+Node substitute_scalar(const Node& n, const Scope& scope, Expansion& made, Diagnostics& d) {
+  Node out{.kind = n.kind, .where = n.where, .quoted = n.quoted};
   std::string_view rest = n.text;
   while (!rest.empty()) {
     const size_t begin = rest.find("${");
@@ -216,12 +213,17 @@ Node substitute_scalar(const Node& n, const Scope& scope, Diagnostics& d) {
     const std::string_view inside = rest.substr(2, end == rest.npos ? end : end - 2);
     try {
       if (end == rest.npos) throw Wrong{"has no closing '}'"};
-      Node value = evaluate(inside, scope);
+      Node number;
+      const Node& value = evaluate(inside, scope, number);
+      if (!made.add(amount_of(value), n.where, d)) return n;
       if (rest.size() == n.text.size() && end + 1 == rest.size()) {
-        value.where = n.where;
-        return value;
+        out = value;
+        out.where = n.where;
+        return out;
       }
       if (value.kind != Node::Kind::scalar) throw Wrong{"is no single value"};
+      if (out.text.size() + value.text.size() > kMostScalarBytes)
+        throw Wrong{fmt::format("makes a text of more than {} bytes", kMostScalarBytes)};
       out.text += value.text;
     } catch (const Wrong& w) {
       d.error(n.where,
@@ -237,11 +239,19 @@ Node substitute_scalar(const Node& n, const Scope& scope, Diagnostics& d) {
 
 bool has_expression(const Node& scalar) { return scalar.text.find("${") != scalar.text.npos; }
 
-Node substitute(const Node& n, const Scope& scope, Diagnostics& d) {
-  if (n.kind == Node::Kind::scalar) return has_expression(n) ? substitute_scalar(n, scope, d) : n;
-  Node out = n;
-  for (Node& i : out.items) i = substitute(i, scope, d);
-  for (Node::Entry& e : out.entries) e.value = substitute(e.value, scope, d);
+Node substitute(const Node& n, const Scope& scope, Expansion& made, Diagnostics& d) {
+  Node out{.kind = n.kind, .where = n.where, .quoted = n.quoted};
+  const int64_t bytes = std::ssize(n.text);
+  if (d.full() || !made.add({.values = 1, .bytes = bytes}, n.where, d)) return out;
+  if (n.kind == Node::Kind::scalar)
+    return has_expression(n) ? substitute_scalar(n, scope, made, d) : n;
+  out.items.reserve(n.items.size());
+  for (const Node& i : n.items) out.items.push_back(substitute(i, scope, made, d));
+  out.entries.reserve(n.entries.size());
+  for (const Node::Entry& e : n.entries) {
+    if (!made.add({.bytes = std::ssize(e.key.value)}, e.key.where, d)) return out;
+    out.entries.push_back({e.key, substitute(e.value, scope, made, d)});
+  }
   return out;
 }
 

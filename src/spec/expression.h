@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "spec/node.h"
+#include "spec/expansion.h"
 
 namespace dpt {
 
@@ -14,8 +14,9 @@ using Scope = std::map<std::string, Node, std::less<>>;
 // The tree with every `${...}` in its scalars replaced. A scalar that is nothing else becomes the
 // value, a number again or quoted text; else the value's text is put in. Integers stay integers:
 // + - * % and // (which rounds down) of them, and / where it leaves no rest; with a number that has
-// a point all is real. Complaints stand at the scalar that holds the expression.
-Node substitute(const Node& n, const Scope& scope, Diagnostics& d);
+// a point all is real. Complaints stand at the scalar that holds the expression. What is made is
+// added to `made`; where that is full, the result is incomplete.
+Node substitute(const Node& n, const Scope& scope, Expansion& made, Diagnostics& d);
 
 bool has_expression(const Node& scalar);
 

@@ -69,7 +69,7 @@ struct Beside {
                   "entry before it",
                   Range{"must be between 0 and 1023", 0, 1023})
         .optional("repeat", &Beside::repeat, "how often it stands there, as a sequence 0, 1, ...",
-                  Range{"must be between 1 and 20000", 1, kMostItems});
+                  Range{"must be between 1 and 20000", 1, kMostExpanded.layers});
   }
 
   static void read_from(Beside& b, const Node& n, Diagnostics& d) {
@@ -129,20 +129,6 @@ struct BlockKeys {
   }
 };
 
-size_t count_nodes(const Node& n) {
-  size_t count = 1;
-  for (const Node& i : n.items) count += count_nodes(i);
-  for (const Node::Entry& e : n.entries) count += count_nodes(e.value);
-  return count;
-}
-
-int64_t count_items(const ModelItem& item) {
-  int64_t count = 1;
-  for (const ModelItem& i : item.body) count += count_items(i);
-  for (const ModelItem& i : item.shortcut) count += count_items(i);
-  return count;
-}
-
 }  // namespace
 
 std::vector<KeyDoc> item_keys() { return Beside::keys().describe(); }
@@ -176,7 +162,11 @@ void ModelReader::read_block(const Node::Entry& e) {
     d_.error(e.value.where, owner.title + " must be a map with 'layers' and maybe 'parameters'");
   }
   block.sound = block.layers != nullptr;
-  if (block.layers) block.nodes = count_nodes(*block.layers);
+  if (block.parameters && block.parameters->entries.size() > kMostParameters) {
+    d_.error(block.parameters->where,
+             fmt::format("a block may have at most {} parameters", kMostParameters));
+    block.sound = false;
+  }
   blocks_.emplace(name, block);
 }
 
@@ -191,17 +181,6 @@ std::vector<std::string_view> ModelReader::all_names() const {
   return names;
 }
 
-// Blocks and repeats multiply: stops at a number that no net has, with one complaint.
-bool ModelReader::full(const Span& where, int64_t more) {
-  const bool over = more > kMostItems - items_ || block_nodes_ > kMostBlockNodes;
-  if (over && !full_)
-    d_.error(where, fmt::format("more than {} layers, or values in blocks, once blocks and repeats "
-                                "are put in place",
-                                kMostItems));
-  full_ = full_ || over;
-  return full_;
-}
-
 std::vector<ModelItem> ModelReader::read_list(std::string_view key, const Node& list) {
   std::vector<ModelItem> out;
   if (list.kind != Node::Kind::list || list.items.empty()) {
@@ -209,7 +188,7 @@ std::vector<ModelItem> ModelReader::read_list(std::string_view key, const Node& 
     return out;
   }
   for (const Node& n : list.items) {
-    if (full_) return out;
+    if (model_.full() || substituted_.full()) return out;
     out.push_back(read_item(n));
   }
   check_names(out);
@@ -231,8 +210,9 @@ void ModelReader::check_names(const std::vector<ModelItem>& items) {
 ModelItem ModelReader::read_item(const Node& n) {
   ModelItem out;
   out.where = n.where;
-  if (full(n.where, 1)) return out;
-  ++items_;
+  const Amount before = model_.used();
+  // Its parameters have the names of the entries around it in front of its own.
+  if (!model_.add({.layers = 1, .bytes = path_}, n.where, d_)) return out;
   if (n.kind == Node::Kind::scalar) {
     read_named({n.text, n.where}, Node{}, out);
     return out;
@@ -247,13 +227,16 @@ ModelItem ModelReader::read_item(const Node& n) {
   for (const Node::Entry& e : n.entries)
     if (std::ranges::find(beside, e.key.value) != beside.end()) rest.entries.push_back(e);
   Beside b = beside_table.decode(rest, {"entry", n.where}, d_);
+  if (!model_.add(amount_of(rest), out.where, d_)) return out;
+  const int64_t name = std::ssize(b.name) + 1;
+  path_ += name;
   read_named(chosen->key, chosen->value, out);
+  path_ -= name;
   if (b.init) read_init(*b.init, out);
-  if (b.repeat && !full(out.where, (*b.repeat - 1) * count_items(out))) {
+  if (b.repeat && model_.add((model_.used() - before) * (*b.repeat - 1), out.where, d_)) {
     ModelItem sequence;
     sequence.kind = ModelItem::Kind::sequence;
     sequence.where = out.where;
-    items_ += (*b.repeat - 1) * count_items(out);
     sequence.body.assign(static_cast<size_t>(*b.repeat), out);
     out = std::move(sequence);
   }
@@ -299,7 +282,7 @@ const Node::Entry* ModelReader::main_entry(const Node& n,
     return nullptr;
   }
   for (const Node::Entry& e : n.entries)
-    if (&e != chosen && !is_beside(e)) complain_beside(*chosen, e, beside);
+    if (&e != chosen && !is_beside(e) && !d_.full()) complain_beside(*chosen, e, beside);
   return chosen;
 }
 
@@ -331,7 +314,10 @@ void ModelReader::read_named(const Located<std::string>& name, const Node& setti
   } else if (block != blocks_.end()) {
     read_instance(block->second, name, settings, out);
   } else if (find_word(words_.layers, name.value)) {
-    out.layer = decode_choice("layer", name, settings, words_.layers, d_);
+    if (model_.add(amount_of(settings), name.where, d_))
+      out.layer = decode_choice("layer", name, settings, words_.layers, d_);
+  } else if (d_.full()) {
+    d_.error(name.where, "unknown layer");
   } else {
     d_.unknown("layer", name, "", all_names());
   }
@@ -363,10 +349,8 @@ void ModelReader::read_instance(Block& block, const Located<std::string>& name,
   const size_t before = d_.count();
   const Scope scope = arguments(block, name, settings);
   if (d_.count() != before) return;  // what its parameters make wrong would hide why
-  block_nodes_ += block.nodes;
-  if (full(name.where, 1)) return;
-  const Node layers = substitute(*block.layers, scope, d_);
-  if (d_.count() != before) return;
+  const Node layers = substitute(*block.layers, scope, substituted_, d_);
+  if (d_.count() != before || substituted_.full()) return;
   block.open = true;
   ++depth_;
   out.body = read_list("layers", layers);
@@ -398,7 +382,7 @@ Scope ModelReader::arguments(const Block& block, const Located<std::string>& nam
   if (!block.parameters) return scope;
   for (const Node::Entry& p : block.parameters->entries) {
     const auto g = given.find(p.key.value);
-    const Node value = g != given.end() ? g->second : substitute(p.value, scope, d_);
+    const Node value = g != given.end() ? g->second : substitute(p.value, scope, substituted_, d_);
     if (value.kind == Node::Kind::null)
       d_.error(name.where, fmt::format("{} needs '{}', which has no default", title, p.key.value));
     else
@@ -409,6 +393,7 @@ Scope ModelReader::arguments(const Block& block, const Located<std::string>& nam
 
 void ModelReader::check_unused() {
   for (auto& [name, block] : blocks_) {
+    if (model_.full() || substituted_.full()) return;
     if (block.used || !block.sound) continue;
     const auto has_default = [](const Node::Entry& p) { return p.value.kind != Node::Kind::null; };
     if (block.parameters && !std::ranges::all_of(block.parameters->entries, has_default)) continue;

@@ -12,9 +12,8 @@
 
 namespace dpt {
 
-inline constexpr int64_t kMostItems = 20000;        // entries after blocks are put in place
-inline constexpr size_t kMostBlockNodes = 1000000;  // YAML values of blocks put in place
-inline constexpr size_t kDeepestBlocks = 32;        // blocks inside blocks
+inline constexpr size_t kDeepestBlocks = 32;    // blocks inside blocks
+inline constexpr size_t kMostParameters = 256;  // of a block
 
 // The keys that may stand beside the name of a layer, block or residual.
 std::vector<KeyDoc> item_keys();
@@ -37,7 +36,6 @@ class ModelReader {
     std::string name;
     const Node* parameters = nullptr;  // null: none
     const Node* layers = nullptr;
-    size_t nodes = 0;                 // of the layers
     bool used = false, open = false;  // open: being put in place
     bool sound = false;
   };
@@ -53,7 +51,6 @@ class ModelReader {
   void read_instance(Block& block, const Located<std::string>& name, const Node& settings,
                      ModelItem& out);
   Scope arguments(const Block& block, const Located<std::string>& name, const Node& settings);
-  bool full(const Span& where, int64_t more);
   void check_names(const std::vector<ModelItem>& items);
   bool known(std::string_view name) const;
   std::vector<std::string_view> all_names() const;
@@ -61,10 +58,10 @@ class ModelReader {
   const Vocabulary& words_;
   Diagnostics& d_;
   std::map<std::string, Block, std::less<>> blocks_;
-  int64_t items_ = 0;
-  size_t block_nodes_ = 0;
+  Expansion substituted_;  // what blocks gave, with arguments and defaults
+  Expansion model_;        // what the entries have: layers, their settings, their names
+  int64_t path_ = 0;       // bytes of the names of the entries around
   size_t depth_ = 0;
-  bool full_ = false;
 };
 
 }  // namespace dpt

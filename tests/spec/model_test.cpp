@@ -130,6 +130,70 @@ TEST_CASE("lists as parameters go where they stand alone") {
         std::vector<int64_t>{2, 3});
 }
 
+// "line:column: message" of the only complaint.
+std::string refusal(const std::string& text) {
+  const Read r(with_rest(text));
+  CHECK(r.d.count() == 1);
+  const std::string all = r.d.render();
+  return all.substr(7, all.find('\n') - 7);
+}
+
+// Blocks b0 to b<levels> of which each calls the next one with ten times what it was given.
+std::string laughs(int levels, const std::string& ten, const std::string& last) {
+  std::string out = "blocks:\n";
+  for (int i = 0; i < levels; ++i)
+    out += fmt::format("  b{}: {{parameters: {{p: x}}, layers: [{{b{}: {{p: {}}}}}]}}\n", i, i + 1,
+                       ten);
+  return out + fmt::format("  b{}: {{parameters: {{p: x}}, layers: [{}]}}\n", levels, last);
+}
+std::string ten_times(const std::string& one, const std::string& between) {
+  std::string out = one;
+  for (int i = 1; i < 10; ++i) out += between + one;
+  return out;
+}
+
+TEST_CASE("what parameters multiply is refused while it is made") {
+  const std::string list = "[" + ten_times("\"${p}\"", ", ") + "]";
+  CHECK(refusal(laughs(8, list, "relu") + "model: [b0]\n") ==
+        "6:103: error: more than 100000 values once blocks and repeats are put in place");
+  const std::string text = "\"" + ten_times("${p}", "") + "\"";
+  CHECK(refusal(laughs(8, text, "relu") + "model: [b0]\n")
+            .find("makes a text of more than 65536 bytes") != std::string::npos);
+  // Many texts that are allowed each.
+  const std::string uses = ten_times(ten_times(ten_times("- b0\n", ""), ""), "");
+  CHECK(refusal(laughs(4, text, "relu") + "model:\n" + uses)
+            .find("more than 4194304 bytes of text") != std::string::npos);
+}
+
+TEST_CASE("what repeats multiply is refused before it is made") {
+  const std::string shape = "[" + ten_times(ten_times(ten_times("1", ","), ","), ",") + "]";
+  CHECK(refusal("model:\n- layer_norm: " + shape + "\n  repeat: 20000\n") ==
+        "2:3: error: more than 100000 values once blocks and repeats are put in place");
+  const std::string name(1000, 'n');
+  CHECK(
+      refusal("model:\n- residual: {body: [{linear: 10, name: " + name + "}]}\n  repeat: 5000\n") ==
+      "2:3: error: more than 4194304 bytes of text once blocks and repeats are put in place");
+  CHECK(refusal("blocks: {b: {layers: [relu, relu]}}\nmodel: [{b: , repeat: 20000}]\n")
+            .find("more than 20000 layers") != std::string::npos);
+  CHECK(model("model: [{relu: , repeat: 20000}]\n").size() > 20000);
+}
+
+TEST_CASE("names of layers inside blocks inside blocks count with those around them") {
+  std::string blocks = "blocks:\n";
+  for (int i = 0; i < 30; ++i)
+    blocks +=
+        fmt::format("  b{}: {{layers: [{{b{}: , name: {}}}]}}\n", i, i + 1, std::string(1000, 'n'));
+  CHECK(refusal(blocks + "  b30: {layers: [{relu: , repeat: 200}]}\nmodel: [b0]\n")
+            .find("more than 4194304 bytes of text") != std::string::npos);
+}
+
+TEST_CASE("a default that every use of a block copies is counted") {
+  const std::string hundred = "[" + ten_times(ten_times("1", ","), ",") + "]";
+  CHECK(refusal("blocks: {b: {parameters: {p: " + hundred + "}, layers: [relu]}}\nmodel:\n" +
+                ten_times(ten_times(ten_times("- b\n", ""), ""), ""))
+            .find("more than 100000 values") != std::string::npos);
+}
+
 TEST_CASE("a chain of blocks deeper than any net is refused") {
   std::string blocks = "blocks:\n";
   for (int i = 0; i < 3000; ++i) blocks += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i + 1);

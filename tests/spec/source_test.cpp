@@ -27,6 +27,30 @@ TEST_CASE("the same complaint of one place comes once, and two hundred are enoug
   CHECK(d.render().ends_with("... and 101 more errors\n"));
 }
 
+TEST_CASE("thousands of complaints are counted, not kept") {
+  const SourceFile file{"a.yaml", "x"};
+  Diagnostics d;
+  for (int i = 0; i < 10000; ++i)
+    d.unknown("key", {"word", {&file, 1, 1 + i, 1}}, "", {"known", "words"});
+  CHECK(d.full());
+  CHECK(d.count() == 10000);
+  CHECK(d.render().ends_with("... and 9800 more errors\n"));
+  Diagnostics long_one;
+  long_one.error({&file, 1, 1, 1}, std::string(1 << 20, 'a'));
+  CHECK(long_one.render().size() < 5000);
+  const std::vector<std::string> names(1000, std::string(100, 'n'));
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  CHECK(suggestion("x", known).ends_with(" and 900 more"));
+}
+
+TEST_CASE("a file that is not shown is named, with the place") {
+  SourceFile file{"shadow", "root:$6$secret:19000::"};
+  file.shown = false;
+  Diagnostics d;
+  d.error({&file, 1, 5, 1}, "no map");
+  CHECK(d.render() == "shadow:1:5: error: no map\n");
+}
+
 TEST_CASE("columns are code points, tabs are blanks, control codes never reach a terminal") {
   const SourceFile file{"a.yaml", "größe:\t\x1b[31m\xff"};
   Diagnostics d;
