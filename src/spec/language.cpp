@@ -66,9 +66,9 @@ struct ClipKeys : ClipSpec {
   static KeyTable<ClipKeys> keys() {
     return KeyTable<ClipKeys>()
         .required("max_norm", &ClipKeys::max_norm, "the largest norm of all gradients together",
-                  kPositive)
+                  kPositiveOrInfinite)
         .optional("norm_type", &ClipKeys::norm_type, "p of the norm; .inf is the largest element",
-                  kPositive);
+                  kPositiveOrInfinite);
   }
 };
 
@@ -245,7 +245,7 @@ void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
 
 void read_name(TopKeys& s, const Node& n, Diagnostics& d) {
   const bool word = n.kind == Node::Kind::scalar && !n.text.empty() && !n.text.starts_with('.') &&
-                    n.text.find('/') == n.text.npos && n.text.find('\n') == n.text.npos;
+                    n.text.find('/') == n.text.npos && n.text.find_first_of("\n\t") == n.text.npos;
   if (!word)
     d.error(n.where, "'name' must be a word that can name a folder");
   else

@@ -17,7 +17,9 @@ constexpr std::string_view kIntroduction =
     "`name: {key: value}`. The main value is that of the first key in its table. Numbers are\n"
     "written in decimal digits (`010`, `0x10` and `1_000` are refused), truth values as `true` "
     "and\n"
-    "`false`. Any key can be set on the command line: `data.batch_size=256`, `optimizer.lr=0.1`,\n"
+    "`false`. Where the default is `none` or `[]`, `null` stands for it, and `none` unless it is "
+    "text.\n"
+    "Any key can be set on the command line: `data.batch_size=256`, `optimizer.lr=0.1`,\n"
     "`model.conv1.out_channels=64`, `model[2].p=0.1`. `extends: base.yaml` starts from another\n"
     "file: maps merge deep, lists replace.\n\n";
 

@@ -179,7 +179,8 @@ class Schema {
   std::vector<std::string> properties(const std::vector<KeyDoc>& keys, bool expressions) {
     std::vector<std::string> out;
     for (const KeyDoc& k : keys) {
-      const std::string of = value(k, expressions);
+      std::string of = value(k, expressions);
+      if (k.fallback == "none") of = any_of({of, type("null")});
       const std::string about =
           fmt::format("{}{}", k.doc, k.required() ? "" : fmt::format(" (default: {})", k.fallback));
       out.push_back(member(

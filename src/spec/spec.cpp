@@ -13,11 +13,17 @@
 namespace dpt {
 namespace {
 
+// Whether a key of the map has a value that says something.
+bool given(const Node& map, std::string_view key) {
+  const Node* value = map.find(key);
+  return value && !is_none(*value, KeyKind::any);
+}
+
 // Of two keys of which one may stand; the place is that of the second one in the file.
 void refuse_both(const Node& map, std::string_view a, std::string_view b, Diagnostics& d) {
   const Node::Entry* first = nullptr;
   for (const Node::Entry& e : map.entries) {
-    if (e.key.value != a && e.key.value != b) continue;
+    if ((e.key.value != a && e.key.value != b) || !given(map, e.key.value)) continue;
     if (first)
       d.error(e.key.where,
               fmt::format("'{}' and '{}' exclude each other", first->key.value, e.key.value));
@@ -27,7 +33,7 @@ void refuse_both(const Node& map, std::string_view a, std::string_view b, Diagno
 
 void check_batch(const Node& data, Diagnostics& d) {
   refuse_both(data, "batch_size", "batch_size_per_replica", d);
-  if (!data.find("batch_size") && !data.find("batch_size_per_replica"))
+  if (!given(data, "batch_size") && !given(data, "batch_size_per_replica"))
     d.error(data.where,
             "'data' needs 'batch_size', the samples of a step over all replicas, or "
             "'batch_size_per_replica'");
@@ -41,8 +47,10 @@ void refuse_expressions(const Node& n, Diagnostics& d) {
   for (const Node::Entry& e : n.entries) refuse_expressions(e.value, d);
 }
 
+// REQUIRES: the keys are known ones, so that they are few. Names in `blocks` are the user's.
 void find_places(const Node& map, const std::string& prefix, Spec& spec) {
   for (const Node::Entry& e : map.entries) {
+    if (prefix.empty() && e.key.value == "blocks") continue;
     spec.places[prefix + e.key.value] = e.value.where;
     find_places(e.value, prefix + e.key.value + ".", spec);
   }
@@ -61,10 +69,10 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
   out.cores = top.cores;
   if (out.device == "auto")
     out.device = top.device;
-  else if (device && top.device != "auto" && top.device != out.device)
+  else if (device && devices && top.device != "auto" && top.device != out.device)
     d.error(devices->where,
             fmt::format("'devices' are of '{}', 'device' is '{}'", out.device, top.device));
-  if (!devices) out.where = device ? device->where : spec.where;
+  if (!given(root, "devices")) out.where = device ? device->where : spec.where;
 }
 
 // Keys that are written in another section than theirs, or at the top in the place of a section:
@@ -76,16 +84,22 @@ class Misplaced {
       sections_.push_back({section, keys_in(section, vocabulary)});
   }
 
-  Node without(Node root) {
-    std::erase_if(root.entries, [&](Node::Entry& e) {
-      for (const Section& s : sections_)
-        if (s.doc.name == e.key.value) {
-          if (!s.keys.empty()) look_in(s, e.value, s.doc.words.empty() ? 1 : 2);
-          return false;
-        }
-      return tell_home(e.key);
-    });
-    return root;
+  // `model` and `blocks` come without what stands in them: ModelReader reads that.
+  Node without(const Node& root) {
+    Node out{.kind = root.kind, .where = root.where};
+    for (const Node::Entry& e : root.entries) {
+      const auto s = std::ranges::find(sections_, e.key.value,
+                                       [](const Section& section) { return section.doc.name; });
+      if (s == sections_.end()) {
+        if (!tell_home(e.key)) out.entries.push_back(e);
+      } else if (e.key.value == "model" || e.key.value == "blocks") {
+        out.entries.push_back({e.key, Node{.kind = e.value.kind, .where = e.value.where}});
+      } else {
+        out.entries.push_back(e);
+        if (!s->keys.empty()) look_in(*s, out.entries.back().value, s->doc.words.empty() ? 1 : 2);
+      }
+    }
+    return out;
   }
 
  private:
@@ -142,7 +156,7 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
   Spec& spec = top;
   spec.where = root.where;
   if (root.where.file) spec.path = root.where.file->path;
-  find_places(root, "", spec);
+  if (d.ok()) find_places(root, "", spec);
   spec.clip.value = top.clip_grad_value;
   read_model(root, vocabulary, spec, d);
   if (const Node* data = root.find("data"); data && data->kind == Node::Kind::map)

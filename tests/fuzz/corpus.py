@@ -135,6 +135,40 @@ optimizer: {sgd: 0.1}
 clip_grad_norm: {max_norm: 1, norm_type: .inf}
 name: 'it''s "quoted" \xc3\xb6'
 """,
+        "laughs": b"""data: {dataset: random, batch_size: 3}
+blocks:
+  b0: {parameters: {p: x}, layers: [{b1: {p: ["${p}", "${p}", "${p}", "${p}", "${p}", "${p}"]}}]}
+  b1: {parameters: {p: x}, layers: [{b2: {p: ["${p}", "${p}", "${p}", "${p}", "${p}", "${p}"]}}]}
+  b2: {parameters: {p: x}, layers: [{b3: {p: ["${p}", "${p}", "${p}", "${p}", "${p}", "${p}"]}}]}
+  b3: {parameters: {p: x}, layers: [{b4: {p: "${p}"}}]}
+  b4: {parameters: {p: x, q: "${p}${p}"}, layers: [{relu: , name: "a${q}", repeat: 3}]}
+model: [{b0: }, {b4: 1, repeat: 20}]
+loss: mse_loss
+optimizer: sgd
+""",
+        "empty": b"""#= data.limit=
+version:
+name: ""
+data: {dataset: {random: }, batch_size: null, batch_size_per_replica: 2, transforms: [], limit: ~}
+blocks: {b: {parameters: , layers: [linear: 2]}}
+model: [{b: , init: , from: , device: null}]
+loss: {mse_loss: }
+optimizer: {sgd: {lr: , momentum: none}}
+schedule:
+clip_grad_norm: null
+reproducible: none
+extends:
+""",
+        "extreme": b"""#= save.every_steps=9223372036854775807
+seed: -9223372036854775808
+data: {dataset: {random: {samples: 9223372036854775807, seed: 99999999999999999999}}, batch_size: 2147483648}
+model: [{linear: 2, repeat: 9223372036854775807}, {dropout: 1e308}]
+loss: mse_loss
+optimizer: {sgd: {lr: .inf, momentum: -.inf, weight_decay: 1e999}}
+epochs: 9223372036854775807
+accumulate: -1
+clip_grad_norm: {max_norm: .inf, norm_type: 1e-308}
+""",
         "broken": b"model: [{linear: }, - x\n\t- y: &a *a]\n!t ? |\n  >\n",
     },
 }

@@ -20,7 +20,20 @@ class Random {
   uint64_t state_;
 };
 
+// Blocks that pass on several times what they are given.
+const std::string kNested =
+    "data: {dataset: synthetic_images, batch_size: 5}\n"
+    "blocks:\n  wide:\n    parameters: {p: 1, q: null}\n    layers:\n"
+    "      - wider: {p: \"${p}0\", q: [\"${p}\", \"${q}\", \"${q}\"]}\n"
+    "      - wider: {p: \"${p * 2}\"}\n        repeat: 3\n"
+    "  wider:\n    parameters: {p: 2, q: \"${p}${p}\"}\n    layers:\n"
+    "      - linear: ${p}\n      - widest: {p: \"${p}${q}\"}\n"
+    "  widest:\n    parameters: {p: 3}\n    layers: [{linear: \"${p}\"}, {dropout: 0.5}]\n"
+    "model: [{wide: {q: 3}}, {wider: {p: 4}, repeat: 2, name: x}]\n"
+    "loss: mse_loss\noptimizer: sgd\n";
+
 const std::string kSpecs[] = {
+    kNested,
     "version: 1\nname: fmnist\nseed: 0\ndata:\n  dataset: fashion_mnist\n"
     "  transforms: [to_tensor, {divide: 255}]\n  batch_size: 100\n"
     "model:\n  - flatten\n  - linear: 200\n    name: lin1\n  - sigmoid\n  - linear: 10\n"
@@ -37,6 +50,12 @@ const std::string kSpecs[] = {
     "steps: 100\nlog: {every: 10, loss: rank0, shapes: true}\nname: 'it''s \"quoted\" größe'\n"};
 
 const std::string kArguments[] = {"data.batch_size=256",
+                                  "data.batch_size=",
+                                  "optimizer=",
+                                  "blocks.wider.parameters.q=[\"${p}\", \"${p}\"]",
+                                  "save.every_steps=9223372036854775807",
+                                  "epochs=null",
+                                  "model.x.init.weight=zeros",
                                   "optimizer.lr=0.1",
                                   "model[1].p=0.1",
                                   "model.layer1.width=3",
@@ -84,6 +103,18 @@ std::string changed(std::string text, Random& random) {
                                            ".",
                                            "model",
                                            "repeat: 1000",
+                                           "repeat: 9223372036854775807",
+                                           "-9223372036854775808",
+                                           "9223372036854775807",
+                                           "${p}${p}${p}${p}",
+                                           "[\"${p}\", \"${p}\", \"${p}\"]",
+                                           "${p * p}",
+                                           "\"\"",
+                                           "{}",
+                                           "[]",
+                                           "none",
+                                           "- wide: {p: [\"${p}\", \"${p}\"]}\n",
+                                           "parameters: {p: [1, 2, 3]}\n",
                                            "<<",
                                            "---\n"};
   for (size_t i = random.below(4); i > 0; --i) {

@@ -33,7 +33,7 @@ struct Sample : Base {
         .optional("on", &Sample::on, "whether")
         .choice("reduction", &Sample::reduction, {"mean", "sum"}, "how")
         .optional("index", &Sample::index, "which", kNotNegative)
-        .optional("norm", &Sample::norm, "of all")
+        .optional("norm", &Sample::norm, "of all", kPositiveOrInfinite)
         .choice("side", &Sample::side, {"left", "right"}, "which side")
         .optional("sizes", &Sample::sizes, "of each", kPositive)
         .optional("betas", &Sample::betas, "decays", kBelowOne)
@@ -93,6 +93,11 @@ TEST_CASE("null is none, and one value is a list of one") {
   CHECK(!none.s.side);
   CHECK(none.s.sizes == std::vector<int64_t>{5});
   CHECK(message("{count: null}") == "'count' must be an integer, not empty");
+  const Decoded word("{count: 1, index: none, norm: none, side: none}\n");
+  CHECK(word.d.render().empty());
+  CHECK(!word.s.index);
+  CHECK(message("{count: none}").starts_with("'count' must be an integer, not 'none'"));
+  CHECK(message("{count: 1, index: \"none\"}").find("in quotes it is text") != std::string::npos);
 }
 
 TEST_CASE("numbers are strict") {
@@ -109,9 +114,11 @@ TEST_CASE("numbers are strict") {
   CHECK(rate("1.0e-3") == 1e-3);
   CHECK(rate("2") == 2);
   CHECK(rate("1.") == 1);
-  CHECK(rate("inf") == INFINITY);
-  CHECK(rate(".inf") == INFINITY);
-  CHECK(message("{count: 1, rate: -.inf}") == "'rate' must not be negative");
+  for (const char* infinite : {"inf", ".inf", "-.inf"})
+    CHECK(message(fmt::format("{{count: 1, rate: {}}}", infinite)) ==
+          "'rate' must be a finite number");
+  CHECK(message("{count: 1, betas: [0.5, .inf]}") == "'betas' must be a finite number");
+  CHECK(message("{count: 1, norm: -.inf}") == "'norm' must be positive");
   for (const char* bad : {".nan", "nan", "infinity", "0x1p3", "01.5", "1_0.5", "1e999", "+1.5",
                           "\"1.5\"", "1.5.2", "-", ".", "e5", "1e", "true"})
     CHECK_MESSAGE(message(fmt::format("{{count: 1, rate: {}}}", bad))
@@ -169,7 +176,7 @@ TEST_CASE("a table documents itself") {
         "on: true or false = true\n"
         "reduction: a word = mean\n"
         "index: an integer = none, must not be negative\n"
-        "norm: a number = none\n"
+        "norm: a number = none, must be positive\n"
         "side: a word = none\n"
         "sizes: a list of integers = [1], must be positive\n"
         "betas: a list of numbers = [0.9, 0.999], must be at least 0 and below 1\n"
