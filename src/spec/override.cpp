@@ -25,7 +25,7 @@ struct Step {
 
 // What a value of the tree means, which decides how a step goes on from it.
 struct Shape {
-  enum class Kind { plain, root, section, blocks, block, choice, choices, items, item };
+  enum class Kind { plain, root, section, blocks, block, choice, choices, items, item, init };
   Kind kind = Kind::plain;
   const ChoicePlace* place = nullptr;  // choice, choices
   std::string_view section{};          // section: "data"
@@ -111,6 +111,8 @@ class Override {
         return set_item(n, i);
       case Shape::Kind::items:
         return set_in_items(n, i);
+      case Shape::Kind::init:
+        return set_init(n, i);
       case Shape::Kind::choices: {
         if (n.kind == Node::Kind::scalar || n.kind == Node::Kind::map) {
           Node list{.kind = Node::Kind::list, .where = n.where};
@@ -153,7 +155,8 @@ class Override {
       return;
     }
     const bool last = i + 1 == steps_.size();
-    if (last && (shape.kind == Shape::Kind::root || shape.kind == Shape::Kind::section))
+    const bool of_section = shape.kind == Shape::Kind::root || shape.kind == Shape::Kind::section;
+    if (last && of_section && !is_none(value_, KeyKind::any))
       erase_rival(n, shape.section, step.name);
     Node* value = n.find(step.name);
     const bool made = value == nullptr;
@@ -164,10 +167,8 @@ class Override {
     }
     const Shape child = below(shape, step.name);
     // `evaluate: true` and `reproducible: 8` make room for keys.
-    if (!last && shape.kind == Shape::Kind::root && value->kind == Node::Kind::scalar) {
-      if (step.name == "evaluate") *value = Node{.where = value->where};
-      settings_as_map(*value, section_main_key(vocabulary_, step.name));
-    }
+    if (!last && shape.kind == Shape::Kind::root && value->kind == Node::Kind::scalar)
+      section_as_map(*value, vocabulary_, step.name);
     set(*value, i + 1, child);
     if (made && d_.count() != before) erase_key(n, step.name);  // one complaint is enough
   }
@@ -252,7 +253,11 @@ class Override {
     name_as_map(n);
     Node::Entry* chosen = chosen_entry(n, beside_);
     if (n.kind == Node::Kind::map && std::ranges::find(beside_, step.name) != beside_.end()) {
-      set_in_map(n, i, {});
+      Node* init = step.name == "init" ? n.find(step.name) : nullptr;
+      if (init)
+        set(*init, i + 1, {Shape::Kind::init});
+      else
+        set_in_map(n, i, {});
     } else if (!chosen) {
       d_.error(step.where, fmt::format("'{}' names no layer", path(i)));
     } else if (chosen->key.value == "residual") {
@@ -265,6 +270,28 @@ class Override {
     } else {
       set_in_settings(*chosen, i, main_of_item(chosen->key.value));
     }
+  }
+
+  // How a layer starts: `zeros`, {normal: 0.02}, or {weight: ..., bias: ...}. A single one is of
+  // the weight.
+  void set_init(Node& n, size_t i) {
+    static const ChoicePlace place{.path = {}, .words = "initialisations", .siblings = {}};
+    const auto is_parameter = [](std::string_view s) { return s == "weight" || s == "bias"; };
+    const bool by_parameter = n.find("weight") || n.find("bias");
+    if (!is_parameter(steps_[i].name) && !by_parameter) return set_choice(n, i, place);
+    if (!is_parameter(steps_[i].name)) {
+      if (Node* weight = n.find("weight")) return set_choice(*weight, i, place);
+      return set_in_map(n, i, {});
+    }
+    if (!by_parameter) {
+      Node map{.kind = Node::Kind::map, .where = n.where};
+      if (n.kind != Node::Kind::null) map.entries.push_back({{"weight", n.where}, std::move(n)});
+      n = std::move(map);
+    }
+    if (Node* own = n.find(steps_[i].name); own && i + 1 < steps_.size())
+      set_choice(*own, i + 1, place);
+    else
+      set_in_map(n, i, {});
   }
 
   std::string_view main_of_item(std::string_view name) const {

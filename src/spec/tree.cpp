@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "spec/language.h"
@@ -20,7 +22,7 @@ class Merger {
     const bool named = place != choice_places().end() && !place->many;
     if (over.kind != Node::Kind::map) return over;
     if (named) return merge_choice(std::move(base), std::move(over), *place);
-    if (path.size() == 1) settings_as_map(base, section_main_key(vocabulary_, path[0]));
+    if (path.size() == 1) section_as_map(base, vocabulary_, path[0]);
     if (base.kind != Node::Kind::map) return over;
     return merge_maps(std::move(base), std::move(over), path);
   }
@@ -28,18 +30,21 @@ class Merger {
  private:
   Node merge_maps(Node base, Node over, const Path& path) const {
     const std::string_view section = path.empty() ? "" : path.size() == 1 ? path[0] : "-";
+    for (const Node::Entry& e : over.entries)
+      if (!is_none(e.value, KeyKind::any)) erase_rival(base, section, e.key.value);
+    std::map<std::string, size_t, std::less<>> index;
+    for (size_t i = 0; i < base.entries.size(); ++i) index.emplace(base.entries[i].key.value, i);
     for (Node::Entry& e : over.entries) {
-      erase_rival(base, section, e.key.value);
-      const auto old = std::ranges::find(base.entries, e.key.value,
-                                         [](const Node::Entry& b) { return b.key.value; });
-      if (old == base.entries.end()) {
+      const auto found = index.find(e.key.value);
+      if (found == index.end()) {
         base.entries.push_back(std::move(e));
         continue;
       }
+      Node::Entry& old = base.entries[found->second];
       Path below = path;
-      below.push_back(old->key.value);
-      Node merged = merge(std::move(old->value), std::move(e.value), below);
-      *old = {std::move(e.key), std::move(merged)};
+      below.push_back(found->first);
+      Node merged = merge(std::move(old.value), std::move(e.value), below);
+      old = {std::move(e.key), std::move(merged)};
     }
     base.where = over.where;
     return base;
@@ -112,10 +117,16 @@ std::string_view main_key(const std::vector<const Nameable*>& words, std::string
   return keys.empty() ? std::string_view() : keys[0].name;
 }
 
-std::string_view section_main_key(const Vocabulary& vocabulary, std::string_view section) {
-  for (const KeyDoc& k : top_keys(vocabulary).describe())
-    if (k.name == section && k.main) return k.keys[0].name;
-  return {};
+void section_as_map(Node& value, const Vocabulary& vocabulary, std::string_view section) {
+  for (const KeyDoc& k : top_keys(vocabulary).describe()) {
+    if (k.name != section || k.keys.empty() || !k.words.empty()) continue;
+    bool on = false;
+    const bool is_switch = k.type == KeyKind::boolean && value.kind == Node::Kind::scalar;
+    if (is_switch && parse_scalar(value, on))
+      value = Node{.kind = Node::Kind::map, .where = value.where};
+    else
+      settings_as_map(value, k.main ? k.keys[0].name : std::string_view());
+  }
 }
 
 void erase_key(Node& map, std::string_view key) {

@@ -22,8 +22,9 @@ bool settings_as_map(Node& settings, std::string_view main_key);
 // The first key of what `name` means in `words`; empty: unknown, or it takes none.
 std::string_view main_key(const std::vector<const Nameable*>& words, std::string_view name);
 
-// The main key of a section of the top level that may stand for its map: reproducible, shards.
-std::string_view section_main_key(const Vocabulary& vocabulary, std::string_view section);
+// What may stand for a section of the top level becomes a map of its keys: `reproducible: 8`
+// becomes {shards: 8}, `save: true` an empty map. Other values stay as they are.
+void section_as_map(Node& value, const Vocabulary& vocabulary, std::string_view section);
 
 void erase_key(Node& map, std::string_view key);
 
