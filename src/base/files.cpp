@@ -27,10 +27,23 @@ std::string_view kind_of(const struct stat& status) {
 struct Descriptor {
   int fd;
   explicit Descriptor(int open) : fd(open) {}
-  ~Descriptor() { ::close(fd); }
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 };
+
+// Reads until the end, or until there are more than `most_bytes`; false with errno where it fails.
+bool read_all(int fd, size_t most_bytes, std::string& out) {
+  for (char block[1 << 14]; out.size() <= most_bytes;) {
+    const ssize_t n = ::read(fd, block, sizeof block);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n == 0;
+    out.append(block, static_cast<size_t>(n));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -62,14 +75,21 @@ std::string read_file(const std::string& path, size_t most_bytes, Fault fault) {
   if (static_cast<uint64_t>(status.st_size) > most_bytes)
     refuse(static_cast<uint64_t>(status.st_size));
   std::string out;
-  for (char block[1 << 14];;) {  // files of /proc have no size, others may grow
-    const ssize_t n = ::read(file.fd, block, sizeof block);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(fault, "{} cannot be read: {}", path, reason());
-    if (n == 0) return out;
-    out.append(block, static_cast<size_t>(n));
-    if (out.size() > most_bytes) refuse(out.size());
-  }
+  if (!read_all(file.fd, most_bytes, out)) fail(fault, "{} cannot be read: {}", path, reason());
+  if (out.size() > most_bytes) refuse(out.size());
+  return out;
+}
+
+std::string read_stream(const std::string& path, size_t most_bytes, Fault fault) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  struct stat status {};
+  if (file.fd < 0 || ::fstat(file.fd, &status) != 0)
+    fail(fault, "{} cannot be opened: {}", path, reason());
+  if (S_ISDIR(status.st_mode)) fail(fault, "{} is a folder, not a file", path);
+  std::string out;
+  if (!read_all(file.fd, most_bytes, out)) fail(fault, "{} cannot be read: {}", path, reason());
+  if (out.size() > most_bytes) fail(fault, "{} has more than {} bytes", path, most_bytes);
+  return out;
 }
 
 void write_text(const std::string& path, std::string_view text, std::string_view remedy) {

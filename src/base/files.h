@@ -19,6 +19,10 @@ int open_regular_file(const std::string& path, Fault fault = Fault::data);
 // before anything is allocated.
 std::string read_file(const std::string& path, size_t most_bytes, Fault fault = Fault::data);
 
+// The same of what may also be a pipe or a device, as /dev/stdin: waits for it, reads until its
+// end, and no more than shows that it has over `most_bytes`.
+std::string read_stream(const std::string& path, size_t most_bytes, Fault fault = Fault::data);
+
 // Replaces the file. Throws Error{failed}, which ends with what the user can do.
 void write_text(const std::string& path, std::string_view text, std::string_view remedy = "");
 

@@ -1,14 +1,16 @@
 // Files: a spec, what it extends, and the arguments over it.
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include "base/files.h"
+#include "base/utf8.h"
+#include "spec/expansion.h"
+#include "spec/language.h"
 #include "spec/spec.h"
 #include "spec/tree.h"
 
@@ -20,28 +22,8 @@ using Files = std::vector<std::unique_ptr<SourceFile>>;
 
 constexpr size_t kLongestChain = 32;  // files that extend each other
 
-// Empty with the reason in `why` where it cannot be read. Reads no more than shows that it is too
-// long.
-std::optional<std::string> read_text(const std::string& path, std::string& why) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    why = "it is a folder";
-    return {};
-  }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  if (in) {
-    text.resize(kMostBytes + 1);
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<size_t>(in.gcount()));
-  }
-  if (!in.is_open() || in.bad()) {
-    why = errno != 0 ? std::generic_category().message(errno) : "it cannot be read";
-    return {};
-  }
-  return text;
-}
+constexpr size_t kMostArguments = 1000;
+constexpr size_t kMostArgumentBytes = 1 << 18;  // of all together
 
 class Loader {
  public:
@@ -50,21 +32,29 @@ class Loader {
 
   // `named`: where another file names it; no file: the command line does.
   Node load(const std::string& path, const Span& named) {
-    std::string why;
-    std::optional<std::string> text = read_text(path, why);
-    const std::string folder = fs::path(path).parent_path().string();
-    files_.push_back(std::make_unique<SourceFile>(SourceFile{path, text.value_or(""), folder}));
-    const SourceFile& file = *files_.back();
-    if (!text) {
-      const Span here{&file, 1, 1, 1};
-      d_.error(named.file ? named : here, fmt::format("'{}' cannot be read: {}", path, why));
-      return {};
-    }
+    files_.push_back(std::make_unique<SourceFile>(SourceFile{.path = path}));
+    SourceFile& file = *files_.back();
+    file.folder = fs::path(path).parent_path().string();
+    const Span place = named.file ? named : Span{&file, 1, 1, 1};
+    if (!read(file, !named.file, place)) return {};
+    const size_t before = d_.count();
+    file.shown = !named.file;
     Node root = read_yaml(file, d_);
+    values_ += amount_of(root).values;
+    if (values_ > static_cast<int64_t>(kMostNodes))
+      d_.error(place, fmt::format("this file and those that it extends have more than {} values",
+                                  kMostNodes));
+    if (named.file && d_.count() == before && !is_spec(root))
+      d_.error(named,
+               fmt::format("'{}' is no spec: it must be a map of keys, such as 'model'", path));
+    if (named.file && !is_spec(root)) return {};
+    file.shown = true;
+    if (values_ > static_cast<int64_t>(kMostNodes)) return {};
     const Node* extends = root.find("extends");
     if (!extends) return root;
     const Node value = *extends;
     erase_key(root, "extends");
+    if (is_none(value, KeyKind::text)) return root;
     std::optional<Node> base = load_base(path, value);
     return base && base->kind == Node::Kind::map
                ? merge(*std::move(base), std::move(root), vocabulary_)
@@ -72,6 +62,33 @@ class Loader {
   }
 
  private:
+  // The file that the user gave may be a pipe; what a file names must be a file.
+  bool read(SourceFile& file, bool first, const Span& place) {
+    try {
+      file.text = first ? read_stream(file.path, kMostBytes, Fault::spec)
+                        : read_file(file.path, kMostBytes, Fault::spec);
+    } catch (const Error& e) {
+      d_.error(place, e.what());
+      return false;
+    }
+    bytes_ += file.text.size();
+    if (bytes_ > kMostBytes)
+      d_.error(place, fmt::format("this file and those that extend it have more than {} bytes",
+                                  kMostBytes));
+    return bytes_ <= kMostBytes;
+  }
+
+  // Whether most keys are those of a spec. Messages show no line of a file that is none: `extends`
+  // can name any file that the user who runs this may read.
+  bool is_spec(const Node& root) const {
+    if (root.kind != Node::Kind::map) return false;
+    const auto known = top_keys(vocabulary_).names();
+    const auto is_known = [&](const Node::Entry& e) {
+      return std::ranges::find(known, e.key.value) != known.end();
+    };
+    return std::ranges::count_if(root.entries, is_known) * 2 > std::ssize(root.entries);
+  }
+
   std::optional<Node> load_base(const std::string& path, const Node& value) {
     if (value.kind != Node::Kind::scalar || value.text.empty()) {
       d_.error(value.where, "'extends' must be the path of one file");
@@ -95,6 +112,8 @@ class Loader {
   const Vocabulary& vocabulary_;
   Diagnostics& d_;
   std::vector<fs::path> open_;  // the files that wait for what they extend
+  size_t bytes_ = 0;            // of all files
+  int64_t values_ = 0;
 };
 
 // For the run's copy of the spec, whose file has another name.
@@ -119,8 +138,17 @@ Node load_spec_file(const std::string& path, Files& files, const Vocabulary& voc
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides,
                const Vocabulary& vocabulary, Files& files, Diagnostics& d, Node* tree) {
   Node root = load_spec_file(path, files, vocabulary, d);
-  for (const std::string& text : overrides) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < overrides.size(); ++i) {
+    const std::string& text = overrides[i];
     files.push_back(std::make_unique<SourceFile>(SourceFile{text, text}));
+    bytes += text.size();
+    if (i == kMostArguments || bytes > kMostArgumentBytes) {
+      d.error({files.back().get(), 1, 1, 1},
+              fmt::format("more than {} arguments, or {} bytes of them; write them into a file",
+                          kMostArguments, kMostArgumentBytes));
+      break;
+    }
     apply_override(root, *files.back(), vocabulary, d);
   }
   anchor_paths(root, vocabulary);
@@ -128,6 +156,10 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
   spec.path = path;
   if (spec.name.empty()) {
     spec.name = fs::path(path).stem().string();
+    if (find_control(spec.name) != spec.name.npos || invalid_utf8(spec.name) != spec.name.npos)
+      d.error({files.front().get(), 1, 1, 1},
+              "the file's name cannot be the run's: it has control characters, or is not UTF-8; "
+              "write a `name`");
     add_name(root, spec.name);
   }
   if (tree) *tree = std::move(root);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "data/folder.h"
 
@@ -29,6 +30,25 @@ TEST_CASE("a FIFO without a writer is refused, not waited for") {
   REQUIRE(::mkfifo(folder.file("fifo").c_str(), 0600) == 0);
   CHECK_THROWS_WITH_AS(read_file(folder.file("fifo"), 4),
                        doctest::Contains("is a pipe, not a regular file"), Error);
+}
+
+TEST_CASE("a stream is read to its end, a pipe or a device too, but no further than the limit") {
+  const Folder folder;
+  CHECK(read_stream(folder.write("a.txt", "12345"), 5) == "12345");
+  CHECK_THROWS_WITH_AS(read_stream(folder.file("a.txt"), 4),
+                       doctest::Contains("a.txt has more than 4 bytes"), Error);
+  CHECK_THROWS_WITH_AS(read_stream("/dev/zero", 1000), "/dev/zero has more than 1000 bytes", Error);
+  CHECK(read_stream("/dev/null", 0).empty());
+  CHECK_THROWS_WITH_AS(read_stream(folder.path(), 4), doctest::Contains("is a folder, not a file"),
+                       Error);
+  CHECK_THROWS_WITH_AS(read_stream(folder.file("none"), 4),
+                       doctest::Contains("none cannot be opened: No such"), Error);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  REQUIRE(::write(ends[1], "abc", 3) == 3);
+  ::close(ends[1]);
+  CHECK(read_stream("/proc/self/fd/" + std::to_string(ends[0]), 3) == "abc");
+  ::close(ends[0]);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "words.h"
@@ -137,9 +138,124 @@ TEST_CASE("a missing file is named where it is asked for") {
   const Folder folder;
   const Loaded gone(folder.path / "gone.yaml", {"epochs=3"});
   CHECK(gone.d.count() == 1);
-  CHECK(gone.d.render().find("gone.yaml' cannot be read: No such file") != std::string::npos);
+  CHECK(gone.d.render().find("gone.yaml cannot be opened: No such file") != std::string::npos);
   const Loaded is_folder(folder.path, {});
-  CHECK(is_folder.d.render().find("it is a folder") != std::string::npos);
+  CHECK(is_folder.d.render().find("is a folder, not a file") != std::string::npos);
+}
+
+TEST_CASE("what a file extends is a regular file, and a spec") {
+  const Folder folder;
+  const auto refused = [&](const std::string& base) {
+    folder.write("a.yaml", "extends: " + base + "\n" + kBase);
+    return Loaded(folder.path / "a.yaml", {}).d.render();
+  };
+  REQUIRE(::mkfifo((folder.path / "fifo").c_str(), 0600) == 0);
+  CHECK(refused("fifo").find("fifo is a pipe, not a regular file") != std::string::npos);
+  CHECK(refused("/dev/zero").find("/dev/zero is a device, not a regular file") !=
+        std::string::npos);
+  CHECK(refused("parts").find("is a folder, not a regular file") != std::string::npos);
+  // Nothing of what stands in a file that is no spec is shown.
+  for (const char* foreign :
+       {"root:$6$SECRET:19000:0:99999:7:::\n", "SECRET: 1\nTOKEN: SECRET\n", "a: SECRET: b\n",
+        "[SECRET\n", "\tSECRET: 1\n", "SECRET: 1\nSECRET: 2\n", "- SECRET\n", "*SECRET\n"}) {
+    CAPTURE(foreign);
+    folder.write("foreign", foreign);
+    const std::string message = refused("foreign");
+    CHECK(message.find("foreign") != std::string::npos);
+    CHECK(message.find("SECRET") == std::string::npos);
+  }
+  // A spec with a mistake is.
+  folder.write("b.yaml", "epochs: x1\nseed: 3\nepoch: 3\n");
+  CHECK(refused("b.yaml").find("3 | epoch: 3") != std::string::npos);
+}
+
+TEST_CASE("the spec itself may be a pipe, and never more than 1 MiB") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const std::string text = kBase;
+  REQUIRE(::write(ends[1], text.data(), text.size()) == std::ssize(text));
+  ::close(ends[1]);
+  const Loaded piped(fmt::format("/dev/fd/{}", ends[0]), {"epochs=7"});
+  ::close(ends[0]);
+  CHECK(piped.d.render() == "");
+  CHECK(piped.spec.epochs == 7);
+  const Loaded zeros("/dev/zero", {});
+  CHECK(zeros.d.render().find("/dev/zero has more than 1048576 bytes") != std::string::npos);
+}
+
+TEST_CASE("files that extend each other, and arguments, are limited together") {
+  const Folder folder;
+  std::string half;
+  while (half.size() < 600000) half += "# " + std::string(1000, 'x') + "\n";
+  folder.write("base.yaml", kBase + half);
+  folder.write("a.yaml", "extends: base.yaml\n" + half);
+  CHECK(Loaded(folder.path / "a.yaml", {}).d.render().find("have more than 1048576 bytes") !=
+        std::string::npos);
+  folder.write("b.yaml", kBase);
+  CHECK(Loaded(folder.path / "b.yaml", std::vector<std::string>(1001, "epochs=3"))
+            .d.render()
+            .find("more than 1000 arguments") != std::string::npos);
+  CHECK(Loaded(folder.path / "b.yaml",
+               {"name=" + std::string(60000, 'x'), "blocks={a: " + std::string(250000, 'x') + "}"})
+            .d.render()
+            .find("262144 bytes of them") != std::string::npos);
+}
+
+TEST_CASE("a run is not called by a file's name that has control characters") {
+  const Folder folder;
+  folder.write("a\x1b[2J.yaml", kBase);
+  CHECK(Loaded(folder.path / "a\x1b[2J.yaml", {}).d.render().find("write a `name`") !=
+        std::string::npos);
+  CHECK(Loaded(folder.path / "a\x1b[2J.yaml", {"name=b"}).d.render() == "");
+}
+
+TEST_CASE("an override into a section that is written in short makes room for the key") {
+  CHECK(overridden("save", {"save.every_steps=2"}, "save: true\n") == "every_steps: 2\n");
+  CHECK(overridden("save", {"save=true", "save.keep=5"}) == "keep: 5\n");
+  CHECK(overridden("save", {"save.keep=5"}, "save: false\n") == "keep: 5\n");
+  CHECK(overridden("evaluate", {"evaluate.batch_size=5"}, "evaluate: true\n") == "batch_size: 5\n");
+  CHECK(overridden("clip_grad_norm", {"clip_grad_norm.norm_type=1"}, "clip_grad_norm: 5\n") ==
+        "max_norm: 5\nnorm_type: 1\n");
+  CHECK(overridden("reproducible", {"reproducible.shards=4"}, "reproducible: 8\n") ==
+        "shards: 4\n");
+  CHECK(overridden("optimizer", {"optimizer={sgd: 0.1}", "optimizer.sgd.lr=0.2"}) ==
+        "sgd:\n  lr: 0.2\n");
+  CHECK(overridden("optimizer", {"optimizer={sgd: 0.1}", "optimizer.momentum=0.2"}) ==
+        "sgd:\n  lr: 0.1\n  momentum: 0.2\n");
+  CHECK(overridden("schedule", {"schedule={step: 3}", "schedule.gamma=0.2"}) ==
+        "step:\n  step_size: 3\n  gamma: 0.2\n");
+  CHECK(overridden("parallel", {"parallel=ddp", "parallel.ddp.backend=gloo"}) ==
+        "ddp:\n  backend: gloo\n");
+  CHECK(overridden("precision", {"precision=bf16", "precision.level=o2"}) ==
+        "bf16:\n  level: o2\n");
+  CHECK(overridden("loss", {"loss.cross_entropy.reduction=sum"}) ==
+        "cross_entropy:\n  reduction: sum\n");
+  CHECK(overridden("data", {"data.dataset.dir=/x"}).find("fashion_mnist:\n    dir: /x\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("an override into how a layer starts") {
+  const auto init = [](const std::vector<std::string>& arguments) {
+    const Folder folder;
+    folder.write("a.yaml", kBase);
+    const Loaded l(folder.path / "a.yaml", arguments);
+    if (!l.d.ok()) return l.d.render();
+    return to_yaml(*l.tree.find("model")->items[1].find("init"));
+  };
+  CHECK(init({"model.lin1.init=zeros", "model.lin1.init.bias=zeros"}) ==
+        "weight: zeros\nbias: zeros\n");
+  CHECK(init({"model.lin1.init={uniform: 0.5}", "model.lin1.init.b=2"}) ==
+        "uniform:\n  a: 0.5\n  b: 2\n");
+  CHECK(init({"model.lin1.init={weight: zeros}", "model.lin1.init.weight.uniform.b=2"}) ==
+        "weight:\n  uniform:\n    b: 2\n");
+}
+
+TEST_CASE("what has no value takes nothing away") {
+  CHECK(overridden("data", {"data.batch_size_per_replica="}).find("batch_size: 100") !=
+        std::string::npos);
+  CHECK(overridden("epochs", {"steps=null"}) == "3\n");
+  CHECK(extended("clip_grad_norm", "clip_grad_norm: null\n",
+                 std::string(kBase) + "clip_grad_norm: 5\n") == "");
 }
 
 TEST_CASE("overrides: values, sections that are missing, keys that exclude each other") {
