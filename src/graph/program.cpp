@@ -124,24 +124,26 @@ std::unique_ptr<Kernel> prepare(const Instruction& chosen, const KernelQuery& qu
                                    chosen.rounding->prepare(rounding_of(query)));
 }
 
-size_t parameter_of(const Graph& graph, ValueId v) {
-  const auto at = std::ranges::find(graph.gradients, v);
-  return v == kNoValue || at == graph.gradients.end()
-             ? kNoParameter
-             : static_cast<size_t>(at - graph.gradients.begin());
+std::vector<size_t> parameters_by_gradient(const Graph& graph) {
+  std::vector<size_t> out(graph.values.size(), kNoParameter);
+  for (size_t p = graph.gradients.size(); p-- > 0;)
+    if (const ValueId v = graph.gradients[p]; v != kNoValue) out[static_cast<size_t>(v)] = p;
+  return out;
 }
 
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels) {
-  std::vector<bool> out(graph.parameters.size());
+  std::vector<bool> out(graph.parameters.size()), read(graph.values.size());
+  const std::vector<size_t> parameter = parameters_by_gradient(graph);
+  for (const GraphNode& n : graph.nodes)
+    for (ValueId v : n.in)
+      if (v != kNoValue) read[static_cast<size_t>(v)] = true;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& n = graph.nodes[i];
-    const size_t p = parameter_of(graph, n.out[0]);
+    const auto made = static_cast<size_t>(n.out[0]);
+    const size_t p = parameter[made];
     if (p == kNoParameter || graph.part[i] != Part::backward || n.out.size() != 1 || n.op->view)
       continue;
-    const bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& other) {
-      return std::ranges::find(other.in, n.out[0]) != other.in.end();
-    });
-    out[p] = !read && choose_kernel(graph, i, kernels).kernel->makes_rows;
+    out[p] = !read[made] && choose_kernel(graph, i, kernels).kernel->makes_rows;
   }
   return out;
 }
@@ -157,10 +159,12 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
         static_cast<size_t>(graph[graph.parameters[parameter]].desc.shape.elements());
     out.total += aligned(elements, kLine / sizeof(float));
   };
+  const std::vector<size_t> parameter = parameters_by_gradient(graph);
   const auto put_trained = [&](bool which) {
     for (const GraphNode& n : graph.nodes)
       for (ValueId v : n.out)
-        if (const size_t p = parameter_of(graph, v); p != kNoParameter && out.fused[p] == which)
+        if (const size_t p = parameter[static_cast<size_t>(v)];
+            p != kNoParameter && out.fused[p] == which)
           put(p);
   };
   put_trained(false);
@@ -218,8 +222,9 @@ Program compile(const GroupRows& rows, const std::function<Graph(int64_t)>& grap
   if (std::ranges::count_if(rows.shards, [](int64_t n) { return n > 0; }) > 1)
     for (int64_t n : rows.shards)
       if (n > 0 && !p.shard_graphs.contains(n)) p.shard_graphs.emplace(n, graph_of(n));
+  const std::vector<size_t> parameter = parameters_by_gradient(p.graph);
   for (size_t i = 0; i < p.graph.nodes.size(); ++i)
-    if (const size_t made = parameter_of(p.graph, p.graph.nodes[i].out[0]);
+    if (const size_t made = parameter[static_cast<size_t>(p.graph.nodes[i].out[0])];
         made != kNoParameter && layout.fused[made])
       p.graph.part[i] = Part::update;
   p.extent = extents(p);

@@ -40,9 +40,10 @@ struct FlatLayout {
 // fused: of each parameter; empty: none. REQUIRES: differentiated.
 FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused = {});
 
-// The parameter of which v is the gradient, as a place in graph.parameters, or kNoParameter.
+// Of each value: the parameter of which it is the gradient, as an index into graph.parameters, or
+// kNoParameter.
 inline constexpr auto kNoParameter = static_cast<size_t>(-1);
-size_t parameter_of(const Graph& graph, ValueId v);
+std::vector<size_t> parameters_by_gradient(const Graph& graph);
 
 // Which parameters can be fused: their gradients are made by one node that nothing else reads, with
 // a kernel that makes rows. Recomputation (graph/recompute.h) does not change the answer: a fused

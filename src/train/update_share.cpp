@@ -27,13 +27,13 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
   const auto here = [&](int stage) {
     return program.graph.stage_device[static_cast<size_t>(stage)] == device;
   };
+  const std::vector<size_t> made = parameters_by_gradient(program.graph);
   std::vector<Stretch> out;
   for (const UpdateRange& r : stored_ranges(program.graph, layout, here))
     out.push_back({{.begin = r.begin, .end = r.end}, static_cast<int64_t>(r.count()), 1});
   for (size_t i = 0; i < program.update.size(); ++i) {
     if (!here(program.graph.nodes[program.update[i].node].stage)) continue;
-    const size_t p =
-        parameter_of(program.graph, program.graph.nodes[program.update[i].node].out[0]);
+    const size_t p = made[static_cast<size_t>(program.graph.nodes[program.update[i].node].out[0])];
     const Value& parameter = program.graph[program.graph.parameters[p]];
     // As they lie in memory.
     const Shape& shape = parameter.desc.shape;
