@@ -33,10 +33,12 @@ void refuse_both(const Node& map, std::string_view a, std::string_view b, Diagno
 
 void check_batch(const Node& data, Diagnostics& d) {
   refuse_both(data, "batch_size", "batch_size_per_replica", d);
-  if (!given(data, "batch_size") && !given(data, "batch_size_per_replica"))
-    d.error(data.where,
-            "'data' needs 'batch_size', the samples of a step over all replicas, or "
-            "'batch_size_per_replica'");
+  if (given(data, "batch_size") || given(data, "batch_size_per_replica")) return;
+  const Node* empty = data.find("batch_size");
+  if (!empty) empty = data.find("batch_size_per_replica");
+  d.error(empty ? empty->where : data.where,
+          "'data' needs 'batch_size', the samples of a step over all replicas, or "
+          "'batch_size_per_replica'");
 }
 
 // Expressions stand in blocks; elsewhere nothing would put a value in.
