@@ -122,7 +122,7 @@ void choose_device(Session& s, const SessionQuery& query) {
     return;
   }
   check_cpus(s.spec.devices.indices);
-  if (wanted != "auto") return;
+  if (wanted != "auto" || !query.runs) return;  // only a run says why it is on a CPU
   const std::string no_gpu = cuda::why_no_gpu();
   s.note = no_gpu.empty() ? "device: cpu (there is a GPU, but training on one is new: ask for it "
                             "by `device: cuda`)"

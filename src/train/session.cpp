@@ -89,6 +89,12 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
            [&] { s.who = s.mode->topology(s.spec.parallel.settings, q); });
 }
 
+// "96 or 128"; below `of` there is only one: "4".
+std::string multiples_around(int64_t n, int64_t of) {
+  const int64_t below = n / of * of;
+  return below == 0 ? fmt::format("{}", of) : fmt::format("{} or {}", below, below + of);
+}
+
 // The global batch, and how it is cut.
 void cut_batches(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
@@ -99,11 +105,10 @@ void cut_batches(Session& s, Diagnostics& d) {
   const bool dealt = s.who.dealt;
   if (dealt && s.global_batch % replicas != 0)
     d.error(s.spec.at("data.batch_size"),
-            fmt::format("batch_size {} can't be shared evenly by {} {}; take {} or {}, or give "
+            fmt::format("batch_size {} cannot be split evenly across {} {}; use {}, or give "
                         "batch_size_per_replica",
                         s.global_batch, replicas, s.who.span == 1 ? "ranks" : "replicas",
-                        s.global_batch / replicas * replicas,
-                        (s.global_batch / replicas + 1) * replicas));
+                        multiples_around(s.global_batch, replicas)));
   if (data.pad && !dealt)
     d.error(s.spec.at("data.pad"),
             "pad is for `parallel: ddp` without `reproducible`: only there samples are "

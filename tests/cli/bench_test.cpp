@@ -124,7 +124,7 @@ TEST_CASE("bench says that workers share cores, and leaves out rows that can't b
   CHECK(has(f.out, "\ndp            80      40  fp32 "));
   CHECK((has(f.out, "80 on ") || has(f.out, "80 workers share ")));
   CHECK(has(f.err, "ddp on 80 devices, batch 40 is left out:\n"));
-  CHECK(has(f.err, "batch_size 40 can't be shared evenly by 80 ranks"));
+  CHECK(has(f.err, "batch_size 40 cannot be split evenly across 80 ranks; use 80, or"));
   const Finished none = bench.run({"--modes", "ddp", "--devices", "80"});
   CHECK(none.code == 2);
   CHECK(none.out.empty());

@@ -1,0 +1,181 @@
+// Every key that a spec can have, with the values that a user or a script may write by mistake:
+// none, empty ones, infinities and the largest integers.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "data/folder.h"
+#include "spec/language.h"
+#include "spec/model.h"
+#include "spec/schema.h"
+#include "train/session.h"
+
+namespace dpt {
+namespace {
+
+// A word of the language, or keys that stand in a section or beside a layer.
+struct Place {
+  std::string title;
+  std::vector<KeyDoc> keys;
+  const Nameable* word = nullptr;
+};
+
+std::vector<Place> places() {
+  static const Vocabulary words = vocabulary();
+  std::vector<Place> out;
+  for (const WordList& list : word_lists())
+    for (const Nameable* n : words_of(words, list.list))
+      out.push_back({fmt::format("{} {}", list.what, n->name), n->describe(), n});
+  return out;
+}
+
+std::string complaints_about(const Nameable& word, std::string_view key, const std::string& value) {
+  const SourceFile file{"t.yaml", fmt::format("{}: {}\n", key, value)};
+  Diagnostics d;
+  const Node settings = read_yaml(file, d);
+  word.decode(settings, {std::string(word.name), {&file, 1, 1, 1}}, d);
+  return d.render();
+}
+
+bool about(const std::string& complaints, std::string_view key) {
+  return complaints.find(fmt::format("'{}' ", key)) != complaints.npos;
+}
+
+constexpr const char* kSpec = R"(
+data: {dataset: {random: {samples: 8, in_features: 4, out_features: 2}}, batch_size: 4}
+model: [{linear: 2, name: first}]
+loss: mse_loss
+optimizer: {sgd: 0.1}
+evaluate: true
+)";
+
+struct Outcome {
+  bool accepted = false;
+  std::string complaints;
+};
+
+Outcome outcome_of(const std::string& path, const std::string& argument) {
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  Spec spec = load_spec(path, {argument}, vocabulary(), files, d);
+  try {
+    if (d.ok()) make_session(std::move(spec), {.runs = false}, d);
+  } catch (const Error& e) {
+    return {false, e.what()};
+  }
+  return {d.ok(), d.render()};
+}
+
+}  // namespace
+
+TEST_CASE("an infinity is refused by every key that does not ask for one") {
+  std::set<std::string> infinite;
+  for (const Place& p : places())
+    for (const KeyDoc& k : p.keys) {
+      const bool list = k.type == KeyKind::numbers;
+      if (k.type != KeyKind::number && !list) continue;
+      for (const char* value : {".inf", "-.inf", "[.inf, .inf]"}) {
+        if ((value[0] == '[') != list) continue;
+        CAPTURE(p.title);
+        CAPTURE(k.name);
+        CHECK(about(complaints_about(*p.word, k.name, value), k.name));
+      }
+      if (k.range.infinite) infinite.insert(std::string(k.name));
+    }
+  CHECK(infinite.empty());  // only clip_grad_norm's, which is no word
+}
+
+TEST_CASE("null is none where there can be none, else it is refused where it stands") {
+  size_t refused = 0, taken = 0;
+  for (const Place& p : places())
+    for (const KeyDoc& k : p.keys) {
+      CAPTURE(p.title);
+      CAPTURE(k.name);
+      const std::string complaints = complaints_about(*p.word, k.name, "null");
+      const bool can_be_none = k.fallback == "none" || k.fallback == "[]" ||
+                               k.doc.find("none: ") != k.doc.npos;  // momentum has a default, too
+      CHECK(about(complaints, k.name) != can_be_none);
+      ++(can_be_none ? taken : refused);
+      // The word that the reference prints for it.
+      const bool text =
+          k.type == KeyKind::text || k.type == KeyKind::path || k.type == KeyKind::texts;
+      if (can_be_none && !text) CHECK(!about(complaints_about(*p.word, k.name, "none"), k.name));
+    }
+  CHECK(taken > 10);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("no value of any key of a word ends the program") {
+  for (const Place& p : places())
+    for (const KeyDoc& k : p.keys)
+      for (const char* value :
+           {"\"\"", "[]", "{}", "[null]", "[[]]", "9223372036854775807", "-9223372036854775808",
+            "99999999999999999999", "1e308", "-0.0", ".nan", "\"\\x7f\""}) {
+        CAPTURE(p.title);
+        CAPTURE(k.name);
+        CHECK_NOTHROW(complaints_about(*p.word, k.name, value));
+      }
+}
+
+TEST_CASE("no empty value of a section's key ends a session, and what is refused has its place") {
+  const Folder folder;
+  const std::string path = folder.write("t.yaml", kSpec);
+  std::vector<std::string> keys = {"model.first.freeze", "model.first.init",     "model[0].repeat",
+                                   "model.first.device", "optimizer.lr",         "optimizer.sgd",
+                                   "loss.reduction",     "data.dataset.samples", "blocks.b"};
+  for (const KeyDoc& top : top_keys(vocabulary()).describe()) {
+    keys.emplace_back(top.name);
+    for (const KeyDoc& k : top.keys) keys.push_back(fmt::format("{}.{}", top.name, k.name));
+  }
+  CHECK(keys.size() > 60);
+  for (const std::string& key : keys)
+    for (const char* value : {"", "null", "{}", "[]", "\"\""}) {
+      const std::string argument = fmt::format("{}={}", key, value);
+      CAPTURE(argument);
+      const Outcome o = outcome_of(path, argument);
+      CHECK(o.accepted == o.complaints.empty());
+      if (!o.accepted) CHECK(has(o.complaints, "error: "));
+    }
+  CHECK(has(outcome_of(path, "data.batch_size=").complaints, "'data' needs 'batch_size'"));
+  CHECK(outcome_of(path, "clip_grad_norm=").accepted);
+  CHECK(outcome_of(path, "reproducible=none").accepted);
+  CHECK(has(outcome_of(path, "seed=").complaints, "seed=:1:1: error: 'seed' must be an integer"));
+}
+
+TEST_CASE("an infinite learning rate is refused, an infinite norm is not") {
+  const Folder folder;
+  const std::string path = folder.write("t.yaml", kSpec);
+  CHECK(has(outcome_of(path, "optimizer.lr=.inf").complaints, "'lr' must be a finite number"));
+  CHECK(has(outcome_of(path, "memory_limit=.inf").complaints, "must be a finite number"));
+  CHECK(outcome_of(path, "clip_grad_norm={max_norm: .inf, norm_type: .inf}").accepted);
+}
+
+TEST_CASE("batch norm without momentum is asked for by null or none") {
+  for (const char* value : {"null", "none"})
+    for (const Place& p : places())
+      if (p.title == "layer batch_norm1d")
+        CHECK(complaints_about(*p.word, "momentum", value).empty());
+}
+
+TEST_CASE("a batch that ranks cannot share names the sizes that they can") {
+  const Folder folder;
+  const std::string path =
+      folder.write("t.yaml", std::string(kSpec) + "parallel: ddp\ndevices: 4\n");
+  CHECK(has(outcome_of(path, "data.batch_size=2").complaints, "use 4, or give"));
+  CHECK(has(outcome_of(path, "data.batch_size=6").complaints, "use 4 or 8, or give"));
+}
+
+TEST_CASE("a spec for CPUs that is only looked at starts no CUDA") {
+  const Folder folder;
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  Spec spec = load_spec(folder.write("t.yaml", kSpec), {}, vocabulary(), files, d);
+  const auto session = make_session(std::move(spec), {.runs = false}, d);
+  REQUIRE_MESSAGE(session, d.render());
+  CHECK(session->note.empty());  // why there is no GPU: it is found by loading the driver
+}
+
+}  // namespace dpt
