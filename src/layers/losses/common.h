@@ -72,6 +72,10 @@ struct ClassDim {
 void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target,
                      int dim);
 
+// Targets f32 of a loss over classes: probabilities of the output's shape.
+void require_probabilities(std::string_view loss, const GraphBuilder& g, ValueId output,
+                           ValueId target);
+
 // A constant for the weights of the last extent (values) or of the classes; `extent` must match.
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,
                         const std::vector<double>& weight, int64_t extent, std::string_view of);

@@ -25,7 +25,7 @@ struct CrossEntropyLoss : Reduction, ClassDim {
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
     const Shape y = g.shape(output);
     if (probabilities(g, target)) {
-      require_values("cross_entropy", g, output, target);
+      require_probabilities("cross_entropy", g, output, target);
       if (y.rank() < 2)
         fail(Fault::spec, "cross_entropy takes scores of classes [N, C], but the model gives {}",
              y.str());

@@ -12,7 +12,7 @@ TEST_CASE("bce_loss compares values of one shape") {
         "error: bce_loss: the model gives [4, 3], but the targets are [4, 1]");
   CHECK(complaint(lowered_loss("bce_loss", real({4, 3}), numbers({4}))) ==
         "error: bce_loss compares values, but the targets are classes i32[4]: add "
-        "`target_transforms: [one_hot]`");
+        "`target_transforms: [one_hot]`, or store them as float32 if they are no classes");
 }
 
 TEST_CASE("bce_loss divides by what torch divides by") {

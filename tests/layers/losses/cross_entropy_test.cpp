@@ -69,6 +69,11 @@ TEST_CASE("cross_entropy with weights divides by those of the targets") {
 
 TEST_CASE("cross_entropy as PyTorch, and what is refused") {
   CHECK(torch_loss("cross_entropy") == "nn.CrossEntropyLoss()");
+  CHECK(
+      complaint(lowered_loss("cross_entropy", real({4, 3}), real({4, 1}))) ==
+      "error: cross_entropy takes classes, which are integers, or probabilities f32[4, 3], but the "
+      "targets are real numbers f32[4, 1]; store class numbers as integers (NPY: int64; CSV: "
+      "`classes: N`)");
   CHECK(torch_loss("{cross_entropy: {weight: [1, 0.5], ignore_index: 1, reduction: sum}}") ==
         "nn.CrossEntropyLoss(weight=torch.tensor([1.0, 0.5], dtype=torch.float32), ignore_index=1, "
         "reduction=\"sum\")");

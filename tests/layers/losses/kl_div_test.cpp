@@ -12,7 +12,7 @@ TEST_CASE("kl_div compares values of one shape") {
         "error: kl_div: the model gives [4, 3], but the targets are [4, 1]");
   CHECK(complaint(lowered_loss("kl_div", real({4, 3}), numbers({4}))) ==
         "error: kl_div compares values, but the targets are classes i32[4]: add "
-        "`target_transforms: [one_hot]`");
+        "`target_transforms: [one_hot]`, or store them as float32 if they are no classes");
 }
 
 TEST_CASE("kl_div divides by what torch divides by") {

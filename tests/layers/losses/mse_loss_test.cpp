@@ -12,7 +12,12 @@ TEST_CASE("mse_loss compares values of one shape") {
         "error: mse_loss: the model gives [4, 3], but the targets are [4, 1]");
   CHECK(complaint(lowered_loss("mse_loss", real({4, 3}), numbers({4}))) ==
         "error: mse_loss compares values, but the targets are classes i32[4]: add "
-        "`target_transforms: [one_hot]`");
+        "`target_transforms: [one_hot]`, or store them as float32 if they are no classes");
+  for (const Shape& one : {Shape{4, 1}, Shape{4}})
+    CHECK(
+        complaint(lowered_loss("mse_loss", real(one), numbers({4}))) ==
+        "error: mse_loss compares real numbers, but the targets are integers i32[4]: store them as "
+        "float32 (in a CSV file, leave `classes` out)");
 }
 
 TEST_CASE("mse_loss divides by what torch divides by") {

@@ -51,7 +51,8 @@ TEST_CASE("nll_loss as PyTorch, and what is refused") {
 
 TEST_CASE("nll_loss takes classes only") {
   CHECK(complaint(lowered_loss("nll_loss", real({4, 3}), real({4, 3}))) ==
-        "error: nll_loss takes classes, but the targets are values f32[4, 3]");
+        "error: nll_loss takes classes, but the targets are values f32[4, 3]; store class numbers "
+        "as integers (NPY: int64; CSV: `classes: N`)");
 }
 
 }  // namespace dpt
