@@ -15,26 +15,24 @@
 #include <zlib.h>
 
 #include "base/fail.h"
+#include "base/files.h"
 
 namespace dpt {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // of one decompressed file
 constexpr uint64_t kMostRatio = 1032;               // deflate can't do more
+// Each costs time, even if it holds nothing. bgzip makes 65536 of 4 GiB.
+constexpr int kMostMembers = 1 << 18;
 
 class File {
  public:
-  explicit File(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit File(const std::string& path) : path_(path), fd_(open_regular_file(path)) {
     struct stat status {};
-    if (fd_ < 0 || ::fstat(fd_, &status) != 0) refuse("cannot be opened");
-    if (!S_ISREG(status.st_mode)) fail(Fault::data, "{} is not a file", path_);
-    size_ = static_cast<uint64_t>(status.st_size);
+    if (::fstat(fd_, &status) == 0) size_ = static_cast<uint64_t>(status.st_size);
     ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
   }
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+  ~File() { ::close(fd_); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
@@ -63,6 +61,12 @@ class File {
   int fd_;
   uint64_t size_ = 0;
 };
+
+bool begins_gzip(const File& file, uint64_t offset) {
+  std::byte magic[2]{};
+  return file.read(magic, offset) == 2 && magic[0] == std::byte{0x1f} &&
+         magic[1] == std::byte{0x8b};
+}
 
 class PlainSource final : public ByteSource {
  public:
@@ -147,11 +151,21 @@ class GzipSource final : public ByteSource {
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
     stream_.avail_out = room;
     const int result = inflate(&stream_, Z_NO_FLUSH);
-    done_ = result == Z_STREAM_END;
-    if (!done_ && result != Z_OK && result != Z_BUF_ERROR)
+    if (result == Z_STREAM_END)
+      done_ = !begin_member();
+    else if (result != Z_OK && result != Z_BUF_ERROR)
       fail(Fault::data, "{} is damaged near offset {}: {}. Fetch the file again.", file_->path(),
            read_ - stream_.avail_in, stream_.msg != nullptr ? stream_.msg : "gzip data is wrong");
     return room - stream_.avail_out;
+  }
+
+  // False where no other member follows this one.
+  bool begin_member() {
+    if (!begins_gzip(*file_, read_ - stream_.avail_in)) return false;
+    if (++members_ > kMostMembers)
+      fail(Fault::data, "{} has more than {} gzip members; compress it again, as one",
+           file_->path(), kMostMembers);
+    return inflateReset(&stream_) == Z_OK;
   }
 
   std::unique_ptr<File> file_;
@@ -159,6 +173,7 @@ class GzipSource final : public ByteSource {
   z_stream stream_{};
   uint64_t read_ = 0;    // of the file
   uint64_t offset_ = 0;  // decompressed
+  int members_ = 1;
   bool done_ = false;
 };
 
@@ -166,9 +181,7 @@ class GzipSource final : public ByteSource {
 
 std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
   auto file = std::make_unique<File>(path);
-  std::byte magic[2]{};
-  if (file->read(magic, 0) == 2 && magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b})
-    return std::make_unique<GzipSource>(std::move(file));
+  if (begins_gzip(*file, 0)) return std::make_unique<GzipSource>(std::move(file));
   return std::make_unique<PlainSource>(std::move(file));
 }
 

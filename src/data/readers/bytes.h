@@ -29,7 +29,9 @@ class ByteSource {
   virtual bool compressed() const = 0;
 };
 
-// Plain or gzip, by the first two bytes. Throws Error{data} if it can't be opened.
+// Plain or gzip, by the first two bytes; several gzip members in one file are one stream, as for
+// gzip -d. Throws Error{data} if the file can't be opened, and at once for what is no regular file
+// (a folder, FIFO, socket or device).
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 
 // A buffer that is aligned for vectors and, where it is large, for huge pages. Not initialised.

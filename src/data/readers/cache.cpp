@@ -131,7 +131,7 @@ std::optional<CacheEntry> cache_entry(const std::string& path) {
   if (folder.empty() || !environment("DPTRAIN_NO_CACHE").empty()) return {};
   std::error_code none;
   const std::string real = fs::canonical(path, none).string();
-  const Handle file(path, O_RDONLY);
+  const Handle file(path, O_RDONLY | O_NONBLOCK);
   if (none || !file) return {};
   const struct stat s = file.status();
   if (s.st_size < 18) return {};  // no gzip file is as small
@@ -149,7 +149,7 @@ std::optional<CacheEntry> cache_entry(const std::string& path) {
 }
 
 std::unique_ptr<ByteSource> CacheEntry::open() const {
-  auto file = std::make_unique<Handle>(path_, O_RDONLY | O_NOFOLLOW);
+  auto file = std::make_unique<Handle>(path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   Front front;
   if (!*file || !file->read(std::as_writable_bytes(std::span(&front, 1)), 0)) return nullptr;
   const Front expected{.size = key_.size,

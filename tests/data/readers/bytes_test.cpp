@@ -1,6 +1,13 @@
 #include "data/readers/bytes.h"
 
+#include <cstring>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
 #include "../folder.h"
+#include "../peak_growth.h"
 
 namespace dpt {
 namespace {
@@ -23,11 +30,61 @@ TEST_CASE("plain and compressed files give the same bytes in any pieces") {
   }
 }
 
-TEST_CASE("a missing file, a folder") {
+TEST_CASE("a missing file, a folder, and special files, which are not waited for") {
   const Folder folder;
-  CHECK(
-      has(data_error([&] { open_bytes(folder.file("none")); }), "cannot be opened: No such file"));
-  CHECK(has(data_error([&] { open_bytes(folder.path()); }), "is not a file"));
+  const auto why = [](const std::string& path) { return data_error([&] { open_bytes(path); }); };
+  CHECK(has(why(folder.file("none")), "cannot be opened: No such file"));
+  CHECK(has(why(folder.path()), "is a folder, not a regular file"));
+  CHECK(why("/dev/zero") == "/dev/zero is a device, not a regular file");
+  REQUIRE(::mkfifo(folder.file("fifo").c_str(), 0600) == 0);
+  CHECK(has(why(folder.file("fifo")), "fifo is a pipe, not a regular file"));
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strncpy(address.sun_path, folder.file("socket").c_str(), sizeof address.sun_path - 1);
+  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  CHECK(has(why(folder.file("socket")), "cannot be opened"));
+  ::close(fd);
+}
+
+TEST_CASE("several gzip members are one stream, wherever they are cut") {
+  const Folder folder;
+  std::string text;
+  for (int i = 0; i < 60000; ++i) text += std::to_string(i * 7919 % 1000);
+  std::string packed = gzip("");
+  size_t begin = 0;
+  for (const size_t end : {size_t{1}, size_t{1}, size_t{90000}, text.size()}) {
+    packed += gzip(text.substr(begin, end - begin));
+    begin = end;
+  }
+  const auto source = open_bytes(folder.write("members", packed));
+  const std::string first = read(*source, 50000), rest = read(*source, text.size() - 50000);
+  const bool same = first + rest == text;
+  CHECK(same);
+  source->expect_end();
+  const auto more = open_bytes(folder.write("more", packed + gzip("x")));
+  read(*more, text.size());
+  CHECK(has(data_error([&] { more->expect_end(); }), "decompresses to more than"));
+  const auto cut = open_bytes(folder.write("cut", packed + gzip("x").substr(0, 5)));
+  read(*cut, text.size());
+  CHECK(has(data_error([&] { cut->expect_end(); }), "is cut short"));
+}
+
+TEST_CASE("gzip members that hold nothing come to an end") {
+  const Folder folder;
+  const std::string empty = gzip("");
+  std::string packed;
+  for (int i = 0; i < 270000; ++i) packed += empty;
+  const auto source = open_bytes(folder.write("empty", packed + gzip("x")));
+  CHECK(has(data_error([&] { read(*source, 1); }), "has more than 262144 gzip members"));
+}
+
+TEST_CASE("peak_growth sees what is touched") {
+  constexpr size_t kBytes = size_t{100} << 20;
+  const size_t growth = peak_growth([&] {
+    const std::vector<char> touched(kBytes, 1);
+    CHECK(touched.back() == 1);
+  });
+  CHECK(growth > kBytes / 10 * 9);
 }
 
 TEST_CASE("a file that is cut short says where") {
