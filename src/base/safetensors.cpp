@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/safetensors_header.h"
 
 namespace dpt {
@@ -22,35 +23,16 @@ constexpr size_t kAlignment = 64;
 
 std::string reason() { return std::generic_category().message(errno); }
 
-class File {
+class NewFile {
  public:
-  File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  ~File() {
+  NewFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  ~NewFile() {
     if (fd_ >= 0) ::close(fd_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
   int fd() const { return fd_; }
 
-  uint64_t size() const {
-    struct stat status {};
-    if (fd_ < 0 || ::fstat(fd_, &status) != 0)
-      fail(Fault::data, "{} cannot be opened: {}", path_, reason());
-    if (!S_ISREG(status.st_mode)) fail(Fault::data, "{} is not a file", path_);
-    return static_cast<uint64_t>(status.st_size);
-  }
-  // pread, not mmap: a file that shrinks must not kill the process.
-  void read(std::span<std::byte> out, uint64_t offset) const {
-    while (!out.empty()) {
-      const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0)
-        fail(Fault::data, "{} cannot be read at offset {}: {}", path_, offset,
-             n < 0 ? reason() : "it ends");
-      out = out.subspan(static_cast<size_t>(n));
-      offset += static_cast<uint64_t>(n);
-    }
-  }
   void write(std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
       const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
@@ -65,6 +47,19 @@ class File {
   std::string path_;
 };
 
+// pread, not mmap: a file that shrinks must not kill the process.
+void read_at(int fd, uint64_t offset, std::span<std::byte> out, const std::string& path) {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      fail(Fault::data, "{} cannot be read at offset {}: {}", path, offset,
+           n < 0 ? reason() : "it ends");
+    out = out.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+}
+
 std::shared_ptr<std::byte[]> allocate(size_t bytes) {
   constexpr std::align_val_t kAlign{kAlignment};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kAlign));
@@ -77,7 +72,7 @@ void check_cover(std::vector<SafeTensorsHeader::Row>& rows, uint64_t bytes,
   std::set<std::string_view> names;
   for (const auto& row : rows)
     if (!names.insert(row.name).second)
-      fail(Fault::data, "{} holds tensor '{}' twice", path, row.name);
+      fail(Fault::data, "{} holds tensor '{:.80}' twice", path, row.name);
   std::ranges::stable_sort(rows, [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
@@ -85,8 +80,8 @@ void check_cover(std::vector<SafeTensorsHeader::Row>& rows, uint64_t bytes,
   for (const auto& row : rows) {
     if (row.begin != end)
       fail(Fault::data,
-           "{}: tensor '{}' starts at byte {} of the data, where the one before ends at {}", path,
-           row.name, row.begin, end);
+           "{}: tensor '{:.80}' starts at byte {} of the data, where the one before ends at {}",
+           path, row.name, row.begin, end);
     end = row.end;
   }
   if (end != bytes)
@@ -95,42 +90,67 @@ void check_cover(std::vector<SafeTensorsHeader::Row>& rows, uint64_t bytes,
 
 }  // namespace
 
-SafeTensors SafeTensors::read(const std::string& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
-  const uint64_t size = file.size();
-  std::array<std::byte, 8> length{};
-  if (size < length.size())
-    fail(Fault::data, "{} is too short for a safetensors file: {} bytes", path, size);
-  file.read(length, 0);
-  uint64_t header_bytes = 0;
-  for (size_t i = length.size(); i-- > 0;)
-    header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(length[i]);
-  if (header_bytes > std::min(kMostHeader, size - 8))
-    fail(Fault::data,
-         "{} is not a safetensors file or is cut short: a header of {} bytes in a file of {}", path,
-         header_bytes, size);
-  std::string json(header_bytes, '\0');
-  file.read(std::as_writable_bytes(std::span(json)), 8);
-  SafeTensorsHeader header = parse_safetensors_header(json, path);
-  const uint64_t data_bytes = size - 8 - header_bytes;
-  check_cover(header.rows, data_bytes, path);
+SafeTensorsFile::SafeTensorsFile(const std::string& path)
+    : path_(path), fd_(open_regular_file(path)) {
+  try {
+    struct stat status {};
+    if (::fstat(fd_, &status) != 0) fail(Fault::data, "{} cannot be read: {}", path, reason());
+    const auto size = static_cast<uint64_t>(status.st_size);
+    std::array<std::byte, 8> length{};
+    if (size < length.size())
+      fail(Fault::data, "{} is too short for a safetensors file: {} bytes", path, size);
+    read_at(fd_, 0, length, path);
+    uint64_t header_bytes = 0;
+    for (size_t i = length.size(); i-- > 0;)
+      header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(length[i]);
+    if (header_bytes > std::min(kMostHeader, size - 8))
+      fail(Fault::data,
+           "{} is not a safetensors file or is cut short: a header of {} bytes in a file of {}",
+           path, header_bytes, size);
+    std::string json(header_bytes, '\0');
+    read_at(fd_, 8, std::as_writable_bytes(std::span(json)), path);
+    SafeTensorsHeader header = parse_safetensors_header(json, path);
+    const uint64_t data = 8 + header_bytes;
+    check_cover(header.rows, size - data, path);
+    for (auto& row : header.rows)
+      entries_.push_back({std::move(row.name), row.desc, data + row.begin});
+    metadata_ = std::move(header.metadata);
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
 
+SafeTensorsFile::~SafeTensorsFile() { ::close(fd_); }
+
+void SafeTensorsFile::read(const Entry& entry, std::span<std::byte> out) const {
+  require(out.size() == entry.desc.bytes(), "a tensor is read into as many bytes as it has");
+  read_at(fd_, entry.offset, out, path_);
+}
+
+const SafeTensorsFile::Entry* SafeTensorsFile::find(std::string_view name) const {
+  const auto found = std::ranges::find(entries_, name, &Entry::name);
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+SafeTensors SafeTensors::read(const std::string& path) {
+  const SafeTensorsFile file(path);
   // Each tensor gets a place that its type can be read from, whatever the file's offsets are.
   size_t room = 0;
   std::vector<size_t> places;
-  for (const auto& row : header.rows) {
+  for (const auto& e : file.entries()) {
     places.push_back(room);
-    room += (row.desc.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    room += (e.desc.bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   const std::shared_ptr<std::byte[]> data = allocate(room);
   SafeTensors out;
   for (size_t i = 0; i < places.size(); ++i) {
-    auto& row = header.rows[i];
+    const SafeTensorsFile::Entry& e = file.entries()[i];
     std::byte* to = data.get() + places[i];
-    file.read({to, row.desc.bytes()}, 8 + header_bytes + row.begin);
-    out.entries_.push_back({std::move(row.name), row.desc, to});
+    file.read(e, {to, e.desc.bytes()});
+    out.entries_.push_back({e.name, e.desc, to});
   }
-  out.metadata_ = std::move(header.metadata);
+  out.metadata_ = file.metadata();
   out.data_ = data;
   return out;
 }
@@ -162,7 +182,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
   const std::string aside = fmt::format("{}.{}.new", path, ::getpid());
   ::unlink(aside.c_str());  // left by a process of the same number that died
   try {
-    const File file(
+    const NewFile file(
         ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666), aside);
     if (file.fd() < 0) fail(Fault::failed, "{} cannot be written: {}", aside, reason());
     file.write(std::as_bytes(std::span(head)));
@@ -176,7 +196,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
   }
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const File parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder);
+  const NewFile parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder);
   if (parent.fd() >= 0) ::fsync(parent.fd());  // so that the new name survives a crash, too
 }
 

@@ -15,7 +15,40 @@
 
 namespace dpt {
 
-// A file, read in whole. dtypes F32 F64 F16 BF16 I64 I32 U8.
+// An open file whose header was read and checked; a tensor's bytes are read when asked for, so
+// that a file which does not fit costs nothing but its header. dtypes F32 F64 F16 BF16 I64 I32 U8.
+// Thread: any, after construction.
+class SafeTensorsFile {
+ public:
+  struct Entry {
+    std::string name;
+    TensorDesc desc;
+    uint64_t offset = 0;  // in the file
+  };
+
+  // Throws Error{data} that names the file and what is wrong. Refused: what is no regular file,
+  // headers over 16 MiB, over 65536 tensors, names over 512 bytes, more extents than a Shape has,
+  // sizes that do not fit the shape, overlaps, holes, bytes after the last tensor, anything twice.
+  explicit SafeTensorsFile(const std::string& path);
+  ~SafeTensorsFile();
+  SafeTensorsFile(const SafeTensorsFile&) = delete;
+  SafeTensorsFile& operator=(const SafeTensorsFile&) = delete;
+
+  const std::vector<Entry>& entries() const { return entries_; }  // in the order of their bytes
+  const Entry* find(std::string_view name) const;                 // null: not there
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // Reads a tensor of this file. REQUIRES: `out` has desc.bytes(). Throws Error{data}.
+  void read(const Entry& entry, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  int fd_;
+  std::vector<Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// A file, read in whole.
 class SafeTensors {
  public:
   struct Entry {
@@ -24,9 +57,7 @@ class SafeTensors {
     const std::byte* data = nullptr;  // aligned as its type wants
   };
 
-  // Throws Error{data} that names the file and what is wrong. Refused: headers over 16 MiB, over
-  // 65536 tensors, names over 512 bytes, more extents than a Shape has, sizes that do not fit the
-  // shape, overlaps, holes, bytes after the last tensor, anything twice.
+  // Throws Error{data} as SafeTensorsFile does.
   static SafeTensors read(const std::string& path);
 
   const std::vector<Entry>& entries() const& { return entries_; }  // in the order of their bytes

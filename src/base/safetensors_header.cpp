@@ -175,10 +175,10 @@ class Parser {
       else if (key == "data_offsets" && !std::exchange(has_offsets, true))
         offsets = numbers(2);
       else
-        refuse(fmt::format("'{}' of tensor '{}' is unknown or there twice", key, name));
+        refuse(fmt::format("'{:.40}' of tensor '{:.80}' is unknown or there twice", key, name));
     });
     if (!has_type || !has_shape || offsets.size() != 2)
-      refuse(fmt::format("tensor '{}' lacks dtype, shape or data_offsets", name));
+      refuse(fmt::format("tensor '{:.80}' lacks dtype, shape or data_offsets", name));
     uint64_t bytes = size_of(row.desc.dtype);
     bool fits = true;
     for (const uint64_t d : shape) fits = fits && !__builtin_mul_overflow(bytes, d, &bytes);
@@ -187,7 +187,7 @@ class Parser {
     row.begin = offsets[0];
     row.end = offsets[1];
     if (!fits || row.begin > row.end || row.end - row.begin != bytes)
-      refuse(fmt::format("tensor '{}' {} {} does not fit its bytes {}..{}", name,
+      refuse(fmt::format("tensor '{:.80}' {} {} does not fit its bytes {}..{}", name,
                          row.desc.shape.str(), name_of(row.desc.dtype), row.begin, row.end));
     row.name = std::move(name);
     return row;
@@ -197,8 +197,8 @@ class Parser {
     const std::string word = string(kMostName);
     for (const auto& [known, dtype] : kTypes)
       if (word == known) return dtype;
-    refuse(fmt::format("tensor '{}' has dtype '{}'; F32 F64 F16 BF16 I64 I32 U8 can be read", name,
-                       word));
+    refuse(fmt::format(
+        "tensor '{:.80}' has dtype '{:.40}'; F32 F64 F16 BF16 I64 I32 U8 can be read", name, word));
   }
 
   std::string_view text_;

@@ -1,6 +1,7 @@
 #include "train/named_tensors.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -61,33 +62,66 @@ NamedTensors tensors(const std::vector<Home>& homes) {
 }
 
 // "module." is what torch's DataParallel writes in front of every name.
-const SafeTensors::Entry* find(const SafeTensors& file, const std::string& name) {
-  const SafeTensors::Entry* e = file.find(name);
+const SafeTensorsFile::Entry* find(const SafeTensorsFile& file, const std::string& name) {
+  const SafeTensorsFile::Entry* e = file.find(name);
   return e ? e : file.find("module." + name);
+}
+
+// "'a', 'b', 'c' and 4 more"
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    out += fmt::format("{}'{:.80}'", i == 0 ? "" : ", ", names[i]);
+  return names.size() <= kShown ? out : out + fmt::format(" and {} more", names.size() - kShown);
+}
+
+// Why the file is not of these tensors, by its header alone; empty: it is. found: the entry of
+// each.
+std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
+                   std::string_view whose, std::vector<const SafeTensorsFile::Entry*>& found) {
+  std::vector<std::string> missing, extra, other;
+  std::set<const SafeTensorsFile::Entry*> used;
+  for (const Home& h : homes) {
+    const TensorDesc wanted = h.of_file();
+    const SafeTensorsFile::Entry* e = found.emplace_back(find(file, h.name));
+    used.insert(e);
+    if (!e)
+      missing.push_back(h.name);
+    else if (e->desc != wanted && other.size() < 5)
+      other.push_back(fmt::format("its '{}' is {}{}, the {}'s is {}{}", h.name,
+                                  name_of(e->desc.dtype), e->desc.shape.str(), whose,
+                                  name_of(wanted.dtype), wanted.shape.str()));
+  }
+  for (const SafeTensorsFile::Entry& e : file.entries())
+    if (!used.contains(&e)) extra.push_back(e.name);
+  std::vector<std::string> wrong;
+  if (!missing.empty()) wrong.push_back("it has no " + listed(missing));
+  if (!extra.empty())
+    wrong.push_back(fmt::format("it has {}, which the {} does not have", listed(extra), whose));
+  wrong.insert(wrong.end(), other.begin(), other.end());
+  return fmt::format("{}", fmt::join(wrong, "; "));
 }
 
 void read(const std::string& path, const std::vector<Home>& homes, std::string_view whose,
           Fault fault, std::string_view remedy) {
-  const SafeTensors file = SafeTensors::read(path);
-  std::vector<std::string> wrong;
-  for (const Home& h : homes) {
-    const TensorDesc wanted = h.of_file();
-    const SafeTensors::Entry* e = find(file, h.name);
-    if (!e)
-      wrong.push_back(fmt::format("it has no '{}'", h.name));
-    else if (e->desc != wanted)
-      wrong.push_back(fmt::format("its '{}' is {}{}, the {}'s is {}{}", h.name,
-                                  name_of(e->desc.dtype), e->desc.shape.str(), whose,
-                                  name_of(wanted.dtype), wanted.shape.str()));
-    else
-      copy_layout(h.desc.shape, size_of(h.desc.dtype), Layout::plain, e->data, h.desc.layout,
-                  h.memory);
+  const SafeTensorsFile file(path);
+  std::vector<const SafeTensorsFile::Entry*> found;
+  if (const std::string why = misfit(file, homes, whose, found); !why.empty())
+    fail(fault, "{} does not fit the {}: {}{}", path, whose, why, remedy);
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i < homes.size(); ++i) {
+    const Home& h = homes[i];
+    const size_t size = h.of_file().bytes();
+    if (h.desc.layout == Layout::plain) {
+      file.read(*found[i], {h.memory, size});
+      continue;
+    }
+    bytes.resize(size);
+    file.read(*found[i], bytes);
+    copy_layout(h.desc.shape, size_of(h.desc.dtype), Layout::plain, bytes.data(), h.desc.layout,
+                h.memory);
   }
-  if (file.entries().size() > homes.size() && wrong.empty())
-    wrong.push_back(fmt::format("it has {} tensors, the {} has {}", file.entries().size(), whose,
-                                homes.size()));
-  if (!wrong.empty())
-    fail(fault, "{} does not fit the {}: {}{}", path, whose, fmt::join(wrong, "; "), remedy);
 }
 
 }  // namespace

@@ -6,9 +6,12 @@
 #include <iterator>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "data/folder.h"
+#include "data/peak_growth.h"
 
 namespace dpt {
 namespace {
@@ -41,12 +44,8 @@ std::string why_not(const std::string& header, const std::string& data = "",
   }
   return "";
 }
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string row(const std::string& name, const std::string& type, const std::string& shape,
-                int begin, int end) {
+                int64_t begin, int64_t end) {
   return "\"" + name + "\":{\"dtype\":\"" + type + "\",\"shape\":" + shape + ",\"data_offsets\":[" +
          std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
@@ -79,6 +78,37 @@ TEST_CASE("what is written is read") {
       static_cast<unsigned char>(text[0]) + 256U * static_cast<unsigned char>(text[1]);
   CHECK((header + 8) % 64 == 0);
   CHECK(text.size() == 8 + header + 12 + 1 + 8);
+}
+
+TEST_CASE("one tensor is read without the others") {
+  const TemporaryFile file;
+  const std::string header = "{" + row("big", "U8", "[8589934592]", 0, 8589934592) + "," +
+                             row("x", "U8", "[3]", 8589934592, 8589934595) + "}";
+  std::string bytes;
+  for (size_t i = 0; i < 8; ++i) bytes += static_cast<char>(header.size() >> (8 * i));
+  std::ofstream(file.path, std::ios::binary) << bytes << header;
+  const uintmax_t start = 8 + header.size() + (uintmax_t{8} << 30);
+  std::filesystem::resize_file(file.path, start);
+  std::ofstream(file.path, std::ios::binary | std::ios::app) << "abc";
+  std::string read(3, '\0');
+  CHECK(peak_growth([&] {
+          const SafeTensorsFile open(file.path);
+          REQUIRE(open.entries().size() == 2);
+          CHECK(open.find("big")->desc == TensorDesc{DType::u8, {int64_t{8} << 30}});
+          CHECK(open.find("y") == nullptr);
+          open.read(*open.find("x"), std::as_writable_bytes(std::span(read)));
+        }) < kHostileBytes);
+  CHECK(read == "abc");
+}
+
+TEST_CASE("special files are refused, not waited for") {
+  const Folder folder;
+  REQUIRE(::mkfifo(folder.file("fifo").c_str(), 0600) == 0);
+  CHECK(has(data_error([&] { SafeTensors::read(folder.file("fifo")); }),
+            "fifo is a pipe, not a regular file"));
+  CHECK(
+      has(data_error([&] { SafeTensors::read("/dev/zero"); }), "is a device, not a regular file"));
+  CHECK(has(data_error([&] { SafeTensors::read(folder.path()); }), "is a folder"));
 }
 
 TEST_CASE("writing replaces the file and leaves nothing else") {
@@ -145,6 +175,18 @@ TEST_CASE("what is not a header") {
   CHECK(has(why_not("{" + row("x", "U8", "[01]", 0, 1) + "}", "a"), "whole number"));
   CHECK(has(why_not("{" + row("x", "U8", "[1.0]", 0, 1) + "}", "a"), "expected"));
   CHECK(has(why_not("{" + row(std::string(600, 'n'), "U8", "[1]", 0, 1) + "}", "a"), "too long"));
+}
+
+TEST_CASE("messages quote some characters of a name, not all") {
+  const std::string name(500, 'n');
+  for (const std::string& header :
+       {row(name, "F8", "[1]", 0, 1), row("x", name, "[1]", 0, 1), row(name, "U8", "[2]", 0, 1),
+        "\"" + name + "\":{\"" + name + "\":1}", row(name, "U8", "[1]", 1, 2)}) {
+    CAPTURE(header);
+    const std::string why = why_not("{" + header + "}", "a");
+    CHECK(has(why, std::string(40, 'n')));
+    CHECK_FALSE(has(why, std::string(81, 'n')));
+  }
 }
 
 TEST_CASE("a hundred thousand overlapping tensors are refused quickly") {

@@ -1,0 +1,73 @@
+// Files of weights that do not fit: what they hold is named, and nothing of it is read.
+#include "train/named_tensors.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "data/folder.h"
+#include "data/peak_growth.h"
+#include "train/run_spec.h"
+
+namespace dpt {
+namespace {
+
+const std::string kNet = R"(
+data: {dataset: {random: {samples: 8, in_features: 2, out_features: 1}}, batch_size: 4}
+model: [{linear: 3}, {linear: 1}]
+loss: mse_loss
+optimizer: {sgd: 0.1}
+cores: 1
+)";
+
+// The file of these tensors, all f32, whose bytes are zeros that take no disk.
+void write_sparse(const std::string& path,
+                  const std::vector<std::pair<std::string, Shape>>& tensors) {
+  std::vector<NamedTensor> all;
+  uint64_t bytes = 0;
+  for (const auto& [name, shape] : tensors) {
+    all.push_back({name, {DType::f32, shape}, nullptr});
+    bytes += all.back().desc.bytes();
+  }
+  const std::string head = safetensors_head(all);
+  std::ofstream(path, std::ios::binary) << head;
+  std::filesystem::resize_file(path, head.size() + bytes);
+}
+
+TEST_CASE("weights that do not fit: missing and extra tensors are named, none is read") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors");
+  const auto run = [&] { return run_spec(kNet, {"initial_weights=" + path}); };
+  std::vector<std::pair<std::string, Shape>> tensors = {
+      {"0.weight", {3, 2}}, {"module.0.bias", {3}}, {"1.weight", {1, 3}}, {"1.bias", {1}}};
+  write_sparse(path, tensors);
+  CHECK(run().code == 0);  // "module." as torch's DataParallel writes it
+  run_spec(kNet);          // what a run takes anyway
+
+  tensors.emplace_back("head.weight", Shape{int64_t{1} << 31});  // 8 GiB
+  write_sparse(path, tensors);
+  Ran ran;
+  CHECK(peak_growth([&] { ran = run(); }) < kHostileBytes);
+  CHECK(ran.code == 4);
+  CHECK_MESSAGE(has(ran.err,
+                    "w.safetensors does not fit the model: it has 'head.weight', which the "
+                    "model does not have\n"),
+                ran.err);
+
+  for (int i = 0; i < 6; ++i) tensors.emplace_back(fmt::format("more.{}", i), Shape{1});
+  tensors[2].second = Shape{1, 4};
+  tensors.erase(tensors.begin());
+  write_sparse(path, tensors);
+  ran = run();
+  CHECK(ran.code == 4);
+  CHECK_MESSAGE(has(ran.err,
+                    "it has no '0.weight'; it has 'head.weight', 'more.0', 'more.1', 'more.2', "
+                    "'more.3' and 2 more, which the model does not have; its '1.weight' is "
+                    "f32[1, 4], the model's is f32[1, 3]"),
+                ran.err);
+}
+
+}  // namespace
+}  // namespace dpt
