@@ -28,7 +28,8 @@ struct Csv {
         .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"},
                 "what stands between two numbers")
         .choice("header", &Csv::header, {"auto", "yes", "no"},
-                "whether the first line names the columns");
+                "whether the first line names the columns; auto: if no field of it looks like a "
+                "number");
   }
   static void check(const Csv& c, const Owner& owner, Diagnostics& d) {
     if (c.targets.empty()) d.error(owner.at("targets"), "'targets' must name a column");
@@ -86,6 +87,16 @@ Table classes_from(const Table& values, int64_t classes, const std::string& path
   return as_classes(std::move(out).done(), classes, path, ignore);
 }
 
+// "; its first line is the header: a, b, ..."; empty: it has none.
+std::string header_of(const CsvTable& table) {
+  constexpr size_t kShown = 4;
+  if (!table.header) return "";
+  std::string out = "; its first line is the header:";
+  for (size_t i = 0; i < std::min(table.columns(), kShown); ++i)
+    out += fmt::format("{} {:.20}", i > 0 ? "," : "", table.names[i]);
+  return table.columns() > kShown ? out + ", ..." : out;
+}
+
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
@@ -96,7 +107,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   d.targets = pick(table, columns.targets);
   d.classes = c.classes;
   if (c.classes > 0) d.targets = classes_from(d.targets, c.classes, path, query.ignore_index);
-  d.description = describe("csv", d, path);
+  d.description = describe("csv", d, path) + header_of(table);
   return d;
 }
 
@@ -105,13 +116,12 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   const std::string& path = path_of(c, query.split);
   const CsvTable table = read_csv(path, format_of(c));
   const Columns columns = columns_of(c, table, path);
-  const bool header = table.names[0] != "0";
   return fmt::format(
       "table = np.loadtxt({}, delimiter={}, skiprows={}, ndmin=2, "
       "dtype=np.float64).astype(np.float32)\n"
       "x = torch.from_numpy(table[:, [{}]])\n"
       "y = torch.from_numpy(table[:, [{}]]){}\n",
-      python(path), python(std::string(1, format_of(c).delimiter)), header ? 1 : 0,
+      python(path), python(std::string(1, format_of(c).delimiter)), table.header ? 1 : 0,
       fmt::join(columns.inputs, ", "), fmt::join(columns.targets, ", "),
       c.classes > 0 ? "[:, 0].long()" : "");
 }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
+#include <span>
+#include <utility>
 
 #include "base/fail.h"
 #include "data/readers/bytes.h"
@@ -10,16 +13,59 @@
 namespace dpt {
 namespace {
 
-std::string read_text(const std::string& path) {
-  const std::unique_ptr<ByteSource> source = open_bytes(path);
-  if (source->compressed())
-    fail(Fault::data, "{} is compressed; unpack it with gunzip first",
-         path);  // no size is announced
-  std::string text(source->most_bytes(), '\0');
-  source->read(std::as_writable_bytes(std::span(text)), "the text");
-  source->expect_end();
-  return text;
-}
+constexpr size_t kMostLine = size_t{8} << 20, kMostColumns = size_t{1} << 18;
+
+// The lines of a file, of which only some lie in memory.
+class Lines {
+ public:
+  explicit Lines(const std::string& path) : path_(path), source_(open_bytes(path)) {
+    if (source_->compressed())
+      fail(Fault::data, "{} is compressed; unpack it with gunzip first", path);
+    left_ = source_->most_bytes();
+  }
+
+  // The next line without its end, which is \n or \r\n, until the next call; false at the end.
+  bool next(std::string_view& line) {
+    ++number_;
+    for (size_t from = begin_;;) {
+      size_t end = text_.find('\n', from);
+      if (end == std::string::npos && left_ == 0) end = text_.size();
+      if (std::min(end, text_.size()) - begin_ > kMostLine)
+        fail(Fault::data,
+             "{}:{}:1: the line has more than {} MiB; a table has a line for each sample", path_,
+             number_, kMostLine >> 20);
+      if (end == std::string::npos) {
+        from = text_.size() - begin_;
+        read_more();
+        continue;
+      }
+      line = std::string_view(text_).substr(begin_, end - begin_);
+      const bool more = begin_ < text_.size();
+      begin_ = std::min(end + 1, text_.size());
+      if (number_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // a BOM
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      return more;
+    }
+  }
+  size_t number() const { return number_; }  // of the line, from 1
+
+ private:
+  void read_more() {
+    constexpr uint64_t kBlock = uint64_t{1} << 20;
+    text_.erase(0, std::exchange(begin_, 0));
+    const size_t kept = text_.size();
+    text_.resize(kept + std::min(left_, kBlock));
+    source_->read(std::as_writable_bytes(std::span(text_)).subspan(kept), "the text");
+    left_ -= text_.size() - kept;
+  }
+
+  const std::string& path_;
+  std::unique_ptr<ByteSource> source_;
+  uint64_t left_ = 0;  // bytes that are not in text_ yet
+  std::string text_;
+  size_t begin_ = 0;  // of the next line in text_
+  size_t number_ = 0;
+};
 
 struct Field {
   std::string_view text;  // without quotes and the spaces around it
@@ -28,67 +74,67 @@ struct Field {
 
 class Reader {
  public:
-  Reader(std::string path, std::string_view text, const CsvFormat& format)
-      : path_(std::move(path)), text_(text), format_(format) {
-    if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);  // a byte order mark
-  }
+  Reader(const std::string& path, const CsvFormat& format)
+      : path_(path), lines_(path), format_(format) {}
 
   CsvTable read() {
     CsvTable table;
     std::vector<Field> fields;
     while (next_line(fields)) {
       if (table.names.empty()) {
-        const bool header = is_header(fields);
+        table.header = is_header(fields);
         for (size_t i = 0; i < fields.size(); ++i)
-          table.names.push_back(header ? std::string(fields[i].text) : std::to_string(i));
-        if (header) continue;
+          table.names.push_back(table.header ? std::string(fields[i].text) : std::to_string(i));
+        first_ = lines_.number();
+        if (table.header) continue;
       }
       if (fields.size() != table.columns())
-        fail(Fault::data, "{}:{}:1: {} fields, where the first line has {}", path_, line_,
+        fail(Fault::data, "{}:{}:1: {} fields, where the first line has {}", path_, lines_.number(),
              fields.size(), table.columns());
       for (const Field& f : fields) table.values.push_back(number(f));
       ++table.rows;
     }
-    if (table.rows == 0 && odd_.column > 0)
+    if (table.rows == 0 && table.header && automatic())
       fail(Fault::data,
-           "{}:{}:{}: '{}' is not a finite number, so this line, the only one, was taken for the "
-           "names of the columns; {} holds no numbers",
-           path_, line_, odd_.column, odd_.text.substr(0, 40), path_);
+           "{0}:{1}:1: '{2:.40}' is not a finite number, so this line, the only one, was taken for "
+           "the names of the columns; {0} holds no numbers",
+           path_, first_, table.names[0]);
     if (table.rows == 0) fail(Fault::data, "{} holds no numbers", path_);
     return table;
   }
 
  private:
-  // False at the end of the text. Lines end with \n or \r\n.
+  bool automatic() const { return format_.header == CsvFormat::HeaderLine::automatic; }
+
+  // False at the end of the text.
   bool next_line(std::vector<Field>& fields) {
-    while (!text_.empty()) {
-      const size_t end = std::min(text_.find('\n'), text_.size());
-      std::string_view line = text_.substr(0, end);
-      text_.remove_prefix(std::min(end + 1, text_.size()));
-      ++line_;
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
-      split(line, fields);
-      return true;
-    }
+    std::string_view line;
+    while (lines_.next(line))
+      if (line.find_first_not_of(" \t") != std::string_view::npos) {
+        split(line, fields);
+        return true;
+      }
     return false;
   }
 
   void split(std::string_view line, std::vector<Field>& fields) const {
     fields.clear();
     for (size_t at = 0;;) {
+      if (fields.size() == kMostColumns)
+        fail(Fault::data, "{}:{}:{}: more than {} columns", path_, lines_.number(), at + 1,
+             kMostColumns);
       size_t begin = line.find_first_not_of(' ', at);
       if (begin == std::string_view::npos) begin = line.size();
       size_t end = 0;
       if (begin < line.size() && line[begin] == '"') {
         end = line.find('"', begin + 1);
         if (end == std::string_view::npos)
-          fail(Fault::data, "{}:{}:{}: a quote that is not closed on its line", path_, line_,
-               begin + 1);
+          fail(Fault::data, "{}:{}:{}: a quote that is not closed on its line", path_,
+               lines_.number(), begin + 1);
         fields.push_back({line.substr(begin + 1, end - begin - 1), begin + 1});
         end = line.find_first_not_of(' ', end + 1);
         if (end != std::string_view::npos && line[end] != format_.delimiter)
-          fail(Fault::data, "{}:{}:{}: text after a quoted field", path_, line_, end + 1);
+          fail(Fault::data, "{}:{}:{}: text after a quoted field", path_, lines_.number(), end + 1);
       } else {
         end = line.find(format_.delimiter, at);
         std::string_view text =
@@ -101,14 +147,10 @@ class Reader {
     }
   }
 
-  bool is_header(const std::vector<Field>& fields) {
-    if (format_.header != CsvFormat::HeaderLine::automatic)
-      return format_.header == CsvFormat::HeaderLine::yes;
-    float ignored = 0;
-    const auto odd =
-        std::ranges::find_if(fields, [&](const Field& f) { return !parse(f.text, ignored); });
-    if (odd != fields.end()) odd_ = *odd;
-    return odd != fields.end();
+  bool is_header(const std::vector<Field>& fields) const {
+    if (!automatic()) return format_.header == CsvFormat::HeaderLine::yes;
+    return std::ranges::none_of(fields, like_number, &Field::text) &&
+           std::ranges::any_of(fields, [](const Field& f) { return !f.text.empty(); });
   }
 
   static bool parse(std::string_view text, float& out) {
@@ -119,19 +161,39 @@ class Reader {
     return error == std::errc() && end == text.data() + text.size() && std::isfinite(out);
   }
 
+  // A number, even one that is refused (nan, 1e999, 0x10), or digits without letters (1,5 or
+  // 2026-01-31): not the name of a column.
+  static bool like_number(std::string_view text) {
+    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto letter = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<signed char>(c) < 0;
+    };
+    if (std::ranges::any_of(text, digit) && std::ranges::none_of(text, letter)) return true;
+    if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+    if (text.empty()) return false;
+    double value = 0;
+    uint64_t hex = 0;
+    const char *const begin = text.data(), *const end = begin + text.size();
+    if (std::from_chars(begin, end, value).ptr == end) return true;
+    return text.size() > 2 && (text.starts_with("0x") || text.starts_with("0X")) &&
+           std::from_chars(begin + 2, end, hex, 16).ptr == end;
+  }
+
   float number(const Field& f) const {
     float value = 0;
     if (!parse(f.text, value))
-      fail(Fault::data, "{}:{}:{}: '{}' is not a finite number", path_, line_, f.column,
-           f.text.substr(0, 40));
+      fail(Fault::data, "{}:{}:{}: '{:.40}' is not a finite number{}", path_, lines_.number(),
+           f.column, f.text,
+           automatic() && lines_.number() == first_
+               ? "; if this line holds the names of the columns, write `header: yes`"
+               : "");
     return value;
   }
 
-  std::string path_;
-  std::string_view text_;  // what is left
+  const std::string& path_;
+  Lines lines_;
   CsvFormat format_;
-  size_t line_ = 0;
-  Field odd_;  // what made the first line a header
+  size_t first_ = 0;  // the number of the first line that is not empty
 };
 
 }  // namespace
@@ -145,13 +207,15 @@ size_t CsvTable::column(std::string_view name, const std::string& path) const {
   if (error == std::errc() && end == name.data() + name.size() && number >= -count &&
       number < count)
     return static_cast<size_t>(number < 0 ? number + count : number);
-  fail(Fault::data, "{} has no column '{}'; its {} columns are {}", path, name, count,
-       fmt::join(std::span(names).first(std::min<size_t>(columns(), 30)), ", "));
+  std::string known;
+  for (size_t i = 0; i < std::min<size_t>(columns(), 30); ++i)
+    known += fmt::format("{}{:.40}", i > 0 ? ", " : "", names[i]);
+  fail(Fault::data, "{} has no column '{}'; its {} columns are {}{}", path, name, count, known,
+       columns() > 30 ? ", ..." : "");
 }
 
 CsvTable read_csv(const std::string& path, const CsvFormat& format) {
-  const std::string text = read_text(path);
-  return Reader(path, text, format).read();
+  return Reader(path, format).read();
 }
 
 }  // namespace dpt

@@ -14,6 +14,7 @@ struct CsvFormat {
 
 struct CsvTable {
   std::vector<std::string> names;  // of the columns; "0", "1", ... without a header line
+  bool header = false;             // whether the first line named them
   size_t rows = 0;
   std::vector<float> values;  // [rows, columns]
   size_t columns() const { return names.size(); }
@@ -24,9 +25,10 @@ struct CsvTable {
 };
 
 // Reads a plain file. Every field but the header's must be one number, in quotes or not,
-// with or without spaces around it; every line must have as many. Empty lines are passed over. A
-// header is there automatically if any field of the first line is no number. Throws Error{data} as
-// "path:line:column: ...".
+// with or without spaces around it; every line must have as many. Empty lines are passed over. With
+// HeaderLine::automatic the first line is a header if no field of it looks like a number, be it one
+// that is refused (nan, 3e39, 0x10). Throws Error{data} as "path:line:column: ...", also for lines
+// of more than 8 MiB and more than 262144 columns. Memory: the table, and a line.
 CsvTable read_csv(const std::string& path, const CsvFormat& format);
 
 }  // namespace dpt

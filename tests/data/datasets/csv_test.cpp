@@ -16,6 +16,8 @@ TEST_CASE("csv: the last column is the target unless others are named") {
   CHECK(all_of<float>(plain.inputs) == std::vector<float>{1, 2, 3, 4, 5, 6});
   CHECK(plain.targets.desc == TensorDesc{DType::f32, {3, 1}});
   CHECK(all_of<float>(plain.targets) == std::vector<float>{0, 1, 0});
+  CHECK(plain.description == "csv: 3 x [2] f32, targets [1] f32, from " + folder.file("t.csv") +
+                                 "; its first line is the header: a, b, kind");
   const Dataset classes = of("{path: t.csv, targets: kind, inputs: [b], classes: 2}");
   CHECK(all_of<int32_t>(classes.targets) == std::vector<int32_t>{0, 1, 0});
   CHECK(all_of<float>(classes.inputs) == std::vector<float>{2, 4, 6});
@@ -30,7 +32,17 @@ TEST_CASE("csv: delimiters and a test split") {
   folder.write("u.csv", "3\t4\n5\t6\n");
   CHECK(has(complaint_of(dataset_type("csv"), "{path: t, delimiter: ':'}"), "delimiter"));
   const std::string quoted = "{path: t.csv, test_path: u.csv, delimiter: tab, header: \"no\"}";
-  CHECK(load("csv", quoted, Split::test, folder.path()).size() == 2);
+  const Dataset test = load("csv", quoted, Split::test, folder.path());
+  CHECK(test.size() == 2);
+  CHECK_FALSE(has(test.description, "header"));
+}
+
+TEST_CASE("csv: of a long header some characters are shown") {
+  const Folder folder;
+  folder.write("t.csv", std::string(100, 'n') + ",b,c,d,e\n1,2,3,4,5\n");
+  CHECK(load("csv", "t.csv", Split::train, folder.path()).description ==
+        "csv: 1 x [4] f32, targets [1] f32, from " + folder.file("t.csv") +
+            "; its first line is the header: " + std::string(20, 'n') + ", b, c, d, ...");
 }
 
 TEST_CASE("csv: what is wrong") {

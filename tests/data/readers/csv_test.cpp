@@ -1,6 +1,7 @@
 #include "data/readers/csv.h"
 
 #include "../folder.h"
+#include "../peak_growth.h"
 
 namespace dpt {
 namespace {
@@ -53,11 +54,73 @@ TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("1,2\n\"3\"x,4\n"), "t.csv:2:4: text after a quoted field"));
   CHECK(has(why_not(""), "holds no numbers"));
   CHECK(has(why_not("a,b\n"), "t.csv:1:1: 'a' is not a finite number, so this line, the only one"));
-  CHECK(has(why_not("1,x\n"), "t.csv:1:3: 'x' is not a finite number, so this line, the only one"));
+  CHECK(has(why_not("1,x\n"), "t.csv:1:3: 'x' is not a finite number; if this line holds"));
+  CHECK(has(why_not("1\n" + std::string(1000, 'x')),
+            "t.csv:2:1: '" + std::string(40, 'x') + "' is not a finite number"));
+}
+
+TEST_CASE("a first line with anything like a number is no header") {
+  // Each would be a row of data with a field that is wrong, lost if it were the header.
+  for (const char* const field :
+       {"", "nan", "-inf", "3e39", "1e999", "0x10", "1;5", "2026-01-31", "12%", "NA", "?"}) {
+    CAPTURE(field);
+    const std::string line = "1," + std::string(field) + ",3\n";
+    const std::string wrong =
+        "t.csv:1:3: '" + std::string(field) +
+        "' is not a finite number; if this line holds the names of the columns, write `header: "
+        "yes`";
+    CHECK(has(why_not(line + "4,5,6\n"), wrong));
+    CHECK_FALSE(has(why_not("4,5,6\n" + line), "header: yes"));
+    CHECK(read(line + "4,5,6\n", {.header = CsvFormat::HeaderLine::yes}).rows == 1);
+  }
+  CHECK(has(why_not("nan,inf\n1,2\n"), "t.csv:1:1: 'nan' is not"));
+  CHECK(has(why_not("0x1F,+0X\n1,2\n"), "t.csv:1:1: '0x1F' is not"));
+  CHECK(has(why_not("1;5,2;5\n1,2\n"), "t.csv:1:1: '1;5' is not"));
+  CHECK(has(why_not(",,\n1,2,3\n"), "t.csv:1:1: '' is not"));
+  // Names: pandas writes an empty one above its index.
+  for (const char* const line :
+       {",a,b", "label,1x1,1x2", "1stFlrSF,x2,n0", "größe,e,x", "0x,-,+"}) {
+    CAPTURE(line);
+    const CsvTable t = read(std::string(line) + "\n1,2,3\n");
+    CHECK(t.header);
+    CHECK(t.rows == 1);
+  }
+  CHECK_FALSE(read("1,2\n").header);
+}
+
+TEST_CASE("lines are read piece by piece, and none is lost between two") {
+  std::string text;
+  std::vector<float> expected;
+  for (int i = 0; i < 300000; ++i) {
+    text += std::to_string(i) + "," + std::to_string(i % 7) + (i % 3 == 0 ? "\r\n" : "\n");
+    expected.insert(expected.end(), {static_cast<float>(i), static_cast<float>(i % 7)});
+  }
+  REQUIRE(text.size() > size_t{2} << 20);
+  for (int end = 0; end < 2; ++end, text.pop_back()) {  // with the last line's end, and without
+    const bool same = read(text).values == expected;
+    CHECK(same);
+  }
+  CHECK(has(why_not(text + "9\nx,1\n"), "t.csv:300001:1: 'x' is not"));
+  CHECK(read("1,2\n" + std::string(5 << 20, ' ') + "3,4\n").values ==
+        std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE("a line without an end costs little, whatever the file's size") {
+  const Folder folder;
+  const std::string path = folder.write("t.csv", "");
+  for (const uintmax_t bytes : {uintmax_t{300} << 20, uintmax_t{6} << 30}) {
+    std::filesystem::resize_file(path, bytes);  // of NUL bytes, which take no disk
+    std::string why;
+    CHECK(peak_growth([&] { why = data_error([&] { read_csv(path, {}); }); }) < kHostileBytes);
+    CHECK(why == path + ":1:1: the line has more than 8 MiB; a table has a line for each sample");
+  }
+  std::string wide = "1";
+  for (int i = 0; i < 300000; ++i) wide += ",1";
+  CHECK(has(why_not(wide), "t.csv:1:524289: more than 262144 columns"));
 }
 
 TEST_CASE("columns by name or number") {
-  const CsvTable t = read("a,b,1\n1,2,3\n");
+  const CsvTable t = read("a,b,1\n1,2,3\n", {.header = CsvFormat::HeaderLine::yes});
   CHECK(t.column("b", "t") == 1);
   CHECK(t.column("1", "t") == 2);  // a name goes first
   CHECK(t.column("0", "t") == 0);
