@@ -13,6 +13,8 @@ namespace dpt {
 namespace {
 
 constexpr size_t kPixels = 3 * 32 * 32;
+// Bytes of a file or an archive: CIFAR-10's and CIFAR-100's archives hold 184 million.
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
 const std::vector<std::string>& files_of(const CifarFormat& f, Split split) {
   return split == Split::train ? f.train : f.test;
@@ -35,7 +37,7 @@ void read_archive(const CifarFormat& f, const std::string& path, Split split, Ci
   std::map<std::string, TarMember> members;
   const auto& files = files_of(f, split);
   read_tar(
-      path,
+      path, kMostBytes,
       [&](std::string_view name) {
         return std::ranges::any_of(
             files, [&](const std::string& file) { return name == f.folder + "/" + file; });
@@ -54,6 +56,9 @@ void read_file(const CifarFormat& f, const std::string& path, CifarRecords& out)
   const std::unique_ptr<ByteSource> source = open_bytes(path);
   if (source->compressed())
     fail(Fault::data, "{} is compressed; unpack it with gunzip first", path);  // size unknown
+  if (source->most_bytes() > kMostBytes)
+    fail(Fault::data, "{} is not a file of {}: it has {} bytes. Fetch the file again.", path,
+         f.name, source->most_bytes());
   std::vector<std::byte> bytes(source->most_bytes());
   source->read(bytes, "the records");
   source->expect_end();

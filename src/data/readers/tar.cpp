@@ -25,7 +25,8 @@ std::string_view text(const char (&field)[N]) {
 
 class Archive {
  public:
-  explicit Archive(const std::string& path) : path_(path), source_(open_bytes(path)) {}
+  Archive(const std::string& path, uint64_t most_bytes)
+      : path_(path), source_(open_bytes(path)), most_(most_bytes) {}
 
   // False at the end.
   bool next() {
@@ -38,6 +39,12 @@ class Archive {
       sum += i - offsetof(Header, checksum) < sizeof(header_.checksum) ? ' ' : bytes[i];
     if (sum != octal(header_.checksum)) broken("its checksum is wrong");
     size_ = octal(header_.size);
+    if (at_ > most_ || size_ > most_ - at_)
+      fail(
+          Fault::data,
+          "{}: with the member {} of {} bytes the archive holds more than {} MiB, which no archive "
+          "of this data set does. Fetch the file again.",
+          path_, name(), size_, most_ >> 20);
     if (size_ > source_->most_bytes())
       fail(
           Fault::data,
@@ -57,6 +64,7 @@ class Archive {
   TarMember read() {
     TarMember member{name(), allocate_bytes(size_), size_};
     source_->read({member.data.get(), size_}, member.name);
+    at_ += size_;
     skip((kBlock - size_ % kBlock) % kBlock);
     return member;
   }
@@ -64,6 +72,7 @@ class Archive {
 
  private:
   void skip(uint64_t bytes) {
+    at_ += bytes;
     std::array<std::byte, 16384> aside;  // NOLINT(cppcoreguidelines-pro-type-member-init)
     for (; bytes > 0; bytes -= std::min<uint64_t>(bytes, aside.size()))
       source_->read(std::span(aside).first(std::min<uint64_t>(bytes, aside.size())), name());
@@ -86,14 +95,15 @@ class Archive {
   const std::string& path_;
   std::unique_ptr<ByteSource> source_;
   Header header_{};
-  uint64_t size_ = 0, at_ = 0;
+  uint64_t most_, size_ = 0, at_ = 0;  // at_: in the archive, decompressed
 };
 
 }  // namespace
 
-void read_tar(const std::string& path, const std::function<bool(std::string_view)>& wanted,
+void read_tar(const std::string& path, uint64_t most_bytes,
+              const std::function<bool(std::string_view)>& wanted,
               const std::function<void(TarMember)>& take) {
-  Archive archive(path);
+  Archive archive(path, most_bytes);
   while (archive.next())
     if (archive.is_file() && wanted(archive.name()))
       take(archive.read());

@@ -19,8 +19,10 @@ struct TarMember {
 
 // Reads an archive (POSIX ustar, and what GNU tar and bsdtar write) to its end, plain or gzip, and
 // calls `take` with each file whose name `wanted` accepts. Throws Error{data} for what is no tar
-// archive, is cut short, or announces more than it can hold.
-void read_tar(const std::string& path, const std::function<bool(std::string_view name)>& wanted,
+// archive, is cut short, or announces more than it can hold or than `most_bytes`, all members and
+// headers together, before any of that is decompressed.
+void read_tar(const std::string& path, uint64_t most_bytes,
+              const std::function<bool(std::string_view name)>& wanted,
               const std::function<void(TarMember)>& take);
 
 }  // namespace dpt

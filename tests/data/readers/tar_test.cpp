@@ -3,14 +3,16 @@
 #include <map>
 
 #include "../archive.h"
+#include "../peak_growth.h"
 
 namespace dpt {
 namespace {
 
-std::map<std::string, std::string> members(const std::string& path, const std::string& without) {
+std::map<std::string, std::string> members(const std::string& path, const std::string& without,
+                                           uint64_t most_bytes = uint64_t{1} << 40) {
   std::map<std::string, std::string> out;
   read_tar(
-      path, [&](std::string_view name) { return name != without; },
+      path, most_bytes, [&](std::string_view name) { return name != without; },
       [&](const TarMember& m) {
         out[m.name] = {reinterpret_cast<const char*>(m.data.get()), m.size};
       });
@@ -44,6 +46,34 @@ TEST_CASE("tar: what is none, is cut short, or lies") {
   CHECK(has(why(lying), "announces 8589934591 bytes, which the archive (at most 512 bytes)"));
   lying[3] = 'z';
   CHECK(has(why(lying), "its checksum is wrong"));
+}
+
+TEST_CASE("tar: no more is read or passed over than the limit") {
+  const Folder folder;
+  // Three members of 1 GiB, of zeros that take no disk.
+  constexpr uintmax_t kMember = uintmax_t{1} << 30;
+  const std::string path = folder.write("a.tar", "");
+  {
+    std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
+    for (const char* const name : {"a", "b", "c"}) {
+      out << tar_header(name, kMember);
+      out.seekp(static_cast<std::streamoff>(kMember), std::ios::cur);
+    }
+  }
+  std::filesystem::resize_file(path, 3 * (kMember + 512) + 1024);
+  for (const char* const without : {"a", ""}) {
+    CAPTURE(without);
+    std::string why;
+    CHECK(peak_growth([&] {
+            why = data_error([&] { members(path, without, uint64_t{256} << 20); });
+          }) < kHostileBytes);
+    CHECK(has(why, "with the member a of 1073741824 bytes the archive holds more than 256 MiB"));
+  }
+  const std::string small =
+      folder.write("b.tar", tar({{"a", "one"}, {"b", std::string(512, 'x')}}));
+  CHECK(members(small, "", 2 * 512 + 512 + 512).size() == 2);  // two headers, two members
+  CHECK(has(data_error([&] { members(small, "", 2 * 512 + 512 + 511); }), "with the member b"));
+  CHECK(has(data_error([&] { members(small, "a", 2 * 512 + 512 + 511); }), "with the member b"));
 }
 
 }  // namespace
