@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <utility>
+
+#include <sys/stat.h>
 
 #include "base/fail.h"
 #include "data/readers/bytes.h"
@@ -69,13 +73,28 @@ Listing list(const fs::path& folder) {
   return out;
 }
 
+// A folder and all below it, through links. One that links lead to twice is refused: a loop has no
+// end, and a few links can make a tree of any size.
+std::vector<std::string> folders_below(const fs::path& folder) {
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  std::vector<std::string> out = {folder.string()};
+  for (size_t i = 0; i < out.size(); ++i) {
+    struct stat status {};
+    if (::stat(out[i].c_str(), &status) == 0)
+      if (const auto [at, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), out[i]);
+          !is_new)
+        fail(Fault::data, "{} and {} are the same folder, by a link: remove the link", at->second,
+             out[i]);
+    for (const std::string& below : list(out[i]).folders)
+      out.push_back((fs::path(out[i]) / below).string());
+  }
+  return out;
+}
+
 // All images in a folder and below: its files, then those of its folders. torchvision sorts
 // os.walk's triples, whose first entries are the folders' paths.
 void add_images(const fs::path& folder, std::vector<std::string>& images) {
-  std::vector<std::string> folders = {folder.string()};
-  for (size_t i = 0; i < folders.size(); ++i)
-    for (const std::string& below : list(folders[i]).folders)
-      folders.push_back((fs::path(folders[i]) / below).string());
+  std::vector<std::string> folders = folders_below(folder);
   std::ranges::sort(folders);
   for (const std::string& place : folders)
     for (const std::string& file : list(place).files) {
@@ -109,23 +128,48 @@ class Reader : public SampleReader {
   void read(uint32_t row, std::span<std::byte> out) const override {
     const std::string& path = files_[row];
     const std::unique_ptr<ByteSource> source = open_bytes(path);
+    if (source->most_bytes() > kMostFile)
+      fail(Fault::data, "{} has {} bytes; at most {} MiB are read as an image. Leave it out.", path,
+           source->most_bytes(), kMostFile >> 20);
     std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
     source->read(bytes, "the image");
     Image image = decode_image(bytes, path);
-    if (s_.resize.size() == 2)
-      image = resized(image, s_.resize[0], s_.resize[1]);
-    else if (s_.resize.size() == 1)
-      image = shorter_side(image, s_.resize[0]);
+    if (!s_.resize.empty()) {
+      const auto [height, width] = resized_to(image);
+      check_cost(image, height, width, path);
+      image = resized(image, height, width);
+    }
     cut(image, reinterpret_cast<uint8_t*>(out.data()));
   }
 
  private:
-  static Image shorter_side(const Image& image, int64_t size) {
+  static constexpr uint64_t kMostFile = uint64_t{64} << 20;
+
+  // Height and width.
+  std::pair<int64_t, int64_t> resized_to(const Image& image) const {
+    if (s_.resize.size() == 2) return {s_.resize[0], s_.resize[1]};
+    const int64_t size = s_.resize[0];
     const auto longer = [&](int64_t a, int64_t b) {
       return static_cast<int64_t>(static_cast<double>(size * a) / static_cast<double>(b));
     };
-    return image.width <= image.height ? resized(image, longer(image.height, image.width), size)
-                                       : resized(image, size, longer(image.width, image.height));
+    if (image.width <= image.height) return {longer(image.height, image.width), size};
+    return {size, longer(image.width, image.height)};
+  }
+
+  // A line of pixels takes a file of some bytes; scaled until its shorter side is as long as it
+  // should be, gigabytes. What resized() makes, all rows in the new width first, is bounded by the
+  // largest of 16 million pixels, the image itself and four times what the spec asks for.
+  void check_cost(const Image& image, int64_t height, int64_t width,
+                  const std::string& path) const {
+    constexpr int64_t kAlways = int64_t{1} << 24;
+    const int64_t most =
+        std::max({kAlways, image.height * image.width, 4 * s_.resize.front() * s_.resize.back()});
+    const int64_t pixels = std::max(height, image.height) * width;
+    if (pixels > most)
+      fail(Fault::data,
+           "{} has {} x {} pixels: to make {} x {} of them takes {} MiB. Leave it out, or cut a "
+           "part out of it.",
+           path, image.width, image.height, width, height, pixels * 3 >> 20);
   }
 
   // The middle as [3, height, width]; black where the image is smaller. CenterCrop pads first, half

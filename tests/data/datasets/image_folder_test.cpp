@@ -1,3 +1,7 @@
+#include <sys/stat.h>
+
+#include "../peak_growth.h"
+#include "data/readers/image.h"
 #include "loading.h"
 #include "places.h"
 
@@ -21,6 +25,91 @@ TEST_CASE("image_folder: classes and files in torchvision's order, whatever is b
   CHECK(d.classes == 4);  // C, a, a-b, b
   CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{0, 1, 1, 2, 3, 3});
   CHECK(d.description == "image_folder: 6 x [3, 4, 4] u8, 4 classes, from " + folder.path());
+}
+
+// A grey PNG of black pixels.
+std::string black_png(uint32_t width, uint32_t height) {
+  const auto chunk = [](const std::string& type, const std::string& data) {
+    const std::string summed = type + data;
+    const auto* bytes = reinterpret_cast<const Bytef*>(summed.data());
+    return big_endian(data.size(), 4) + summed +
+           big_endian(crc32(0, bytes, static_cast<uInt>(summed.size())), 4);
+  };
+  const std::string rows((size_t{width} + 1) * height, '\0');
+  uLongf size = compressBound(rows.size());
+  std::string packed(size, '\0');
+  REQUIRE(compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                   reinterpret_cast<const Bytef*>(rows.data()), rows.size()) == Z_OK);
+  packed.resize(size);
+  return "\x89PNG\r\n\x1a\n" +
+         chunk("IHDR",
+               big_endian(width, 4) + big_endian(height, 4) + std::string("\x08\0\0\0\0", 5)) +
+         chunk("IDAT", packed) + chunk("IEND", "");
+}
+
+TEST_CASE("image_folder: an image that takes gigabytes to resize is refused") {
+  if (!reads_png()) return;
+  const Folder folder;
+  const auto read = [&](const std::string& more) {
+    const Dataset d = load("image_folder", settings(folder, more));
+    std::vector<std::byte> out(static_cast<size_t>(d.inputs.sample().elements()));
+    return data_error([&] { d.reader->read(0, out); });
+  };
+  std::string why;
+  const std::string image = folder.write("a/x.png", black_png(20000, 1));
+  CHECK(peak_growth([&] { why = read(", resize: 256, crop: 224"); }) < kHostileBytes);
+  CHECK(why == image +
+                   " has 20000 x 1 pixels: to make 5120000 x 256 of them takes 3750 MiB. Leave it "
+                   "out, or cut a part out of it.");
+  CHECK(read(", crop: 224") == "");
+  CHECK(read(", resize: [224, 224]") == "");
+  CHECK(read(", resize: 16, crop: 16") == "");
+  folder.write("a/x.png", black_png(1, 100000));
+  CHECK(has(read(", resize: 256, crop: 224"), "has 1 x 100000 pixels: to make 256 x 25600000"));
+  CHECK(has(read(", resize: [224, 224]"), "has 1 x 100000 pixels: to make 224 x 224"));
+  CHECK(read(", crop: 224") == "");
+}
+
+TEST_CASE("image_folder: a file too large for an image, and special files, are refused") {
+  const Folder folder;
+  const auto why = [&] {
+    const Dataset d = load("image_folder", settings(folder));
+    std::vector<std::byte> out(48);
+    return data_error([&] { d.reader->read(0, out); });
+  };
+  std::filesystem::resize_file(folder.write("a/x.png", ""), uintmax_t{8} << 30);
+  CHECK(has(why(), "a/x.png has 8589934592 bytes; at most 64 MiB are read as an image"));
+  std::filesystem::remove(folder.file("a/x.png"));
+  REQUIRE(::mkfifo(folder.file("a/x.png").c_str(), 0600) == 0);
+  CHECK(has(why(), "a/x.png is a pipe, not a regular file"));
+}
+
+TEST_CASE("image_folder: links that lead to a folder twice are refused, others are followed") {
+  const Folder folder, elsewhere;
+  const auto why = [&] { return data_error([&] { load("image_folder", settings(folder)); }); };
+  const auto link = [&](const std::string& to, const std::string& name) {
+    std::filesystem::create_directory_symlink(to, folder.file(name));
+  };
+  folder.write("a/x.png", "");
+  elsewhere.write("y.png", "");
+  link(elsewhere.path(), "a/there");
+  link(elsewhere.path(), "b");  // once in each class
+  CHECK(load("image_folder", settings(folder)).size() == 3);
+  link(".", "a/1");
+  link(".", "a/2");
+  CHECK(why() == folder.file("a") + " and " + folder.file("a/1") +
+                     " are the same folder, by a link: remove the link");
+  std::filesystem::remove(folder.file("a/1"));
+  std::filesystem::remove(folder.file("a/2"));
+  // No loop, but twice as many folders with each level.
+  for (int i = 0; i < 30; ++i) {
+    const std::string level = "a/level" + std::to_string(i);
+    std::filesystem::create_directory(folder.file(level));
+    for (const char* const name : {"/1", "/2"})
+      link("../level" + std::to_string(i + 1), level + name);
+  }
+  folder.write("a/level30/x.png", "");
+  CHECK(has(why(), "are the same folder, by a link"));
 }
 
 TEST_CASE("image_folder: what is wrong") {
