@@ -13,10 +13,15 @@
 namespace dpt {
 namespace {
 
+constexpr uint64_t kMostText = uint64_t{1} << 30;  // tokens take four times as many bytes
+
 std::vector<std::byte> read_text(const std::string& file) {
   const std::unique_ptr<ByteSource> source = open_bytes(file);
   if (source->compressed())
     fail(Fault::data, "{} is compressed; unpack it with gunzip first", file);
+  if (source->most_bytes() > kMostText)
+    fail(Fault::data, "{} has {} bytes; at most 1 GiB of text is read: train on a part of it", file,
+         source->most_bytes());
   std::vector<std::byte> text(source->most_bytes());
   source->read(text, "the text");
   if (text.empty()) fail(Fault::data, "{} is empty, where a text was expected", file);

@@ -7,7 +7,8 @@ namespace {
 struct Text : TextWindows {
   static KeyTable<Text> keys() {
     KeyTable<Text> table;
-    table.required_path("path", &TextWindows::path, "a file, whose bytes are the characters");
+    table.required_path("path", &TextWindows::path,
+                        "a file of at most 1 GiB, whose bytes are the characters");
     add_keys(table);
     return table;
   }

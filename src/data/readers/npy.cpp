@@ -58,8 +58,8 @@ class HeaderReader {
 
  private:
   [[noreturn]] void refuse() const {
-    fail(Fault::data, "{}: the NPY header is not understood near character {} of \"{}\"", path_,
-         at_, text_.substr(0, 200));
+    fail(Fault::data, "{}: the NPY header is not understood at character {}, before \"{:.40}\"",
+         path_, at_, text_.substr(std::min(at_, text_.size())));
   }
   char peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -153,11 +153,12 @@ const ElementType& type_of(const Header& h, const std::string& path) {
          path);
   for (const ElementType& t : kTypes)
     if (t.code == h.type) return t;
-  fail(Fault::data,
-       "{} holds elements of type '{}'; <f4 <f8 <i4 <i8 |u1 and |b1 can be read. Write it again "
-       "with "
-       "a.astype('float32') or another of them",
-       path, h.type);
+  fail(
+      Fault::data,
+      "{} holds elements of type '{:.40}'; <f4 <f8 <i4 <i8 |u1 and |b1 can be read. Write it again "
+      "with "
+      "a.astype('float32') or another of them",
+      path, h.type);
 }
 
 // The 64-bit elements of `from` as 32-bit ones.

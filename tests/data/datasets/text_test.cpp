@@ -1,3 +1,4 @@
+#include "../peak_growth.h"
 #include "loading.h"
 
 namespace dpt {
@@ -62,6 +63,17 @@ TEST_CASE("text: what is wrong") {
   for (const char* const keys : {"sequence_length: 0", "stride: -1", "test_share: 1"})
     CHECK(
         has(complaint_of(dataset_type("text"), std::string("{path: t, ") + keys + "}"), "' must "));
+}
+
+TEST_CASE("text: a file over the limit is refused before it is read") {
+  const Folder folder;
+  std::filesystem::resize_file(folder.write("t.txt", ""), (uintmax_t{1} << 30) + 1);
+  std::string why;
+  CHECK(peak_growth([&] {
+          why = data_error([&] { load("text", "t.txt", Split::train, folder.path()); });
+        }) < kHostileBytes);
+  CHECK(why == folder.file("t.txt") +
+                   " has 1073741825 bytes; at most 1 GiB of text is read: train on a part of it");
 }
 
 TEST_CASE("text: Python lines") {

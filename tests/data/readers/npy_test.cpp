@@ -64,6 +64,12 @@ TEST_CASE("versions 1 to 3 and other spellings of the header") {
   CHECK(read_npy(folder.write("a.npy.gz", gzip(npy(described("|u1", "(3,)"), "abc")))).size() == 3);
 }
 
+TEST_CASE("messages quote some characters of a header, not all") {
+  const std::string long_name(5000, 'q');
+  CHECK(why_not(npy(described(long_name, "(1,)"), "abcd")).size() < 400);
+  CHECK(why_not(npy("{'descr': " + long_name, "abcd")).size() < 400);
+}
+
 TEST_CASE("what can't be read says what to do") {
   CHECK(
       has(why_not(npy(described("<f4", "(1, 1)", true), "abcd")), "Fortran order; write it again"));
