@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "train/checkpoint.h"
 #include "train/named_tensors.h"
 
@@ -44,6 +45,7 @@ class Checksum {
   uLong value_ = crc32_z(0, nullptr, 0);
 };
 
+constexpr size_t kMostManifest = 4096;  // bytes; it has five short lines
 constexpr std::string_view kFirstLine = "dptrain checkpoint 1\n";
 
 // The line of the manifest for a file; empty: it can't be read.
@@ -111,14 +113,23 @@ std::vector<CheckpointName> checkpoints_in(const std::string& folder) {
 
 // The manifest is made again from the files and compared whole, so no byte of it goes unchecked.
 std::string damage(const std::string& checkpoint) {
-  std::ifstream in(checkpoint + "/" + kManifest, std::ios::binary);
-  if (!in) return fmt::format("it has no {}", kManifest);
-  const std::string found{std::istreambuf_iterator<char>(in), {}};
+  std::string found;
+  try {
+    found = read_file(fmt::format("{}/{}", checkpoint, kManifest), kMostManifest);
+  } catch (const Error& e) {
+    return e.what();
+  }
   if (!found.starts_with(kFirstLine))
     return fmt::format("its {} is damaged, or of another version of dptrain", kManifest);
   std::string expected(kFirstLine);
   for (const char* name : kFiles) {
-    const std::string line = line_of(checkpoint, name);
+    // First the size, which costs nothing; a pipe or a device has none.
+    std::error_code error;
+    const uintmax_t bytes = fs::file_size(fmt::format("{}/{}", checkpoint, name), error);
+    if (!error && found.find(fmt::format("{} {} bytes, ", name, bytes)) == found.npos)
+      return fmt::format("its {} is not as it was written: it has {} bytes, not those of {}", name,
+                         bytes, kManifest);
+    const std::string line = error ? "" : line_of(checkpoint, name);
     if (line.empty()) return fmt::format("its {} can't be read", name);
     if (found.find(line) == found.npos)
       return fmt::format("its {} is not as it was written, by {}", name, kManifest);

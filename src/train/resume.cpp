@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/version.h"
 #include "optim/schedule.h"
 #include "spec/node.h"
@@ -19,10 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+// state.json and spec.resolved.yaml.
+std::string read_text(const std::string& path) { return read_file(path, size_t{16} << 20); }
 
 // Whether something is there; Error{data} where that can't be seen.
 bool is_there(const std::string& path) {

@@ -13,8 +13,11 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <zlib.h>
 
 #include "base/disk.h"
+#include "data/peak_growth.h"
 #include "train/resumed_run.h"
 
 namespace dpt {
@@ -61,6 +64,54 @@ TEST_CASE("whatever is damaged in a checkpoint, it is found, and an older one is
   const Ran named = straight.rest(15, how);
   CHECK(named.code == 4);
   CHECK(named.err.find("step-000015 can't be gone on from") != std::string::npos);
+}
+
+TEST_CASE("files of a checkpoint that are far too large, or special, are found without reading") {
+  const Words how = {"cores=1", "epochs=1"};
+  const Straight straight(how);
+  const std::string at = checkpoint(straight.folder, 5);
+  const std::string manifest = at + "/manifest.txt", state = at + "/state.json",
+                    model = at + "/model.safetensors";
+  const std::string written = read_file(manifest), run = read_file(state);
+  const uintmax_t weights = fs::file_size(model);
+  fs::resize_file(model, uintmax_t{8} << 30);
+  CHECK(damage(at) ==
+        "its model.safetensors is not as it was written: it has 8589934592 bytes, not those of "
+        "manifest.txt");
+  fs::resize_file(model, weights);
+  REQUIRE(damage(at).empty());
+
+  std::string why;
+  fs::resize_file(manifest, uintmax_t{3} << 30);
+  CHECK(peak_growth([&] { why = damage(at); }) < kHostileBytes);
+  CHECK(why == manifest + " has 3221225472 bytes; at most 4096 are read from a file of this kind");
+  std::ofstream(manifest, std::ios::binary) << written;
+
+  for (const std::string& path : {state, manifest}) {
+    const std::string bytes = read_file(path);
+    fs::remove(path);
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    CHECK(damage(at) == (path == state ? "its state.json can't be read"
+                                       : path + " is a pipe, not a regular file"));
+    fs::remove(path);
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+
+  // One whose manifest agrees.
+  const auto line = [](const std::string& text) {
+    const auto* bytes = reinterpret_cast<const Bytef*>(text.data());
+    return fmt::format("state.json {} bytes, crc32 {:08x}\n", text.size(),
+                       crc32_z(0, bytes, text.size()));
+  };
+  const std::string large = run + std::string(size_t{17} << 20, ' ');
+  std::ofstream(state, std::ios::binary) << large;
+  REQUIRE(written.find(line(run)) != written.npos);
+  std::ofstream(manifest, std::ios::binary)
+      << std::string(written).replace(written.find(line(run)), line(run).size(), line(large));
+  REQUIRE(damage(at).empty());
+  const Ran ran = straight.rest(5, how);
+  CHECK(ran.code == 4);
+  CHECK_MESSAGE(has(ran.err, "bytes; at most 16777216 are read from a file of this kind"), ran.err);
 }
 
 // On which no checkpoint can be written.
