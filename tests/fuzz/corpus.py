@@ -38,6 +38,12 @@ def tar(files):
     return out.getvalue()
 
 
+def large_member():
+    member = tarfile.TarInfo("a")
+    member.size = 2**30
+    return member.tobuf(tarfile.USTAR_FORMAT)
+
+
 CIFAR = bytes([3, 99]) + bytes(3072) + bytes([7, 0]) + b"x" * 3072
 IDX = {
     "images": idx(8, (2, 3, 3), bytes(range(18))),
@@ -46,10 +52,20 @@ IDX = {
     "shorts": idx(11, (1, 2, 1, 1), struct.pack(">2h", -1, 7)),
     "too-large": idx(8, (2**32 - 1, 2**32 - 1), b""),
 }
+GENERATOR = " ".join(["1"] * 624 + ["624", "0", "0"])
+STATE = {
+    "step": 12, "epoch": 2, "steps_of_this_epoch": 2, "steps_of_an_epoch": 5, "lr": 0.01,
+    "loss_sum": 4.5, "loss_weight": 24, "seconds": 0.25, "scale": 65536, "growth_tracker": 3,
+    "skipped": 1, "skipped_in_a_row": 0, "skipped_before_this_epoch": 1, "schedule": [0.5, 1e-300],
+    "metrics_bytes": 100, "optimizer": "adam", "seed": 7, "build": "0.1", "generator": GENERATOR,
+    "order_drawn_by": GENERATOR, "samples": "one order for all",
+}
 SEEDS = {
     "idx": IDX,
     "idx_gzip": {name: gzip.compress(content, mtime=0) for name, content in IDX.items()}
-    | {"two-members": gzip.compress(IDX["labels"], mtime=0) * 2},
+    | {"two-members": gzip.compress(IDX["labels"], mtime=0) * 2,
+       "split-members": b"".join(gzip.compress(part, mtime=0)
+                                 for part in (b"", IDX["images"][:7], IDX["images"][7:], b""))},
     "npy": {
         "floats": npy("<f4", "(2, 3)", struct.pack("<6f", *range(6))),
         "longs": npy("<i8", "(2,)", struct.pack("<2q", -1, 2**31 - 1), 2),
@@ -65,11 +81,15 @@ SEEDS = {
         "tabs": b"1\t2\n3\t4\n",
         "quote": b'1,"2\n3,4\n',
         "huge": b"1e39,nan,inf\n",
+        "lost-line": b"1,,nan\n2,3,4\n",
+        "index": b",a,1x1\n0,2,3\n",
+        "zeros": bytes(40) + b"\n1",
     },
     "cifar": {
         "records": CIFAR,
         "wrong-label": bytes([0, 100]) + bytes(3072),
         "archive": tar({"a/train.bin": CIFAR, "empty": b""}),
+        "archive-large": large_member() + bytes(512),
         "archive-gzip": gzip.compress(tar({"a/" + "b" * 90 + "/c": CIFAR}), mtime=0),
     },
     "image": {
@@ -87,6 +107,16 @@ SEEDS = {
                                 "b": {"dtype": "I64", "shape": [1], "data_offsets": [4, 12]}},
                                bytes(12)),
         "too-large": struct.pack("<Q", 2**63) + b"{}",
+        "one-large": safetensors({"a": {"dtype": "F32", "shape": [2**31], "data_offsets": [0, 2**33]},
+                                  "b": {"dtype": "U8", "shape": [1],
+                                        "data_offsets": [2**33, 2**33 + 1]}}, b"b"),
+    },
+    "state": {
+        "usual": json.dumps(STATE, indent=2).encode(),
+        "first": json.dumps({key: value for key, value in STATE.items() if key != "samples"}).encode(),
+        "no-numbers": json.dumps(STATE | {"lr": "nan", "loss_sum": "-inf", "schedule": ["inf"]}).encode(),
+        "below-zero": json.dumps(STATE | {"step": -1}).encode(),
+        "large": json.dumps(STATE | {"seed": 2**63, "schedule": [[[[[]]]]]}).encode(),
     },
     "spec": {
         "usual": b"""data: {dataset: fashion_mnist, transforms: [to_tensor], batch_size: 100}

@@ -23,6 +23,7 @@
 #include "layers/model.h"
 #include "spec/node.h"
 #include "train/session.h"
+#include "train/train_state.h"
 
 namespace dpt::fuzz {
 namespace {
@@ -117,6 +118,7 @@ void csv(std::span<const std::byte> bytes) {
     const auto table = unless_refused([&] { return read_csv(file.path(), format); });
     if (!table) continue;
     expect(table->rows > 0 && table->columns() > 0, "an empty table");
+    expect(format.header == automatic || table->header == (format.header == yes), "a lost line");
     expect(table->values.size() == table->rows * table->columns(), "rows of several lengths");
     for (float x : table->values) expect(std::isfinite(x), "not a finite number");
   }
@@ -162,6 +164,16 @@ void safetensors(std::span<const std::byte> bytes) {
     end += e.desc.bytes();
     expect(read->find(e.name) == &e, "a tensor is not found by its name");
   }
+  const SafeTensorsFile one_by_one(file.path());
+  expect(one_by_one.entries().size() == read->entries().size(), "opened, it has other tensors");
+  for (const SafeTensors::Entry& e : read->entries()) {
+    const SafeTensorsFile::Entry* found = one_by_one.find(e.name);
+    expect(found && found->desc == e.desc, "opened, a tensor is another");
+    std::vector<std::byte> alone(e.desc.bytes());
+    one_by_one.read(*found, alone);
+    expect(alone.empty() || std::memcmp(alone.data(), e.data, alone.size()) == 0,
+           "read alone, a tensor is another");
+  }
   const SafeTensorsHeader again =
       parse_safetensors_header(safetensors_header_json(header), "written");
   expect(again.metadata == header.metadata && again.rows.size() == header.rows.size(),
@@ -169,6 +181,15 @@ void safetensors(std::span<const std::byte> bytes) {
   for (size_t i = 0; i < again.rows.size(); ++i)
     expect(again.rows[i].name == header.rows[i].name && again.rows[i].desc == header.rows[i].desc,
            "written, a tensor is another");
+}
+
+// What a checkpoint says of its run; what is accepted must read back the same.
+void state(std::span<const std::byte> bytes) {
+  const std::string json(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto read = unless_refused([&] { return train_state_of(json, "state.json"); });
+  if (!read) return;
+  const std::string again = to_json(*read);
+  expect(to_json(train_state_of(again, "again.json")) == again, "written, the state is another");
 }
 
 // The text of a spec; a first line "#= key=value" is an argument. What is accepted must read back
@@ -201,8 +222,8 @@ void spec(std::span<const std::byte> bytes) {
 }
 
 constexpr Target kTargets[] = {
-    {"spec", spec}, {"idx", idx},     {"idx_gzip", idx_gzip}, {"npy", npy},
-    {"csv", csv},   {"cifar", cifar}, {"image", image},       {"safetensors", safetensors}};
+    {"spec", spec},   {"idx", idx},     {"idx_gzip", idx_gzip},       {"npy", npy},    {"csv", csv},
+    {"cifar", cifar}, {"image", image}, {"safetensors", safetensors}, {"state", state}};
 
 }  // namespace
 
