@@ -12,8 +12,15 @@
 
 namespace dpt {
 
-// What a hostile file may cost.
-inline constexpr size_t kHostileBytes = size_t{64} << 20;
+// What a hostile file may cost. ThreadSanitizer keeps four bytes and more about each.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr size_t kSanitizerFactor = 6;
+#elif defined(__has_feature)
+inline constexpr size_t kSanitizerFactor = __has_feature(thread_sanitizer) ? 6 : 1;
+#else
+inline constexpr size_t kSanitizerFactor = 1;
+#endif
+inline constexpr size_t kHostileBytes = kSanitizerFactor * (size_t{64} << 20);
 
 // By how many bytes the memory that this process occupies grows at most while f() runs: pages that
 // are touched, not address space, so it holds under sanitizers, too, which take an eighth more.
