@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <tuple>
 
 #include <sysexits.h>
 #include <unistd.h>
@@ -56,6 +57,17 @@ StopSignals::StopSignals(std::atomic<int>& word) {
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
   g_word = nullptr;
+}
+
+StartupSignals::StartupSignals() {
+  static_assert(std::tuple_size_v<decltype(before_)> == kSignals.size());
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { _exit(exit_code_of(signal)); };
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+}
+
+StartupSignals::~StartupSignals() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 }  // namespace dpt

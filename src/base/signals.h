@@ -2,7 +2,9 @@
 // SIGUSR1 and SIGUSR2, by which batch systems warn of a time limit, only ever ask.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <csignal>
 
 namespace dpt {
 
@@ -23,6 +25,20 @@ class StopSignals {
   ~StopSignals();  // what was before is back
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
+};
+
+// While one lives, these signals end the process at once, with exit_code_of(signal): before there
+// are steps after one of which a run can stop. A StopSignals takes them over for as long as it
+// lives. Children that are forked keep the handlers. REQUIRES: one at a time in a process.
+class StartupSignals {
+ public:
+  StartupSignals();
+  ~StartupSignals();  // what was before is back
+  StartupSignals(const StartupSignals&) = delete;
+  StartupSignals& operator=(const StartupSignals&) = delete;
+
+ private:
+  std::array<struct sigaction, 4> before_;
 };
 
 }  // namespace dpt

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/signals.h"
 #include "base/stderr.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -51,6 +52,7 @@ int run_train(const std::vector<std::string>& words) {
   arguments.text("--trace", trace,
                  "a file for what each worker did when, for chrome://tracing or Perfetto");
   arguments.parse(words);
+  const StartupSignals signals;
   const std::optional<World> world = world_from_environment();
   if (world && !trace.empty())
     fail(Fault::spec,

@@ -62,6 +62,27 @@ TEST_CASE("a warning asks for an end, as often as it comes, and takes no patienc
   CHECK(exit_code_of(SIGTERM) == 143);
 }
 
+TEST_CASE("before a run can stop after a step, a signal ends it at once with the same code") {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
+    CHECK(code_of([&] {
+            const StartupSignals startup;
+            raise(signal);
+            return 99;
+          }) == exit_code_of(signal));
+    CHECK(code_of([&] {
+            const StartupSignals startup;
+            std::atomic<int> word = 0;
+            {
+              const StopSignals stop(word);
+              raise(signal);
+            }
+            if (word != signal) return 99;
+            raise(signal);
+            return 98;
+          }) == exit_code_of(signal));
+  }
+}
+
 TEST_CASE("afterwards signals do what they did before") {
   CHECK(code_of([] {
           std::signal(SIGTERM, SIG_DFL);

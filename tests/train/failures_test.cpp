@@ -199,6 +199,27 @@ TEST_CASE("a rank that is never started is waited for as long as the spec says")
   CHECK(seconds_of(begin) < 10);  // a busy machine's; 60 without the key
 }
 
+TEST_CASE("a signal before the first step ends the run with the code that it has later") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  for (const auto& [signal, code] : {std::pair{SIGUSR1, 75}, {SIGUSR2, 75}, {SIGTERM, 143}}) {
+    // It waits for rank 0, which is never started.
+    Process waiting({folder.file("t.yaml"), "parallel=ddp", "cores=1"}, rank_of_two(1));
+    const std::string status = "/proc/" + std::to_string(waiting.pid()) + "/status";
+    // SIGUSR2 is the last one that the program begins to handle, and no one that doctest does.
+    const auto handles_signals = [&] {
+      const std::string text = read_file(status);
+      const size_t at = text.find("SigCgt:");
+      return at != text.npos &&
+             (std::strtoull(text.c_str() + at + 7, nullptr, 16) & (1ULL << (SIGUSR2 - 1))) != 0;
+    };
+    CHECK(becomes_true(10, handles_signals));
+    waiting.send(signal);
+    CHECK(waiting.wait(10) == code);
+    CHECK(waiting.err().empty());
+  }
+}
+
 TEST_CASE("a loss that is not finite ends every mode with epoch, step and layer") {
   for (const std::vector<std::string>& how :
        std::vector<std::vector<std::string>>{{"cores=1"},
