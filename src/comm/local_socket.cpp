@@ -1,9 +1,10 @@
 #include "comm/local_socket.h"
 
 #include <cerrno>
-#include <cstdlib>
+#include <chrono>
 #include <cstring>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -55,6 +56,36 @@ void remove_dead_names(const fs::path& directory) {
   }
 }
 
+// Empty: this user alone can enter the directory.
+std::string why_not_private(const fs::path& directory) {
+  struct stat info {};
+  if (lstat(directory.c_str(), &info) != 0) return words_of(errno);
+  if (!S_ISDIR(info.st_mode)) return "it is not a directory";
+  if (info.st_uid != geteuid()) return "it belongs to another user";
+  if ((info.st_mode & 077) != 0) return "other users can enter it (its mode is not 0700)";
+  return "";
+}
+
+// Waits for an exclusive lock of the directory.
+Descriptor lock_directory(const fs::path& directory, double timeout_s) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  Descriptor out(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!out) fail(Fault::rank, "cannot open '{}': {}", directory.native(), words_of(errno));
+  while (flock(out.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      fail(Fault::rank, "cannot lock '{}': {}", directory.native(), words_of(errno));
+    if (Clock::now() - start > std::chrono::duration<double>(timeout_s))
+      fail(
+          Fault::rank,
+          "another process of yours has held the lock of '{}' for {} s; end it (`fuser` shows it), "
+          "or set XDG_RUNTIME_DIR, for all ranks, to another directory",
+          directory.native(), timeout_s);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return out;
+}
+
 }  // namespace
 
 Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
@@ -67,26 +98,30 @@ Descriptor::~Descriptor() {
 }
 int Descriptor::release() { return std::exchange(fd_, -1); }
 
-fs::path private_directory(const fs::path& wanted) {
-  fs::path directory = wanted;
-  if (directory.empty()) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
-    const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-    const bool usable = runtime != nullptr && access(runtime, W_OK | X_OK) == 0;
-    directory = usable ? fs::path(runtime) / "dptrain"
-                       : fs::path("/tmp") / fmt::format("dptrain-{}", geteuid());
+std::vector<fs::path> socket_directories(const char* xdg_runtime_dir, const char* home) {
+  std::vector<fs::path> out;
+  const auto given = [](const char* variable) { return variable != nullptr && *variable != 0; };
+  if (given(xdg_runtime_dir) && why_not_private(xdg_runtime_dir).empty())
+    out.push_back(fs::path(xdg_runtime_dir) / "dptrain");
+  out.push_back(fs::path("/tmp") / fmt::format("dptrain-{}", geteuid()));
+  if (given(home)) out.push_back(fs::path(home) / ".cache" / "dptrain");
+  return out;
+}
+
+fs::path private_directory(std::span<const fs::path> candidates) {
+  std::string reasons;
+  for (const fs::path& directory : candidates) {
+    std::error_code error;
+    fs::create_directories(directory.parent_path(), error);
+    const bool made = mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST;
+    const std::string why = made ? why_not_private(directory) : words_of(errno);
+    if (why.empty()) return directory;
+    reasons += fmt::format("{}'{}': {}", reasons.empty() ? "" : "; ", directory.native(), why);
   }
-  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
-    fail(Fault::rank, "cannot make the directory '{}' in which ranks meet: {}", directory.native(),
-         words_of(errno));
-  struct stat info {};
-  if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
-      (info.st_mode & 077) != 0)
-    fail(Fault::rank,
-         "the directory '{}' in which ranks meet must be yours and closed to others; remove it, "
-         "or set XDG_RUNTIME_DIR to another place",
-         directory.native());
-  return directory;
+  fail(Fault::rank,
+       "there is no directory for the socket by which ranks find each other ({}); set "
+       "XDG_RUNTIME_DIR, for all ranks, to a directory of yours with mode 0700",
+       reasons);
 }
 
 fs::path socket_path(const fs::path& directory, std::string_view job) {
@@ -95,12 +130,10 @@ fs::path socket_path(const fs::path& directory, std::string_view job) {
   return directory / fmt::format("{:016x}.sock", hash);
 }
 
-Listener::Listener(const fs::path& path) : socket_(new_socket()) {
+Listener::Listener(const fs::path& path, double timeout_s) : socket_(new_socket()) {
   // One process at a time looks for dead names: a live one that has its name, but does not listen
   // yet, looks dead.
-  const Descriptor lock(open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock || flock(lock.get(), LOCK_EX) != 0)
-    fail(Fault::rank, "cannot lock '{}': {}", path.parent_path().native(), words_of(errno));
+  const Descriptor lock = lock_directory(path.parent_path(), timeout_s);
   remove_dead_names(path.parent_path());
   const sockaddr_un address = address_of(path);
   if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -164,7 +197,7 @@ Received receive_message(int socket, std::span<std::byte> buffer) noexcept {
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // room for one descriptor, and no more
   const int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC;
   ssize_t n = recvmsg(socket, &header, flags);
   // The other end closed before it had read all; what it said before that comes after the error.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -28,18 +29,26 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Makes the directory, for this user alone. Empty: $XDG_RUNTIME_DIR/dptrain, else /tmp/dptrain-UID.
-// Errors: Error{rank} when it belongs to somebody else or others can enter it.
-std::filesystem::path private_directory(const std::filesystem::path& wanted);
+// Where sockets can lie, best first: $XDG_RUNTIME_DIR/dptrain if $XDG_RUNTIME_DIR is this user's
+// and closed to others, /tmp/dptrain-UID, $HOME/.cache/dptrain. A null or empty argument is a
+// variable that is not set.
+std::vector<std::filesystem::path> socket_directories(const char* xdg_runtime_dir,
+                                                      const char* home);
+
+// The first of the directories that is this user's and closed to others, made where it is missing.
+// Another user who has taken a name, in /tmp, sends all ranks to the same next one.
+// Errors: Error{rank}, with the reason for each directory and the remedy.
+std::filesystem::path private_directory(std::span<const std::filesystem::path> candidates);
 
 // The name under which the ranks of a job look for each other in the directory.
 std::filesystem::path socket_path(const std::filesystem::path& directory, std::string_view job);
 
 // A socket that others can connect to. Its name goes when it does; names that dead processes left
-// in the directory are removed first. Errors: Error{rank}, also when a live process has the name.
+// in the directory are removed first. Errors: Error{rank}, also when a live process has the name,
+// or holds the directory's lock for longer than timeout_s.
 class Listener {
  public:
-  explicit Listener(const std::filesystem::path& path);
+  explicit Listener(const std::filesystem::path& path, double timeout_s = 60);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -4,7 +4,8 @@
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <thread>
@@ -16,6 +17,7 @@
 
 #include "base/fail.h"
 #include "base/signals.h"
+#include "base/stderr.h"
 #include "comm/local_socket.h"
 #include "comm/workers.h"
 
@@ -26,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 using std::chrono::milliseconds;
 
-constexpr uint64_t kMagic = 0x316f6c6c65487044;  // "DpHello1"
+constexpr uint64_t kMagic = 0x326f6c6c65487044;  // "DpHello2"
 constexpr double kHelloSeconds = 5;              // for whoever connects to say who it is
 constexpr double kGraceSeconds =
     5;  // rank 0 is the one to say who has not come, so others wait more
@@ -36,6 +38,7 @@ struct Hello {
   uint64_t magic = kMagic;
   uint64_t spec = 0, build = 0, bytes = 0;  // hashes, and a size
   int32_t rank = 0, size = 0;
+  uint64_t sum = 0;  // a hash of what stands before it
 };
 
 struct Answer {
@@ -50,12 +53,24 @@ uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
+uint64_t sum_of(const Hello& hello) {
+  return hash_of({reinterpret_cast<const char*>(&hello), offsetof(Hello, sum)});
+}
+
 Hello hello_of(const World& world, const Identity& identity) {
-  return {.spec = hash_of(identity.spec),
-          .build = hash_of(identity.build),
-          .bytes = identity.bytes,
-          .rank = world.rank,
-          .size = world.size};
+  Hello out{.spec = hash_of(identity.spec),
+            .build = hash_of(identity.build),
+            .bytes = identity.bytes,
+            .rank = world.rank,
+            .size = world.size};
+  out.sum = sum_of(out);
+  return out;
+}
+
+// Whether a rank of some run can have sent it to rank 0.
+bool is_valid(const Hello& hello) {
+  return hello.magic == kMagic && hello.sum == sum_of(hello) && hello.rank >= 1 &&
+         hello.rank < hello.size;
 }
 
 template <class T>
@@ -84,7 +99,8 @@ class Gathering {
 
  private:
   void look(Listener& listener, Clock::time_point deadline);
-  bool keep(Peer& peer);                             // false: it is to be dropped
+  bool keep(Peer& peer);  // false: it is to be dropped
+  void note(const Peer& stranger);
   void check(const Hello& hello, const Peer& peer);  // sets reason_
   std::string missing() const;
   [[noreturn]] void refuse_all();
@@ -93,6 +109,7 @@ class Gathering {
   Hello mine_;
   std::list<Peer> peers_;
   std::string reason_;
+  bool noted_ = false;
 };
 
 std::vector<Peer> Gathering::gather(Listener& listener, Clock::time_point deadline,
@@ -101,13 +118,13 @@ std::vector<Peer> Gathering::gather(Listener& listener, Clock::time_point deadli
     return std::count_if(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank > 0; });
   };
   while (here() < world_.size - 1 && reason_.empty()) {
-    if (Clock::now() >= deadline)
+    const bool late = Clock::now() >= deadline;
+    look(listener, deadline);
+    if (late && here() < world_.size - 1 && reason_.empty())
       reason_ = fmt::format(
           "{} of {} did not come within {} s; all ranks of a run must be started together, on this "
           "machine, by the same {} and with the same MASTER_PORT if that is set (this is '{}')",
           missing(), world_.size, timeout_s, world_.launcher, world_.job);
-    else
-      look(listener, deadline);
   }
   if (!reason_.empty()) refuse_all();
   std::vector<Peer> sorted;
@@ -145,13 +162,24 @@ bool Gathering::keep(Peer& peer) {
       reason_ = name_of(peer.rank, peer.pid) + " ended while the ranks were gathering";
     return true;
   }
+  if (r.what == Received::ended) return false;
   Hello hello;
-  if (r.what == Received::ended || r.bytes != sizeof hello) return false;
   std::memcpy(&hello, buffer.data(), sizeof hello);
-  if (hello.magic != kMagic) return false;
+  if (r.bytes != sizeof hello || !is_valid(hello)) {
+    note(peer);
+    return false;
+  }
   check(hello, peer);
   peer.rank = hello.rank;
   return true;
+}
+
+void Gathering::note(const Peer& stranger) {
+  if (std::exchange(noted_, true)) return;
+  print_stderr(
+      "dptrain: rank 0 waits for the other ranks and ignores what pid {} sent, which is no rank of "
+      "this dptrain\n",
+      stranger.pid);
 }
 
 void Gathering::check(const Hello& hello, const Peer& peer) {
@@ -160,10 +188,6 @@ void Gathering::check(const Hello& hello, const Peer& peer) {
     reason_ = fmt::format("{} and {} have different {}", me, who, what);
   };
   if (hello.size != mine_.size) return differ("numbers of ranks");
-  if (hello.rank < 1 || hello.rank >= mine_.size) {
-    reason_ = fmt::format("{} came to {}, which waits for ranks 1 to {}", who, me, mine_.size - 1);
-    return;
-  }
   for (const Peer& other : peers_)
     if (&other != &peer && other.rank == hello.rank)
       reason_ = fmt::format("rank {} was started twice, as pid {} and as pid {}", hello.rank,
@@ -292,10 +316,14 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
                             const RendezvousSettings& settings) {
   const Clock::time_point deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(settings.timeout_s));
-  const auto path = socket_path(private_directory(settings.directory), world.job);
+  std::vector<std::filesystem::path> directories = {settings.directory};
+  if (settings.directory.empty())
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+    directories = socket_directories(std::getenv("XDG_RUNTIME_DIR"), std::getenv("HOME"));
+  const auto path = socket_path(private_directory(directories), world.job);
   Descriptor wake(eventfd(0, EFD_CLOEXEC));
   if (world.rank == 0) {
-    Listener listener(path);  // before the memory is made: the others need not wait in vain
+    Listener listener(path, settings.timeout_s);
     SharedMemory memory = SharedMemory::create(identity.bytes);
     prepare(memory);
     Gathering gathering(world, identity);
@@ -334,8 +362,7 @@ int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<
   const int code = run_rank(team, rank, body);
   const std::string reason = code == 0 ? "" : team.reason();
   if (!reason.empty() && team.claim_message()) {
-    const std::string line = fmt::format("dptrain: {}\n", reason);
-    std::fwrite(line.data(), 1, line.size(), stderr);
+    print_stderr("dptrain: {}\n", reason);
   }
   rendezvous.goodbye();
   return code;

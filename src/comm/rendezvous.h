@@ -21,8 +21,8 @@ struct Identity {
 };
 
 struct RendezvousSettings {
-  double timeout_s = 60;
-  std::filesystem::path directory;  // empty: $XDG_RUNTIME_DIR/dptrain, else /tmp/dptrain-UID
+  double timeout_s = 60;            // for all ranks to come
+  std::filesystem::path directory;  // of the socket; empty: as socket_directories() has it
 };
 
 // No TCP port at any time. The socket lies in a directory that only this user can enter, both ends
@@ -32,7 +32,8 @@ class Rendezvous {
   // Rank 0 creates identity.bytes of shared memory, calls prepare(memory) on it (Team::create,
   // ...), waits for the others and hands it to them; they return when they have it. Errors:
   // Error{rank} when ranks do not come in time, differ, or come twice, naming them; in the ranks
-  // that only hear of that from rank 0 it is a TeamBroken, so that one of them speaks.
+  // that only hear of that from rank 0 it is a TeamBroken, so that one of them speaks. Connections
+  // that send no valid hello are dropped and noted once on stderr; the others are not delayed.
   static Rendezvous join(const World& world, const Identity& identity,
                          const std::function<void(SharedMemory&)>& prepare,
                          const RendezvousSettings& settings = {});

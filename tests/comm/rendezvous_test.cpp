@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -11,6 +12,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -303,9 +305,11 @@ TEST_CASE("strangers' words on the socket are not listened to") {
       if (!s) std::this_thread::sleep_for(1ms);
     }
     REQUIRE(s);
-    // A hello has 48 bytes and begins with a magic number.
-    std::vector<std::byte> junk(i % 3 == 0 ? 48 : static_cast<size_t>(1 + rand() % 5000));
+    // A hello has 56 bytes and begins with a magic number.
+    std::vector<std::byte> junk(i % 3 == 0 ? 56 : static_cast<size_t>(1 + rand() % 5000));
     for (std::byte& b : junk) b = static_cast<std::byte>(rand());
+    for (const std::string_view magic : {"DpHello1", "DpHello2"})
+      if (i % 3 == 0 && i % 2 == magic[7] % 2) std::memcpy(junk.data(), magic.data(), 8);
     if (i % 5 != 4) send_message(s.get(), junk, i % 7 == 0 ? STDERR_FILENO : -1);
     if (i % 2 == 0) held.push_back(std::move(s));  // stays, silent
   }
@@ -315,23 +319,65 @@ TEST_CASE("strangers' words on the socket are not listened to") {
   int status = -1;
   waitpid(late, &status, 0);
   CHECK(status == 0);
-  CHECK(ranks.text.empty());
+  CHECK(ranks.said("dptrain: rank 0 waits for the other ranks and ignores what pid "));
+  CHECK(std::count(ranks.text.begin(), ranks.text.end(), '\n') == 1);
+}
+
+TEST_CASE("a directory that is locked is waited for as long as the ranks are") {
+  Scene scene;
+  const Descriptor held(open(scene.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(flock(held.get(), LOCK_EX) == 0);
+  Ranks ranks(scene, {{.rank = 0, .timeout_s = 0.1}}, [](Team, int) { return 0; });
+  CHECK(ranks.wait() == std::vector<int>{6});
+  CHECK(ranks.said("has held the lock of '" + scene.directory.string() + "' for 0.1 s"));
+}
+
+TEST_CASE("sockets lie where no other user can put or replace them") {
+  const Scene scene;
+  const std::string own = scene.directory.string();  // of mode 0700
+  const fs::path in_tmp = fmt::format("/tmp/dptrain-{}", geteuid());
+  using Paths = std::vector<fs::path>;
+  CHECK(socket_directories(own.c_str(), "/home/me") ==
+        Paths{own + "/dptrain", in_tmp, "/home/me/.cache/dptrain"});
+  CHECK(socket_directories(nullptr, "") == Paths{in_tmp});
+  CHECK(socket_directories((own + "/missing").c_str(), nullptr) == Paths{in_tmp});
+  for (const mode_t mode : {0777, 01777, 0770, 0705}) {
+    chmod(own.c_str(), mode);
+    CHECK(socket_directories(own.c_str(), nullptr) == Paths{in_tmp});
+  }
+  chmod(own.c_str(), 0700);
+  // A name that somebody else has taken is passed over; when all are, the message names them.
+  fs::create_directory(own + "/taken");
+  chmod((own + "/taken").c_str(), 0755);
+  if (geteuid() == 0) REQUIRE(chown((own + "/taken").c_str(), 1, 1) == 0);
+  CHECK(private_directory(Paths{own + "/taken", own + "/a/b"}) == own + "/a/b");
+  try {
+    private_directory(Paths{own + "/taken"});
+    FAIL_CHECK("no error");
+  } catch (const Error& e) {
+    CHECK(e.fault() == Fault::rank);
+    const std::string text = e.what();
+    CHECK_MESSAGE(text.find("'" + own + "/taken': ") != std::string::npos, text);
+    CHECK(text.find("set XDG_RUNTIME_DIR, for all ranks, to a directory of yours with mode 0700") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("a directory that others can enter, or a link to one, is refused") {
   Scene scene;
+  const auto only = [](const fs::path& path) { return private_directory({&path, 1}); };
   const fs::path open = scene.directory / "open", link = scene.directory / "link";
   fs::create_directory(open);
   chmod(open.c_str(), 0755);
-  CHECK_THROWS_AS(private_directory(open), Error);
+  CHECK_THROWS_AS(only(open), Error);
   chmod(open.c_str(), 0700);
-  CHECK(private_directory(open) == open);
+  CHECK(only(open) == open);
   fs::create_directory_symlink(open, link);
-  CHECK_THROWS_AS(private_directory(link), Error);
+  CHECK_THROWS_AS(only(link), Error);
   std::ofstream(scene.directory / "file") << "x";
-  CHECK_THROWS_AS(private_directory(scene.directory / "file"), Error);
+  CHECK_THROWS_AS(only(scene.directory / "file"), Error);
   struct stat info {};
-  REQUIRE(stat(private_directory(scene.directory / "new").c_str(), &info) == 0);
+  REQUIRE(stat(only(scene.directory / "new").c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0700);
 }
 
