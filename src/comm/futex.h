@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdint>
 #include <ctime>
+#include <limits>
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -16,8 +17,8 @@
 namespace dpt {
 
 struct Patience {
-  double spin_us = 80;     // 0: sleep at once, for more workers than cores
-  double timeout_s = 600;  // then it is late
+  double spin_us = 80;  // 0: sleep at once, for more workers than cores
+  double timeout_s = std::numeric_limits<double>::infinity();  // then it is late
 };
 
 namespace futex {

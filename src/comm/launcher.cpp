@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -19,7 +18,9 @@
 
 #include "base/fail.h"
 #include "base/signals.h"
+#include "base/stderr.h"
 #include "comm/child.h"
+#include "comm/heartbeat.h"
 #include "comm/workers.h"
 
 namespace dpt {
@@ -30,10 +31,7 @@ using std::chrono::milliseconds;
 
 constexpr int kRankLost = static_cast<int>(Fault::rank);
 
-void say(const std::string& message) {
-  const std::string line = fmt::format("dptrain: {}\n", message);
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
+void say(const std::string& message) { print_stderr("dptrain: {}\n", message); }
 
 int threads_of_this_process() {
   namespace fs = std::filesystem;
@@ -129,7 +127,10 @@ void Launch::be_rank(int rank, const std::function<int(int rank)>& body) {
     if (c.descriptor >= 0) close(c.descriptor);
   die_with(self_, pipe_[0]);
   team_.set_pid(rank, getpid());
-  const int code = run_rank(team_, rank, [&] { return body(rank); });
+  const int code = run_rank(team_, rank, [&] {
+    const Heartbeat heartbeat(team_, rank);
+    return body(rank);
+  });
   flush_all();
   _exit(code);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -271,6 +270,7 @@ SharedMemory ask_for_memory(int socket, const World& world, const Identity& iden
 
 struct Rendezvous::State {
   int rank = 0;
+  Starter starter;
   SharedMemory memory;
   std::vector<Peer> peers;  // rank 0: all others; the others: rank 0
   Descriptor wake;          // ends the watcher
@@ -321,6 +321,7 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
     // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
     directories = socket_directories(std::getenv("XDG_RUNTIME_DIR"), std::getenv("HOME"));
   const auto path = socket_path(private_directory(directories), world.job);
+  const Starter starter{.pid = world.parent, .name = world.launcher};
   Descriptor wake(eventfd(0, EFD_CLOEXEC));
   if (world.rank == 0) {
     Listener listener(path, settings.timeout_s);
@@ -330,7 +331,7 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
     std::vector<Peer> peers = gathering.gather(listener, deadline, settings.timeout_s);
     gathering.hand_over(peers, memory);
     return Rendezvous(std::unique_ptr<State>(
-        new State{0, std::move(memory), std::move(peers), std::move(wake), {}}));
+        new State{0, starter, std::move(memory), std::move(peers), std::move(wake), {}}));
   }
   std::vector<Peer> peers(1);
   peers[0].socket = find_rank_0(world, path, deadline, settings.timeout_s);
@@ -338,18 +339,15 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
   peers[0].pid = peer_of(peers[0].socket.get()).value_or(0);
   SharedMemory memory = ask_for_memory(peers[0].socket.get(), world, identity, settings.timeout_s);
   return Rendezvous(std::unique_ptr<State>(
-      new State{world.rank, std::move(memory), std::move(peers), std::move(wake), {}}));
+      new State{world.rank, starter, std::move(memory), std::move(peers), std::move(wake), {}}));
 }
 
 const SharedMemory& Rendezvous::memory() const { return state_->memory; }
+const Starter& Rendezvous::starter() const { return state_->starter; }
 
 void Rendezvous::watch(Team team) {
   team.set_pid(state_->rank, getpid());
-  sigset_t all, before;  // signals are for the thread that runs the steps
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  state_->watcher = std::thread([state = state_.get(), team] { state->watch(team); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  state_->watcher = start_without_signals([state = state_.get(), team] { state->watch(team); });
 }
 
 void Rendezvous::goodbye() noexcept {
@@ -359,7 +357,10 @@ void Rendezvous::goodbye() noexcept {
 int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body) {
   const StopSignals stop(team.stop_word());
   rendezvous.watch(team);
-  const int code = run_rank(team, rank, body);
+  const int code = run_rank(team, rank, [&] {
+    const Heartbeat heartbeat(team, rank, rendezvous.starter());
+    return body();
+  });
   const std::string reason = code == 0 ? "" : team.reason();
   if (!reason.empty() && team.claim_message()) {
     print_stderr("dptrain: {}\n", reason);

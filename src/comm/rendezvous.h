@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/heartbeat.h"
 #include "comm/shared_memory.h"
 #include "comm/team.h"
 #include "comm/world.h"
@@ -29,11 +30,12 @@ struct RendezvousSettings {
 // check each other's user, and it is removed as soon as all have come or one has failed.
 class Rendezvous {
  public:
-  // Rank 0 creates identity.bytes of shared memory, calls prepare(memory) on it (Team::create,
-  // ...), waits for the others and hands it to them; they return when they have it. Errors:
-  // Error{rank} when ranks do not come in time, differ, or come twice, naming them; in the ranks
-  // that only hear of that from rank 0 it is a TeamBroken, so that one of them speaks. Connections
-  // that send no valid hello are dropped and noted once on stderr; the others are not delayed.
+  // Rank 0 creates identity.bytes of shared memory, calls prepare(memory) on it (Team::create, and
+  // nothing that takes long or fails: the others learn of that through the team), waits for the
+  // others and hands it to them; they return when they have it. Errors: Error{rank} when ranks do
+  // not come in time, differ, or come twice, naming them; in the ranks that only hear of that from
+  // rank 0 it is a TeamBroken, so that one of them speaks. Connections that send no valid hello are
+  // dropped and noted once on stderr; the others are not delayed.
   static Rendezvous join(const World& world, const Identity& identity,
                          const std::function<void(SharedMemory&)>& prepare,
                          const RendezvousSettings& settings = {});
@@ -43,6 +45,7 @@ class Rendezvous {
   ~Rendezvous();  // without goodbye(): the others take this rank for dead
 
   const SharedMemory& memory() const;
+  const Starter& starter() const;
 
   // From now on a thread breaks the team up when a rank ends without goodbye(). Call it once.
   void watch(Team team);
@@ -55,8 +58,9 @@ class Rendezvous {
 };
 
 // What launch() is for ranks that dptrain starts: calls body() through run_rank() with signals
-// handled and the others watched, and returns this rank's exit code. If the team was broken up and
-// nobody has told the user why, this rank does.
+// handled, a heartbeat, and the others and the process that started this rank watched, and returns
+// this rank's exit code. If the team was broken up and nobody has told the user why, this rank
+// does.
 int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body);
 
 }  // namespace dpt

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <thread>
 
@@ -29,6 +28,7 @@ struct alignas(128) Team::Seat {
 struct alignas(128) Team::Side {
   Barrier meeting;
   std::atomic<int> pid = 0;
+  std::atomic<uint32_t> beats = 0;
 };
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is written often lies apart
@@ -38,7 +38,8 @@ struct alignas(128) Team::Header {
 
   std::atomic<uint64_t> magic = 0;  // written last
   TeamShape shape;
-  Patience first, later;
+  Patience patience;  // of workers for each other
+  double timeout_s = 0;
   Barrier meeting;
 
   std::atomic<uint32_t> state = Break::none;
@@ -110,8 +111,8 @@ Team Team::create(std::span<std::byte> header, const TeamShape& shape,
   for (int w = 0; w < shape.workers(); ++w) std::construct_at(&team.seat(w));
   const int cores = settings.cores > 0 ? settings.cores : cores_of_this_process();
   const double spin_us = shape.workers() <= cores ? settings.spin_us : 0;
-  h->first = {.spin_us = spin_us, .timeout_s = settings.first_timeout_s};
-  h->later = {.spin_us = spin_us, .timeout_s = settings.timeout_s};
+  h->patience = {.spin_us = spin_us, .timeout_s = settings.stuck_s};
+  h->timeout_s = settings.timeout_s;
   h->magic.store(kMagic, std::memory_order_release);
   return team;
 }
@@ -136,15 +137,9 @@ TeamPlace Team::place(int worker) const {
           .workers_per_rank = s.workers_per_rank};
 }
 
-void Team::meet(int worker) {
-  const bool first = seat(worker).meetings.load(std::memory_order_relaxed) == 0;
-  meet(worker, first ? header_->first : header_->later);
-}
+void Team::meet(int worker) { meet(worker, header_->patience); }
 
-void Team::meet_patiently(int worker) {
-  meet(worker,
-       {.spin_us = header_->later.spin_us, .timeout_s = std::numeric_limits<double>::infinity()});
-}
+void Team::meet_patiently(int worker) { meet(worker, {.spin_us = header_->patience.spin_us}); }
 
 void Team::meet(int worker, const Patience& patience) {
   std::atomic<uint64_t>& mine = seat(worker).meetings;
@@ -157,21 +152,16 @@ void Team::meet(int worker, const Patience& patience) {
 void Team::meet_rank(int worker) {
   const int per_rank = header_->shape.workers_per_rank;
   std::atomic<uint64_t>& mine = seat(worker).rank_meetings;
-  const uint64_t before = mine.load(std::memory_order_relaxed);
-  mine.store(before + 1, std::memory_order_relaxed);
+  mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const Meeting end =
-      side(worker / per_rank)
-          .meeting.meet(static_cast<uint32_t>(per_rank),
-                        before == 0 && seat(worker).meetings.load(std::memory_order_relaxed) == 0
-                            ? header_->first
-                            : header_->later);
+      side(worker / per_rank).meeting.meet(static_cast<uint32_t>(per_rank), header_->patience);
   if (end != Meeting::met) give_up(worker, end == Meeting::late, false);
 }
 
 void Team::post(int worker) noexcept { seat(worker).done.post(); }
 
 void Team::wait_for(int other, uint32_t count) {
-  const Meeting end = seat(other).done.wait(count, header_->later);
+  const Meeting end = seat(other).done.wait(count, header_->patience);
   if (end != Meeting::met) give_up_on(other, end == Meeting::late);
 }
 
@@ -179,7 +169,7 @@ void Team::meet_some(int worker, std::span<const int> workers) {
   const uint32_t count = ++seat(worker).visits;
   seat(worker).come.post();
   for (int other : workers) {
-    const Meeting end = seat(other).come.wait(count, header_->later);
+    const Meeting end = seat(other).come.wait(count, header_->patience);
     if (end != Meeting::met) give_up_on(other, end == Meeting::late);
   }
 }
@@ -190,7 +180,7 @@ void Team::give_up_on(int other, bool late) const {
   if (late)
     team.break_up(rank,
                   fmt::format("worker {} of {} {} did not come to a meeting within {} s", other,
-                              name_of(rank), where_is(rank), header_->later.timeout_s));
+                              name_of(rank), where_is(rank), header_->patience.timeout_s));
   throw TeamBroken(reason());
 }
 
@@ -211,12 +201,9 @@ void Team::give_up(int worker, bool late, bool whole) const {
       missing = fmt::format("worker {} of {} {}{}{}", w, name_of(blamed), where_is(blamed),
                             missing.empty() ? "" : ", ", missing);
     }
-    const bool first_time = count(worker) == 1;
-    team.break_up(
-        blamed,
-        fmt::format("{} did not {} within {} s", missing.empty() ? "the other workers" : missing,
-                    first_time ? "start" : "come to a meeting",
-                    first_time ? header_->first.timeout_s : header_->later.timeout_s));
+    team.break_up(blamed, fmt::format("{} did not come to a meeting within {} s",
+                                      missing.empty() ? "the other workers" : missing,
+                                      header_->patience.timeout_s));
   }
   throw TeamBroken(reason());
 }
@@ -267,6 +254,22 @@ bool Team::claim_message(int rank) noexcept {
   return message.compare_exchange_strong(open, Header::told) ||
          (rank >= 0 && rank == broken_by() &&
           message.compare_exchange_strong(promised, Header::told));
+}
+
+double Team::timeout_s() const noexcept { return header_->timeout_s; }
+
+void Team::beat(int rank) noexcept {
+  std::atomic<uint32_t>& mine = side(rank).beats;  // nobody else writes it
+  const uint32_t next = mine.load(std::memory_order_relaxed) + 1;
+  mine.store(next == kEnded ? 1 : next, std::memory_order_relaxed);
+}
+
+void Team::end_heartbeat(int rank) noexcept {
+  side(rank).beats.store(kEnded, std::memory_order_relaxed);
+}
+
+uint32_t Team::heartbeat(int rank) const noexcept {
+  return side(rank).beats.load(std::memory_order_relaxed);
 }
 
 void Team::set_progress(int worker, const Progress& progress) noexcept {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,11 +32,13 @@ struct TeamPlace {
 };
 
 struct TeamSettings {
-  int cores = 0;                // that the team may use; 0: those this process may run on
-  double spin_us = 80;          // how long a meeting spins before it sleeps; more workers than
-                                // cores never spin
-  double first_timeout_s = 60;  // for a worker's first meeting: everybody must have started
-  double timeout_s = 600;       // for the others
+  int cores = 0;          // that the team may use; 0: those this process may run on
+  double spin_us = 80;    // how long a barrier spins before it sleeps; more workers than cores
+                          // never spin
+  double timeout_s = 60;  // a rank whose process has been silent for so long is lost
+  // How long a worker waits for another one whose process runs. Workers on CPUs wait for as long as
+  // a step or a save takes; a call to a GPU's driver may never return.
+  double stuck_s = std::numeric_limits<double>::infinity();
 };
 
 enum class Phase : uint32_t { starting, training, evaluating, saving, finished };
@@ -73,10 +76,10 @@ class Team {
   TeamPlace place(int worker) const;
 
   // Waits until all workers have come. What they wrote before is seen by all afterwards.
-  // Throws TeamBroken when the team is broken up meanwhile or was before. One that waits for longer
-  // than the timeout breaks the team up itself, naming those who have not come.
+  // Throws TeamBroken when the team is broken up meanwhile or was before. A worker that waits for
+  // longer than `stuck_s` breaks the team up itself, naming those who have not come.
   void meet(int worker);
-  // The same without a timeout: somebody writes files meanwhile, for as long as that takes.
+  // The same without that limit: somebody writes files meanwhile, for as long as that takes.
   void meet_patiently(int worker);
   // The same for the workers of the worker's own rank.
   void meet_rank(int worker);
@@ -103,6 +106,13 @@ class Team {
   // the rank to blame tells that itself, only it is asked, or whoever speaks for it once it is
   // gone.
   bool claim_message(int rank = -1) noexcept;
+
+  // A rank's heartbeat (comm/heartbeat.h): a count that changes for as long as its process runs.
+  static constexpr uint32_t kEnded = std::numeric_limits<uint32_t>::max();
+  double timeout_s() const noexcept;
+  void beat(int rank) noexcept;
+  void end_heartbeat(int rank) noexcept;        // the rank is done: the count is kEnded
+  uint32_t heartbeat(int rank) const noexcept;  // 0: it has not begun
 
   void set_progress(int worker, const Progress& progress) noexcept;
   Progress progress(int rank) const noexcept;  // of the rank's first worker

@@ -1,6 +1,5 @@
 #include "comm/workers.h"
 
-#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -13,6 +12,7 @@
 #include "base/fail.h"
 #include "base/flush_subnormals.h"
 #include "base/signals.h"
+#include "base/stderr.h"
 
 namespace dpt {
 namespace {
@@ -119,8 +119,7 @@ int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
     const bool first = failure.own && team.broken_by() == rank;  // maybe by one of its workers
     if (first && team.claim_message(rank)) {
       const std::string who = team.shape().ranks > 1 ? fmt::format("rank {}: ", rank) : "";
-      const std::string line = fmt::format("dptrain: {}{}\n", who, failure.report);
-      std::fwrite(line.data(), 1, line.size(), stderr);
+      print_stderr("dptrain: {}{}\n", who, failure.report);
     }
     return failure.own ? failure.code : static_cast<int>(Fault::rank);
   }

@@ -122,6 +122,7 @@ std::optional<World> world_from_environment(const Environment& get) {
   const auto with_job = [&](const Names& n, std::initializer_list<std::string_view> job) {
     World world = read(env, n);
     world.job = job_of(env, n, job);
+    world.parent = env.text("DPTRAIN_OUTLIVE_LAUNCHER") == "1" ? 0 : getppid();
     return world;
   };
   if (env.has("RANK") || env.has("WORLD_SIZE") || env.has("LOCAL_RANK"))

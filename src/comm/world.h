@@ -14,6 +14,9 @@ struct World {
   int local_size = 1;
   std::string job;       // what all ranks of the run, and no others, have in common
   std::string launcher;  // "torchrun", "Open MPI", "MPI (PMI)", "SLURM": for messages
+  // The process that started this rank, whose end ends the run; 0: it does not, as
+  // DPTRAIN_OUTLIVE_LAUNCHER=1 asks for.
+  int parent = 0;
 };
 
 // The value of an environment variable; null: not set.

@@ -18,7 +18,9 @@ struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
   static KeyTable<DistributedDataParallel> keys() {
     KeyTable<DistributedDataParallel> table;
     table.optional("timeout", &DistributedDataParallel::timeout,
-                   "seconds that ranks wait for each other; none: 60 for all to start, then 600",
+                   "seconds of silence after which a rank counts as lost (60): each process shows "
+                   "once a second that it runs, however long a step or a save takes; also how long "
+                   "ranks of torchrun, srun or mpirun wait for each other at the start",
                    kPositive);
     ExchangeKeys::add(table);
     GpuExchangeKeys::add(table);

@@ -42,7 +42,7 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
         .optional("processes", &PipelineKeys::processes,
                   "whether each device is a process; false: a thread")
         .optional("timeout", &PipelineKeys::timeout,
-                  "seconds that devices wait for each other; none: 60 for all to start, then 600",
+                  "seconds of silence after which a process counts as lost (60), as in ddp",
                   kPositive);
     ExchangeKeys::add(table);
     GpuExchangeKeys::add(table);

@@ -32,8 +32,7 @@ DeviceTeam::DeviceTeam(Team team, int worker, int span, const GpuAccess& access)
       worker_(worker),
       span_(span),
       seats_(reinterpret_cast<Seat*>(access.shared)),
-      first_timeout_s_(access.patience.first_timeout_s),
-      timeout_s_(access.patience.timeout_s) {
+      stuck_s_(access.stuck_s) {
   for (int w = device(); w < team_.shape().workers(); w += span_) peers_.push_back(w);
 }
 
@@ -59,9 +58,8 @@ std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api,
   compare_gpus(own);
   begin_step();
   const auto rank = std::ranges::find(workers, worker_) - workers.begin();
-  return api.join(
-      seat(workers[0]).id, static_cast<int>(rank), static_cast<int>(workers.size()),
-      [this] { look(since_, seat(worker_).steps == 1 ? first_timeout_s_ : timeout_s_); });
+  return api.join(seat(workers[0]).id, static_cast<int>(rank), static_cast<int>(workers.size()),
+                  [this] { look(since_); });
 }
 
 void DeviceTeam::compare_gpus(const std::string& own) const {
@@ -134,28 +132,28 @@ void DeviceTeam::wait(cuda::Event& event, const std::function<void()>& check) {
 void DeviceTeam::wait_until(const std::function<bool()>& done) {
   const double since = now_s();
   while (!done()) {
-    look(since, timeout_s_);
+    look(since);
     // A step of a small net takes less than a sleep.
     if (now_s() - since > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
-void DeviceTeam::look(double since, double timeout_s) {
+void DeviceTeam::look(double since) {
   if (team_.broken()) throw TeamBroken(team_.reason());
   const double now = now_s();
   seat(worker_).seen.store(now, std::memory_order_relaxed);
-  if (now - since > timeout_s) give_up(now, timeout_s);
+  if (now - since > stuck_s_) give_up(now);
 }
 
 // To blame is who has begun fewer steps, or is in a call that does not return.
-void DeviceTeam::give_up(double now, double timeout_s) {
+void DeviceTeam::give_up(double now) {
   const uint64_t mine = seat(worker_).steps.load(std::memory_order_acquire);
   const int per_rank = team_.shape().workers_per_rank;
   std::string missing;
   int blamed = worker_ / per_rank;
   for (int w = team_.shape().workers() - 1; w >= 0; --w) {
     if (seat(w).steps.load(std::memory_order_acquire) >= mine &&
-        now - seat(w).seen.load(std::memory_order_relaxed) < timeout_s / 2)
+        now - seat(w).seen.load(std::memory_order_relaxed) < stuck_s_ / 2)
       continue;
     blamed = w / per_rank;
     missing = fmt::format("GPU {} of {} {}{}{}", w % per_rank, team_.name_of(blamed),
@@ -165,9 +163,9 @@ void DeviceTeam::give_up(double now, double timeout_s) {
       blamed, missing.empty()
                   ? fmt::format("what all GPUs have begun {} does not end within {} s on GPU {}; "
                                 "NCCL_DEBUG=INFO tells more",
-                                team_.where_is(blamed), timeout_s, worker_)
+                                team_.where_is(blamed), stuck_s_, worker_)
                   : fmt::format("{} did not come to {} within {} s", missing,
-                                span_ > 1 ? "its part of a step" : "a sum over GPUs", timeout_s));
+                                span_ > 1 ? "its part of a step" : "a sum over GPUs", stuck_s_));
   throw TeamBroken(team_.reason());
 }
 

@@ -21,7 +21,9 @@ struct GpuAccess {
   OpenGpu open;
   // DeviceTeam::bytes(), and what else workers want of room(), zeroed at the run's start.
   std::byte* shared = nullptr;
-  TeamSettings patience;
+  // How long a GPU, or a call to its driver, may take to end: hosts whose processes run wait for so
+  // long for a step of theirs and of each other.
+  double stuck_s = 600;
 };
 
 class DeviceTeam {
@@ -70,7 +72,7 @@ class DeviceTeam {
 
   // The calling thread waits for what its GPU does, which may be waiting for others; or for what
   // another worker does. Throws TeamBroken where the team is broken up meanwhile, which it does
-  // itself after the timeout, naming who has not come; and what check() throws.
+  // itself after GpuAccess::stuck_s, naming who has not come; and what check() throws.
   void wait(cuda::Event& event, const std::function<void()>& check = {});
   void wait_until(const std::function<bool()>& done);
 
@@ -83,14 +85,14 @@ class DeviceTeam {
   Seat& seat(int worker) const;
   std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api, const std::vector<int>& workers);
   void compare_gpus(const std::string& own) const;
-  void look(double since, double timeout_s);
-  [[noreturn]] void give_up(double now, double timeout_s);
+  void look(double since);
+  [[noreturn]] void give_up(double now);
 
   Team team_;
   int worker_, span_;
   std::vector<int> peers_;
   Seat* seats_;
-  double first_timeout_s_, timeout_s_;
+  double stuck_s_;
   double since_ = 0;  // when it began to wait for what goes on now
 };
 

@@ -97,6 +97,12 @@ void check_memory(const Session& s) {
          have / kMiB);
 }
 
+double timeout_of(const Session& s) {
+  const auto given =
+      s.mode->timeout ? s.mode->timeout(s.spec.parallel.settings) : std::optional<double>{};
+  return given.value_or(TeamSettings{}.timeout_s);
+}
+
 // The first weights and states, or those that the run goes on with.
 void fill(const Session& s, const RunRequest& request, const Buffers& buffers,
           Generator& generator) {
@@ -138,6 +144,7 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     const bool first = worker == rank * s.who.workers_per_rank();
     StageClock* clock = probe ? &probe->clocks[static_cast<size_t>(worker)] : nullptr;
     Trace* trace = traces.empty() ? nullptr : &traces[static_cast<size_t>(worker)];
+    team.meet_patiently(worker);  // rank 0 has filled the weights, which GPUs copy first of all
     const Outcome mine =
         train_worker(state, worker, first ? reporter.get() : nullptr, clock, trace);
     if (!first) {
@@ -147,6 +154,9 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     outcome = mine;
     if (probe) probe->last(rank);
     if (rank == 0 && !probe) {
+      Progress saving = team.progress(rank);
+      saving.phase = Phase::saving;
+      team.set_progress(worker, saving);
       save_model(s, buffers, outcome, model_file(request.folder));
       std::remove(previous_model_file(request.folder).c_str());
       if (!mine.stopped_by) checkpoints.finish();
@@ -260,7 +270,6 @@ int run(const Session& s, const RunRequest& request) {
   const bool writes = !request.probe && (!request.world || request.world->rank == 0);
   Disk machines_own;
   Disk& disk = request.disk ? *request.disk : machines_own;
-  if (writes) make_run_folder(request.folder, disk);
   std::optional<FolderLock> lock;
   const auto begin_files = [&] {
     lock.emplace(request.folder, 0.5);
@@ -271,41 +280,42 @@ int run(const Session& s, const RunRequest& request) {
   std::vector<float> resumed_states;
   if (request.resume && s.own_states()) resumed_states = restore_own_states(s, *request.resume);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
-  TeamSettings settings{.cores = static_cast<int>(usable_cores().size())};
-  RendezvousSettings gathering;
-  if (s.mode->timeout)
-    if (const auto seconds = s.mode->timeout(s.spec.parallel.settings))
-      settings.first_timeout_s = settings.timeout_s = gathering.timeout_s = *seconds;
+  const double stuck_gpu_s = std::max(request.stuck_gpu_s, timeout_of(s));
+  TeamSettings settings{.cores = static_cast<int>(usable_cores().size()),
+                        .timeout_s = timeout_of(s)};
+  if (s.on_gpu()) settings.stuck_s = stuck_gpu_s;
 
   if (request.world && request.world->size > 1) {
     const int rank = request.world->rank;
-    Rendezvous ranks = Rendezvous::join(
-        *request.world,
-        {request.resolved_spec + (request.resume ? request.resume->path : ""), version(),
-         room.bytes},
-        [&](SharedMemory& memory) {
-          room.team(memory, s, settings);
-          fill(s, request, Buffers(memory.data() + room.buffers, sizes), generator);
-        },
-        gathering);
-    // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
-    if (rank != 0 && !request.resume) {
-      const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
-      initialise(s, Buffers(own.data(), sizes), generator);
-    }
+    Rendezvous ranks =
+        Rendezvous::join(*request.world,
+                         {request.resolved_spec + (request.resume ? request.resume->path : ""),
+                          version(), room.bytes},
+                         [&](SharedMemory& memory) { room.team(memory, s, settings); },
+                         {.timeout_s = settings.timeout_s, .directory = {}});
     const Team team = Team::attach(ranks.memory().span().first(room.gpus));
     const Buffers buffers(ranks.memory().data() + room.buffers, sizes);
-    const GpuAccess gpus{request.open_gpu, ranks.memory().data() + room.gpus, settings};
+    const GpuAccess gpus{request.open_gpu, ranks.memory().data() + room.gpus, stuck_gpu_s};
+    // From here on what takes long delays no heartbeat, and what fails the other ranks learn.
     return run_joined(ranks, team, rank, [&] {
+      if (writes) make_run_folder(request.folder, disk);
+      // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
+      if (rank == 0) {
+        fill(s, request, buffers, generator);
+      } else if (!request.resume) {
+        const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
+        initialise(s, Buffers(own.data(), sizes), generator);
+      }
       if (writes) begin_files();
       return run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states);
     });
   }
+  if (writes) make_run_folder(request.folder, disk);
   const SharedMemory memory =
       s.who.ranks > 1 ? SharedMemory::create(room.bytes) : SharedMemory::create_private(room.bytes);
   Team team = room.team(memory, s, settings);
   const Buffers buffers(memory.data() + room.buffers, sizes);
-  const GpuAccess gpus{request.open_gpu, memory.data() + room.gpus, settings};
+  const GpuAccess gpus{request.open_gpu, memory.data() + room.gpus, stuck_gpu_s};
   fill(s, request, buffers, generator);
   if (writes) begin_files();
   const size_t workers = static_cast<size_t>(s.who.total_workers());
@@ -346,7 +356,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open) {
   const SharedMemory memory = SharedMemory::create_private(room.bytes);
   const Team team = room.team(memory, s, {});
   const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
-  const GpuAccess gpus{open, memory.data() + room.gpus, {}};
+  const GpuAccess gpus{.open = open, .shared = memory.data() + room.gpus};
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
   std::optional<Ahead> ahead;

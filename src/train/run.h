@@ -54,6 +54,7 @@ struct RunRequest {
   std::optional<Resume> resume{};    // where the run goes on; empty: it begins
   OpenGpu open_gpu = dpt::open_gpu;  // where the session is on a GPU
   Disk* disk = nullptr;              // that checkpoints are written to; null: the machine's
+  double stuck_gpu_s = 600;          // see GpuAccess::stuck_s; at least the mode's `timeout`
 };
 
 // Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights

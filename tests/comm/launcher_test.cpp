@@ -215,18 +215,44 @@ TEST_CASE("a code that a rank returns, or exits with, is the run's") {
   CHECK(o.text.find("ended with code 9") != std::string::npos);
 }
 
-TEST_CASE("a rank that does not come is named when the others' patience ends") {
-  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.first_timeout_s = 0.1});
-  const Outcome o = launch_apart(t.team, [&](int rank) {
-    if (rank == 1) std::this_thread::sleep_for(20s);
-    t.team.meet(rank);
-    return 0;
-  });
-  CHECK(o.code == 6);
-  CHECK(o.took < 2s);
-  CHECK(o.text.find("worker 1 of rank 1 (pid") != std::string::npos);
-  CHECK(o.text.find("did not start within 0.1 s; the other ranks were stopped\n") !=
-        std::string::npos);
+TEST_CASE("a rank that is stopped is found while the others wait for it, even to save") {
+  for (const bool saving : {false, true}) {
+    TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.3});
+    const Outcome o = launch_apart(t.team, [&](int rank) {
+      if (rank == 1) {
+        if (saving) t.team.set_progress(rank, {.epoch = 3, .step = 9, .phase = Phase::saving});
+        raise(SIGSTOP);
+      }
+      saving ? t.team.meet_patiently(rank) : t.team.meet(rank);
+      return 0;
+    });
+    CHECK(o.code == 6);
+    CAPTURE(o.text);
+    CHECK(o.text.find("dptrain: rank 1 (pid ") == 0);
+    CHECK(o.text.find(fmt::format(") has not responded for 0.3 s, {}: its process is stopped",
+                                  saving ? "at epoch 3, step 9 while saving" : "while starting")) !=
+          std::string::npos);
+    CHECK(std::count(o.text.begin(), o.text.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("a run that is stopped as a whole goes on when it is continued") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.3});
+  const Outcome o = launch_apart(
+      t.team, [&](int rank) { return train(t, rank); },
+      [&](pid_t launcher) {
+        wait_until(t.flags[0], 5);
+        for (const pid_t pid : {launcher, t.flags[1].load(), t.flags[2].load()}) kill(pid, SIGSTOP);
+        std::this_thread::sleep_for(700ms);
+        const int steps = t.flags[0];
+        for (const pid_t pid : {launcher, t.flags[1].load(), t.flags[2].load()}) kill(pid, SIGCONT);
+        wait_until(t.flags[0], steps + 5);
+        std::this_thread::sleep_for(500ms);
+        kill(launcher, SIGTERM);
+        kill(t.flags[2], SIGTERM);
+      });
+  CHECK(o.code == 143);
+  CHECK(o.text.empty());
 }
 
 TEST_CASE("signals end a run after a step that all ranks agree on") {

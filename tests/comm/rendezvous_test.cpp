@@ -52,6 +52,8 @@ struct Rank {
   std::string spec = "spec", build = "build";
   size_t more_bytes = 0;
   double timeout_s = 10;
+  double silence_s = 60;  // after which the other ranks take it for lost
+  bool ends_with_parent = false;
 };
 
 // What one rank does: meets the others, and calls body(team, rank).
@@ -62,12 +64,13 @@ int be_rank(const Scene& scene, const Rank& r, const std::function<int(Team, int
                     .local_rank = r.rank,
                     .local_size = r.size,
                     .job = "test",
-                    .launcher = "hand"};
+                    .launcher = "hand",
+                    .parent = r.ends_with_parent ? getppid() : 0};
   try {
     Rendezvous rendezvous = Rendezvous::join(
         world,
         {.spec = r.spec, .build = r.build, .bytes = Team::bytes(shape) + 4096 + r.more_bytes},
-        [&](SharedMemory& m) { Team::create(m.span(), shape); },
+        [&](SharedMemory& m) { Team::create(m.span(), shape, {.timeout_s = r.silence_s}); },
         {.timeout_s = r.timeout_s, .directory = scene.directory});
     const Team team = Team::attach(rendezvous.memory().span());
     return run_joined(rendezvous, team, r.rank, [&] { return body(team, r.rank); });
@@ -330,6 +333,101 @@ TEST_CASE("a directory that is locked is waited for as long as the ranks are") {
   Ranks ranks(scene, {{.rank = 0, .timeout_s = 0.1}}, [](Team, int) { return 0; });
   CHECK(ranks.wait() == std::vector<int>{6});
   CHECK(ranks.said("has held the lock of '" + scene.directory.string() + "' for 0.1 s"));
+}
+
+// Two ranks whose launcher is killed at their tenth step: their exit codes and what they printed.
+struct Orphans {
+  std::vector<int> codes;
+  std::string text;
+};
+Orphans orphans_of(const Scene& scene, bool ends_with_parent) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const auto train = [&](Team team, int rank) {
+    scene.flags[1 + rank] = getpid();
+    while (team.agreed_stop(rank) == 0) {
+      team.set_progress(rank, {.epoch = 1, .step = 1, .phase = Phase::training});
+      team.publish_stop(rank);
+      team.meet(rank);
+      if (rank == 0) ++scene.flags[0];
+    }
+    return 128 + team.agreed_stop();
+  };
+  std::fflush(nullptr);
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    for (const int s : {SIGINT, SIGTERM, SIGABRT}) std::signal(s, SIG_DFL);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    for (const int rank : {0, 1})
+      if (fork() == 0) {
+        alarm(20);
+        const Rank r{.rank = rank, .silence_s = 0.3, .ends_with_parent = ends_with_parent};
+        scene.flags[3 + rank] = be_rank(scene, r, train);
+        _exit(0);
+      }
+    for (;;) pause();
+  }
+  close(ends[1]);
+  const auto step = [&](int wanted) {
+    for (int i = 0; i < 5000 && scene.flags[0] < wanted; ++i) std::this_thread::sleep_for(1ms);
+    REQUIRE(scene.flags[0] >= wanted);
+  };
+  step(10);
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  if (!ends_with_parent) {
+    std::this_thread::sleep_for(300ms);
+    step(scene.flags[0] + 10);
+    for (const int rank : {0, 1}) kill(scene.flags[1 + rank], SIGTERM);
+  }
+  Orphans out;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)  // until both have ended
+    out.text.append(buffer, static_cast<size_t>(n));
+  close(ends[0]);
+  out.codes = {scene.flags[3], scene.flags[4]};
+  return out;
+}
+
+TEST_CASE("ranks end when the process that started them does, unless they are asked not to") {
+  {
+    const Scene scene;
+    const Orphans o = orphans_of(scene, true);
+    CHECK(o.codes == std::vector<int>{6, 6});
+    CAPTURE(o.text);
+    CHECK(o.text.starts_with("dptrain: hand (pid "));
+    CHECK(o.text.find(", which started rank ") != std::string::npos);
+    CHECK(o.text.find(" has ended at epoch 1, step 1; set DPTRAIN_OUTLIVE_LAUNCHER=1 ") !=
+          std::string::npos);
+    CHECK(std::count(o.text.begin(), o.text.end(), '\n') == 1);
+  }
+  const Scene scene;
+  const Orphans o = orphans_of(scene, false);
+  CHECK(o.codes == std::vector<int>{143, 143});
+  CHECK(o.text.empty());
+}
+
+TEST_CASE("a rank of a launcher that is stopped is named by the others") {
+  Scene scene;
+  const Rank zero{.rank = 0, .silence_s = 0.3};
+  Ranks ranks(scene, {zero, {.rank = 1}}, [&](Team team, int rank) {
+    team.set_progress(rank, {.epoch = 1, .step = 2, .phase = Phase::saving});
+    team.meet(rank);
+    if (rank == 1) raise(SIGSTOP);
+    team.meet_patiently(rank);
+    return 0;
+  });
+  int status = 0;
+  waitpid(ranks.pids[0], &status, 0);
+  CHECK(WEXITSTATUS(status) == 6);
+  kill(ranks.pids[1], SIGCONT);  // it finds the run ended
+  ranks.pids.erase(ranks.pids.begin());
+  CHECK(ranks.wait() == std::vector<int>{6});
+  const std::string place = ") has not responded for 0.3 s, at epoch 1, step 2 while saving: ";
+  CHECK_MESSAGE(ranks.said(place), ranks.text);
+  CHECK(std::count(ranks.text.begin(), ranks.text.end(), '\n') == 1);
 }
 
 TEST_CASE("sockets lie where no other user can put or replace them") {

@@ -142,7 +142,7 @@ TEST_CASE("a broken team throws in those who wait for one worker, too; so does a
     const std::vector<int> both = {0, 1};
     CHECK_THROWS_AS(t.team.meet_some(0, both), TeamBroken);
   }
-  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.02});
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.02});
   CHECK_THROWS_WITH_AS(t.team.wait_for(1, 1),
                        "worker 1 of rank 1 while starting did not come to a meeting within "
                        "0.02 s",
@@ -232,14 +232,14 @@ std::string reason_of_waiting(TestTeam& t, int worker) {
 }
 
 TEST_CASE("who does not come is named: at the start, and later with the step") {
-  TestTeam start({.ranks = 2, .workers_per_rank = 2}, {.first_timeout_s = 0.05});
+  TestTeam start({.ranks = 2, .workers_per_rank = 2}, {.stuck_s = 0.05});
   std::jthread([&] { reason_of_waiting(start, 0); }).join();
   CHECK(start.team.reason() ==
         "worker 1 of rank 0 while starting, worker 2 of rank 1 while starting, "
-        "worker 3 of rank 1 while starting did not start within 0.05 s");
+        "worker 3 of rank 1 while starting did not come to a meeting within 0.05 s");
   CHECK(start.team.broken_by() == 0);
 
-  TestTeam later({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.05});
+  TestTeam later({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.05});
   later.team.set_pid(1, 811);
   std::jthread other([&] {
     later.team.set_progress(1, {.epoch = 2, .step = 137, .phase = Phase::training});
@@ -254,7 +254,7 @@ TEST_CASE("who does not come is named: at the start, and later with the step") {
 }
 
 TEST_CASE("who writes files is waited for without a timeout, and not when the team is broken") {
-  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.05});
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.05});
   std::jthread other([&] {
     t.team.meet(1);
     std::this_thread::sleep_for(100ms);

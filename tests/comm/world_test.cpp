@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fail.h"
@@ -98,6 +99,14 @@ TEST_CASE("what is half set, no number, or contradicts itself is an error that n
         CHECK(std::string(e.what()).find(word) != std::string::npos);
       }
     }
+}
+
+TEST_CASE("a rank ends with the process that started it, unless it is asked not to") {
+  const Variables rank = {{"RANK", "0"}, {"WORLD_SIZE", "2"}};
+  CHECK(world_of(rank)->parent == getppid());
+  Variables alone = rank;
+  alone["DPTRAIN_OUTLIVE_LAUNCHER"] = "1";
+  CHECK(world_of(alone)->parent == 0);
 }
 
 TEST_CASE("a run is known by its launcher's name for it, else by the process that started it") {

@@ -19,11 +19,12 @@ using cuda::FakeApi;
 using Words = std::vector<std::string>;
 
 Ran on_gpus(const std::string& yaml, const std::string& keys, const Words& more = {},
-            const std::function<void(FakeApi::Settings&)>& settings = {}, bool clean = true) {
+            const std::function<void(FakeApi::Settings&)>& settings = {}, bool clean = true,
+            double stuck_gpu_s = 600) {
   Fleet gpus;
   Words words = {fmt::format("parallel={{pipeline: {{{}}}}}", keys), "device=cuda"};
   words.insert(words.end(), more.begin(), more.end());
-  Ran out = run_spec(yaml, words, gpus.opener(settings));
+  Ran out = run_spec(yaml, words, gpus.opener(settings), stuck_gpu_s);
   if (clean) CHECK_MESSAGE(gpus.leaks() == "", gpus.leaks());
   return out;
 }
@@ -158,7 +159,7 @@ TEST_CASE("a stage that does not come is named with its rank" *
         kMlp,
         fmt::format("stages: 2, chunks: 2, processes: true, timeout: 1, backend: {}", backend),
         {"evaluate=false"}, [](FakeApi::Settings& s) { s.stall_call = s.index == 1 ? 250 : -1; },
-        false);
+        false, 1);
     CHECK(ran.code == static_cast<int>(Fault::rank));
     CHECK_MESSAGE(ran.err.find(" of rank 1 (pid ") != std::string::npos, ran.err);
     CHECK(ran.weights.empty());

@@ -270,9 +270,9 @@ TEST_CASE("an event that is left out of a step of ddp is found" * doctest::skip(
     int64_t found = 0;
     for (int64_t n = 0;; n += kSanitized ? 3 : 1) {
       Fleet gpus;
-      const Ran ran =
-          run_spec(kMlp, with(kSmall, how),
-                   gpus.opener([n](FakeApi::Settings& s) { s.deaf_wait = s.index == 1 ? n : -1; }));
+      const Ran ran = run_spec(
+          kMlp, with(kSmall, how),
+          gpus.opener([n](FakeApi::Settings& s) { s.deaf_wait = s.index == 1 ? n : -1; }), 1);
       if (ran.code == 0) break;
       CAPTURE(ran.err);
       // A sum that escapes the capture leaves the ranks with different calls, one of which waits
@@ -300,9 +300,8 @@ TEST_CASE("steps of ddp sum each bucket as soon as it is made, the first one wit
 TEST_CASE("a rank that does not come is named" * doctest::skip(!kCanFork)) {
   const auto err = [](int64_t call) {
     Fleet gpus;
-    const Ran ran = run_spec(kMlp, kSmall, gpus.opener([=](FakeApi::Settings& s) {
-      s.stall_call = s.index == 1 ? call : -1;
-    }));
+    const auto stalls = [=](FakeApi::Settings& s) { s.stall_call = s.index == 1 ? call : -1; };
+    const Ran ran = run_spec(kMlp, kSmall, gpus.opener(stalls), 1);
     CHECK(ran.code == static_cast<int>(Fault::rank));
     CHECK(ran.weights.empty());
     return ran.err.substr(ran.err.find("dptrain: "));

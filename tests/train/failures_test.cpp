@@ -199,6 +199,18 @@ TEST_CASE("a rank that is never started is waited for as long as the spec says")
   CHECK(seconds_of(begin) < 10);  // a busy machine's; 60 without the key
 }
 
+TEST_CASE("what rank 0 alone can't do, the other ranks learn at once") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::vector<std::string> words = {folder.file("t.yaml"), "parallel={ddp: {timeout: 20}}",
+                                          "cores=1", "out=" + folder.file("t.yaml")};
+  Process zero(words, rank_of_two(0)), one(words, rank_of_two(1));
+  CHECK(zero.wait(15) == 1);
+  CHECK(one.wait(15) == 6);
+  CHECK_MESSAGE(count(zero.err(), "dptrain: rank 0: the run directory") == 1, zero.err());
+  CHECK(one.err().empty());
+}
+
 TEST_CASE("a signal before the first step ends the run with the code that it has later") {
   const Folder folder;
   folder.write("t.yaml", kSpec);

@@ -60,6 +60,7 @@ int train(const std::string& path, const std::vector<std::string>& overrides, co
     if (request.resume)
       for (const std::string& note : request.resume->notes) fmt::print(stderr, "{}\n", note);
     request.disk = where.disk;
+    request.stuck_gpu_s = where.stuck_gpu_s;
     if (gpu) request.open_gpu = gpu;
     return run(*session, request);
   } catch (const Error& e) {
@@ -98,12 +99,12 @@ Ran run_spec_in(const RunIn& where, const std::string& yaml,
   return ran;
 }
 
-Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
-             const OpenGpu& gpu) {
+Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides, const OpenGpu& gpu,
+             double stuck_gpu_s) {
   const Folder folder;
   std::vector<std::string> words = {"save=false"};
   words.insert(words.end(), overrides.begin(), overrides.end());
-  return run_spec_in({.folder = folder.path()}, yaml, words, gpu);
+  return run_spec_in({.folder = folder.path(), .stuck_gpu_s = stuck_gpu_s}, yaml, words, gpu);
 }
 
 std::unique_ptr<Session> session_of(const std::string& yaml,

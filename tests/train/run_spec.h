@@ -40,15 +40,16 @@ inline constexpr bool kCanFork = true;
 inline constexpr int kFakeGpus = 4;
 
 // yaml: a whole spec. Files go to a fresh folder that is removed again. gpu: what runs of `device:
-// cuda` get, where that is not a real one.
+// cuda` get, where that is not a real one, and stuck_gpu_s as RunRequest has it.
 Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides = {},
-             const OpenGpu& gpu = {});
+             const OpenGpu& gpu = {}, double stuck_gpu_s = 600);
 
 // The same in a folder that stays, with what the run goes on from.
 struct RunIn {
   std::string folder;       // t.yaml, out, err and, as the run directory, run
   std::string resume = "";  // as --resume has it
   Disk* disk = nullptr;     // that checkpoints are written to
+  double stuck_gpu_s = 600;
 };
 Ran run_spec_in(const RunIn& where, const std::string& yaml,
                 const std::vector<std::string>& overrides = {}, const OpenGpu& gpu = {});

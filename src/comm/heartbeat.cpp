@@ -1,0 +1,83 @@
+#include "comm/heartbeat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "comm/futex.h"
+
+namespace dpt {
+std::thread start_without_signals(std::function<void()> body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread out(std::move(body));
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return out;
+  } catch (const std::system_error& e) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    fail(Fault::rank,
+         "cannot start a thread: {}; raise the limit of processes and threads (ulimit -u, or the "
+         "container's pids limit)",
+         e.code().message());
+  }
+}
+
+Heartbeat::Heartbeat(Team team, int rank, Starter starter)
+    : team_(team),
+      rank_(rank),
+      starter_(std::move(starter)),
+      heard_(static_cast<size_t>(team.shape().ranks)) {
+  team_.beat(rank_);
+  thread_ = start_without_signals([this] { run(); });
+}
+
+Heartbeat::~Heartbeat() {
+  stop_.store(1);
+  futex::wake_all(stop_);
+  thread_.join();
+  team_.end_heartbeat(rank_);
+}
+
+void Heartbeat::run() noexcept {
+  constexpr double kLongestPeriod = 1, kFewestBeats = 10;
+  const double timeout_s = team_.timeout_s();
+  const double period = std::min(timeout_s / kFewestBeats, kLongestPeriod);
+  for (; stop_.load() == 0; futex::sleep_while(stop_, 0, period)) {
+    team_.beat(rank_);
+    if (team_.broken()) continue;  // the ranks are on their way to the end
+    check_starter();
+    listen(std::ceil(timeout_s / period));
+  }
+}
+
+void Heartbeat::listen(double most_silent_beats) noexcept {
+  for (int r = 0; r < team_.shape().ranks; ++r) {
+    Heard& other = heard_[static_cast<size_t>(r)];
+    const uint32_t count = team_.heartbeat(r);
+    if (r == rank_ || count == Team::kEnded || std::exchange(other.count, count) != count)
+      other.silent_beats = 0;
+    else if (++other.silent_beats > most_silent_beats)
+      team_.break_up(r, fmt::format("{} has not responded for {} s, {}: its process is stopped or "
+                                    "gets no time to run; if that is intended, raise `timeout` of "
+                                    "the parallel mode",
+                                    team_.name_of(r), team_.timeout_s(), team_.where_is(r)));
+  }
+}
+
+void Heartbeat::check_starter() noexcept {
+  if (starter_.pid == 0 || getppid() == starter_.pid) return;
+  team_.break_up(
+      rank_, fmt::format("{} (pid {}), which started {}, has ended {}; set "
+                         "DPTRAIN_OUTLIVE_LAUNCHER=1 for ranks that go on without it",
+                         starter_.name, starter_.pid, team_.name_of(rank_), team_.where_is(rank_)));
+}
+
+}  // namespace dpt
