@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/stderr.h"
 #include "comm/futex.h"
 
 namespace dpt {
@@ -34,7 +35,8 @@ Heartbeat::Heartbeat(Team team, int rank, Starter starter)
     : team_(team),
       rank_(rank),
       starter_(std::move(starter)),
-      heard_(static_cast<size_t>(team.shape().ranks)) {
+      heard_(static_cast<size_t>(team.shape().ranks)),
+      places_(heard_.size()) {
   team_.beat(rank_);
   thread_ = start_without_signals([this] { run(); });
 }
@@ -55,6 +57,7 @@ void Heartbeat::run() noexcept {
     if (team_.broken()) continue;  // the ranks are on their way to the end
     check_starter();
     listen(std::ceil(timeout_s / period));
+    if (rank_ == 0) notice_stall(std::ceil(team_.notice_s() / period));
   }
 }
 
@@ -70,6 +73,25 @@ void Heartbeat::listen(double most_silent_beats) noexcept {
                                     "the parallel mode",
                                     team_.name_of(r), team_.timeout_s(), team_.where_is(r)));
   }
+}
+
+void Heartbeat::notice_stall(double most_beats) noexcept {
+  bool moved = false;
+  for (int r = 0; r < team_.shape().ranks; ++r) {
+    const Progress now = team_.progress(r);
+    moved |= std::exchange(places_[static_cast<size_t>(r)], now) != now;
+  }
+  if (moved) beats_at_places_ = 0;
+  if (++beats_at_places_ != most_beats) return;
+  constexpr int kMost = 16;
+  std::string places;
+  for (int r = 0; r < std::min(team_.shape().ranks, kMost); ++r)
+    places += fmt::format("{} {}, ", team_.name_of(r), team_.where_is(r));
+  print_stderr(
+      "dptrain: no rank has begun a step for {} s: {}{}all processes respond, so the run "
+      "continues; "
+      "if a file system or a device hangs, end the run\n",
+      team_.notice_s(), places, team_.shape().ranks > kMost ? "..., " : "");
 }
 
 void Heartbeat::check_starter() noexcept {

@@ -18,21 +18,23 @@ struct Starter {
   std::string name;  // for messages
 };
 
-// While one lives, the rank's heartbeat count (Team::heartbeat()) moves at least once a second,
-// however long its workers compute, save or wait.
-//
-// The team is broken up with Fault::rank, and the rank at fault named with its process id, epoch,
-// step and phase, when
-// - another rank's count has not moved for Team::timeout_s(). A process that is stopped (SIGSTOP, a
-//   debugger, a frozen container) or ended is found so; a worker thread that hangs in a process
-//   that runs (a file system or a GPU that does not answer) is not.
+// Increments the rank's counter in the team's header (Team::heartbeat()) at least once a second
+// while it lives, however long the rank's workers compute, save or wait. Breaks the team up, naming
+// the rank with its process, epoch, step and phase, when
+// - the counter of another rank has not moved for Team::timeout_s(): its process is stopped
+//   (SIGSTOP, a debugger, a frozen container) or gone;
 // - the process that started this rank has ended.
 //
-// Silence is counted in beats of one's own. So time in which this process did not run either
+// Silence is counted in this rank's own beats. Time in which this process did not run either
 // (Ctrl-Z, a suspended machine) does not count.
 //
-// Thread: the one that makes it may be any; signals are blocked in the heartbeat's own.
-// REQUIRES: one at a time for each rank, made after the rank was forked.
+// A worker thread that hangs in a running process, in a file system or a GPU that does not answer,
+// looks like a long step or save and ends no run. When no rank has begun a step for
+// Team::notice_s(), rank 0 prints every rank's place to stderr, once, and the run goes on.
+//
+// Threads: any may make it; the heartbeat's own thread has all signals blocked.
+// REQUIRES: one at a time for each rank, made after the rank was forked. Errors: Error{rank} when
+// the thread cannot be started.
 class Heartbeat {
  public:
   Heartbeat(Team team, int rank, Starter starter = {});
@@ -49,11 +51,14 @@ class Heartbeat {
   void run() noexcept;
   void listen(double most_silent_beats) noexcept;
   void check_starter() noexcept;
+  void notice_stall(double most_beats) noexcept;
 
   Team team_;
   int rank_;
   Starter starter_;
-  std::vector<Heard> heard_;  // by rank
+  std::vector<Heard> heard_;      // by rank
+  std::vector<Progress> places_;  // of all ranks
+  double beats_at_places_ = 0;    // own beats since one of them moved
   std::atomic<uint32_t> stop_ = 0;
   std::thread thread_;
 };

@@ -39,7 +39,7 @@ struct alignas(128) Team::Header {
   std::atomic<uint64_t> magic = 0;  // written last
   TeamShape shape;
   Patience patience;  // of workers for each other
-  double timeout_s = 0;
+  double timeout_s = 0, notice_s = 0;
   Barrier meeting;
 
   std::atomic<uint32_t> state = Break::none;
@@ -113,6 +113,7 @@ Team Team::create(std::span<std::byte> header, const TeamShape& shape,
   const double spin_us = shape.workers() <= cores ? settings.spin_us : 0;
   h->patience = {.spin_us = spin_us, .timeout_s = settings.stuck_s};
   h->timeout_s = settings.timeout_s;
+  h->notice_s = settings.notice_s;
   h->magic.store(kMagic, std::memory_order_release);
   return team;
 }
@@ -257,6 +258,7 @@ bool Team::claim_message(int rank) noexcept {
 }
 
 double Team::timeout_s() const noexcept { return header_->timeout_s; }
+double Team::notice_s() const noexcept { return header_->notice_s; }
 
 void Team::beat(int rank) noexcept {
   std::atomic<uint32_t>& mine = side(rank).beats;  // nobody else writes it

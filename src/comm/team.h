@@ -36,6 +36,7 @@ struct TeamSettings {
   double spin_us = 80;    // how long a barrier spins before it sleeps; more workers than cores
                           // never spin
   double timeout_s = 60;  // a rank whose process has been silent for so long is lost
+  double notice_s = 600;  // without a step, after which the user is told where the ranks are
   // How long a worker waits for another one whose process runs. Workers on CPUs wait for as long as
   // a step or a save takes; a call to a GPU's driver may never return.
   double stuck_s = std::numeric_limits<double>::infinity();
@@ -47,6 +48,7 @@ struct Progress {
   int64_t epoch = 0;  // from 1; 0: not begun
   int64_t step = 0;   // of the run, from 1; 0: not begun
   Phase phase = Phase::starting;
+  bool operator==(const Progress&) const = default;
 };
 
 // What a worker throws that was waiting for a team that somebody else broke up. Not a failure of
@@ -110,6 +112,7 @@ class Team {
   // A rank's heartbeat (comm/heartbeat.h): a count that changes for as long as its process runs.
   static constexpr uint32_t kEnded = std::numeric_limits<uint32_t>::max();
   double timeout_s() const noexcept;
+  double notice_s() const noexcept;
   void beat(int rank) noexcept;
   void end_heartbeat(int rank) noexcept;        // the rank is done: the count is kEnded
   uint32_t heartbeat(int rank) const noexcept;  // 0: it has not begun

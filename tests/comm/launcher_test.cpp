@@ -236,6 +236,26 @@ TEST_CASE("a rank that is stopped is found while the others wait for it, even to
   }
 }
 
+TEST_CASE("a run whose ranks respond but make no step says once where they are, and goes on") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.3, .notice_s = 0.3});
+  const Outcome o = launch_apart(t.team, [&](int rank) {
+    t.team.set_progress(rank, {.epoch = 3, .step = 9, .phase = Phase::training});
+    if (rank == 1) {
+      t.team.set_progress(rank, {.epoch = 3, .step = 9, .phase = Phase::saving});
+      std::this_thread::sleep_for(900ms);
+    }
+    t.team.meet_patiently(rank);
+    return 0;
+  });
+  CHECK(o.code == 0);
+  CAPTURE(o.text);
+  CHECK(o.text.starts_with("dptrain: no rank has begun a step for 0.3 s: rank 0 (pid "));
+  CHECK(o.text.find(") at epoch 3, step 9, rank 1 (pid ") != std::string::npos);
+  CHECK(o.text.find(") at epoch 3, step 9 while saving, all processes respond, so the run "
+                    "continues;") != std::string::npos);
+  CHECK(std::count(o.text.begin(), o.text.end(), '\n') == 1);
+}
+
 TEST_CASE("a run that is stopped as a whole goes on when it is continued") {
   TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.3});
   const Outcome o = launch_apart(
