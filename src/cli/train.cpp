@@ -41,28 +41,21 @@ std::optional<Resume> resume_of(const std::string& where, const Session& session
   return out;
 }
 
-int run_train(const std::vector<std::string>& words) {
-  Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
-  SpecArgument argument;
+struct TrainArguments {
+  SpecArgument spec;
   std::string trace, resume;
-  argument.add_to(arguments);
-  arguments.text("--resume", resume,
-                 "go on from a checkpoint, from the newest of a run directory, or, with 'auto', of "
-                 "this spec's own, if there is one");
-  arguments.text("--trace", trace,
-                 "a file for what each worker did when, for chrome://tracing or Perfetto");
-  arguments.parse(words);
-  const StartupSignals signals;
-  const std::optional<World> world = world_from_environment();
-  if (world && !trace.empty())
+};
+
+int train(const TrainArguments& given, const std::optional<World>& world) {
+  if (world && !given.trace.empty())
     fail(Fault::spec,
          "--trace is for runs whose ranks dptrain starts itself; start it without torchrun, srun "
          "or mpirun");
-  LoadedSpec loaded = load(argument);
+  LoadedSpec loaded = load(given.spec);
   SessionQuery query;
   if (world) query.world = world->size;
   const std::unique_ptr<Session> session = open_session(loaded, query);
-  if (session->on_gpu() && !trace.empty())
+  if (session->on_gpu() && !given.trace.empty())
     fail(Fault::spec, "--trace is of workers on CPUs; for a GPU use nsys, or write `device: cpu`");
   write_found(*session, loaded.tree);
   const std::string resolved = to_yaml(loaded.tree);
@@ -70,8 +63,43 @@ int run_train(const std::vector<std::string>& words) {
              {.folder = run_folder(loaded.spec),
               .resolved_spec = resolved,
               .world = world,
-              .trace = trace,
-              .resume = resume_of(resume, *session, resolved, !world || world->rank == 0)});
+              .trace = given.trace,
+              .resume = resume_of(given.resume, *session, resolved, !world || world->rank == 0)});
+}
+
+// A rank among others says first why it failed, then lets them know.
+int train_as_rank(const TrainArguments& given, const World& world) {
+  constexpr double kPatience = 10;  // in seconds: the others may still read their data
+  const auto tell = [&](const std::string& report) {
+    tell_early_failure(world, report.substr(0, report.find('\n')), {.timeout_s = kPatience});
+  };
+  try {
+    return train(given, world);
+  } catch (const BadSpec& e) {
+    print_stderr("{}", e.text);
+    tell(e.text);
+    return static_cast<int>(Fault::spec);
+  } catch (const Error& e) {
+    if (e.fault() == Fault::rank) throw;  // the others know, or are not there
+    print_stderr("dptrain: {}\n", e.report());
+    tell(e.report());
+    return static_cast<int>(e.fault());
+  }
+}
+
+int run_train(const std::vector<std::string>& words) {
+  Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
+  TrainArguments given;
+  given.spec.add_to(arguments);
+  arguments.text("--resume", given.resume,
+                 "go on from a checkpoint, from the newest of a run directory, or, with 'auto', of "
+                 "this spec's own, if there is one");
+  arguments.text("--trace", given.trace,
+                 "a file for what each worker did when, for chrome://tracing or Perfetto");
+  arguments.parse(words);
+  const StartupSignals signals;
+  const std::optional<World> world = world_from_environment();
+  return world && world->size > 1 ? train_as_rank(given, *world) : train(given, world);
 }
 
 }  // namespace

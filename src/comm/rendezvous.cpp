@@ -37,7 +37,8 @@ struct Hello {
   uint64_t magic = kMagic;
   uint64_t spec = 0, build = 0, bytes = 0;  // hashes, and a size
   int32_t rank = 0, size = 0;
-  uint64_t sum = 0;  // a hash of what stands before it
+  std::array<char, 400> failure{};  // why the rank can't take part, with a zero behind it
+  uint64_t sum = 0;                 // a hash of what stands before it
 };
 
 struct Answer {
@@ -52,16 +53,23 @@ uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
+// As much as there is room for, and a zero.
+template <size_t N>
+void put_text(std::array<char, N>& to, std::string_view text) {
+  text.copy(to.data(), N - 1);
+}
+
 uint64_t sum_of(const Hello& hello) {
   return hash_of({reinterpret_cast<const char*>(&hello), offsetof(Hello, sum)});
 }
 
-Hello hello_of(const World& world, const Identity& identity) {
+Hello hello_of(const World& world, const Identity& identity, std::string_view failure = {}) {
   Hello out{.spec = hash_of(identity.spec),
             .build = hash_of(identity.build),
             .bytes = identity.bytes,
             .rank = world.rank,
             .size = world.size};
+  put_text(out.failure, failure);
   out.sum = sum_of(out);
   return out;
 }
@@ -69,7 +77,7 @@ Hello hello_of(const World& world, const Identity& identity) {
 // Whether a rank of some run can have sent it to rank 0.
 bool is_valid(const Hello& hello) {
   return hello.magic == kMagic && hello.sum == sum_of(hello) && hello.rank >= 1 &&
-         hello.rank < hello.size;
+         hello.rank < hello.size && hello.failure.back() == 0;
 }
 
 template <class T>
@@ -86,6 +94,22 @@ struct Peer {
 
 std::string name_of(int rank, pid_t pid) { return fmt::format("rank {} (pid {})", rank, pid); }
 
+std::string failed_early(int rank, pid_t pid, std::string_view why) {
+  return fmt::format("{} failed before all ranks had started: {}", name_of(rank, pid), why);
+}
+
+std::filesystem::path path_of(const World& world, const RendezvousSettings& settings) {
+  std::vector<std::filesystem::path> directories = {settings.directory};
+  if (settings.directory.empty())
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+    directories = socket_directories(std::getenv("XDG_RUNTIME_DIR"), std::getenv("HOME"));
+  return socket_path(private_directory(directories), world.job);
+}
+
+Clock::time_point in(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+}
+
 // Rank 0's part: collects the others.
 class Gathering {
  public:
@@ -95,14 +119,20 @@ class Gathering {
   // Returns the others, by rank from 1 on, when all have come and have the memory.
   std::vector<Peer> gather(Listener& listener, Clock::time_point deadline, double timeout_s);
   void hand_over(std::vector<Peer>& peers, const SharedMemory& memory);
+  // Instead: tells the others, as they come, why there is no run.
+  void refuse(Listener& listener, Clock::time_point deadline, const std::string& why);
 
  private:
+  bool all_here() const {
+    return std::ranges::count_if(peers_, [](const Peer& p) { return p.rank > 0; }) ==
+           world_.size - 1;
+  }
   void look(Listener& listener, Clock::time_point deadline);
   bool keep(Peer& peer);  // false: it is to be dropped
   void note(const Peer& stranger);
   void check(const Hello& hello, const Peer& peer);  // sets reason_
   std::string missing() const;
-  [[noreturn]] void refuse_all();
+  void answer_all(const std::string& why);
 
   const World& world_;
   Hello mine_;
@@ -113,19 +143,19 @@ class Gathering {
 
 std::vector<Peer> Gathering::gather(Listener& listener, Clock::time_point deadline,
                                     double timeout_s) {
-  const auto here = [&] {
-    return std::count_if(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank > 0; });
-  };
-  while (here() < world_.size - 1 && reason_.empty()) {
+  while (!all_here() && reason_.empty()) {
     const bool late = Clock::now() >= deadline;
     look(listener, deadline);
-    if (late && here() < world_.size - 1 && reason_.empty())
+    if (late && !all_here() && reason_.empty())
       reason_ = fmt::format(
           "{} of {} did not come within {} s; all ranks of a run must be started together, on this "
           "machine, by the same {} and with the same MASTER_PORT if that is set (this is '{}')",
           missing(), world_.size, timeout_s, world_.launcher, world_.job);
   }
-  if (!reason_.empty()) refuse_all();
+  if (!reason_.empty()) {
+    answer_all(reason_);
+    throw Error(Fault::rank, reason_);
+  }
   std::vector<Peer> sorted;
   for (Peer& p : peers_)
     if (p.rank > 0) sorted.push_back(std::move(p));
@@ -183,6 +213,10 @@ void Gathering::note(const Peer& stranger) {
 
 void Gathering::check(const Hello& hello, const Peer& peer) {
   const std::string who = name_of(hello.rank, peer.pid), me = name_of(0, getpid());
+  if (hello.failure[0] != 0) {
+    reason_ = failed_early(hello.rank, peer.pid, hello.failure.data());
+    return;
+  }
   const auto differ = [&](std::string_view what) {
     reason_ = fmt::format("{} and {} have different {}", me, who, what);
   };
@@ -209,12 +243,18 @@ std::string Gathering::missing() const {
   return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;
 }
 
-void Gathering::refuse_all() {
+void Gathering::answer_all(const std::string& why) {
   Answer answer;
-  std::memcpy(answer.reason.data(), reason_.data(),
-              std::min(reason_.size(), answer.reason.size() - 1));
+  put_text(answer.reason, why);
   for (const Peer& p : peers_) send_message(p.socket.get(), bytes_of(answer));
-  throw Error(Fault::rank, reason_);
+}
+
+void Gathering::refuse(Listener& listener, Clock::time_point deadline, const std::string& why) {
+  while (!all_here() && Clock::now() < deadline) {
+    look(listener, deadline);
+    answer_all(why);
+    std::this_thread::sleep_for(milliseconds(10));  // sockets of those that have ended have news
+  }
 }
 
 void Gathering::hand_over(std::vector<Peer>& peers, const SharedMemory& memory) {
@@ -242,8 +282,7 @@ Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
 SharedMemory ask_for_memory(int socket, const World& world, const Identity& identity,
                             double timeout_s) {
   const std::string rank_0 = name_of(0, peer_of(socket).value_or(0));
-  const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                        Seconds(timeout_s + kGraceSeconds));
+  const Clock::time_point deadline = in(timeout_s + kGraceSeconds);
   send_message(socket, bytes_of(hello_of(world, identity)));  // if it fails, so does what follows
   for (;;) {
     pollfd news{.fd = socket, .events = POLLIN, .revents = 0};
@@ -314,13 +353,8 @@ Rendezvous::~Rendezvous() {
 Rendezvous Rendezvous::join(const World& world, const Identity& identity,
                             const std::function<void(SharedMemory&)>& prepare,
                             const RendezvousSettings& settings) {
-  const Clock::time_point deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(settings.timeout_s));
-  std::vector<std::filesystem::path> directories = {settings.directory};
-  if (settings.directory.empty())
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
-    directories = socket_directories(std::getenv("XDG_RUNTIME_DIR"), std::getenv("HOME"));
-  const auto path = socket_path(private_directory(directories), world.job);
+  const Clock::time_point deadline = in(settings.timeout_s);
+  const auto path = path_of(world, settings);
   const Starter starter{.pid = world.parent, .name = world.launcher};
   Descriptor wake(eventfd(0, EFD_CLOEXEC));
   if (world.rank == 0) {
@@ -352,6 +386,22 @@ void Rendezvous::watch(Team team) {
 
 void Rendezvous::goodbye() noexcept {
   for (const Peer& p : state_->peers) send_message(p.socket.get(), bytes_of(kGoodbye));
+}
+
+void tell_early_failure(const World& world, std::string_view why,
+                        const RendezvousSettings& settings) noexcept {
+  try {
+    const Clock::time_point deadline = in(settings.timeout_s);
+    const auto path = path_of(world, settings);
+    if (world.rank == 0) {
+      Listener listener(path, settings.timeout_s);
+      Gathering(world, {}).refuse(listener, deadline, failed_early(0, getpid(), why));
+    } else {
+      const Descriptor rank_0 = find_rank_0(world, path, deadline, settings.timeout_s);
+      send_message(rank_0.get(), bytes_of(hello_of(world, {}, why)));
+    }
+  } catch (const std::exception&) {  // nobody is there to be told, or there is no way to
+  }
 }
 
 int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "comm/heartbeat.h"
 #include "comm/shared_memory.h"
@@ -56,6 +57,11 @@ class Rendezvous {
   explicit Rendezvous(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// In the place of Rendezvous::join(), when this rank has failed before: the others end at once with
+// `why`, one line for the user. Waits for them no longer than settings.timeout_s.
+void tell_early_failure(const World& world, std::string_view why,
+                        const RendezvousSettings& settings) noexcept;
 
 // What launch() is for ranks that dptrain starts: calls body() through run_rank() with signals
 // handled, a heartbeat, and the others and the process that started this rank watched, and returns

@@ -308,8 +308,8 @@ TEST_CASE("strangers' words on the socket are not listened to") {
       if (!s) std::this_thread::sleep_for(1ms);
     }
     REQUIRE(s);
-    // A hello has 56 bytes and begins with a magic number.
-    std::vector<std::byte> junk(i % 3 == 0 ? 56 : static_cast<size_t>(1 + rand() % 5000));
+    // A hello has 448 bytes and begins with a magic number.
+    std::vector<std::byte> junk(i % 3 == 0 ? 448 : static_cast<size_t>(1 + rand() % 5000));
     for (std::byte& b : junk) b = static_cast<std::byte>(rand());
     for (const std::string_view magic : {"DpHello1", "DpHello2"})
       if (i % 3 == 0 && i % 2 == magic[7] % 2) std::memcpy(junk.data(), magic.data(), 8);
@@ -439,7 +439,7 @@ TEST_CASE("sockets lie where no other user can put or replace them") {
         Paths{own + "/dptrain", in_tmp, "/home/me/.cache/dptrain"});
   CHECK(socket_directories(nullptr, "") == Paths{in_tmp});
   CHECK(socket_directories((own + "/missing").c_str(), nullptr) == Paths{in_tmp});
-  for (const mode_t mode : {0777, 01777, 0770, 0705}) {
+  for (const mode_t mode : {0777U, 01777U, 0770U, 0705U}) {
     chmod(own.c_str(), mode);
     CHECK(socket_directories(own.c_str(), nullptr) == Paths{in_tmp});
   }

@@ -211,6 +211,33 @@ TEST_CASE("what rank 0 alone can't do, the other ranks learn at once") {
   CHECK(one.err().empty());
 }
 
+TEST_CASE("a rank that fails before all have started tells the others why") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  for (const int bad : {0, 1}) {
+    CAPTURE(bad);
+    const auto words = [&](int rank) {
+      std::vector<std::string> out = {folder.file("t.yaml"), "parallel={ddp: {timeout: 20}}",
+                                      "cores=1", "out=" + folder.file("run")};
+      if (rank == bad) out.emplace_back("data.dataset={csv: {path: /missing, inputs: [0]}}");
+      return out;
+    };
+    Process zero(words(0), rank_of_two(0)), one(words(1), rank_of_two(1));
+    Process &failed = bad == 0 ? zero : one, &other = bad == 0 ? one : zero;
+    const int code = failed.wait(15);
+    CHECK(other.wait(15) == 6);
+    const std::string why = failed.err().substr(0, failed.err().find('\n'));
+    CHECK_MESSAGE((code == 2 || code == 4), code);
+    const std::string head = fmt::format(
+        "dptrain: rank {} (pid {}) failed before all ranks had "
+        "started: ",
+        bad, failed.pid());
+    CHECK_MESSAGE(other.err().starts_with(head), other.err());
+    CHECK_MESSAGE(why.find(other.err().substr(head.size(), 20)) != std::string::npos,
+                  failed.err() << other.err());
+  }
+}
+
 TEST_CASE("a signal before the first step ends the run with the code that it has later") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
@@ -407,12 +434,17 @@ TEST_CASE("environments that start ranks by half are refused, before anything is
   const Finished half = run("parallel=ddp", {{"RANK", "0"}});
   CHECK(half.code == 2);
   CHECK_MESSAGE(half.err.find("RANK, but not WORLD_SIZE") != std::string::npos, half.err);
-  const Finished single = run("parallel=single", rank_of_two(0));
-  CHECK(single.code == 2);
-  CHECK_MESSAGE(
-      single.err.find("2 ranks were started, but parallel mode 'single' is one process") !=
-          std::string::npos,
-      single.err);
+  // Each of the two waits until it can tell the other one.
+  const std::vector<std::string> words = {folder.file("t.yaml"), "parallel=single", "cores=1",
+                                          "out=" + folder.file("run")};
+  Process zero(words, rank_of_two(0)), one(words, rank_of_two(1));
+  for (Process* single : {&zero, &one}) {
+    CHECK(single->wait(20) == 2);
+    CHECK_MESSAGE(
+        single->err().find("2 ranks were started, but parallel mode 'single' is one process") !=
+            std::string::npos,
+        single->err());
+  }
   CHECK(!fs::exists(folder.file("run")));
 }
 
