@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/stack.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "base/version.h"
@@ -56,6 +57,7 @@ void open_standard_files() {
 int run_command_line(int argc, char** argv) {
   open_standard_files();
   try {
+    prepare_stacks();
     const int code = dispatch({argv + 1, argv + argc});
     flush_output();
     return code;

@@ -1,0 +1,31 @@
+#include "base/stack.h"
+
+#include <algorithm>
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include "base/fail.h"
+
+namespace dpt {
+
+void prepare_stacks() {
+  constexpr rlim_t kKiB = 1024, kWanted = 8192 * kKiB, kLeast = 1024 * kKiB;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kWanted) {
+    rlimit raised = limit;
+    raised.rlim_cur = std::min(kWanted, limit.rlim_max);
+    if (setrlimit(RLIMIT_STACK, &raised) == 0) limit = raised;  // the kernel grows the stack to it
+    if (limit.rlim_cur < kLeast)
+      fail(Fault::memory,
+           "the stack is limited to {} KiB, and dptrain needs {} KiB; raise the limit with ulimit "
+           "-s",
+           limit.rlim_cur / kKiB, kLeast / kKiB);
+  }
+  pthread_attr_t threads;
+  if (pthread_attr_init(&threads) != 0) return;
+  if (pthread_attr_setstacksize(&threads, kWanted) == 0) pthread_setattr_default_np(&threads);
+  pthread_attr_destroy(&threads);
+}
+
+}  // namespace dpt
