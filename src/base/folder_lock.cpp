@@ -7,10 +7,10 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/stderr.h"
 
 namespace dpt {
 namespace {
@@ -31,16 +31,26 @@ std::string this_process() {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder, double patience_s) {
+FolderLock::FolderLock(const std::string& folder, double patience_s,
+                       const std::function<int(int, int)>& lock) {
   const std::string path = folder + "/.lock";
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd_ < 0)
-    fail(Fault::failed, "{} can't be written: {}; choose another folder with out=DIR", path,
+    fail(Fault::failed, "{} cannot be written: {}; choose another folder with out=DIR", path,
          std::generic_category().message(errno));
-  const auto taken = [this] { return flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  int error = 0;
+  const auto taken = [&] {
+    do error = lock(fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    while (error == EINTR);
+    return error == EWOULDBLOCK;
+  };
   bool refused = taken();
   for (double waited = 0; refused && waited < patience_s; waited += kTry, refused = taken())
     std::this_thread::sleep_for(std::chrono::duration<double>(kTry));
+  exclusive_ = error == 0;
+  if (!exclusive_ && !refused)
+    print_stderr("{} cannot be locked: {}; make sure that no other run writes to this folder\n",
+                 folder, std::generic_category().message(error));
   if (refused) {
     const std::string who = text_in(fd_);
     close(fd_);

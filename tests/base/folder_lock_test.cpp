@@ -1,9 +1,11 @@
 #include "base/folder_lock.h"
 
+#include <cerrno>
 #include <csignal>
 #include <optional>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +36,24 @@ TEST_CASE("a folder is locked by one, who is named, until it lets go") {
   lock.reset();
   CHECK(refusal(one.path()).empty());
   CHECK(refusal(one.file("none")).find("No such file") != std::string::npos);
+}
+
+TEST_CASE("a folder on a file system without locks is used, with a warning") {
+  const Folder folder;
+  const int kept = dup(STDERR_FILENO);
+  const int err = open(folder.file("err").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  dup2(err, STDERR_FILENO);
+  const FolderLock none(folder.path(), 0, [](int, int) { return errno = ENOLCK, -1; });
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  close(err);
+  CHECK_FALSE(none.exclusive());
+  CHECK(read_file(folder.file("err")) ==
+        folder.path() +
+            " cannot be locked: No locks available; make sure that no other run writes "
+            "to this folder\n");
+  const FolderLock lock(folder.path());
+  CHECK(lock.exclusive());
 }
 
 TEST_CASE("a lock ends with the last process that has it, killed or not") {
