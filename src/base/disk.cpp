@@ -3,16 +3,17 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <system_error>
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/fail.h"
+#include "base/files.h"
 
 namespace dpt {
 namespace {
@@ -30,15 +31,11 @@ std::string folder_of(const std::string& path) {
   return slash == path.npos ? "." : path.substr(0, slash + 1);
 }
 
-[[noreturn]] void refuse(const std::string& path) {
-  fail(Fault::failed, "{} can't be written: {}", path, std::generic_category().message(errno));
-}
-
-// Closes it on all ways; that a sync went well is what counts.
+// Closes it on all ways; that a sync went well is what counts. path: the one that users know.
 class Open {
  public:
   Open(Disk& disk, int fd, std::string path) : disk_(disk), fd_(fd), path_(std::move(path)) {
-    if (fd < 0) refuse(path_);
+    if (fd < 0) fail_writing(path_);
   }
   ~Open() { disk_.close(fd_); }
   Open(const Open&) = delete;
@@ -48,12 +45,12 @@ class Open {
       const ssize_t n = disk_.write(fd_, bytes.data(), bytes.size());
       if (n < 0 && errno == EINTR) continue;
       if (n == 0) errno = ENOSPC;
-      if (n <= 0) refuse(path_);
+      if (n <= 0) fail_writing(path_);
       bytes = bytes.subspan(static_cast<size_t>(n));
     }
   }
   void sync() {
-    if (disk_.sync(fd_) != 0) refuse(path_);
+    if (disk_.sync(fd_) != 0) fail_writing(path_);
   }
 
  private:
@@ -96,6 +93,19 @@ int64_t Disk::free_bytes(const std::string& folder) {
   return static_cast<int64_t>(fs.f_bavail) * static_cast<int64_t>(fs.f_frsize);
 }
 
+int Disk::reserve(const std::string& folder, int64_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < static_cast<rlim_t>(bytes))
+    return errno = EFBIG, -1;
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  if (bytes <= 0 || ::fallocate(fd, 0, 0, bytes) == 0) return fd;
+  const int error = errno;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
 int make_folders(Disk& disk, const std::string& path) {
   std::string above = folder_of(path);
   while (above.size() > 1 && above.ends_with('/')) above.pop_back();
@@ -110,27 +120,65 @@ int make_folders(Disk& disk, const std::string& path) {
   return synced;
 }
 
+ReservedRoom::ReservedRoom(Disk& disk, const std::string& path, int64_t bytes)
+    : disk_(disk), fd_(disk.reserve(folder_of(path), bytes)) {
+  if (fd_ < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) fail_writing(path);
+}
+
+ReservedRoom::~ReservedRoom() {
+  if (fd_ >= 0) disk_.close(fd_);
+}
+
+void ReservedRoom::release() noexcept {
+  // Not by closing it, since ranks may have it, too. What cannot be released stays reserved.
+  if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) errno = 0;
+}
+
+void write_file(Disk& disk, const std::string& path,
+                std::span<const std::span<const std::byte>> parts) {
+  // Not only the path's: exports are written without a lock.
+  const std::string made = fmt::format("{}.{}", aside(path), ::getpid());
+  try {
+    if (disk.remove(made) != 0) fail_writing(path);
+    Open file(disk, disk.create(made), path);
+    for (const auto& part : parts) file.write(part);
+    file.sync();
+    if (disk.rename(made, path) != 0) fail_writing(path);
+  } catch (...) {
+    disk.remove(made);
+    throw;
+  }
+  const int folder = disk.open_folder(folder_of(path));  // so that the new name survives a crash
+  if (folder < 0) return;                                // one that may not be read
+  disk.sync(folder);
+  disk.close(folder);
+}
+
+void write_file(Disk& disk, const std::string& path, std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  write_file(disk, path, {&bytes, 1});
+}
+
 void write_folder(Disk& disk, const std::string& path, std::span<const FileContent> files) {
   const std::string made = aside(path);
   try {
-    if (disk.remove(made) != 0 || disk.make_folder(made) != 0) refuse(made);
+    if (disk.remove(made) != 0 || disk.make_folder(made) != 0) fail_writing(path);
     std::vector<std::unique_ptr<Open>> open;
-    for (const FileContent& file : files) {
-      const std::string name = made + "/" + file.name;
-      open.push_back(std::make_unique<Open>(disk, disk.create(name), name));
-    }
+    for (const FileContent& file : files)
+      open.push_back(std::make_unique<Open>(disk, disk.create(made + "/" + file.name),
+                                            path + "/" + file.name));
     // All at once: syncs that follow each other take a disk's commit each, 22 ms for five files
     // where these take 2 (ext4).
     std::vector<std::future<void>> written;
     for (size_t i = 0; i < files.size(); ++i)
-      written.push_back(std::async(std::launch::async, [&out = *open[i], &file = files[i]] {
+      written.push_back(start_beside([&out = *open[i], &file = files[i]] {
         for (const auto& part : file.parts) out.write(part);
         out.sync();
       }));
     sync_folder(disk, made);
     for (auto& w : written) w.get();
     open.clear();
-    if (disk.rename(made, path) != 0) refuse(path);
+    if (disk.rename(made, path) != 0) fail_writing(path);
   } catch (...) {
     disk.remove(made);
     throw;
@@ -144,5 +192,24 @@ bool remove_folder(Disk& disk, const std::string& path) {
 }
 
 bool is_aside(const std::string& name) { return name.starts_with(kAside); }
+
+void remove_asides(Disk& disk, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> left;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (is_aside(at->path().filename().string())) left.push_back(at->path().string());
+  for (const std::string& path : left) disk.remove(path);
+}
+
+std::future<void> start_beside(std::function<void()> work) {
+  try {
+    return std::async(std::launch::async, work);
+  } catch (const std::system_error&) {
+    std::future<void> done = std::async(std::launch::deferred, std::move(work));
+    done.wait();
+    return done;
+  }
+}
 
 }  // namespace dpt

@@ -24,6 +24,30 @@ std::string_view kind_of(const struct stat& status) {
   return "a device";
 }
 
+std::string_view write_remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+      return "make room there";
+    case EDQUOT:
+      return "make room within your quota";
+    case EFBIG:
+      return "raise the limit on the size of files (ulimit -f)";
+    case EACCES:
+    case EPERM:
+      return "get permission to write there, or choose another folder";
+    case EROFS:
+      return "choose a folder on another disk, this one is read-only";
+    case EMFILE:
+      return "raise the limit on open files (ulimit -n)";
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+      return "see that its folder is there";
+    default:
+      return "check the disk, or choose another folder";
+  }
+}
+
 struct Descriptor {
   int fd;
   explicit Descriptor(int open) : fd(open) {}
@@ -92,9 +116,22 @@ std::string read_stream(const std::string& path, size_t most_bytes, Fault fault)
   return out;
 }
 
+void fail_writing(const std::string& path) {
+  const int error = errno;
+  const std::string message =
+      fmt::format("{} cannot be written: {}; {}", path, std::generic_category().message(error),
+                  write_remedy(error));
+  if (error == ENOSPC || error == EDQUOT) throw NoRoom(message);
+  throw Error(Fault::failed, message);
+}
+
 void write_text(const std::string& path, std::string_view text, std::string_view remedy) {
+  errno = 0;
   std::ofstream out(path, std::ios::trunc);
-  if (!(out << text << std::flush)) fail(Fault::failed, "{} can't be written{}", path, remedy);
+  if (out << text << std::flush) return;
+  if (errno == 0) errno = EIO;
+  if (remedy.empty()) fail_writing(path);
+  fail(Fault::failed, "{} cannot be written: {}{}", path, reason(), remedy);
 }
 
 void flush_output() {

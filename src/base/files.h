@@ -23,7 +23,18 @@ std::string read_file(const std::string& path, size_t most_bytes, Fault fault = 
 // end, and no more than shows that it has over `most_bytes`.
 std::string read_stream(const std::string& path, size_t most_bytes, Fault fault = Fault::data);
 
-// Replaces the file. Throws Error{failed}, which ends with what the user can do.
+// A file that does not fit on its disk, or into the user's quota.
+class NoRoom : public Error {
+ public:
+  explicit NoRoom(const std::string& message) : Error(Fault::failed, message) {}
+};
+
+// Throws Error{failed}, NoRoom for a full disk: the path, the reason by errno and what the user can
+// do about it.
+[[noreturn]] void fail_writing(const std::string& path);
+
+// Replaces what a file holds; follows links. Throws Error{failed}, which ends with `remedy`, or,
+// without one, with what fits the reason.
 void write_text(const std::string& path, std::string_view text, std::string_view remedy = "");
 
 // What was printed so far leaves the process. Throws Error{failed} where any of it could not.

@@ -23,30 +23,6 @@ constexpr size_t kAlignment = 64;
 
 std::string reason() { return std::generic_category().message(errno); }
 
-class NewFile {
- public:
-  NewFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  ~NewFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-  int fd() const { return fd_; }
-
-  void write(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail(Fault::failed, "{} cannot be written: {}", path_, reason());
-      bytes = bytes.subspan(static_cast<size_t>(n));
-    }
-  }
-
- private:
-  int fd_;
-  std::string path_;
-};
-
 // pread, not mmap: a file that shrinks must not kill the process.
 void read_at(int fd, uint64_t offset, std::span<std::byte> out, const std::string& path) {
   while (!out.empty()) {
@@ -177,27 +153,12 @@ std::string safetensors_head(std::span<const NamedTensor> tensors,
 }
 
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata, Disk* disk) {
   const std::string head = safetensors_head(tensors, metadata);
-  const std::string aside = fmt::format("{}.{}.new", path, ::getpid());
-  ::unlink(aside.c_str());  // left by a process of the same number that died
-  try {
-    const NewFile file(
-        ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666), aside);
-    if (file.fd() < 0) fail(Fault::failed, "{} cannot be written: {}", aside, reason());
-    file.write(std::as_bytes(std::span(head)));
-    for (const NamedTensor& t : tensors) file.write({t.data, t.desc.bytes()});
-    if (::fsync(file.fd()) != 0) fail(Fault::failed, "{} cannot be written: {}", aside, reason());
-    if (::rename(aside.c_str(), path.c_str()) != 0)
-      fail(Fault::failed, "{} cannot be replaced: {}", path, reason());
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const NewFile parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder);
-  if (parent.fd() >= 0) ::fsync(parent.fd());  // so that the new name survives a crash, too
+  std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(head))};
+  for (const NamedTensor& t : tensors) parts.emplace_back(t.data, t.desc.bytes());
+  Disk machines_own;
+  write_file(disk ? *disk : machines_own, path, parts);
 }
 
 }  // namespace dpt

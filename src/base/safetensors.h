@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/disk.h"
 #include "base/tensor.h"
 
 namespace dpt {
@@ -82,9 +83,9 @@ struct NamedTensor {
 std::string safetensors_head(std::span<const NamedTensor> tensors,
                              const std::map<std::string, std::string>& metadata = {});
 
-// Writes aside, syncs, renames: `path` holds the old file or the new one, never half of one.
-// REQUIRES: names are unique. Throws Error{failed}.
+// By write_file(), and throws as it does. disk: null: the machine's. REQUIRES: names are unique.
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+                       const std::map<std::string, std::string>& metadata = {},
+                       Disk* disk = nullptr);
 
 }  // namespace dpt

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 
 #include <fcntl.h>
@@ -56,6 +57,7 @@ void open_standard_files() {
 
 int run_command_line(int argc, char** argv) {
   open_standard_files();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over its size limit is an error of write(), as EFBIG
   try {
     prepare_stacks();
     const int code = dispatch({argv + 1, argv + argc});

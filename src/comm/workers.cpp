@@ -89,7 +89,10 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
       try {
         others.emplace_back(work, i);
       } catch (const std::exception& e) {  // those that run already wait for this one
-        const std::string why = fmt::format("cannot start worker {} of {}: {}", i, count, e.what());
+        const std::string why = fmt::format(
+            "cannot start worker {} of {}: {}; raise the limit on processes (ulimit -u), or take "
+            "fewer with cores=N",
+            i, count, e.what());
         team.break_up(rank, why);
         const std::lock_guard lock(mutex);
         own = std::make_exception_ptr(Error(Fault::rank, why));

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include <sched.h>
 
-#include "base/error.h"
+#include "base/fail.h"
 #include "data/readers/bytes.h"
 
 namespace dpt {
@@ -47,7 +48,18 @@ void Prefetch::begin(std::vector<std::vector<uint32_t>> batches) {
   advance();
   stop_ = false;
   error_ = nullptr;
-  for (int i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 0; i < thread_count_; ++i) {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& e) {  // one is enough
+      if (threads_.empty())
+        fail(Fault::failed,
+             "no thread can be started to read samples: {}; raise the limit on processes (ulimit "
+             "-u)",
+             e.code().message());
+      break;
+    }
+  }
 }
 
 void Prefetch::work() {

@@ -123,9 +123,10 @@ std::map<std::string, std::string> model_facts(const Session& s,
 }
 
 void save_model(const Session& s, const Buffers& buffers, const Outcome& outcome,
-                const std::string& path) {
+                const std::string& path, Disk& disk) {
   const NamedTensors tensors = model_tensors(s, buffers);
-  write_safetensors(path, tensors.list, model_facts(s, outcome.scaler));
+  make_folders(disk, path.substr(0, path.rfind('/')));  // removed meanwhile? else writing it says
+  write_safetensors(path, tensors.list, model_facts(s, outcome.scaler), &disk);
 }
 
 }  // namespace dpt

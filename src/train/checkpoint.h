@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/disk.h"
 #include "base/generator.h"
 #include "train/buffers.h"
 #include "train/session.h"
@@ -30,8 +31,9 @@ void initialise(const Session& session, const Buffers& buffers, Generator& gener
 std::map<std::string, std::string> model_facts(const Session& session,
                                                const GradientScaler::State& scaler);
 
-// Writes all parameters, frozen ones too, atomically. Throws Error{failed}.
+// Writes all parameters, frozen ones too, atomically; makes the folder where it is missing. Throws
+// Error{failed}, NoRoom for a full disk.
 void save_model(const Session& session, const Buffers& buffers, const Outcome& outcome,
-                const std::string& path);
+                const std::string& path, Disk& disk);
 
 }  // namespace dpt

@@ -15,6 +15,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/stderr.h"
 #include "train/checkpoint.h"
 #include "train/named_tensors.h"
 
@@ -150,8 +151,7 @@ Checkpoints::Checkpoints(const Session& session, std::string run_folder, std::st
 std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
                                       const std::string& resumed) {
   const std::string folder = checkpoint_folder(run_folder);
-  for (const std::string& name : names_in(folder))
-    if (is_aside(name)) disk.remove(folder + "/" + name);
+  remove_asides(disk, folder);
   std::vector<CheckpointName> foreign = checkpoints_in(folder);
   std::error_code error;
   const auto own = std::ranges::find_if(foreign, [&](const CheckpointName& c) {
@@ -209,18 +209,31 @@ void Checkpoints::write(const TrainState& state, const Buffers& buffers,
     return;  // the one that it goes on from, after no step
   try {
     if (removing_.valid()) removing_.get();
-    write_files(path, state, buffers, own_states);
+    full_ = with_room(full_ ? "" : path, [&] { write_files(path, state, buffers, own_states); });
     remove_old();
   } catch (const std::exception& e) {
     if (!std::exchange(warned_, true))
-      fmt::print(
-          stderr,
-          "no checkpoint of step {}: {}; the run goes on, and what is in {} stays; make room "
-          "there, or choose another folder with out=DIR\n",
-          state.step, e.what(), folder_);
+      print_stderr("no checkpoint of step {}: {}. The run goes on, and earlier checkpoints stay\n",
+                   state.step, e.what());
     return;
   }
+  warned_ = false;
   newest_ = path;
+}
+
+bool Checkpoints::with_room(const std::string& what, const std::function<void()>& write) {
+  for (bool removed = false;; removed = true) {
+    try {
+      write();
+      return removed;
+    } catch (const NoRoom&) {
+      if (removing_.valid()) removing_.get();
+      const std::vector<CheckpointName> all = checkpoints_in(folder_);
+      if (all.size() < 2 || !remove_folder(disk_, all.back().path)) throw;
+      if (what.empty()) continue;
+      print_stderr("the disk is full: {} is removed to make room for {}\n", all.back().path, what);
+    }
+  }
 }
 
 void Checkpoints::write_files(const std::string& path, const TrainState& state,
@@ -249,14 +262,13 @@ void Checkpoints::write_files(const std::string& path, const TrainState& state,
   }
   files.push_back({kManifest, {std::as_bytes(std::span(manifest))}});
 
-  if (make_folders(disk_, folder_) != 0)
-    fail(Fault::failed, "{} can't be made: {}", folder_, std::generic_category().message(errno));
+  if (make_folders(disk_, folder_) != 0) fail_writing(folder_);
   write_folder(disk_, path, files);
 }
 
 // Beside what follows: freeing files takes a disk as long as writing them.
 void Checkpoints::remove_old() {
-  removing_ = std::async(std::launch::async, [this] {
+  removing_ = start_beside([this] {
     const std::vector<CheckpointName> all = checkpoints_in(folder_);
     const auto keep = static_cast<size_t>(session_.spec.save.keep);
     for (size_t i = keep; i < all.size(); ++i) remove_folder(disk_, all[i].path);

@@ -8,6 +8,7 @@
 //   manifest.txt           sizes and checksums of these
 #pragma once
 
+#include <functional>
 #include <future>
 #include <span>
 #include <string>
@@ -60,12 +61,17 @@ class Checkpoints {
   Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
               std::string resumed, Disk& disk);
 
-  // own_states: all that are not in the buffers, one after another; empty: they are there. Where it
-  // can't be written the run goes on, and says so once.
+  // own_states: all that are not in the buffers, one after another; empty: they are there. Where
+  // the checkpoint cannot be written the run goes on, and says so once.
   void write(const TrainState& state, const Buffers& buffers, std::span<float> own_states);
 
   // After the last step: what was set aside goes, where this run has written its own.
   void finish();
+
+  // Calls `write`. As long as it throws NoRoom and there are several checkpoints, removes the oldest
+  // one, says that this makes room for `what` (empty: says nothing), and calls it again; so the
+  // newest one stays. Returns whether any was removed.
+  bool with_room(const std::string& what, const std::function<void()>& write);
 
   const std::string& newest() const { return newest_; }  // empty: none was written
 
@@ -78,7 +84,7 @@ class Checkpoints {
   std::string run_folder_, folder_, spec_, resumed_;
   Disk& disk_;
   std::string newest_;
-  bool warned_ = false;
+  bool warned_ = false, full_ = false;  // what was said of the last checkpoint
   std::future<void> removing_;  // waits in the destructor
 };
 

@@ -5,11 +5,15 @@
 #include <cstdlib>
 #include <system_error>
 
+#include <utility>
 #include <fmt/format.h>
+#include <fcntl.h>
 #include <unistd.h>
+#include <sys/stat.h>
 
 #include "backend/cpu/half_kernels.h"
-#include "base/fail.h"
+#include "base/disk.h"
+#include "base/files.h"
 #include "base/json_text.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -27,6 +31,8 @@ bool shows_bars() {
 }
 
 std::string_view kind_of(const Session& s) { return s.on_gpu() ? "GPU" : "CPU"; }
+
+std::string metrics_file(const std::string& folder) { return folder + "/metrics.jsonl"; }
 
 std::string lines_of_header(const Session& s) {
   const Topology& who = s.who;
@@ -68,13 +74,20 @@ std::string batch_shape(const TensorDesc& one_batch, int64_t n) {
 Reporter::Reporter(const Session& session, std::string folder, bool goes_on)
     : session_(session), folder_(std::move(folder)), terminal_(shows_bars()) {
   if (folder_.empty()) return;
-  const std::string path = folder_ + "/metrics.jsonl";
-  metrics_ = std::fopen(path.c_str(), goes_on ? "a" : "w");
-  if (!metrics_)
-    fail(Fault::failed, "{} can't be written; choose another folder with out=DIR", path);
+  open_metrics(goes_on);
+  if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
+}
+
+// A file of the run directory itself: a link of that name is replaced, not written through.
+void Reporter::open_metrics(bool goes_on) {
+  const std::string path = metrics_file(folder_);
+  if (!goes_on) std::remove(path.c_str());
+  const int fd = ::open(path.c_str(),
+                        O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+  if (fd >= 0) metrics_ = fdopen(fd, "a");
+  if (!metrics_) fail_writing(path);
   std::fseek(metrics_, 0, SEEK_END);
   metrics_bytes_ = std::ftell(metrics_);
-  if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
 }
 
 Reporter::~Reporter() {
@@ -194,14 +207,37 @@ void Reporter::flush_metrics() {
     metrics_bytes_ = std::ftell(metrics_);
     return;
   }
-  print_stderr("{}/metrics.jsonl can't be written any more ({}); the run goes on\n", folder_,
-               std::generic_category().message(errno));
+    look_for_metrics();
+  print_stderr("{} cannot be written any more ({}); the run goes on without it\n",
+               metrics_file(folder_), std::generic_category().message(errno));
   std::fclose(metrics_);
   metrics_ = nullptr;
 }
 
 void Reporter::end(int stopped_by, const std::string& checkpoint) {
   clear_bar();
+// Where the file was removed or moved, maybe with the run directory, nobody would find what is
+// written to it: says so, and begins a new one.
+void Reporter::look_for_metrics() {
+  const std::string path = metrics_file(folder_);
+  struct stat open {};
+  struct stat named {};
+  if (::fstat(fileno(metrics_), &open) != 0) return;
+  if (::lstat(path.c_str(), &named) == 0 && open.st_ino == named.st_ino &&
+      open.st_dev == named.st_dev)
+    return;
+  std::fclose(std::exchange(metrics_, nullptr));
+  Disk disk;
+  make_folders(disk, folder_);
+  try {
+    open_metrics(true);  // maybe there is one again, which is not ours to remove
+    print_stderr("{} was removed or moved during the run; a new one begins here\n", path);
+  } catch (const Error& e) {
+    print_stderr("{} was removed or moved during the run, and {}; the run goes on without it\n",
+                 path, e.what());
+  }
+}
+
   if (metrics_) {
     write_steps();
     flush_metrics();

@@ -53,8 +53,10 @@ class Reporter {
   void warn_of_empty(const StepRecord& record);
   void bar(const StepRecord& record);
   void clear_bar();
+  void open_metrics(bool goes_on);
   void write_steps();
   void flush_metrics();
+  void look_for_metrics();
 
   const Session& session_;
   std::string folder_;

@@ -123,19 +123,33 @@ std::vector<int> cores_of(const Session& s, int rank) {
 }
 
 // One rank, in its own process or in this one.
+// What the run is for: other files go before these do.
+void save_weights(const Session& s, const Buffers& buffers, const Outcome& outcome,
+                  const std::string& folder, Checkpoints& checkpoints, Disk& disk) {
+  const std::string path = model_file(folder);
+  try {
+    checkpoints.with_room(path, [&] { save_model(s, buffers, outcome, path, disk); });
+  } catch (const Error& e) {
+    if (checkpoints.newest().empty()) throw;
+    fail(e.fault(), "{}; then --resume {} goes on from the newest checkpoint", e.what(),
+         checkpoints.newest());
+  }
+}
+
 int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
                  const Generator& generator, int rank, const GpuAccess& gpus,
-                 std::span<const float> resumed_states, std::span<Trace> traces = {}) {
+                 std::span<const float> resumed_states, ReservedRoom* room,
+                 std::span<Trace> traces = {}) {
   RankState state(s, buffers, team, rank, generator);
   state.gpus = gpus;
   const Probe* probe = request.probe;
   std::unique_ptr<Reporter> reporter;
   if (rank == 0 && !probe)
     reporter = std::make_unique<Reporter>(s, request.folder, request.resume.has_value());
-  Disk disk;
+  Disk machines_own;
+  Disk& disk = request.disk ? *request.disk : machines_own;
   Checkpoints checkpoints(s, request.folder, request.resolved_spec,
-                          request.resume ? request.resume->path : "",
-                          request.disk ? *request.disk : disk);
+                          request.resume ? request.resume->path : "", disk);
   if (!probe && s.spec.save.on) state.checkpoints = &checkpoints;
   if (request.resume) state.resumed = &request.resume->state;
   state.resumed_states = resumed_states;
@@ -157,7 +171,8 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
       Progress saving = team.progress(rank);
       saving.phase = Phase::saving;
       team.set_progress(worker, saving);
-      save_model(s, buffers, outcome, model_file(request.folder));
+      if (room) room->release();
+      save_weights(s, buffers, outcome, request.folder, checkpoints, disk);
       std::remove(previous_model_file(request.folder).c_str());
       if (!mine.stopped_by) checkpoints.finish();
     }
@@ -208,7 +223,7 @@ KernelBytes prepare_kernels(const Session& s) {
     out.own = static_cast<double>(memory_use().own);
   };
   const auto before = static_cast<double>(memory_use().own);
-  std::async(std::launch::async, prepare).get();
+  start_beside(prepare).get();
   out.own = std::max(0.0, out.own - before);
   return out;
 }
@@ -270,10 +285,14 @@ int run(const Session& s, const RunRequest& request) {
   const bool writes = !request.probe && (!request.world || request.world->rank == 0);
   Disk machines_own;
   Disk& disk = request.disk ? *request.disk : machines_own;
+  std::optional<ReservedRoom> room_for_weights;
   std::optional<FolderLock> lock;
   const auto begin_files = [&] {
     lock.emplace(request.folder, 0.5);
-    check_room(s, request.folder, disk);
+    if (lock->exclusive()) remove_asides(disk, request.folder);  // a run that was killed left them
+    check_room(s, request.folder, request.resume ? &*request.resume : nullptr, disk);
+    room_for_weights.emplace(disk, model_file(request.folder),
+                             static_cast<int64_t>(s.layout.total * sizeof(float)));
     begin_run_folder(request.folder, request.resolved_spec,
                      request.resume ? &*request.resume : nullptr, disk);
   };
@@ -307,7 +326,8 @@ int run(const Session& s, const RunRequest& request) {
         initialise(s, Buffers(own.data(), sizes), generator);
       }
       if (writes) begin_files();
-      return run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states);
+      return run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states,
+                          room_for_weights ? &*room_for_weights : nullptr);
     });
   }
   if (writes) make_run_folder(request.folder, disk);
@@ -326,9 +346,9 @@ int run(const Session& s, const RunRequest& request) {
     traces = {reinterpret_cast<Trace*>(notes->data()), workers};
   }
   const int code = launch(team, [&](int rank) {
-    const int ended =
-        run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states, traces);
-    if (s.who.ranks > 1) flush_output();  // a process of its own, which ends here
+    const int ended = run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states,
+                                   room_for_weights ? &*room_for_weights : nullptr, traces);
+    if (s.who.ranks > 1 && ended == 0) flush_output();  // a process of its own, which ends here
     return ended;
   });
   if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));

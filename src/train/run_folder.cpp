@@ -34,6 +34,29 @@ void cut(const std::string& path, int64_t bytes) {
          error.message());
 }
 
+// For what need not outlive a crash of the machine: each run writes it anew, and checkpoints have
+// their own.
+class Unsynced : public Disk {
+ public:
+  int sync(int) override { return 0; }
+};
+
+// The most checkpoints that lie in the folder at the same time, without those there that stay.
+size_t new_checkpoints(const Session& s, const std::string& folder, const Resume* resume) {
+  const SaveSpec& save = s.spec.save;
+  if (!save.on) return 0;
+  int64_t written = 1;  // after the last step
+  if (save.every_epochs > 0) written += s.epochs / save.every_epochs;
+  if (save.every_steps > 0) written += s.steps / save.every_steps;
+  const auto most = static_cast<size_t>(std::min(written, save.keep + 1));
+  size_t there = 0;
+  std::error_code error;
+  const std::string own = checkpoint_folder(folder);
+  if (resume && fs::equivalent(fs::path(resume->path).parent_path(), own, error))
+    for (const CheckpointName& c : checkpoints_in(own)) there += c.step <= resume->state.step;
+  return most - std::min(there, most - 1);
+}
+
 // What stood in metrics.jsonl at the checkpoint; what came after it comes again.
 void continue_metrics(const std::string& folder, const Resume& resume) {
   const std::string to = folder + "/metrics.jsonl";
@@ -45,9 +68,15 @@ void continue_metrics(const std::string& folder, const Resume& resume) {
     fs::remove(to, error);
     return;
   }
-  if (!fs::equivalent(from, to, error) &&
-      !fs::copy_file(from, to, fs::copy_options::overwrite_existing, error))
-    fail(Fault::failed, "{} can't be copied to {}: {}", from, to, error.message());
+  if (!fs::equivalent(from, to, error) ||
+      fs::is_symlink(to, error)) {  // a link is not written through
+    const std::string copy = fmt::format("{}/.aside-metrics", folder);
+    fs::remove(copy, error);
+    if (!fs::copy_file(from, copy, error))
+      fail(Fault::failed, "{} cannot be copied to {}: {}", from, to, error.message());
+    fs::rename(copy, to, error);
+    if (error) fail(Fault::failed, "{} cannot be replaced: {}", to, error.message());
+  }
   cut(to, resume.state.metrics_bytes);
 }
 
@@ -64,23 +93,29 @@ void make_run_folder(const std::string& folder, Disk& disk) {
          why.empty() ? "something else has its name" : why);
 }
 
-void check_room(const Session& s, const std::string& folder, Disk& disk) {
+void check_room(const Session& s, const std::string& folder, const Resume* resume, Disk& disk) {
   constexpr double kMiB = 1048576;
   const int64_t room = disk.free_bytes(folder);
   const size_t weights = s.layout.total * sizeof(float);
   const size_t states = static_cast<size_t>(s.states()) * s.layout.trainable * sizeof(float);
-  const size_t needed = weights + (s.spec.save.on ? weights + states : 0);
-  if (room >= 0 && static_cast<size_t>(room) < needed)
-    fail(Fault::failed,
-         "{} has room for {:.1f} MiB, but the weights{} take {:.1f} MiB; make room, {}choose "
-         "another folder with out=DIR",
-         folder, static_cast<double>(room) / kMiB, s.spec.save.on ? " and a checkpoint" : "",
-         static_cast<double>(needed) / kMiB, s.spec.save.on ? "write `save: false`, or " : "or ");
+  const size_t checkpoints = new_checkpoints(s, folder, resume);
+  const size_t needed = weights + checkpoints * (weights + states);
+  if (room < 0 || static_cast<size_t>(room) >= needed) return;
+  const std::string beside = checkpoints == 0   ? ""
+                             : checkpoints == 1 ? " and a checkpoint"
+                                                : fmt::format(" and {} checkpoints", checkpoints);
+  fail(Fault::failed,
+       "{} has room for {:.1f} MiB, but the weights{} take {:.1f} MiB; make room, {}{}choose "
+       "another folder with out=DIR",
+       folder, static_cast<double>(room) / kMiB, beside, static_cast<double>(needed) / kMiB,
+       checkpoints > 2 ? "lower save.keep, " : "",
+       checkpoints > 0 ? "write `save: false`, or " : "or ");
 }
 
 void begin_run_folder(const std::string& folder, const std::string& resolved_spec,
                       const Resume* resume, Disk& disk) {
-  write_text(folder + "/spec.resolved.yaml", resolved_spec, "; choose another folder with out=DIR");
+  Unsynced whole;
+  write_file(whole, folder + "/spec.resolved.yaml", resolved_spec);
   const std::vector<CheckpointName> others = set_aside(disk, folder, resume ? resume->path : "");
   if (!others.empty())
     print_stderr(

@@ -11,9 +11,11 @@ namespace dpt {
 // Made where it is missing, with those above it, to outlive a crash. Throws Error{failed}.
 void make_run_folder(const std::string& folder, Disk& disk);
 
-// Throws Error{failed} where the weights and one checkpoint would not fit on its disk, as far as
-// that can be known.
-void check_room(const Session& session, const std::string& folder, Disk& disk);
+// Throws Error{failed} where the weights and all checkpoints that lie there at the same time (those
+// that are kept and the one that is written) would not fit on its disk, as far as that can be
+// known. resume: its checkpoint and those before it are there already; null: the run begins.
+void check_room(const Session& session, const std::string& folder, const Resume* resume,
+                Disk& disk);
 
 // It becomes this run's: the spec, what earlier runs have left set aside, metrics.jsonl as it was
 // at the checkpoint. resume: null: the run begins. Prints what was set aside. Throws Error{failed}.

@@ -6,10 +6,14 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include <doctest/doctest.h>
+#include <pthread.h>
+#include <sys/stat.h>
 
-#include "base/error.h"
+#include "base/files.h"
 #include "data/folder.h"
 
 namespace dpt {
@@ -223,6 +227,115 @@ TEST_CASE("whichever call fails, what was there stays and nothing is left behind
   }
   CHECK(n > 20);
   CHECK_THROWS_AS(write_folder(disk, folder.file("no/folder"), kOne.content()), Error);
+}
+
+TEST_CASE(
+    "whichever call fails, a file is the old one or the new one, and nothing is left behind") {
+  const Folder folder;
+  const std::string path = folder.file("file");
+  int n = 1;
+  for (bool clean = false; !clean; ++n) {
+    CAPTURE(n);
+    REQUIRE(n < 100);
+    Disk disk;
+    write_file(disk, path, "the old text");
+    FullDisk full(n);
+    bool threw = false;
+    try {
+      write_file(full, path, "the new text");
+    } catch (const NoRoom& e) {
+      threw = true;
+      CHECK(std::string(e.what()) ==
+            path + " cannot be written: No space left on device; make room there");
+    }
+    clean = !full.failed();
+    CHECK(files_in(folder.path()) ==
+          std::map<std::string, std::string>{{"file", threw ? "the old text" : "the new text"}});
+  }
+  CHECK(n > 5);
+}
+
+TEST_CASE("a link is replaced by the file, and what it leads to stays") {
+  const Folder folder;
+  folder.write("elsewhere", "somebody's");
+  std::filesystem::create_symlink(folder.file("elsewhere"), folder.file("file"));
+  Disk disk;
+  write_file(disk, folder.file("file"), "ours");
+  CHECK(read_file(folder.file("elsewhere")) == "somebody's");
+  CHECK(read_file(folder.file("file")) == "ours");
+  CHECK_FALSE(std::filesystem::is_symlink(folder.file("file")));
+}
+
+TEST_CASE("what a crash has left under temporary names is removed, and nothing else") {
+  const Folder folder;
+  folder.write("model.safetensors", "kept");
+  folder.write(".aside-model.safetensors.4711", "half of one");
+  folder.write(".aside-step-000001/a", "half of one");
+  Disk disk;
+  remove_asides(disk, folder.path());
+  CHECK(files_in(folder.path()) ==
+        std::map<std::string, std::string>{{"model.safetensors", "kept"}});
+}
+
+TEST_CASE("a folder is written where no thread can be started") {
+  const Folder folder;
+  pthread_attr_t before, huge;
+  REQUIRE(pthread_getattr_default_np(&before) == 0);
+  REQUIRE(pthread_getattr_default_np(&huge) == 0);
+  REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 50) == 0);  // more than there are addresses
+  REQUIRE(pthread_setattr_default_np(&huge) == 0);
+  Disk disk;
+  bool started = true;
+  try {
+    std::thread([] {}).join();
+  } catch (const std::system_error&) {
+    started = false;
+  }
+  CHECK_NOTHROW(write_folder(disk, folder.file("one"), kOne.content()));
+  std::future<void> thrown = start_beside([] { throw Error(Fault::data, "kept for get()"); });
+  pthread_setattr_default_np(&before);
+  pthread_attr_destroy(&before);
+  pthread_attr_destroy(&huge);
+  CHECK_FALSE(started);
+  CHECK(files_in(folder.file("one")) == kOne.texts);
+  CHECK_THROWS_AS(thrown.get(), Error);
+}
+
+// Knows the descriptor of what is reserved; fails with `error`, where that is not 0.
+class Reserving : public Disk {
+ public:
+  int error = 0, fd = -1;
+  int reserve(const std::string& folder, int64_t bytes) override {
+    errno = error;
+    return fd = error != 0 ? -1 : Disk::reserve(folder, bytes);
+  }
+};
+
+TEST_CASE("room for a file is held until it is released, or refused at once") {
+  const Folder folder;
+  Reserving disk;
+  const auto held = [&] {
+    struct stat status {};
+    REQUIRE(::fstat(disk.fd, &status) == 0);
+    return int64_t{status.st_blocks} * 512;
+  };
+  {
+    ReservedRoom room(disk, folder.file("file"), 1 << 20);
+    if (disk.fd >= 0) {  // the file system of temporary files may have no such thing
+      CHECK(held() >= 1 << 20);
+      room.release();
+      CHECK(held() == 0);
+    }
+  }
+  CHECK(files_in(folder.path()).empty());
+  disk.error = EOPNOTSUPP;
+  CHECK_NOTHROW(ReservedRoom(disk, folder.file("file"), 1));
+  disk.error = EDQUOT;
+  CHECK_THROWS_AS(ReservedRoom(disk, folder.file("file"), 1), NoRoom);
+  disk.error = EFBIG;
+  CHECK_THROWS_WITH_AS(ReservedRoom(disk, folder.file("file"), 1),
+                       doctest::Contains("raise the limit on the size of files (ulimit -f)"),
+                       Error);
 }
 
 }  // namespace

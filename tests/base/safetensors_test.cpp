@@ -119,7 +119,10 @@ TEST_CASE("writing replaces the file and leaves nothing else") {
   write_safetensors(file.path, {&t, 1});
   const SafeTensors read = SafeTensors::read(file.path);
   CHECK(read.entries().size() == 1);
-  CHECK(!std::filesystem::exists(file.path + "." + std::to_string(::getpid()) + ".new"));
+  const std::filesystem::path path(file.path);
+  const std::string name = ".aside-" + path.filename().string() + "." + std::to_string(::getpid());
+  CHECK(is_aside(name));
+  CHECK_FALSE(std::filesystem::exists(path.parent_path() / name));
   CHECK_THROWS_AS(write_safetensors("/nowhere/at/all.safetensors", {}), Error);
 }
 

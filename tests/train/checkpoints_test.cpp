@@ -117,7 +117,9 @@ TEST_CASE("files of a checkpoint that are far too large, or special, are found w
 // On which no checkpoint can be written.
 class Dead : public Quick {
  public:
-  int create(const std::string&) override { return errno = EIO, -1; }
+  int create(const std::string& path) override {
+    return has(path, "/checkpoints/") ? (errno = EIO, -1) : Quick::create(path);
+  }
 };
 
 // Ctrl-C at the first checkpoint.
@@ -210,16 +212,21 @@ TEST_CASE("a run that is refused changes no file") {
   }
 }
 
-// One that is full from some call on.
+// One that is full from some call on, but for the weights.
 class Full : public Quick {
  public:
   explicit Full(int calls) : left_(calls) {}
+  int create(const std::string& path) override {
+    weights_ = has(path, ".aside-model.");
+    return Quick::create(path);
+  }
   ssize_t write(int fd, const std::byte* bytes, size_t count) override {
     errno = ENOSPC;
-    return --left_ < 0 ? -1 : Disk::write(fd, bytes, count);
+    return !weights_ && --left_ < 0 ? -1 : Disk::write(fd, bytes, count);
   }
 
  private:
+  bool weights_ = false;
   std::atomic<int> left_;
 };
 
@@ -229,7 +236,7 @@ TEST_CASE("where the disk is full the run goes on, says so once, and keeps what 
   const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps,
                               {"cores=1", "save={every_steps: 1, keep: 1}"});
   CHECK(ran.code == 0);
-  const size_t told = ran.err.find("No space left on device; the run goes on");
+  const size_t told = ran.err.find("No space left on device; make room there. The run goes on");
   CHECK_MESSAGE(told != std::string::npos, ran.err);
   CHECK(ran.err.find("no checkpoint", told) == std::string::npos);
   const auto left = checkpoints_in(folder.file("run/checkpoints"));
@@ -239,6 +246,75 @@ TEST_CASE("where the disk is full the run goes on, says so once, and keeps what 
   CHECK(left[0].step < 15);
   same(run_spec(kFiveSteps, {"cores=1"}),
        run_spec_in({folder.path(), "auto"}, kFiveSteps, {"cores=1"}));
+}
+
+// Takes nothing more while there are two checkpoints: a disk that somebody else fills.
+class Filling : public Quick {
+ public:
+  explicit Filling(std::string checkpoints) : checkpoints_(std::move(checkpoints)) {}
+  ssize_t write(int fd, const std::byte* bytes, size_t count) override {
+    if (fs::exists(checkpoints_) && steps_in(checkpoints_).size() >= 2) return errno = ENOSPC, -1;
+    return Disk::write(fd, bytes, count);
+  }
+
+ private:
+  std::string checkpoints_;
+};
+
+TEST_CASE("where the disk fills, the oldest checkpoint goes for a new one and for the weights") {
+  const Folder folder;
+  Filling disk(folder.file("run/checkpoints"));
+  const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps,
+                              with(kShort, {"save={every_steps: 1, keep: 3}"}));
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.err, fmt::format("the disk is full: {} is removed to make room for {}\n",
+                                         checkpoint(folder, 1), checkpoint(folder, 3))),
+                ran.err);
+  CHECK_FALSE(has(ran.err, checkpoint(folder, 2)));  // it is said once, of the first one
+  CHECK_MESSAGE(
+      has(ran.err, fmt::format("the disk is full: {} is removed to make room for {}\n",
+                               checkpoint(folder, 5), folder.file("run/model.safetensors"))),
+      ran.err);
+  CHECK(steps_in(folder.file("run/checkpoints")) == Steps{6});
+  CHECK(damage(checkpoint(folder, 6)).empty());
+  same(ran, run_spec(kFiveSteps, kShort));
+}
+
+// Full for the weights alone.
+class NoWeights : public Quick {
+ public:
+  int create(const std::string& path) override {
+    return has(path, ".aside-model.") ? (errno = ENOSPC, -1) : Quick::create(path);
+  }
+};
+
+TEST_CASE("where the weights cannot be written, the error says what has them") {
+  const Folder folder;
+  NoWeights disk;
+  const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps, kShort);
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(
+      has(ran.err, fmt::format("{} cannot be written: No space left on device; make room "
+                               "there; then --resume {} goes on",
+                               folder.file("run/model.safetensors"), checkpoint(folder, 6))),
+      ran.err);
+  same(run_spec(kFiveSteps, kShort), run_spec_in({folder.path(), "auto"}, kFiveSteps, kShort));
+}
+
+TEST_CASE("a checkpoint whose manifest cannot be read is passed over") {
+  const Straight straight({"cores=1"});
+  for (const int step : {15, 14}) {
+    const std::string manifest = checkpoint(straight.folder, step) + "/manifest.txt";
+    fs::remove(manifest);
+    if (step == 15) fs::create_symlink("/proc/self/mem", manifest);  // whose first byte is EIO
+  }
+  Quick disk;
+  const Ran rest = run_spec_in({straight.folder.path(), "auto", &disk}, kFiveSteps, {"cores=1"});
+  same(straight.ran, rest);
+  CHECK_MESSAGE(has(rest.err, "step-000015 is passed over: "), rest.err);
+  CHECK_MESSAGE(has(rest.err, "manifest.txt cannot be read: Input/output error"), rest.err);
+  CHECK_MESSAGE(has(rest.err, "step-000014 is passed over: "), rest.err);
+  CHECK_FALSE(has(rest.err, "step-000013 is passed over"));
 }
 
 }  // namespace

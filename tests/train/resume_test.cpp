@@ -181,7 +181,7 @@ TEST_CASE("where metrics.jsonl was given up, a run goes on behind its last whole
   setrlimit(RLIMIT_FSIZE, &files);
   std::signal(SIGXFSZ, before);
   CHECK(ran.code == 0);
-  CHECK_MESSAGE(has(ran.err, "metrics.jsonl can't be written any more"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "metrics.jsonl cannot be written any more"), ran.err);
   const Ran rest = run_spec_in({folder.path(), "auto"}, kFiveSteps, with(words, {"epochs=121"}));
   CHECK(rest.code == 0);
   const size_t kept = rest.metrics.find("{\"step\": 241, ");

@@ -119,6 +119,105 @@ TEST_CASE("a disk without room for the weights and a checkpoint is told before t
   CHECK(run_in(folder, {"save=false"}, weights).code == 0);
 }
 
+TEST_CASE("all checkpoints that are there at the same time must fit, those of before included") {
+  const Folder folder;
+  // The weights or a checkpoint take 1088 bytes: 144, 9, 90 and 10 floats, each to a multiple of 64
+  // bytes.
+  const auto fits = [&](int sets, const Words& words, const std::string& resume = "") {
+    Small enough(1088 * sets), less(1088 * sets - 1);
+    const Ran refused = run_in(folder, words, less, resume);
+    CHECK(refused.code == 1);
+    CHECK_MESSAGE(has(refused.err, "run has room for 0.0 MiB, but the weights and "), refused.err);
+    const Ran ran = run_in(folder, words, enough, resume);
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    return refused.err;
+  };
+  const std::string err = fits(4, {"save={every_steps: 4, keep: 2}"});
+  CHECK_MESSAGE(has(err, "the weights and 3 checkpoints take 0.0 MiB; make room, lower save.keep"),
+                err);
+  CHECK(checkpoints_in(folder.file("run/checkpoints")).size() == 2);  // 8, 10
+  fits(2, {"save={every_steps: 4, keep: 2}", "epochs=3"}, "auto");
+  // Fewer are written than kept: those of steps 4 to 20 and the last; two of these are there.
+  fits(5, {"save={every_steps: 4, keep: 9}", "epochs=4"}, "auto");
+}
+
+TEST_CASE("what a run that was killed has left half-written is removed by the next one") {
+  const Folder folder;
+  const std::string left = folder.write("run/.aside-model.safetensors.4711", "half of it");
+  Quick disk;
+  CHECK(run_in(folder, {}, disk).code == 0);
+  CHECK_FALSE(fs::exists(left));
+}
+
+TEST_CASE("files of a run replace links of their names and leave what these lead to") {
+  const Folder folder;
+  Quick disk;
+  REQUIRE(run_in(folder, {"save.every_steps=5"}, disk).code == 0);
+  const std::string metrics = read_file(folder.file("run/metrics.jsonl"));
+  for (const std::string resume : {"", "auto"}) {
+    CAPTURE(resume);
+    for (const char* name : {"metrics.jsonl", "spec.resolved.yaml", "model.safetensors"}) {
+      fs::remove(folder.file("run/") + name);
+      folder.write(std::string("kept-") + name, metrics);
+      fs::create_symlink(folder.file("kept-") + name, folder.file("run/") + name);
+    }
+    const Ran ran = run_in(folder, {resume.empty() ? "epochs=3" : "epochs=4"}, disk, resume);
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    for (const char* name : {"metrics.jsonl", "spec.resolved.yaml", "model.safetensors"}) {
+      CAPTURE(name);
+      CHECK(read_file(folder.file("kept-") + name) == metrics);
+      CHECK_FALSE(fs::is_symlink(folder.file("run/") + name));
+    }
+    CHECK(ran.metrics.size() > metrics.size());
+  }
+}
+
+TEST_CASE("a run directory that is a link to another disk is used as it is") {
+  const Folder folder, other;
+  fs::create_directory_symlink(other.path(), folder.file("run"));
+  Quick disk;
+  CHECK(run_in(folder, {}, disk).code == 0);
+  CHECK(fs::exists(other.file("model.safetensors")));
+  CHECK(fs::is_symlink(folder.file("run")));
+  same(run_in(folder, {"epochs=3"}, disk, "auto"), run_spec(kSpec, {"epochs=3"}));
+}
+
+// Removes or moves the run directory while a checkpoint is written to it.
+class Removing : public Quick {
+ public:
+  Removing(std::string run, std::string to) : run_(std::move(run)), to_(std::move(to)) {}
+  int create(const std::string& path) override {
+    if (!std::exchange(done_, true)) {
+      if (to_.empty())
+        fs::remove_all(run_);
+      else
+        fs::rename(run_, to_);
+    }
+    return Quick::create(path);
+  }
+
+ private:
+  std::string run_, to_;
+  bool done_ = false;
+};
+
+TEST_CASE("a run directory that is removed or moved is made again, with a warning") {
+  for (const std::string to : {"", "moved"}) {
+    CAPTURE(to);
+    const Folder folder;
+    Removing disk(folder.file("run"), to.empty() ? "" : folder.file(to));
+    const Ran ran = run_in(folder, {"save.every_steps=3", "epochs=3"}, disk);
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    CHECK_MESSAGE(has(ran.err, folder.file("run/metrics.jsonl") +
+                                   " was removed or moved during the run; a new one begins here\n"),
+                  ran.err);
+    CHECK_FALSE(ran.weights.empty());
+    CHECK_MESSAGE(ran.metrics.ends_with("}\n"), ran.metrics);
+    CHECK(has(ran.metrics, "\"step\": 15,"));
+    CHECK(checkpoints_in(folder.file("run/checkpoints")).at(0).step == 15);
+  }
+}
+
 // Asks for the run's end at the first checkpoint.
 class Interrupted : public Quick {
  public:
