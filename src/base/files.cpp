@@ -1,7 +1,6 @@
 #include "base/files.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -132,11 +131,6 @@ void write_text(const std::string& path, std::string_view text, std::string_view
   if (errno == 0) errno = EIO;
   if (remedy.empty()) fail_writing(path);
   fail(Fault::failed, "{} cannot be written: {}{}", path, reason(), remedy);
-}
-
-void flush_output() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    fail(Fault::failed, "standard output can't be written");
 }
 
 void make_folder(const std::string& path, std::string_view what) {

@@ -1,4 +1,4 @@
-// Files that dptrain reads and writes as a whole, and its standard output.
+// Files that dptrain reads and writes as a whole.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,6 @@ class NoRoom : public Error {
 // Replaces what a file holds; follows links. Throws Error{failed}, which ends with `remedy`, or,
 // without one, with what fits the reason.
 void write_text(const std::string& path, std::string_view text, std::string_view remedy = "");
-
-// What was printed so far leaves the process. Throws Error{failed} where any of it could not.
-void flush_output();
 
 // With those above it. `what`: of the Error{failed}, "the run directory".
 void make_folder(const std::string& path, std::string_view what);

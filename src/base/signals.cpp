@@ -15,13 +15,15 @@
 namespace dpt {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE};
 constexpr bool warns(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
+constexpr bool only_asks(int signal) { return warns(signal) || signal == SIGPIPE; }
 constexpr int64_t kSameWishMs = 200;
 
 // A handler sees nothing but globals.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<std::atomic<int>*> g_word = nullptr;
+std::atomic<bool> g_asked = false;    // this process got a signal, also where the word is gone
 std::atomic<int64_t> g_first_ms = 0;  // when this process got its first signal; 0: not yet
 std::array<struct sigaction, kSignals.size()> g_before;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
@@ -32,7 +34,8 @@ void on_signal(int signal) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   const int64_t now_ms = int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
   int64_t first_ms = 0;
-  if (!warns(signal) && !g_first_ms.compare_exchange_strong(first_ms, now_ms) &&
+  g_asked = true;
+  if (!only_asks(signal) && !g_first_ms.compare_exchange_strong(first_ms, now_ms) &&
       now_ms - first_ms >= kSameWishMs)
     _exit(128 + signal);
   int nothing = 0;
@@ -44,9 +47,15 @@ void on_signal(int signal) {
 
 int exit_code_of(int signal) { return warns(signal) ? EX_TEMPFAIL : 128 + signal; }
 
+bool stop_asked() noexcept {
+  const std::atomic<int>* const word = g_word;
+  return word ? word->load() != 0 : g_asked.load();
+}
+
 StopSignals::StopSignals(std::atomic<int>& word) {
   require(g_word == nullptr, "stop signals are handled once in a process");
   g_first_ms = 0;
+  g_asked = false;
   g_word = &word;
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -1,5 +1,6 @@
 // Ctrl-C and SIGTERM: the first asks for an orderly end, a second one ends the process at once.
-// SIGUSR1 and SIGUSR2, by which batch systems warn of a time limit, only ever ask.
+// SIGUSR1 and SIGUSR2, by which batch systems warn of a time limit, only ever ask; so does SIGPIPE,
+// which comes where nobody reads standard output any more.
 #pragma once
 
 #include <array>
@@ -11,6 +12,10 @@ namespace dpt {
 // The exit code of a process that came to an orderly end by it: 128 + its number, as shells have
 // it, or, where it was a warning, EX_TEMPFAIL, by which a job script knows to start it again.
 int exit_code_of(int signal);
+
+// Whether one of these signals has come: to the word of the StopSignals that live, or, after them,
+// to the last ones. Thread: any.
+bool stop_asked() noexcept;
 
 // While one lives, these signals write their number into `word`, unless it holds one already.
 // Nothing else happens in the handler: whoever runs the steps looks at the word. A second SIGINT or

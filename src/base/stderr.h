@@ -1,5 +1,6 @@
 // Messages to standard error: progress, warnings and errors. Writing one never throws and never
 // ends the run, whatever standard error is: a full disk, a closed pipe, a file over its size limit.
+// A pipe that is full and not read is waited for, until a stop is asked for (write_bytes.h).
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ namespace dpt {
 // no UTF-8, become \x1b, so that names out of files cannot steer the terminal.
 std::string escape_controls(std::string_view text);
 
-// Writes the bytes as they are, control sequences of a terminal included. Thread: any; one call is
-// one write.
+// Writes the bytes as they are, control sequences of a terminal included. Thread: any; up to 4096
+// bytes are one write.
 void write_stderr(std::string_view bytes) noexcept;
 
 // Formats the message, escapes its control bytes and writes it.

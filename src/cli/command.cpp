@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/stack.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -61,7 +60,7 @@ int run_command_line(int argc, char** argv) {
   try {
     prepare_stacks();
     const int code = dispatch({argv + 1, argv + argc});
-    flush_output();
+    if (code == 0) flush_output();
     return code;
   } catch (const HelpShown&) {
     return 0;
@@ -75,7 +74,8 @@ int run_command_line(int argc, char** argv) {
     print_stderr("dptrain: {}\n", e.report());
     return static_cast<int>(e.fault());
   } catch (const std::exception& e) {
-    print_stderr("dptrain: {}\n", e.what());
+    const std::string_view where = std::ferror(stdout) ? "standard output: " : "";
+    print_stderr("dptrain: {}{}\n", where, e.what());
     return static_cast<int>(Fault::failed);
   }
 }

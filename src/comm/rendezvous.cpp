@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -412,9 +413,7 @@ int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<
     return body();
   });
   const std::string reason = code == 0 ? "" : team.reason();
-  if (!reason.empty() && team.claim_message()) {
-    print_stderr("dptrain: {}\n", reason);
-  }
+  if (!reason.empty() && team.claim_message()) print_stderr("dptrain: {}\n", reason);
   rendezvous.goodbye();
   return code;
 }

@@ -2,14 +2,15 @@
 
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <system_error>
-
 #include <utility>
-#include <fmt/format.h>
+
 #include <fcntl.h>
-#include <unistd.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backend/cpu/half_kernels.h"
 #include "base/disk.h"
@@ -30,9 +31,9 @@ bool shows_bars() {
   return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
 }
 
-std::string_view kind_of(const Session& s) { return s.on_gpu() ? "GPU" : "CPU"; }
-
 std::string metrics_file(const std::string& folder) { return folder + "/metrics.jsonl"; }
+
+std::string_view kind_of(const Session& s) { return s.on_gpu() ? "GPU" : "CPU"; }
 
 std::string lines_of_header(const Session& s) {
   const Topology& who = s.who;
@@ -105,7 +106,6 @@ void Reporter::begin() {
   if (session_.mode->processes)
     print_stdout("Number of available {}s: {}\n", kind_of(session_), available);
   if (who.devices > 1) print_stdout("Let's use {} {}s!\n", who.devices, kind_of(session_));
-  std::fflush(stdout);
 }
 
 // As the DataParallel tutorial prints them: every replica inside, the whole outside.
@@ -113,6 +113,7 @@ void Reporter::shapes(const StepRows& rows) {
   const TensorDesc& x = session_.graph[session_.graph.input].desc;
   const TensorDesc& y = session_.graph[session_.graph.output].desc;
   const Topology& who = session_.who;
+  std::string lines;
   for (const auto& micro : rows.micro) {
     int64_t total = 0;
     for (int replica = 0; replica <= who.replica(who.workers_per_rank() - 1); ++replica) {
@@ -121,12 +122,13 @@ void Reporter::shapes(const StepRows& rows) {
         if (who.replica(who.owner(s)) == replica) n += micro[static_cast<size_t>(s)].rows.count();
       total += n;
       if (n > 0)
-        print_stdout("\tIn Model: input size {} output size {}\n", batch_shape(x, n),
-                     batch_shape(y, n));
+        lines += fmt::format("\tIn Model: input size {} output size {}\n", batch_shape(x, n),
+                             batch_shape(y, n));
     }
-    print_stdout("Outside: input size {} output_size {}\n", batch_shape(x, total),
-                 batch_shape(y, total));
+    lines += fmt::format("Outside: input size {} output_size {}\n", batch_shape(x, total),
+                         batch_shape(y, total));
   }
+  write_stdout(lines);
 }
 
 void Reporter::step(const StepRecord& r) {
@@ -176,7 +178,6 @@ void Reporter::epoch(const EpochRecord& r) {
   if (session_.scaler.on)
     line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
   print_stdout("{}\n", line);
-  std::fflush(stdout);
   if (r.evaluation && !std::isfinite(r.evaluation->loss))
     print_stderr(
         "epoch {}: the test loss is {}, the training loss is not; look for nan or "
@@ -205,17 +206,15 @@ void Reporter::epoch(const EpochRecord& r) {
 void Reporter::flush_metrics() {
   if (std::fflush(metrics_) == 0 && !std::ferror(metrics_)) {
     metrics_bytes_ = std::ftell(metrics_);
+    look_for_metrics();
     return;
   }
-    look_for_metrics();
   print_stderr("{} cannot be written any more ({}); the run goes on without it\n",
                metrics_file(folder_), std::generic_category().message(errno));
   std::fclose(metrics_);
   metrics_ = nullptr;
 }
 
-void Reporter::end(int stopped_by, const std::string& checkpoint) {
-  clear_bar();
 // Where the file was removed or moved, maybe with the run directory, nobody would find what is
 // written to it: says so, and begins a new one.
 void Reporter::look_for_metrics() {
@@ -238,11 +237,16 @@ void Reporter::look_for_metrics() {
   }
 }
 
+void Reporter::end(int stopped_by, const std::string& checkpoint) {
+  clear_bar();
   if (metrics_) {
     write_steps();
     flush_metrics();
   }
-  if (stopped_by) print_stderr("stopped by signal {} after a whole step\n", stopped_by);
+  if (stopped_by == SIGPIPE)
+    print_stderr("nobody reads standard output any more; stopped after a whole step\n");
+  else if (stopped_by)
+    print_stderr("stopped by signal {} after a whole step\n", stopped_by);
   if (!folder_.empty())
     print_stderr("weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
   if (stopped_by && !checkpoint.empty())

@@ -122,7 +122,6 @@ std::vector<int> cores_of(const Session& s, int rank) {
   return {first, first + static_cast<std::ptrdiff_t>(workers)};
 }
 
-// One rank, in its own process or in this one.
 // What the run is for: other files go before these do.
 void save_weights(const Session& s, const Buffers& buffers, const Outcome& outcome,
                   const std::string& folder, Checkpoints& checkpoints, Disk& disk) {
@@ -136,6 +135,7 @@ void save_weights(const Session& s, const Buffers& buffers, const Outcome& outco
   }
 }
 
+// One rank, in its own process or in this one.
 int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
                  const Generator& generator, int rank, const GpuAccess& gpus,
                  std::span<const float> resumed_states, ReservedRoom* room,
@@ -178,10 +178,8 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
     }
     // In the order of the ranks, whatever their own.
     for (int r = 0; r < s.who.ranks; ++r) {
-      if (r == rank && !mine.stopped_by && !probe) {
+      if (r == rank && !mine.stopped_by && !probe)
         print_stdout("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
-        std::fflush(stdout);
-      }
       team.meet_patiently(worker);  // while the first one saves
     }
   };
@@ -285,8 +283,8 @@ int run(const Session& s, const RunRequest& request) {
   const bool writes = !request.probe && (!request.world || request.world->rank == 0);
   Disk machines_own;
   Disk& disk = request.disk ? *request.disk : machines_own;
-  std::optional<ReservedRoom> room_for_weights;
   std::optional<FolderLock> lock;
+  std::optional<ReservedRoom> room_for_weights;
   const auto begin_files = [&] {
     lock.emplace(request.folder, 0.5);
     if (lock->exclusive()) remove_asides(disk, request.folder);  // a run that was killed left them

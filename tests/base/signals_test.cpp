@@ -83,6 +83,19 @@ TEST_CASE("before a run can stop after a step, a signal ends it at once with the
   }
 }
 
+TEST_CASE("a reader of our output that goes away asks for an end, as often as it is noticed") {
+  CHECK(code_of([] {
+          std::atomic<int> word = 0;
+          const StopSignals stop(word);
+          if (stop_asked()) return 99;
+          raise(SIGPIPE);
+          std::this_thread::sleep_for(230ms);
+          raise(SIGPIPE);
+          return stop_asked() ? word.load() : 98;
+        }) == SIGPIPE);
+  CHECK(exit_code_of(SIGPIPE) == 141);
+}
+
 TEST_CASE("afterwards signals do what they did before") {
   CHECK(code_of([] {
           std::signal(SIGTERM, SIG_DFL);

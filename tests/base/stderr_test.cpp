@@ -1,9 +1,11 @@
 #include "base/stderr.h"
 
 #include <cerrno>
+#include <csignal>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace dpt {
@@ -32,6 +34,27 @@ TEST_CASE("a standard error that cannot be written costs the message and nothing
   ::dup2(kept, STDERR_FILENO);
   ::close(full);
   ::close(kept);
+}
+
+TEST_CASE("a reader of standard error that goes away does not end the process") {
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+  ::close(pipe[0]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGPIPE, SIG_DFL);
+    ::dup2(pipe[1], STDERR_FILENO);
+    print_stderr("nobody reads this\n");
+    sigset_t pending, mask;
+    sigpending(&pending);
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    ::_exit(sigismember(&pending, SIGPIPE) == 0 && sigismember(&mask, SIGPIPE) == 0 ? 0 : 1);
+  }
+  ::close(pipe[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 }  // namespace

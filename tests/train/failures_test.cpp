@@ -12,10 +12,13 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/safetensors.h"
 #include "cli/process.h"
+#include "train/checkpoints.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -100,6 +103,18 @@ std::vector<std::string> sockets_of(pid_t pid) {
   return out;
 }
 
+// dptrain trains t.yaml of the folder by a shell: `before` and `after` stand around the command.
+Finished in_shell(const std::string& before, const Folder& folder, const std::string& words,
+                  const std::string& after) {
+  const std::string out = folder.file("shell.out"), err = folder.file("shell.err");
+  folder.write("shell", "( " + before + program() + " " + folder.file("t.yaml") +
+                            " out=" + folder.file("run") + " " + words + " " + after + " ) >" +
+                            out + " 2>" + err);
+  const int status = std::system(  // NOLINT(concurrency-mt-unsafe)
+      ("bash " + folder.file("shell")).c_str());
+  return {WEXITSTATUS(status), read_file(out), read_file(err)};
+}
+
 Variables rank_of_two(int rank) {
   return {
       {"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", std::to_string(rank)}};
@@ -143,29 +158,119 @@ TEST_CASE("bce_loss of outputs that are no probabilities says what is to be done
 TEST_CASE("metrics that can't be written are told once, and the run goes on") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
-  fs::create_directories(folder.file("run"));
-  fs::create_symlink("/dev/full", folder.file("run/metrics.jsonl"));
-  const Finished run = dptrain(
-      {folder.file("t.yaml"), "cores=1", "epochs=3", "log.every=1", "out=" + folder.file("run")});
+  const Finished run =
+      in_shell("ulimit -f 20; ", folder, "cores=1 epochs=20 log.every=1 save.every_epochs=10", "");
   CHECK(run.code == 0);
-  CHECK_MESSAGE(count(run.err, "metrics.jsonl can't be written any more (No space left") == 1,
+  CHECK_MESSAGE(count(run.err, "metrics.jsonl cannot be written any more (File too large") == 1,
                 run.err);
+  CHECK(fs::file_size(folder.file("run/metrics.jsonl")) == 20 * 1024);
+  CHECK(fs::exists(folder.file("run/model.safetensors")));
+  CHECK(fs::exists(folder.file("run/checkpoints/step-000500/manifest.txt")));
+}
+
+TEST_CASE("a limit on files that is too small for the weights is told before the first step") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const Finished run = in_shell("ulimit -f 2; ", folder, "cores=1 epochs=1", "");
+  CHECK(run.code == 1);
+  CHECK_MESSAGE(has(run.err,
+                    "model.safetensors cannot be written: File too large; raise the limit "
+                    "on the size of files (ulimit -f)"),
+                run.err);
+  CHECK(run.out.empty());
+  // Checkpoints hold the optimizer's states, too, and they alone do not fit.
+  const Finished states = in_shell("ulimit -f 6; ", folder, "cores=1 epochs=1 optimizer=adam", "");
+  CHECK(states.code == 0);
+  CHECK_MESSAGE(count(states.err, "no checkpoint of step 25: ") == 1, states.err);
+  CHECK_MESSAGE(has(states.err, "optimizer.safetensors cannot be written: File too large"),
+                states.err);
   CHECK(fs::exists(folder.file("run/model.safetensors")));
 }
 
-TEST_CASE("a reader that closes our output ends the run without a word, as SIGPIPE does") {
+TEST_CASE("a standard error that takes nothing does not keep a run from training") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  // Checkpoints cannot be written either, which is a warning.
+  const Finished run =
+      in_shell("ulimit -f 6; ", folder, "cores=1 epochs=20 save.every_epochs=5 optimizer=adam",
+               "2>/dev/full");
+  CHECK(run.code == 0);
+  CHECK(has(run.out, "Epoch [20/20]"));
+  CHECK(fs::exists(folder.file("run/model.safetensors")));
+}
+
+// Sanitizers start with more than these stacks have.
+TEST_CASE("a small stack is raised where that is allowed, and refused where it is not" *
+          doctest::skip(kSanitized || !kCanFork)) {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  CHECK(in_shell("ulimit -Ss 64; ", folder, "cores=2 epochs=1", "").code == 0);
+  const Finished run = in_shell("ulimit -s 64; ", folder, "cores=2 epochs=1", "");
+  CHECK(run.code == 5);
+  CHECK(run.err ==
+        "dptrain: the stack is limited to 64 KiB, and dptrain needs 1024 KiB; raise the limit with "
+        "ulimit -s\n");
+}
+
+TEST_CASE("a reader that closes our output ends the run after a whole step, with its weights") {
   for (const char* mode : {"single", "ddp"}) {
     CAPTURE(mode);
     const Folder folder;
     folder.write("t.yaml", kSpec);
-    const std::string err = folder.file("err");
-    const std::string command = std::string("bash -c '") + program() + " " + folder.file("t.yaml") +
-                                " devices=" + (mode == std::string("ddp") ? "2" : "1") +
-                                " cores=1 parallel=" + mode + " out=" + folder.file("run") + " 2>" +
-                                err + " | head -1; exit ${PIPESTATUS[0]}' >/dev/null";
-    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
-    CHECK(WEXITSTATUS(status) == 128 + SIGPIPE);
-    CHECK_MESSAGE(read_file(err).find("killed") == std::string::npos, read_file(err));
+    const std::string words =
+        std::string("cores=1 parallel=") + mode + " devices=" + (mode[0] == 'd' ? "2" : "1");
+    // Both outputs of one pipe: the reader gets the first message and goes.
+    const Finished both = in_shell("", folder, words, "2>&1 | head -1; exit ${PIPESTATUS[0]}");
+    CHECK(both.code == 128 + SIGPIPE);
+    CHECK_MESSAGE(count(both.out, "\n") == 1, both.out);
+    CHECK_FALSE(checkpoints_in(folder.file("run/checkpoints")).empty());
+    fs::remove(folder.file("run/model.safetensors"));
+    const Finished run =
+        in_shell("", folder, words, "2>" + folder.file("e") + " | head -1; exit ${PIPESTATUS[0]}");
+    CHECK(run.code == 128 + SIGPIPE);
+    const std::string err = read_file(folder.file("e"));
+    CHECK_MESSAGE(has(err, "nobody reads standard output any more; stopped after a whole step\n"),
+                  err);
+    CHECK_FALSE(has(err, "killed"));
+    CHECK(fs::exists(folder.file("run/model.safetensors")));
+  }
+}
+
+TEST_CASE("SIGTERM ends a run in order whose output is a full pipe that nobody reads") {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    CAPTURE(fd);
+    const Folder folder;
+    folder.write("t.yaml", kSpec);
+    int pipe[2];
+    REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+    REQUIRE(::fcntl(pipe[1], F_SETFL, O_NONBLOCK) == 0);
+    const std::string block(4096, 'x');
+    while (::write(pipe[1], block.data(), block.size()) > 0) continue;
+    REQUIRE(::fcntl(pipe[1], F_SETFL, 0) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const int null = ::open("/dev/null", O_WRONLY);
+      ::dup2(null, STDOUT_FILENO + STDERR_FILENO - fd);
+      ::dup2(pipe[1], fd);
+      const std::string words[] = {program(), folder.file("t.yaml"), "cores=1",
+                                   "out=" + folder.file("run")};
+      ::execl(words[0].c_str(), words[0].c_str(), words[1].c_str(), words[2].c_str(),
+              words[3].c_str(), nullptr);
+      ::_exit(127);
+    }
+    // Its epochs are in the way of nothing: it waits for a reader in its first one, or before it.
+    CHECK(becomes_true(60, [&] { return fs::exists(folder.file("run/metrics.jsonl")); }));
+    sleep_ms(50);
+    ::kill(child, SIGTERM);
+    int status = 0;
+    CHECK(becomes_true(60, [&] { return ::waitpid(child, &status, WNOHANG) == child; }));
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 128 + SIGTERM);
+    CHECK(fs::exists(folder.file("run/model.safetensors")));
+    CHECK_FALSE(checkpoints_in(folder.file("run/checkpoints")).empty());
+    ::kill(child, SIGKILL);
+    ::close(pipe[0]);
+    ::close(pipe[1]);
   }
 }
 
@@ -174,15 +279,13 @@ TEST_CASE("an output that takes nothing more is an error in every mode, and the 
     CAPTURE(mode);
     const Folder folder;
     folder.write("t.yaml", kSpec);
-    const std::string command = program() + " " + folder.file("t.yaml") +
-                                " devices=" + (mode == std::string("single") ? "1" : "2") +
-                                " cores=1 epochs=1 parallel=" + mode +
-                                " out=" + folder.file("run") + " >/dev/full 2>" +
-                                folder.file("err");
-    const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
-    CHECK(WEXITSTATUS(status) == 1);
-    const std::string err = read_file(folder.file("err"));
-    CHECK_MESSAGE(count(err, "standard output can't be written") == 1, err);
+    const Finished run = in_shell("", folder,
+                                  std::string("cores=1 epochs=20 parallel=") + mode +
+                                      (mode == std::string("single") ? "" : " devices=2"),
+                                  ">/dev/full");
+    CHECK(run.code == 1);
+    CHECK_MESSAGE(count(run.err, "standard output cannot be written: No space left") == 1, run.err);
+    CHECK(fs::exists(folder.file("run/checkpoints/step-000500/manifest.txt")));
     CHECK(fs::exists(folder.file("run/model.safetensors")));
   }
 }

@@ -1,0 +1,43 @@
+#include "base/stdout.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/write_bytes.h"
+
+namespace dpt {
+namespace {
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<int> g_failure = 0;  // errno of the first write that failed
+
+}  // namespace
+
+void write_stdout(std::string_view bytes) noexcept {
+  if (g_failure != 0) return;
+  const int failure = write_bytes(STDOUT_FILENO, bytes);
+  // Bytes that nobody reads after a stop was asked for are dropped; that is no failure.
+  if (failure != EAGAIN) g_failure = failure;
+}
+
+void flush_output() {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  int failure = g_failure;
+  if (failure == 0 && !flushed) failure = errno != 0 ? errno : EIO;
+  if (failure == EPIPE) {  // too late for an orderly stop: ends as any program does
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  if (failure != 0)
+    fail(Fault::failed, "standard output cannot be written: {}",
+         std::generic_category().message(failure));
+}
+
+}  // namespace dpt
