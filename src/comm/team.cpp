@@ -51,6 +51,7 @@ struct alignas(128) Team::Header {
   alignas(128) std::atomic<int> stop_asked = 0;
   alignas(128) std::atomic<int> stop_agreed = 0;
   std::atomic<uint64_t> stop_meeting = 0;  // the first after which it holds
+  std::atomic<int64_t> pause_after = -1;   // steps
 };
 
 namespace {
@@ -327,6 +328,14 @@ int Team::agreed_stop(int worker) const noexcept {
 
 int Team::agreed_stop() const noexcept {
   return header_->stop_agreed.load(std::memory_order_acquire);
+}
+
+void Team::publish_pause(int64_t after) noexcept {
+  header_->pause_after.store(after, std::memory_order_release);
+}
+
+int64_t Team::agreed_pause() const noexcept {
+  return header_->pause_after.load(std::memory_order_acquire);
 }
 
 }  // namespace dpt

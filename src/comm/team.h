@@ -133,6 +133,14 @@ class Team {
   int agreed_stop(int worker) const noexcept;
   int agreed_stop() const noexcept;
 
+  // A pause between two steps that worker 0 decides on, by a clock for example. Before it begins a
+  // step, worker 0 may call publish_pause(n), n: the steps that are complete after it. From that
+  // step's first barrier on, every worker reads that number from agreed_pause(). REQUIRES: all
+  // workers pass a barrier in each step, and pause together after step n, before worker 0 publishes
+  // another number.
+  void publish_pause(int64_t after) noexcept;
+  int64_t agreed_pause() const noexcept;  // -1: none so far
+
  private:
   struct Header;
   struct Seat;

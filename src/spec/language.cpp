@@ -58,6 +58,9 @@ struct SaveKeys : SaveSpec {
                   kNotNegative)
         .optional("every_steps", &SaveKeys::every_steps,
                   "steps between two checkpoints, beside those of epochs; 0: none", kNotNegative)
+        .optional("every_minutes", &SaveKeys::every_minutes,
+                  "minutes after a checkpoint until the next, beside the others; 0: never by time",
+                  kNotNegative)
         .optional("keep", &SaveKeys::keep, "how many stay: the newest", kCount);
   }
 };
@@ -120,7 +123,8 @@ void read_save(SaveSpec& out, const Node& n, Diagnostics& d) {
     out = SaveKeys::keys().decode(n, {"'save'", n.where}, d);
   else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
     d.error(n.where,
-            "'save' must be true, false or a map of 'every_epochs', 'every_steps' and 'keep'");
+            "'save' must be true, false or a map of 'every_epochs', 'every_steps', 'every_minutes' "
+            "and 'keep'");
 }
 
 // "cpu:1", "1": the index; false where it is neither. `kind` is empty for a bare number.

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -85,6 +86,7 @@ class Worker : private StepLoop {
     if (rank_.resumed) resume(*rank_.resumed);
     rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
     if (reporter_) reporter_->begin();
+    saved_s_ = now_s();
     // An epoch may be whole and yet be without its evaluation.
     while (epoch_ < session_.epochs && (out_.steps < session_.steps || done_ > 0) &&
            !out_.stopped_by)
@@ -142,7 +144,22 @@ class Worker : private StepLoop {
   // Whether a checkpoint is due between two steps of an epoch, when so many are done.
   bool pauses(int64_t steps) const {
     const int64_t every = session_.spec.save.every_steps;
-    return rank_.checkpoints && every > 0 && steps > 0 && steps % every == 0 && steps != saved_at_;
+    const bool by_steps = every > 0 && steps > 0 && steps % every == 0;
+    return rank_.checkpoints && steps != saved_at_ &&
+           (by_steps || rank_.team.agreed_pause() == steps);
+  }
+  // The first worker decides by its clock, before step `number` (from 0) begins; all others learn
+  // it in that step. `pauses` then holds after it on every worker.
+  void pause_by_time(int64_t number) {
+    const double interval = 60 * session_.spec.save.every_minutes.value_or(0);
+    if (worker_ != 0 || !rank_.checkpoints || interval == 0 || number < next_look_) return;
+    const double now = now_s();
+    if (now - saved_s_ >= interval) rank_.team.publish_pause(number + 1);
+    // Reading the clock takes some percent of a step of a microsecond.
+    constexpr int64_t kMostSteps = 64;
+    look_every_ = now - looked_s_ < 1e-4 * interval ? std::min(2 * look_every_, kMostSteps) : 1;
+    next_look_ = number + look_every_;
+    looked_s_ = now;
   }
   // The same after an epoch.
   bool due() const {
@@ -163,6 +180,7 @@ class Worker : private StepLoop {
       states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
     rank_.team.meet_patiently(worker_);  // nobody changes what is being written
+    saved_s_ = now_s();
     return true;
   }
 
@@ -234,6 +252,7 @@ class Worker : private StepLoop {
              scaler_.scale()};
     if (first_of_rank_) rank_.team.set_progress(worker_, {epoch_ + 1, number + 1, Phase::training});
     rank_.team.publish_stop(worker_);
+    pause_by_time(number);
     return true;
   }
 
@@ -290,7 +309,9 @@ class Worker : private StepLoop {
   double base_lr_, lr_ = 0;
   std::unique_ptr<Schedule> schedule_;
   GradientScaler scaler_;
-  int64_t saved_at_ = -1;                     // steps that were done at the last checkpoint
+  int64_t saved_at_ = -1;              // steps that were done at the last checkpoint
+  double saved_s_ = 0, looked_s_ = 0;  // the time then, or when the run began; of the last look
+  int64_t next_look_ = 0, look_every_ = 1;    // at the clock: the step, steps
   EpochMean mean_;                            // of this epoch, as all that follows
   int64_t epoch_ = 0, begun_ = 0, done_ = 0;  // from 0; steps
   int64_t skipped_before_ = 0;                // steps, before it

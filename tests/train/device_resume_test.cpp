@@ -98,6 +98,18 @@ TEST_CASE("a save in the middle of an epoch cuts a launch of many steps, and no 
   CHECK(launches({"save={every_steps: 5}"}) == 5);
 }
 
+TEST_CASE("GPUs save by time, too, in spite of the steps that are under way" *
+          doctest::skip(!kCanFork)) {
+  for (const Words& how : std::vector<Words>{{}, {"parallel=ddp", "devices=2"}}) {
+    const Folder one, two, three;
+    const Words few = with(kFew, how);
+    const Ran whole = on_gpus(with(few, {"save=false"}), {one.path()});
+    same(whole, on_gpus(with(few, {"save={every_minutes: 1e-12, keep: 100}"}), {two.path()}));
+    CHECK(steps_in(two.file("run/checkpoints")) == Steps{4, 3, 2, 1});
+    same(whole, on_gpus(with(few, {"save=false"}), {three.path(), checkpoint(two, 3)}));
+  }
+}
+
 TEST_CASE("so do GPUs in every mode, with states of which each has a piece" *
           doctest::skip(!kCanFork)) {
   const std::string pipeline = "parallel={pipeline: {stages: 2, chunks: 2";
