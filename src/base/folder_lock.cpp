@@ -5,6 +5,7 @@
 #include <chrono>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,6 +22,17 @@ std::string text_in(int fd) {
   std::array<char, 200> text{};
   const ssize_t n = pread(fd, text.data(), text.size(), 0);
   return {text.data(), n > 0 ? static_cast<size_t>(n) : 0};
+}
+
+// What the holder has written. It writes right after it has the lock, so an empty file is read
+// again for a while.
+std::string holder_in(int fd) {
+  std::string out = text_in(fd);
+  for (int tries = 0; out.empty() && tries < 20; ++tries) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kTry));
+    out = text_in(fd);
+  }
+  return out.empty() ? "a process that has not written its number yet" : out;
 }
 
 std::string this_process() {
@@ -52,17 +64,24 @@ FolderLock::FolderLock(const std::string& folder, double patience_s,
     print_stderr("{} cannot be locked: {}; make sure that no other run writes to this folder\n",
                  folder, std::generic_category().message(error));
   if (refused) {
-    const std::string who = text_in(fd_);
+    const std::string who = holder_in(fd_);
     close(fd_);
-    fail(Fault::failed,
-         "another run writes to {} ({}); wait for its end, or choose another folder with out=DIR",
-         folder, who.empty() ? "it has not said which" : who);
+    throw FolderLocked(
+        fmt::format("another run writes to {} ({}); wait for its end, or choose another folder "
+                    "with out=DIR",
+                    folder, who),
+        who);
   }
   const std::string me = this_process();
   if (ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) < 0)
     errno = 0;  // it only tells
 }
 
-FolderLock::~FolderLock() { close(fd_); }
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), exclusive_(other.exclusive_) {}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) close(fd_);
+}
 
 }  // namespace dpt

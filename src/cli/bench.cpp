@@ -27,6 +27,7 @@
 #include "data/dataset.h"
 #include "layers/model.h"
 #include "parallel/mode.h"
+#include "train/run_directories.h"
 
 namespace dpt::commands {
 namespace {
@@ -45,7 +46,7 @@ BenchArguments read_words(const std::vector<std::string>& words) {
       "bench",
       "Measures the training steps of a spec in several modes: warm-up, then rounds in which the "
       "rows\ntake turns, medians over the rounds. Lists are separated by commas; every combination "
-      "is a row.\nThe table, CSV and a picture are written to the run directory as bench.json, "
+      "is a row.\nThe table, CSV and a picture are written to a new run directory as bench.json, "
       "bench.csv, bench.svg.");
   BenchArguments a;
   a.spec.add_to(arguments);
@@ -294,7 +295,9 @@ int run_bench(const std::vector<std::string>& words) {
   else
     print_stdout("{}", bench_table(report));
   std::fflush(stdout);
-  write_files(report, run_folder(maker.spec()), a.svg);
+  const std::string folder = run_folder(maker.spec());
+  Disk disk;
+  write_files(report, maker.spec().out.empty() ? make_next_run(folder, disk) : folder, a.svg);
   return 0;
 }
 

@@ -22,9 +22,10 @@ struct Side {
   std::optional<SafeTensors> weights;
 };
 
-Side read_side(const std::string& path) {
+Side read_side(const std::string& given) {
   Side side;
-  const bool folder = std::filesystem::is_directory(path);
+  const bool folder = std::filesystem::is_directory(given);
+  const std::string path = folder ? named_run(given) : given;
   const std::string losses = folder ? path + "/metrics.jsonl" : path;
   const std::string weights = folder ? model_file(path) : path;
   if (folder ? std::filesystem::exists(weights) : path.ends_with(".safetensors"))
@@ -97,8 +98,9 @@ Verdict print_weights(const SafeTensors& a, const SafeTensors& b, Tolerance tole
 int run_compare(const std::vector<std::string>& words) {
   Arguments arguments(
       "compare",
-      "Says at which step and by how much two runs part. A and B are run directories, files of "
-      "losses\n(JSON lines, as metrics.jsonl or what an exported program writes) or safetensors "
+      "Says at which step and by how much two runs part. A and B are run directories (runs/NAME: "
+      "its\nnewest run), files of losses (JSON lines, as metrics.jsonl or what an exported program "
+      "writes) or safetensors "
       "files.\nSteps are compared where both record them (log.every=1), else epochs. Exit codes: 0 "
       "the same within the\ntolerance, 1 they part, 2 there is nothing to compare, 4 a file can't "
       "be read.");

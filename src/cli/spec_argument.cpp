@@ -1,5 +1,8 @@
 #include "cli/spec_argument.h"
 
+#include "base/stderr.h"
+#include "train/run_directories.h"
+
 namespace dpt {
 
 void SpecArgument::add_to(Arguments& arguments) {
@@ -30,6 +33,13 @@ std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQue
 
 std::string run_folder(const Spec& spec) {
   return spec.out.empty() ? "runs/" + spec.name : spec.out;
+}
+
+std::string named_run(const std::string& directory) {
+  std::string run = newest_run(directory);
+  if (run.starts_with(directory + "/") && run != directory)
+    print_stderr("{}: its newest run is {}\n", directory, run);
+  return run;
 }
 
 }  // namespace dpt

@@ -35,7 +35,10 @@ LoadedSpec load(const SpecArgument& argument);
 // The session of a spec. Throws BadSpec where shapes or settings do not fit.
 std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);
 
-// runs/NAME, or `out`.
+// runs/NAME, in which each run has a number (train/run_directories.h), or `out`.
 std::string run_folder(const Spec& spec);
+
+// The run that a user means by a directory: newest_run(), which is printed where it is another.
+std::string named_run(const std::string& directory);
 
 }  // namespace dpt

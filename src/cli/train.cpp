@@ -22,25 +22,6 @@ void write_found(const Session& session, Node& tree) {
   apply_override(tree, argument, vocabulary(), d);
 }
 
-// What the run goes on from; `begins`: it may be a new one, by --resume auto.
-std::optional<Resume> resume_of(const std::string& where, const Session& session,
-                                const std::string& resolved_spec, bool tells) {
-  if (where.empty()) return {};
-  std::string why;
-  std::optional<Resume> out =
-      find_resume(where, run_folder(session.spec), session, resolved_spec, why);
-  if (!tells) return out;
-  if (!out) {
-    print_stderr("--resume auto: {}; the run begins anew\n", why);
-    return out;
-  }
-  const TrainState& at = out->state;
-  print_stderr("going on from {}: epoch {}, {} of {} steps done, {} in all\n", out->path,
-               at.epoch + 1, at.of_epoch, at.steps_of_epoch, at.step);
-  for (const std::string& note : out->notes) print_stderr("{}\n", note);
-  return out;
-}
-
 struct TrainArguments {
   SpecArgument spec;
   std::string trace, resume;
@@ -58,13 +39,12 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   if (session->on_gpu() && !given.trace.empty())
     fail(Fault::spec, "--trace is of workers on CPUs; for a GPU use nsys, or write `device: cpu`");
   write_found(*session, loaded.tree);
-  const std::string resolved = to_yaml(loaded.tree);
-  return run(*session,
-             {.folder = run_folder(loaded.spec),
-              .resolved_spec = resolved,
-              .world = world,
-              .trace = given.trace,
-              .resume = resume_of(given.resume, *session, resolved, !world || world->rank == 0)});
+  return run(*session, {.place = {.folder = run_folder(loaded.spec),
+                                  .numbered = loaded.spec.out.empty(),
+                                  .resume = given.resume,
+                                  .resolved_spec = to_yaml(loaded.tree)},
+                        .world = world,
+                        .trace = given.trace});
 }
 
 // A rank among others says first why it failed, then lets them know.
@@ -93,7 +73,7 @@ int run_train(const std::vector<std::string>& words) {
   given.spec.add_to(arguments);
   arguments.text("--resume", given.resume,
                  "go on from a checkpoint, from the newest of a run directory, or, with 'auto', of "
-                 "this spec's own, if there is one");
+                 "this spec's newest run, if it has the same spec");
   arguments.text("--trace", given.trace,
                  "a file for what each worker did when, for chrome://tracing or Perfetto");
   arguments.parse(words);

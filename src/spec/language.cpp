@@ -348,7 +348,8 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
           },
           map_of<LogKeys>("the defaults"))
       .optional("out", &TopKeys::out,
-                "the run's folder, relative to the working directory; none: runs/NAME");
+                "the run's folder, relative to the working directory; none: the next number in "
+                "runs/NAME, as runs/NAME/3");
   return t;
 }
 

@@ -121,7 +121,7 @@ struct Spec {
   EvaluateSpec evaluate;
   SaveSpec save;
   LogSpec log;
-  std::string out;  // empty: runs/NAME
+  std::string out;  // empty: the next number in runs/NAME
   Span where;       // line 1 of the file, for complaints about what is missing
   std::map<std::string, Span, std::less<>> places;  // of what was written, by "data.batch_size"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -52,7 +53,11 @@ Flat flatten(const std::string& yaml) {
   return out;
 }
 
-void add_changes(const std::string& before, const std::string& now, std::vector<std::string>& out) {
+struct Change {
+  std::string key, before, now;
+};
+
+std::vector<Change> changes_of(const std::string& before, const std::string& now) {
   const Flat old = flatten(before), current = flatten(now);
   const auto text = [](const Flat& in, const std::string& key) {
     const auto found = in.find(key);
@@ -60,9 +65,19 @@ void add_changes(const std::string& before, const std::string& now, std::vector<
   };
   Flat all = old;
   all.insert(current.begin(), current.end());
+  std::vector<Change> out;
   for (const auto& [key, value] : all)
     if (text(old, key) != text(current, key))
-      out.push_back(fmt::format("  {}: {} -> {}", key, text(old, key), text(current, key)));
+      out.push_back({key, text(old, key), text(current, key)});
+  return out;
+}
+
+// Keys that say how long and where a run trains, and what it reports; all others say what it is.
+bool may_differ(const std::string& key) {
+  static const std::set<std::string, std::less<>> keys = {
+      "version",  "name",   "epochs", "steps",        "device",   "devices", "cores",
+      "parallel", "graphs", "out",    "memory_limit", "evaluate", "save",    "log"};
+  return keys.contains(key.substr(0, key.find_first_of(".[")));
 }
 
 std::string anew(const Resume& r) {
@@ -75,19 +90,25 @@ void restore_states(const Session& s, const Resume& r, const StateOf& state) {
   read_states(s, r.path + "/optimizer.safetensors", state, Fault::spec, anew(r));
 }
 
-void check_fits(const Resume& r, const Session& s) {
-  const TrainState& state = r.state;
-  const auto refuse = [&](const std::string& what) {
-    fail(Fault::spec, "{} can't be gone on from: {}{}", r.path, what, anew(r));
-  };
+// Why this run can't be the rest of that one; empty: it can, as far as its state says.
+std::string misfit(const TrainState& state, const Session& s) {
   if (state.optimizer != s.optimizer->name)
-    refuse(fmt::format("it was trained by optimizer '{}', not '{}'", state.optimizer,
-                       s.optimizer->name));
+    return fmt::format("it was trained by optimizer '{}', not '{}'", state.optimizer,
+                       s.optimizer->name);
   if (state.steps_of_epoch != s.batches->steps())
-    refuse(
-        fmt::format("an epoch had {} steps, and has {} now (data, batch size, or the number of "
-                    "replicas where they have a batch each)",
-                    state.steps_of_epoch, s.batches->steps()));
+    return fmt::format(
+        "an epoch had {} steps, and has {} now (data, batch size, or the number of replicas where "
+        "they have a batch each)",
+        state.steps_of_epoch, s.batches->steps());
+  return "";
+}
+
+// Why `auto` leaves that run alone; empty: it does not.
+std::string other_spec(const std::vector<Change>& changes) {
+  const auto other = std::ranges::find_if_not(changes, may_differ, &Change::key);
+  return other == changes.end() ? ""
+                                : fmt::format("its spec differs: '{}' was {} and is {} now",
+                                              other->key, other->before, other->now);
 }
 
 // What a change of the spec does that its line does not tell.
@@ -118,6 +139,10 @@ std::string newest_whole(const std::string& folder, std::vector<std::string>& no
 
 }  // namespace
 
+bool is_checkpoint(const std::string& directory) {
+  return is_there(directory + "/state.json") || is_there(directory + "/manifest.txt");
+}
+
 std::string order_of_samples(const Session& s) {
   if (s.who.reproducible) return "the same in every mode";
   if (s.who.dealt) return fmt::format("dealt to {} replicas", s.who.replicas());
@@ -126,7 +151,7 @@ std::string order_of_samples(const Session& s) {
 
 std::optional<Resume> find_resume(const std::string& where, const std::string& run_folder,
                                   const Session& s, const std::string& resolved_spec,
-                                  std::string& why) {
+                                  std::string& why, Match match) {
   const bool automatic = where == "auto";
   Resume out;
   std::string given = automatic ? run_folder : where;
@@ -137,7 +162,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
          "--resume {}: there is no such folder; give a run directory, one of its "
          "checkpoints, or 'auto'",
          where);
-  if (is_there(given + "/state.json") || is_there(given + "/manifest.txt")) {
+  if (is_checkpoint(given)) {
     if (const std::string broken = damage(given); !broken.empty())
       fail(Fault::data,
            "{} can't be gone on from: {}; --resume with the run directory takes an "
@@ -163,7 +188,18 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   }
   const std::string file = out.path + "/state.json";
   out.state = train_state_of(read_text(file), file);
-  check_fits(out, s);
+  const std::vector<Change> changes =
+      changes_of(read_text(out.path + "/spec.resolved.yaml"), resolved_spec);
+  std::string unfit = misfit(out.state, s);
+  if (match == Match::same_spec) {
+    const std::string other = unfit.empty() ? other_spec(changes) : unfit;
+    if (!other.empty()) why = fmt::format("{} is not continued: {}", given, other);
+    if (!other.empty() && unfit.empty())
+      why += fmt::format("; --resume {} continues it all the same", given);
+    if (!other.empty()) return {};
+  }
+  if (!unfit.empty())
+    fail(Fault::spec, "{} can't be gone on from: {}{}", out.path, unfit, anew(out));
   if (out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0))
     out.notes.push_back(fmt::format(
         "nothing is left to do: {} epochs and {} steps are done, of {} and {}; for more, give more "
@@ -173,12 +209,9 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     out.notes.push_back(fmt::format("it was written by {}, this is {}: last bits may differ",
                                     out.state.build, version()));
   add_surprises(s, out);
-  std::vector<std::string> changes;
-  add_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec, changes);
-  if (!changes.empty()) {
-    out.notes.emplace_back("changed since:");
-    out.notes.insert(out.notes.end(), changes.begin(), changes.end());
-  }
+  if (!changes.empty()) out.notes.emplace_back("changed since:");
+  for (const Change& c : changes)
+    out.notes.push_back(fmt::format("  {}: {} -> {}", c.key, c.before, c.now));
   return out;
 }
 

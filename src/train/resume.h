@@ -18,12 +18,23 @@ struct Resume {
                                    // keys that changed, one a line
 };
 
-// where: "auto", a run directory or a checkpoint. run_folder: of this run. Empty where `auto` finds
-// nothing, and `why` says so then. Throws Error{data} where there is no checkpoint that is whole,
-// Error{spec} where it is of a run that this one can't be the rest of.
+// Which runs `auto` continues.
+enum class Match {
+  fits,      // every one that this run can be the rest of
+  same_spec  // of these, one whose spec is the same but for how long and where it trains, and what
+             // it reports: another gets no other settings unasked
+};
+
+// where: "auto", a run directory or a checkpoint. run_folder: in which `auto` looks. Empty where
+// `auto` finds nothing, and `why` says so then. Throws Error{data} where there is no checkpoint
+// that is whole, Error{spec} where it is of a run that this one can't be the rest of.
 std::optional<Resume> find_resume(const std::string& where, const std::string& run_folder,
                                   const Session& session, const std::string& resolved_spec,
-                                  std::string& why);
+                                  std::string& why, Match match = Match::fits);
+
+// Whether the directory is a checkpoint, whole or not, rather than a run. Throws Error{data} where
+// that can't be seen.
+bool is_checkpoint(const std::string& directory);
 
 // How an epoch's samples come to the steps and replicas of this session, in words; where they are
 // the same, so are the samples, given the same seed.

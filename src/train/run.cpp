@@ -11,7 +11,6 @@
 #include "backend/cuda/load.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/folder_lock.h"
 #include "base/machine.h"
 #include "base/signals.h"
 #include "base/stdout.h"
@@ -25,7 +24,6 @@
 #include "train/device_executor.h"
 #include "train/device_team.h"
 #include "train/gather_states.h"
-#include "train/run_folder.h"
 #include "train/trainer.h"
 #include "train/update_share.h"
 
@@ -55,16 +53,18 @@ TeamShape team_shape(const Session& s) {
   return {.ranks = s.who.ranks, .workers_per_rank = s.who.workers_per_rank()};
 }
 
-// The memory that all workers share: the team's header, what GPUs meet with, the buffers.
+// The memory that all workers share: the team's header, rank 0's decision where others need it,
+// what GPUs meet with, the buffers.
 struct Room {
-  explicit Room(const Session& s)
-      : gpus(Team::bytes(team_shape(s))),
+  explicit Room(const Session& s, size_t decision_bytes = 0)
+      : decision(Team::bytes(team_shape(s))),
+        gpus(decision + decision_bytes),
         buffers(gpus + (s.on_gpu() ? DeviceTeam::bytes(s.who.total_workers()) : 0) +
                 device_carrier_bytes(s)),
         bytes(buffers + Buffers::bytes(buffer_sizes(s))) {}
-  size_t gpus, buffers, bytes;  // where they begin, and the end
+  size_t decision, gpus, buffers, bytes;  // where they begin, and the end
   Team team(const SharedMemory& memory, const Session& s, const TeamSettings& settings) const {
-    return Team::create(memory.span().first(gpus), team_shape(s), settings);
+    return Team::create(memory.span().first(decision), team_shape(s), settings);
   }
 };
 
@@ -104,10 +104,10 @@ double timeout_of(const Session& s) {
 }
 
 // The first weights and states, or those that the run goes on with.
-void fill(const Session& s, const RunRequest& request, const Buffers& buffers,
+void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& buffers,
           Generator& generator) {
-  initialise(s, buffers, generator, !request.resume);
-  if (request.resume) restore(s, *request.resume, buffers);
+  initialise(s, buffers, generator, !resume);
+  if (resume) restore(s, *resume, buffers);
 }
 
 // The cores of a rank's workers: one each where there are enough for all, else nobody is pinned,
@@ -135,29 +135,42 @@ void save_weights(const Session& s, const Buffers& buffers, const Outcome& outco
   }
 }
 
+// What the ranks of this process, and those that it forks, have in common.
+struct RunParts {
+  const Session& session;
+  const RunRequest& request;
+  const std::string& folder;
+  const std::optional<Resume>& resume;
+  Buffers buffers;
+  const Generator& generator;
+  GpuAccess gpus;
+  std::span<const float> resumed_states;
+  ReservedRoom* room_for_weights = nullptr;
+  std::span<Trace> traces{};
+};
+
 // One rank, in its own process or in this one.
-int run_one_rank(const Session& s, const RunRequest& request, Team team, const Buffers& buffers,
-                 const Generator& generator, int rank, const GpuAccess& gpus,
-                 std::span<const float> resumed_states, ReservedRoom* room,
-                 std::span<Trace> traces = {}) {
-  RankState state(s, buffers, team, rank, generator);
-  state.gpus = gpus;
-  const Probe* probe = request.probe;
+int run_one_rank(const RunParts& parts, Team team, int rank) {
+  const Session& s = parts.session;
+  const std::optional<Resume>& resume = parts.resume;
+  RankState state(s, parts.buffers, team, rank, parts.generator);
+  state.gpus = parts.gpus;
+  const Probe* probe = parts.request.probe;
   std::unique_ptr<Reporter> reporter;
   if (rank == 0 && !probe)
-    reporter = std::make_unique<Reporter>(s, request.folder, request.resume.has_value());
+    reporter = std::make_unique<Reporter>(s, parts.folder, resume.has_value());
   Disk machines_own;
-  Disk& disk = request.disk ? *request.disk : machines_own;
-  Checkpoints checkpoints(s, request.folder, request.resolved_spec,
-                          request.resume ? request.resume->path : "", disk);
+  Disk& disk = parts.request.disk ? *parts.request.disk : machines_own;
+  Checkpoints checkpoints(s, parts.folder, parts.request.place.resolved_spec,
+                          resume ? resume->path : "", disk);
   if (!probe && s.spec.save.on) state.checkpoints = &checkpoints;
-  if (request.resume) state.resumed = &request.resume->state;
-  state.resumed_states = resumed_states;
+  if (resume) state.resumed = &resume->state;
+  state.resumed_states = parts.resumed_states;
   Outcome outcome;
   const auto body = [&](int worker) {
     const bool first = worker == rank * s.who.workers_per_rank();
     StageClock* clock = probe ? &probe->clocks[static_cast<size_t>(worker)] : nullptr;
-    Trace* trace = traces.empty() ? nullptr : &traces[static_cast<size_t>(worker)];
+    Trace* trace = parts.traces.empty() ? nullptr : &parts.traces[static_cast<size_t>(worker)];
     team.meet_patiently(worker);  // rank 0 has filled the weights, which GPUs copy first of all
     const Outcome mine =
         train_worker(state, worker, first ? reporter.get() : nullptr, clock, trace);
@@ -171,9 +184,9 @@ int run_one_rank(const Session& s, const RunRequest& request, Team team, const B
       Progress saving = team.progress(rank);
       saving.phase = Phase::saving;
       team.set_progress(worker, saving);
-      if (room) room->release();
-      save_weights(s, buffers, outcome, request.folder, checkpoints, disk);
-      std::remove(previous_model_file(request.folder).c_str());
+      if (parts.room_for_weights) parts.room_for_weights->release();
+      save_weights(s, parts.buffers, outcome, parts.folder, checkpoints, disk);
+      std::remove(previous_model_file(parts.folder).c_str());
       if (!mine.stopped_by) checkpoints.finish();
     }
     // In the order of the ranks, whatever their own.
@@ -221,7 +234,7 @@ KernelBytes prepare_kernels(const Session& s) {
     out.own = static_cast<double>(memory_use().own);
   };
   const auto before = static_cast<double>(memory_use().own);
-  start_beside(prepare).get();
+  std::async(std::launch::async, prepare).get();
   out.own = std::max(0.0, out.own - before);
   return out;
 }
@@ -276,66 +289,82 @@ Memory memory_of(const Session& s) {
   return m;
 }
 
-int run(const Session& s, const RunRequest& request) {
-  const Buffers::Sizes sizes = buffer_sizes(s);
-  const Room room(s);
-  check_memory(s);
-  const bool writes = !request.probe && (!request.world || request.world->rank == 0);
-  Disk machines_own;
-  Disk& disk = request.disk ? *request.disk : machines_own;
-  std::optional<FolderLock> lock;
-  std::optional<ReservedRoom> room_for_weights;
-  const auto begin_files = [&] {
-    lock.emplace(request.folder, 0.5);
-    if (lock->exclusive()) remove_asides(disk, request.folder);  // a run that was killed left them
-    check_room(s, request.folder, request.resume ? &*request.resume : nullptr, disk);
-    room_for_weights.emplace(disk, model_file(request.folder),
-                             static_cast<int64_t>(s.layout.total * sizeof(float)));
-    begin_run_folder(request.folder, request.resolved_spec,
-                     request.resume ? &*request.resume : nullptr, disk);
-  };
-  std::vector<float> resumed_states;
-  if (request.resume && s.own_states()) resumed_states = restore_own_states(s, *request.resume);
-  Generator generator(static_cast<uint64_t>(s.spec.seed));
-  const double stuck_gpu_s = std::max(request.stuck_gpu_s, timeout_of(s));
-  TeamSettings settings{.cores = static_cast<int>(usable_cores().size()),
-                        .timeout_s = timeout_of(s)};
-  if (s.on_gpu()) settings.stuck_s = stuck_gpu_s;
+namespace {
 
-  if (request.world && request.world->size > 1) {
-    const int rank = request.world->rank;
-    Rendezvous ranks =
-        Rendezvous::join(*request.world,
-                         {request.resolved_spec + (request.resume ? request.resume->path : ""),
-                          version(), room.bytes},
-                         [&](SharedMemory& memory) { room.team(memory, s, settings); },
-                         {.timeout_s = settings.timeout_s, .directory = {}});
-    const Team team = Team::attach(ranks.memory().span().first(room.gpus));
-    const Buffers buffers(ranks.memory().data() + room.buffers, sizes);
-    const GpuAccess gpus{request.open_gpu, ranks.memory().data() + room.gpus, stuck_gpu_s};
-    // From here on what takes long delays no heartbeat, and what fails the other ranks learn.
-    return run_joined(ranks, team, rank, [&] {
-      if (writes) make_run_folder(request.folder, disk);
-      // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
-      if (rank == 0) {
-        fill(s, request, buffers, generator);
-      } else if (!request.resume) {
-        const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
-        initialise(s, Buffers(own.data(), sizes), generator);
-      }
-      if (writes) begin_files();
-      return run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states,
-                          room_for_weights ? &*room_for_weights : nullptr);
-    });
-  }
-  if (writes) make_run_folder(request.folder, disk);
+// Seconds without progress after which a GPU is taken for stuck.
+double stuck_gpu_s(const Session& s, const RunRequest& request) {
+  return std::max(request.stuck_gpu_s, timeout_of(s));
+}
+
+TeamSettings team_settings(const Session& s, const RunRequest& request) {
+  TeamSettings out{.cores = static_cast<int>(usable_cores().size()), .timeout_s = timeout_of(s)};
+  if (s.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
+  return out;
+}
+
+std::vector<float> own_states_of(const Session& s, const std::optional<Resume>& resume) {
+  return resume && s.own_states() ? restore_own_states(s, *resume) : std::vector<float>();
+}
+
+// One rank of those that somebody else started.
+int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
+  const int rank = request.world->rank;
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  const Room room(s, RunStart::kDecisionBytes);
+  const TeamSettings settings = team_settings(s, request);
+  Rendezvous ranks = Rendezvous::join(
+      *request.world, {request.place.resolved_spec + request.place.resume, version(), room.bytes},
+      [&](SharedMemory& memory) { room.team(memory, s, settings); },
+      {.timeout_s = settings.timeout_s, .directory = {}});
+  const Team team = Team::attach(ranks.memory().span().first(room.decision));
+  const Buffers buffers(ranks.memory().data() + room.buffers, sizes);
+  const auto decision = ranks.memory().span().subspan(room.decision, RunStart::kDecisionBytes);
+  // From here on what takes long delays no heartbeat, and what fails the other ranks learn.
+  return run_joined(ranks, team, rank, [&] {
+    std::optional<RunStart> start;
+    if (rank == 0) {
+      start.emplace(s, request.place, disk);
+      start->write(decision);
+    } else {
+      start.emplace(s, request.place, decision, team, disk);
+    }
+    Generator generator(static_cast<uint64_t>(s.spec.seed));
+    // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
+    if (rank == 0) {
+      fill(s, start->resume(), buffers, generator);
+    } else if (!start->resume()) {
+      const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
+      initialise(s, Buffers(own.data(), sizes), generator);
+    }
+    if (rank == 0) start->begin();
+    const std::vector<float> resumed_states = own_states_of(s, start->resume());
+    const RunParts parts{.session = s,
+                         .request = request,
+                         .folder = start->folder(),
+                         .resume = start->resume(),
+                         .buffers = buffers,
+                         .generator = generator,
+                         .gpus = {request.open_gpu, ranks.memory().data() + room.gpus,
+                                  stuck_gpu_s(s, request)},
+                         .resumed_states = resumed_states,
+                         .room_for_weights = start->room_for_weights()};
+    return run_one_rank(parts, team, rank);
+  });
+}
+
+// All ranks, which dptrain starts itself.
+int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
+  const Room room(s);
+  std::optional<RunStart> start;
+  if (!request.probe) start.emplace(s, request.place, disk);
+  const std::optional<Resume> none;
+  const std::optional<Resume>& resume = start ? start->resume() : none;
+  const TeamSettings settings = team_settings(s, request);
+  Generator generator(static_cast<uint64_t>(s.spec.seed));
   const SharedMemory memory =
       s.who.ranks > 1 ? SharedMemory::create(room.bytes) : SharedMemory::create_private(room.bytes);
   Team team = room.team(memory, s, settings);
-  const Buffers buffers(memory.data() + room.buffers, sizes);
-  const GpuAccess gpus{request.open_gpu, memory.data() + room.gpus, stuck_gpu_s};
-  fill(s, request, buffers, generator);
-  if (writes) begin_files();
+  const std::vector<float> resumed_states = own_states_of(s, resume);
   const size_t workers = static_cast<size_t>(s.who.total_workers());
   std::optional<SharedMemory> notes;
   std::span<Trace> traces;
@@ -343,14 +372,37 @@ int run(const Session& s, const RunRequest& request) {
     notes.emplace(SharedMemory::create(workers * sizeof(Trace)));
     traces = {reinterpret_cast<Trace*>(notes->data()), workers};
   }
+  const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
+  fill(s, resume, buffers, generator);
+  if (start) start->begin();
+  const RunParts parts{.session = s,
+                       .request = request,
+                       .folder = start ? start->folder() : request.place.folder,
+                       .resume = resume,
+                       .buffers = buffers,
+                       .generator = generator,
+                       .gpus = {request.open_gpu, memory.data() + room.gpus,
+                                stuck_gpu_s(s, request)},
+                       .resumed_states = resumed_states,
+                       .room_for_weights = start ? start->room_for_weights() : nullptr,
+                       .traces = traces};
   const int code = launch(team, [&](int rank) {
-    const int ended = run_one_rank(s, request, team, buffers, generator, rank, gpus, resumed_states,
-                                   room_for_weights ? &*room_for_weights : nullptr, traces);
+    const int ended = run_one_rank(parts, team, rank);
     if (s.who.ranks > 1 && ended == 0) flush_output();  // a process of its own, which ends here
     return ended;
   });
   if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));
   return code;
+}
+
+}  // namespace
+
+int run(const Session& s, const RunRequest& request) {
+  check_memory(s);
+  Disk machines_own;
+  Disk& disk = request.disk ? *request.disk : machines_own;
+  return request.world && request.world->size > 1 ? run_given_rank(s, request, disk)
+                                                  : run_own_ranks(s, request, disk);
 }
 
 void record(const Session& s, std::span<Trace> traces) {
@@ -374,7 +426,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open) {
   const SharedMemory memory = SharedMemory::create_private(room.bytes);
   const Team team = room.team(memory, s, {});
   const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
-  const GpuAccess gpus{.open = open, .shared = memory.data() + room.gpus};
+  const GpuAccess gpus{open, memory.data() + room.gpus, {}};
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
   std::optional<Ahead> ahead;

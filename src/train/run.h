@@ -14,7 +14,7 @@
 #include "train/buffers.h"
 #include "train/device_team.h"
 #include "train/executor.h"
-#include "train/resume.h"
+#include "train/run_start.h"
 #include "train/session.h"
 
 namespace dpt {
@@ -45,13 +45,11 @@ struct Probe {
 };
 
 struct RunRequest {
-  std::string folder;          // the run directory; made where it is missing
-  std::string resolved_spec;   // text of spec.resolved.yaml
+  RunPlace place;              // where it is written, and what it continues
   std::optional<World> world;  // given by whoever started this rank; empty: dptrain starts its own
   const Probe* probe = nullptr;  // then nothing is printed and nothing is written
   std::string trace;  // a file for what workers did (train/trace.h); empty: it is not asked for.
                       // REQUIRES: no world
-  std::optional<Resume> resume{};    // where the run goes on; empty: it begins
   OpenGpu open_gpu = dpt::open_gpu;  // where the session is on a GPU
   Disk* disk = nullptr;              // that checkpoints are written to; null: the machine's
   double stuck_gpu_s = 600;          // see GpuAccess::stuck_s; at least the mode's `timeout`

@@ -57,8 +57,10 @@ std::vector<pid_t> alive(F&& belongs) {
 constexpr const char* kUnset[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TERM"};
 
 [[noreturn]] void become(const std::vector<std::string>& arguments, const Variables& environment,
-                         const std::string& out, const std::string& err) {
+                         const std::string& folder, const std::string& out,
+                         const std::string& err) {
   setpgid(0, 0);
+  if (!folder.empty() && chdir(folder.c_str()) != 0) _exit(127);
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
   dup2(open(out.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), STDOUT_FILENO);
   dup2(open(err.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600), STDERR_FILENO);
@@ -77,10 +79,11 @@ constexpr const char* kUnset[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WOR
 
 std::string program() { return DPT_PROGRAM; }
 
-Process::Process(const std::vector<std::string>& arguments, const Variables& environment) {
+Process::Process(const std::vector<std::string>& arguments, const Variables& environment,
+                 const std::string& folder) {
   pid_ = fork();
   require(pid_ >= 0, "a process");
-  if (pid_ == 0) become(arguments, environment, folder_.file("out"), folder_.file("err"));
+  if (pid_ == 0) become(arguments, environment, folder, folder_.file("out"), folder_.file("err"));
   setpgid(pid_, pid_);  // whoever of the two comes first
 }
 
@@ -114,8 +117,9 @@ std::vector<pid_t> Process::group() const {
   return alive([&](const Status& s) { return s.group == pid_; });
 }
 
-Finished dptrain(const std::vector<std::string>& arguments, const Variables& environment) {
-  Process p(arguments, environment);
+Finished dptrain(const std::vector<std::string>& arguments, const Variables& environment,
+                 const std::string& folder) {
+  Process p(arguments, environment, folder);
   const int code = p.wait();
   return {code, p.out(), p.err()};
 }

@@ -14,9 +14,11 @@ namespace dpt {
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 // dptrain with these arguments; a process group of its own, all of which is killed at the end.
+// folder: its working directory; empty: this process's.
 class Process {
  public:
-  explicit Process(const std::vector<std::string>& arguments, const Variables& environment = {});
+  explicit Process(const std::vector<std::string>& arguments, const Variables& environment = {},
+                   const std::string& folder = "");
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -42,7 +44,8 @@ struct Finished {
   std::string out, err;
 };
 std::string program();  // its path, for shells
-Finished dptrain(const std::vector<std::string>& arguments, const Variables& environment = {});
+Finished dptrain(const std::vector<std::string>& arguments, const Variables& environment = {},
+                 const std::string& folder = "");
 
 void sleep_ms(int ms);
 

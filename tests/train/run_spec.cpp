@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "data/folder.h"
 #include "train/run.h"
+#include "train/run_directories.h"
 
 namespace dpt {
 namespace {
@@ -52,15 +53,12 @@ int train(const std::string& path, const std::vector<std::string>& overrides, co
     return 2;
   }
   try {
-    RunRequest request{where.folder + "/run", to_yaml(tree), {}};
-    std::string why;
-    if (!where.resume.empty())
-      request.resume =
-          find_resume(where.resume, request.folder, *session, request.resolved_spec, why);
-    if (request.resume)
-      for (const std::string& note : request.resume->notes) fmt::print(stderr, "{}\n", note);
-    request.disk = where.disk;
-    request.stuck_gpu_s = where.stuck_gpu_s;
+    RunRequest request{.place = {.folder = where.folder + (where.numbered ? "/runs" : "/run"),
+                                 .numbered = where.numbered,
+                                 .resume = where.resume,
+                                 .resolved_spec = to_yaml(tree)},
+                       .disk = where.disk,
+                       .stuck_gpu_s = where.stuck_gpu_s};
     if (gpu) request.open_gpu = gpu;
     return run(*session, request);
   } catch (const Error& e) {
@@ -94,8 +92,9 @@ Ran run_spec_in(const RunIn& where, const std::string& yaml,
   }
   ran.out = read_file(folder + "/out");
   ran.err = read_file(folder + "/err");
-  ran.weights = read_file(folder + "/run/model.safetensors");
-  ran.metrics = read_file(folder + "/run/metrics.jsonl");
+  const std::string run = where.numbered ? newest_run(folder + "/runs") : folder + "/run";
+  ran.weights = read_file(run + "/model.safetensors");
+  ran.metrics = read_file(run + "/metrics.jsonl");
   return ran;
 }
 

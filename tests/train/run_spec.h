@@ -50,6 +50,7 @@ struct RunIn {
   std::string resume = "";  // as --resume has it
   Disk* disk = nullptr;     // that checkpoints are written to
   double stuck_gpu_s = 600;
+  bool numbered = false;    // the run directory is runs/N in `folder`, not `run`
 };
 Ran run_spec_in(const RunIn& where, const std::string& yaml,
                 const std::vector<std::string>& overrides = {}, const OpenGpu& gpu = {});

@@ -1,0 +1,174 @@
+#include "train/run_start.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/stderr.h"
+#include "train/checkpoints.h"
+#include "train/reporter.h"
+#include "train/run_directories.h"
+#include "train/run_folder.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kPatience = 0.5;  // s: ranks of a run that was killed end a moment later
+constexpr std::string_view kAuto = "auto";
+constexpr std::chrono::milliseconds kPoll{2};
+
+std::atomic_ref<uint32_t> written(std::span<std::byte> decision) {
+  return std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(decision.data()));
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// RUN of RUN/checkpoints/step-000938, by names alone: a folder of checkpoints may be a link.
+std::string run_of_checkpoint(const std::string& checkpoint) {
+  fs::path path = fs::absolute(checkpoint).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // "step-000938/"
+  return path.parent_path().parent_path().string();
+}
+
+}  // namespace
+
+RunStart::RunStart(const Session& session, const RunPlace& place, Disk& disk)
+    : session_(session), place_(place), disk_(disk) {
+  place_.numbered ? start_numbered() : start_in_folder();
+}
+
+// A word that is 1 once the rest is written: two texts that end with a zero, the checkpoint and the
+// directory.
+RunStart::RunStart(const Session& session, const RunPlace& place, std::span<std::byte> decision,
+                   const Team& team, Disk& disk)
+    : session_(session), place_(place), disk_(disk) {
+  while (written(decision).load(std::memory_order_acquire) == 0) {
+    if (team.broken()) throw TeamBroken(team.reason());
+    std::this_thread::sleep_for(kPoll);
+  }
+  const char* const text = reinterpret_cast<const char*>(decision.data()) + sizeof(uint32_t);
+  const std::string checkpoint(text);
+  folder_ = text + checkpoint.size() + 1;
+  std::string why;
+  if (!checkpoint.empty())
+    resume_ = find_resume(checkpoint, folder_, session_, place_.resolved_spec, why);
+}
+
+RunStart::~RunStart() {
+  if (!made_ || begun_) return;
+  ::unlink((folder_ + "/.lock").c_str());
+  ::rmdir(folder_.c_str());  // only where it is empty
+}
+
+void RunStart::write(std::span<std::byte> decision) const {
+  const std::string checkpoint = resume_ ? fs::absolute(resume_->path).string() : "";
+  const std::string text = checkpoint + '\0' + folder_ + '\0';
+  if (text.size() + sizeof(uint32_t) > decision.size())
+    fail(Fault::failed, "the path {} is too long; choose a shorter one", resume_->path);
+  std::memcpy(decision.data() + sizeof(uint32_t), text.data(), text.size());
+  written(decision).store(1, std::memory_order_release);
+}
+
+void RunStart::begin() {
+  if (lock_->exclusive()) remove_asides(disk_, folder_);  // a run that was killed left them
+  check_room(session_, folder_, resume_ ? &*resume_ : nullptr, disk_);
+  room_.emplace(disk_, model_file(folder_),
+                static_cast<int64_t>(session_.layout.total * sizeof(float)));
+  begin_run_folder(folder_, place_.resolved_spec, resume_ ? &*resume_ : nullptr, disk_);
+  begun_ = true;
+  if (made_) link_latest(place_.folder);
+}
+
+void RunStart::start_in_folder() {
+  folder_ = place_.folder;
+  if (!place_.resume.empty()) {
+    if (is_folder(folder_)) lock_.emplace(folder_, kPatience);
+    find(place_.resume, folder_, Match::fits);
+  }
+  make_run_folder(folder_, disk_);
+  if (!lock_) lock_.emplace(folder_, kPatience);
+}
+
+void RunStart::start_numbered() {
+  const std::string& base = place_.folder;
+  if (!place_.resume.empty()) {
+    const bool automatic = place_.resume == kAuto;
+    const bool one = !automatic && is_folder(place_.resume) && is_checkpoint(place_.resume);
+    const std::string run = automatic ? newest_run(base)
+                            : one     ? run_of_checkpoint(place_.resume)
+                                      : newest_run(place_.resume);
+    if (automatic && run == base && holds_run(base))
+      print_stderr("{} is a run of dptrain 0.1.0, whose runs had no numbers; it stays\n", base);
+    lock_resumed(run, one);
+    const std::string folder = folder_.empty() ? run : folder_;
+    find(automatic || one ? place_.resume : folder, folder,
+         automatic ? Match::same_spec : Match::fits);
+    // One that goes on from an older checkpoint would set newer ones aside.
+    if (!resume_ || (one && !continues_newest())) {
+      lock_.reset();
+      folder_.clear();
+    }
+  }
+  if (folder_.empty()) {
+    folder_ = make_next_run(base, disk_);
+    made_ = true;
+    lock_.emplace(folder_, kPatience);
+  }
+  print_stderr("run directory: {}\n", folder_);
+}
+
+void RunStart::lock_resumed(const std::string& run, bool is_checkpoint) {
+  const std::string& base = place_.folder;
+  const auto number = run_number(base, run);
+  // A run of version 0.1.0, which lies in BASE itself, is read and stays as it is.
+  const bool unnumbered = !number && run == base && holds_run(base);
+  if (!number && !unnumbered) return;
+  const std::string folder = number ? fmt::format("{}/{}", base, *number) : run;
+  try {
+    lock_.emplace(folder, kPatience);
+  } catch (const FolderLocked& e) {
+    if (is_checkpoint) return;  // a new run can begin from it all the same
+    fail(Fault::failed,
+         "--resume {}: the run in {} is still going ({}); wait for its end, or leave --resume out "
+         "to begin a new run beside it",
+         place_.resume, folder, e.who());
+  }
+  if (number) folder_ = folder;
+}
+
+void RunStart::find(const std::string& where, const std::string& folder, Match match) {
+  std::string why;
+  resume_ = find_resume(where, folder, session_, place_.resolved_spec, why, match);
+  if (!resume_) {
+    print_stderr("--resume auto: {}; {}\n", why,
+                 place_.numbered ? "a new run begins" : "the run begins anew");
+    return;
+  }
+  const TrainState& at = resume_->state;
+  print_stderr("going on from {}: epoch {}, {} of {} steps done, {} in all\n", resume_->path,
+               at.epoch + 1, at.of_epoch, at.steps_of_epoch, at.step);
+  for (const std::string& note : resume_->notes) print_stderr("{}\n", note);
+}
+
+bool RunStart::continues_newest() const {
+  if (folder_.empty()) return false;
+  std::error_code error;
+  const auto there = checkpoints_in(checkpoint_folder(folder_));
+  return !there.empty() && fs::equivalent(there[0].path, resume_->path, error);
+}
+
+}  // namespace dpt
