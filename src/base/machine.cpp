@@ -44,13 +44,18 @@ double cpu_quota() {
 
 }  // namespace
 
-std::vector<int> usable_cores() {
+std::vector<int> allowed_cores() {
   cpu_set_t set;
   std::vector<int> out;
   if (sched_getaffinity(0, sizeof set, &set) == 0)
     for (int c = 0; c < CPU_SETSIZE; ++c)
       if (CPU_ISSET(c, &set)) out.push_back(c);
   if (out.empty()) out.push_back(0);
+  return out;
+}
+
+std::vector<int> usable_cores() {
+  std::vector<int> out = allowed_cores();
   const double quota = std::ceil(cpu_quota());
   if (quota >= 1 && quota < static_cast<double>(out.size())) out.resize(static_cast<size_t>(quota));
   return out;

@@ -11,6 +11,9 @@ namespace dpt {
 // group's quota pays for (ceil of quota / period). Never empty.
 std::vector<int> usable_cores();
 
+// The affinity mask alone, for choosing cores to pin to. Never empty.
+std::vector<int> allowed_cores();
+
 // Bytes of memory that may still be used: of the machine, or of the control group where it has
 // less.
 size_t usable_memory();

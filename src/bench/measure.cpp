@@ -23,6 +23,8 @@ constexpr size_t kLongestText = 4096;
 // What the processes of a run write for the one that waits for them.
 struct Notes {
   RunSteps steps;
+  int cores[kMostWorkers];
+  size_t core_count = 0;
   StageClock clocks[kMostWorkers];
   MemoryUse ranks[kMostWorkers];
   MemoryUse launcher;  // of the ranks; a rank alone is its own
@@ -91,8 +93,10 @@ int run_measured(const Session& s, Notes& notes) {
     notes.ranks[rank] = memory_use();
     if (rank == 0 && s.who.ranks > 1) notes.launcher = memory_use(getppid());
   };
-  const Probe probe{std::span(notes.clocks).first(static_cast<size_t>(s.who.total_workers())),
-                    last};
+  const auto workers = static_cast<size_t>(s.who.total_workers());
+  const bool pins = !s.on_gpu() && workers <= notes.core_count;
+  const Probe probe{std::span(notes.clocks).first(workers), last,
+                    std::span(notes.cores).first(pins ? workers : 0)};
   return run(s, {.probe = &probe});
 }
 
@@ -158,10 +162,13 @@ int run_row(int descriptor, const OpenSession& open) {
   return notes.fault;
 }
 
-Reading measure(const BenchRow& row, const RunSteps& steps, const StartRow& start) {
+Reading measure(const BenchRow& row, const RunSteps& steps, std::span<const int> cores,
+                const StartRow& start) {
   const SharedMemory memory = SharedMemory::create(sizeof(Notes));
   Notes& notes = *new (memory.data()) Notes;
   notes.steps = steps;
+  notes.core_count = std::min(cores.size(), kMostWorkers);
+  std::ranges::copy(cores.first(notes.core_count), notes.cores);
   const int code = start(row, memory.fd());
   if (notes.fault != 0 && (!notes.begun || notes.fault == static_cast<int>(Fault::memory)))
     throw Refused(static_cast<Fault>(notes.fault), notes.text);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/error.h"
@@ -31,8 +32,10 @@ class Refused : public Error {
 };
 
 // Runs so many steps of a row. Throws Refused where its session can't be made or is too large,
-// Error when the run, having begun, failed; it has said why then.
-Reading measure(const BenchRow& row, const RunSteps& steps, const StartRow& start);
+// Error when the run, having begun, failed; it has said why then. cores: to which its workers are
+// pinned, the first ones; where these are too few, none is.
+Reading measure(const BenchRow& row, const RunSteps& steps, std::span<const int> cores,
+                const StartRow& start);
 
 // The other end: what the new process does. `notes`: the descriptor that it was given. Returns the
 // exit code. REQUIRES: called from a process of one thread.

@@ -24,6 +24,7 @@
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "comm/child.h"
+#include "comm/core_lease.h"
 #include "data/dataset.h"
 #include "layers/model.h"
 #include "parallel/mode.h"
@@ -128,6 +129,7 @@ class RowMaker {
 
   const Spec& spec() const { return base_; }
   int64_t cores_per_device() const { return cores_; }
+  size_t most_cores() const { return static_cast<size_t>(most_devices_ * cores_); }
 
  private:
   // Of devices: a single one's and a pipeline's number is not what --devices says.
@@ -165,17 +167,29 @@ class RowMaker {
 
   // A device is the same in all rows, or their comparison would be of something else.
   void share_cores(std::vector<BenchRow>& rows) {
-    int64_t most = 1;
-    for (const BenchRow& r : rows) most = std::max(most, r.devices);
+    for (const BenchRow& r : rows) most_devices_ = std::max(most_devices_, r.devices);
     const auto machine = static_cast<int64_t>(usable_cores().size());
-    cores_ = base_.devices.cores.value_or(std::max<int64_t>(1, machine / most));
+    cores_ = base_.devices.cores.value_or(std::max<int64_t>(1, machine / most_devices_));
     for (BenchRow& r : rows) r.overrides.push_back(fmt::format("cores={}", cores_));
   }
 
   const BenchArguments& arguments_;
   Spec base_;
-  int64_t cores_ = 1;
+  int64_t cores_ = 1, most_devices_ = 1;
 };
+
+// The same cores for all rows and rounds, which no other run of dptrain has meanwhile. Of rows that
+// have more workers than the machine has cores none is pinned.
+CoreLease lease_cores(size_t most) {
+  const std::vector<int> allowed = allowed_cores();
+  CoreLease lease(allowed, std::min(most, usable_cores().size()));
+  if (lease.cores().empty())
+    print_stderr(
+        "other runs of dptrain use {} of the {} cores: workers are not pinned, and the figures are "
+        "those of a machine that does other work, too\n",
+        lease.taken(), allowed.size());
+  return lease;
+}
 
 // The session of a row; without its data, on a made-up set of the same shapes.
 std::unique_ptr<Session> open_row(const SpecArgument& argument,
@@ -272,8 +286,10 @@ int run_bench(const std::vector<std::string>& words) {
       write_stderr(
           fmt::format("\r\x1b[K{} of {} rounds: {}", round, a.settings.rounds, name_of(row)));
   };
+  const CoreLease lease =
+      maker.spec().devices.device == "cuda" ? CoreLease() : lease_cores(maker.most_cores());
   const Measure once = [&](const BenchRow& row, const RunSteps& steps) {
-    return measure(row, steps,
+    return measure(row, steps, lease.cores(),
                    [&](const BenchRow& r, int notes) { return start_row(a.spec, r, notes); });
   };
   BenchReport report{.name = maker.spec().name,

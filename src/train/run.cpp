@@ -13,8 +13,10 @@
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/signals.h"
+#include "base/stderr.h"
 #include "base/stdout.h"
 #include "base/version.h"
+#include "comm/core_lease.h"
 #include "comm/launcher.h"
 #include "comm/workers.h"
 #include "train/binding.h"
@@ -110,16 +112,26 @@ void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& 
   if (resume) restore(s, *resume, buffers);
 }
 
-// The cores of a rank's workers: one each where there are enough for all, else nobody is pinned,
-// nor where threads that CUDA and NCCL start would be, too.
-std::vector<int> cores_of(const Session& s, int rank) {
-  if (s.on_gpu()) return {};
-  const std::vector<int> cores = usable_cores();
-  const auto workers = static_cast<size_t>(s.who.workers_per_rank());
-  if (static_cast<size_t>(s.who.total_workers()) > cores.size()) return {};
-  const auto first =
-      cores.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(rank) * workers);
-  return {first, first + static_cast<std::ptrdiff_t>(workers)};
+// A core for each worker of so many ranks, which no other run has. Without one for each, nobody is
+// pinned, nor where threads that CUDA and NCCL start would be, too.
+CoreLease lease_cores(const Session& s, int ranks) {
+  const auto workers = static_cast<size_t>(ranks * s.who.workers_per_rank());
+  if (s.on_gpu() || static_cast<size_t>(s.who.total_workers()) > usable_cores().size()) return {};
+  CoreLease lease(allowed_cores(), workers);
+  if (lease.cores().empty())
+    print_stderr(
+        "other runs of dptrain use {} of the {} cores, so there is none for each of the {} workers "
+        "of this run: it shares cores with them, and all are slower; choose fewer with cores=N, or "
+        "wait until another run ends\n",
+        lease.taken(), allowed_cores().size(), workers);
+  return lease;
+}
+
+// Those of one rank, whose workers' are `first` of the list and those behind it.
+std::vector<int> cores_from(std::span<const int> cores, int first, int workers) {
+  const auto begin = static_cast<size_t>(first), count = static_cast<size_t>(workers);
+  if (begin + count > cores.size()) return {};
+  return {cores.begin() + first, cores.begin() + first + workers};
 }
 
 // What the run is for: other files go before these do.
@@ -150,7 +162,7 @@ struct RunParts {
 };
 
 // One rank, in its own process or in this one.
-int run_one_rank(const RunParts& parts, Team team, int rank) {
+int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int> cores) {
   const Session& s = parts.session;
   const std::optional<Resume>& resume = parts.resume;
   RankState state(s, parts.buffers, team, rank, parts.generator);
@@ -196,7 +208,7 @@ int run_one_rank(const RunParts& parts, Team team, int rank) {
       team.meet_patiently(worker);  // while the first one saves
     }
   };
-  run_workers(team, rank, body, cores_of(s, rank));
+  run_workers(team, rank, body, cores);
   if (reporter) reporter->end(outcome.stopped_by, checkpoints.newest());
   return outcome.stopped_by ? exit_code_of(outcome.stopped_by) : 0;
 }
@@ -296,8 +308,11 @@ double stuck_gpu_s(const Session& s, const RunRequest& request) {
   return std::max(request.stuck_gpu_s, timeout_of(s));
 }
 
-TeamSettings team_settings(const Session& s, const RunRequest& request) {
+TeamSettings team_settings(const Session& s, const RunRequest& request, const CoreLease& cores) {
   TeamSettings out{.cores = static_cast<int>(usable_cores().size()), .timeout_s = timeout_of(s)};
+  // Workers that share cores with other runs do not spin.
+  if (cores.taken() > 0 && cores.cores().empty())
+    out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));
   if (s.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
   return out;
 }
@@ -311,7 +326,8 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   const int rank = request.world->rank;
   const Buffers::Sizes sizes = buffer_sizes(s);
   const Room room(s, RunStart::kDecisionBytes);
-  const TeamSettings settings = team_settings(s, request);
+  const CoreLease lease = lease_cores(s, 1);
+  const TeamSettings settings = team_settings(s, request, lease);
   Rendezvous ranks = Rendezvous::join(
       *request.world, {request.place.resolved_spec + request.place.resume, version(), room.bytes},
       [&](SharedMemory& memory) { room.team(memory, s, settings); },
@@ -348,7 +364,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
                                   stuck_gpu_s(s, request)},
                          .resumed_states = resumed_states,
                          .room_for_weights = start->room_for_weights()};
-    return run_one_rank(parts, team, rank);
+    return run_one_rank(parts, team, rank, lease.cores());
   });
 }
 
@@ -359,7 +375,10 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   if (!request.probe) start.emplace(s, request.place, disk);
   const std::optional<Resume> none;
   const std::optional<Resume>& resume = start ? start->resume() : none;
-  const TeamSettings settings = team_settings(s, request);
+  const CoreLease lease = request.probe ? CoreLease() : lease_cores(s, s.who.ranks);
+  const std::span<const int> cores =
+      request.probe ? request.probe->cores : std::span<const int>(lease.cores());
+  const TeamSettings settings = team_settings(s, request, lease);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   const SharedMemory memory =
       s.who.ranks > 1 ? SharedMemory::create(room.bytes) : SharedMemory::create_private(room.bytes);
@@ -387,7 +406,8 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
                        .room_for_weights = start ? start->room_for_weights() : nullptr,
                        .traces = traces};
   const int code = launch(team, [&](int rank) {
-    const int ended = run_one_rank(parts, team, rank);
+    const int per_rank = s.who.workers_per_rank();
+    const int ended = run_one_rank(parts, team, rank, cores_from(cores, rank * per_rank, per_rank));
     if (s.who.ranks > 1 && ended == 0) flush_output();  // a process of its own, which ends here
     return ended;
   });
@@ -407,6 +427,7 @@ int run(const Session& s, const RunRequest& request) {
 
 void record(const Session& s, std::span<Trace> traces) {
   const Room room(s);
+  const CoreLease lease = lease_cores(s, 1);
   const SharedMemory memory = SharedMemory::create_private(room.bytes);
   const Team team = room.team(memory, s, {});
   const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
@@ -418,11 +439,12 @@ void record(const Session& s, std::span<Trace> traces) {
       [&](int worker) {
         train_worker(state, worker, nullptr, nullptr, &traces[static_cast<size_t>(worker)]);
       },
-      cores_of(s, 0));
+      lease.cores());
 }
 
 Evaluation evaluate(const Session& s, const OpenGpu& open) {
   const Room room(s);
+  const CoreLease lease = lease_cores(s, 1);
   const SharedMemory memory = SharedMemory::create_private(room.bytes);
   const Team team = room.team(memory, s, {});
   const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
@@ -441,7 +463,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open) {
                        : Executor(s, buffers, team, worker, nullptr, samples).evaluate();
         if (worker == 0) out = mine;
       },
-      cores_of(s, 0));
+      lease.cores());
   return out;
 }
 

@@ -42,6 +42,7 @@ std::unique_ptr<cuda::DeviceApi> open_gpu(int index);
 struct Probe {
   std::span<StageClock> clocks;        // one for each worker, in memory that the ranks share
   std::function<void(int rank)> last;  // by each rank after its last step, before any of them ends
+  std::span<const int> cores{};        // one for each worker; empty: they are not pinned
 };
 
 struct RunRequest {

@@ -1,9 +1,11 @@
 // Commands that are given runs/NAME take its newest run; those that write take a new number.
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "cli/process.h"
 
@@ -77,6 +79,43 @@ TEST_CASE("eval finds the run of version 0.1.0, which lies in runs/NAME itself")
   const Finished f = c.run({"eval", "t.yaml"});
   CHECK_MESSAGE(f.code == 0, f.err);
   CHECK(has(f.err, "runs/mine is a run of dptrain 0.1.0"));
+}
+
+// The cores that a process may run on, as "0-3"; a worker's process is its worker.
+std::string cores_of(pid_t pid) {
+  const std::string status = read_file("/proc/" + std::to_string(pid) + "/status");
+  const std::string key = "Cpus_allowed_list:\t";
+  const size_t begin = status.find(key);
+  if (begin == std::string::npos) return "";
+  return status.substr(begin + key.size(), status.find('\n', begin) - begin - key.size());
+}
+
+TEST_CASE("runs at the same time have cores of their own, which are free again after kill -9") {
+  const std::string all = cores_of(getpid());
+  if (all.find_first_of(",-") == std::string::npos) {
+    MESSAGE("skipped: this machine has one core");
+    return;
+  }
+  const Commands c;
+  const Folder locks;  // not those of other runs on this machine
+  const Variables environment = {{"XDG_RUNTIME_DIR", locks.path()}};
+  const std::vector<std::string> words = {"t.yaml", "epochs=100000000", "evaluate=false"};
+  const auto started = [&](const Process& p) {
+    return becomes_true(60, [&] { return has(p.out(), "Epoch [1/"); });
+  };
+  Process one(words, environment, c.folder.path());
+  REQUIRE_MESSAGE(started(one), one.err());
+  Process two(words, environment, c.folder.path());
+  REQUIRE_MESSAGE(started(two), two.err());
+  const std::string first = cores_of(one.pid()), second = cores_of(two.pid());
+  CHECK(first.find_first_of(",-") == std::string::npos);
+  CHECK(second.find_first_of(",-") == std::string::npos);
+  CHECK(first != second);
+  one.send(SIGKILL);
+  CHECK(one.wait(10) == 137);
+  Process three(words, environment, c.folder.path());
+  REQUIRE_MESSAGE(started(three), three.err());
+  CHECK(cores_of(three.pid()) == first);
 }
 
 }  // namespace
