@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 // image_folder: a folder of images for each class, as torchvision's ImageFolder: classes are the
 // sorted names of the folders, samples the sorted files in and below each. Images are decoded on
-// the way, resized as torchvision's Resize of a PIL image and cut as its CenterCrop.
+// the way, resized as torchvision's Resize of a PIL image and cut as its CenterCrop, all with
+// Pillow 13.
 struct ImageFolder {
   std::string path, test_path;
   std::vector<int64_t> resize, crop;
@@ -28,7 +29,7 @@ struct ImageFolder {
         .path("test_path", &ImageFolder::test_path, "the same for evaluation")
         .optional("resize", &ImageFolder::resize,
                   "one number: the shorter side becomes so long; two: height and width; none: "
-                  "images keep their size",
+                  "images keep their size. Pixels are those of Pillow 13",
                   kSide)
         .optional("crop", &ImageFolder::crop,
                   "height and width of the middle that is taken then, one number for both; none: "

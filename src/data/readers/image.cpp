@@ -154,9 +154,10 @@ class Png {
     png_read_info(png_, info_);
     png_set_palette_to_rgb(png_);
     const int type = png_get_color_type(png_, info_);
+    grey16_ = type == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png_, info_) == 16;
     if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
-    if ((type & PNG_COLOR_MASK_COLOR) == 0) png_set_gray_to_rgb(png_);
-    png_set_strip_16(png_);
+    if ((type & PNG_COLOR_MASK_COLOR) == 0 && !grey16_) png_set_gray_to_rgb(png_);
+    if (!grey16_) png_set_strip_16(png_);
     png_set_strip_alpha(png_);
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
@@ -165,6 +166,7 @@ class Png {
   uint64_t height() const { return png_get_image_height(png_, info_); }
   uint64_t width() const { return png_get_image_width(png_, info_); }
   size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
+  bool grey16() const { return grey16_; }  // rows have two bytes a pixel, the upper one first
 
   bool pixels(uint8_t** rows) {
     if (setjmp(back_) != 0) return false;  // NOLINT(cert-err52-cpp)
@@ -190,19 +192,28 @@ class Png {
   std::span<const std::byte> rest_;
   std::jmp_buf back_{};
   char message_[200] = {};
+  bool grey16_ = false;
   png_structp png_;
   png_infop info_;
 };
+
+// PIL reads 16 bits of grey as integers and clips them to 255. In place: from the end.
+void widen_grey16(uint8_t* row, int64_t width) {
+  for (int64_t x = width - 1; x >= 0; --x)
+    std::fill_n(row + 3 * x, 3, row[2 * x] != 0 ? uint8_t{255} : row[2 * x + 1]);
+}
 
 Image decode_png(std::span<const std::byte> bytes, const std::string& path) {
   Png png(bytes);
   if (!png.header()) broken(path, "PNG", png.why());
   Image image = image_of(png.height(), png.width(), bytes.size(), path, "PNG");
   const size_t row = static_cast<size_t>(image.width) * 3;
-  require(png.row_bytes() == row, "libpng gives three bytes a pixel");
+  require(png.row_bytes() == (png.grey16() ? row / 3 * 2 : row), "libpng gives whole pixels");
   std::vector<uint8_t*> rows;
   for (size_t y = 0; y < png.height(); ++y) rows.push_back(image.pixels.data() + y * row);
   if (!png.pixels(rows.data())) broken(path, "PNG", png.why());
+  if (png.grey16())
+    for (uint8_t* each : rows) widen_grey16(each, image.width);
   return image;
 }
 

@@ -14,8 +14,9 @@ struct Image {
   std::vector<uint8_t> pixels;  // [height, width, 3]: red, green, blue
 };
 
-// JPEG by libjpeg-turbo (grey, YCbCr, RGB, CMYK), PNG by libpng (all kinds; transparency is left
-// out, of 16 bits the upper 8 are taken), by the first bytes. `path` is for messages. Throws
+// JPEG by libjpeg-turbo (grey, YCbCr, RGB, CMYK), PNG by libpng (all kinds), by the first bytes.
+// Transparency is left out. 16 bits lose the lower 8; but grey ones without alpha, which PIL reads
+// as integers, become 255 where they are larger. `path` is for messages. Throws
 // Error{data} for what is neither, is damaged or cut short, announces more pixels than PIL reads,
 // or was left out of this build. Thread: any.
 Image decode_image(std::span<const std::byte> bytes, const std::string& path);
@@ -24,10 +25,10 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& path);
 bool reads_jpeg();
 bool reads_png();
 
-// The whole image in another size, to the bit as PIL's resize with BILINEAR, which averages where
-// it shrinks: torchvision's Resize of a PIL image. Rows first, then columns, as Pillow up to 12;
-// Pillow 13 begins with columns where the height shrinks much more than the width, which makes a
-// difference of 1 in some pixels.
+// The whole image in another size, to the bit as resize with BILINEAR of Pillow 13, which averages
+// where it shrinks: torchvision's Resize of a PIL image. The width changes first, but where more
+// than twice as many rows as columns are lost: up to Pillow 12 it always did, and some pixels of
+// such images differ by 1.
 Image resized(const Image& image, int64_t height, int64_t width);
 
 }  // namespace dpt

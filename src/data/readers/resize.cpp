@@ -1,4 +1,4 @@
-// Pillow's Resample.c, for three bytes a pixel and the triangle filter.
+// Resample.c of Pillow 13, for three bytes a pixel and the triangle filter.
 #include <algorithm>
 #include <cmath>
 
@@ -60,24 +60,32 @@ void resize_lines(const uint8_t* from, const std::vector<Window>& to, const Line
       }
 }
 
+Image with_width(const Image& image, int64_t width) {
+  if (width == image.width) return image;
+  Image out{image.height, width,
+            std::vector<uint8_t>(static_cast<size_t>(image.height * width * 3))};
+  resize_lines(image.pixels.data(), windows(image.width, width),
+               {image.height, 3, image.width * 3, 3, width * 3}, out.pixels.data());
+  return out;
+}
+
+Image with_height(const Image& image, int64_t height) {
+  if (height == image.height) return image;
+  const int64_t row = image.width * 3;
+  Image out{height, image.width, std::vector<uint8_t>(static_cast<size_t>(height * row))};
+  resize_lines(image.pixels.data(), windows(image.height, height), {image.width, row, 3, row, 3},
+               out.pixels.data());
+  return out;
+}
+
 }  // namespace
 
 Image resized(const Image& image, int64_t height, int64_t width) {
-  Image out = image;
-  const auto bytes = [](int64_t h, int64_t w) { return static_cast<size_t>(h * w * 3); };
-  if (width != out.width) {
-    std::vector<uint8_t> pixels(bytes(out.height, width));
-    resize_lines(out.pixels.data(), windows(out.width, width),
-                 {out.height, 3, out.width * 3, 3, width * 3}, pixels.data());
-    out = {out.height, width, std::move(pixels)};
-  }
-  if (height != out.height) {
-    std::vector<uint8_t> pixels(bytes(height, width));
-    resize_lines(out.pixels.data(), windows(out.height, height),
-                 {width, width * 3, 3, width * 3, 3}, pixels.data());
-    out = {height, width, std::move(pixels)};
-  }
-  return out;
+  // The order decides how results are rounded in between.
+  const int64_t fewer_rows = image.height - height, fewer_columns = image.width - width;
+  return fewer_rows > 0 && fewer_rows > 2 * fewer_columns
+             ? with_width(with_height(image, height), width)
+             : with_height(with_width(image, width), height);
 }
 
 }  // namespace dpt

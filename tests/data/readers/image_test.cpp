@@ -25,11 +25,14 @@ TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCro
   const std::pair<std::string, std::string> cases[] = {{"crop", "crop: 9"},
                                                        {"shorter", "resize: 12, crop: [10, 11]"},
                                                        {"exact", "resize: [13, 7]"},
-                                                       {"larger", "resize: 40, crop: 44"}};
+                                                       {"flat", "resize: [5, 24]"},
+                                                       {"larger", "resize: 40, crop: 44"},
+                                                       {"kinds", "crop: [5, 9]"}};
   for (const auto& c : cases) {
     const std::string &name = c.first, &settings = c.second;
     CAPTURE(name);
-    const Dataset d = load("image_folder", "{path: " + kImages + ", " + settings + "}");
+    const std::string folder = name == "kinds" ? test_file("fixtures/png_kinds") : kImages;
+    const Dataset d = load("image_folder", "{path: " + folder + ", " + settings + "}");
     const SafeTensors::Entry *x = file.find(name + ".inputs"), *y = file.find(name + ".targets");
     REQUIRE(x);
     REQUIRE(d.inputs.desc == x->desc);
