@@ -22,8 +22,10 @@ Order permutation(int64_t samples, bool shuffle, uint64_t seed) {
 
 }  // namespace
 
+void draw_base_seed(Generator& global) { global.random_i64(); }
+
 Order loader_order(int64_t samples, bool shuffle, Generator& global) {
-  global.random_i64();  // the seed of worker processes, which torch draws even where there are none
+  draw_base_seed(global);
   const uint64_t seed = shuffle ? static_cast<uint64_t>(global.random_i64()) : 0;
   return permutation(samples, shuffle, seed);
 }

@@ -12,8 +12,12 @@ struct Order {
   std::vector<uint32_t> indices;  // of samples, in the order in which they are taken
 };
 
-// A torch DataLoader's order for one epoch. `global` is what torch.manual_seed seeds: 2 words are
-// drawn when the iterator is made, shuffled or not, and 2 more that seed the permutation.
+// What torch draws from its global generator whenever a DataLoader is iterated over, shuffled or
+// not, for training or evaluation: the seed of worker processes, even where there are none.
+void draw_base_seed(Generator& global);
+
+// A torch DataLoader's order for one epoch. `global` is what torch.manual_seed seeds: the base seed
+// is drawn from it and, where the order is shuffled, one more that seeds the permutation.
 // Throws Error{data} if there are more samples than torch permutes in this way.
 Order loader_order(int64_t samples, bool shuffle, Generator& global);
 

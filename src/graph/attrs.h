@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "base/tensor.h"
 
@@ -44,7 +45,9 @@ struct Dropout {
   uint64_t key = 0;  // tells the dropout layers of a model apart
 };
 struct Masked {
-  double scale = 1;  // y = x * (mask * scale)
+  double scale = 1;             // y = x * (mask * scale)
+  std::vector<int> order = {};  // of x's extents in torch's memory, in which torch draws the
+                                // mask (torch_order.h)
 };
 struct Embedding {
   int64_t padding_idx = -1;  // the row without a gradient; -1: none

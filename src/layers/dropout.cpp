@@ -4,6 +4,7 @@
 
 #include "base/python_call.h"
 #include "graph/attrs.h"
+#include "graph/torch_order.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {
@@ -24,7 +25,7 @@ struct DropoutLayer {
     const ValueId mask = g.mask(g.desc(x), 1 - p);
     // The mask is divided by 1 - p in f32, as torch does.
     const float scale = 1.0F / static_cast<float>(1 - p);
-    return g.apply("masked", {x, mask}, Masked{scale});
+    return g.apply("masked", {x, mask}, Masked{scale, torch_order(g.graph(), x)});
   }
 
   std::string torch(const Shape&) const { return PythonCall("nn.Dropout").arg(p).str(); }

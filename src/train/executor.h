@@ -155,6 +155,7 @@ class Executor : public StepExecutor {
   std::optional<OwnStates> own_states_;            // of `share_`; else they are in the buffers
   std::optional<CompressedGradients> compressed_;  // what is read of the shards' gradients
   std::vector<float> rows_;                        // of a fused gradient
+  std::vector<float*> mask_rows_;                  // each sample's part of the mask being drawn
   std::vector<Binding*> with_rows_;                // of the groups that have samples in this step
   std::vector<std::vector<UpdateRange>> stage_stored_;  // those of each stage
   std::vector<std::byte> later_;  // where gradients of later micro-batches are made

@@ -240,17 +240,12 @@ class TrainingText {
       loop += fmt::format("right += ({0}output.argmax(dim={1}) == y{2}{3}).sum().item()\n",
                           kept.empty() ? "" : "(", f_.last_extent() ? -1 : 1,
                           kept.empty() ? "" : ")", kept);
-    // A DataLoader would draw from the generator that orders the next epoch's samples; dptrain does
-    // so only where its dropout masks are torch's.
-    const std::string batches =
-        spec_.random == "torch"
-            ? fmt::format("DataLoader(data, batch_size={})", spec_.evaluate.batch_size)
-            : fmt::format("zip(*(tensor.split({}) for tensor in data.tensors))",
-                          spec_.evaluate.batch_size);
     std::string body = "model.eval()\ntotal = 0.0\n";
     if (count != "1") body += "weight = 0\n";
     if (f_.by_class()) body += "right = 0\n";
-    body += fmt::format("for x, y in {}:\n", batches) + indent(loop, 4) + "model.train()\n";
+    body +=
+        fmt::format("for x, y in DataLoader(data, batch_size={}):\n", spec_.evaluate.batch_size) +
+        indent(loop, 4) + "model.train()\n";
     body += count == "1" ? "return total" : "return total / weight";
     if (!f_.by_class())
       body += "\n";

@@ -2,6 +2,9 @@
 // targets of their rows, what kernels must know of the step, torch's masks.
 #include <algorithm>
 
+#include "base/fail.h"
+#include "graph/attrs.h"
+#include "graph/operator.h"
 #include "train/executor.h"
 
 namespace dpt {
@@ -59,22 +62,52 @@ void Executor::feed_last(Binding& b, int group, const StepInput& input, int micr
   feed_targets(*session_.feeder, samples(group, rows, input.order), b);
 }
 
-// As torch draws them: layer by layer, each for the whole batch.
+namespace {
+
+// Visits the elements of [samples, ...] in an order of extents, outermost first. f: takes the
+// sample and the element's offset in it.
+template <class F>
+void visit(const Shape& shape, std::span<const int> order, F&& f, int64_t sample = 0,
+           int64_t offset = 0) {
+  if (order.empty()) return f(sample, offset);
+  const int extent = order.front();
+  const int64_t step = extent == 0 ? 0 : shape.tail(extent + 1).elements();
+  for (int64_t i = 0; i < shape[extent]; ++i)
+    visit(shape, order.subspan(1), f, extent == 0 ? i : sample, offset + i * step);
+}
+
+const Masked& settings_of_mask(const Graph& graph, ValueId mask) {
+  for (const GraphNode& n : graph.nodes) {
+    if (std::ranges::find(n.in, mask) == n.in.end()) continue;
+    if (n.op->name == "masked") return std::any_cast<const Masked&>(n.attrs);
+    return settings_of_mask(graph, n.out[0]);  // another layout or type is made of it first
+  }
+  fail(Fault::failed, "no operator takes {}", graph[mask].name);
+}
+
+}  // namespace
+
+// As torch draws them: layer by layer, each for the whole batch, in the order of torch's memory.
 void Executor::draw_masks(int micro, const StepInput& input) {
   const std::vector<ShardRows>& shards = input.rows->micro[static_cast<size_t>(micro)];
   for (ValueId v = 0; v < static_cast<ValueId>(session_.graph.values.size()); ++v) {
     if (session_.graph[v].role != Role::mask) continue;
+    const Shape& any = session_.graph[v].desc.shape;
+    mask_rows_.clear();
     for (size_t g = 0; g < session_.groups.size(); ++g) {
       const GroupRows rows = group_rows(shards, session_.groups[g]);
       if (rows.total() == 0) continue;
-      const Program& program = session_.programs.at(rows);
-      const Slice& place = program.place[static_cast<size_t>(v)];
-      const double keep = program.graph[v].probability;
+      const Slice& place = session_.programs.at(rows).place[static_cast<size_t>(v)];
       auto* mask = reinterpret_cast<float*>(arenas_.kept(static_cast<int>(g), place.stage, micro) +
                                             place.offset);
-      for (int64_t i = 0; i < program.graph[v].desc.shape.elements(); ++i)
-        mask[i] = masks_->bernoulli(keep) ? 1.0F : 0.0F;
+      for (int64_t n = 0; n < rows.total(); ++n)
+        mask_rows_.push_back(mask + n * any.tail(1).elements());
     }
+    const double keep = session_.graph[v].probability;
+    visit(any.with(0, static_cast<int64_t>(mask_rows_.size())),
+          settings_of_mask(session_.graph, v).order, [&](int64_t sample, int64_t offset) {
+            mask_rows_[static_cast<size_t>(sample)][offset] = masks_->bernoulli(keep) ? 1.0F : 0.0F;
+          });
   }
 }
 

@@ -21,17 +21,26 @@ Order make_order(RankState& rank, int64_t epoch) {
   const DataSpec& data = s.spec.data;
   const auto turn = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
   if (s.who.reproducible) {
-    if (s.spec.random == "torch")
-      rank.generator.random_i64();  // torch's loader draws its base seed before the masks
+    draw_base_seed(rank.generator);
     return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed),
                               turn);
   }
-  if (s.who.dealt)  // its seed is 0, whatever torch.manual_seed was
+  if (s.who.dealt) {  // the sampler's seed is 0, whatever torch.manual_seed was
+    draw_base_seed(rank.generator);
     return distributed_order(s.batches->deal(), s.who.replica(rank.rank * s.who.workers_per_rank()),
                              data.shuffle, 0, turn);
-  if (epoch > 0 && !data.reshuffle) return std::move(rank.order);
-  rank.drawn_by = rank.generator;
-  return loader_order(s.train.size(), data.shuffle, rank.generator);
+  }
+  const bool kept = data.shuffle && !data.reshuffle;
+  Order order;
+  if (kept && epoch > 0) {
+    order = std::move(rank.order);
+  } else {
+    rank.drawn_by = rank.generator;
+    order = loader_order(s.train.size(), data.shuffle, rank.generator);
+  }
+  // An order that is kept is drawn before the first loader, and every loader draws a base seed.
+  if (kept) draw_base_seed(rank.generator);
+  return order;
 }
 
 // What the epoch's line is made of; the same on every worker.
@@ -125,8 +134,7 @@ class Worker : private StepLoop {
                        .scale = scaler_.scale(),
                        .skipped = scaler_.skipped() - skipped_before_};
     if (session_.test && !out_.stopped_by && (epoch_ + 1) % session_.spec.evaluate.every == 0) {
-      if (first_of_rank_ && session_.spec.random == "torch")
-        rank_.generator.random_i64();  // torch's loader of the test set draws its base seed
+      if (first_of_rank_) draw_base_seed(rank_.generator);  // as torch's loader of the test set
       record.evaluation = executor_->evaluate();
     }
     // Of two sorts of losses neither says whether the other got better.

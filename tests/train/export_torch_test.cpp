@@ -251,6 +251,8 @@ TEST_CASE("orders of samples") {
       "name: t\ndata: {dataset: images, batch_size: 20, reshuffle: false}\n"
       "model: [flatten, {linear: 10}]\nloss: cross_entropy\noptimizer: sgd\n");
   CHECK(contains(once, "order = list(RandomSampler(data))"));
+  const std::string evaluated = exported(spec("evaluate: {batch_size: 7}\n"));
+  CHECK(contains(evaluated, "for x, y in DataLoader(data, batch_size=7):\n"));
   const std::string ddp = exported(spec("parallel: ddp\n"));
   CHECK(contains(ddp, "sampler = DistributedSampler(data, num_replicas=RANKS, rank=rank)\n"));
   CHECK(contains(ddp, "sampler.set_epoch(epoch)\n"));

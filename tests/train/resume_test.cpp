@@ -32,6 +32,7 @@ TEST_CASE("the rest of a run has the bits of the whole: optimizers, schedules, s
             "data.reshuffle=false", "evaluate=false", "schedule=reduce_on_plateau"},
            {"cores=1", "optimizer={rms_prop: {centered: true, momentum: 0.5}}", "accumulate=2",
             "clip_grad_norm=0.5", "random=torch", "reproducible=2"},
+           {"cores=1", "optimizer={sgd: {lr: 0.05}}", "random=torch", "data.reshuffle=false"},
            {"cores=1", "optimizer={adam_w: {amsgrad: true}}", "data.shuffle=false",
             "precision={bf16: {emulate: true, level: o3}}"},
            {"cores=1", "optimizer=adadelta", "evaluate.every=2",

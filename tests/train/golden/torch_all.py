@@ -105,7 +105,7 @@ def evaluate(model, criterion, data):
     total = 0.0
     weight = 0
     right = 0
-    for x, y in zip(*(tensor.split(50) for tensor in data.tensors)):
+    for x, y in DataLoader(data, batch_size=50):
         output = model(x)
         total += criterion(output, y).item() * weight_of(criterion, y)
         weight += weight_of(criterion, y)
