@@ -43,7 +43,7 @@ class StartupSignals {
   StartupSignals& operator=(const StartupSignals&) = delete;
 
  private:
-  std::array<struct sigaction, 4> before_;
+  std::array<struct sigaction, 5> before_;
 };
 
 }  // namespace dpt

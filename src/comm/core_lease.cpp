@@ -40,7 +40,7 @@ void wait_to_choose(int fd) {
 
 Descriptor open_locks(const std::filesystem::path& directory) {
   try {
-    const std::filesystem::path file = private_directory(directory) / "cores";
+    const std::filesystem::path file = private_directory(socket_directories(directory)) / "cores";
     return Descriptor(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   } catch (const Error&) {
     return {};

@@ -18,9 +18,9 @@ class CoreLease {
   CoreLease() = default;  // no cores
 
   // The first `wanted` of `candidates` that no other lease holds. Never fails and waits for 0.1 s
-  // at most: where there can be no locks (private_directory() refuses the directory, or its file
-  // system has none) the cores are the first of the candidates. directory: as
-  // private_directory() takes it.
+  // at most: where there can be no locks (private_directory() refuses all directories, or the file
+  // system has none) the cores are the first of the candidates. directory: of the locks; empty: as
+  // socket_directories() has it.
   CoreLease(std::span<const int> candidates, size_t wanted,
             const std::filesystem::path& directory = {});
 

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <thread>
@@ -106,6 +107,12 @@ std::vector<fs::path> socket_directories(const char* xdg_runtime_dir, const char
   out.push_back(fs::path("/tmp") / fmt::format("dptrain-{}", geteuid()));
   if (given(home)) out.push_back(fs::path(home) / ".cache" / "dptrain");
   return out;
+}
+
+std::vector<fs::path> socket_directories(const fs::path& named) {
+  if (!named.empty()) return {named};
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  return socket_directories(std::getenv("XDG_RUNTIME_DIR"), std::getenv("HOME"));
 }
 
 fs::path private_directory(std::span<const fs::path> candidates) {

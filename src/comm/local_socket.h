@@ -35,6 +35,9 @@ class Descriptor {
 std::vector<std::filesystem::path> socket_directories(const char* xdg_runtime_dir,
                                                       const char* home);
 
+// The directories of this process's environment, or `named` alone where it is given.
+std::vector<std::filesystem::path> socket_directories(const std::filesystem::path& named);
+
 // The first of the directories that is this user's and closed to others, made where it is missing.
 // Another user who has taken a name, in /tmp, sends all ranks to the same next one.
 // Errors: Error{rank}, with the reason for each directory and the remedy.

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <thread>
@@ -100,11 +99,7 @@ std::string failed_early(int rank, pid_t pid, std::string_view why) {
 }
 
 std::filesystem::path path_of(const World& world, const RendezvousSettings& settings) {
-  std::vector<std::filesystem::path> directories = {settings.directory};
-  if (settings.directory.empty())
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
-    directories = socket_directories(std::getenv("XDG_RUNTIME_DIR"), std::getenv("HOME"));
-  return socket_path(private_directory(directories), world.job);
+  return socket_path(private_directory(socket_directories(settings.directory)), world.job);
 }
 
 Clock::time_point in(double seconds) {

@@ -354,16 +354,16 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
     }
     if (rank == 0) start->begin();
     const std::vector<float> resumed_states = own_states_of(s, start->resume());
-    const RunParts parts{.session = s,
-                         .request = request,
-                         .folder = start->folder(),
-                         .resume = start->resume(),
-                         .buffers = buffers,
-                         .generator = generator,
-                         .gpus = {request.open_gpu, ranks.memory().data() + room.gpus,
-                                  stuck_gpu_s(s, request)},
-                         .resumed_states = resumed_states,
-                         .room_for_weights = start->room_for_weights()};
+    const RunParts parts{
+        .session = s,
+        .request = request,
+        .folder = start->folder(),
+        .resume = start->resume(),
+        .buffers = buffers,
+        .generator = generator,
+        .gpus = {request.open_gpu, ranks.memory().data() + room.gpus, stuck_gpu_s(s, request)},
+        .resumed_states = resumed_states,
+        .room_for_weights = start->room_for_weights()};
     return run_one_rank(parts, team, rank, lease.cores());
   });
 }
@@ -394,17 +394,17 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   const Buffers buffers(memory.data() + room.buffers, buffer_sizes(s));
   fill(s, resume, buffers, generator);
   if (start) start->begin();
-  const RunParts parts{.session = s,
-                       .request = request,
-                       .folder = start ? start->folder() : request.place.folder,
-                       .resume = resume,
-                       .buffers = buffers,
-                       .generator = generator,
-                       .gpus = {request.open_gpu, memory.data() + room.gpus,
-                                stuck_gpu_s(s, request)},
-                       .resumed_states = resumed_states,
-                       .room_for_weights = start ? start->room_for_weights() : nullptr,
-                       .traces = traces};
+  const RunParts parts{
+      .session = s,
+      .request = request,
+      .folder = start ? start->folder() : request.place.folder,
+      .resume = resume,
+      .buffers = buffers,
+      .generator = generator,
+      .gpus = {request.open_gpu, memory.data() + room.gpus, stuck_gpu_s(s, request)},
+      .resumed_states = resumed_states,
+      .room_for_weights = start ? start->room_for_weights() : nullptr,
+      .traces = traces};
   const int code = launch(team, [&](int rank) {
     const int per_rank = s.who.workers_per_rank();
     const int ended = run_one_rank(parts, team, rank, cores_from(cores, rank * per_rank, per_rank));
