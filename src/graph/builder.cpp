@@ -1,6 +1,7 @@
 #include "graph/builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +19,7 @@ void GraphBuilder::enter(std::string name, Span where, bool trainable) {
 
 void GraphBuilder::device(int device) {
   std::vector<int>& devices = graph_.stage_device;
-  if (graph_.nodes.empty())
+  if (!std::exchange(on_device_, true))
     devices = {device};
   else if (devices.back() != device)
     devices.push_back(device);

@@ -28,7 +28,9 @@ class GraphBuilder {
   // The layer that is being built: names of its parameters begin with it, errors name its place.
   void enter(std::string name, Span where, bool trainable = true);
   void part(Part part) { part_ = part; }
-  // What follows is on this device: the stage goes on, or the next one begins.
+  // What follows is on this device: the stage goes on, or the next one begins, whether or not the
+  // layers so far have added nodes: so a model has as many stages when it is evaluated, where
+  // dropout adds none.
   void device(int device);
   void stage(int stage) { stage_ = stage; }
   void range(int range) { range_ = range; }  // graph/recompute.h
@@ -70,3 +72,4 @@ class GraphBuilder {
 void differentiate(Graph& graph);
 
 }  // namespace dpt
+  bool on_device_ = false;  // device() was called

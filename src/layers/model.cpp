@@ -143,7 +143,8 @@ class ModelLowering {
   // Each unit on its device. What lies inside a residual goes where its first entry was put.
   void place(const ModelItem& item) {
     if (placement_.empty()) {
-      if (item.device) g_.device(static_cast<int>(*item.device));
+      if (item.device) device_ = static_cast<int>(*item.device);
+      if (item.kind == ModelItem::Kind::layer) g_.device(device_);
     } else if (item.kind != ModelItem::Kind::sequence && residuals_ == 0) {
       g_.device(placement_.at(unit_++));
     }
@@ -225,6 +226,7 @@ class ModelLowering {
   GraphBuilder& g_;
   const std::vector<int>& placement_;
   size_t unit_ = 0;
+  int device_ = 0;     // of the entry before, where nothing says otherwise
   int residuals_ = 0;  // around
   int range_ = 0;      // of what is lowered now; 0: of none
   int ranges_ = 0;     // so far

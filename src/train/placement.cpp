@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -61,6 +62,22 @@ std::vector<int> cut_at(const std::vector<std::string>& names,
   return out;
 }
 
+// The units that add nodes to the graph, each of which is a stage of it: `identity` does not, nor
+// does `dropout: 0`, nor a `flatten` of what is flat.
+std::vector<size_t> computing_units(const Graph& graph) {
+  std::set<size_t> out;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.part[i] == Part::forward)
+      out.insert(
+          static_cast<size_t>(graph.stage_device[static_cast<size_t>(graph.nodes[i].stage)]));
+  return {out.begin(), out.end()};
+}
+
+std::string cannot_be_split(size_t layers, std::string_view which, int stages) {
+  return fmt::format("{} layer{}{} cannot be split into {} stages; use fewer stages or more layers",
+                     layers, layers == 1 ? "" : "s", which, stages);
+}
+
 }  // namespace
 
 std::vector<int> place_units(const Spec& spec, const Pipeline& pipeline, int devices,
@@ -70,10 +87,7 @@ std::vector<int> place_units(const Spec& spec, const Pipeline& pipeline, int dev
   const int stages = devices * pipeline.stages_a_device;
   std::vector<int> out;
   if (std::ssize(units) < stages) {
-    d.error(spec.parallel.where,
-            fmt::format("the model has {} layer{}, which make no {} stages; take fewer devices or "
-                        "stages, or more layers",
-                        units.size(), units.size() == 1 ? "" : "s", stages));
+    d.error(spec.parallel.where, cannot_be_split(units.size(), "", stages));
     return out;
   }
   if (!pipeline.cut.empty()) {
@@ -82,7 +96,21 @@ std::vector<int> place_units(const Spec& spec, const Pipeline& pipeline, int dev
     std::vector<int> apart(units.size());
     std::iota(apart.begin(), apart.end(), 0);
     const Graph graph = graph_of(apart);
-    if (d.ok()) out = balance(cost_of_units(graph, units.size(), pipeline.by_memory), stages);
+    if (!d.ok()) return out;
+    const std::vector<size_t> real = computing_units(graph);
+    if (std::ssize(real) < stages) {
+      d.error(spec.parallel.where, cannot_be_split(real.size(), " that compute something", stages));
+      return out;
+    }
+    const std::vector<double> all = cost_of_units(graph, units.size(), pipeline.by_memory);
+    std::vector<double> cost;
+    for (const size_t unit : real) cost.push_back(all[unit]);
+    const std::vector<int> split = balance(cost, stages);
+    // The others go where the layer in front of them goes, the first ones where the first one does.
+    out.resize(units.size());
+    for (size_t i = 0; i < real.size(); ++i)
+      std::fill(out.begin() + static_cast<std::ptrdiff_t>(i == 0 ? 0 : real[i]), out.end(),
+                split[i]);
   }
   for (int& stage : out) stage %= devices;
   return out;

@@ -194,7 +194,7 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
                         batch + 1, s.test_batches->steps()));
 }
 
-// Devices that are named leave none below them out.
+// Devices that are named leave none below them out, and each stage has something to do.
 void check_placement(const Session& s, Diagnostics& d) {
   for (int device = 0; device < s.who.span; ++device)
     if (std::ranges::find(s.graph.stage_device, device) == s.graph.stage_device.end())
@@ -221,6 +221,17 @@ void make_plan(Session& s) {
   if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
 }
 
+  for (int stage = 0; stage < s.graph.stages(); ++stage)
+    if (std::ranges::none_of(s.graph.nodes, [&](const GraphNode& n) {
+          return n.stage == stage && n.op->name != "copy";
+        }))
+      d.error(s.spec.at("model"),
+              fmt::format("stage {} (counted from 0), on device {}, has nothing to compute: its "
+                          "layers give back what they get, as `identity`, `dropout: 0` and a "
+                          "`flatten` of what is flat do; put another layer on that device, or {}",
+                          stage, s.graph.stage_device[static_cast<size_t>(stage)],
+                          s.pipeline ? "begin the stages elsewhere (`cut`)"
+                                     : "leave out `device` of these"));
 void limit(Table& table, int64_t samples) {
   table.desc.shape = table.desc.shape.with(0, std::min(samples, table.size()));
 }

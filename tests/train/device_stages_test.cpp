@@ -193,5 +193,15 @@ TEST_CASE("a loss that is no number is found on the GPU where it arose") {
   CHECK(told(ran.err) == told(one.err));
 }
 
+TEST_CASE("a stage that holds only dropout, on GPUs") {
+  const char* const spec =
+      "data: {dataset: {random: {samples: 8, in_features: 4, out_features: 2}}, batch_size: 4}\n"
+      "model: [{dropout: 0.5}, {linear: 8}, {dropout: 0.5}, {linear: 2}]\n"
+      "loss: mse_loss\noptimizer: {sgd: 0.1}\nevaluate: true\nepochs: 2\nlog: {every: 1}\n";
+  const Ran one = on_gpus(spec, {"accumulate=2"});
+  same(one, on_gpus(spec, {pipeline("stages: 4, chunks: 2")}));
+  same(on_gpus(spec, {}), on_gpus(spec, {"model[1].device=1", "model[2].device=0"}));
+}
+
 }  // namespace
 }  // namespace dpt

@@ -237,5 +237,67 @@ TEST_CASE("a loss that is no number is found on the device where it arose") {
   CHECK_MESSAGE(ran.err.find("of layer '") != std::string::npos, ran.err);
 }
 
+// A model of which a stage has no parameters, or nothing to compute.
+std::string small(const std::string& model) {
+  return "data: {dataset: {random: {samples: 8, in_features: 4, out_features: 2}}, batch_size: 4}\n"
+         "loss: mse_loss\noptimizer: {sgd: 0.1}\nevaluate: true\nepochs: 2\nlog: {every: 1}\n"
+         "cores: 1\nmodel: " +
+         model;
+}
+
+TEST_CASE("a stage that holds only dropout has the bits of one device") {
+  struct Case {
+    const char* model;
+    std::vector<std::vector<std::string>> splits;
+  };
+  const Case cases[] = {
+      {"[{dropout: 0.5}, {linear: 2}]",
+       {{"model[1].device=1"}, {pipeline("stages: 2")}, {pipeline("stages: 2, chunks: 2")}}},
+      {"[{dropout: 0.5}, {linear: 8}, relu, {linear: 2}]",
+       {{pipeline("stages: 3")},
+        {pipeline("stages: 4")},
+        {pipeline("stages: 2, chunks: 2, schedule: interleaved_1f1b")},
+        {pipeline("stages: 4, schedule: gpipe, checkpoint: always")},
+        {"model[1].device=1", "model[2].device=2", "model[3].device=0"}}},
+      {"[{linear: 8}, {dropout: 0.5}, {linear: 2}, {dropout: 0.5}]",
+       {{pipeline("stages: 4")}, {"model[1].device=1", "model[2].device=0", "model[3].device=1"}}}};
+  for (const Case& c : cases) {
+    const Ran one = run_spec(small(c.model)), two = run_spec(small(c.model), {"accumulate=2"});
+    for (const std::vector<std::string>& split : c.splits) {
+      CAPTURE(c.model);
+      CAPTURE(split[0]);
+      const bool chunks = split[0].find("chunks: 2") != std::string::npos;
+      same(chunks ? two : one, run_spec(small(c.model), split));
+    }
+  }
+  if (kCanFork)
+    same(run_spec(small(cases[0].model)),
+         run_spec(small(cases[0].model), {pipeline("stages: 2, processes: true")}));
+}
+
+TEST_CASE("layers that give back what they get go with their neighbours, or are refused") {
+  const std::string flat = small("[{flatten: {start_dim: -1}}, {linear: 8}, relu, {linear: 2}]");
+  same(run_spec(flat), run_spec(flat, {pipeline("stages: 3")}));
+  const Ran four = run_spec(flat, {pipeline("stages: 4")});
+  CHECK(four.code == 2);
+  CHECK_MESSAGE(four.err.find("3 layers that compute something cannot be split into 4 stages; use "
+                              "fewer stages or more layers") != std::string::npos,
+                four.err);
+  const Ran cut = run_spec(flat, {pipeline("stages: 2, cut: 1")});
+  CHECK(cut.code == 2);
+  CHECK_MESSAGE(cut.err.find("stage 0 (counted from 0), on device 0, has nothing to compute") !=
+                    std::string::npos,
+                cut.err);
+  for (const char* nothing : {"{dropout: {p: 0.0}}", "identity"}) {
+    CAPTURE(nothing);
+    const Ran placed = run_spec(small(fmt::format("[{}, {{linear: 2, device: 1}}]", nothing)));
+    CHECK(placed.code == 2);
+    CHECK_MESSAGE(placed.err.find("has nothing to compute") != std::string::npos, placed.err);
+    same(run_spec(small(fmt::format("[{}, {{linear: 2}}, {{linear: 2}}]", nothing))),
+         run_spec(small(fmt::format("[{}, {{linear: 2}}, {{linear: 2}}]", nothing)),
+                  {pipeline("stages: 2")}));
+  }
+}
+
 }  // namespace
 }  // namespace dpt
