@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace dpt {
@@ -36,10 +37,12 @@ Shape Shape::with(int i, int64_t extent) const {
 Shape Shape::tail(int from) const { return Shape(extents().subspan(static_cast<size_t>(from))); }
 
 int64_t Shape::elements() const {
-  int64_t n = 1;
+  Checked n = 1;
   for (int i = 0; i < rank_; ++i) n *= (*this)[i];
-  return n;
+  return n.value();
 }
+
+size_t TensorDesc::bytes() const { return (Checked(size_of(dtype)) * shape.elements()).size(); }
 
 std::string_view name_of(Layout layout) {
   constexpr std::string_view kNames[] = {"plain", "channels_last", "transposed"};
@@ -48,9 +51,9 @@ std::string_view name_of(Layout layout) {
 
 std::array<int64_t, Shape::kMaxRank> strides_of(const Shape& shape, Layout layout) {
   std::array<int64_t, Shape::kMaxRank> strides{};
-  int64_t step = 1;
+  Checked step = 1;
   const auto next = [&](int dim) {
-    strides[static_cast<size_t>(dim)] = step;
+    strides[static_cast<size_t>(dim)] = step.value();
     step *= shape[dim];
   };
   const bool moves = layout != Layout::plain && shape.rank() >= 2;

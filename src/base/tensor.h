@@ -24,7 +24,7 @@ class Shape {
   explicit Shape(std::span<const int64_t> dims);
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return dims_[static_cast<size_t>(i)]; }
-  int64_t elements() const;
+  int64_t elements() const;  // Throws Error{spec} where they are more than 64 bits count
   int64_t back() const { return (*this)[rank_ - 1]; }  // REQUIRES: rank() > 0
   Shape with(int i, int64_t extent) const;             // the same but for one extent
   Shape tail(int from) const;                          // the extents from number `from` on
@@ -49,7 +49,7 @@ struct TensorDesc {
   DType dtype = DType::f32;
   Shape shape;
   Layout layout = Layout::plain;
-  size_t bytes() const { return size_of(dtype) * static_cast<size_t>(shape.elements()); }
+  size_t bytes() const;  // Throws as elements() does
   bool operator==(const TensorDesc&) const = default;
 };
 

@@ -19,12 +19,11 @@ struct TextWindows {
   template <class Config>
   static void add_keys(KeyTable<Config>& table) {
     table
-        .optional("sequence_length", &TextWindows::sequence_length, "characters of a sample",
-                  kPositive)
+        .optional("sequence_length", &TextWindows::sequence_length, "characters of a sample", kSize)
         .optional("stride", &TextWindows::stride,
                   "while training, characters from one sample's beginning to the next one's; 0: "
                   "sequence_length, so that none overlap; 1: every sequence that there is",
-                  kNotNegative)
+                  kSizeOrZero)
         .optional("test_share", &TextWindows::test_share,
                   "share of the file, its end, that is evaluated on and not trained on", kBelowOne);
   }

@@ -10,6 +10,21 @@
 #include "graph/attrs.h"
 
 namespace dpt {
+namespace {
+
+void check_limits(const Shape& shape) {
+  int64_t left = kMostElements;  // of what the extents so far leave for the others
+  for (const int64_t extent : shape.extents()) {
+    if (extent < 0 || extent > kMostExtent || extent > left)
+      fail(Fault::spec,
+           "this makes a tensor of shape {}; a tensor may have at most 2^31 - 1 elements along one "
+           "dimension, and 2^40 in all: use smaller sizes",
+           shape.str());
+    left /= std::max<int64_t>(1, extent);
+  }
+}
+
+}  // namespace
 
 void GraphBuilder::enter(std::string name, Span where, bool trainable) {
   scope_ = std::move(name);
@@ -27,6 +42,7 @@ void GraphBuilder::device(int device) {
 }
 
 ValueId GraphBuilder::add(Value value) {
+  check_limits(value.desc.shape);
   graph_.values.push_back(std::move(value));
   return static_cast<ValueId>(graph_.values.size()) - 1;
 }

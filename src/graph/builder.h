@@ -11,6 +11,14 @@
 
 namespace dpt {
 
+// The largest tensor that a graph may hold. Anything larger is a mistake in a spec, and below these
+// limits the offsets and counts that kernels compute cannot wrap around: extents fit into 32 bits,
+// and a sum over all tensors of a model fits into 64.
+inline constexpr int64_t kMostExtent = 2147483647;
+inline constexpr int64_t kMostElements = int64_t{1} << 40;
+
+// Every value of a graph is added through one of its functions, which throw Error{spec} for a
+// tensor beyond the limits above.
 class GraphBuilder {
  public:
   // What is common to all layers of one build.
@@ -65,6 +73,7 @@ class GraphBuilder {
   bool trainable_ = true;
   Part part_ = Part::forward;
   int stage_ = 0, range_ = 0;
+  bool on_device_ = false;  // device() was called
 };
 
 // Adds the gradient of graph.loss with respect to the model's output (Part::loss) and to every
@@ -72,4 +81,3 @@ class GraphBuilder {
 void differentiate(Graph& graph);
 
 }  // namespace dpt
-  bool on_device_ = false;  // device() was called

@@ -4,13 +4,20 @@
 #include <iterator>
 #include <numeric>
 
+#include "base/checked.h"
 #include "graph/operator.h"
 
 namespace dpt {
 namespace {
 
 constexpr size_t kLine = 64;  // bytes; tensors begin at cache lines
-constexpr size_t aligned(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// The bytes of a value, up to the next cache line.
+size_t aligned_bytes(const Graph& graph, ValueId v) {
+  return Checked(graph[v].desc.bytes()).rounded_up(kLine).size();
+}
+
+void add(size_t& bytes, size_t more) { bytes = (Checked(bytes) + more).size(); }
 
 // When a value must be in memory, as numbers of instructions.
 struct Lifetime {
@@ -35,21 +42,21 @@ std::vector<ValueId> views_of(const Graph& graph) {
 
 void place_flat(Program& p, const FlatLayout& layout) {
   for (size_t i = 0; i < p.graph.parameters.size(); ++i) {
-    const size_t bytes = layout.offset[i] * sizeof(float);
+    const size_t bytes = (Checked(layout.offset[i]) * sizeof(float)).size();
     p.place[static_cast<size_t>(p.graph.parameters[i])] = {Arena::weights, bytes};
     const ValueId gradient = p.graph.gradients[i];
     if (gradient != kNoValue && !layout.fused[i])
       p.place[static_cast<size_t>(gradient)] = {Arena::gradients, bytes};
   }
   for (size_t i = 0; i < p.graph.buffers.size(); ++i)
-    p.place[static_cast<size_t>(p.graph.buffers[i])] = {Arena::weights,
-                                                        layout.buffer_offset[i] * sizeof(float)};
+    p.place[static_cast<size_t>(p.graph.buffers[i])] = {
+        Arena::weights, (Checked(layout.buffer_offset[i]) * sizeof(float)).size()};
   for (const Graph::Update& u : p.graph.updates)
     p.place[static_cast<size_t>(u.next)] = p.place[static_cast<size_t>(u.buffer)];
   for (const GraphNode& n : p.graph.nodes)
     if (n.op->over_shards) {
       p.place[static_cast<size_t>(n.in[0])] = {Arena::sums, p.sum_bytes};
-      p.sum_bytes += aligned(p.graph[n.in[0]].desc.bytes(), kLine);
+      add(p.sum_bytes, aligned_bytes(p.graph, n.in[0]));
     }
 }
 
@@ -58,7 +65,7 @@ void place_constants(Program& p) {
     const Value& value = p.graph.values[v];
     if (value.role != Role::constant) continue;
     p.place[v] = {Arena::constants, p.constant_bytes};
-    p.constant_bytes += aligned(value.desc.bytes(), kLine);
+    add(p.constant_bytes, aligned_bytes(p.graph, static_cast<ValueId>(v)));
   }
 }
 
@@ -149,15 +156,16 @@ size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>&
   size_t top = 0;
   for (ValueId v : which) {
     const Lifetime& mine = life[static_cast<size_t>(v)];
-    size_t size = p.shard_stride(v);
-    if (p.extent[static_cast<size_t>(v)] == Extent::shard) size *= p.rows.shards.size();
+    const size_t copies =
+        p.extent[static_cast<size_t>(v)] == Extent::shard ? p.rows.shards.size() : 1;
+    const size_t size = (Checked(p.shard_stride(v)) * copies).size();
     size_t at = 0;
     for (const Block& b : blocks) {
       if (b.life.last < mine.first || mine.last < b.life.first) continue;
-      if (at + size <= b.begin) break;
+      if (at <= b.begin && size <= b.begin - at) break;
       at = std::max(at, b.end);
     }
-    const Block block{at, at + size, mine};
+    const Block block{at, (Checked(at) + size).size(), mine};
     blocks.insert(std::ranges::upper_bound(blocks, at, {}, &Block::begin), block);
     p.place[static_cast<size_t>(v)] = {arena, at, stage};
     top = std::max(top, block.end);
@@ -191,9 +199,7 @@ void place_activations(Program& p, const std::vector<ValueId>& views, bool in_fl
 
 }  // namespace
 
-size_t Program::shard_stride(ValueId v) const {
-  return std::max(kLine, aligned(graph[v].desc.bytes(), kLine));
-}
+size_t Program::shard_stride(ValueId v) const { return std::max(kLine, aligned_bytes(graph, v)); }
 
 void place_values(Program& p, const FlatLayout& layout, bool in_flight) {
   p.place.resize(p.graph.values.size());

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/half.h"
 #include "graph/attrs.h"
@@ -17,7 +18,6 @@ namespace dpt {
 namespace {
 
 constexpr size_t kLine = 64;  // bytes; parameters begin at cache lines
-constexpr size_t aligned(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 std::vector<Instruction>& list_of(Program& p, Part part) {
   return const_cast<std::vector<Instruction>&>(p.part(part));
@@ -155,9 +155,8 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
   out.fused.resize(graph.parameters.size());
   const auto put = [&](size_t parameter) {
     out.offset[parameter] = out.total;
-    const auto elements =
-        static_cast<size_t>(graph[graph.parameters[parameter]].desc.shape.elements());
-    out.total += aligned(elements, kLine / sizeof(float));
+    const Checked elements = graph[graph.parameters[parameter]].desc.shape.elements();
+    out.total = (out.total + elements.rounded_up(kLine / sizeof(float))).size();
   };
   const std::vector<size_t> parameter = parameters_by_gradient(graph);
   const auto put_trained = [&](bool which) {
@@ -175,7 +174,8 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
     if (graph.gradients[i] == kNoValue) put(i);
   for (ValueId v : graph.buffers) {
     out.buffer_offset.push_back(out.total);
-    out.total += aligned(graph[v].desc.bytes(), kLine) / sizeof(float);
+    const size_t bytes = Checked(graph[v].desc.bytes()).rounded_up(kLine).size();
+    out.total = (Checked(out.total) + bytes / sizeof(float)).size();
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/checked.h"
 #include "graph/attrs.h"
 
 namespace dpt {
@@ -14,8 +15,15 @@ struct Span1 {
   int64_t first, last;
 };
 
+// An extent of an image together with its padding.
+inline int64_t padded(const Window& w, size_t i, int64_t extent) {
+  return (Checked(extent) + w.before[i] + w.behind[i]).value();
+}
+
 // What a window covers with its dilation.
-inline int64_t covered(const Window& w, size_t i) { return w.dilation[i] * (w.kernel[i] - 1) + 1; }
+inline int64_t covered(const Window& w, size_t i) {
+  return (w.dilation[i] * (Checked(w.kernel[i]) - 1) + 1).value();
+}
 
 // The elements of one place of a window, in steps of the dilation, all of them inside.
 inline Span1 inside(const Window& w, size_t i, int64_t place, int64_t extent) {

@@ -12,7 +12,7 @@ struct AdaptiveAvgPool {
   static KeyTable<AdaptiveAvgPool> keys() {
     return KeyTable<AdaptiveAvgPool>().required(
         "output_size", &AdaptiveAvgPool::output_size,
-        "extents of the output: one number, or one for each", kPositive);
+        "extents of the output: one number, or one for each", kSize);
   }
   static void check(const AdaptiveAvgPool& p, const Owner& owner, Diagnostics& d) {
     check_count("output_size", p.output_size, 2, owner, d);

@@ -17,7 +17,7 @@ struct AvgPool : PoolKeys {
         .optional("count_include_pad", &AvgPool::count_include_pad,
                   "whether zeros of the padding count in the mean")
         .optional("divisor_override", &AvgPool::divisor_override,
-                  "what sums are divided by; left out: the number of elements", kPositive);
+                  "what sums are divided by; left out: the number of elements", kSize);
   }
   static void check(const AvgPool& p, const Owner& owner, Diagnostics& d) {
     p.check_sizes(owner, d);

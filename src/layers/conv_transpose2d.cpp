@@ -16,20 +16,18 @@ struct ConvTranspose {
 
   static KeyTable<ConvTranspose> keys() {
     return KeyTable<ConvTranspose>()
-        .required("out_channels", &ConvTranspose::out_channels, "channels of the output", kPositive)
+        .required("out_channels", &ConvTranspose::out_channels, "channels of the output", kSize)
         .required("kernel_size", &ConvTranspose::kernel_size,
-                  "extents of the window: one number, or one for each", kPositive)
-        .optional("stride", &ConvTranspose::stride, "how far the window moves in the output",
-                  kPositive)
+                  "extents of the window: one number, or one for each", kSize)
+        .optional("stride", &ConvTranspose::stride, "how far the window moves in the output", kSize)
         .optional("padding", &ConvTranspose::padding, "what is cut off around the output",
-                  kNotNegative)
+                  kSizeOrZero)
         .optional("output_padding", &ConvTranspose::output_padding,
-                  "further extents at the output's end", kNotNegative)
+                  "further extents at the output's end", kSizeOrZero)
         .optional("groups", &ConvTranspose::groups,
-                  "groups of channels, each output sees the inputs of its own only", kPositive)
+                  "groups of channels, each output sees the inputs of its own only", kSize)
         .optional("bias", &ConvTranspose::bias, "whether a learned offset is added")
-        .optional("dilation", &ConvTranspose::dilation, "distance of the window's elements",
-                  kPositive)
+        .optional("dilation", &ConvTranspose::dilation, "distance of the window's elements", kSize)
         .choice("padding_mode", &ConvTranspose::padding_mode, {"zeros"},
                 "what the padding is filled with");
   }
@@ -63,7 +61,8 @@ struct ConvTranspose {
     const Convolution s = settings();
     const Pair k = s.window.kernel;
     // torch takes the weight's second extent for what one output sums over.
-    const auto fan_in = static_cast<double>(out_channels / groups * k[0] * k[1]);
+    const double fan_in = static_cast<double>(out_channels / groups) * static_cast<double>(k[0]) *
+                          static_cast<double>(k[1]);
     std::vector<ValueId> inputs = {
         x,
         g.parameter("weight", {channels, out_channels / groups, k[0], k[1]}, weight_init(fan_in))};

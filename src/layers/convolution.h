@@ -32,7 +32,7 @@ struct Padding {
                                      n.text));
         return;
       }
-      if (!read_value<int64_t>("padding", item, kNotNegative, value, d)) return;
+      if (!read_value<int64_t>("padding", item, kSizeOrZero, value, d)) return;
       sizes.push_back(value);
     }
     p.sizes = sizes;
@@ -52,10 +52,10 @@ struct Conv {
 
   static KeyTable<Conv> keys() {
     return KeyTable<Conv>()
-        .required("out_channels", &Conv::out_channels, "channels of the output", kPositive)
+        .required("out_channels", &Conv::out_channels, "channels of the output", kSize)
         .required("kernel_size", &Conv::kernel_size,
-                  "extents of the window: one number, or one for each", kPositive)
-        .optional("stride", &Conv::stride, "how far the window moves", kPositive)
+                  "extents of the window: one number, or one for each", kSize)
+        .optional("stride", &Conv::stride, "how far the window moves", kSize)
         .optional_section(
             "padding",
             "zeros around the input: numbers, or same (as many outputs as inputs), or valid (none)",
@@ -63,9 +63,9 @@ struct Conv {
             {.kind = "an integer, a list of them, same or valid",
              .fallback = "0",
              .schema = R"({"type": ["integer", "array", "string"]})"})
-        .optional("dilation", &Conv::dilation, "distance of the window's elements", kPositive)
+        .optional("dilation", &Conv::dilation, "distance of the window's elements", kSize)
         .optional("groups", &Conv::groups,
-                  "groups of channels, each output sees the inputs of its own only", kPositive)
+                  "groups of channels, each output sees the inputs of its own only", kSize)
         .optional("bias", &Conv::bias, "whether a learned offset is added")
         .choice("padding_mode", &Conv::padding_mode, {"zeros"}, "what the padding is filled with");
   }

@@ -13,8 +13,8 @@ struct EmbeddingLayer {
 
   static KeyTable<EmbeddingLayer> keys() {
     return KeyTable<EmbeddingLayer>()
-        .required("num_embeddings", &EmbeddingLayer::num_embeddings, "rows of the table", kPositive)
-        .required("embedding_dim", &EmbeddingLayer::embedding_dim, "size of a row", kPositive)
+        .required("num_embeddings", &EmbeddingLayer::num_embeddings, "rows of the table", kSize)
+        .required("embedding_dim", &EmbeddingLayer::embedding_dim, "size of a row", kSize)
         .optional("padding_idx", &EmbeddingLayer::padding_idx,
                   "a row that starts as zeros and is never trained; negative: from the end");
   }

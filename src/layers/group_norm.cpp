@@ -16,7 +16,7 @@ struct GroupNormLayer {
   static KeyTable<GroupNormLayer> keys() {
     return KeyTable<GroupNormLayer>()
         .required("num_groups", &GroupNormLayer::num_groups,
-                  "how many groups the channels are made, each normalised by itself", kPositive)
+                  "how many groups the channels are made, each normalised by itself", kSize)
         .optional("eps", &GroupNormLayer::eps, "added to the variance", kNotNegative)
         .optional("affine", &GroupNormLayer::affine,
                   "whether there is a learned weight, and bias, for each channel")

@@ -16,7 +16,7 @@ struct LayerNormLayer {
   static KeyTable<LayerNormLayer> keys() {
     return KeyTable<LayerNormLayer>()
         .optional("normalized_shape", &LayerNormLayer::normalized_shape,
-                  "the last extents, which are normalised over; left out: the last one", kPositive)
+                  "the last extents, which are normalised over; left out: the last one", kSize)
         .optional("eps", &LayerNormLayer::eps, "added to the variance", kNotNegative)
         .optional("elementwise_affine", &LayerNormLayer::elementwise_affine,
                   "whether there is a learned weight, and bias, for each element")

@@ -13,7 +13,7 @@ struct Linear {
 
   static KeyTable<Linear> keys() {
     return KeyTable<Linear>()
-        .required("out_features", &Linear::out_features, "size of each output sample", kPositive)
+        .required("out_features", &Linear::out_features, "size of each output sample", kSize)
         .optional("bias", &Linear::bias, "whether a learned offset is added");
   }
 

@@ -9,7 +9,7 @@ struct MaxPool : PoolKeys {
     KeyTable<MaxPool> table;
     add_size(table);
     return table
-        .optional("dilation", &MaxPool::dilation, "distance of the window's elements", kPositive)
+        .optional("dilation", &MaxPool::dilation, "distance of the window's elements", kSize)
         .optional("ceil_mode", &MaxPool::ceil_mode,
                   "whether a last window may reach beyond the padding");
   }

@@ -291,7 +291,8 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   Graph graph;
   GraphBuilder g(graph, query.mode);
   g.part(Part::forward);
-  graph.input = g.input("input", query.input);
+  complaining(d, spec.at("data.batch_size"), [&] { graph.input = g.input("input", query.input); });
+  if (graph.input == kNoValue) return graph;
   const Scope root{nullptr, {{"input", graph.input}}};
   graph.output = ModelLowering(g, query.placement, d, layers)
                      .sequence(spec.model, "", graph.input, root, false);

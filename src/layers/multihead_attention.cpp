@@ -34,8 +34,7 @@ struct MultiheadAttention {
   static KeyTable<MultiheadAttention> keys() {
     return KeyTable<MultiheadAttention>()
         .required("num_heads", &MultiheadAttention::num_heads,
-                  "how many parts the features are cut into, each with weights of its own",
-                  kPositive)
+                  "how many parts the features are cut into, each with weights of its own", kSize)
         .optional("causal", &MultiheadAttention::causal,
                   "whether a place sees only itself and those before it")
         .optional("bias", &MultiheadAttention::bias,

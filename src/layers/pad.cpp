@@ -18,7 +18,8 @@ struct PadLayer {
     return KeyTable<PadLayer>()
         .required("padding", &PadLayer::padding,
                   "one number for all sides of an image; or two for each extent, in front and "
-                  "behind, the last extent first: [left, right, top, bottom]")
+                  "behind, the last extent first: [left, right, top, bottom]",
+                  Range{"must be between -2^31 and 2^31", -2147483648.0, 2147483648.0})
         .optional("value", &PadLayer::value, "of the new elements");
   }
 

@@ -14,11 +14,11 @@ struct PoolKeys {
   static void add_size(KeyTable<Layer>& table) {
     table
         .required("kernel_size", &Layer::kernel_size,
-                  "extents of the window: one number, or one for each", kPositive)
+                  "extents of the window: one number, or one for each", kSize)
         .optional("stride", &Layer::stride, "how far the window moves; left out: kernel_size",
-                  kPositive)
+                  kSize)
         .optional("padding", &Layer::padding, "at most half of the window, on each side",
-                  kNotNegative);
+                  kSizeOrZero);
   }
 
   void check_sizes(const Owner& owner, Diagnostics& d) const {

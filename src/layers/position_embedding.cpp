@@ -22,7 +22,7 @@ struct PositionEmbeddingLayer {
   static KeyTable<PositionEmbeddingLayer> keys() {
     return KeyTable<PositionEmbeddingLayer>().optional(
         "num_embeddings", &PositionEmbeddingLayer::num_embeddings,
-        "rows of the table, at least the places of a sequence; 0: as many as these", kNotNegative);
+        "rows of the table, at least the places of a sequence; 0: as many as these", kSizeOrZero);
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {

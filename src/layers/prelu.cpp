@@ -14,7 +14,7 @@ struct PReluLayer {
   static KeyTable<PReluLayer> keys() {
     return KeyTable<PReluLayer>()
         .optional("num_parameters", &PReluLayer::num_parameters,
-                  "1, or the number of channels: one learned slope for each", kPositive)
+                  "1, or the number of channels: one learned slope for each", kSize)
         .optional("init", &PReluLayer::init, "the slope's first value");
   }
 

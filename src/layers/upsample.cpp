@@ -20,7 +20,7 @@ struct Upsample {
         .optional("scale_factor", &Upsample::scale_factor,
                   "how many times larger: one number, or one for each extent", kPositive)
         .optional("size", &Upsample::size, "extents of the output: one number, or one for each",
-                  kPositive)
+                  kSize)
         .choice("mode", &Upsample::mode, {"nearest"}, "what pixels in between are");
   }
 
@@ -47,11 +47,16 @@ struct Upsample {
         continue;
       }
       r.scale[at] = scale_factor[from];
-      r.extents[at] =
-          static_cast<int64_t>(std::floor(static_cast<double>(shape[2 + i]) * r.scale[at]));
-      if (r.extents[at] < 1)
+      const double extent = std::floor(static_cast<double>(shape[2 + i]) * r.scale[at]);
+      if (extent < 1)
         fail(Fault::spec, "upsample: scale_factor {} leaves nothing of {}", r.scale[at],
              shape.str());
+      if (extent > static_cast<double>(kMostExtent))
+        fail(Fault::spec,
+             "upsample: scale_factor {} makes more than 2^31 - 1 pixels along one dimension of {}; "
+             "use a smaller one",
+             r.scale[at], shape.str());
+      r.extents[at] = static_cast<int64_t>(extent);
     }
     return g.apply("upsample_nearest", {x}, r);
   }

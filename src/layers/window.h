@@ -63,7 +63,7 @@ inline void need_room(std::string_view layer, const Shape& x, const Window& w, i
   for (int i = 0; i < dims; ++i) {
     const auto at = static_cast<size_t>(2 - dims + i);
     const int64_t needed = covered(w, at);
-    const int64_t extent = x[2 + i] + w.before[at] + w.behind[at];
+    const int64_t extent = padded(w, at, x[2 + i]);
     if (needed > extent)
       fail(Fault::spec,
            "{}: its window covers {}, but the input {} has {} there with its padding; take a "

@@ -56,11 +56,14 @@ std::vector<Rows> Topology::groups(bool alone) const {
 }
 
 std::vector<Rows> chunk(int64_t n, int parts) {
-  const int64_t size = (n + parts - 1) / parts;
   std::vector<Rows> out;
-  for (int p = 0; p < parts; ++p)
-    out.push_back({std::min(n, p * size), std::min(n, (p + 1) * size)});
+  for (int p = 0; p < parts; ++p) out.push_back(chunk(n, parts, p));
   return out;
+}
+
+Rows chunk(int64_t n, int parts, int part) {
+  const int64_t size = (n + parts - 1) / parts;
+  return {std::min(n, part * size), std::min(n, (part + 1) * size)};
 }
 
 std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches) {

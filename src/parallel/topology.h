@@ -55,6 +55,7 @@ struct Topology {
 // torch.chunk: pieces of ceil(n / parts), the last is the rest, and there may be fewer: 5 in 4
 // gives 2, 2, 1, 0.
 std::vector<Rows> chunk(int64_t n, int parts);
+Rows chunk(int64_t n, int parts, int part);  // one of them
 
 // The rows of every shard in one (micro-)batch, counted from the start of the batch that it is cut
 // from. batches: how many samples each replica has in it, where samples are dealt to them; else one

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <numeric>
 #include <utility>
+
+#include "base/checked.h"
 
 namespace dpt {
 namespace {
 
 // Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
-size_t stride_of(size_t bytes) { return (bytes + 4095) / 4096 * 4096 + 1088; }
+size_t stride_of(size_t bytes) { return (Checked(bytes).rounded_up(4096) + 1088).size(); }
 
 bool by_group(const Session& s) {
   return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
@@ -36,13 +37,17 @@ struct Group {
   std::vector<Stage> stages;
   std::vector<size_t> scratch;  // of each device
   std::vector<size_t> on;       // bytes on each device
-  size_t bytes() const { return std::accumulate(on.begin(), on.end(), size_t{0}); }
+  size_t bytes() const {
+    Checked sum = 0;
+    for (const size_t n : on) sum += n;
+    return sum.size();
+  }
 
   explicit Group(const Session& s)
       : scratch(static_cast<size_t>(s.who.span)), on(static_cast<size_t>(s.who.span)) {
     std::vector<size_t> most(scratch.size());
     const auto take = [&](size_t device, size_t n) {
-      return std::exchange(on[device], on[device] + n);
+      return std::exchange(on[device], (Checked(on[device]) + n).size());
     };
     for (int i = 0; i < s.graph.stages(); ++i) {
       const StageBytes need = most_of({&s.programs, &s.test_programs}, i);
@@ -50,7 +55,7 @@ struct Group {
       const auto device = static_cast<size_t>(s.graph.stage_device[static_cast<size_t>(i)]);
       const size_t slots = static_cast<size_t>(s.slots[static_cast<size_t>(i)]);
       const size_t stride = stride_of(need.kept);
-      const size_t first = take(device, stride * slots);
+      const size_t first = take(device, (Checked(stride) * slots).size());
       stages.push_back({first, stride, slots, on[device]});
       if (!s.last_programs.empty()) take(device, stride_of(last.kept));
       most[device] = std::max({most[device], need.scratch, last.scratch});
@@ -66,10 +71,10 @@ size_t groups_of(const Session& s) {
 
 }  // namespace
 
-size_t Arenas::bytes(const Session& s) { return groups_of(s) * Group(s).bytes(); }
+size_t Arenas::bytes(const Session& s) { return (Checked(groups_of(s)) * Group(s).bytes()).size(); }
 
 size_t Arenas::bytes_on(const Session& s, int device) {
-  return groups_of(s) * Group(s).on[static_cast<size_t>(device)];
+  return (Checked(groups_of(s)) * Group(s).on[static_cast<size_t>(device)]).size();
 }
 
 Arenas::Arenas(const Session& s, std::byte* memory) {

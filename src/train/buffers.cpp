@@ -1,17 +1,19 @@
 #include "train/buffers.h"
 
+#include "base/checked.h"
+
 namespace dpt {
 namespace {
 
-constexpr size_t aligned(size_t n) { return (n + 63) / 64 * 64; }
+Checked aligned(Checked n) { return n.rounded_up(64); }
 
 // Begins of buffers, each at a cache line of its own. Sizes that are powers of two would put the
 // same element of all buffers into the same set of a cache: hence the odd line between them.
 struct Walk {
   size_t at = 0;
-  size_t take(size_t bytes) {
+  size_t take(Checked bytes) {
     const size_t begin = at;
-    at += aligned(bytes) + 64;
+    at = (at + aligned(bytes) + 64).size();
     return begin;
   }
 };
@@ -22,21 +24,25 @@ struct Places {
   explicit Places(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
-    stride = (aligned(s.trainable * sizeof(float)) + 64) / sizeof(float);
-    gradient_stride = (aligned(s.stored * sizeof(float)) + 64) / sizeof(float);
-    half_stride = (aligned(s.halved * sizeof(uint16_t)) + 64) / sizeof(uint16_t);
-    weights = walk.take(s.weights * sizeof(float));
-    states = walk.take(static_cast<size_t>(s.states) * stride * sizeof(float));
-    gradients = walk.take(shards * gradient_stride * sizeof(float));
-    halves = walk.take(s.halved > 0 ? shards * half_stride * sizeof(uint16_t) : 0);
+    // Elements from one of several buffers to the next one.
+    const auto stride_of = [](Checked elements, size_t size) {
+      return (aligned(elements * size) + 64).size() / size;
+    };
+    stride = stride_of(s.trainable, sizeof(float));
+    gradient_stride = stride_of(s.stored, sizeof(float));
+    half_stride = stride_of(s.halved, sizeof(uint16_t));
+    weights = walk.take(Checked(s.weights) * sizeof(float));
+    states = walk.take(Checked(s.states) * stride * sizeof(float));
+    gradients = walk.take(Checked(shards) * gradient_stride * sizeof(float));
+    halves = walk.take(Checked(s.halved > 0 ? shards : 0) * half_stride * sizeof(uint16_t));
     results = walk.take(2 * shards * sizeof(ShardResult));
     evaluations = walk.take(shards * sizeof(ShardResult));
     troubles = walk.take(shards * sizeof(Trouble));
     squares = walk.take((s.stored / Buffers::kChunk + 1) * sizeof(double));
-    sum_stride = aligned(s.sums) + 64;
-    sums = walk.take(shards * sum_stride);
+    sum_stride = (aligned(s.sums) + 64).size();
+    sums = walk.take(Checked(shards) * sum_stride);
     activations = walk.take(s.activations);
-    window = s.window > 0 ? walk.take(s.window * sizeof(float)) : walk.at;
+    window = s.window > 0 ? walk.take(Checked(s.window) * sizeof(float)) : walk.at;
     end = walk.at;
   }
 };

@@ -10,6 +10,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "backend/cuda/kernels.h"
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/machine.h"
 #include "data/tables.h"
@@ -97,11 +98,26 @@ std::string multiples_around(int64_t n, int64_t of) {
 
 // The global batch, and how it is cut.
 void cut_batches(Session& s, Diagnostics& d) {
+// What is kept of each micro-batch's share for each shard and each stage takes memory, too.
+void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  const int64_t stages = s.pipeline ? int64_t{s.who.span} * s.pipeline->stages_a_device : 1;
+  const int64_t pieces = (Checked(micro_batches) * std::max<int64_t>(s.who.shards, stages)).value();
+  if (pieces > kMost)
+    d.error(s.spec.at("accumulate"),
+            fmt::format("{} micro-batches for {} {} are {} pieces of a batch; at most {} are "
+                        "possible: use fewer micro-batches (`accumulate`, `chunks`)",
+                        micro_batches, std::max<int64_t>(s.who.shards, stages),
+                        s.who.shards >= stages ? "shards" : "stages", pieces, kMost));
+}
+
   const DataSpec& data = s.spec.data;
   const int64_t replicas = s.who.replicas();
   const int64_t n = s.train.size();
-  s.global_batch = data.batch_size ? *data.batch_size
-                                   : *data.batch_size_per_replica * replicas * s.spec.accumulate;
+  s.global_batch =
+      data.batch_size
+          ? *data.batch_size
+          : (Checked(*data.batch_size_per_replica) * replicas * s.spec.accumulate).value();
   const bool dealt = s.who.dealt;
   if (dealt && s.global_batch % replicas != 0)
     d.error(s.spec.at("data.batch_size"),
@@ -133,6 +149,7 @@ void cut_batches(Session& s, Diagnostics& d) {
                         batches.batch, parts));
   if (!d.ok()) return;
   s.batches.emplace(batches, s.who, std::min(parts, batches.batch));
+  check_pieces(s, std::min(parts, batches.batch), d);
   if (!s.test) return;
   Topology common = s.who;  // the test set has one order, cut evenly over all shards
   common.reproducible = true;
@@ -371,7 +388,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   load_data(s);
   make_feeders(s, d);
   if (d.ok()) cut_batches(s, d);
-  if (d.ok()) complain(d, s.spec.loss.where, [&] { make_programs(s, d); });
+  if (d.ok()) complain(d, s.spec.at("model"), [&] { make_programs(s, d); });
   if (d.ok()) check_batch_norm(s, d);
   if (d.ok()) check_placement(s, d);
   if (!d.ok()) return nullptr;

@@ -29,7 +29,7 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
     std::vector<int64_t> begins, counts;
     for (int r = 0; r < ranks; ++r) {
       const RowRange rows = batches_.rows(r, step);
-      const Rows piece = chunk(rows.count(), parts)[static_cast<size_t>(m)];
+      const Rows piece = chunk(rows.count(), parts, m);
       begins.push_back(rows.begin + piece.begin);
       counts.push_back(piece.count());
     }

@@ -27,7 +27,8 @@ TEST_CASE("avg_pool2d hands its settings to the operator and to PyTorch") {
 
 TEST_CASE("avg_pool2d says what it takes") {
   CHECK(complaint(lowered("model: [{avg_pool2d: {kernel_size: 2, divisor_override: 0}}]",
-                          real({2, 3, 9, 7}))) == "error: 'divisor_override' must be positive");
+                          real({2, 3, 9, 7}))) ==
+        "error: 'divisor_override' must be between 1 and 2^31 - 1");
   CHECK(complaint(lowered("model: [{avg_pool2d: 2}]", real({2, 3, 9}))) ==
         "error: avg_pool2d takes [N, channels, height, width], not [2, 3, 9]");
 }

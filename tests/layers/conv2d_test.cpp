@@ -78,7 +78,7 @@ TEST_CASE("conv2d says what it takes") {
   CHECK(said(", padding: same, stride: 2") == "error: padding: same needs stride 1, as in torch");
   CHECK(said(", padding: full") ==
         "error: 'padding' must be an integer, a list of them, same or valid, not 'full'");
-  CHECK(said(", padding: -1") == "error: 'padding' must not be negative");
+  CHECK(said(", padding: -1") == "error: 'padding' must be between 0 and 2^31 - 1");
   CHECK(said(", padding: [1, x]") == "error: 'padding' must be an integer, not 'x'");
   CHECK(said(", padding_mode: reflect") ==
         "error: unknown word 'reflect' for 'padding_mode'; known: zeros");

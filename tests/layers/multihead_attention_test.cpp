@@ -37,7 +37,7 @@ TEST_CASE("multihead_attention says what it takes") {
         "error: multihead_attention takes real numbers (f32) [N, places, features], not "
         "i32[5, 3, 4]: put an embedding before it?");
   CHECK(complaint(lowered("model: [{multihead_attention: 0}]", real({5, 3, 4}))) ==
-        "error: 'num_heads' must be positive");
+        "error: 'num_heads' must be between 1 and 2^31 - 1");
 }
 
 }  // namespace dpt

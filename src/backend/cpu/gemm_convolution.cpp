@@ -2,6 +2,7 @@
 // (simd/gemm.h), over all samples at once: a weight that is read once for all of them, and no
 // order of sums that depends on a sample's neighbours.
 #include <algorithm>
+#include <limits>
 
 #include "backend/cpu/convolution_roles.h"
 #include "backend/cpu/half_kernels.h"
@@ -174,6 +175,9 @@ std::string refuses(const KernelQuery& q) {
   constexpr int64_t kLargeWeight = int64_t{1} << 20, kFewPlaces = 100;
   const int64_t taps = extent(r.w->shape, 0) * extent(r.w->shape, 1);
   const int64_t places = extent(r.y->shape, 0) * extent(r.y->shape, 1);
+  for (const TensorDesc* d : {r.x, r.y})
+    if (d->shape.elements() / d->shape[1] > std::numeric_limits<uint32_t>::max())
+      return "it counts places in 32 bits";
   if (taps > 1 && (r.w->shape.elements() < kLargeWeight || places > kFewPlaces))
     return "windows are faster elsewhere, but for large weights and few places";
   return "";

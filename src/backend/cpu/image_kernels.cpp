@@ -73,8 +73,8 @@ struct Places {
     for (size_t i = 0; i < oh; ++i)
       for (size_t j = 0; j < ow; ++j) divisors.push_back(static_cast<float>(divisor(i, j)));
   }
-  int32_t inside(size_t i, size_t j) const {
-    return std::max(0, last[0][i] - first[0][i]) * std::max(0, last[1][j] - first[1][j]);
+  int64_t inside(size_t i, size_t j) const {
+    return int64_t{std::max(0, last[0][i] - first[0][i])} * std::max(0, last[1][j] - first[1][j]);
   }
 };
 

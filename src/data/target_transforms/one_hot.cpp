@@ -12,7 +12,7 @@ struct OneHot {
   static KeyTable<OneHot> keys() {
     return KeyTable<OneHot>().optional(
         "num_classes", &OneHot::num_classes,
-        "how many numbers a class becomes; 0: as many as there are classes", kNotNegative);
+        "how many numbers a class becomes; 0: as many as there are classes", kSizeOrZero);
   }
 };
 

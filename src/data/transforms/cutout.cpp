@@ -10,7 +10,7 @@ struct Cutout {
   double value = 0;
   static KeyTable<Cutout> keys() {
     return KeyTable<Cutout>()
-        .required("length", &Cutout::length, "of a side, in pixels", kPositive)
+        .required("length", &Cutout::length, "of a side, in pixels", kSize)
         .optional("holes", &Cutout::holes, "how many squares",
                   Range{"must be between 1 and 8", 1, 8})
         .optional("value", &Cutout::value, "what stands there then");

@@ -14,11 +14,11 @@ struct RandomCrop {
     return KeyTable<RandomCrop>()
         .optional("size", &RandomCrop::size,
                   "height and width of what is taken, one number for both; none: the image's own",
-                  kPositive)
+                  kSize)
         .optional("padding", &RandomCrop::padding,
                   "pixels around the image: one number; left and right, top and bottom; or left, "
                   "top, right, bottom",
-                  kNotNegative)
+                  kSizeOrZero)
         .optional("fill", &RandomCrop::fill, "the padding's value, where this transform stands");
   }
   static void check(const RandomCrop& c, const Owner& owner, Diagnostics& d) {

@@ -141,13 +141,13 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 // a causal one needs half of them is not counted, as by torch's FlopCounterMode.
 double flops(std::span<const TensorDesc>, std::span<const TensorDesc> out) {
   const Shape& y = out[0].shape;
-  return 4.0 * static_cast<double>(y.elements() * y[1]);
+  return 4.0 * static_cast<double>(y.elements()) * static_cast<double>(y[1]);
 }
 
 // Five of them.
 double gradient_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
   const Shape& y = in[0].shape;
-  return 10.0 * static_cast<double>(y.elements() * y[1]);
+  return 10.0 * static_cast<double>(y.elements()) * static_cast<double>(y[1]);
 }
 
 struct Case {

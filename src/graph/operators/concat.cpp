@@ -1,4 +1,5 @@
 // concat: the inputs one behind the other along a dimension; the gradient cuts dy up again.
+#include "base/checked.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -7,7 +8,7 @@ namespace {
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   const int dim = settings<Concat>(attrs).dim;
   need_dim("concat", in[0], dim);
-  int64_t extent = 0;
+  Checked extent = 0;
   for (const TensorDesc& d : in) {
     if (d.dtype != in[0].dtype || d.shape.rank() != in[0].shape.rank() ||
         d.shape.with(dim, 0) != in[0].shape.with(dim, 0))
@@ -15,7 +16,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
            dim);
     extent += d.shape[dim];
   }
-  return {{in[0].dtype, in[0].shape.with(dim, extent)}};
+  return {{in[0].dtype, in[0].shape.with(dim, extent.value())}};
 }
 
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {

@@ -28,7 +28,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   const auto& s = settings<Convolution>(attrs);
   need_image("convolution", in[0]);
   const Shape &x = in[0].shape, &w = in[1].shape;
-  need_weight("convolution", in, s, w[1] * s.groups, w[0]);
+  need_weight("convolution", in, s, (Checked(w[1]) * s.groups).value(), w[0]);
   return {{in[0].dtype, image_shape(x, w[0], places("convolution", x, s.window))}};
 }
 
@@ -36,16 +36,17 @@ std::vector<TensorDesc> infer_transpose(std::span<const TensorDesc> in, const st
   const auto& s = settings<Convolution>(attrs);
   need_image("convolution_transpose", in[0]);
   const Shape &x = in[0].shape, &w = in[1].shape;
-  need_weight("convolution_transpose", in, s, w[0], w[1] * s.groups);
+  need_weight("convolution_transpose", in, s, w[0], (Checked(w[1]) * s.groups).value());
   Pair out = Image(x).extents();
   for (size_t i = 0; i < 2; ++i) {
     if (out[i] < 1) fail(Fault::spec, "convolution_transpose: the images of {} are empty", x.str());
-    out[i] = (out[i] - 1) * s.window.stride[i] + covered(s.window, i) - s.window.before[i] -
-             s.window.behind[i] + s.output_padding[i];
+    out[i] = ((Checked(out[i]) - 1) * s.window.stride[i] + covered(s.window, i) -
+              s.window.before[i] - s.window.behind[i] + s.output_padding[i])
+                 .value();
     if (out[i] < 1)
       fail(Fault::spec, "convolution_transpose: the padding leaves nothing of {}", x.str());
   }
-  return {{in[0].dtype, image_shape(x, w[1] * s.groups, out)}};
+  return {{in[0].dtype, image_shape(x, (Checked(w[1]) * s.groups).value(), out)}};
 }
 
 std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::any& attrs) {
@@ -174,13 +175,16 @@ void sum(const KernelArgs& args, const std::any&) {
 // Two for each product, padding included; a weight is used once for each place of what has the
 // weight's first extent as channels.
 double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
-  return 2.0 * static_cast<double>(out[0].shape.elements() * in[1].shape.tail(1).elements());
+  return 2.0 * static_cast<double>(out[0].shape.elements()) *
+         static_cast<double>(in[1].shape.tail(1).elements());
 }
 double transpose_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
-  return 2.0 * static_cast<double>(in[0].shape.elements() * in[1].shape.tail(1).elements());
+  return 2.0 * static_cast<double>(in[0].shape.elements()) *
+         static_cast<double>(in[1].shape.tail(1).elements());
 }
 double weight_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
-  return 2.0 * static_cast<double>(in[0].shape.elements() * out[0].shape.tail(1).elements());
+  return 2.0 * static_cast<double>(in[0].shape.elements()) *
+         static_cast<double>(out[0].shape.tail(1).elements());
 }
 
 // A convolution as shapes.

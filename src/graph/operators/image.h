@@ -76,12 +76,14 @@ inline Pair places(std::string_view op, const Shape& x, const Window& w, bool ce
   Pair out{};
   for (size_t i = 0; i < 2; ++i) {
     if (in[i] < 1) fail(Fault::spec, "{}: the images of {} are empty", op, x.str());
-    const int64_t left = in[i] + w.before[i] + w.behind[i] - covered(w, i);
+    const int64_t left = padded(w, i, in[i]) - covered(w, i);
     if (left < 0)
       fail(Fault::spec, "{}: a window that covers {} does not fit into {}, padded to {}", op,
-           covered(w, i), x.str(), in[i] + w.before[i] + w.behind[i]);
-    out[i] = (left + (ceil_mode ? w.stride[i] - 1 : 0)) / w.stride[i] + 1;
-    if (ceil_mode && (out[i] - 1) * w.stride[i] >= in[i] + w.before[i]) --out[i];
+           covered(w, i), x.str(), padded(w, i, in[i]));
+    // The last window that fits, and with ceil_mode one that begins where it ends.
+    const bool further = ceil_mode && left % w.stride[i] != 0;
+    out[i] = left / w.stride[i] + (further ? 2 : 1);
+    if (ceil_mode && (Checked(out[i] - 1) * w.stride[i] - in[i]).value() >= w.before[i]) --out[i];
   }
   return out;
 }

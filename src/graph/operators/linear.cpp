@@ -129,11 +129,13 @@ void weight_bias_gradient(const KernelArgs& args, const std::any& attrs) {
 
 // Two for each product: x w of the result, or of the operand that is not summed away.
 double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
-  return 2.0 * static_cast<double>(out[0].shape.elements() * in[0].shape.back());
+  return 2.0 * static_cast<double>(out[0].shape.elements()) *
+         static_cast<double>(in[0].shape.back());
 }
 
 double weight_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
-  return 2.0 * static_cast<double>(in[0].shape.elements() * in[1].shape.back());
+  return 2.0 * static_cast<double>(in[0].shape.elements()) *
+         static_cast<double>(in[1].shape.back());
 }
 
 std::vector<Sample> samples() {

@@ -23,6 +23,8 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   const auto& s = settings<Pool>(attrs);
   need_image("max_pool", in[0]);
   const Shape& x = in[0].shape;
+  if ((Checked(Image(x).h) * Image(x).w).value() > std::numeric_limits<int32_t>::max())
+    fail(Fault::spec, "max_pool: the images of {} have more than 2^31 - 1 pixels", x.str());
   const Shape y = image_shape(x, x[1], places("max_pool", x, s.window, s.ceil_mode));
   return {{in[0].dtype, y}, {place_type(P{}), y}};
 }

@@ -2,6 +2,7 @@
 // the amount is negative. Its gradient cuts off what was added, and adds zeros where it was cut.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -13,8 +14,9 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   Shape y = in[0].shape;
   for (int i = 0; i < y.rank(); ++i) {
     const auto d = static_cast<size_t>(i);
-    const int64_t extent = y[i] + s.before[d] + s.behind[d];
-    if (i == 0 ? extent != y[0] : extent < 0 || y[i] + std::min(s.before[d], s.behind[d]) < 0)
+    const Checked cut = std::min(s.before[d], s.behind[d]);
+    const int64_t extent = (Checked(y[i]) + s.before[d] + s.behind[d]).value();
+    if (i == 0 ? extent != y[0] : extent < 0 || (cut + y[i]).value() < 0)
       fail(Fault::spec, "pad: {} in front and {} behind don't fit dimension {} of {}", s.before[d],
            s.behind[d], i, in[0].shape.str());
     y = y.with(i, extent);

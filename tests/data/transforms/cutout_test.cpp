@@ -3,16 +3,16 @@
 namespace dpt {
 
 TEST_CASE("cutout: a square whose middle is anywhere") {
-  constexpr int64_t kSize = 12;
+  constexpr int64_t kSide = 12;
   const std::vector<Choice> cut = {transform_of("cutout", "{length: 4, value: 200}")};
-  const Feeder feeder(counting_images(3000, {1, kSize, kSize}), cut, {});
-  std::vector<int> middles(kSize * kSize);
+  const Feeder feeder(counting_images(3000, {1, kSide, kSide}), cut, {});
+  std::vector<int> middles(kSide * kSide);
   for (const std::vector<float>& x : fed(feeder, {.seed = 9})) {
     int matches = 0;
-    for (int64_t middle = 0; middle < kSize * kSize; ++middle) {
+    for (int64_t middle = 0; middle < kSide * kSide; ++middle) {
       bool same = true;
-      for (int64_t i = 0; i < kSize * kSize && same; ++i) {
-        const int64_t dy = i / kSize - middle / kSize, dx = i % kSize - middle % kSize;
+      for (int64_t i = 0; i < kSide * kSide && same; ++i) {
+        const int64_t dy = i / kSide - middle / kSide, dx = i % kSide - middle % kSide;
         const bool inside = dy >= -2 && dy < 2 && dx >= -2 && dx < 2;
         same = x[static_cast<size_t>(i)] == (inside ? 200.0F : static_cast<float>(1 + i));
       }

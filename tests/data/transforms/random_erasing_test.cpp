@@ -3,19 +3,19 @@
 namespace dpt {
 
 TEST_CASE("random_erasing: rectangles of the areas and shapes that were asked for, anywhere") {
-  constexpr int64_t kSize = 40;
+  constexpr int64_t kSide = 40;
   const std::vector<Choice> erase = {transform_of(
       "random_erasing", "{p: 0.75, scale: [0.1, 0.2], ratio: [0.5, 2], value: [0, 255]}")};
-  const Feeder feeder(counting_images(2000, {2, kSize, kSize}), erase, {});
-  const std::vector<float> whole = fed(Feeder(counting_images(1, {2, kSize, kSize}), {}, {}))[0];
+  const Feeder feeder(counting_images(2000, {2, kSide, kSide}), erase, {});
+  const std::vector<float> whole = fed(Feeder(counting_images(1, {2, kSide, kSide}), {}, {}))[0];
   int erased = 0;
   double tops = 0;
   for (const std::vector<float>& x : fed(feeder, {.seed = 2})) {
-    augment::Rect r{kSize, kSize, 0, 0};
-    for (int64_t i = 0; i < kSize * kSize; ++i) {
+    augment::Rect r{kSide, kSide, 0, 0};
+    for (int64_t i = 0; i < kSide * kSide; ++i) {
       if (x[static_cast<size_t>(i)] == whole[static_cast<size_t>(i)]) continue;
-      r = {std::min(r.top, i / kSize), std::min(r.left, i % kSize),
-           std::max(r.bottom, i / kSize + 1), std::max(r.right, i % kSize + 1)};
+      r = {std::min(r.top, i / kSide), std::min(r.left, i % kSide),
+           std::max(r.bottom, i / kSide + 1), std::max(r.right, i % kSide + 1)};
     }
     if (r.bottom == 0) {
       CHECK(x == whole);
@@ -24,16 +24,16 @@ TEST_CASE("random_erasing: rectangles of the areas and shapes that were asked fo
     ++erased;
     const int64_t height = r.bottom - r.top, width = r.right - r.left;
     // A pixel more or less by rounding each side.
-    CHECK(height * width >= kSize * kSize / 10 - height - width);
-    CHECK(height * width <= kSize * kSize / 5 + height + width);
+    CHECK(height * width >= kSide * kSide / 10 - height - width);
+    CHECK(height * width <= kSide * kSide / 5 + height + width);
     CHECK(height <= 2 * (width + 1));
     CHECK(width <= 2 * (height + 1));
-    tops += static_cast<double>(r.top) / static_cast<double>(kSize - height);
+    tops += static_cast<double>(r.top) / static_cast<double>(kSide - height);
     for (int64_t c = 0; c < 2; ++c)
-      for (int64_t i = 0; i < kSize * kSize; ++i) {
-        const bool inside = i / kSize >= r.top && i / kSize < r.bottom && i % kSize >= r.left &&
-                            i % kSize < r.right;
-        const auto at = static_cast<size_t>(c * kSize * kSize + i);
+      for (int64_t i = 0; i < kSide * kSide; ++i) {
+        const bool inside = i / kSide >= r.top && i / kSide < r.bottom && i % kSide >= r.left &&
+                            i % kSide < r.right;
+        const auto at = static_cast<size_t>(c * kSide * kSide + i);
         if (x[at] != (inside ? (c == 0 ? 0.0F : 255.0F) : whole[at])) FAIL("another pixel at ", at);
       }
   }
