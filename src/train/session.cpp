@@ -280,7 +280,32 @@ void check_unit_targets(const Dataset& d, std::string_view set, const LossType& 
              i, set, t, loss.name);
 }
 
-void load_data(Session& s) {
+// The order of samples is a permutation that PyTorch draws in another way from a certain size on.
+void check_samples(const Dataset& d) {
+  if (d.size() > static_cast<int64_t>(Generator::kMaxPermutation))
+    fail(Fault::data, "{} samples are too many to be shuffled as torch does: at most {}", d.size(),
+         Generator::kMaxPermutation);
+}
+
+// How many epochs are begun, and how many steps that makes. At a million steps a second
+// 2^40 take 13 days: more is a mistake, and products with it might not fit into 64 bits.
+void count_steps(Session& s, Diagnostics& d) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const int64_t of_epoch = s.batches->steps(), epochs = s.spec.epochs.value_or(1);
+  if (s.spec.steps ? *s.spec.steps > kMost : epochs > kMost / of_epoch) {
+    d.error(s.spec.at(s.spec.steps ? "steps" : "epochs"),
+            s.spec.steps
+                ? fmt::format("{} steps are too many: a run may have at most 2^40", *s.spec.steps)
+                : fmt::format("{} epochs of {} steps are too many: a run may have at most 2^40 "
+                              "steps",
+                              epochs, of_epoch));
+    return;
+  }
+  s.epochs = s.spec.steps ? (*s.spec.steps + of_epoch - 1) / of_epoch : epochs;
+  s.steps = s.spec.steps ? *s.spec.steps : s.epochs * of_epoch;
+}
+
+void load_data(Session& s, bool sizes_only) {
   const DataSpec& data = s.spec.data;
   const auto* type = static_cast<const DatasetType*>(data.dataset.what);
   LoadQuery query{.folder = std::filesystem::path(s.spec.path).parent_path().string()};
@@ -397,9 +422,9 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
     d.error(s.spec.at("memory_limit"), reason);
     return nullptr;
   }
-  const int64_t of_epoch = s.batches->steps();
-  s.epochs = s.spec.steps ? (*s.spec.steps + of_epoch - 1) / of_epoch : s.spec.epochs.value_or(1);
-  s.steps = s.spec.steps ? *s.spec.steps : s.epochs * of_epoch;
+  count_steps(s, d);
+  complain(d, s.spec.at("model"), [&] { (void)Buffers::bytes(buffer_sizes(s)); });
+  if (!d.ok()) return nullptr;
   return session;
 }
 
