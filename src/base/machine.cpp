@@ -7,6 +7,9 @@
 #include <sstream>
 
 #include <sched.h>
+#include <sys/resource.h>
+
+#include "base/fail.h"
 
 namespace dpt {
 namespace {
@@ -17,22 +20,77 @@ bool read_line(const std::string& path, std::string& line) {
   return static_cast<bool>(std::getline(in, line));
 }
 
-// The folder of this process's control group (version 2), and those above it.
-std::vector<std::string> control_groups() {
+// The folder of this process's control group and those above it, of a hierarchy that is mounted at
+// `mount`. In a container the path is often one that only the host knows; then those above count.
+std::vector<std::string> with_parents(const std::string& mount, std::string path) {
   std::vector<std::string> out;
-  std::ifstream in("/proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("0::")) continue;
-    for (std::string path = line.substr(3); !path.empty(); path.resize(path.find_last_of('/')))
-      out.push_back("/sys/fs/cgroup" + path);
-  }
-  out.push_back("/sys/fs/cgroup");
+  for (; path.size() > 1; path.resize(path.find_last_of('/'))) out.push_back(mount + path);
+  out.push_back(mount);
   return out;
+}
+
+// Lines of /proc/self/cgroup are "number:controllers:/path"; version 2 has one, "0::/path".
+struct ControlGroups {
+  std::vector<std::string> unified;  // version 2
+  std::vector<std::string> memory;   // version 1, controller memory
+  explicit ControlGroups(const std::string& root = "")
+      : unified{root + "/sys/fs/cgroup"}, memory{root + "/sys/fs/cgroup/memory"} {
+    std::ifstream in(root + "/proc/self/cgroup");
+    for (std::string line; std::getline(in, line);) {
+      const size_t first = line.find(':'), second = line.find(':', first + 1);
+      if (second == line.npos) continue;
+      const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+      const std::string path = line.substr(second + 1);
+      if (controllers == ",,") unified = with_parents(unified.back(), path);
+      if (controllers.find(",memory,") != line.npos) memory = with_parents(memory.back(), path);
+    }
+  }
+};
+
+// The number after a key of a file of lines "key number" or "key: number kB"; 0 where it is not
+// there.
+size_t number_after(const std::string& path, std::string_view key) {
+  std::ifstream in(path);
+  for (std::string word, rest; in >> word && std::getline(in, rest);) {
+    size_t number = 0;
+    if (word == key && std::istringstream(rest) >> number) return number;
+  }
+  return 0;
+}
+
+size_t number_in(const std::string& path, size_t otherwise) {
+  std::string line;
+  size_t number = 0;
+  return read_line(path, line) && std::istringstream(line) >> number ? number : otherwise;
+}
+
+size_t left_of(size_t limit, size_t used) { return limit > used ? limit - used : 0; }
+
+constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+
+// Pages of files that nobody reads any more are counted, but given back when memory is needed.
+size_t left_in_groups(const std::vector<std::string>& groups, const char* limit, const char* used,
+                      std::string_view reclaimable) {
+  size_t least = kNoLimit;
+  for (const std::string& group : groups) {
+    const size_t most = number_in(group + limit, kNoLimit);  // "max" is no number
+    if (most == kNoLimit) continue;
+    const size_t pages = number_after(group + "/memory.stat", reclaimable);
+    least = std::min(least, left_of(most, left_of(number_in(group + used, 0), pages)));
+  }
+  return least;
+}
+
+// What a limit of this process leaves; `key`: what counts against it in /proc/self/status.
+size_t left_of_limit(auto resource, const std::string& root, std::string_view key) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
+  return left_of(limit.rlim_cur, number_after(root + "/proc/self/status", key) * 1024);
 }
 
 double cpu_quota() {
   double least = std::numeric_limits<double>::infinity();
-  for (const std::string& group : control_groups()) {
+  for (const std::string& group : ControlGroups().unified) {
     std::string line;
     if (!read_line(group + "/cpu.max", line)) continue;
     std::istringstream in(line);
@@ -61,20 +119,22 @@ std::vector<int> usable_cores() {
   return out;
 }
 
-size_t usable_memory() {
-  size_t bytes = std::numeric_limits<size_t>::max();
-  std::ifstream in("/proc/meminfo");
-  for (std::string key, rest; in >> key && std::getline(in, rest);)
-    if (key == "MemAvailable:") bytes = std::stoull(rest) * 1024;
-  for (const std::string& group : control_groups()) {
-    std::string limit, used;
-    if (!read_line(group + "/memory.max", limit) || !read_line(group + "/memory.current", used))
-      continue;
-    if (limit == "max") continue;
-    const size_t most = std::stoull(limit), now = std::stoull(used);
-    bytes = std::min(bytes, most > now ? most - now : 0);
-  }
-  return bytes;
+size_t usable_memory(const std::string& root) {
+  const size_t machine = number_after(root + "/proc/meminfo", "MemAvailable:");
+  const ControlGroups groups(root);
+  return std::min(
+      {machine > 0 ? machine * 1024 : kNoLimit,
+       left_in_groups(groups.unified, "/memory.max", "/memory.current", "inactive_file"),
+       left_in_groups(groups.memory, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                      "total_inactive_file"),
+       left_of_limit(RLIMIT_AS, root, "VmSize:"), left_of_limit(RLIMIT_DATA, root, "VmData:")});
+}
+
+void need_memory(size_t bytes, std::string_view what, std::string_view advice) {
+  constexpr double kMiB = 1048576;
+  if (const size_t free = usable_memory(); bytes > free)
+    fail(Fault::memory, "{} needs {:.0f} MiB, but {:.0f} MiB are free; {}", what,
+         static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB, advice);
 }
 
 MemoryUse memory_use(int pid) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dpt {
@@ -14,9 +15,14 @@ std::vector<int> usable_cores();
 // The affinity mask alone, for choosing cores to pin to. Never empty.
 std::vector<int> allowed_cores();
 
-// Bytes of memory that may still be used: of the machine, or of the control group where it has
-// less.
-size_t usable_memory();
+// Bytes of memory that this process may still take: the least that the machine, its control groups
+// (version 1 and 2) and its limits of address space and data (`ulimit -v`, `ulimit -d`) leave.
+// `root`: the folder that holds /proc and /sys; tests have one of their own.
+size_t usable_memory(const std::string& root = "");
+
+// Throws Error{memory} where `bytes` more are not free: "WHAT needs 12 MiB, but 3 MiB are free;
+// ADVICE". Call it before whatever a spec or a file decides the size of is allocated.
+void need_memory(size_t bytes, std::string_view what, std::string_view advice);
 
 // Bytes of physical memory that a process occupies. What several processes map counts for each of
 // them in equal parts, so the sum over all that do is right; pages of files, such as the program's

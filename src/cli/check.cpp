@@ -3,6 +3,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
+#include "train/run.h"
 
 namespace dpt::commands {
 namespace {
@@ -16,7 +17,7 @@ int run_check(const std::vector<std::string>& words) {
   arguments.flag("--no-data", syntax, "only the text: don't open the data, don't check shapes");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
-  if (!syntax) open_session(loaded, {.runs = false});
+  if (!syntax) check_memory(*open_session(loaded, {.runs = false, .sizes_only = true}));
   print_stdout("{}: ok\n", argument.path);
   return 0;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <new>
+#include <stdexcept>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -52,6 +54,13 @@ void open_standard_files() {
       open("/dev/null", O_RDWR);  // takes the lowest number that is free
 }
 
+int out_of_memory() {
+  print_stderr(
+      "dptrain: out of memory; use a smaller batch, smaller sizes or a smaller model, or a machine "
+      "with more memory\n");
+  return static_cast<int>(Fault::memory);
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -73,6 +82,10 @@ int run_command_line(int argc, char** argv) {
   } catch (const Error& e) {
     print_stderr("dptrain: {}\n", e.report());
     return static_cast<int>(e.fault());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::length_error&) {  // a container that no memory holds
+    return out_of_memory();
   } catch (const std::exception& e) {
     const std::string_view where = std::ferror(stdout) ? "standard output: " : "";
     print_stderr("dptrain: {}{}\n", where, e.what());

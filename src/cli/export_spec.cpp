@@ -20,7 +20,7 @@ int run_export(const std::vector<std::string>& words) {
   arguments.text("-o,--output", output, "a file; standard output where it is left out");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
-  const std::unique_ptr<Session> s = open_session(loaded, {.runs = false});
+  const std::unique_ptr<Session> s = open_session(loaded, {.runs = false, .sizes_only = true});
   const std::string program = export_torch(
       loaded.spec, {.input = s->graph[s->graph.input].desc,
                     .target = s->graph[s->graph.target].desc,

@@ -23,7 +23,8 @@ int run_plan(const std::vector<std::string>& words) {
   arguments.text("--svg", svg, "a file for a picture of the pipeline's schedule");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
-  const std::unique_ptr<Session> session = open_session(loaded, {.runs = false});
+  const std::unique_ptr<Session> session =
+      open_session(loaded, {.runs = false, .sizes_only = true});
   print_stdout("{}", describe(*session, verbose));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())

@@ -172,7 +172,7 @@ void Feeder::prepare_inputs(std::span<const Choice> transforms) {
   const int64_t channels = by_channel ? channels_of(sample.shape) : 1;
   if (sample.dtype == DType::u8) return prepare_maps(fixed, channels);
   require(sample.dtype == DType::f32 && !dataset_.reader, "inputs are u8, or i32 or f32 in memory");
-  if (fixed.empty()) return;
+  if (fixed.empty() || !dataset_.made) return;
   const size_t all = elements(table.desc), inner = elements(sample) / static_cast<size_t>(channels);
   const std::shared_ptr<std::byte[]> changed = allocate_bytes(all * sizeof(float));
   auto* x = reinterpret_cast<float*>(changed.get());
@@ -226,10 +226,11 @@ void Feeder::prepare_targets(std::span<const Choice> transforms) {
     const TensorDesc desc = batch_of(target_);
     std::shared_ptr<std::byte[]> next = allocate_bytes(desc.bytes());
     const TensorView out{desc, next.get()};
-    target_type_of(t).apply(t.settings, now, out);
+    if (dataset_.made) target_type_of(t).apply(t.settings, now, out);
     held = std::move(next);
     now = out;
   }
+  if (!dataset_.made) return;
   if (of_classes && target_.dtype == DType::f32) {
     const std::span<float> values = now.as<float>();
     of_class_.assign(values.begin(), values.end());

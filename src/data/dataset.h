@@ -49,7 +49,8 @@ struct Dataset {
   int64_t ignored = 0;   // how many targets are the query's ignore_index
   std::string found_in;  // the folder of a set known by name that had to be looked for
   std::string
-      description;  // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
+      description;   // one line: "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
+  bool made = true;  // false: LoadQuery::sizes_only, nobody may read the tables
   int64_t size() const { return inputs.size(); }
 };
 
@@ -59,7 +60,14 @@ struct LoadQuery {
   Split split = Split::train;
   std::string folder{};  // of the spec: sets known by name are looked for beside it
   std::optional<int64_t> ignore_index{};  // a label that the loss passes over
+  // What is made up need not be: sizes and types are all that is wanted, and the tables hold
+  // anything.
+  bool sizes_only = false;
 };
+
+// Samples of a set that is made up: as many as torch shuffles in one way
+// (Generator::kMaxPermutation).
+inline constexpr Range kSamples{"must be between 1 and 214748363", 1, 214748363};
 
 struct DatasetType : Nameable {
   // Loads or makes it. Throws Error{Fault::data} that says what, where, and what to do; also where

@@ -4,9 +4,12 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "data/dataset.h"
 
 namespace dpt {
 namespace {
+
+static_assert(kSamples.high == Generator::kMaxPermutation);
 
 Order permutation(int64_t samples, bool shuffle, uint64_t seed) {
   if (samples < 0 || static_cast<uint64_t>(samples) > Generator::kMaxPermutation)

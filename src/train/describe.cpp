@@ -105,7 +105,10 @@ std::string describe(const Session& s, bool refusals) {
   const Topology& who = s.who;
   StepRows first;
   s.batches->step(0, first);
-  const Program& program = s.programs.at(group_rows(first.micro[0], s.groups[0]));
+  // Where samples are fewer than shards, some groups have none.
+  const auto filled = std::ranges::find_if(
+      s.groups, [&](const Rows& g) { return group_rows(first.micro[0], g).total() > 0; });
+  const Program& program = s.programs.at(group_rows(first.micro[0], *filled));
   std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
   out +=
       fmt::format("mode: {}: {} rank{}, {} device{} each, {} worker{} each, {} shard{}{}\n",

@@ -9,6 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cuda/load.h"
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
@@ -63,7 +64,7 @@ struct Room {
         gpus(decision + decision_bytes),
         buffers(gpus + (s.on_gpu() ? DeviceTeam::bytes(s.who.total_workers()) : 0) +
                 device_carrier_bytes(s)),
-        bytes(buffers + Buffers::bytes(buffer_sizes(s))) {}
+        bytes((Checked(buffers) + Buffers::bytes(buffer_sizes(s))).size()) {}
   size_t decision, gpus, buffers, bytes;  // where they begin, and the end
   Team team(const SharedMemory& memory, const Session& s, const TeamSettings& settings) const {
     return Team::create(memory.span().first(decision), team_shape(s), settings);
@@ -83,20 +84,6 @@ Memory shared_memory_of(const Session& s) {
   m.activations = static_cast<double>(sizes.activations);
   m.shared = static_cast<double>(Room(s).bytes) - m.activations;
   return m;
-}
-
-void check_memory(const Session& s) {
-  const Memory m = shared_memory_of(s);
-  const auto have = static_cast<double>(usable_memory());
-  constexpr double kMiB = 1048576;
-  const double lasting = m.shared + (s.own_states() ? m.states : 0);
-  if (lasting + m.activations > have)
-    fail(Fault::memory,
-         "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
-         "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
-         "shards, or a smaller model",
-         (lasting + m.activations) / kMiB, lasting / kMiB, s.who.shards, m.activations / kMiB,
-         have / kMiB);
 }
 
 double timeout_of(const Session& s) {
@@ -254,7 +241,7 @@ KernelBytes prepare_kernels(const Session& s) {
 // Samples that are read on the way: the batch that is computed and the next one.
 double ahead_bytes(const Dataset& d, int64_t batch) {
   if (!d.reader) return 0;
-  return 2.0 * static_cast<double>(batch * d.inputs.sample().elements());
+  return 2.0 * static_cast<double>(batch) * static_cast<double>(d.inputs.sample().elements());
 }
 
 // What workers take beside the buffers that they share. The constants are what runs of the shipped
@@ -289,13 +276,28 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
 
 }  // namespace
 
+void check_memory(const Session& s) {
+  const Memory m = shared_memory_of(s);
+  const auto have = static_cast<double>(usable_memory());
+  constexpr double kMiB = 1048576;
+  const double lasting = m.shared + (s.own_states() ? m.states : 0);
+  if (lasting + m.activations > have)
+    fail(Fault::memory,
+         "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
+         "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
+         "shards, or a smaller model",
+         (lasting + m.activations) / kMiB, lasting / kMiB, s.who.shards, m.activations / kMiB,
+         have / kMiB);
+}
+
 Memory memory_of(const Session& s) {
+  check_memory(s);
   Memory m = shared_memory_of(s);
   // A GPU's kernels are prepared on it.
   const KernelBytes kernels = s.on_gpu() ? KernelBytes{} : prepare_kernels(s);
   const MemoryUse now = memory_use();
   m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);
-  m.program = std::max(0.0, static_cast<double>(now.resident) - m.data);
+  m.program = std::max(0.0, static_cast<double>(now.resident) - (s.train.made ? m.data : 0));
   m.workers = worker_bytes(s, kernels);
   m.before = static_cast<double>(now.peak);
   return m;
@@ -443,6 +445,7 @@ void record(const Session& s, std::span<Trace> traces) {
 }
 
 Evaluation evaluate(const Session& s, const OpenGpu& open) {
+  check_memory(s);
   const Room room(s);
   const CoreLease lease = lease_cores(s, 1);
   const SharedMemory memory = SharedMemory::create_private(room.bytes);

@@ -31,7 +31,11 @@ struct Memory {
   double before = 0;   // the most that this process has occupied so far: loading takes more
   double peak() const { return std::max(before, shared + activations + data + program + workers); }
 };
+// Throws Error{memory} as check_memory() does.
 Memory memory_of(const Session& session);
+
+// Throws Error{memory} where a run would need more than is free. Allocates nothing.
+void check_memory(const Session& session);
 
 Buffers::Sizes buffer_sizes(const Session& session);
 

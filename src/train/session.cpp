@@ -12,6 +12,7 @@
 #include "backend/cuda/kernels.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/generator.h"
 #include "base/machine.h"
 #include "data/tables.h"
 #include "graph/layouts.h"
@@ -23,6 +24,7 @@
 #include "train/gpus.h"
 #include "train/placement.h"
 #include "train/programs.h"
+#include "train/run.h"
 
 namespace dpt {
 namespace {
@@ -96,8 +98,6 @@ std::string multiples_around(int64_t n, int64_t of) {
   return below == 0 ? fmt::format("{}", of) : fmt::format("{} or {}", below, below + of);
 }
 
-// The global batch, and how it is cut.
-void cut_batches(Session& s, Diagnostics& d) {
 // What is kept of each micro-batch's share for each shard and each stage takes memory, too.
 void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
   constexpr int64_t kMost = int64_t{1} << 20;
@@ -111,6 +111,8 @@ void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
                         s.who.shards >= stages ? "shards" : "stages", pieces, kMost));
 }
 
+// The global batch, and how it is cut.
+void cut_batches(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
   const int64_t replicas = s.who.replicas();
   const int64_t n = s.train.size();
@@ -147,9 +149,9 @@ void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
             fmt::format("a batch of {} samples can't be cut into {} chunks; take fewer `chunks` or "
                         "more samples",
                         batches.batch, parts));
+  check_pieces(s, std::min(parts, batches.batch), d);
   if (!d.ok()) return;
   s.batches.emplace(batches, s.who, std::min(parts, batches.batch));
-  check_pieces(s, std::min(parts, batches.batch), d);
   if (!s.test) return;
   Topology common = s.who;  // the test set has one order, cut evenly over all shards
   common.reproducible = true;
@@ -219,6 +221,17 @@ void check_placement(const Session& s, Diagnostics& d) {
               fmt::format("no layer lies on device {0}, but one does on device {1}; devices count "
                           "from 0 in each replica: give a layer `device: {0}`, or lower the others",
                           device, s.who.span - 1));
+  for (int stage = 0; stage < s.graph.stages(); ++stage)
+    if (std::ranges::none_of(s.graph.nodes, [&](const GraphNode& n) {
+          return n.stage == stage && n.op->name != "copy";
+        }))
+      d.error(s.spec.at("model"),
+              fmt::format("stage {} (counted from 0), on device {}, has nothing to compute: its "
+                          "layers give back what they get, as `identity`, `dropout: 0` and a "
+                          "`flatten` of what is flat do; put another layer on that device, or {}",
+                          stage, s.graph.stage_device[static_cast<size_t>(stage)],
+                          s.pipeline ? "begin the stages elsewhere (`cut`)"
+                                     : "leave out `device` of these"));
 }
 
 void make_plan(Session& s) {
@@ -238,17 +251,6 @@ void make_plan(Session& s) {
   if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
 }
 
-  for (int stage = 0; stage < s.graph.stages(); ++stage)
-    if (std::ranges::none_of(s.graph.nodes, [&](const GraphNode& n) {
-          return n.stage == stage && n.op->name != "copy";
-        }))
-      d.error(s.spec.at("model"),
-              fmt::format("stage {} (counted from 0), on device {}, has nothing to compute: its "
-                          "layers give back what they get, as `identity`, `dropout: 0` and a "
-                          "`flatten` of what is flat do; put another layer on that device, or {}",
-                          stage, s.graph.stage_device[static_cast<size_t>(stage)],
-                          s.pipeline ? "begin the stages elsewhere (`cut`)"
-                                     : "leave out `device` of these"));
 void limit(Table& table, int64_t samples) {
   table.desc.shape = table.desc.shape.with(0, std::min(samples, table.size()));
 }
@@ -261,7 +263,7 @@ std::span<const T> target_of(const Table& targets, int64_t sample) {
 }
 
 int64_t count_ignored(const Dataset& d, std::optional<int64_t> ignore_index) {
-  if (d.classes == 0 || !ignore_index) return 0;
+  if (d.classes == 0 || !ignore_index || !d.made) return 0;
   int64_t out = 0;
   for (int64_t i = 0; i < d.size(); ++i)
     out += std::ranges::count(target_of<int32_t>(d.targets, i), *ignore_index);
@@ -270,7 +272,7 @@ int64_t count_ignored(const Dataset& d, std::optional<int64_t> ignore_index) {
 
 // PyTorch refuses such targets, too, but only when it comes to them.
 void check_unit_targets(const Dataset& d, std::string_view set, const LossType& loss) {
-  if (d.targets.desc.dtype != DType::f32) return;
+  if (d.targets.desc.dtype != DType::f32 || !d.made) return;
   for (int64_t i = 0; i < d.size(); ++i)
     for (const float t : target_of<float>(d.targets, i))
       if (!(t >= 0 && t <= 1))
@@ -309,11 +311,13 @@ void load_data(Session& s, bool sizes_only) {
   const DataSpec& data = s.spec.data;
   const auto* type = static_cast<const DatasetType*>(data.dataset.what);
   LoadQuery query{.folder = std::filesystem::path(s.spec.path).parent_path().string()};
+  query.sizes_only = sizes_only;
   if (s.loss->ignore_index && data.target_transforms.empty())
     query.ignore_index = s.loss->ignore_index(s.spec.loss.settings);
   const auto load = [&](Split split) {
     query.split = split;
     Dataset d = type->load(data.dataset.settings, query);
+    check_samples(d);
     d.ignored = count_ignored(d, query.ignore_index);
     return d;
   };
@@ -410,7 +414,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
             "random: torch draws one sequence of masks, which is for `parallel: single` on one "
             "device; leave it out, and masks are the same in every mode");
   if (!d.ok()) return nullptr;
-  load_data(s);
+  load_data(s, query.sizes_only);
   make_feeders(s, d);
   if (d.ok()) cut_batches(s, d);
   if (d.ok()) complain(d, s.spec.at("model"), [&] { make_programs(s, d); });

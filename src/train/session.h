@@ -104,6 +104,8 @@ struct SessionQuery {
   std::optional<int> world;
   bool runs = true;                     // false: it is only looked at, so a GPU need not be there
   std::optional<cuda::GpuSurvey> gpus;  // in the place of asking CUDA
+  // Made-up data sets are not generated, only sized: the session can be described, but not run.
+  bool sizes_only = false;
 };
 
 // Complaints about the spec (shapes that do not fit, settings that exclude each other) go to `d`;

@@ -1,5 +1,6 @@
 // The commands as a user sees them: what they print, and their exit codes.
 #include <algorithm>
+#include <cstdlib>
 #include <regex>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "golden_text.h"
 #include "places.h"
 #include "spec/node.h"
+#include "train/run_spec.h"
 
 namespace dpt {
 namespace {
@@ -302,6 +304,32 @@ TEST_CASE("eval of a run's weights gives the accuracy of its last line") {
           doctest::Approx(std::stod(last_of(eval.out, "Test loss: ([0-9.]+)"))).epsilon(1e-4));
   }
   CHECK(dptrain({"eval", folder.file("t.yaml"), "--weights", folder.file("none")}).code == 4);
+}
+
+// Before, one that no machine could train ended as std::bad_alloc, and `check` took it.
+TEST_CASE("what a limit of the address space does not allow is refused by all commands" *
+          doctest::skip(kSanitized)) {  // its shadow memory takes more than any limit
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::string small = " " + folder.file("t.yaml") + " out=" + folder.file("run") + " cores=1";
+  const std::string wide = " 'model=[flatten, {linear: 2000000}, {linear: 10}]'";
+  const std::string data = " data.dataset.synthetic_images.test_samples=200000000";
+  for (const std::string command : {"check", "plan", "train"}) {
+    CAPTURE(command);
+    // In KiB: twice and more what a small run takes.
+    const auto limited = [&](const std::string& words) {
+      const std::string line = fmt::format("ulimit -v 500000; exec {} {}{} >{} 2>&1", program(),
+                                           command, words, folder.file("said"));
+      return WEXITSTATUS(std::system(line.c_str()));  // NOLINT(concurrency-mt-unsafe)
+    };
+    CHECK_MESSAGE(limited(small) == 0, read_file(folder.file("said")));
+    for (const std::string& more : {wide, data}) {
+      CHECK(limited(small + more) == 5);
+      const std::string said = read_file(folder.file("said"));
+      CHECK_MESSAGE(has(said, "MiB are free; "), said);
+      CHECK_MESSAGE(!has(said, "bad_alloc"), said);
+    }
+  }
 }
 
 TEST_CASE("doctor describes the machine") {

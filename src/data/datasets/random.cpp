@@ -13,11 +13,11 @@ struct Random {
   int64_t samples = 100, in_features = 10, out_features = 10, seed = 0, test_samples = 100;
   static KeyTable<Random> keys() {
     return KeyTable<Random>()
-        .optional("samples", &Random::samples, "how many to train on", kPositive)
-        .optional("in_features", &Random::in_features, "numbers of an input", kPositive)
-        .optional("out_features", &Random::out_features, "numbers of a target", kPositive)
+        .optional("samples", &Random::samples, "how many to train on", kSamples)
+        .optional("in_features", &Random::in_features, "numbers of an input", kSize)
+        .optional("out_features", &Random::out_features, "numbers of a target", kSize)
         .optional("seed", &Random::seed, "of the generator; the test split's is one higher")
-        .optional("test_samples", &Random::test_samples, "how many to evaluate on", kPositive);
+        .optional("test_samples", &Random::test_samples, "how many to evaluate on", kSamples);
   }
 };
 
@@ -34,9 +34,12 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   Generator g(static_cast<uint64_t>(seed));
   const NewTable x({DType::f32, {samples, r.in_features}}),
       y({DType::f32, {samples, r.out_features}});
-  g.normal_(x.as<float>(), 0, 1);
-  g.normal_(y.as<float>(), 0, 1);
+  if (!query.sizes_only) {
+    g.normal_(x.as<float>(), 0, 1);
+    g.normal_(y.as<float>(), 0, 1);
+  }
   Dataset d;
+  d.made = !query.sizes_only;
   d.inputs = NewTable(x).done();
   d.targets = NewTable(y).done();
   d.description = describe("random", d, "");

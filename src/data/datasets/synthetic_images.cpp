@@ -16,7 +16,7 @@ struct Images {
   std::vector<int64_t> shape{1, 28, 28};
   static KeyTable<Images> keys() {
     return KeyTable<Images>()
-        .optional("samples", &Images::samples, "how many to train on", kPositive)
+        .optional("samples", &Images::samples, "how many to train on", kSamples)
         .optional(
             "classes", &Images::classes, "how many glyphs",
             {"must be between 1 and 10000", [](const int64_t& v) { return v >= 1 && v <= 10000; }})
@@ -24,7 +24,7 @@ struct Images {
             "shape", &Images::shape, "channels, height, width",
             {"must be between 1 and 1024", [](const int64_t& v) { return v >= 1 && v <= 1024; }})
         .optional("seed", &Images::seed, "decides the glyphs and the samples")
-        .optional("test_samples", &Images::test_samples, "how many to evaluate on", kPositive);
+        .optional("test_samples", &Images::test_samples, "how many to evaluate on", kSamples);
   }
   static void check(const Images& c, const Owner& owner, Diagnostics& d) {
     if (c.shape.size() != 3)
@@ -141,21 +141,26 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const Images&>(settings);
   const int64_t samples = query.split == Split::train ? s.samples : s.test_samples;
   const uint64_t split = query.split == Split::train ? 0 : 1;
-  const auto painter = std::make_shared<const Painter>(s);
   const TensorDesc desc{DType::u8, {samples, s.shape[0], s.shape[1], s.shape[2]}};
+  const auto bytes = static_cast<size_t>(desc.shape.tail(1).elements());
+  const bool made = !query.sizes_only, kept = desc.bytes() <= kMostKept;
+  const std::shared_ptr<const Painter> painter =
+      made ? std::make_shared<const Painter>(s) : nullptr;
+  const auto reader = std::make_shared<Reader>(painter, split);
   NewTable targets({DType::i32, {samples}});
   uint64_t n = 0;
-  for (int32_t& target : targets.as<int32_t>()) target = painter->label(split, n++);
+  if (made)
+    for (int32_t& target : targets.as<int32_t>()) target = painter->label(split, n++);
   Dataset d;
-  d.reader = std::make_shared<Reader>(painter, split);
+  d.made = made;
   d.inputs = {desc, nullptr};
-  if (static_cast<size_t>(samples) * painter->features() <= kMostKept) {
+  if (kept) {
     NewTable inputs(desc);
-    const size_t bytes = painter->features();
-    for (n = 0; n < static_cast<uint64_t>(samples); ++n)
-      d.reader->read(static_cast<uint32_t>(n), {inputs.data.get() + n * bytes, bytes});
+    for (n = 0; made && n < static_cast<uint64_t>(samples); ++n)
+      reader->read(static_cast<uint32_t>(n), {inputs.data.get() + n * bytes, bytes});
     d.inputs = std::move(inputs).done();
-    d.reader = nullptr;
+  } else {
+    d.reader = reader;
   }
   d.targets = std::move(targets).done();
   d.classes = s.classes;

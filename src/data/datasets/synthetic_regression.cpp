@@ -14,12 +14,12 @@ struct Regression {
   double noise = 0.1;
   static KeyTable<Regression> keys() {
     return KeyTable<Regression>()
-        .optional("samples", &Regression::samples, "how many to train on", kPositive)
-        .optional("in_features", &Regression::in_features, "numbers of an input", kPositive)
-        .optional("out_features", &Regression::out_features, "numbers of a target", kPositive)
+        .optional("samples", &Regression::samples, "how many to train on", kSamples)
+        .optional("in_features", &Regression::in_features, "numbers of an input", kSize)
+        .optional("out_features", &Regression::out_features, "numbers of a target", kSize)
         .optional("noise", &Regression::noise, "standard deviation of what is added", kNotNegative)
         .optional("seed", &Regression::seed, "decides the weights and the samples")
-        .optional("test_samples", &Regression::test_samples, "how many to evaluate on", kPositive);
+        .optional("test_samples", &Regression::test_samples, "how many to evaluate on", kSamples);
   }
 };
 
@@ -30,20 +30,16 @@ Sizes sizes_of(const Regression& r, Split split) {
   return split == Split::train ? Sizes{r.samples, r.seed + 1} : Sizes{r.test_samples, r.seed + 2};
 }
 
-Dataset load(const std::any& settings, const LoadQuery& query) {
-  const auto& r = std::any_cast<const Regression&>(settings);
-  const auto [samples, seed] = sizes_of(r, query.split);
+// x is drawn already, and in y stands the noise.
+void add_product(const Regression& r, std::span<const float> x, std::span<float> y) {
   const auto in = static_cast<size_t>(r.in_features), out = static_cast<size_t>(r.out_features);
-  std::vector<float> w(in * out), b(out);
-  Generator weights(static_cast<uint64_t>(r.seed)), g(static_cast<uint64_t>(seed));
-  weights.normal_(w, 0, 1);
-  weights.normal_(b, 0, 1);
-  NewTable inputs({DType::f32, {samples, r.in_features}}),
-      targets({DType::f32, {samples, r.out_features}});
-  const std::span<float> x = inputs.as<float>(), y = targets.as<float>();
-  g.normal_(x, 0, 1);
-  g.normal_(y, 0, 1);  // the noise
-  for (size_t n = 0; n < static_cast<size_t>(samples); ++n)
+  const NewTable weight({DType::f32, {r.in_features, r.out_features}}),
+      bias({DType::f32, {r.out_features}});
+  const std::span<float> w = weight.as<float>(), b = bias.as<float>();
+  Generator g(static_cast<uint64_t>(r.seed));
+  g.normal_(w, 0, 1);
+  g.normal_(b, 0, 1);
+  for (size_t n = 0; n < y.size() / out; ++n)
     for (size_t o = 0; o < out; ++o) {
       double sum = 0;
       for (size_t i = 0; i < in; ++i)
@@ -52,7 +48,21 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
       value = static_cast<float>(sum + static_cast<double>(b[o]) +
                                  r.noise * static_cast<double>(value));
     }
+}
+
+Dataset load(const std::any& settings, const LoadQuery& query) {
+  const auto& r = std::any_cast<const Regression&>(settings);
+  const auto [samples, seed] = sizes_of(r, query.split);
+  NewTable inputs({DType::f32, {samples, r.in_features}}),
+      targets({DType::f32, {samples, r.out_features}});
+  if (!query.sizes_only) {
+    Generator g(static_cast<uint64_t>(seed));
+    g.normal_(inputs.as<float>(), 0, 1);
+    g.normal_(targets.as<float>(), 0, 1);  // the noise
+    add_product(r, inputs.as<float>(), targets.as<float>());
+  }
   Dataset d;
+  d.made = !query.sizes_only;
   d.inputs = std::move(inputs).done();
   d.targets = std::move(targets).done();
   d.description = describe("synthetic_regression", d, "");

@@ -19,18 +19,18 @@ struct Tokens {
   std::string targets = "classes";
   static KeyTable<Tokens> keys() {
     return KeyTable<Tokens>()
-        .optional("samples", &Tokens::samples, "how many to train on", kPositive)
+        .optional("samples", &Tokens::samples, "how many to train on", kSamples)
         .optional("length", &Tokens::length,
-                  "tokens of a sample; 0: one, without an extent of its own", kNotNegative)
+                  "tokens of a sample; 0: one, without an extent of its own", kSizeOrZero)
         .optional(
             "vocabulary", &Tokens::vocabulary, "how many different tokens there are",
             {"must be between 1 and 2^27", [](const int64_t& v) { return v > 0 && v <= 1 << 27; }})
         .choice("targets", &Tokens::targets, {"classes", "next", "values"},
                 "the token behind the last one, the one behind each, or numbers for each token")
         .optional("out_features", &Tokens::out_features,
-                  "numbers for each token, with targets: values", kPositive)
+                  "numbers for each token, with targets: values", kSize)
         .optional("seed", &Tokens::seed, "decides the tokens and the values")
-        .optional("test_samples", &Tokens::test_samples, "how many to evaluate on", kPositive);
+        .optional("test_samples", &Tokens::test_samples, "how many to evaluate on", kSamples);
   }
 };
 
@@ -46,45 +46,50 @@ int32_t follower(int32_t token, int64_t vocabulary) {
 }
 
 // Of the last token of each sample, or of all.
-Table next_tokens(const Tokens& t, std::span<const int32_t> tokens, const Shape& shape) {
-  NewTable out({DType::i32, shape});
-  const std::span<int32_t> next = out.as<int32_t>();
+void fill_next(const Tokens& t, std::span<const int32_t> tokens, std::span<int32_t> next) {
   const size_t step = tokens.size() / next.size();
   for (size_t i = 0; i < next.size(); ++i)
     next[i] = follower(tokens[i * step + step - 1], t.vocabulary);
-  return std::move(out).done();
 }
 
-Table token_values(const Tokens& t, std::span<const int32_t> tokens, const Shape& shape) {
+void fill_values(const Tokens& t, std::span<const int32_t> tokens, std::span<float> values) {
   const auto width = static_cast<size_t>(t.out_features);
-  std::vector<float> of_token(static_cast<size_t>(t.vocabulary) * width);
+  const NewTable each({DType::f32, {t.vocabulary, t.out_features}});
+  const std::span<float> of_token = each.as<float>();
   Generator(static_cast<uint64_t>(t.seed)).normal_(of_token, 0, 1);
-  NewTable out({DType::f32, shape});
-  auto to = out.as<float>().begin();
+  auto to = values.begin();
   for (const int32_t token : tokens)
     to = std::copy_n(
         of_token.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(token) * width), width,
         to);
-  return std::move(out).done();
+}
+
+TensorDesc target_of(const Tokens& t, int64_t samples) {
+  std::vector<int64_t> extents = {samples};
+  if (t.length > 0 && t.targets != "classes") extents.push_back(t.length);
+  if (t.targets == "values") extents.push_back(t.out_features);
+  return {t.targets == "values" ? DType::f32 : DType::i32, Shape(extents)};
 }
 
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& t = std::any_cast<const Tokens&>(settings);
   const auto [samples, seed] = sizes_of(t, query.split);
-  Generator g(static_cast<uint64_t>(seed));
   NewTable inputs({DType::i32, t.length > 0 ? Shape{samples, t.length} : Shape{samples}});
-  const std::span<int32_t> tokens = inputs.as<int32_t>();
-  for (int32_t& token : tokens) token = static_cast<int32_t>(g.randint(0, t.vocabulary));
-  Dataset d;
-  if (t.targets != "values") {
-    d.targets = next_tokens(t, tokens, t.targets == "next" ? inputs.desc.shape : Shape{samples});
-    d.classes = t.vocabulary;
-  } else {
-    d.targets = token_values(
-        t, tokens,
-        t.length > 0 ? Shape{samples, t.length, t.out_features} : Shape{samples, t.out_features});
+  NewTable targets(target_of(t, samples));
+  if (!query.sizes_only) {
+    Generator g(static_cast<uint64_t>(seed));
+    const std::span<int32_t> tokens = inputs.as<int32_t>();
+    for (int32_t& token : tokens) token = static_cast<int32_t>(g.randint(0, t.vocabulary));
+    if (t.targets == "values")
+      fill_values(t, tokens, targets.as<float>());
+    else
+      fill_next(t, tokens, targets.as<int32_t>());
   }
+  Dataset d;
+  d.made = !query.sizes_only;
   d.inputs = std::move(inputs).done();
+  d.targets = std::move(targets).done();
+  if (t.targets != "values") d.classes = t.vocabulary;
   d.tokens = t.vocabulary;
   d.description = describe("synthetic_tokens", d, "");
   return d;

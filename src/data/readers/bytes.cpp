@@ -16,6 +16,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/machine.h"
 
 namespace dpt {
 namespace {
@@ -187,6 +188,9 @@ std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
 
 std::shared_ptr<std::byte[]> allocate_bytes(size_t bytes) {
   constexpr size_t kHuge = size_t{2} << 20;
+  constexpr size_t kLarge = size_t{16} << 20;  // below, asking costs more than it saves
+  if (bytes >= kLarge)
+    need_memory(bytes, "the data", "use fewer or smaller samples, or a machine with more memory");
   const std::align_val_t alignment{bytes >= kHuge ? kHuge : 64};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), alignment));
   if (bytes >= kHuge) ::madvise(memory, bytes, MADV_HUGEPAGE);  // only speed: a refusal is fine

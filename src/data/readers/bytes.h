@@ -35,6 +35,7 @@ class ByteSource {
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 
 // A buffer that is aligned for vectors and, where it is large, for huge pages. Not initialised.
+// Throws Error{memory} where less is free.
 std::shared_ptr<std::byte[]> allocate_bytes(size_t bytes);
 
 }  // namespace dpt

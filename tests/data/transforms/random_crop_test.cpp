@@ -5,9 +5,9 @@
 namespace dpt {
 
 TEST_CASE("random_crop: every window of the padded image, equally often") {
-  constexpr int64_t kSamples = 6000;
+  constexpr int64_t kDrawn = 6000;
   const std::vector<Choice> crop = {transform_of("random_crop", "{size: [2, 3], padding: 1}")};
-  const Feeder feeder(counting_images(kSamples, {1, 3, 4}), crop, {});
+  const Feeder feeder(counting_images(kDrawn, {1, 3, 4}), crop, {});
   CHECK(feeder.input() == TensorDesc{DType::f32, {1, 2, 3}});
   // The 5 x 6 pixels of the padded image.
   const std::vector<float> padded = {0, 0, 0, 0, 0, 0,  0,  1,  2, 3, 4, 0, 0, 5, 6,
