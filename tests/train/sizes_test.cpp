@@ -153,7 +153,22 @@ TEST_CASE("a made-up data set is sized without being generated") {
         static_cast<const DatasetType*>(chosen.what)->load(chosen.settings, {.sizes_only = true});
     CHECK(!sized.made);
     CHECK(sized.inputs.desc.bytes() > size_t{100} << 20);
-    CHECK(memory_use().own < before + (size_t{100} << 20));  // AddressSanitizer notes each eighth byte
+    CHECK(memory_use().own <
+          before + (size_t{100} << 20));  // AddressSanitizer notes each eighth byte
+  }
+}
+
+// oneDNN adds these up in 32 bits, and its own text reached the user.
+TEST_CASE("convolutions with the largest strides, padding and dilation train") {
+  for (const char* keys :
+       {"kernel_size: 3, padding: 5, stride: 2147483647",
+        "kernel_size: 1, padding: 1073741824, stride: 1073741824",
+        "kernel_size: 2, padding: 1073741823, stride: 2147483647, dilation: 2147483000"}) {
+    CAPTURE(keys);
+    const std::string model =
+        fmt::format("model=[{{conv2d: {{out_channels: 2, {}}}}}, flatten, {{linear: 10}}]", keys);
+    const Ran ran = run_spec(kImages, {model, "steps=1"});
+    CHECK_MESSAGE(ran.code == 0, ran.err);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #if DPT_ONEDNN
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "backend/cpu/convolution_roles.h"
@@ -17,6 +18,7 @@
 #include "backend/cpu/scratch.h"
 #include "base/fail.h"
 #include "graph/attrs.h"
+#include "graph/windows.h"
 
 namespace dpt {
 namespace {
@@ -196,6 +198,12 @@ std::string refuses(const KernelQuery& q) {
   for (size_t i = 0; i < 2; ++i)
     if (s.window.behind[i] < 0 || s.output_padding[i] >= s.window.stride[i])
       return "it takes no output_padding of a stride or more";
+  // It adds strides, padding and windows up in 32 bits.
+  constexpr int64_t kLarge = int64_t{1} << 29;
+  for (size_t i = 0; i < 2; ++i)
+    if (std::max({covered(s.window, i), s.window.stride[i], s.window.dilation[i],
+                  s.window.before[i], s.window.behind[i]}) > kLarge)
+      return "its windows, strides and padding are smaller";
   // oneDNN 2.6 copies what a stride leaves of so few channels into too little memory.
   constexpr int64_t kVector = 16;
   if (q.op == "convolution_weight_gradient" && s.window.kernel == Pair{1, 1} &&
@@ -207,7 +215,13 @@ std::string refuses(const KernelQuery& q) {
 }
 
 std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
-  return std::make_unique<ConvolutionKernel>(q);
+  try {
+    return std::make_unique<ConvolutionKernel>(q);
+  } catch (const dnnl::error&) {  // its text names its own objects
+    fail(Fault::device,
+         "oneDNN cannot compute the convolution of {} to {} on this machine; use other sizes",
+         q.in[0].shape.str(), q.out[0].shape.str());
+  }
 }
 
 }  // namespace
