@@ -94,7 +94,7 @@ TEST_CASE("sizes of layers that no computer holds are refused with their place")
   for (const Case& c : cases) {
     CAPTURE(c.model);
     const Found found = check_spec(*c.spec, {"model=" + c.model});
-    // Of what could be held somewhere else only the memory says that it is too much.
+    // Without a text: a larger machine could train it, so this one says that memory is short.
     CHECK(found.code == (c.place.empty() ? 5 : 2));
     CHECK(found.text.find(c.place) != std::string::npos);
     if (!c.place.empty()) CHECK(found.text.find("model=" + c.model + ":1:") != std::string::npos);
