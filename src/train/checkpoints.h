@@ -68,9 +68,9 @@ class Checkpoints {
   // After the last step: what was set aside goes, where this run has written its own.
   void finish();
 
-  // Calls `write`. As long as it throws NoRoom and there are several checkpoints, removes the oldest
-  // one, says that this makes room for `what` (empty: says nothing), and calls it again; so the
-  // newest one stays. Returns whether any was removed.
+  // Calls `write`. As long as it throws NoRoom and there are several checkpoints, removes the
+  // oldest one, says that this makes room for `what` (empty: says nothing), and calls it again; so
+  // the newest one stays. Returns whether any was removed.
   bool with_room(const std::string& what, const std::function<void()>& write);
 
   const std::string& newest() const { return newest_; }  // empty: none was written
@@ -85,7 +85,7 @@ class Checkpoints {
   Disk& disk_;
   std::string newest_;
   bool warned_ = false, full_ = false;  // what was said of the last checkpoint
-  std::future<void> removing_;  // waits in the destructor
+  std::future<void> removing_;          // waits in the destructor
 };
 
 }  // namespace dpt

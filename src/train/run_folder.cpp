@@ -48,9 +48,7 @@ size_t new_checkpoints(const Session& s, const std::string& folder, const Resume
   int64_t written = 1;  // after the last step
   if (save.every_epochs > 0) written += s.epochs / save.every_epochs;
   if (save.every_steps > 0) written += s.steps / save.every_steps;
-  // How many go by time cannot be known: room for one is asked for; where the disk fills, the
-  // oldest goes for a new one.
-  if (save.every_minutes.value_or(0) > 0) ++written;
+  // Those by time are not counted: where the disk fills, the oldest goes for a new one.
   const auto most = static_cast<size_t>(std::min(written, save.keep + 1));
   size_t there = 0;
   std::error_code error;

@@ -40,8 +40,9 @@ std::string complaints_about(const Nameable& word, std::string_view key, const s
   return d.render();
 }
 
+// Whether the value of the key is refused; others may be missed beside it.
 bool about(const std::string& complaints, std::string_view key) {
-  return complaints.find(fmt::format("'{}' ", key)) != complaints.npos;
+  return complaints.find(fmt::format("error: '{}' ", key)) != complaints.npos;
 }
 
 constexpr const char* kSpec = R"(

@@ -49,8 +49,8 @@ struct RunIn {
   std::string folder;       // t.yaml, out, err and, as the run directory, run
   std::string resume = "";  // as --resume has it
   Disk* disk = nullptr;     // that checkpoints are written to
-  double stuck_gpu_s = 600;
   bool numbered = false;    // the run directory is runs/N in `folder`, not `run`
+  double stuck_gpu_s = 600;
 };
 Ran run_spec_in(const RunIn& where, const std::string& yaml,
                 const std::vector<std::string>& overrides = {}, const OpenGpu& gpu = {});
