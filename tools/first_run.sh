@@ -25,7 +25,7 @@ done
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
 cd "$here" || exit 1
-build=build dptrain=build/src/dptrain spec=configs/fmnist_ddp.yaml out=runs/fmnist_ddp
+build=build dptrain=build/src/dptrain spec=configs/fmnist_ddp.yaml results=runs/fmnist_ddp/latest
 download_s=20
 
 step() { printf '\n== %s ==\n' "$*"; }
@@ -117,17 +117,17 @@ else
 fi
 
 step 'Training'
-run "$dptrain" "$spec" "${overrides[@]}" "out=$out"
+run "$dptrain" "$spec" "${overrides[@]}"
 code=$?
 [ $code -eq 0 ] || fail "training ended with exit code $code, see above" \
   "'$dptrain doctor' says what this machine has; '$dptrain check $spec' looks at the spec alone"
 
 step 'Loss'
 if $dry_run; then
-  printf 'The loss of each epoch, from %s/metrics.jsonl.\n' $out
+  printf 'The loss of each epoch, from %s/metrics.jsonl.\n' $results
 else
-  draw "$out/metrics.jsonl" ||
-    fail "$out/metrics.jsonl holds no epoch" "run '$dptrain $spec' once more and look at what it says"
+  draw "$results/metrics.jsonl" ||
+    fail "$results/metrics.jsonl holds no epoch" "run '$dptrain $spec' once more and look at what it says"
 fi
 tail=${overrides[*]:+ ${overrides[*]}}
 cat <<TEXT
