@@ -41,7 +41,7 @@ std::string_view write_remedy(int error) {
     case ENOENT:
     case ENOTDIR:
     case ELOOP:
-      return "see that its folder is there";
+      return "create its folder first";
     default:
       return "check the disk, or choose another folder";
   }

@@ -32,7 +32,7 @@ std::string holder_in(int fd) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kTry));
     out = text_in(fd);
   }
-  return out.empty() ? "a process that has not written its number yet" : out;
+  return out.empty() ? "a process that is just starting" : out;
 }
 
 std::string this_process() {

@@ -24,7 +24,7 @@ std::string weights_of(const Spec& spec, const std::string& given) {
   const std::string folder = given.empty() ? run_folder(spec) : given;
   const std::string run = exact ? folder : named_run(folder);
   if (given.empty() && !exact && run == folder && holds_run(run))
-    print_stderr("{} is a run of dptrain 0.1.0, whose runs had no numbers\n", run);
+    print_stderr("{} is a run of dptrain 0.1.0, which did not number its runs\n", run);
   const std::string model = model_file(run);
   if (!std::filesystem::exists(model, error))
     fail(Fault::data,
@@ -49,7 +49,7 @@ int run_eval(const std::vector<std::string>& words) {
   loaded.spec.parallel = mode_choice("single");
   loaded.spec.devices.count.reset();
   const Evaluation e = evaluate(*open_session(loaded, {}));
-  print_stdout("Test loss: {:.6f}", e.loss);
+  print_stdout("Test loss: {:.6f}", unsigned_nan(e.loss));
   if (e.accuracy >= 0) print_stdout(", Accuracy: {:.2f} %", 100 * e.accuracy);
   print_stdout("\n");
   return 0;

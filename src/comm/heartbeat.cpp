@@ -97,8 +97,8 @@ void Heartbeat::notice_stall(double most_beats) noexcept {
 void Heartbeat::check_starter() noexcept {
   if (starter_.pid == 0 || getppid() == starter_.pid) return;
   team_.break_up(
-      rank_, fmt::format("{} (pid {}), which started {}, has ended {}; set "
-                         "DPTRAIN_OUTLIVE_LAUNCHER=1 for ranks that go on without it",
+      rank_, fmt::format("{} (pid {}), which started {}, has ended {}; to "
+                         "keep ranks running without it, set DPTRAIN_OUTLIVE_LAUNCHER=1",
                          starter_.name, starter_.pid, team_.name_of(rank_), team_.where_is(rank_)));
 }
 

@@ -125,9 +125,13 @@ std::optional<World> world_from_environment(const Environment& get) {
     world.parent = env.text("DPTRAIN_OUTLIVE_LAUNCHER") == "1" ? 0 : getppid();
     return world;
   };
-  if (env.has("RANK") || env.has("WORLD_SIZE") || env.has("LOCAL_RANK"))
-    return with_job(kTorchrun,
-                    {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"});
+  if (env.has("RANK") || env.has("WORLD_SIZE") || env.has("LOCAL_RANK")) {
+    World world =
+        with_job(kTorchrun, {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"});
+    // A shell that sets the variables may end before its ranks: `nohup dptrain SPEC &`.
+    if (!env.has("TORCHELASTIC_RUN_ID")) world.parent = 0;
+    return world;
+  }
   if (env.has("OMPI_COMM_WORLD_RANK") || env.has("OMPI_COMM_WORLD_SIZE"))
     return with_job(kOpenMpi, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
   const bool slurm = env.has("SLURM_PROCID");

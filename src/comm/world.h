@@ -14,8 +14,8 @@ struct World {
   int local_size = 1;
   std::string job;       // what all ranks of the run, and no others, have in common
   std::string launcher;  // "torchrun", "Open MPI", "MPI (PMI)", "SLURM": for messages
-  // The process that started this rank, whose end ends the run; 0: it does not, as
-  // DPTRAIN_OUTLIVE_LAUNCHER=1 asks for.
+  // The launcher's process that started this rank, whose end ends the run; 0: it does not, since
+  // DPTRAIN_OUTLIVE_LAUNCHER=1 asks for it or a shell has set RANK and WORLD_SIZE by itself.
   int parent = 0;
 };
 

@@ -213,8 +213,10 @@ void Checkpoints::write(const TrainState& state, const Buffers& buffers,
     remove_old();
   } catch (const std::exception& e) {
     if (!std::exchange(warned_, true))
-      print_stderr("no checkpoint of step {}: {}. The run goes on, and earlier checkpoints stay\n",
-                   state.step, e.what());
+      print_stderr(
+          "the checkpoint of step {} could not be written: {}; the run continues, earlier "
+          "checkpoints stay\n",
+          state.step, e.what());
     return;
   }
   warned_ = false;

@@ -9,8 +9,10 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/half.h"
 
 namespace dpt {
@@ -96,6 +98,7 @@ void compare_tensors(const std::byte* a, const std::byte* b, Tolerance t, Tensor
 }  // namespace
 
 RecordedLosses read_losses(const std::string& path) {
+  ::close(open_regular_file(path));  // a pipe or a device would have no end
   std::ifstream in(path);
   if (!in) fail(Fault::data, "{} can't be read", path);
   RecordedLosses out;

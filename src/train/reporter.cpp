@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -61,6 +62,10 @@ std::string lines_of_header(const Session& s) {
 }
 
 }  // namespace
+
+double unsigned_nan(double number) {
+  return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
+}
 
 std::string model_file(const std::string& folder) { return folder + "/model.safetensors"; }
 
@@ -169,9 +174,10 @@ void Reporter::epoch(const EpochRecord& r) {
     print_stderr("warning: epoch {}: the loss ignores all targets in {} more steps\n", r.epoch,
                  empty_ - kMostWarnings);
   empty_ = 0;
-  std::string line = fmt::format("Epoch [{}/{}], Loss: {:.4f}", r.epoch, session_.epochs, r.loss);
+  std::string line =
+      fmt::format("Epoch [{}/{}], Loss: {:.4f}", r.epoch, session_.epochs, unsigned_nan(r.loss));
   if (r.evaluation) {
-    line += fmt::format(", Test loss: {:.4f}", r.evaluation->loss);
+    line += fmt::format(", Test loss: {:.4f}", unsigned_nan(r.evaluation->loss));
     if (r.evaluation->accuracy >= 0)
       line += fmt::format(", Accuracy: {:.2f} %", 100 * r.evaluation->accuracy);
   }
@@ -180,9 +186,9 @@ void Reporter::epoch(const EpochRecord& r) {
   print_stdout("{}\n", line);
   if (r.evaluation && !std::isfinite(r.evaluation->loss))
     print_stderr(
-        "epoch {}: the test loss is {}, the training loss is not; look for nan or "
-        "inf in the test set\n",
-        r.epoch, r.evaluation->loss);
+        "epoch {}: the test loss is {}; check the test set for nan, inf and samples whose targets "
+        "are all ignored\n",
+        r.epoch, unsigned_nan(r.evaluation->loss));
   if (!metrics_) return;
   write_steps();
   const auto samples = static_cast<double>(session_.train.size());
@@ -244,7 +250,7 @@ void Reporter::end(int stopped_by, const std::string& checkpoint) {
     flush_metrics();
   }
   if (stopped_by == SIGPIPE)
-    print_stderr("nobody reads standard output any more; stopped after a whole step\n");
+    print_stderr("standard output was closed by its reader; stopped after a whole step\n");
   else if (stopped_by)
     print_stderr("stopped by signal {} after a whole step\n", stopped_by);
   if (!folder_.empty())

@@ -72,6 +72,8 @@ class Reporter {
 // The weights in a run directory, and where those of an earlier run lie until this one has saved
 // its own: so a run that fails neither destroys them nor passes them off as its result.
 std::string model_file(const std::string& folder);
+// The same number; a nan without its sign, which would be printed: "-nan".
+double unsigned_nan(double number);
 std::string previous_model_file(const std::string& folder);
 
 // "[10, 5]": the shape of a batch of `n` samples.

@@ -107,10 +107,11 @@ CoreLease lease_cores(const Session& s, int ranks) {
   CoreLease lease(allowed_cores(), workers);
   if (lease.cores().empty())
     print_stderr(
-        "other runs of dptrain use {} of the {} cores, so there is none for each of the {} workers "
-        "of this run: it shares cores with them, and all are slower; choose fewer with cores=N, or "
-        "wait until another run ends\n",
-        lease.taken(), allowed_cores().size(), workers);
+        "other runs of dptrain use {} of the {} cores, which leaves too few for the {} worker{} of "
+        "this run: it shares cores with them, and all of them slow down; use fewer with cores=N, "
+        "or "
+        "wait for another run to end\n",
+        lease.taken(), allowed_cores().size(), workers, workers == 1 ? "" : "s");
   return lease;
 }
 

@@ -30,7 +30,8 @@ std::optional<int64_t> number_of(const std::string& name) {
   int64_t n = 0;
   const char* const end = name.data() + name.size();
   const auto [at, error] = std::from_chars(name.data(), end, n);
-  if (error != std::errc() || at != end || n < 1 || name.starts_with('0')) return {};
+  constexpr int64_t kMost = 1'000'000'000;  // above, somebody else has named it
+  if (error != std::errc() || at != end || n < 1 || n > kMost || name.starts_with('0')) return {};
   return n;
 }
 

@@ -120,12 +120,12 @@ void begin_run_folder(const std::string& folder, const std::string& resolved_spe
   const std::vector<CheckpointName> others = set_aside(disk, folder, resume ? resume->path : "");
   if (!others.empty())
     print_stderr(
-        "{} checkpoint{} of an earlier run {} now in {}; --resume {} goes on from the "
-        "newest\n",
+        "{} checkpoint{} that this run does not continue {} now in {} until it has its own; to "
+        "continue from the newest of them: --resume {}\n",
         others.size(), others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
         fs::path(others[0].path).parent_path().string(), others[0].path);
   for (const std::string& gone : forget_previous(disk, folder, others, resume ? resume->path : ""))
-    print_stderr("{} is removed: of what earlier runs have left, three such folders stay\n", gone);
+    print_stderr("removed {}: three folders of earlier checkpoints are kept\n", gone);
   if (resume) continue_metrics(folder, *resume);
 }
 

@@ -112,7 +112,8 @@ void RunStart::start_numbered() {
                             : one     ? run_of_checkpoint(place_.resume)
                                       : newest_run(place_.resume);
     if (automatic && run == base && holds_run(base))
-      print_stderr("{} is a run of dptrain 0.1.0, whose runs had no numbers; it stays\n", base);
+      print_stderr("{} is a run of dptrain 0.1.0, which did not number its runs; it stays as it is\n",
+                   base);
     lock_resumed(run, one);
     const std::string folder = folder_.empty() ? run : folder_;
     find(automatic || one ? place_.resume : folder, folder,

@@ -70,7 +70,7 @@ Finding describe_trouble(const Session& session, const Trouble& found) {
   const auto sample = [](int64_t number, std::string_view what) -> Finding {
     return {fmt::format("sample {} of the training set (counted from 0) has {} that is not finite",
                         number, what),
-            "mend that sample, or leave it out"};
+            "fix or remove that sample"};
   };
   if (found.input >= 0) return sample(found.input, "an input");
   if (found.instruction < 0) {

@@ -124,7 +124,7 @@ TEST_CASE("compare refuses what can't be compared") {
   CHECK(code({steps, epochs}, "nothing in common to compare") == 2);
   CHECK(code({steps, folder.file("m.safetensors")}, "nothing in common to compare") == 2);
   CHECK(code({folder.path(), steps}, "nothing in common to compare") == 2);
-  CHECK(code({steps, folder.file("none")}, "none can't be read") == 4);
+  CHECK(code({steps, folder.file("none")}, "none cannot be opened") == 4);
 }
 
 TEST_CASE("compare of real runs: the same spec in two modes has the same bits, another seed not") {

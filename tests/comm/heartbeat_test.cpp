@@ -69,7 +69,7 @@ TEST_CASE("a rank whose starter has ended ends the run, and says how it would no
   const Heartbeat zero(p.team, 0, {.pid = 77, .name = "torchrun"});
   CHECK_THROWS_WITH_AS(p.team.meet(1),
                        "torchrun (pid 77), which started rank 0 (pid 811), has ended while "
-                       "starting; set DPTRAIN_OUTLIVE_LAUNCHER=1 for ranks that go on without it",
+                       "starting; to keep ranks running without it, set DPTRAIN_OUTLIVE_LAUNCHER=1",
                        TeamBroken);
   CHECK(p.team.exit_code() == 6);
 }

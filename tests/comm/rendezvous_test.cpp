@@ -399,7 +399,7 @@ TEST_CASE("ranks end when the process that started them does, unless they are as
     CAPTURE(o.text);
     CHECK(o.text.starts_with("dptrain: hand (pid "));
     CHECK(o.text.find(", which started rank ") != std::string::npos);
-    CHECK(o.text.find(" has ended at epoch 1, step 1; set DPTRAIN_OUTLIVE_LAUNCHER=1 ") !=
+    CHECK(o.text.find(" has ended at epoch 1, step 1; to keep ranks running without it, set ") !=
           std::string::npos);
     CHECK(std::count(o.text.begin(), o.text.end(), '\n') == 1);
   }

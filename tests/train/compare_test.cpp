@@ -57,7 +57,7 @@ TEST_CASE("a line that is no record is named") {
   CHECK(has(wrong("{\"step\": 1, \"los"), "a:1: not a record"));
   CHECK(has(wrong("{\"epoch\": 4, \"loss\": 2}\n{\"epoch\": 4, \"loss\": 2}\n"),
             "a:2: epoch 4 has a record already"));
-  CHECK(has(data_error([&] { read_losses(folder.file("none")); }), "can't be read"));
+  CHECK(has(data_error([&] { read_losses(folder.file("none")); }), "cannot be opened"));
 }
 
 TEST_CASE("losses part where they first differ, and where beyond the tolerance of the second") {

@@ -181,7 +181,7 @@ TEST_CASE("a limit on files that is too small for the weights is told before the
   // Checkpoints hold the optimizer's states, too, and they alone do not fit.
   const Finished states = in_shell("ulimit -f 6; ", folder, "cores=1 epochs=1 optimizer=adam", "");
   CHECK(states.code == 0);
-  CHECK_MESSAGE(count(states.err, "no checkpoint of step 25: ") == 1, states.err);
+  CHECK_MESSAGE(count(states.err, "the checkpoint of step 25 could not be written: ") == 1, states.err);
   CHECK_MESSAGE(has(states.err, "optimizer.safetensors cannot be written: File too large"),
                 states.err);
   CHECK(fs::exists(folder.file("run/model.safetensors")));
@@ -229,7 +229,7 @@ TEST_CASE("a reader that closes our output ends the run after a whole step, with
         in_shell("", folder, words, "2>" + folder.file("e") + " | head -1; exit ${PIPESTATUS[0]}");
     CHECK(run.code == 128 + SIGPIPE);
     const std::string err = read_file(folder.file("e"));
-    CHECK_MESSAGE(has(err, "nobody reads standard output any more; stopped after a whole step\n"),
+    CHECK_MESSAGE(has(err, "standard output was closed by its reader; stopped after a whole step\n"),
                   err);
     CHECK_FALSE(has(err, "killed"));
     CHECK(fs::exists(folder.file("run/model.safetensors")));
@@ -417,7 +417,7 @@ epochs: 2
     CHECK_MESSAGE(count(err,
                         "the loss is nan at epoch 1, step 3: sample 17 of the training set "
                         "(counted from 0) has an input that is not finite. No weights are "
-                        "saved; mend that sample, or leave it out") == 1,
+                        "saved; fix or remove that sample") == 1,
                   err);
     err = ends("x.npy", "inf.npy");
     CHECK_MESSAGE(count(err,

@@ -114,7 +114,7 @@ TEST_CASE("a run of version 0.1.0 stays as it is, and can be continued") {
   const Ran rest = runs.run({}, "auto");
   CHECK_MESSAGE(rest.code == 0, rest.err);
   CHECK_MESSAGE(
-      has(rest.err, "runs is a run of dptrain 0.1.0, whose runs had no numbers; it stays\n"),
+      has(rest.err, "runs is a run of dptrain 0.1.0, which did not number its runs; it stays as it is\n"),
       rest.err);
   CHECK_MESSAGE(has(rest.err, "going on from " + runs.path("checkpoints/step-000002")), rest.err);
   CHECK(read_file(runs.path("model.safetensors")) == old);

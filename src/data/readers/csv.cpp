@@ -129,7 +129,7 @@ class Reader {
       if (begin < line.size() && line[begin] == '"') {
         end = line.find('"', begin + 1);
         if (end == std::string_view::npos)
-          fail(Fault::data, "{}:{}:{}: a quote that is not closed on its line", path_,
+          fail(Fault::data, "{}:{}:{}: an unclosed quote", path_,
                lines_.number(), begin + 1);
         fields.push_back({line.substr(begin + 1, end - begin - 1), begin + 1});
         end = line.find_first_not_of(' ', end + 1);

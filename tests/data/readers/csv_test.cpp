@@ -50,7 +50,7 @@ TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("1,2\n1,nan\n"), "t.csv:2:3: 'nan'"));
   CHECK(has(why_not("1\n1e39\n"), "t.csv:2:1: '1e39'"));
   CHECK(has(why_not("1\n0x10\n"), "t.csv:2:1: '0x10'"));
-  CHECK(has(why_not("1,2\n\"3,4\n"), "t.csv:2:1: a quote that is not closed"));
+  CHECK(has(why_not("1,2\n\"3,4\n"), "t.csv:2:1: an unclosed quote"));
   CHECK(has(why_not("1,2\n\"3\"x,4\n"), "t.csv:2:4: text after a quoted field"));
   CHECK(has(why_not(""), "holds no numbers"));
   CHECK(has(why_not("a,b\n"), "t.csv:1:1: 'a' is not a finite number, so this line, the only one"));
