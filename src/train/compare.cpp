@@ -1,7 +1,6 @@
 #include "train/compare.h"
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -14,22 +13,10 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/half.h"
+#include "train/metrics_file.h"
 
 namespace dpt {
 namespace {
-
-// What a line of flat JSON has under a key; torch's NaN and Infinity are numbers here, and null is
-// what metrics.jsonl has for these.
-std::optional<double> number_of(std::string_view line, std::string_view quoted_key) {
-  const size_t key = line.find(quoted_key);
-  if (key == std::string_view::npos) return std::nullopt;
-  const size_t begin = line.find_first_not_of(" \t:", key + quoted_key.size());
-  if (begin == std::string_view::npos) return std::nullopt;
-  if (line.substr(begin).starts_with("null")) return std::numeric_limits<double>::quiet_NaN();
-  double value = 0;
-  const auto end = std::from_chars(line.data() + begin, line.data() + line.size(), value);
-  return end.ec == std::errc() ? std::optional(value) : std::nullopt;
-}
 
 double distance_of(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
@@ -102,19 +89,18 @@ RecordedLosses read_losses(const std::string& path) {
   std::ifstream in(path);
   if (!in) fail(Fault::data, "{} can't be read", path);
   RecordedLosses out;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const auto step = number_of(line, "\"step\""), epoch = number_of(line, "\"epoch\""),
-               loss = number_of(line, "\"loss\"");
+  read_lines(in, [&](std::string_view line, int64_t number) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
+    const auto step = metric(line, "step"), epoch = metric(line, "epoch"),
+               loss = metric(line, "loss");
     if (!loss || !(step || epoch))
       fail(Fault::data, R"({}:{}: not a record like {{"step": 1, "loss": 2.3}})", path, number);
     const auto at = static_cast<int64_t>(step ? *step : *epoch);
     if (!(step ? out.steps : out.epochs).emplace(at, *loss).second)
       fail(Fault::data, "{}:{}: {} {} has a record already", path, number, step ? "step" : "epoch",
            at);
-  }
+  });
+  if (in.bad()) fail(Fault::data, "{} can't be read", path);
   return out;
 }
 

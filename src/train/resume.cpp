@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,9 +10,9 @@
 #include "base/files.h"
 #include "base/version.h"
 #include "optim/schedule.h"
-#include "spec/node.h"
 #include "train/checkpoints.h"
 #include "train/named_tensors.h"
+#include "train/spec_changes.h"
 
 namespace dpt {
 namespace {
@@ -31,45 +30,6 @@ bool is_there(const std::string& path) {
     fail(Fault::data, "--resume: {} can't be read: {}; see to it, or leave --resume out", path,
          error.message());
   return fs::exists(status);
-}
-
-using Flat = std::map<std::string, std::string>;
-
-// "data.batch_size" and "model[2].linear" with their values.
-void flatten(const Node& n, const std::string& path, Flat& out) {
-  if (n.kind == Node::Kind::scalar) out[path] = n.text;
-  if (n.kind == Node::Kind::null) out[path] = "null";
-  for (size_t i = 0; i < n.items.size(); ++i)
-    flatten(n.items[i], fmt::format("{}[{}]", path, i), out);
-  for (const Node::Entry& e : n.entries)
-    flatten(e.value, path.empty() ? e.key.value : path + "." + e.key.value, out);
-}
-
-Flat flatten(const std::string& yaml) {
-  const SourceFile file{.path = "", .text = yaml};
-  Diagnostics d;
-  Flat out;
-  flatten(read_yaml(file, d), "", out);
-  return out;
-}
-
-struct Change {
-  std::string key, before, now;
-};
-
-std::vector<Change> changes_of(const std::string& before, const std::string& now) {
-  const Flat old = flatten(before), current = flatten(now);
-  const auto text = [](const Flat& in, const std::string& key) {
-    const auto found = in.find(key);
-    return found == in.end() ? std::string("(not given)") : found->second;
-  };
-  Flat all = old;
-  all.insert(current.begin(), current.end());
-  std::vector<Change> out;
-  for (const auto& [key, value] : all)
-    if (text(old, key) != text(current, key))
-      out.push_back({key, text(old, key), text(current, key)});
-  return out;
 }
 
 // Keys that say how long and where a run trains, and what it reports; all others say what it is.
@@ -104,8 +64,8 @@ std::string misfit(const TrainState& state, const Session& s) {
 }
 
 // Why `auto` leaves that run alone; empty: it does not.
-std::string other_spec(const std::vector<Change>& changes) {
-  const auto other = std::ranges::find_if_not(changes, may_differ, &Change::key);
+std::string other_spec(const std::vector<SpecChange>& changes) {
+  const auto other = std::ranges::find_if_not(changes, may_differ, &SpecChange::key);
   return other == changes.end() ? ""
                                 : fmt::format("its spec differs: '{}' was {} and is {} now",
                                               other->key, other->before, other->now);
@@ -188,8 +148,8 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   }
   const std::string file = out.path + "/state.json";
   out.state = train_state_of(read_text(file), file);
-  const std::vector<Change> changes =
-      changes_of(read_text(out.path + "/spec.resolved.yaml"), resolved_spec);
+  const std::vector<SpecChange> changes =
+      spec_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec);
   std::string unfit = misfit(out.state, s);
   if (match == Match::same_spec) {
     const std::string other = unfit.empty() ? other_spec(changes) : unfit;
@@ -210,7 +170,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
                                     out.state.build, version()));
   add_surprises(s, out);
   if (!changes.empty()) out.notes.emplace_back("changed since:");
-  for (const Change& c : changes)
+  for (const SpecChange& c : changes)
     out.notes.push_back(fmt::format("  {}: {} -> {}", c.key, c.before, c.now));
   return out;
 }
