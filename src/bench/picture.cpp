@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "base/stderr.h"
 #include "bench/report.h"
+#include "bench/svg.h"
 
 namespace dpt {
 namespace {
@@ -20,25 +20,7 @@ constexpr Part kParts[] = {{"compute", "#4477aa", &WorkerSeconds::compute},
                            {"communication", "#ee8866", &WorkerSeconds::communication},
                            {"waiting", "#cccccc", &WorkerSeconds::waiting}};
 
-std::string xml_text(std::string_view text) {
-  std::string out;
-  for (const char c : escape_controls(text)) {  // XML has none, not even as references
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-std::string text(double x, double y, std::string_view content, std::string_view style = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y,
-                     style.empty() ? "" : " ", style, xml_text(content));
-}
+using svg::text;
 
 std::string box(double x, double y, double width, std::string_view colour) {
   return fmt::format(
@@ -66,12 +48,7 @@ std::string bench_svg(const BenchReport& report) {
   for (const RowResult& r : report.rows)
     if (r.refused.empty()) longest = std::max(longest, r.ms_per_sample), ++rows;
   const int bottom = kTop + rows * kRow;
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-      "{1}\" "
-      "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\">\n"
-      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
-      kWidth, bottom + 50);
+  std::string out = svg::begin(kWidth, bottom + 50);
   out += text(20, 28, report.name + ": milliseconds per sample, and speed-up over the first row",
               "font-size=\"16\"");
   double x = kLabels;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/csv_text.h"
 #include "base/json_text.h"
 
 namespace dpt {
@@ -41,14 +42,6 @@ std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
           {"spec", report.name, true},
           {"data", report.data, true},
           {"machine", report.machine, true}};
-}
-
-// RFC 4180.
-std::string csv_text(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == text.npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
 }
 
 std::vector<const RowResult*> measured(const BenchReport& report) {

@@ -1,0 +1,41 @@
+#include "bench/svg.h"
+
+#include <fmt/format.h>
+
+#include "base/stderr.h"
+
+namespace dpt::svg {
+namespace {
+
+std::string xml_text(std::string_view text) {
+  std::string out;
+  for (const char c : escape_controls(text)) {  // XML has none, not even as references
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string begin(int width, int height) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\" "
+      "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\">\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
+      width, height);
+}
+
+std::string text(double x, double y, std::string_view content, std::string_view style) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y,
+                     style.empty() ? "" : " ", style, xml_text(content));
+}
+
+}  // namespace dpt::svg
