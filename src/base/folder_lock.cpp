@@ -84,4 +84,12 @@ FolderLock::~FolderLock() {
   if (fd_ >= 0) close(fd_);
 }
 
+bool is_locked(const std::string& folder) {
+  const int fd = open((folder + "/.lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool locked = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return locked;
+}
+
 }  // namespace dpt

@@ -27,10 +27,11 @@ class FolderLocked : public Error {
 class FolderLock {
  public:
   // Throws FolderLocked where somebody has it, Error{failed} where its file can't be made.
-  // patience_s: for ranks of a run that was killed, which end a moment later.
+  // patience_s: for ranks of a run that was killed, which end a moment later; the default is for
+  // is_locked().
   // lock: flock(2), or what a test has for it.
   // REQUIRES: the folder is there.
-  explicit FolderLock(const std::string& folder, double patience_s = 0,
+  explicit FolderLock(const std::string& folder, double patience_s = 0.02,
                       const std::function<int(int, int)>& lock = flock);
   FolderLock(FolderLock&& other) noexcept;
   ~FolderLock();
@@ -43,5 +44,10 @@ class FolderLock {
   int fd_ = -1;  // of a file in it, which stays: removed, it could be locked twice
   bool exclusive_ = true;
 };
+
+// Whether a FolderLock of this folder exists, in any process. Changes nothing in the folder. Holds
+// the lock for an instant while it looks, which FolderLock waits out. False where that can't be
+// seen: no lock file, no permission to read it, or a file system without locks.
+bool is_locked(const std::string& folder);
 
 }  // namespace dpt

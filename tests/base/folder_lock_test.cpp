@@ -26,6 +26,17 @@ std::string refusal(const std::string& folder) {
   }
 }
 
+TEST_CASE("is_locked sees a lock of another holder, takes none and makes no file") {
+  const Folder folder;
+  CHECK(!is_locked(folder.path()));
+  CHECK(!std::filesystem::exists(folder.file(".lock")));
+  std::optional<FolderLock> lock(std::in_place, folder.path());
+  CHECK(is_locked(folder.path()));
+  lock.reset();
+  CHECK(!is_locked(folder.path()));
+  CHECK(refusal(folder.path()).empty());
+}
+
 TEST_CASE("a folder is locked by one, who is named, until it lets go") {
   const Folder one, other;
   std::optional<FolderLock> lock(std::in_place, one.path());
