@@ -1,0 +1,301 @@
+#include "bench/runs_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/csv_text.h"
+#include "base/fail.h"
+#include "base/json_text.h"
+#include "base/stderr.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kGap = 2;  // spaces between columns
+constexpr size_t kWidestText = 40, kLeastText = 8,
+                 kLeastPath = 16;  // characters of a cell that is shortened
+
+// A result: its name and value in CSV and JSON, and what people read.
+struct Result {
+  std::string_view name, title;
+  int rank;  // the highest is left out first where the table is too wide
+  std::string (*value)(const RunSummary&);  // empty: there is none
+  std::string (*shown)(const RunSummary&);
+  bool text = false;
+};
+
+std::string number(std::optional<double> x) {
+  return x && std::isfinite(*x) ? fmt::format("{:.9g}", *x) : "";
+}
+std::string loss(std::optional<double> x) { return x ? fmt::format("{:.4f}", *x) : ""; }
+std::string percent(std::optional<double> x) { return x ? fmt::format("{:.2f} %", 100 * *x) : ""; }
+std::string seconds(double x) { return x > 0 ? fmt::format("{:.2f}", x) : ""; }
+std::string rate(std::optional<double> x) { return x ? fmt::format("{:.0f}", *x) : ""; }
+std::string state(const RunSummary& r) { return std::string(name_of(r.state)); }
+
+using Run = const RunSummary&;
+const Result kResults[] = {
+    {"epochs_done", "epochs done", 3, [](Run r) { return fmt::format("{}", r.epochs); },
+     [](Run r) { return fmt::format("{}", r.epochs); }},
+    {"last_loss", "loss", 0, [](Run r) { return number(r.loss.last); },
+     [](Run r) { return loss(r.loss.last); }},
+    {"best_loss", "best", 7, [](Run r) { return number(r.loss.best); },
+     [](Run r) { return loss(r.loss.best); }},
+    {"last_test_loss", "test loss", 4, [](Run r) { return number(r.test_loss.last); },
+     [](Run r) { return loss(r.test_loss.last); }},
+    {"best_test_loss", "best", 8, [](Run r) { return number(r.test_loss.best); },
+     [](Run r) { return loss(r.test_loss.best); }},
+    {"last_accuracy", "accuracy", 1, [](Run r) { return number(r.accuracy.last); },
+     [](Run r) { return percent(r.accuracy.last); }},
+    {"best_accuracy", "best", 6, [](Run r) { return number(r.accuracy.best); },
+     [](Run r) { return percent(r.accuracy.best); }},
+    {"seconds", "seconds", 5, [](Run r) { return number(r.seconds); },
+     [](Run r) { return seconds(r.seconds); }},
+    {"samples_per_second", "samples/s", 2, [](Run r) { return number(r.samples_per_second); },
+     [](Run r) { return rate(r.samples_per_second); }},
+    {"state", "state", 0, state, state, true},
+    {"note", "note", 9, [](Run r) { return r.note; }, [](Run r) { return r.note; }, true},
+};
+
+std::string spec_value(const RunSummary& run, const std::string& key) {
+  const auto found = run.spec.find(key);
+  return found == run.spec.end() ? "" : found->second;
+}
+
+std::string value_of(const RunRow& row, const std::string& column) {
+  if (column == "run") return row.name;
+  const auto result = std::ranges::find(kResults, column, &Result::name);
+  return result == std::end(kResults) ? spec_value(row.run, column) : result->value(row.run);
+}
+
+std::optional<double> number_in(std::string_view text) {
+  double x = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, x);
+  return error == std::errc() && at == end && std::isfinite(x) ? std::optional(x) : std::nullopt;
+}
+
+// Characters of a text without control codes.
+size_t code_points(std::string_view utf8) {
+  return static_cast<size_t>(
+      std::ranges::count_if(utf8, [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// A column of the text, with its cells; the first cell is the title.
+struct TextColumn {
+  std::vector<std::string> cells;
+  bool right = false;
+  int rank = 0;
+  std::string name{};
+
+  size_t width() const {
+    size_t most = 0;
+    for (const std::string& c : cells) most = std::max(most, code_points(c));
+    return most;
+  }
+};
+
+std::string shortened(const std::string& text, size_t most) {
+  if (code_points(text) <= most) return text;
+  size_t bytes = text.size();
+  while (bytes > 0 && code_points(std::string_view(text).substr(0, bytes)) > most - 2) --bytes;
+  return text.substr(0, bytes) + "..";
+}
+
+// The end of a path tells runs apart.
+std::string shortened_path(const std::string& text, size_t most) {
+  if (code_points(text) <= most) return text;
+  size_t begin = 0;
+  while (code_points(std::string_view(text).substr(begin)) > most - 2) ++begin;
+  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) ++begin;
+  return ".." + text.substr(begin);
+}
+
+std::vector<TextColumn> text_columns(const RunsTable& table) {
+  std::vector<TextColumn> out = {{.cells = {"run"}, .rank = -1, .name = "run"}};
+  for (const RunRow& row : table.rows) out[0].cells.push_back(escape_controls(row.name));
+  int number_of_key = 0;
+  for (const std::string& key : table.keys) {
+    constexpr int kFirstKeys = 3;  // they say more than most results do
+    const int rank = number_of_key < kFirstKeys ? 1 : 100 + number_of_key;
+    ++number_of_key;
+    TextColumn c{.cells = {escape_controls(key)}, .right = true, .rank = rank, .name = key};
+    for (const RunRow& row : table.rows) {
+      const std::string value = spec_value(row.run, key);
+      c.right = c.right && (value.empty() || number_in(value));
+      c.cells.push_back(value.empty() ? "-" : shortened(escape_controls(value), kWidestText));
+    }
+    out.push_back(std::move(c));
+  }
+  for (const Result& r : kResults) {
+    TextColumn c{.cells = {std::string(r.title)},
+                 .right = !r.text,
+                 .rank = r.rank,
+                 .name = std::string(r.name)};
+    bool any = false;
+    for (const RunRow& row : table.rows) {
+      const std::string shown = r.shown(row.run);
+      any = any || !shown.empty();
+      c.cells.push_back(shown.empty() && !r.text ? "-" : escape_controls(shown));
+    }
+    if (any) out.push_back(std::move(c));
+  }
+  return out;
+}
+
+size_t line_width(const std::vector<TextColumn>& columns) {
+  size_t out = 0;
+  for (const TextColumn& c : columns) out += c.width() + kGap;
+  return out - kGap;
+}
+
+void shorten(TextColumn& c, size_t by, std::string (*how)(const std::string&, size_t)) {
+  const size_t now = c.width(), least = std::min(now, kLeastText);
+  const size_t most = now > by ? std::max(now - by, least) : least;
+  for (std::string& cell : c.cells) cell = how(cell, most);
+}
+
+// Returns the names of the columns that were left out.
+std::vector<std::string> fit(std::vector<TextColumn>& columns, size_t width) {
+  std::vector<std::string> out;
+  const auto too_wide = [&] {
+    return line_width(columns) > width ? line_width(columns) - width : 0;
+  };
+  if (too_wide() > 0 && columns.back().name == "note")
+    shorten(columns.back(), too_wide(), shortened);
+  while (too_wide() > 0) {
+    // A path gives way before a result does, but not to the last character.
+    const size_t spare = columns[0].width() > kLeastPath ? columns[0].width() - kLeastPath : 0;
+    const auto last = std::ranges::max_element(columns, {}, &TextColumn::rank);
+    if (spare >= too_wide() || last->rank <= 0) {
+      shorten(columns[0], too_wide(), shortened_path);
+      break;
+    }
+    out.push_back(last->name);
+    columns.erase(last);
+  }
+  return out;
+}
+
+// A number of JSON where it is one.
+std::string json_value(const std::string& text) {
+  const auto x = number_in(text);
+  return x ? fmt::format("{}", *x) : json_text(text);
+}
+
+}  // namespace
+
+std::vector<std::string> result_columns() {
+  std::vector<std::string> out = {"run"};
+  for (const Result& r : kResults) out.emplace_back(r.name);
+  return out;
+}
+
+RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::string>& asked) {
+  std::map<std::string, std::set<std::string>> values;
+  size_t specs = 0;
+  std::map<std::string, size_t> counts;
+  for (const RunRow& row : rows) {
+    specs += row.run.spec.empty() ? 0 : 1;
+    for (const auto& [key, value] : row.run.spec) {
+      values[key].insert(value);
+      ++counts[key];
+    }
+  }
+  RunsTable out;
+  for (const auto& [key, different] : values)
+    if (std::ranges::find(asked, key) != asked.end() ||
+        (key != "out" && (different.size() > 1 || counts[key] < specs)))
+      out.keys.push_back(key);
+  std::ranges::stable_partition(out.keys, [&](const std::string& key) {
+    return std::ranges::find(asked, key) != asked.end();
+  });
+  const auto results = result_columns();
+  for (const std::string& key : asked)
+    if (!key.empty() && !values.contains(key) && std::ranges::find(results, key) == results.end())
+      fail(Fault::spec,
+           "'{}' is neither a key of the specs of these runs, as data.batch_size, nor one of their "
+           "results: {}",
+           key, fmt::join(results, ", "));
+  out.rows = std::move(rows);
+  return out;
+}
+
+void sort_rows(RunsTable& table, const std::string& column) {
+  std::ranges::stable_sort(table.rows, [&](const RunRow& a, const RunRow& b) {
+    const std::string x = value_of(a, column), y = value_of(b, column);
+    const auto p = number_in(x), q = number_in(y);
+    if (p && q) return *p < *q;
+    if (x.empty() || y.empty()) return y.empty() && !x.empty();
+    if (p || q) return p.has_value();
+    return natural_less(x, y);
+  });
+}
+
+std::string runs_text(const RunsTable& table, size_t width) {
+  std::vector<TextColumn> columns = text_columns(table);
+  std::vector<std::string> left_out;
+  if (width > 0) left_out = fit(columns, std::max<size_t>(width, 40));
+  std::string out;
+  for (size_t i = 0; i <= table.rows.size(); ++i) {
+    std::string line;
+    for (const TextColumn& c : columns) {
+      const std::string& cell = c.cells[i];
+      const std::string space(c.width() - code_points(cell), ' ');
+      line += (c.right ? space + cell : cell + space) + std::string(kGap, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  if (!left_out.empty()) {
+    constexpr size_t kMostNames = 4;
+    const size_t more = left_out.size() - std::min(left_out.size(), kMostNames);
+    left_out.resize(left_out.size() - more);
+    out += fmt::format("not shown, see --csv: {}{}\n", fmt::join(left_out, ", "),
+                       more == 0 ? "" : fmt::format(" and {} more", more));
+  }
+  return out;
+}
+
+std::string runs_csv(const RunsTable& table) {
+  std::vector<std::string> columns = {"run"};
+  columns.insert(columns.end(), table.keys.begin(), table.keys.end());
+  for (const Result& r : kResults) columns.emplace_back(r.name);
+  std::string out;
+  const auto line = [&](auto&& field) {
+    std::vector<std::string> fields;
+    for (const std::string& c : columns) fields.push_back(csv_text(field(c)));
+    out += fmt::format("{}\n", fmt::join(fields, ","));
+  };
+  line([](const std::string& c) { return c; });
+  for (const RunRow& row : table.rows) line([&](const std::string& c) { return value_of(row, c); });
+  return out;
+}
+
+std::string runs_json(const RunsTable& table) {
+  std::vector<std::string> rows;
+  for (const RunRow& row : table.rows) {
+    std::vector<std::string> spec, entries;
+    for (const std::string& key : table.keys)
+      if (row.run.spec.contains(key))
+        spec.push_back(fmt::format("{}: {}", json_text(key), json_value(spec_value(row.run, key))));
+    for (const Result& r : kResults) {
+      const std::string value = r.value(row.run);
+      entries.push_back(fmt::format("\"{}\": {}", r.name,
+                                    r.text          ? json_text(value)
+                                    : value.empty() ? "null"
+                                                    : value));
+    }
+    rows.push_back(fmt::format("{{\"run\": {}, \"spec\": {{{}}}, {}}}", json_text(row.name),
+                               fmt::join(spec, ", "), fmt::join(entries, ", ")));
+  }
+  return fmt::format("{{\"runs\": [{}]}}\n", fmt::join(rows, ",\n  "));
+}
+
+}  // namespace dpt

@@ -1,0 +1,103 @@
+// dptrain runs DIR...: one table over many runs.
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/stdout.h"
+#include "bench/runs_table.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+
+namespace dpt::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Characters of a line: COLUMNS where it is exported, else the terminal's; 0: no terminal, no
+// limit.
+size_t text_width() {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const std::string_view text = columns;
+    size_t n = 0;
+    std::from_chars(text.data(), text.data() + text.size(), n);
+    if (n > 0) return n;
+  }
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+// Relative to the directory where only one was given; "." is then the directory itself.
+std::string name_of(const std::string& run, const std::string& directory, bool only) {
+  if (!only) return run;
+  if (run == directory) return ".";
+  return run.substr(directory.ends_with('/') ? directory.size() : directory.size() + 1);
+}
+
+std::vector<RunRow> read_runs(const std::vector<std::string>& directories) {
+  std::vector<RunRow> out;
+  std::set<std::string> seen;  // a directory may lie below another one
+  for (const std::string& directory : directories)
+    for (const std::string& run : find_runs(directory)) {
+      std::error_code error;
+      const std::string path = fs::canonical(run, error).string();
+      if (!error && !seen.insert(path).second) continue;
+      out.push_back({name_of(run, directory, directories.size() == 1), summarize_run(run)});
+    }
+  return out;
+}
+
+int run_runs(const std::vector<std::string>& words) {
+  Arguments arguments(
+      "runs",
+      "Prints a table of the runs in and below the directories: the keys of the spec that differ "
+      "between\nthem, epochs done, losses and accuracies (of the last and of the best epoch), "
+      "seconds of training,\nsamples per second, and whether a run is finished, stopped, running "
+      "or "
+      "failed.");
+  std::vector<std::string> directories;
+  bool csv = false, json = false;
+  std::string sort, svg, x;
+  arguments.texts("DIR", directories, "directories with runs, as runs/NAME; default: runs");
+  arguments.text("--sort", sort,
+                 "a key or result to sort by: optimizer.sgd.lr, best_accuracy, ...");
+  arguments.flag("--json", json, "print JSON in place of the table");
+  arguments.flag("--csv", csv, "print CSV in place of the table", "--json");
+  arguments.text("--svg", svg,
+                 "a file for a picture of loss, accuracy and samples per second by --x");
+  arguments.text("--x", x, "the key of the picture's horizontal axis: data.batch_size");
+  arguments.parse(words);
+  if (svg.empty() != x.empty())
+    throw BadWords{
+        "--svg FILE and --x KEY belong together: runs runs/NAME --svg sweep.svg --x "
+        "data.batch_size"};
+  if (directories.empty()) directories = {"runs"};
+  std::vector<RunRow> rows = read_runs(directories);
+  if (rows.empty())
+    fail(Fault::data,
+         "{}{} no run: no directory with a spec.resolved.yaml or a metrics.jsonl; runs without "
+         "out=DIR are in runs/NAME",
+         directories[0], directories.size() == 1 ? " holds" : " and the others hold");
+  RunsTable table = make_runs_table(std::move(rows), {sort, x});
+  if (!sort.empty()) sort_rows(table, sort);
+  if (json)
+    print_stdout("{}", runs_json(table));
+  else if (csv)
+    print_stdout("{}", runs_csv(table));
+  else
+    print_stdout("{}", runs_text(table, text_width()));
+  if (!svg.empty()) write_text(svg, runs_svg(table, x), "; choose another file with --svg");
+  return 0;
+}
+
+}  // namespace
+
+Command runs() { return {"runs", "print a table of many runs", run_runs}; }
+
+}  // namespace dpt::commands

@@ -1,0 +1,225 @@
+#include "train/run_summary.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/folder_lock.h"
+#include "train/metrics_file.h"
+#include "train/reporter.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 8;           // folders below the one that is searched
+constexpr size_t kMostRuns = 100000;  // of a search
+
+bool is_run(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path + "/spec.resolved.yaml", error) ||
+         fs::exists(path + "/metrics.jsonl", error);
+}
+
+// A folder without permission is passed over.
+void find_below(const std::string& path, int depth, std::vector<std::string>& out) {
+  if (is_run(path)) out.push_back(path);
+  if (depth == kDeepest) return;
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::error_code unseen;
+    if (name.starts_with('.') || name.starts_with("checkpoints") || at->is_symlink(unseen) ||
+        !at->is_directory(unseen) || out.size() >= kMostRuns)
+      continue;
+    find_below(fmt::format("{}{}{}", path, path.ends_with('/') ? "" : "/", name), depth + 1, out);
+  }
+}
+
+void add(MetricRange& range, std::optional<double> value, bool (*better)(double, double)) {
+  if (!value) return;
+  range.last = value;
+  if (!std::isnan(*value) && (!range.best || better(*value, *range.best))) range.best = value;
+}
+bool lower(double a, double b) { return a < b; }
+bool higher(double a, double b) { return a > b; }
+
+// The epochs' records; those of steps are passed over.
+class Epochs {
+ public:
+  explicit Epochs(RunSummary& run) : run_(run) {}
+
+  void line(std::string_view text, int64_t number) {
+    const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+    if (begin == text.npos) return;
+    last_ = number;
+    if (text[begin] != '{' || text[end] != '}') {
+      if (first_broken_ == 0) first_broken_ = number;
+      ++broken_;
+      return;
+    }
+    if (const auto epoch = metric(text, "epoch"); epoch && !metric(text, "step"))
+      record(text, *epoch);
+  }
+
+  void finish() {
+    if (samples_ > 0 && seconds_ > 0) run_.samples_per_second = samples_ / seconds_;
+    // The last line may be one that is being written, or that a killed run has not completed.
+    if (broken_ > 1 || (broken_ == 1 && first_broken_ != last_))
+      run_.note = fmt::format("metrics.jsonl: {} line{} not a record, the first is line {}",
+                              broken_, broken_ == 1 ? " is" : "s are", first_broken_);
+  }
+
+ private:
+  void record(std::string_view text, double epoch) {
+    constexpr double kMost = 1e15;  // a count that a double holds exactly
+    const double steps = metric(text, "steps").value_or(0);
+    if (!(epoch >= 0 && epoch < kMost && steps >= 0 && steps < kMost)) return;
+    run_.epochs = std::max(run_.epochs, static_cast<int64_t>(epoch));
+    run_.steps += static_cast<int64_t>(steps);
+    add(run_.loss, metric(text, "loss"), lower);
+    add(run_.test_loss, metric(text, "test_loss"), lower);
+    add(run_.accuracy, metric(text, "test_accuracy"), higher);
+    const double seconds = metric(text, "seconds").value_or(0);
+    if (!std::isfinite(seconds) || seconds < 0) return;
+    run_.seconds += seconds;
+    const double rate = metric(text, "samples_per_second").value_or(0);
+    if (!std::isfinite(rate) || rate <= 0) return;
+    samples_ += rate * seconds;
+    seconds_ += seconds;
+  }
+
+  RunSummary& run_;
+  int64_t broken_ = 0, first_broken_ = 0, last_ = 0;
+  double samples_ = 0, seconds_ = 0;
+};
+
+// A count that the spec gives; empty: none.
+std::optional<int64_t> count_in(const FlatSpec& spec, const std::string& key) {
+  const auto found = spec.find(key);
+  if (found == spec.end()) return {};
+  int64_t n = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [at, error] = std::from_chars(found->second.data(), end, n);
+  return error == std::errc() && at == end ? std::optional(n) : std::nullopt;
+}
+
+bool is_finished(const RunSummary& run) {
+  const auto epochs = count_in(run.spec, "epochs"), steps = count_in(run.spec, "steps");
+  if (steps && run.steps >= *steps) return true;
+  if (epochs) return run.epochs >= *epochs;
+  return !steps && run.epochs >= 1;
+}
+
+// The lock is looked at last: doing so touches a run that is going.
+RunState state_of(const RunSummary& run) {
+  if (is_finished(run)) return RunState::finished;
+  if (is_locked(run.path)) return RunState::running;
+  std::error_code error;
+  return fs::exists(model_file(run.path), error) ? RunState::stopped : RunState::failed;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string read_spec(RunSummary& run) {
+  try {
+    std::string problem;
+    run.spec =
+        flatten_spec(read_file(run.path + "/spec.resolved.yaml", size_t{16} << 20), &problem);
+    if (problem.empty()) return "";
+    run.spec.clear();
+    return "spec.resolved.yaml" + first_line(problem);
+  } catch (const Error& e) {
+    return first_line(e.what());
+  }
+}
+
+std::string read_metrics(RunSummary& run) {
+  const std::string path = run.path + "/metrics.jsonl";
+  std::error_code error;
+  if (!fs::exists(path, error)) return "there is no metrics.jsonl";
+  if (!fs::is_regular_file(path, error)) return "metrics.jsonl is not a regular file";
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return "metrics.jsonl cannot be opened";
+  Epochs epochs(run);
+  read_lines(in, [&](std::string_view text, int64_t number) { epochs.line(text, number); });
+  epochs.finish();
+  return in.bad() ? "metrics.jsonl cannot be read" : "";
+}
+
+}  // namespace
+
+std::string_view name_of(RunState state) {
+  switch (state) {
+    case RunState::running:
+      return "running";
+    case RunState::finished:
+      return "finished";
+    case RunState::stopped:
+      return "stopped";
+    case RunState::failed:
+      return "failed";
+    case RunState::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto digits = [](std::string_view text) {
+    const auto end =
+        std::ranges::find_if_not(text, [](unsigned char c) { return std::isdigit(c); });
+    return text.substr(0, static_cast<size_t>(end - text.begin()));
+  };
+  while (!a.empty() && !b.empty()) {
+    const std::string_view x = digits(a), y = digits(b);
+    if (!x.empty() && !y.empty()) {
+      const auto value = [](std::string_view n) {
+        return n.substr(std::min(n.find_first_not_of('0'), n.size()));
+      };
+      const std::string_view p = value(x), q = value(y);
+      if (p.size() != q.size()) return p.size() < q.size();
+      if (p != q) return p < q;
+      a.remove_prefix(x.size());
+      b.remove_prefix(y.size());
+    } else {
+      if (a[0] != b[0]) return a[0] < b[0];
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+std::vector<std::string> find_runs(const std::string& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error))
+    fail(Fault::data, "{} is not a directory; give one that holds runs, as runs/NAME", directory);
+  std::vector<std::string> out;
+  find_below(directory, 0, out);
+  std::ranges::sort(out, natural_less);
+  return out;
+}
+
+RunSummary summarize_run(const std::string& path) {
+  RunSummary run{.path = path};
+  std::error_code error;
+  const bool has_spec = fs::exists(path + "/spec.resolved.yaml", error);
+  const std::string spec = has_spec ? read_spec(run) : "there is no spec.resolved.yaml";
+  const std::string metrics = read_metrics(run);
+  for (const std::string& problem : {spec, metrics})
+    if (!problem.empty()) run.note += (run.note.empty() ? "" : "; ") + problem;
+  if (spec.empty()) run.state = state_of(run);
+  return run;
+}
+
+}  // namespace dpt

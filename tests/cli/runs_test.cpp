@@ -1,0 +1,164 @@
+// dptrain runs: the table over many runs as text, CSV, JSON and a picture; the sweep over batch
+// sizes.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/folder_lock.h"
+#include "cli/process.h"
+#include "places.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string spec(const std::string& lr, int epochs) {
+  return fmt::format("name: mine\ndata: {{batch_size: 12}}\noptimizer: {{sgd: {}}}\nepochs: {}\n",
+                     lr, epochs);
+}
+
+std::string epoch(int number, double loss, double accuracy) {
+  return fmt::format(
+      R"({{"run": "step", "epoch": {}, "loss": {}, "seconds": 0.5, "steps": 20, "lr": 0.1, )"
+      R"("samples_per_second": 480.0, "test_loss": {}, "test_accuracy": {}}})"
+      "\n",
+      number, loss, loss + 1, accuracy);
+}
+
+// Runs in every state, below the folder "r".
+struct Runs {
+  Folder folder;
+  Runs() {
+    folder.write("r/a/1/spec.resolved.yaml", spec("0.1", 2));
+    folder.write("r/a/1/metrics.jsonl", R"({"step": 1, "epoch": 1, "loss": 9, "lr": 0.1})"
+                                        "\n" +
+                                            epoch(1, 1.25, 0.5) + epoch(2, 1.5, 0.25));
+    folder.write("r/a/1/checkpoints/step-000040/spec.resolved.yaml", spec("0.1", 2));
+    folder.write("r/a/2/spec.resolved.yaml", spec("0.2", 2));
+    folder.write("r/a/2/metrics.jsonl", epoch(1, 1, 0.75) + R"({"epoch": 2, "lo)");
+    folder.write("r/a/2/model.safetensors", "");
+    folder.write("r/a/10/spec.resolved.yaml", spec("0.05", 2));
+    folder.write("r/a/10/metrics.jsonl", epoch(1, 3, 0.125));
+    folder.write("r/b/spec.resolved.yaml", spec("0.1", 3));
+    folder.write("r/b/metrics.jsonl", "");
+    fs::create_directory_symlink("10", folder.file("r/a/latest"));
+  }
+  Finished run(const std::vector<std::string>& words, const Variables& environment = {}) const {
+    std::vector<std::string> all = {"runs"};
+    all.insert(all.end(), words.begin(), words.end());
+    return dptrain(all, environment, folder.path());
+  }
+};
+
+TEST_CASE("runs prints a table of the keys that differ, the results and the states") {
+  const Runs r;
+  const FolderLock lock(r.folder.file("r/b"));
+  const Finished text = r.run({"r"});
+  CHECK_MESSAGE(text.code == 0, text.err);
+  CHECK(text.err.empty());
+  CHECK(
+      text.out ==
+      R"(run   epochs  optimizer.sgd  epochs done    loss    best  test loss    best  accuracy     best  seconds  samples/s  state
+a/1        2            0.1            2  1.5000  1.2500     2.5000  2.2500   25.00 %  50.00 %     1.00        480  finished
+a/2        2            0.2            1  1.0000  1.0000     2.0000  2.0000   75.00 %  75.00 %     0.50        480  stopped
+a/10       2           0.05            1  3.0000  3.0000     4.0000  4.0000   12.50 %  12.50 %     0.50        480  failed
+b          3            0.1            0       -       -          -       -         -        -        -          -  running
+)");
+  const Finished csv = r.run({"r", "--csv", "--sort=optimizer.sgd"});
+  CHECK(csv.out ==
+        "run,optimizer.sgd,epochs,epochs_done,last_loss,best_loss,last_test_loss,best_test_loss,"
+        "last_accuracy,best_accuracy,seconds,samples_per_second,state,note\n"
+        "a/10,0.05,2,1,3,3,4,4,0.125,0.125,0.5,480,failed,\n"
+        "a/1,0.1,2,2,1.5,1.25,2.5,2.25,0.25,0.5,1,480,finished,\n"
+        "b,0.1,3,0,,,,,,,0,,running,\n"
+        "a/2,0.2,2,1,1,1,2,2,0.75,0.75,0.5,480,stopped,\n");
+  const Finished json = r.run({"r/b", "r/a/1", "r/a", "--json"});
+  CHECK(json.out.starts_with(
+      R"({"runs": [{"run": "r/b", "spec": {"epochs": 3, "optimizer.sgd": 0.1}, "epochs_done": 0, )"
+      R"("last_loss": null, )"));
+  CHECK(has(json.out, R"("state": "running", "note": ""},)"));
+  CHECK(json.out.find("r/a/1\"") == json.out.rfind("r/a/1\""));  // given twice, listed once
+}
+
+TEST_CASE("runs lists directories that are broken, with the reason") {
+  const Folder folder;
+  const auto run = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"runs"};
+    all.insert(all.end(), words.begin(), words.end());
+    return dptrain(all, {}, folder.path());
+  };
+  folder.write("r/1/spec.resolved.yaml", spec("0.1", 1));
+  folder.write("r/2/metrics.jsonl", epoch(1, 1, 0.5));
+  folder.write("r/3/spec.resolved.yaml", "a: [1\n");
+  folder.write("r/3/metrics.jsonl", "oops\n\n\xff" + std::string(200000, 'x') + "\n" +
+                                        epoch(1, 1, 0.5) + R"({"epoch": 1e300, "loss": null})" +
+                                        "\n");
+  folder.write("r/4/metrics.jsonl/file", "");
+  const Finished f = run({"r", "--csv"});
+  CHECK_MESSAGE(f.code == 0, f.err);
+  CHECK(has(f.out, "\n1,0,,,,,,,0,,failed,there is no metrics.jsonl\n"));
+  CHECK(has(f.out, "\n2,1,1,1,2,2,0.5,0.5,0.5,480,unknown,there is no spec.resolved.yaml\n"));
+  CHECK_MESSAGE(has(f.out, "\n3,1,1,1,2,2,0.5,0.5,0.5,480,unknown,"), f.out);
+  CHECK(has(f.out, "spec.resolved.yaml:"));
+  CHECK(has(f.out, "metrics.jsonl: 2 lines are not a record, the first is line 1"));
+  CHECK(has(f.out, "metrics.jsonl is not a regular file"));
+
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& message) {
+    const Finished bad = run(words);
+    CHECK(bad.out.empty());
+    CHECK_MESSAGE(has(bad.err, message), bad.err);
+    return bad.code;
+  };
+  folder.write("empty/file", "");
+  CHECK(refused({}, "runs is not a directory") == 4);
+  CHECK(refused({"empty"}, "empty holds no run: ") == 4);
+  CHECK(refused({"r", "--sort=data.batchsize"}, "'data.batchsize' is neither a key") == 2);
+  CHECK(refused({"r", "--svg=a.svg"}, "--svg FILE and --x KEY belong together") == 2);
+  CHECK(refused({"r", "--csv", "--json"}, "excludes") == 2);
+}
+
+TEST_CASE("runs fits its table to the terminal") {
+  const Runs r;
+  for (const int width : {40, 80, 100}) {
+    const Finished f = r.run({"r"}, {{"COLUMNS", std::to_string(width)}});
+    CHECK_MESSAGE(has(f.out, "not shown, see --csv: "), f.out);
+    size_t longest = 0;
+    const std::string table = f.out.substr(0, f.out.find("not shown"));
+    for (size_t begin = 0; begin < table.size();) {
+      const size_t end = table.find('\n', begin);
+      longest = std::max(longest, end - begin);
+      begin = end + 1;
+    }
+    CHECK(longest <= static_cast<size_t>(width));
+    for (const char* kept : {"run ", " loss", " accuracy", " state"}) CHECK(has(table, kept));
+    CHECK(has(table, "optimizer.sgd") == (width >= 80));
+  }
+}
+
+TEST_CASE("runs draws loss, accuracy and speed by a key") {
+  const Runs r;
+  const Finished f = r.run({"r", "--svg=p.svg", "--x=optimizer.sgd"});
+  CHECK_MESSAGE(f.code == 0, f.err);
+  const std::string svg = read_file(r.folder.file("p.svg"));
+  const auto count = [&](const std::string& part) {
+    int n = 0;
+    for (size_t at = svg.find(part); at != svg.npos; at = svg.find(part, at + 1)) ++n;
+    return n;
+  };
+  CHECK(count("<polyline") == 4);    // two losses, accuracy, speed
+  CHECK(count("<circle") == 4 * 3);  // b has no epoch
+  for (const char* label : {">0.05<", ">0.1<", ">0.2<"}) CHECK(count(label) == 3);
+  CHECK(svg.ends_with("</svg>\n"));
+}
+
+}  // namespace
+}  // namespace dpt
