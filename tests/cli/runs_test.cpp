@@ -160,5 +160,88 @@ TEST_CASE("runs draws loss, accuracy and speed by a key") {
   CHECK(svg.ends_with("</svg>\n"));
 }
 
+const std::string kSmall = R"(data:
+  dataset: {synthetic_images: {samples: 48, test_samples: 12, shape: [1, 4, 4]}}
+  transforms: [to_tensor]
+  batch_size_per_replica: 12
+model: [flatten, {linear: 10}]
+loss: cross_entropy
+optimizer: {sgd: 0.05}
+evaluate: true
+cores: 1
+)";
+
+// The script's exit code; what it prints is in "out" and "err" of the folder.
+int sweep(const Folder& folder, const std::string& words) {
+  const std::string line = fmt::format("cd {} && {} --dptrain {} {} >out 2>err", folder.path(),
+                                       source_file("tools/sweep_batch_sizes.sh"), program(), words);
+  return WEXITSTATUS(std::system(line.c_str()));  // NOLINT(concurrency-mt-unsafe)
+}
+
+TEST_CASE(
+    "sweep_batch_sizes.sh trains each size, reports one that fails and keeps what is finished") {
+  const Folder folder;
+  folder.write("t.yaml", kSmall);
+  const std::string first = "sweeps/t/batch-4/metrics.jsonl";
+  CHECK(sweep(folder, "t.yaml 16 4 -- epochs=2") == 0);
+  const std::string table = read_file(folder.file("out"));
+  CHECK_MESSAGE(table.starts_with("run       data.batch_size_per_replica"), table);
+  CHECK(table.find("\nbatch-4 ") < table.find("\nbatch-16 "));
+  CHECK(
+      read_file(folder.file("sweeps/t/sweep.csv")).starts_with("run,data.batch_size_per_replica,"));
+  CHECK(read_file(folder.file("sweeps/t/sweep.svg")).ends_with("</svg>\n"));
+  const std::string metrics = read_file(folder.file(first));
+  CHECK(has(metrics, "\"epoch\": 2"));
+
+  folder.write("sweeps/t/batch-8", "no folder can be made here");
+  CHECK(sweep(folder, "t.yaml 8 4 -- epochs=2") == 1);
+  CHECK(has(read_file(folder.file("err")), "batch size 8 failed with exit code "));
+  CHECK(has(read_file(folder.file("out")), "\nbatch-4 "));
+  CHECK(read_file(folder.file(first)) == metrics);  // its times are those of the first sweep
+  CHECK(sweep(folder, "--force t.yaml 4 -- epochs=2") == 0);
+  CHECK(read_file(folder.file(first)) != metrics);
+}
+
+TEST_CASE("sweep_batch_sizes.sh refuses a wrong command line") {
+  const Folder folder;
+  folder.write("t.yaml", kSmall);
+  CHECK(sweep(folder, "--help") == 0);
+  for (const char* words : {"", "t.yaml", "none.yaml 4", "t.yaml 4x", "t.yaml 04", "--no t.yaml 4",
+                            "t.yaml 4 -- epochs", "t.yaml 4 -- out=x", "--dptrain"}) {
+    CHECK_MESSAGE(sweep(folder, words) == 2, words);
+    CHECK(has(read_file(folder.file("err")), "sweep_batch_sizes.sh: "));
+  }
+  CHECK(!fs::exists(folder.file("sweeps")));
+}
+
+TEST_CASE("sweep_batch_sizes.sh saves the run in progress and stops at Ctrl-C") {
+  const Folder folder;
+  folder.write("t.yaml", kSmall);
+  const std::string script = source_file("tools/sweep_batch_sizes.sh"), dptrain = program();
+  const std::string out = folder.file("out"), path = folder.path();
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    setpgid(0, 0);
+    if (chdir(path.c_str()) != 0) _exit(127);
+    const int fd = open(out.c_str(), O_CREAT | O_WRONLY, 0600);
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    execl(script.c_str(), script.c_str(), "--dptrain", dptrain.c_str(), "t.yaml", "4", "8", "--",
+          "epochs=100000000", nullptr);
+    _exit(127);
+  }
+  const std::string folder_of_4 = folder.file("sweeps/t/batch-4");
+  CHECK(becomes_true(60, [&] { return has(read_file(folder_of_4 + "/metrics.jsonl"), "epoch"); }));
+  CHECK(kill(-pid, SIGINT) == 0);
+  int status = 0;
+  CHECK(waitpid(pid, &status, 0) == pid);
+  CHECK(WEXITSTATUS(status) == 130);
+  CHECK(fs::exists(folder_of_4 + "/model.safetensors"));
+  CHECK(!fs::exists(folder.file("sweeps/t/batch-8")));
+  const std::string csv = read_file(folder.file("sweeps/t/sweep.csv"));
+  CHECK_MESSAGE(has(csv, ",stopped,"), csv);
+}
+
 }  // namespace
 }  // namespace dpt
