@@ -96,7 +96,8 @@ class Loader {
     }
     std::error_code ignored;
     open_.push_back(fs::weakly_canonical(path, ignored));
-    const fs::path base = (fs::path(path).parent_path() / value.text).lexically_normal();
+    const fs::path base =
+        (fs::path(path).parent_path() / expand_home(value.text)).lexically_normal();
     std::optional<Node> out;
     if (std::ranges::find(open_, fs::weakly_canonical(base, ignored)) != open_.end())
       d_.error(value.where, fmt::format("'{}' extends itself", base.string()));

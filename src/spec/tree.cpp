@@ -1,6 +1,7 @@
 #include "spec/tree.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -71,7 +72,7 @@ class Merger {
 void anchor(Node& path) {
   if (path.kind != Node::Kind::scalar || path.text.empty()) return;
   const std::filesystem::path from = path.where.file ? path.where.file->folder : "";
-  path.text = std::filesystem::absolute(from / path.text).lexically_normal().string();
+  path.text = std::filesystem::absolute(from / expand_home(path.text)).lexically_normal().string();
   path.quoted = true;
 }
 
@@ -81,6 +82,17 @@ void anchor_map(Node& map, const std::vector<KeyDoc>& keys) {
 }
 
 }  // namespace
+
+std::string expand_home(const std::string& path) {
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+  if (!home || *home == '\0') return path;
+  for (const std::string_view name : {"~", "$HOME", "${HOME}"}) {
+    if (!path.starts_with(name)) continue;
+    const std::string rest = path.substr(name.size());
+    if (rest.empty() || rest.starts_with('/')) return home + rest;
+  }
+  return path;
+}
 
 Node::Entry* chosen_entry(Node& map, const std::vector<std::string_view>& siblings) {
   for (Node::Entry& e : map.entries)

@@ -1,6 +1,7 @@
 // Changes of a tree before it is read: what `extends:` and overrides have in common.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,9 @@ void erase_key(Node& map, std::string_view key);
 
 // Takes the key out that may not stand beside `key`.
 void erase_rival(Node& map, std::string_view section, std::string_view key);
+
+// `~` or `$HOME` at the front of a path becomes the user's home directory, where HOME names one.
+std::string expand_home(const std::string& path);
 
 // Makes the paths in a spec's tree absolute, each from the folder of the file it stands in.
 void anchor_paths(Node& root, const Vocabulary& vocabulary);

@@ -85,6 +85,20 @@ TEST_CASE("every type of member is read, from a map or from the main value") {
   CHECK(all.s.even == -4);
 }
 
+TEST_CASE("YAML's three spellings of a boolean are read, other words are not") {
+  for (const char* text : {"true", "True", "TRUE"})
+    CHECK(Decoded(fmt::format("{{count: 1, on: {}}}", text)).s.on);
+  for (const char* text : {"false", "False", "FALSE"}) {
+    const Decoded off(fmt::format("{{count: 1, on: {}}}", text));
+    CHECK(off.d.ok());
+    CHECK(!off.s.on);
+  }
+  for (const char* text : {"yes", "tRue", "on", "1", "'true'", "\"False\""})
+    CHECK_MESSAGE(message(fmt::format("{{count: 1, on: {}}}", text))
+                      .starts_with("'on' must be true or false, not "),
+                  text);
+}
+
 TEST_CASE("null is none, and one value is a list of one") {
   const Decoded none("{count: 1, index: null, norm: ~, side: null, sizes: 5}\n");
   CHECK(none.d.render().empty());

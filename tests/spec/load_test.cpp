@@ -1,4 +1,5 @@
 // Files that extend files, and overrides.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "spec/tree.h"
 #include "words.h"
 
 namespace dpt {
@@ -132,6 +134,25 @@ TEST_CASE("a path is relative to the file it stands in, in an argument to the wo
   const Loaded absolute(folder.path / "a.yaml", {"initial_weights=/x/start.safetensors"});
   CHECK(absolute.spec.initial_weights == "/x/start.safetensors");
   CHECK(Loaded(folder.path / "a.yaml", {"initial_weights="}).spec.initial_weights.empty());
+}
+
+TEST_CASE("~ and $HOME at the front of a path are the home directory") {
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
+  REQUIRE(home != nullptr);
+  const std::string expected = fs::path(home + std::string("/w")).lexically_normal().string();
+  const Folder folder;
+  folder.write("a.yaml", kBase);
+  for (const std::string path : {"~/w", "$HOME/w", "${HOME}/w"}) {
+    CAPTURE(path);
+    const Loaded l(folder.path / "a.yaml", {"initial_weights=" + path});
+    CHECK(l.d.render() == "");
+    CHECK(l.spec.initial_weights == expected);
+  }
+  CHECK(expand_home("~") == home);
+  for (const std::string path : {"~other/w", "$HOMES/w", "a/~/w", "", "a"})
+    CHECK(expand_home(path) == path);
+  folder.write("b.yaml", "extends: ~/no-such-file-of-dptrain.yaml\n");
+  CHECK(Loaded(folder.path / "b.yaml", {}).d.render().find(home) != std::string::npos);
 }
 
 TEST_CASE("a missing file is named where it is asked for") {
