@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/count.h"
+
 namespace dpt {
 namespace {
 
@@ -15,7 +17,7 @@ struct Cause {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-std::string samples(int64_t n) { return fmt::format("{} sample{}", n, n == 1 ? "" : "s"); }
+std::string samples(int64_t n) { return counted(n, "sample"); }
 
 // What all workers together compute for one sample, in ms, as far as other programs let them.
 double compute_ms(const RowResult& r) {
@@ -69,7 +71,7 @@ std::string compute_text(const RowResult& r, const RowResult& single) {
 struct Places {
   int count;
   std::string_view name;
-  std::string text() const { return fmt::format("{} {}{}", count, name, count == 1 ? "" : "s"); }
+  std::string text() const { return counted(count, name); }
 };
 Places places_of(const RowResult& r, int cores) {
   return r.facts.gpus > 0 ? Places{r.facts.gpus, "GPU"} : Places{cores, "core"};
@@ -90,8 +92,7 @@ std::vector<Cause> causes(const RowResult& r, const RowResult& single, const Pla
                             places.count)}};
   if (r.facts.workers < single.facts.workers)
     add(compute_ms(single) * (1 / workers - 1.0 / single.facts.workers),
-        fmt::format("has {} worker{}, single {}", r.facts.workers, r.facts.workers == 1 ? "" : "s",
-                    single.facts.workers));
+        fmt::format("has {}, single {}", counted(r.facts.workers, "worker"), single.facts.workers));
   add(more(&WorkerSeconds::waiting), waiting_text(r));
   add(more(&WorkerSeconds::communication),
       fmt::format("spends {} of the time on what other workers made: their gradients and losses",
@@ -119,9 +120,8 @@ std::string sentence(const RowResult& r, const RowResult& single, int cores) {
 }  // namespace
 
 std::string name_of(const BenchRow& row) {
-  return fmt::format("{} on {} device{}, batch {}{}", row.mode, row.devices,
-                     row.devices == 1 ? "" : "s", row.batch_size,
-                     row.precision == "fp32" ? "" : ", " + row.precision);
+  return fmt::format("{} on {}, batch {}{}", row.mode, counted(row.devices, "device"),
+                     row.batch_size, row.precision == "fp32" ? "" : ", " + row.precision);
 }
 
 const RowResult* single_of(const RowResult& r, std::span<const RowResult> all) {

@@ -11,6 +11,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "backend/cuda/load.h"
+#include "base/count.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
@@ -228,7 +229,7 @@ int start_row(const SpecArgument& spec, const BenchRow& row, int notes) {
   });
 }
 
-std::string cores_text(size_t n) { return fmt::format("{} core{}", n, n == 1 ? "" : "s"); }
+std::string cores_text(size_t n) { return counted(n, "core"); }
 
 std::string machine_line() {
   return fmt::format("{}, {} ({} kernels); {}", cpu_name(), cores_text(usable_cores().size()),

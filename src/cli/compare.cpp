@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
@@ -44,7 +45,7 @@ Verdict verdict_of(bool differ, bool beyond) {
 Verdict print_losses(const std::string& interval, const LossesBy& a, const LossesBy& b,
                      Tolerance tolerance) {
   const LossParting p = compare_losses(a, b, tolerance);
-  print_stdout("losses of {} {}{}", p.compared, interval, p.compared == 1 ? "" : "s");
+  print_stdout("losses of {}", counted(p.compared, interval));
   if (a.size() != b.size()) print_stdout(" (A has {}, B {})", a.size(), b.size());
   print_stdout("{}\n", p.first ? "" : ": no difference");
   const auto line = [&](std::string_view what, const std::optional<LossPair>& at) {
@@ -79,7 +80,7 @@ Verdict print_weights(const SafeTensors& a, const SafeTensors& b, Tolerance tole
   const auto differs = [&](const TensorParting& t) { return beyond(t) || t.differ > 0; };
   const Verdict verdict =
       verdict_of(std::ranges::any_of(tensors, differs), std::ranges::any_of(tensors, beyond));
-  print_stdout("weights of {} tensor{}{}\n", tensors.size(), tensors.size() == 1 ? "" : "s",
+  print_stdout("weights of {}{}\n", counted(tensors.size(), "tensor"),
                verdict == Verdict::same ? ": same bits" : "");
   if (verdict == Verdict::same) return verdict;
   const auto kind = [](const TensorParting& t) {

@@ -7,6 +7,7 @@
 #include "backend/cpu/simd/simd.h"
 #include "backend/cuda/libraries.h"
 #include "backend/cuda/load.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/stdout.h"
@@ -59,8 +60,7 @@ int run_doctor(const std::vector<std::string>& words) {
                       "What this machine offers: cores, instruction sets, libraries, GPUs, data.");
   arguments.parse(words);
   const std::vector<int> cores = usable_cores();
-  line(true, "cpu",
-       fmt::format("{}; {} usable core{}", cpu_name(), cores.size(), cores.size() == 1 ? "" : "s"));
+  line(true, "cpu", fmt::format("{}; {}", cpu_name(), counted(cores.size(), "usable core")));
   const std::string_view isa = simd_kernels().name;
   line(isa != "baseline", "kernels",
        isa == "baseline" ? "plain: this CPU has neither AVX2 nor AVX-512" : std::string(isa));

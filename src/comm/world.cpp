@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 
 namespace dpt {
@@ -68,12 +69,12 @@ void check(const World& w, const Names& n) {
          w.rank, n.size, w.size, advice(n));
   if (w.local_size != w.size)
     fail(Fault::spec,
-         "{} started {} ranks, {} of them on this machine: ranks on several machines are not "
+         "{} started {}, {} of them on this machine: ranks on several machines are not "
          "supported in this version; start all of them on one machine",
-         n.launcher, w.size, w.local_size);
+         n.launcher, counted(w.size, "rank"), w.local_size);
   if (w.local_rank >= w.local_size)
-    fail(Fault::spec, "the environment has {}={}, but {} ranks are on this machine; {}",
-         n.local_rank, w.local_rank, w.local_size, advice(n));
+    fail(Fault::spec, "the environment has {}={}, but this machine has {}; {}", n.local_rank,
+         w.local_rank, counted(w.local_size, "rank"), advice(n));
 }
 
 // How many ranks the variables say are on this machine; all, when they do not say.

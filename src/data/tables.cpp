@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "data/readers/bytes.h"
 #include "data/readers/cache.h"
@@ -117,14 +118,14 @@ Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
 void check_counts(const Table& inputs, const std::string& inputs_path, const Table& targets,
                   const std::string& targets_path) {
   if (inputs.size() != targets.size())
-    fail(Fault::data, "{} holds {} samples, but {} holds {}: they do not belong together",
-         inputs_path, inputs.size(), targets_path, targets.size());
+    fail(Fault::data, "{} holds {}, but {} holds {}: they do not belong together", inputs_path,
+         counted(inputs.size(), "sample"), targets_path, targets.size());
 }
 
 std::string describe(const std::string& name, const Dataset& d, const std::string& from) {
   std::string text = fmt::format("{}: {} x {} {}, ", name, d.size(), d.inputs.sample().str(),
                                  name_of(d.inputs.desc.dtype));
-  text += d.classes > 0 ? fmt::format("{} classes", d.classes)
+  text += d.classes > 0 ? counted(d.classes, "class", "classes")
                         : fmt::format("targets {} {}", d.targets.sample().str(),
                                       name_of(d.targets.desc.dtype));
   return from.empty() ? text : text + ", from " + from;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "spec/language.h"
 #include "spec/model.h"
 #include "spec/tree.h"
@@ -140,8 +141,8 @@ class Override {
                fmt::format("'{}' is {}", path(i),
                            n.kind == Node::Kind::list ? "a list: say which as in [0]" : "no list"));
     } else if (step.index >= n.items.size()) {
-      d_.error(step.where,
-               fmt::format("'{}' has {} entries, counted from 0", path(i), n.items.size()));
+      d_.error(step.where, fmt::format("'{}' has {}, counted from 0", path(i),
+                                       counted(n.items.size(), "entry", "entries")));
     } else {
       set(n.items[step.index], i + 1, below);
     }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/count.h"
 #include "graph/operator.h"
 #include "layers/model.h"
 #include "train/device_feed.h"
@@ -111,17 +112,16 @@ std::string describe(const Session& s, bool refusals) {
   const Program& program = s.programs.at(group_rows(first.micro[0], *filled));
   std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
   out +=
-      fmt::format("mode: {}: {} rank{}, {} device{} each, {} worker{} each, {} shard{}{}\n",
-                  s.plan.mode, who.ranks, who.ranks == 1 ? "" : "s", who.devices,
-                  who.devices == 1 ? "" : "s", who.workers, who.workers == 1 ? "" : "s", who.shards,
-                  who.shards == 1 ? "" : "s", who.reproducible ? " (reproducible)" : "");
-  out += fmt::format("batch: {} samples in {} micro-batch{}; {} steps an epoch, {} in all\n",
-                     s.global_batch, s.batches->accumulate(),
-                     s.batches->accumulate() == 1 ? "" : "es", s.batches->steps(), s.steps);
+      fmt::format("mode: {}: {}, {} each, {} each, {}{}\n", s.plan.mode, counted(who.ranks, "rank"),
+                  counted(who.devices, "device"), counted(who.workers, "worker"),
+                  counted(who.shards, "shard"), who.reproducible ? " (reproducible)" : "");
+  out += fmt::format("batch: {} in {}; {} an epoch, {} in all\n", counted(s.global_batch, "sample"),
+                     counted(s.batches->accumulate(), "micro-batch", "micro-batches"),
+                     counted(s.batches->steps(), "step"), s.steps);
   out += rows_text(s);
   out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));
-  out += fmt::format("work: {:.3f} MFLOP for {} samples, forward and backward\n",
-                     program.graph.flops() / 1e6, program.rows.total());
+  out += fmt::format("work: {:.3f} MFLOP for {}, forward and backward\n",
+                     program.graph.flops() / 1e6, counted(program.rows.total(), "sample"));
   if (s.on_gpu()) {
     out += gpus_text(s);
     out +=
@@ -134,7 +134,7 @@ std::string describe(const Session& s, bool refusals) {
   out += devices_text(s);
   out += s.on_gpu() && who.total_workers() > 1 ? steps_of_gpus_text(s) : s.plan.str();
   const size_t together = program.rows.shards.size();
-  out += together == 1 ? fmt::format("each shard of {} samples:\n", program.rows.total())
+  out += together == 1 ? fmt::format("each shard of {}:\n", counted(program.rows.total(), "sample"))
                        : fmt::format("each group of {} shards, {} samples:\n", together,
                                      fmt::join(program.rows.shards, " + "));
   out += program.str();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "layers/model.h"
 
@@ -18,7 +19,7 @@ bool is_single(const Session& s) {
   return static_cast<const ModeType*>(s.spec.parallel.what)->name == "single";
 }
 
-std::string text_of(int gpus) { return fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"); }
+std::string text_of(int gpus) { return counted(gpus, "GPU"); }
 
 // They are cut from the machine's cores in order, so there is no cpu:5 among two.
 void check_cpus(const std::vector<int64_t>& indices) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "graph/operator.h"
 #include "layers/model.h"
 #include "parallel/balance.h"
@@ -74,8 +75,8 @@ std::vector<size_t> computing_units(const Graph& graph) {
 }
 
 std::string cannot_be_split(size_t layers, std::string_view which, int stages) {
-  return fmt::format("{} layer{}{} cannot be split into {} stages; use fewer stages or more layers",
-                     layers, layers == 1 ? "" : "s", which, stages);
+  return fmt::format("{}{} cannot be split into {} stages; use fewer stages or more layers",
+                     counted(layers, "layer"), which, stages);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/half_kernels.h"
+#include "base/count.h"
 #include "base/disk.h"
 #include "base/files.h"
 #include "base/json_text.h"
@@ -41,12 +42,12 @@ std::string lines_of_header(const Session& s) {
   std::string out;
   if (!s.note.empty()) out += s.note + "\n";
   out += fmt::format("data: {}\n", s.train.description);
-  out +=
-      fmt::format("model: {} parameters, {} on {} with {} worker{}\n", s.parameters(), s.plan.mode,
-                  who.ranks > 1     ? fmt::format("{} ranks", who.ranks)
-                  : who.devices > 1 ? fmt::format("{} {} devices", who.devices, kind_of(s))
-                                    : fmt::format("one {}", s.on_gpu() ? "GPU" : "CPU device"),
-                  who.total_workers(), who.total_workers() == 1 ? "" : "s");
+  out += fmt::format("model: {}, {} on {} with {}\n", counted(s.parameters(), "parameter"),
+                     s.plan.mode,
+                     who.ranks > 1     ? fmt::format("{} ranks", who.ranks)
+                     : who.devices > 1 ? fmt::format("{} {} devices", who.devices, kind_of(s))
+                                       : fmt::format("one {}", s.on_gpu() ? "GPU" : "CPU device"),
+                     counted(who.total_workers(), "worker"));
   if (s.on_gpu() && who.replicas() > 1)
     out += fmt::format("gradients: summed by {}\n",
                        s.sums_on_host() ? "the CPUs, in the memory that they share" : "NCCL");
@@ -56,8 +57,9 @@ std::string lines_of_header(const Session& s) {
                            ? ""
                            : ", emulated: results of fp32 kernels are rounded");
   const int replicas = who.replicas();
-  out += fmt::format("batch: {} samples over all replicas, {} of each replica; {} steps an epoch\n",
-                     s.global_batch, s.global_batch / replicas, s.batches->steps());
+  out += fmt::format("batch: {} over all replicas, {} of each replica; {} an epoch\n",
+                     counted(s.global_batch, "sample"), s.global_batch / replicas,
+                     counted(s.batches->steps(), "step"));
   return out;
 }
 

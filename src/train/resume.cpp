@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/version.h"
@@ -57,9 +58,9 @@ std::string misfit(const TrainState& state, const Session& s) {
                        s.optimizer->name);
   if (state.steps_of_epoch != s.batches->steps())
     return fmt::format(
-        "an epoch had {} steps, and has {} now (data, batch size, or the number of replicas where "
+        "an epoch had {}, and has {} now (data, batch size, or the number of replicas where "
         "they have a batch each)",
-        state.steps_of_epoch, s.batches->steps());
+        counted(state.steps_of_epoch, "step"), s.batches->steps());
   return "";
 }
 
@@ -162,9 +163,9 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     fail(Fault::spec, "{} can't be gone on from: {}{}", out.path, unfit, anew(out));
   if (out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0))
     out.notes.push_back(fmt::format(
-        "nothing is left to do: {} epochs and {} steps are done, of {} and {}; for more, give more "
-        "with epochs=N",
-        out.state.epoch, out.state.step, s.epochs, s.steps));
+        "nothing is left to do: {} and {} are done, of {} and {}; to train longer, "
+        "set epochs=N",
+        counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.epochs, s.steps));
   if (out.state.build != version())
     out.notes.push_back(fmt::format("it was written by {}, this is {}: last bits may differ",
                                     out.state.build, version()));

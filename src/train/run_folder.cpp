@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
@@ -120,9 +121,9 @@ void begin_run_folder(const std::string& folder, const std::string& resolved_spe
   const std::vector<CheckpointName> others = set_aside(disk, folder, resume ? resume->path : "");
   if (!others.empty())
     print_stderr(
-        "{} checkpoint{} that this run does not continue {} now in {} until it has its own; to "
-        "continue from the newest of them: --resume {}\n",
-        others.size(), others.size() == 1 ? "" : "s", others.size() == 1 ? "is" : "are",
+        "{} that this run does not continue {} now in {} until it has its own; to continue from "
+        "the newest of them: --resume {}\n",
+        counted(others.size(), "checkpoint"), others.size() == 1 ? "is" : "are",
         fs::path(others[0].path).parent_path().string(), others[0].path);
   for (const std::string& gone : forget_previous(disk, folder, others, resume ? resume->path : ""))
     print_stderr("removed {}: three folders of earlier checkpoints are kept\n", gone);

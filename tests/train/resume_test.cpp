@@ -103,6 +103,7 @@ TEST_CASE("a run is trained on with more epochs, in its own folder, and keeps th
   const Ran idle = run_spec_in({folder.path(), "auto"}, kFiveSteps, save);
   same(whole, idle);
   CHECK_MESSAGE(has(idle.err, "nothing is left to do: 3 epochs and 15 steps are done"), idle.err);
+  CHECK(has(idle.err, "; to train longer, set epochs=N"));
   CHECK_FALSE(has(second.err, "nothing is left to do"));
   // What is newer than where a run goes on is of another run; so is all, for one that begins anew.
   same(whole, run_spec_in({folder.path(), checkpoint(folder, 14)}, kFiveSteps, {"cores=1"}));

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "data/readers/bytes.h"
 
@@ -210,8 +211,8 @@ size_t CsvTable::column(std::string_view name, const std::string& path) const {
   std::string known;
   for (size_t i = 0; i < std::min<size_t>(columns(), 30); ++i)
     known += fmt::format("{}{:.40}", i > 0 ? ", " : "", names[i]);
-  fail(Fault::data, "{} has no column '{}'; its {} columns are {}{}", path, name, count, known,
-       columns() > 30 ? ", ..." : "");
+  fail(Fault::data, "{} has no column '{}'; it has {}: {}{}", path, name, counted(count, "column"),
+       known, columns() > 30 ? ", ..." : "");
 }
 
 CsvTable read_csv(const std::string& path, const CsvFormat& format) {

@@ -52,7 +52,7 @@ TEST_CASE("csv: what is wrong") {
   const auto why = [&](const std::string& yaml, Split split = Split::train) {
     return data_error([&] { load("csv", yaml, split, folder.path()); });
   };
-  CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; its 3 columns are a, b, kind"));
+  CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; it has 3 columns: a, b, kind"));
   CHECK(has(why("{path: t.csv, targets: b, classes: 5}"), "sample 2 (counted from 0) is 6"));
   CHECK(has(why("one.csv"), "no columns but its targets"));
   CHECK(has(why("t.csv", Split::test), "has no test split"));

@@ -126,7 +126,7 @@ TEST_CASE("columns by name or number") {
   CHECK(t.column("0", "t") == 0);
   CHECK(t.column("-1", "t") == 2);
   CHECK(data_error([&] { t.column("3", "t"); }) ==
-        "t has no column '3'; its 3 columns are a, b, 1");
+        "t has no column '3'; it has 3 columns: a, b, 1");
   CHECK(data_error([&] { t.column("-4", "t"); }) != "");
 }
 
