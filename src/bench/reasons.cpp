@@ -106,10 +106,9 @@ std::vector<Cause> causes(const RowResult& r, const RowResult& single, const Pla
 }
 
 std::string sentence(const RowResult& r, const RowResult& single, int cores) {
-  const std::string head = fmt::format("{}: {:.3g} times single's time", name_of(r.row),
+  const std::string head = fmt::format("{}: {:.3g}x slower than single", name_of(r.row),
                                        r.ms_per_sample / single.ms_per_sample);
-  if (r.fastest <= single.slowest)
-    return head + ", no more than the rounds differ among themselves.";
+  if (r.fastest <= single.slowest) return head + ", within the variation between rounds.";
   const std::vector<Cause> found = causes(r, single, places_of(r, cores));
   std::vector<std::string_view> told;
   for (const Cause& c : found)

@@ -368,7 +368,10 @@ Scope ModelReader::arguments(const Block& block, const Located<std::string>& nam
   Scope given;
   if (settings.kind == Node::Kind::map) {
     for (const Node::Entry& e : settings.entries) {
-      if (std::ranges::find(names, e.key.value) == names.end())
+      if (names.empty())
+        d_.error(e.key.where,
+                 fmt::format("{} takes no settings; delete '{:.60}'", title, e.key.value));
+      else if (std::ranges::find(names, e.key.value) == names.end())
         d_.unknown("key", e.key, " in " + title, names);
       else
         given.emplace(e.key.value, e.value);

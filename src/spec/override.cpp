@@ -246,7 +246,19 @@ class Override {
       return d_.error(step.where, fmt::format("'{0}' is no layer's name; the layer of that number "
                                               "is {1}[{0}]",
                                               step.name, path(i)));
+    if (names.empty())
+      return d_.error(step.where, fmt::format("no layer has a name; use {}[{}]", path(i),
+                                              index_of_layer(n, step.name)));
     d_.unknown("name", {step.name, step.where}, fmt::format(" in '{}'", path(i)), names);
+  }
+
+  // Of the first entry that is a layer of this type; 0: none is.
+  std::ptrdiff_t index_of_layer(const Node& list, const std::string& type) const {
+    const auto is_of_type = [&](const Node& item) {
+      return item.text == type || item.find(type) != nullptr;
+    };
+    const auto at = std::ranges::find_if(list.items, is_of_type);
+    return at == list.items.end() ? 0 : at - list.items.begin();
   }
 
   void set_item(Node& n, size_t i) {

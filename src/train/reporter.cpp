@@ -33,6 +33,14 @@ bool shows_bars() {
   return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
 }
 
+std::string name_of_stop(int signal) {
+  if (signal == SIGINT) return "Interrupted (Ctrl-C)";
+  if (signal == SIGTERM) return "Stopped (SIGTERM)";
+  if (signal == SIGUSR1) return "Stopped (SIGUSR1)";
+  if (signal == SIGUSR2) return "Stopped (SIGUSR2)";
+  return fmt::format("Stopped (signal {})", signal);
+}
+
 std::string metrics_file(const std::string& folder) { return folder + "/metrics.jsonl"; }
 
 std::string_view kind_of(const Session& s) { return s.on_gpu() ? "GPU" : "CPU"; }
@@ -254,7 +262,8 @@ void Reporter::end(int stopped_by, const std::string& checkpoint) {
   if (stopped_by == SIGPIPE)
     print_stderr("standard output was closed by its reader; stopped after a whole step\n");
   else if (stopped_by)
-    print_stderr("stopped by signal {} after a whole step\n", stopped_by);
+    print_stderr("{}; {} saved\n", name_of_stop(stopped_by),
+                 checkpoint.empty() ? "weights" : "checkpoint");
   if (!folder_.empty())
     print_stderr("weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
   if (stopped_by && !checkpoint.empty())

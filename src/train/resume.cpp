@@ -126,7 +126,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   if (is_checkpoint(given)) {
     if (const std::string broken = damage(given); !broken.empty())
       fail(Fault::data,
-           "{} can't be gone on from: {}; --resume with the run directory takes an "
+           "{} cannot be resumed: {}; --resume with the run directory takes an "
            "older one",
            given, broken);
     out.path = given;
@@ -159,8 +159,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
       why += fmt::format("; --resume {} continues it all the same", given);
     if (!other.empty()) return {};
   }
-  if (!unfit.empty())
-    fail(Fault::spec, "{} can't be gone on from: {}{}", out.path, unfit, anew(out));
+  if (!unfit.empty()) fail(Fault::spec, "{} cannot be resumed: {}{}", out.path, unfit, anew(out));
   if (out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0))
     out.notes.push_back(fmt::format(
         "nothing is left to do: {} and {} are done, of {} and {}; to train longer, "

@@ -26,8 +26,7 @@ TEST_CASE("a row that is as fast as single, or faster, needs no reason") {
 
 TEST_CASE("a difference within the spread of the rounds is told as such") {
   CHECK(sentence(result("dp", 2, 8, 0.0101, {.compute = 1, .waiting = 1})) ==
-        "dp on 2 devices, batch 8: 1.01 times single's time, no more than the rounds differ among "
-        "themselves.");
+        "dp on 2 devices, batch 8: 1.01x slower than single, within the variation between rounds.");
 }
 
 TEST_CASE("waiting has one of four reasons") {
@@ -37,40 +36,40 @@ TEST_CASE("waiting has one of four reasons") {
   even.spent.waiting = 2 - even.spent.compute;
   even.spent.slowest = even.spent.compute / 2;
   CHECK(sentence(even) ==
-        "ddp on 2 devices, batch 8: 1.5 times single's time: it spends 67 % of the time in the 2 "
+        "ddp on 2 devices, batch 8: 1.5x slower than single: it spends 67 % of the time in the 2 "
         "meetings of a step, which takes only 120 us.");
   RowResult slower = even;
   slower.spent.slowest = even.spent.compute * 0.7;
   CHECK(sentence(slower) ==
-        "ddp on 2 devices, batch 8: 1.5 times single's time: it waits 67 % of the time for the "
+        "ddp on 2 devices, batch 8: 1.5x slower than single: it waits 67 % of the time for the "
         "slower worker, which computes for 40 % longer than the mean.");
   slower.facts.fewest = 3;
   slower.facts.most = 5;
   CHECK(sentence(slower) ==
-        "ddp on 2 devices, batch 8: 1.5 times single's time: it waits 67 % of the time for the "
+        "ddp on 2 devices, batch 8: 1.5x slower than single: it waits 67 % of the time for the "
         "worker that has 5 samples of a batch, where another has 3.");
   slower.facts.fewest = slower.facts.most = 4;
   slower.facts.loss_on_one = true;
   CHECK(sentence(slower) ==
-        "ddp on 2 devices, batch 8: 1.5 times single's time: it waits 67 % of the time for one "
+        "ddp on 2 devices, batch 8: 1.5x slower than single: it waits 67 % of the time for one "
         "device, which computes the loss for all.");
 }
 
 TEST_CASE("small batches, communication, fewer workers and too many have theirs") {
   CHECK(sentence(result("dp", 2, 8, 0.012, {.compute = 2, .slowest = 1})) ==
-        "dp on 2 devices, batch 8: 1.2 times single's time: it has a batch of only 4 per worker: "
+        "dp on 2 devices, batch 8: 1.2x slower than single: it has a batch of only 4 per worker: "
         "computing a sample costs 2.4 times what it does in batches of 8.");
   RowResult crowded = result("dp", 2, 8, 0.012, {.compute = 2, .slowest = 1});
   crowded.facts.most = crowded.facts.fewest = 8;
   CHECK(sentence(crowded) ==
-        "dp on 2 devices, batch 8: 1.2 times single's time: it has workers that hinder each other: "
+        "dp on 2 devices, batch 8: 1.2x slower than single: it has workers that hinder each other: "
         "computing a sample costs 2.4 times what it does in single.");
   CHECK(sentence(
             result("dp", 2, 8, 0.020, {.compute = 0.5, .communication = 1.5, .slowest = 0.25})) ==
-        "dp on 2 devices, batch 8: 2 times single's time: it spends 75 % of the time on what other "
+        "dp on 2 devices, batch 8: 2x slower than single: it spends 75 % of the time on what other "
         "workers made: their gradients and losses.");
   CHECK(sentence(result("dp", 3, 8, 0.030, {.compute = 1, .waiting = 1, .slowest = 1})) ==
-        "dp on 3 devices, batch 8: 3 times single's time: it has more workers than cores: 3 on 2.");
+        "dp on 3 devices, batch 8: 3x slower than single: it has more workers than cores: 3 on 2.");
   CHECK(sentence(result("dp", 3, 8, 0.008, {.compute = 1})) ==
         "dp on 3 devices, batch 8: 3 workers share 2 cores, so they take turns.");
   RowResult both = kSingle;
@@ -78,12 +77,12 @@ TEST_CASE("small batches, communication, fewer workers and too many have theirs"
   const std::vector<RowResult> rows = {both,
                                        result("ddp", 1, 8, 0.020, {.compute = 1, .slowest = 1})};
   CHECK(reasons(rows, 2).at(0) ==
-        "ddp on 1 device, batch 8: 2 times single's time: it has 1 worker, single 2.");
+        "ddp on 1 device, batch 8: 2x slower than single: it has 1 worker, single 2.");
 }
 
 TEST_CASE("what other programs took is not blamed on the batch") {
   CHECK(sentence(result("dp", 2, 8, 0.011, {.compute = 2, .slowest = 1, .taken = 1})) ==
-        "dp on 2 devices, batch 8: 1.1 times single's time: it had no core for 50 % of the time, "
+        "dp on 2 devices, batch 8: 1.1x slower than single: it had no core for 50 % of the time, "
         "which other programs took.");
 }
 
@@ -91,7 +90,7 @@ TEST_CASE("workers on GPUs share these, not cores") {
   RowResult row = result("dp", 3, 8, 0.030, {.compute = 1, .waiting = 1, .slowest = 1});
   row.facts.gpus = 1;
   CHECK(sentence(row) ==
-        "dp on 3 devices, batch 8: 3 times single's time: it has more workers than GPUs: 3 on 1.");
+        "dp on 3 devices, batch 8: 3x slower than single: it has more workers than GPUs: 3 on 1.");
   row.ms_per_sample = 0.008;
   CHECK(sentence(row) == "dp on 3 devices, batch 8: 3 workers share 1 GPU, so they take turns.");
   row.facts.gpus = 3;
@@ -100,7 +99,7 @@ TEST_CASE("workers on GPUs share these, not cores") {
 
 TEST_CASE("what costs at least a third of the worst is told, worst first") {
   CHECK(sentence(result("dp", 2, 8, 0.020, {.compute = 1.2, .waiting = 0.8, .slowest = 0.6})) ==
-        "dp on 2 devices, batch 8: 2 times single's time: it spends 40 % of the time in the 2 "
+        "dp on 2 devices, batch 8: 2x slower than single: it spends 40 % of the time in the 2 "
         "meetings of a step, which takes only 160 us; and has a batch of only 4 per worker: "
         "computing a sample costs 2.4 times what it does in batches of 8.");
 }

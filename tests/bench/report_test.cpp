@@ -23,7 +23,7 @@ BenchReport report() {
   r.rows.back().row.precision = "bf16";
   r.rows.push_back(r.rows[1]);
   r.rows.back().refused = "no";
-  r.sentences.emplace_back("dp on 2 devices, batch 8: 1.25 times single's time.");
+  r.sentences.emplace_back("dp on 2 devices, batch 8: 1.25x slower than single.");
   return r;
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("whatever is damaged in a checkpoint, it is found, and an older one is
   fs::resize_file(newest + "/optimizer.safetensors", 100);
   const Ran named = straight.rest(15, how);
   CHECK(named.code == 4);
-  CHECK(named.err.find("step-000015 can't be gone on from") != std::string::npos);
+  CHECK(named.err.find("step-000015 cannot be resumed: ") != std::string::npos);
 }
 
 TEST_CASE("files of a checkpoint that are far too large, or special, are found without reading") {

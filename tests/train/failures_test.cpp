@@ -457,7 +457,7 @@ TEST_CASE("Ctrl-C ends a run after a whole step, with its weights") {
     r.run.send_group(SIGINT);
     CHECK(r.run.wait(10) == 130);
     CHECK(becomes_true(kSoon, [&] { return r.run.group().empty(); }));
-    CHECK(count(r.run.err(), "stopped by signal 2 after a whole step") == 1);
+    CHECK(count(r.run.err(), "Interrupted (Ctrl-C); checkpoint saved\n") == 1);
     const SafeTensors model = SafeTensors::read(r.folder.file("run/model.safetensors"));
     CHECK(model.entries().size() == 4);
     CHECK(model.find("first.weight") != nullptr);
