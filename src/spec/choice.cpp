@@ -50,11 +50,25 @@ void tell_beside(std::string_view what, std::string_view chosen, const Located<s
   d.unknown("key", key, fmt::format(" beside {} '{}'", what, chosen), siblings);
 }
 
+// {name: adam, lr: 0.1}, as other programs have it, is told once and not for each key.
+bool tell_named(std::string_view what, const Node& n, const Words& words, Diagnostics& d) {
+  for (const Node::Entry& e : n.entries) {
+    const bool naming = e.key.value == "name" || e.key.value == "type";
+    if (!naming || e.value.kind != Node::Kind::scalar || !find_word(words, e.value.text)) continue;
+    d.error(e.key.where, fmt::format("the {0} is the key itself: write `{1}: {{...}}` in the place "
+                                     "of `{2}: {1}`",
+                                     what, e.value.text, e.key.value));
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Choice read_choice(std::string_view what, const Node& n, const Words& words, Diagnostics& d,
                    const std::vector<std::string_view>& siblings) {
   if (n.kind == Node::Kind::scalar) return decode_choice(what, {n.text, n.where}, Node{}, words, d);
+  if (tell_named(what, n, words, d)) return {};
   const Node::Entry* chosen = nullptr;
   for (const Node::Entry& e : n.entries) {
     if (std::ranges::find(siblings, e.key.value) != siblings.end()) continue;

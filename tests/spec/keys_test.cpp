@@ -85,6 +85,12 @@ TEST_CASE("every type of member is read, from a map or from the main value") {
   CHECK(all.s.even == -4);
 }
 
+TEST_CASE("a tuple is told to be a list") {
+  CHECK(message("sizes: (3, 4)") ==
+        "'sizes' must be an integer, not '(3, 4)': write a tuple as a list: [3, 4]");
+  CHECK(message("{count: (3, 4)}").find("write a tuple as a list") != std::string::npos);
+}
+
 TEST_CASE("YAML's three spellings of a boolean are read, other words are not") {
   for (const char* text : {"true", "True", "TRUE"})
     CHECK(Decoded(fmt::format("{{count: 1, on: {}}}", text)).s.on);

@@ -81,6 +81,14 @@ TEST_CASE("a long line is cut around the caret") {
   CHECK(text.size() < 400);
 }
 
+TEST_CASE("words of PyTorch that are not needed have advice, and calls the way they are written") {
+  CHECK(suggestion("in_features", {"out_features", "bias"}) ==
+        "the input size is inferred, so delete this key");
+  CHECK(suggestion("fsdp", {"dp", "ddp"}).find("`ddp: {shard: optimizer}`") != std::string::npos);
+  CHECK(suggestion("nn.Linear(784, 100)", {"linear"}) ==
+        "write `linear: {...}`; `dptrain explain linear` lists its keys");
+}
+
 TEST_CASE("the nearest word: first without case and underscores, then by letters") {
   const std::vector<std::string_view> words = {"linear",        "relu",   "conv2d", "sgd",
                                                "cross_entropy", "adam_w", "step",   "max_pool2d"};
@@ -93,6 +101,17 @@ TEST_CASE("the nearest word: first without case and underscores, then by letters
   CHECK(nearest("MaxPool2d", words) == "max_pool2d");
   CHECK(nearest("sdg", words) == "sgd");
   CHECK(nearest("linaer", words) == "linear");
+  CHECK(nearest("nn.Linear(784, 100)", words) == "linear");
+  CHECK(nearest("torch.optim.SGD(p)", words) == "sgd");
+  CHECK(nearest("cross", words) == "cross_entropy");
+  CHECK(nearest("mse", {"mse_loss", "nll_loss"}) == "mse_loss");
+  CHECK(nearest("cosine", {"constant", "cosine_annealing"}) == "cosine_annealing");
+  CHECK(nearest("eval", {"epochs", "evaluate"}) == "evaluate");
+  CHECK(nearest("learning_rate", {"lr", "eps"}) == "lr");
+  CHECK(nearest("bfloat16", {"fp16", "bf16"}) == "bf16");
+  CHECK(nearest("float16", {"fp16", "bf16"}) == "fp16");
+  for (const auto& [word, other] : {std::pair("path", "pad"), {"fsdp", "dp"}, {"best", "text"}})
+    CHECK(nearest(word, {other}).empty());
   CHECK(nearest("flowers", words).empty());
   CHECK(nearest("", words).empty());
   CHECK(nearest("x", {}).empty());
