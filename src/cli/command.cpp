@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 
@@ -34,16 +35,37 @@ int help() {
   return 0;
 }
 
+// A word that names no file, and that does not look like the path of one, is meant as a command.
+bool is_meant_as_command(const std::string& word) {
+  std::error_code ignored;
+  return word.find_first_of("./=") == word.npos && !word.starts_with('-') &&
+         !std::filesystem::exists(word, ignored);
+}
+
+BadSpec unknown_command(const std::string& word) {
+  std::vector<std::string_view> known;
+  for (const Command& c : command_table()) known.push_back(c.name);
+  std::error_code ignored;
+  const bool is_spec = std::filesystem::exists(word + ".yaml", ignored);
+  return {fmt::format(
+      "dptrain: unknown command '{:.60}'; {}\n", word,
+      is_spec ? fmt::format("did you mean '{}.yaml'?", word) : suggestion(word, known))};
+}
+
 int dispatch(const std::vector<std::string>& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help")
-    return help();
+  const bool asks_help =
+      words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help";
+  const bool of_command = asks_help && words.size() > 1 && !words[1].starts_with('-');
+  if (of_command && words[1] != "help") return dispatch({words[1], "--help"});
+  if (asks_help) return help();
   if (words[0] == "--version" || words[0] == "version") {
     print_stdout("{}\n", version());
     return 0;
   }
   const auto command = std::ranges::find(command_table(), words[0], &Command::name);
-  if (command == command_table().end()) return command_table()[0].run(words);
-  return command->run({words.begin() + 1, words.end()});
+  if (command != command_table().end()) return command->run({words.begin() + 1, words.end()});
+  if (!words[0].empty() && is_meant_as_command(words[0])) throw unknown_command(words[0]);
+  return command_table()[0].run(words);
 }
 
 // Where the caller has closed one of them (`>&-`), the next file opened would get its number and,

@@ -82,7 +82,6 @@ TEST_CASE("what can't be understood ends with code 2 and a message") {
     CHECK(f.out.empty());
     CHECK_MESSAGE(has(f.err, message), f.err);
   };
-  refused({"trian"}, "trian");
   refused({"nothing.yaml"}, "nothing.yaml");
   refused({"check", folder.file("nothing.yaml")}, "nothing.yaml");
   refused({"check"}, "no spec was given");
@@ -93,6 +92,33 @@ TEST_CASE("what can't be understood ends with code 2 and a message") {
   refused({"explain", "adamm"}, "did you mean 'adam'?");
   refused({"explain"}, "WORD");
   refused({spec, "device=cuda:7"}, "cuda:7");
+}
+
+TEST_CASE("a word that is neither a command nor a file is an unknown command") {
+  const Folder folder;
+  const auto error_of = [&](const std::vector<std::string>& words) {
+    const Finished f = dptrain(words, {}, folder.path());
+    CHECK(f.code == 2);
+    CHECK(f.out.empty());
+    return f.err;
+  };
+  CHECK(error_of({"trian", "x.yaml"}) ==
+        "dptrain: unknown command 'trian'; did you mean 'train'?\n");
+  CHECK(has(error_of({"evaluate", "x.yaml"}), "did you mean 'eval'?"));
+  CHECK(has(error_of({"test", "x.yaml"}), "did you mean 'eval'?"));
+  CHECK(has(error_of({"predict", "x.yaml"}), "unknown command 'predict'; known: train, check"));
+  CHECK(has(error_of({"help", "trian"}), "did you mean 'train'?"));
+  CHECK(has(error_of({"x.yaml"}), "x.yaml"));
+  folder.write("mlp.yaml", kSpec);
+  CHECK(has(error_of({"mlp"}), "did you mean 'mlp.yaml'?"));
+  folder.write("trian", "epoch: 1\n");
+  CHECK(has(error_of({"trian"}), "trian:1:1: error: unknown key 'epoch'"));
+}
+
+TEST_CASE("help of a command") {
+  const Finished help = dptrain({"help", "train"});
+  CHECK(help.code == 0);
+  CHECK(help.out == dptrain({"train", "--help"}).out);
 }
 
 TEST_CASE("check says ok, or everything that is wrong") {
