@@ -2,10 +2,29 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/stdout.h"
 
 namespace dpt {
+namespace {
+
+// The help shows "--svg FILE" for the names "--svg FILE"; CLI11 would write a type there, "TEXT".
+template <class T>
+CLI::Option* add(CLI::App& app, const std::string& names, T& value, const std::string& help) {
+  const size_t end = names.find(' ');
+  CLI::Option* option = app.add_option(names.substr(0, end), value, help);
+  option->type_name("");
+  if (end != names.npos) option->option_text(names.substr(end + 1));
+  return option;
+}
+
+template <class T>
+std::string with_range(const std::string& help, T low, T high) {
+  return fmt::format("{}; {} to {}", help, low, high);
+}
+
+}  // namespace
 
 Arguments::Arguments(const std::string& command, const std::string& about)
     : app_(std::make_unique<CLI::App>(about, "dptrain " + command)) {}
@@ -13,7 +32,7 @@ Arguments::Arguments(const std::string& command, const std::string& about)
 Arguments::~Arguments() = default;
 
 void Arguments::text(const std::string& names, std::string& value, const std::string& help) {
-  app_->add_option(names, value, help)->check([help](const std::string& given) {
+  add(*app_, names, value, help)->check([help](const std::string& given) {
     if (!given.empty()) return std::string();
     return fmt::format("'' is no value; leave it out, or give one ({})", help);
   });
@@ -21,34 +40,35 @@ void Arguments::text(const std::string& names, std::string& value, const std::st
 
 void Arguments::texts(const std::string& names, std::vector<std::string>& values,
                       const std::string& help) {
-  app_->add_option(names, values, help);
+  add(*app_, names, values, help);
 }
 
 void Arguments::required(const std::string& names, std::string& value, const std::string& help) {
-  app_->add_option(names, value, help)->required();
+  add(*app_, names, value, help)->required();
 }
 
 void Arguments::choice(const std::string& names, std::string& value,
                        const std::vector<std::string>& of, const std::string& help) {
-  app_->add_option(names, value, help)->check(CLI::IsMember(of));
+  add(*app_, names, value, fmt::format("{}: {}", help, fmt::join(of, ", ")))
+      ->check(CLI::IsMember(of));
 }
 
 void Arguments::number(const std::string& names, int& value, int low, int high,
                        const std::string& help) {
-  app_->add_option(names, value, help)->check(CLI::Range(low, high));
+  add(*app_, names, value, with_range(help, low, high))->check(CLI::Range(low, high));
 }
 
 void Arguments::number(const std::string& names, double& value, double low, double high,
                        const std::string& help) {
-  app_->add_option(names, value, help)->check(CLI::Range(low, high));
+  add(*app_, names, value, with_range(help, low, high))->check(CLI::Range(low, high));
 }
 
 void Arguments::not_negative(const std::string& names, double& value, const std::string& help) {
-  app_->add_option(names, value, help)->check(CLI::NonNegativeNumber);
+  add(*app_, names, value, help)->check(CLI::NonNegativeNumber);
 }
 
 void Arguments::hidden(const std::string& names, int& value) {
-  app_->add_option(names, value)->group("");
+  add(*app_, names, value, "")->group("");
 }
 
 void Arguments::flag(const std::string& names, bool& value, const std::string& help,

@@ -19,8 +19,9 @@ struct BadWords {
   std::string text;
 };
 
-// Names are "--long", "-s,--long", or a word without dashes for what stands alone. What is named
-// here is filled by parse(), and keeps its value where it is left out.
+// Names are "--long VALUE", "-s,--long VALUE" (the help shows VALUE as it is written there),
+// "--long" of a flag, or a word without dashes for what stands alone. What is named here is filled
+// by parse(), and keeps its value where it is left out.
 class Arguments {
  public:
   Arguments(const std::string& command, const std::string& about);

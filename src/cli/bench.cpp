@@ -52,20 +52,21 @@ BenchArguments read_words(const std::vector<std::string>& words) {
       "bench.csv, bench.svg.");
   BenchArguments a;
   a.spec.add_to(arguments);
-  arguments.text("--modes", a.modes, "default: single,dp,ddp");
+  arguments.text("--modes LIST", a.modes, "default: single,dp,ddp");
   arguments.text(
-      "--devices", a.devices,
+      "--devices LIST", a.devices,
       "for dp and ddp: 1,2; single has one, a pipeline its stages; default: the spec's or the "
       "mode's own");
-  arguments.text("--batch-sizes", a.batch_sizes,
+  arguments.text("--batch-sizes LIST", a.batch_sizes,
                  "of all devices together: 128,512; default: the spec's");
-  arguments.text("--precision", a.precisions, "fp32,...; default: the spec's");
-  arguments.number("--rounds", a.settings.rounds, 1, 1000, "default: 5");
-  arguments.number("--seconds", a.settings.seconds, 0.001, 3600,
+  arguments.text("--precision LIST", a.precisions, "fp32,...; default: the spec's");
+  arguments.number("--rounds N", a.settings.rounds, 1, 1000,
+                   "how often each row is timed; default: 5");
+  arguments.number("--seconds N", a.settings.seconds, 0.001, 3600,
                    "that a row is timed for in a round; default: 1");
   arguments.flag("--json", a.json, "print JSON in place of the table");
   arguments.flag("--csv", a.csv, "print CSV in place of the table", "--json");
-  arguments.text("--svg", a.svg, "where the picture is written, too");
+  arguments.text("--svg FILE", a.svg, "where the picture is written, too");
   arguments.hidden("--row", a.notes);
   arguments.parse(words);
   return a;

@@ -21,17 +21,28 @@
 namespace dpt {
 namespace {
 
+constexpr std::string_view kRestOfHelp = R"(
+  dptrain help COMMAND              the arguments of a command, as `dptrain COMMAND --help`
+  dptrain --version                 the version
+
+Environment variables:
+  DPTRAIN_DATA                      the folder of the data sets that are known by name
+  DPTRAIN_NO_CACHE                  set: keep no copy of unpacked data sets in ~/.cache/dptrain
+  DPTRAIN_CUDA_MODULE               the file libdptrain_cuda.so
+  DPTRAIN_CUDA_PATH                 the folders of CUDA's libraries, with colons between
+  DPTRAIN_OUTLIVE_LAUNCHER          1: ranks go on when torchrun, srun or mpirun ends
+
+Exit codes: 0 done, 1 failed, 2 the spec or the command line is wrong, 3 device, 4 data, 5 memory,
+6 a rank failed, 7 diverged, 75 SIGUSR1, 130 Ctrl-C.
+)";
+
 int help() {
   print_stdout(
       "dptrain trains neural networks from one YAML file, with PyTorch's numbers.\n\n"
       "  dptrain SPEC [key=value ...]      train; `dptrain configs/fmnist_ddp.yaml epochs=3`\n\n");
   for (const Command& c : command_table())
     print_stdout("  dptrain {:<24}  {}\n", c.name, c.summary);
-  print_stdout(
-      "\n`dptrain COMMAND --help` tells more. Exit codes: 0 done, 1 failed, 2 the spec or the "
-      "command "
-      "line is\nwrong, 3 device, 4 data, 5 memory, 6 a rank failed, 7 diverged, 75 SIGUSR1, 130 "
-      "Ctrl-C.\n");
+  print_stdout("{}", kRestOfHelp);
   return 0;
 }
 

@@ -39,7 +39,7 @@ int run_eval(const std::vector<std::string>& words) {
   SpecArgument argument;
   std::string weights;
   argument.add_to(arguments);
-  arguments.text("--weights", weights,
+  arguments.text("--weights PATH", weights,
                  "a safetensors file or a run directory; default: the newest run of this spec");
   arguments.parse(words);
   LoadedSpec loaded = load(argument);

@@ -16,8 +16,8 @@ int run_export(const std::vector<std::string>& words) {
   SpecArgument argument;
   std::string to = "torch", output;
   argument.add_to(arguments);
-  arguments.choice("--to", to, {"torch"}, "what to write");
-  arguments.text("-o,--output", output, "a file; standard output where it is left out");
+  arguments.choice("--to FORMAT", to, {"torch"}, "what to write");
+  arguments.text("-o,--output FILE", output, "a file; standard output where it is left out");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> s = open_session(loaded, {.runs = false, .sizes_only = true});

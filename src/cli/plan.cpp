@@ -20,7 +20,7 @@ int run_plan(const std::vector<std::string>& words) {
   std::string svg;
   argument.add_to(arguments);
   arguments.flag("-v,--verbose", verbose, "also why kernels ahead of the chosen ones were refused");
-  arguments.text("--svg", svg, "a file for a picture of the pipeline's schedule");
+  arguments.text("--svg FILE", svg, "a file for a picture of the pipeline's schedule");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> session =

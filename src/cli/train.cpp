@@ -71,10 +71,10 @@ int run_train(const std::vector<std::string>& words) {
   Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
   TrainArguments given;
   given.spec.add_to(arguments);
-  arguments.text("--resume", given.resume,
+  arguments.text("--resume PATH", given.resume,
                  "go on from a checkpoint, from the newest of a run directory, or, with 'auto', of "
                  "this spec's newest run, if it has the same spec");
-  arguments.text("--trace", given.trace,
+  arguments.text("--trace FILE", given.trace,
                  "a file for what each worker did when, for chrome://tracing or Perfetto");
   arguments.parse(words);
   const StartupSignals signals;

@@ -115,6 +115,23 @@ TEST_CASE("a word that is neither a command nor a file is an unknown command") {
   CHECK(has(error_of({"trian"}), "trian:1:1: error: unknown key 'epoch'"));
 }
 
+TEST_CASE("help has the version, the environment, and names of values in place of types") {
+  const std::string help = dptrain({"--help"}).out;
+  for (const char* part :
+       {"dptrain --version", "DPTRAIN_DATA", "DPTRAIN_OUTLIVE_LAUNCHER", "Exit codes: 0 done"})
+    CHECK_MESSAGE(has(help, part), part);
+  for (const char* command : {"train", "check", "plan", "eval", "bench", "compare", "export",
+                              "explain", "schema", "doctor"}) {
+    const std::string own = dptrain({command, "--help"}).out;
+    for (const char* type : {"TEXT", "INT", "FLOAT", " in ["})
+      CHECK_MESSAGE(!has(own, type), command << ": " << own);
+  }
+  const std::string bench = dptrain({"bench", "--help"}).out;
+  CHECK(has(bench, "--rounds N "));
+  CHECK(has(bench, "; default: 5; 1 to 1000"));
+  CHECK(has(dptrain({"export", "--help"}).out, "--to FORMAT"));
+}
+
 TEST_CASE("help of a command") {
   const Finished help = dptrain({"help", "train"});
   CHECK(help.code == 0);
