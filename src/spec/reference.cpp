@@ -1,5 +1,7 @@
 // The reference page and explain(), from the same tables that decode a spec.
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,10 +90,26 @@ std::string with_main(const Nameable& n) {
   return out + lines(keys);
 }
 
-void explain_key(const KeyDoc& k, std::string_view in, std::string& out) {
-  out += fmt::format("key '{}' of {}: {} ({}; {})\n", k.name, in, k.doc, takes(k),
+std::string meaning(const KeyDoc& k) {
+  return fmt::format("{} ({}; {})\n", k.doc, takes(k),
                      k.required() ? "required" : "default: " + k.fallback);
+}
+
+// What a key can name, each with its summary.
+std::string choices(const Vocabulary& v, const KeyDoc& k) {
+  if (std::ranges::find(word_lists(), k.words, &WordList::list) == word_lists().end()) return "";
+  const Words& words = words_of(v, k.words);
+  size_t width = 0;
+  for (const Nameable* n : words) width = std::max(width, n->name.size());
+  std::string out = k.keys.empty() ? "" : "one of:\n";
+  for (const Nameable* n : words) out += fmt::format("  {:{}}  {}\n", n->name, width, n->summary);
+  return out;
+}
+
+void explain_key(const Vocabulary& v, const KeyDoc& k, std::string_view in, std::string& out) {
+  out += fmt::format("key '{}' of {}: {}", k.name, in, meaning(k));
   if (!k.keys.empty()) out += lines(k.keys);
+  out += choices(v, k);
 }
 
 // Every key of the top level, its sections and the entries of a model, with whose it is and how a
@@ -114,6 +132,45 @@ std::vector<Place> all_keys(const Vocabulary& v) {
   for (const KeyDoc& k : block_keys())
     out.push_back({k, "a block", fmt::format("blocks.{}", k.name)});
   return out;
+}
+
+// What may stand in front of the keys of a list's words: "optimizer" in optimizer.lr.
+std::vector<std::string> paths_to(const WordList& list, const Vocabulary& v) {
+  std::vector<std::string> out;
+  for (const Place& p : all_keys(v))
+    if (p.key.words == list.list) out.insert(out.end(), {p.path, std::string(p.key.name)});
+  return out;
+}
+
+bool is_path_of(std::string_view word, std::string_view owner, std::string_view key,
+                const std::vector<std::string>& in_front) {
+  if (!word.ends_with(key)) return false;
+  word.remove_suffix(key.size());
+  if (word.empty()) return true;
+  if (!word.ends_with('.')) return false;
+  word.remove_suffix(1);
+  return word == owner || std::ranges::find(in_front, word) != in_front.end();
+}
+
+// The key `word` of layers, optimizers, ...: one line for all to which it means the same.
+void explain_settings(const Vocabulary& v, std::string_view word, std::string& out) {
+  const std::string_view key = word.substr(word.rfind('.') + 1);
+  for (const WordList& w : word_lists()) {
+    const std::vector<std::string> in_front = paths_to(w, v);
+    std::vector<std::pair<std::string, std::string>> found;  // a meaning, whose it is
+    for (const Nameable* n : words_of(v, w.list))
+      for (const KeyDoc& k : n->describe()) {
+        if (k.name != key || !is_path_of(word, n->name, key, in_front)) continue;
+        const std::string text = meaning(k);
+        const auto same = std::ranges::find(found, text, &decltype(found)::value_type::first);
+        if (same == found.end())
+          found.emplace_back(text, fmt::format("'{}'", n->name));
+        else
+          same->second += fmt::format(", '{}'", n->name);
+      }
+    for (const auto& [text, owners] : found)
+      out += fmt::format("key '{}' of {} {}: {}", key, w.what, owners, text);
+  }
 }
 
 }  // namespace
@@ -141,7 +198,8 @@ std::string explain(const Vocabulary& v, std::string_view word) {
     if (const Nameable* n = find_word(words_of(v, w.list), word))
       out += fmt::format("{} '{}': {}", w.what, n->name, with_main(*n));
   for (const Place& p : all_keys(v))
-    if (p.key.name == word || p.path == word) explain_key(p.key, p.in, out);
+    if (p.key.name == word || p.path == word) explain_key(v, p.key, p.in, out);
+  explain_settings(v, word, out);
   if (word == "residual")
     out += "'residual': the sum of two lists of layers\n" + lines(residual_keys());
   return out;
@@ -150,8 +208,13 @@ std::string explain(const Vocabulary& v, std::string_view word) {
 std::string nearest_word(const Vocabulary& v, std::string_view word) {
   const std::vector<Place> keys = all_keys(v);
   std::vector<std::string_view> known = {"residual"};
+  std::set<std::string_view> settings;
   for (const WordList& w : word_lists())
-    for (const Nameable* n : words_of(v, w.list)) known.push_back(n->name);
+    for (const Nameable* n : words_of(v, w.list)) {
+      known.push_back(n->name);
+      for (const KeyDoc& k : n->describe()) settings.insert(k.name);
+    }
+  known.insert(known.end(), settings.begin(), settings.end());
   for (const Place& p : keys) known.push_back(p.key.name);
   for (const Place& p : keys) known.push_back(p.path);
   return std::string(nearest(word, known));

@@ -17,8 +17,9 @@ std::string json_schema(const Vocabulary& vocabulary);
 std::string reference_page(const Vocabulary& vocabulary);
 
 // One word for a terminal: a layer, loss, ..., a key of the top level or of a section of it
-// ("batch_size", "data.batch_size"), with its keys, defaults and meaning; all of them where several
-// have the name. "" where nothing has.
+// ("batch_size", "data.batch_size"), or of what a spec can name ("lr", "optimizer.lr", "adam.lr"),
+// with its keys, choices, defaults and meaning; all of them where several have the name. "" where
+// nothing has.
 std::string explain(const Vocabulary& vocabulary, std::string_view word);
 
 // The word that explain() knows and that is nearest to an unknown one; empty: none is near.

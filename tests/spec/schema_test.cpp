@@ -60,6 +60,22 @@ TEST_CASE("one word is explained with its keys") {
   CHECK(explain(test::words(), "data.limit") ==
         "key 'limit' of 'data': use the first so many samples; 0: all (an integer, not negative; "
         "default: 0)\n");
+  // Keys of what a spec can name, with all to which they mean the same.
+  const std::string lr = explain(test::words(), "lr");
+  CHECK(lr.find("of optimizer 'sgd', 'adam', 'adam_w': learning rate (a number, not negative; "
+                "default: 0.001)\n") != std::string::npos);
+  CHECK(explain(test::words(), "optimizer.lr") == lr);
+  CHECK(explain(test::words(), "momentum").starts_with("key 'momentum' of optimizer 'sgd': "));
+  CHECK(explain(test::words(), "sgd.momentum") == explain(test::words(), "momentum"));
+  CHECK(explain(test::words(), "data.dataset.samples").starts_with("key 'samples' of dataset"));
+  CHECK(explain(test::words(), "schedule.momentum").empty());
+  CHECK(nearest_word(test::words(), "momentun") == "momentum");
+  // What a key can name.
+  for (const auto& [key, choice] : {std::pair("optimizer", "  adam  "),
+                                    {"dataset", "  synthetic_images  "},
+                                    {"loss", "  cross_entropy  "},
+                                    {"schedule", "  multi_step  "}})
+    CHECK_MESSAGE(explain(test::words(), key).find(choice) != std::string::npos, key);
   // A word with two meanings has both.
   CHECK(count(explain(test::words(), "batch_size"), "key 'batch_size'") == 2);
   CHECK(explain(test::words(), "repeat").find("an entry of 'model'") != std::string::npos);
