@@ -125,6 +125,7 @@ void choose_device(Session& s, const SessionQuery& query) {
   check_cpus(s.spec.devices.indices);
   if (wanted != "auto" || !query.runs) return;  // only a run says why it is on a CPU
   const std::string no_gpu = cuda::why_no_gpu();
+  if (!no_gpu.empty() && !cuda::has_nvidia_gpu()) return;
   s.note = no_gpu.empty() ? "device: cpu (there is a GPU, but training on one is new: ask for it "
                             "by `device: cuda`)"
                           : fmt::format("device: cpu ({})", no_gpu);

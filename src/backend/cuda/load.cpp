@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -99,6 +100,20 @@ CudaModule& cuda_module() {
   const LoadedModule& loaded = loaded_module();
   if (!loaded.module) fail(Fault::device, "{}", why_not_loaded(loaded));
   return *loaded.module;
+}
+
+bool has_nvidia_gpu(const std::string& pci_devices) {
+  const auto word_of = [](const fs::path& file) {
+    std::string word;
+    std::ifstream(file) >> word;
+    return word;
+  };
+  std::error_code ignored;
+  for (const auto& device : fs::directory_iterator(pci_devices, ignored))
+    if (word_of(device.path() / "vendor") == "0x10de" &&
+        word_of(device.path() / "class").starts_with("0x03"))  // a display controller
+      return true;
+  return false;
 }
 
 std::string why_no_gpu() {

@@ -23,6 +23,10 @@ CudaModule& cuda_module();
 // starts CUDA, which does not survive a fork: a process that will fork calls survey_gpus().
 std::string why_no_gpu();
 
+// Whether the machine has a GPU of NVIDIA's, as the kernel's list of PCI devices says: such a run
+// on a CPU may be a mistake.
+bool has_nvidia_gpu(const std::string& pci_devices = "/sys/bus/pci/devices");
+
 struct GpuSurvey {
   int count = 0;             // that CUDA shows this process
   std::string problem;       // why none can be used; empty: at least one can

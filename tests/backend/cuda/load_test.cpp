@@ -252,7 +252,20 @@ TEST_CASE("device: cuda without a driver ends in one sentence" *
             ". Write `device: cpu`, or leave `device` out; `dptrain doctor` says more\n");
   const Finished automatic = dptrain({spec, out});
   CHECK(automatic.code == 0);
-  CHECK(has(automatic.out + automatic.err, "device: cpu (" + reason + ")\n"));
+  CHECK(has(automatic.out + automatic.err, "device: cpu (" + reason + ")\n") == has_nvidia_gpu());
+}
+
+TEST_CASE("a GPU of NVIDIA's is known by the list of PCI devices") {
+  const Folder folder;
+  CHECK_FALSE(has_nvidia_gpu(folder.path() + "/none"));
+  folder.write("00/vendor", "0x10de\n");
+  folder.write("00/class", "0x040300\n");  // its sound
+  folder.write("01/vendor", "0x8086\n");
+  folder.write("01/class", "0x030000\n");
+  CHECK_FALSE(has_nvidia_gpu(folder.path()));
+  folder.write("02/vendor", "0x10de\n");
+  folder.write("02/class", "0x030200\n");
+  CHECK(has_nvidia_gpu(folder.path()));
 }
 
 // The message of the error that f throws.
