@@ -101,7 +101,7 @@ std::string choices(const Vocabulary& v, const KeyDoc& k) {
   const Words& words = words_of(v, k.words);
   size_t width = 0;
   for (const Nameable* n : words) width = std::max(width, n->name.size());
-  std::string out = k.keys.empty() ? "" : "one of:\n";
+  std::string out = "one of:\n";
   for (const Nameable* n : words) out += fmt::format("  {:{}}  {}\n", n->name, width, n->summary);
   return out;
 }
