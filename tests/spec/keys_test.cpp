@@ -86,7 +86,7 @@ TEST_CASE("every type of member is read, from a map or from the main value") {
 }
 
 TEST_CASE("a tuple is told to be a list") {
-  CHECK(message("sizes: (3, 4)") ==
+  CHECK(message("count: 1\nsizes: (3, 4)") ==
         "'sizes' must be an integer, not '(3, 4)': write a tuple as a list: [3, 4]");
   CHECK(message("{count: (3, 4)}").find("write a tuple as a list") != std::string::npos);
 }
@@ -144,7 +144,7 @@ TEST_CASE("numbers are strict") {
     CHECK_MESSAGE(message(fmt::format("{{count: 1, rate: {}}}", bad))
                       .starts_with("'rate' must be a number, not "),
                   bad);
-  for (const char* bad : {"yes", "no", "on", "off", "True", "1", "\"true\""})
+  for (const char* bad : {"yes", "no", "on", "off", "1", "\"true\""})
     CHECK_MESSAGE(message(fmt::format("{{count: 1, on: {}}}", bad))
                       .starts_with("'on' must be true or false, not "),
                   bad);
