@@ -126,7 +126,10 @@ class Misplaced {
     std::erase_if(map.entries, [&](Node::Entry& e) {
       if (levels > 1) look_in(section, e.value, levels - 1);
       const auto is = [&](const Section& s) { return s.doc.name == e.key.value; };
-      const bool of_top = std::ranges::any_of(sections_, is) && !section.has(e.key.value);
+      // {name: adam} is read as a choice that is written in another program's way.
+      const bool names_choice = e.key.value == "name" && !section.doc.words.empty();
+      const bool of_top =
+          std::ranges::any_of(sections_, is) && !section.has(e.key.value) && !names_choice;
       if (of_top)
         d_.error(e.key.where, fmt::format("unknown key '{}' in '{}'; it stands at the top level",
                                           e.key.value, section.doc.name));
