@@ -110,10 +110,19 @@ std::string job_of(const Reader& env, const Names& n,
   return known ? job : fmt::format("{} parent={}", job, getppid());
 }
 
+// A batch script is SLURM's task 0 of as many as the job asks for, but only srun starts them, as a
+// step.
 bool slurm_started_ranks(const Reader& env) {
-  const std::string name = env.text("SLURM_JOB_NAME");
-  return env.has("SLURM_PROCID") && env.text("SLURM_NTASKS") != "1" && name != "bash" &&
-         name != "interactive";
+  const std::string name = env.text("SLURM_JOB_NAME"), tasks = env.text("SLURM_NTASKS");
+  if (!env.has("SLURM_PROCID") || tasks == "1" || name == "bash" || name == "interactive")
+    return false;
+  if (env.has("SLURM_STEP_ID")) return true;
+  if (!tasks.empty())
+    fail(Fault::spec,
+         "SLURM_NTASKS is {}, but only this process was started; start all ranks with `srun "
+         "dptrain ...`, or `unset SLURM_NTASKS`, and dptrain starts its own ranks",
+         tasks);
+  return false;
 }
 
 }  // namespace

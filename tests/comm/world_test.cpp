@@ -40,10 +40,22 @@ TEST_CASE("ranks are read as each launcher gives them") {
         {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}},
        "Open MPI 2/3 2/3"},
       {{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, "MPI (PMI) 1/2 1/2"},
-      {{{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "3"}}, "SLURM 3/4 3/4"},
-      {{{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "1"}}, "SLURM 3/4 3/4"},
+      {{{"SLURM_PROCID", "3"},
+        {"SLURM_NTASKS", "4"},
+        {"SLURM_LOCALID", "3"},
+        {"SLURM_STEP_ID", "0"}},
+       "SLURM 3/4 3/4"},
+      {{{"SLURM_PROCID", "3"},
+        {"SLURM_NTASKS", "4"},
+        {"SLURM_NNODES", "1"},
+        {"SLURM_STEP_ID", "0"}},
+       "SLURM 3/4 3/4"},
       // srun --mpi=pmi2 sets both
-      {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
+      {{{"SLURM_PROCID", "1"},
+        {"SLURM_NTASKS", "2"},
+        {"SLURM_STEP_ID", "0"},
+        {"PMI_RANK", "1"},
+        {"PMI_SIZE", "2"}},
        "SLURM 1/2 1/2"},
       // mpirun inside a batch job, whose script is SLURM's task 0
       {{{"SLURM_PROCID", "0"},
@@ -56,6 +68,8 @@ TEST_CASE("ranks are read as each launcher gives them") {
       {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_NAME", "bash"}}, ""},
       {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_NAME", "interactive"}}, ""},
       {{{"SLURM_NTASKS", "4"}}, ""},
+      // a batch script of a job that does not ask for tasks
+      {{{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "17"}}, ""},
   };
   for (const Case& c : cases) {
     const auto w = world_of(c.variables);
@@ -83,9 +97,16 @@ TEST_CASE("what is half set, no number, or contradicts itself is an error that n
       {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "5"}}, {"LOCAL_RANK=5"}},
       {{{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "2"}},
        {"4 ranks, 2 of them on this machine", "several machines"}},
-      {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}},
+      {{{"SLURM_PROCID", "1"},
+        {"SLURM_NTASKS", "4"},
+        {"SLURM_NNODES", "2"},
+        {"SLURM_STEP_ID", "0"}},
        {"SLURM started 4 ranks", "several machines"}},
-      {{{"SLURM_PROCID", "1"}}, {"has SLURM_PROCID", "not SLURM_NTASKS"}},
+      {{{"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}}, {"has SLURM_PROCID", "not SLURM_NTASKS"}},
+      // a batch script that starts dptrain without srun
+      {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_JOB_ID", "17"}},
+       {"SLURM_NTASKS is 2, but only this process was started", "`srun dptrain ...`",
+        "`unset SLURM_NTASKS`"}},
       {{{"OMPI_COMM_WORLD_SIZE", "2"}}, {"not OMPI_COMM_WORLD_RANK"}},
       {{{"PMI_RANK", "1"}}, {"not PMI_SIZE"}},
   };
