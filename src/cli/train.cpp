@@ -47,22 +47,24 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
                         .trace = given.trace});
 }
 
-// A rank among others says first why it failed, then lets them know.
+// A rank among others lets them know why it failed. What rank 0 reports, too, the others do not.
 int train_as_rank(const TrainArguments& given, const World& world) {
   constexpr double kPatience = 10;  // in seconds: the others may still read their data
-  const auto tell = [&](const std::string& report) {
-    tell_early_failure(world, report.substr(0, report.find('\n')), {.timeout_s = kPatience});
+  const auto report = [&](std::string_view prefix, const std::string& text) {
+    const auto print = [&] { print_stderr("{}{}", prefix, text); };
+    if (world.rank == 0) print();  // at once: the others may take long to come
+    const std::string why = text.substr(0, text.find('\n'));
+    const bool reported = tell_early_failure(world, why, {.timeout_s = kPatience});
+    if (world.rank != 0 && !reported) print();
   };
   try {
     return train(given, world);
   } catch (const BadSpec& e) {
-    print_stderr("{}", e.text);
-    tell(e.text);
+    report("", e.text);
     return static_cast<int>(Fault::spec);
   } catch (const Error& e) {
     if (e.fault() == Fault::rank) throw;  // the others know, or are not there
-    print_stderr("dptrain: {}\n", e.report());
-    tell(e.report());
+    report("dptrain: ", e.report() + "\n");
     return static_cast<int>(e.fault());
   }
 }

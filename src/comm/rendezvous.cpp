@@ -260,6 +260,22 @@ void Gathering::hand_over(std::vector<Peer>& peers, const SharedMemory& memory) 
       fail(Fault::rank, "{} ended while the ranks were gathering", name_of(p.rank, p.pid));
 }
 
+// What rank 0 says to a rank that has failed; empty where it says nothing in time.
+std::string answer_of(int socket, Clock::time_point deadline) {
+  while (Clock::now() < deadline) {
+    pollfd news{.fd = socket, .events = POLLIN, .revents = 0};
+    poll(&news, 1, 200);
+    Answer answer;
+    const Received r = receive_message(socket, std::as_writable_bytes(std::span(&answer, 1)));
+    if (r.what == Received::nothing_yet) continue;
+    answer.reason.back() = 0;
+    const bool valid = r.what == Received::message && r.bytes == sizeof answer &&
+                       answer.magic == kMagic && answer.welcome == 0;
+    return valid ? answer.reason.data() : "";
+  }
+  return "";
+}
+
 Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
                        Clock::time_point deadline, double timeout_s) {
   for (;;) {
@@ -384,7 +400,7 @@ void Rendezvous::goodbye() noexcept {
   for (const Peer& p : state_->peers) send_message(p.socket.get(), bytes_of(kGoodbye));
 }
 
-void tell_early_failure(const World& world, std::string_view why,
+bool tell_early_failure(const World& world, std::string_view why,
                         const RendezvousSettings& settings) noexcept {
   try {
     const Clock::time_point deadline = in(settings.timeout_s);
@@ -392,11 +408,15 @@ void tell_early_failure(const World& world, std::string_view why,
     if (world.rank == 0) {
       Listener listener(path, settings.timeout_s);
       Gathering(world, {}).refuse(listener, deadline, failed_early(0, getpid(), why));
-    } else {
-      const Descriptor rank_0 = find_rank_0(world, path, deadline, settings.timeout_s);
-      send_message(rank_0.get(), bytes_of(hello_of(world, {}, why)));
+      return false;
     }
+    const Descriptor rank_0 = find_rank_0(world, path, deadline, settings.timeout_s);
+    send_message(rank_0.get(), bytes_of(hello_of(world, {}, why)));
+    Answer same;
+    put_text(same.reason, failed_early(0, peer_of(rank_0.get()).value_or(0), why));
+    return answer_of(rank_0.get(), deadline) == same.reason.data();
   } catch (const std::exception&) {  // nobody is there to be told, or there is no way to
+    return false;
   }
 }
 

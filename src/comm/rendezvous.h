@@ -59,8 +59,9 @@ class Rendezvous {
 };
 
 // In the place of Rendezvous::join(), when this rank has failed before: the others end at once with
-// `why`, one line for the user. Waits for them no longer than settings.timeout_s.
-void tell_early_failure(const World& world, std::string_view why,
+// `why`, one line for the user. Waits for them no longer than settings.timeout_s. Returns whether
+// rank 0 has failed for the same reason, which it then reports itself; false for rank 0.
+bool tell_early_failure(const World& world, std::string_view why,
                         const RendezvousSettings& settings) noexcept;
 
 // What launch() is for ranks that dptrain starts: calls body() through run_rank() with signals

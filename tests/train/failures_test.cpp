@@ -537,18 +537,30 @@ TEST_CASE("environments that start ranks by half are refused, before anything is
   const Finished half = run("parallel=ddp", {{"RANK", "0"}});
   CHECK(half.code == 2);
   CHECK_MESSAGE(half.err.find("RANK, but not WORLD_SIZE") != std::string::npos, half.err);
-  // Each of the two waits until it can tell the other one.
   const std::vector<std::string> words = {folder.file("t.yaml"), "parallel=single", "cores=1",
                                           "out=" + folder.file("run")};
   Process zero(words, rank_of_two(0)), one(words, rank_of_two(1));
-  for (Process* single : {&zero, &one}) {
-    CHECK(single->wait(20) == 2);
-    CHECK_MESSAGE(
-        single->err().find("2 ranks were started, but parallel mode 'single' is one process") !=
-            std::string::npos,
-        single->err());
-  }
+  CHECK(zero.wait(20) == 2);
+  CHECK(one.wait(20) == 2);
+  const std::string said =
+      "2 ranks were started, but parallel mode 'single' is one process; write `parallel: ddp`";
+  CHECK_MESSAGE(count(zero.err(), said) == 1, zero.err());
+  CHECK_MESSAGE(one.err().empty(), one.err());  // rank 0 has said it for both
   CHECK(!fs::exists(folder.file("run")));
+}
+
+TEST_CASE("an error before training that rank 0 does not report is reported by the rank itself") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto words = [&](const std::string& more) {
+    return std::vector<std::string>{folder.file("t.yaml"), "parallel=ddp", "cores=1", more,
+                                    "out=" + folder.file("run")};
+  };
+  Process zero(words("seed=x"), rank_of_two(0)), one(words("seed=y"), rank_of_two(1));
+  CHECK(zero.wait(20) == 2);
+  CHECK(one.wait(20) == 2);
+  CHECK_MESSAGE(count(zero.err(), "seed=x:1:6: error: ") == 1, zero.err());
+  CHECK_MESSAGE(count(one.err(), "seed=y:1:6: error: ") == 1, one.err());
 }
 
 }  // namespace dpt
