@@ -180,7 +180,7 @@ class Schema {
     std::vector<std::string> out;
     for (const KeyDoc& k : keys) {
       std::string of = value(k, expressions);
-      if (k.fallback == "none") of = any_of({of, type("null")});
+      if (!k.required()) of = any_of({of, type("null")});
       const std::string about =
           fmt::format("{}{}", k.doc, k.required() ? "" : fmt::format(" (default: {})", k.fallback));
       out.push_back(member(

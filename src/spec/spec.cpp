@@ -169,10 +169,10 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
   refuse_both(root, "epochs", "steps", d);
   if (!spec.epochs && !spec.steps) spec.epochs = 1;
   set_devices(root, top, spec, d);
-  if (!root.find("parallel") && find_word(vocabulary.modes, "single"))
+  if (!given(root, "parallel") && find_word(vocabulary.modes, "single"))
     spec.parallel =
         decode_choice("parallel mode", {"single", root.where}, Node{}, vocabulary.modes, d);
-  if (!root.find("precision") && find_word(vocabulary.precisions, "fp32"))
+  if (!given(root, "precision") && find_word(vocabulary.precisions, "fp32"))
     spec.precision =
         decode_choice("precision", {"fp32", root.where}, Node{}, vocabulary.precisions, d);
   for (const Node::Entry& e : root.entries)

@@ -89,24 +89,67 @@ TEST_CASE("an infinity is refused by every key that does not ask for one") {
   CHECK(infinite.empty());  // only clip_grad_norm's, which is no word
 }
 
-TEST_CASE("null is none where there can be none, else it is refused where it stands") {
-  size_t refused = 0, taken = 0;
+TEST_CASE("null unsets a key that may be left out; an empty value is refused where one is needed") {
+  size_t needed = 0, none = 0, with_default = 0;
   for (const Place& p : places())
     for (const KeyDoc& k : p.keys) {
       CAPTURE(p.title);
       CAPTURE(k.name);
-      const std::string complaints = complaints_about(*p.word, k.name, "null");
       const bool can_be_none = k.fallback == "none" || k.fallback == "[]" ||
                                k.doc.find("none: ") != k.doc.npos;  // momentum has a default, too
-      CHECK(about(complaints, k.name) != can_be_none);
-      ++(can_be_none ? taken : refused);
+      CHECK(about(complaints_about(*p.word, k.name, "null"), k.name) == k.required());
+      CHECK(about(complaints_about(*p.word, k.name, ""), k.name) != can_be_none);
+      ++(k.required() ? needed : can_be_none ? none : with_default);
       // The word that the reference prints for it.
       const bool text =
           k.type == KeyKind::text || k.type == KeyKind::path || k.type == KeyKind::texts;
       if (can_be_none && !text) CHECK(!about(complaints_about(*p.word, k.name, "none"), k.name));
     }
-  CHECK(taken > 10);
-  CHECK(refused > 100);
+  CHECK(needed > 10);
+  CHECK(none > 10);
+  CHECK(with_default > 100);
+}
+
+TEST_CASE("key=null on the command line unsets every key that may be left out") {
+  const Folder folder;
+  const std::string path = folder.write("t.yaml", kSpec);
+  for (const KeyDoc& top : top_keys(vocabulary()).describe()) {
+    if (!top.required()) {
+      CAPTURE(top.name);
+      const Outcome o = outcome_of(path, fmt::format("{}=null", top.name));
+      CHECK_MESSAGE(o.accepted, o.complaints);
+    }
+    for (const KeyDoc& k : top.keys) {
+      const std::string key = fmt::format("{}.{}", top.name, k.name);
+      if (k.required() || top.name == "clip_grad_norm" || key == "data.batch_size") continue;
+      CAPTURE(key);
+      const Outcome o = outcome_of(path, key + "=null");
+      CHECK_MESSAGE(o.accepted, o.complaints);
+    }
+  }
+  const auto loaded = [&](const std::string& text, const std::vector<std::string>& arguments) {
+    folder.write("u.yaml", kSpec + text);
+    std::vector<std::unique_ptr<SourceFile>> files;
+    Diagnostics d;
+    Spec spec = load_spec(folder.file("u.yaml"), arguments, vocabulary(), files, d);
+    CHECK_MESSAGE(d.ok(), d.render());
+    return spec;
+  };
+  const Spec spec =
+      loaded("seed: 7\ndevices: 2\nparallel: ddp\nprecision: bf16\nlog: {every: 5, loss: rank0}\n",
+             {"seed=null", "devices=null", "parallel=null", "precision=~", "log.every=null",
+              "log.loss=null", "evaluate=null", "data.shuffle=null", "optimizer.lr=null"});
+  CHECK(spec.seed == 0);
+  CHECK(!spec.devices.count);
+  CHECK(spec.parallel.what->name == "single");
+  CHECK(spec.precision.what->name == "fp32");
+  CHECK(spec.log.every == 0);
+  CHECK(spec.log.loss == "global");
+  CHECK(!spec.evaluate.on);
+  CHECK(spec.data.shuffle);
+  // What no key is called is an error all the same.
+  CHECK(has(outcome_of(path, "devicez=null").complaints, "unknown key 'devicez'"));
+  CHECK(has(outcome_of(path, "evaluate.evry=null").complaints, "unknown key 'evry'"));
 }
 
 TEST_CASE("no value of any key of a word ends the program") {
