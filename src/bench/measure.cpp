@@ -153,7 +153,7 @@ int run_row(int descriptor, const OpenSession& open) {
   const SharedMemory memory = SharedMemory::adopt(descriptor, sizeof(Notes));
   Notes& notes = *reinterpret_cast<Notes*>(memory.data());
   try {
-    return run_measured(*open({fmt::format("steps={}", notes.steps.all())}), notes);
+    return run_measured(*open({"epochs=null", fmt::format("steps={}", notes.steps.all())}), notes);
   } catch (const Error& e) {
     notes.refuse(e);
   } catch (const std::exception& e) {

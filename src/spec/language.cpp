@@ -202,7 +202,10 @@ void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
                 "cut each element of the gradients to at most this", kPositive)
       .optional("epochs", &TopKeys::epochs,
                 "passes over the data; 1 where 'steps' is not given either", kPositive)
-      .optional("steps", &TopKeys::steps, "steps of the optimizer, in place of 'epochs'", kPositive)
+      .optional(
+          "steps", &TopKeys::steps,
+          "steps of the optimizer; beside 'epochs' the one that is reached first ends the run",
+          kPositive)
       .optional("sync_batch_norm", &TopKeys::sync_batch_norm,
                 "whether batch normalisation takes the statistics of all replicas, not of each")
       .optional("accumulate", &TopKeys::accumulate, "micro-batches that make one global batch",

@@ -44,7 +44,6 @@ const std::vector<ChoicePlace>& choice_places();
 struct Rivals {
   std::string_view section, a, b;  // section "": the top level
 };
-inline constexpr Rivals kRivals[] = {{"data", "batch_size", "batch_size_per_replica"},
-                                     {"", "epochs", "steps"}};
+inline constexpr Rivals kRivals[] = {{"data", "batch_size", "batch_size_per_replica"}};
 
 }  // namespace dpt

@@ -95,14 +95,12 @@ class Schema {
                 member("properties",
                        object({member("data", "{\"required\": [\"dataset\"], " + batch + "}")}))});
     const std::string extends = R"({"not": {"required": ["extends"]}})";
-    const std::string rivals = R"({"required": ["epochs", "steps"]})";
     return pretty(
         object({member("$schema", json_text("http://json-schema.org/draft-07/schema#")),
                 member("title", json_text("dptrain spec")), member("type", json_text("object")),
                 member("additionalProperties", "false"),
-                member("properties", object(properties(top, false))), member("not", rivals),
-                member("if", extends), member("then", whole),
-                member("definitions", object(definitions()))}));
+                member("properties", object(properties(top, false))), member("if", extends),
+                member("then", whole), member("definitions", object(definitions()))}));
   }
 
  private:

@@ -166,7 +166,6 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
   read_model(root, vocabulary, spec, d);
   if (const Node* data = root.find("data"); data && data->kind == Node::Kind::map)
     check_batch(*data, d);
-  refuse_both(root, "epochs", "steps", d);
   if (!spec.epochs && !spec.steps) spec.epochs = 1;
   set_devices(root, top, spec, d);
   if (!given(root, "parallel") && find_word(vocabulary.modes, "single"))

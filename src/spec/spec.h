@@ -109,7 +109,7 @@ struct Spec {
   Choice optimizer;
   ScheduleSpec schedule;
   ClipSpec clip;
-  std::optional<int64_t> epochs, steps;  // exactly one is given, else one epoch
+  std::optional<int64_t> epochs, steps;  // the first reached ends the run; neither: one epoch
   bool sync_batch_norm = false;          // statistics of all replicas
   int64_t accumulate = 1;                // micro-batches that make one global batch
   DeviceSpec devices;
@@ -137,8 +137,8 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d);
 // text as its path too: complaints read "data.batch_size=abc:1:17: error: ...". Paths:
 // data.batch_size, optimizer.lr (a key of whatever optimizer stands there),
 // model.conv1.out_channels (by the layer's name), model[2].p, model[3].body[0]. Makes sections that
-// are missing; of two keys of which one may stand (epochs, steps) the new one stays. Wrong keys and
-// values are found by read_spec, at the argument's place.
+// are missing; of two keys of which one may stand (batch_size, batch_size_per_replica) the new one
+// stays. Wrong keys and values are found by read_spec, at the argument's place.
 void apply_override(Node& root, const SourceFile& argument, const Vocabulary& vocabulary,
                     Diagnostics& d);
 

@@ -88,6 +88,13 @@ void add_surprises(const Session& s, Resume& r) {
     r.notes.push_back(note);
 }
 
+// What makes the run longer: the key that ends it, or both where both do.
+std::string longer(const Session& s) {
+  const bool by_steps = s.spec.steps == s.steps;
+  const bool by_epochs = s.spec.epochs == s.epochs && s.steps == s.epochs * s.batches->steps();
+  return by_steps && by_epochs ? "both epochs=N and steps=N" : by_steps ? "steps=N" : "epochs=N";
+}
+
 // The newest that is whole; notes on those that are not.
 std::string newest_whole(const std::string& folder, std::vector<std::string>& notes) {
   for (const CheckpointName& c : checkpoints_in(folder)) {
@@ -161,10 +168,10 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   }
   if (!unfit.empty()) fail(Fault::spec, "{} cannot be resumed: {}{}", out.path, unfit, anew(out));
   if (out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0))
-    out.notes.push_back(fmt::format(
-        "nothing is left to do: {} and {} are done, of {} and {}; to train longer, "
-        "set epochs=N",
-        counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.epochs, s.steps));
+    out.notes.push_back(
+        fmt::format("nothing is left to do: {} and {} are done, of {} and {}; to train longer, set {}",
+                    counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.epochs,
+                    s.steps, longer(s)));
   if (out.state.build != version())
     out.notes.push_back(fmt::format("it was written by {}, this is {}: last bits may differ",
                                     out.state.build, version()));

@@ -289,22 +289,25 @@ void check_samples(const Dataset& d) {
          Generator::kMaxPermutation);
 }
 
-// How many epochs are begun, and how many steps that makes. At a million steps a second
-// 2^40 take 13 days: more is a mistake, and products with it might not fit into 64 bits.
+// How many epochs are begun, and how many steps that makes: `epochs` or `steps` ends the run,
+// whichever is reached first. At a million steps a second 2^40 take 13 days: more is a mistake, and
+// products with it might not fit into 64 bits.
 void count_steps(Session& s, Diagnostics& d) {
   constexpr int64_t kMost = int64_t{1} << 40;
-  const int64_t of_epoch = s.batches->steps(), epochs = s.spec.epochs.value_or(1);
-  if (s.spec.steps ? *s.spec.steps > kMost : epochs > kMost / of_epoch) {
-    d.error(s.spec.at(s.spec.steps ? "steps" : "epochs"),
-            s.spec.steps
-                ? fmt::format("{} steps are too many: a run may have at most 2^40", *s.spec.steps)
-                : fmt::format("{} epochs of {} steps are too many: a run may have at most 2^40 "
-                              "steps",
-                              epochs, of_epoch));
+  const int64_t of_epoch = s.batches->steps();
+  const std::optional<int64_t>&epochs = s.spec.epochs, &steps = s.spec.steps;
+  const bool too_many_epochs = !epochs || *epochs > kMost / of_epoch;
+  const bool too_many_steps = !steps || *steps > kMost;
+  if (too_many_epochs && too_many_steps) {
+    d.error(s.spec.at(steps ? "steps" : "epochs"),
+            steps ? fmt::format("{} steps are too many: a run may have at most 2^40", *steps)
+                  : fmt::format("{} epochs of {} steps are too many: a run may have at most 2^40 "
+                                "steps",
+                                epochs.value_or(1), of_epoch));
     return;
   }
-  s.epochs = s.spec.steps ? (*s.spec.steps + of_epoch - 1) / of_epoch : epochs;
-  s.steps = s.spec.steps ? *s.spec.steps : s.epochs * of_epoch;
+  s.steps = std::min(too_many_epochs ? kMost : *epochs * of_epoch, too_many_steps ? kMost : *steps);
+  s.epochs = (s.steps + of_epoch - 1) / of_epoch;
 }
 
 void load_data(Session& s, bool sizes_only) {

@@ -224,7 +224,8 @@ TEST_CASE("Ctrl-C ends a run after the steps that the GPU was told of, with thei
   CHECK(steps > 11);
   CHECK(steps < 2200);
   Told whole;
-  const Ran same_steps = on_gpu(whole, {"evaluate=false", fmt::format("steps={}", steps)});
+  const Ran same_steps =
+      on_gpu(whole, {"evaluate=false", "epochs=null", fmt::format("steps={}", steps)});
   REQUIRE_MESSAGE(same_steps.code == 0, same_steps.err);
   CHECK(ran.step_losses() == same_steps.step_losses());
   CHECK(data_of(ran.weights) == data_of(same_steps.weights));
