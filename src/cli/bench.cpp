@@ -101,7 +101,8 @@ Topology topology_of(const Spec& spec) {
   const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
   ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size()),
                   .span = devices_of(spec.model)};
-  if (spec.devices.count) query.devices = static_cast<int>(*spec.devices.count);
+  if (const auto devices = devices_asked(spec.parallel, spec.devices.count))
+    query.devices = static_cast<int>(*devices);
   return mode.topology(spec.parallel.settings, query);
 }
 int64_t devices_of(const Spec& spec) {
@@ -118,7 +119,7 @@ class RowMaker {
     const auto precisions =
         split("--precision", arguments_.precisions, {std::string(base_.precision.what->name)});
     const auto modes = split("--modes", arguments_.modes, {});
-    const auto devices = split("--devices", arguments_.devices, {""});
+    const auto devices = split("--devices", arguments_.devices, {own_devices()});
     std::vector<BenchRow> out;
     for (const std::string& batch : batches)
       for (const std::string& precision : precisions)
@@ -141,6 +142,14 @@ class RowMaker {
     return mode == "pipeline" ? std::vector<std::string>{""} : devices;
   }
 
+  // What `parallel: {ddp: 2}` of the spec says for all modes; empty: it does not.
+  std::string own_devices() const {
+    const auto& mode = *static_cast<const ModeType*>(base_.parallel.what);
+    const auto own =
+        mode.devices ? mode.devices(base_.parallel.settings) : std::optional<int64_t>{};
+    return own ? std::to_string(*own) : "";
+  }
+
   std::string own_batch() const {
     const DataSpec& data = base_.data;
     return std::to_string(data.batch_size ? *data.batch_size
@@ -153,7 +162,10 @@ class RowMaker {
                const std::string& precision) const {
     std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch};
     if (precision != base_.precision.what->name) overrides.push_back("precision=" + precision);
-    if (mode != base_.parallel.what->name) overrides.push_back("parallel=" + mode);
+    if (mode != base_.parallel.what->name)
+      overrides.push_back("parallel=" + mode);
+    else if (!own_devices().empty())  // it says the same as --devices
+      overrides.push_back(fmt::format("parallel.{}=null", kDevicesKey));
     if (!devices.empty()) overrides.push_back("devices=" + devices);
     Spec spec = load_with(arguments_.spec, overrides).spec;
     if (devices.empty() && (spec.devices.count == 1 || mode == "pipeline"))

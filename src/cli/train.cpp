@@ -22,6 +22,15 @@ void write_found(const Session& session, Node& tree) {
   apply_override(tree, argument, vocabulary(), d);
 }
 
+// The launcher's number of ranks counts, whatever the spec says.
+void note_world(const Session& session, const World& world) {
+  const auto& asked = session.spec.devices.count;
+  const int devices = session.who.ranks * session.who.devices;
+  if (world.rank != 0 || !asked || *asked == devices) return;
+  print_stderr("devices: {} in the spec, but {} started {} rank{}: training on {}\n", *asked,
+               world.launcher, world.size, world.size == 1 ? "" : "s", devices);
+}
+
 struct TrainArguments {
   SpecArgument spec;
   std::string trace, resume;
@@ -38,6 +47,7 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   const std::unique_ptr<Session> session = open_session(loaded, query);
   if (session->on_gpu() && !given.trace.empty())
     fail(Fault::spec, "--trace is of workers on CPUs; for a GPU use nsys, or write `device: cpu`");
+  if (world) note_world(*session, *world);
   write_found(*session, loaded.tree);
   return run(*session, {.place = {.folder = run_folder(loaded.spec),
                                   .numbered = loaded.spec.out.empty(),

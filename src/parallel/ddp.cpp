@@ -7,32 +7,30 @@
 // has its own, and gradients are summed by NCCL (train/device_exchange.h).
 #include <algorithm>
 
-#include "base/fail.h"
 #include "parallel/mode.h"
 
 namespace dpt::modes {
 namespace {
 
 struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
+  std::optional<int64_t> devices;
   std::optional<double> timeout;
   static KeyTable<DistributedDataParallel> keys() {
     KeyTable<DistributedDataParallel> table;
-    table.optional("timeout", &DistributedDataParallel::timeout,
-                   "seconds of silence after which a rank counts as lost (60): each process shows "
-                   "once a second that it runs, however long a step or a save takes; also how long "
-                   "ranks of torchrun, srun or mpirun wait for each other at the start",
-                   kPositive);
+    table.optional(kDevicesKey, &DistributedDataParallel::devices, kDevicesDoc, kDeviceCount)
+        .optional("timeout", &DistributedDataParallel::timeout,
+                  "seconds of silence after which a rank counts as lost (60): each process shows "
+                  "once a second that it runs, however long a step or a save takes; also how long "
+                  "ranks of torchrun, srun or mpirun wait for each other at the start",
+                  kPositive);
     ExchangeKeys::add(table);
     GpuExchangeKeys::add(table);
     return table;
   }
 };
 
+// A launcher's number of ranks replaces the spec's number of devices.
 Topology topology(const std::any&, const ModeQuery& query) {
-  const int wanted = query.devices.value_or(0) / query.span;
-  if (query.world && query.devices && wanted != *query.world)
-    fail(Fault::spec, "`devices` says {}, but {} ranks were started; leave `devices` out",
-         *query.devices, *query.world);
   ModeQuery q = query;
   if (q.world) q.devices = *q.world * query.span;
   return place_workers(q, std::clamp(query.machine_cores / query.span, 2, 4), true);
@@ -45,6 +43,10 @@ void rewrite(Plan& plan, const Topology& who) {
 
 std::optional<double> timeout(const std::any& settings) {
   return std::any_cast<const DistributedDataParallel&>(settings).timeout;
+}
+
+std::optional<int64_t> devices(const std::any& settings) {
+  return std::any_cast<const DistributedDataParallel&>(settings).devices;
 }
 
 Exchange exchange(const std::any& settings) {
@@ -65,7 +67,8 @@ ModeType ddp() {
       timeout,
       true,
       nullptr,
-      exchange};
+      exchange,
+      devices};
 }
 
 }  // namespace dpt::modes

@@ -11,12 +11,13 @@ namespace dpt::modes {
 namespace {
 
 struct DataParallel : GpuExchangeKeys {
+  std::optional<int64_t> devices;
   std::string loss = "gathered";
   int64_t output_device = 0;
 
   static KeyTable<DataParallel> keys() {
     KeyTable<DataParallel> table;
-    table
+    table.optional(kDevicesKey, &DataParallel::devices, kDevicesDoc, kDeviceCount)
         .choice("loss", &DataParallel::loss, {"gathered", "distributed"},
                 "where the loss is computed: on the output gathered on one device, or by each "
                 "replica for its own part")
@@ -72,6 +73,10 @@ void rewrite(Plan& plan, const Topology& who) {
   share_update(plan, who);
 }
 
+std::optional<int64_t> devices(const std::any& settings) {
+  return std::any_cast<const DataParallel&>(settings).devices;
+}
+
 Exchange exchange(const std::any& settings) {
   Exchange out;
   std::any_cast<const DataParallel&>(settings).set(out);
@@ -88,7 +93,8 @@ ModeType dp() {
       nullptr,
       false,
       nullptr,
-      exchange};
+      exchange,
+      devices};
 }
 
 }  // namespace dpt::modes

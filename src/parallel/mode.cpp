@@ -13,6 +13,17 @@ Choice mode_choice(std::string_view name) {
   return {&*at, at->decode(Node{}, {std::string(name), {}}, none), {}};
 }
 
+std::optional<int64_t> devices_asked(const Choice& parallel, std::optional<int64_t> devices) {
+  const auto& mode = *static_cast<const ModeType*>(parallel.what);
+  const auto own = mode.devices ? mode.devices(parallel.settings) : std::optional<int64_t>{};
+  if (own && devices && *own != *devices)
+    fail(Fault::spec,
+         "`devices` is {}, but `parallel: {{{}: ...}}` asks for {} device{}; write one of the two, "
+         "or the same number in both",
+         *devices, mode.name, *own, *own == 1 ? "" : "s");
+  return own ? own : devices;
+}
+
 Topology place_workers(const ModeQuery& query, int preferred_replicas, bool processes) {
   const int devices = query.devices.value_or(preferred_replicas * query.span);
   if (devices % query.span != 0)

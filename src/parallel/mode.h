@@ -49,6 +49,8 @@ struct ModeType : Nameable {
   Pipeline (*pipeline)(const std::any& settings) = nullptr;
   // Null: what others read is all there is, and states are everyone's.
   Exchange (*exchange)(const std::any& settings) = nullptr;
+  // The value of the mode's own key `devices`; empty: not written. Null: the mode has no such key.
+  std::optional<int64_t> (*devices)(const std::any& settings) = nullptr;
 };
 
 std::span<const ModeType> mode_table();  // generated from parallel/meson.build
@@ -56,6 +58,17 @@ std::vector<const Nameable*> mode_words();
 
 // A mode with its defaults. REQUIRES: there is one of that name.
 Choice mode_choice(std::string_view name);
+
+// The main key of dp and ddp.
+inline constexpr std::string_view kDevicesKey = "devices";
+inline constexpr std::string_view kDevicesDoc =
+    "how many devices share the work, as `devices` at the top level says, too; none: the mode's "
+    "own number";
+inline constexpr Range kDeviceCount{"must be between 1 and 4096", 1, 4096};
+
+// How many devices a spec asks for: the top-level `devices`, or the mode's own key; empty: neither
+// is written. REQUIRES: `parallel` is a mode. Throws Error{Fault::spec} where the two differ.
+std::optional<int64_t> devices_asked(const Choice& parallel, std::optional<int64_t> devices);
 
 // Shared by the modes: the number of devices where none is written (`preferred` replicas), cores of
 // each, and the number of shards. `processes`: a replica is a rank. Throws Error{Fault::spec} where

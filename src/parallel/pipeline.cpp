@@ -84,9 +84,10 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
   q.span = stages;
   if (q.devices && *q.devices != stages * replicas)
     fail(Fault::spec,
-         "{} replica{} of {} stages are {} devices, not {}; leave `devices` out, or change "
-         "`stages` or `data_parallel`",
-         replicas, replicas == 1 ? "" : "s", stages, stages * replicas, *q.devices);
+         "`devices` is {}, but `parallel: {{pipeline: ...}}` asks for {} replica{} of {} stage{}, "
+         "which are {} device{}; leave `devices` out, or change `stages` or `data_parallel`",
+         *q.devices, replicas, replicas == 1 ? "" : "s", stages, stages == 1 ? "" : "s",
+         stages * replicas, stages * replicas == 1 ? "" : "s");
   q.devices = stages * replicas;
   const int all = stages * replicas;
   const bool apart = q.world ? *q.world == all && all > replicas : s.processes;

@@ -33,6 +33,11 @@ void check_cpus(const std::vector<int64_t>& indices) {
 
 void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
   const DeviceSpec& devices = s.spec.devices;
+  if (const auto named = std::ssize(devices.indices); named > 0 && named < who.total_workers())
+    fail(Fault::spec,
+         "`devices` names {}, but the ranks that were started need {}; name as many, or leave "
+         "`devices` out",
+         text_of(static_cast<int>(named)), who.total_workers());
   for (int w = 0; w < who.total_workers(); ++w) {
     int gpu = w;
     if (!devices.indices.empty())

@@ -408,6 +408,8 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   s.loss = static_cast<const LossType*>(s.spec.loss.what);
   s.optimizer = static_cast<const OptimizerType*>(s.spec.optimizer.what);
   check_schedule(s.spec, d);
+  std::optional<int64_t>& devices = s.spec.devices.count;
+  complain(d, s.spec.at("devices"), [&] { devices = devices_asked(s.spec.parallel, devices); });
   choose_device(s, query);
   choose_precision(s);
   place(s, query, d);

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "parallel/plans.h"
 
@@ -92,8 +93,28 @@ TEST_CASE("a device is a rank, and ranks that were started are taken as they are
   CHECK(two.ranks == 2);
   CHECK(two.workers == 2);
   CHECK(ddp.topology({}, {.machine_cores = 4, .world = 3}).ranks == 3);
-  CHECK_THROWS_WITH_AS(ddp.topology({}, {.devices = 2, .world = 3}),
-                       "`devices` says 2, but 3 ranks were started; leave `devices` out", Error);
+  CHECK(ddp.topology({}, {.devices = 2, .world = 3}).ranks == 3);  // the launcher's number counts
+  CHECK(ddp.topology({}, {.devices = 4, .world = 3, .span = 2}).devices == 2);
+}
+
+TEST_CASE("the main value of dp and ddp is the number of devices") {
+  for (const char* name : {"dp", "ddp"}) {
+    const ModeType& mode = mode_named(name);
+    const auto asked = [&](const std::string& yaml, std::optional<int64_t> devices) {
+      return devices_asked({&mode, mode_settings(mode, yaml), {}}, devices);
+    };
+    CHECK(asked("3", {}) == 3);
+    CHECK(asked("3", 3) == 3);
+    CHECK(asked("{devices: 3, backend: gloo}", {}) == 3);
+    CHECK(asked("{backend: gloo}", 2) == 2);
+    CHECK(asked("", {}) == std::nullopt);
+    CHECK_THROWS_WITH_AS(asked("1", 2),
+                         fmt::format("`devices` is 2, but `parallel: {{{}: ...}}` asks for 1 "
+                                     "device; write one of the two, or the same number in both",
+                                     name)
+                             .c_str(),
+                         Error);
+  }
 }
 
 TEST_CASE("reproducible shards do not depend on the number of ranks") {

@@ -39,8 +39,9 @@ TEST_CASE("replicas of a pipeline are processes, their stages threads or process
 
 TEST_CASE("a pipeline says what does not fit") {
   CHECK_THROWS_WITH_AS(placed("{stages: 2, data_parallel: 2}", {.devices = 3}),
-                       "2 replicas of 2 stages are 4 devices, not 3; leave `devices` out, or "
-                       "change `stages` or `data_parallel`",
+                       "`devices` is 3, but `parallel: {pipeline: ...}` asks for 2 replicas of 2 "
+                       "stages, which are 4 devices; leave `devices` out, or change `stages` or "
+                       "`data_parallel`",
                        Error);
   CHECK_THROWS_WITH_AS(placed("{stages: 2, data_parallel: 2}", {.world = 3}),
                        "3 ranks were started; 2 replicas of 2 stages take 4, one for each device, "

@@ -563,4 +563,23 @@ TEST_CASE("an error before training that rank 0 does not report is reported by t
   CHECK_MESSAGE(count(one.err(), "seed=y:1:6: error: ") == 1, one.err());
 }
 
+TEST_CASE("a launcher's number of ranks replaces `devices`, with a note") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto run = [&](const std::string& mode) {
+    return dptrain({folder.file("t.yaml"), mode, "devices=2", "cores=1", "steps=2",
+                    "out=" + folder.file("run")},
+                   {{"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  };
+  for (const char* mode : {"parallel=ddp", "parallel={ddp: 2}"}) {
+    CAPTURE(mode);
+    const Finished one = run(mode);
+    CHECK_MESSAGE(one.code == 0, one.err);
+    CHECK_MESSAGE(
+        count(one.err, "devices: 2 in the spec, but torchrun started 1 rank: training on 1\n") == 1,
+        one.err);
+    CHECK(count(one.out, "Training on CPU") == 1);
+  }
+}
+
 }  // namespace dpt
