@@ -27,6 +27,8 @@ TEST_CASE("the JSON Schema is JSON, closed, and has every word and key") {
   for (const char* key : {"data", "model", "blocks", "loss", "optimizer", "schedule", "devices",
                           "extends", "reproducible", "evaluate", "log", "clip_grad_norm"})
     CHECK_MESSAGE(root.find("properties")->find(key), key);
+  CHECK(!root.find("not"));  // `epochs` and `steps` may stand together
+  CHECK(to_yaml(*root.find("properties")->find("seed")).find("\"null\"") != std::string::npos);
   for (const WordList& w : word_lists())
     REQUIRE_MESSAGE(root.find("definitions")->find(w.what), std::string(w.what));
   for (const char* text : {"\"linear\": {", "\"out_features\": {", "\"exclusiveMinimum\": 0",
