@@ -27,9 +27,10 @@ using Environment = std::function<const char*(const char* name)>;
 //   Open MPI   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE
 //   MPICH ...  PMI_RANK PMI_SIZE, MPI_LOCALRANKID MPI_LOCALNRANKS; srun sets the first two as well,
 //              so only without SLURM_PROCID or with MPI_LOCALRANKID
-//   SLURM      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID, SLURM_NNODES; nothing when SLURM_NTASKS is
-//              1 or SLURM_JOB_NAME is bash or interactive (as Lightning): nobody started ranks then,
-//              or when neither SLURM_NTASKS nor SLURM_STEP_ID, which srun sets, is there
+//   SLURM      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID, SLURM_NNODES; nothing when
+//              SLURM_NTASKS is 1 or SLURM_JOB_NAME is bash or interactive (as Lightning), where
+//              nobody started ranks, or when neither SLURM_NTASKS nor SLURM_STEP_ID, which srun
+//              sets, is there
 // nullopt: none of them; dptrain starts its own ranks.
 // Errors: Error{spec}, with the names of the variables, when they are set by half, are no numbers,
 // contradict each other, or spread the ranks over several machines, and in a batch script of
