@@ -17,30 +17,35 @@ int run_export(const std::vector<std::string>& words) {
   std::string to = "torch", output;
   argument.add_to(arguments);
   arguments.choice("--to FORMAT", to, {"torch"}, "what to write");
-  arguments.text("-o,--output FILE", output, "a file; standard output where it is left out");
+  arguments.text(
+      "-o,--output FILE", output,
+      "the program's file, beside which data that PyTorch cannot make are written as .npy; "
+      "standard output where it is left out");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> s = open_session(loaded, {.runs = false, .sizes_only = true});
-  const std::string program = export_torch(
-      loaded.spec, {.input = s->graph[s->graph.input].desc,
-                    .target = s->graph[s->graph.target].desc,
-                    .samples = s->train.size(),
-                    .classes = s->train.classes,
-                    .tokens = s->train.tokens,
-                    .ignores = s->ignores(),
-                    .ranks = s->who.dealt ? s->who.replicas() : 1,
-                    .replicas = s->who.replicas(),
-                    .shards = s->who.shards,
-                    .accumulate = s->batches->accumulate(),
-                    .batch = s->global_batch,
-                    .epochs = s->epochs,
-                    .steps = s->steps,
-                    .exchange = s->exchange,
-                    .deferred_batch_norm = s->pipeline && s->pipeline->deferred_batch_norm});
+  const TorchExport query{.input = s->graph[s->graph.input].desc,
+                          .target = s->graph[s->graph.target].desc,
+                          .samples = s->train.size(),
+                          .classes = s->train.classes,
+                          .tokens = s->train.tokens,
+                          .ignores = s->ignores(),
+                          .ranks = s->who.dealt ? s->who.replicas() : 1,
+                          .replicas = s->who.replicas(),
+                          .shards = s->who.shards,
+                          .accumulate = s->batches->accumulate(),
+                          .batch = s->global_batch,
+                          .epochs = s->epochs,
+                          .steps = s->steps,
+                          .exchange = s->exchange,
+                          .deferred_batch_norm = s->pipeline && s->pipeline->deferred_batch_norm,
+                          .program = output};
+  const std::string program = export_torch(loaded.spec, query);
   if (output.empty()) {
     print_stdout("{}", program);
     return 0;
   }
+  write_torch_arrays(loaded.spec, query);
   write_text(output, program);
   return 0;
 }

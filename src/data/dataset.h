@@ -75,12 +75,15 @@ struct DatasetType : Nameable {
   Dataset (*load)(const std::any& settings, const LoadQuery& query);
   bool has_test_split = true;
   // Python lines that make the same tensors for `export --to torch`: x, and y as float32 or int64.
-  // They may use torch, numpy as np, and read_idx(path), which gives a tensor. Null or
-  // empty: not expressible.
+  // They may use torch, numpy as np, and read_idx(path), which gives a tensor. Null: PyTorch cannot
+  // make them, and the export writes them as .npy files.
   std::string (*torch)(const std::any& settings, const LoadQuery& query) = nullptr;
   // A made-up set of the same shapes and types, as YAML, to measure speed with where the files are
   // missing. Null: there is none.
   std::string (*stand_in)(const std::any& settings) = nullptr;
+  // The lines of `torch` make `data`, a torch Dataset that reads samples one by one: (x, y) with x
+  // [sample shape] and y a class. They may use torchvision's `datasets` and `transforms`.
+  bool torch_reads_samples = false;
 };
 
 // What a spec can name under `data.transforms:`: an element-wise change of the inputs, after they
@@ -106,6 +109,9 @@ struct TransformType : Nameable {
     // What pixels that come from nowhere are, one number or one for each channel. Null: 0.
     std::vector<double> (*fill)(const std::any& settings) = nullptr;
     Shape (*shape)(const std::any& settings, const Shape& image) = nullptr;  // null: the same
+    // Python lines that change x [N, C, H, W], with one draw for all N images, by torchvision's
+    // `transforms` and torch's random numbers. Empty where an evaluation changes nothing.
+    std::string (*torch)(const std::any& settings, Split split) = nullptr;
   } random{};
 };
 

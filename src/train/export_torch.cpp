@@ -27,16 +27,23 @@ constexpr const char* kReadIdx = R"py(def read_idx(path):
     return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * rank).reshape(shape)
 )py";
 
-constexpr const char* kReadSafetensors = R"py(def read_safetensors(path):
-    data = Path(path).read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(data[8:start]).items():
-        if name != "__metadata__":
-            begin, end = (start + offset for offset in entry["data_offsets"])
-            tensor = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32)
-            tensors[name] = tensor.reshape(entry["shape"])
-    return tensors
+// Only .safetensors files need a package besides PyTorch.
+constexpr const char* kWeightFiles = R"py(def read_weights(path):
+    """The state dict in a .safetensors file, as dptrain's, or in a file of torch.save."""
+    if Path(path).suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return load_file(path)
+    return torch.load(path, weights_only=True)
+
+
+def write_weights(state, path):
+    if Path(path).suffix == ".safetensors":
+        from safetensors.torch import save_file
+
+        save_file(state, path)
+    else:
+        torch.save(state, path)
 )py";
 
 constexpr const char* kWeightOf = R"py(def weight_of(criterion, y):
@@ -90,6 +97,15 @@ def move_statistics(model):
             layer.running_var.copy_((1 - part) * layer.running_var + part * variance)
 )py";
 
+constexpr const char* kForwardReplicas = R"py(def forward_replicas(model, x):
+    """As DataParallel: each part is normalized alone, and the first one's statistics are kept."""
+    outputs = []
+    for part in x.chunk(REPLICAS):
+        copies = {name: buffer.clone() for name, buffer in model.named_buffers()} if outputs else {}
+        outputs.append(torch.func.functional_call(model, copies, (part,)))
+    return torch.cat(outputs)
+)py";
+
 constexpr const char* kSumOverRanks = R"py(def sum_over_ranks(value):
     total = torch.tensor(value, dtype=torch.float64)
     dist.all_reduce(total)
@@ -98,8 +114,7 @@ constexpr const char* kSumOverRanks = R"py(def sum_over_ranks(value):
 
 // Over which samples batch norm takes its statistics must be the same in the program.
 void check_batch_norm(const TorchFacts& f) {
-  const bool has = f.graph.cuts(Part::forward) > 0;
-  if (!has || f.query.replicas == 1 || f.spec.sync_batch_norm != f.ddp) return;
+  if (!f.norms_replicas() || f.forwards_replicas()) return;
   if (f.ddp)
     fail(Fault::spec,
          "with sync_batch_norm batch norm takes the statistics of all ranks, but PyTorch's "
@@ -160,6 +175,9 @@ std::string notes(const TorchFacts& f) {
   const auto note = [&](std::string_view text) { out += fmt::format("\n{}\n", text); };
   if (f.spec.reproducible_shards)
     note("With `reproducible` every mode gives the numbers of one process: so it is one here.");
+  else if (f.forwards_replicas())
+    note(
+        "One process computes the parts that DataParallel gives its devices, one after the other.");
   else if (f.spec.parallel.what->name == "dp")
     note(
         "DataParallel gives the numbers of one process on any number of devices: so it is one "
@@ -184,6 +202,11 @@ std::string notes(const TorchFacts& f) {
         "DistributedDataParallel takes the mean of the ranks' weighted means, dptrain one mean "
         "over\n"
         "all samples.");
+  if (torch_draws(f.spec))
+    note(
+        "Random transforms are torchvision's, with PyTorch's random numbers: images are changed "
+        "in\n"
+        "the same way as in dptrain, but not by the same amounts.");
   const bool dropout = std::ranges::any_of(
       f.graph.nodes, [](const GraphNode& n) { return n.op->name == "dropout"; });
   if (dropout && f.spec.random != "torch")
@@ -196,8 +219,9 @@ std::string docstring(const TorchFacts& f) {
       "\"\"\"{} as a PyTorch program, written by `dptrain export --to torch`.\n\n"
       "The initial weights and the order of samples are dptrain's, so that one loss curve can be "
       "laid\n"
-      "over the other. `--losses FILE` writes each step's loss, for `dptrain "
-      "compare`.\n{}\"\"\"\n\n",
+      "over the other. `--losses FILE` writes each step's loss, for `dptrain compare`. "
+      "`--weights FILE`\n"
+      "starts from weights of dptrain, and `--save FILE` writes the trained ones.\n{}\"\"\"\n\n",
       f.spec.name, notes(f));
 }
 
@@ -231,6 +255,7 @@ std::string imports(std::string_view body) {
       {"lr_scheduler.", "from torch.optim import lr_scheduler"}};
   static constexpr std::string_view kData[] = {"DataLoader", "DistributedSampler", "RandomSampler",
                                                "TensorDataset"};
+  static constexpr std::string_view kTorchvision[] = {"datasets", "transforms"};
   // A word of its own, not the end of another.
   const auto used = [&](std::string_view word) {
     for (size_t at = body.find(word); at != body.npos; at = body.find(word, at + 1)) {
@@ -249,7 +274,13 @@ std::string imports(std::string_view body) {
   std::vector<std::string_view> data;
   for (std::string_view name : kData)
     if (used(fmt::format("{}(", name))) data.push_back(name);
-  return out + fmt::format("from torch.utils.data import {}\n\n", fmt::join(data, ", "));
+  out += fmt::format("from torch.utils.data import {}\n", fmt::join(data, ", "));
+  std::vector<std::string_view> vision;
+  for (std::string_view name : kTorchvision)
+    if (used(fmt::format("{}.{}", name, name == "datasets" ? "ImageFolder(" : "")))
+      vision.push_back(name);
+  if (!vision.empty()) out += fmt::format("from torchvision import {}\n", fmt::join(vision, ", "));
+  return out + "\n";
 }
 
 std::string constants(const TorchFacts& f) {
@@ -258,30 +289,17 @@ std::string constants(const TorchFacts& f) {
   if (f.ddp) out += fmt::format("RANKS = {}\n", f.query.ranks);
   out += f.ddp ? fmt::format("BATCH_SIZE = {}  # of each rank\n", f.query.batch / f.query.ranks)
                : fmt::format("BATCH_SIZE = {}\n", f.query.batch);
+  if (f.forwards_replicas()) out += fmt::format("REPLICAS = {}\n", f.query.replicas);
   if (f.query.accumulate > 1)
     out +=
         fmt::format("ACCUMULATE = {}  # parts that a batch is computed in\n", f.query.accumulate);
   return out;
 }
 
-std::string dataset_text(const Spec& spec, Split split) {
-  const Choice& dataset = spec.data.dataset;
-  const auto& type = type_of<DatasetType>(dataset);
-  const LoadQuery query{split, std::filesystem::path(spec.path).parent_path().string()};
-  std::string text = type.torch ? type.torch(dataset.settings, query) : "";
-  if (text.empty())
-    fail(Fault::spec,
-         "data set '{}' can't be written as a PyTorch program; export with a data set that can, "
-         "as with data.dataset=fashion_mnist",
-         type.name);
-  return text.ends_with('\n') ? text : text + "\n";
-}
-
-std::string helpers(const TorchFacts& f) {
+std::string helpers(const TorchFacts& f, std::string_view data) {
   std::string out;
-  if (dataset_text(f.spec, Split::train).find("read_idx(") != std::string::npos)
-    out += section(kReadIdx);
-  if (!f.spec.initial_weights.empty()) out += section(kReadSafetensors);
+  if (data.find("read_idx(") != data.npos) out += section(kReadIdx);
+  out += section(kWeightFiles) + torch_data_helpers(f);
   if (f.divisor == Divisor::targets) out += section(kWeightOf);
   if (f.last_extent()) {
     const std::string loss = type_of<LossType>(f.spec.loss).torch(f.spec.loss.settings);
@@ -289,32 +307,9 @@ std::string helpers(const TorchFacts& f) {
                                f.query.target.dtype == DType::i32 ? -1 : -2));
   }
   if (f.deferred()) out += section(kDeferStatistics);
+  if (f.forwards_replicas()) out += section(kForwardReplicas);
   if (f.ddp && f.global_loss()) out += section(kSumOverRanks);
   return out;
-}
-
-std::string data_function(const TorchFacts& f, std::string_view name, Split split) {
-  const DataSpec& data = f.spec.data;
-  const auto line = [](std::string text) { return text.ends_with('\n') ? text : text + "\n"; };
-  std::string body = dataset_text(f.spec, split);
-  if (data.limit > 0 && split == Split::train)
-    body += fmt::format("x, y = x[:{0}], y[:{0}]\n", data.limit);
-  if (f.query.input.dtype == DType::f32 &&
-      (data.transforms.empty() || data.transforms[0].what->name != "to_tensor"))
-    body += "x = x.float()\n";
-  for (const Choice& t : data.transforms) {
-    const auto& type = type_of<TransformType>(t);
-    if (type.torch == nullptr)
-      fail(Fault::spec,
-           "transform '{}' draws anew in every epoch and can't be written as a PyTorch program; "
-           "export without it",
-           type.name);
-    body += line(type.torch(t.settings));
-  }
-  for (const Choice& t : data.target_transforms)
-    body += line(type_of<TargetTransformType>(t).torch(t.settings, f.query.classes));
-  return section(
-      fmt::format("def {}():\n{}    return TensorDataset(x, y)\n", name, indent(body, 4)));
 }
 
 // In the order in which dptrain draws: after the whole model, layer by layer.
@@ -340,8 +335,8 @@ std::string model_function(const TorchFacts& f) {
     if (!f.graph[v].trainable) frozen.push_back("\"" + f.graph[v].name + "\"");
   std::string body = initialisations(f);
   if (!f.spec.initial_weights.empty())
-    body += fmt::format("model.load_state_dict(read_safetensors({}))\n",
-                        python(f.spec.initial_weights));
+    body +=
+        fmt::format("model.load_state_dict(read_weights({}))\n", python(f.spec.initial_weights));
   if (!frozen.empty())
     body += fmt::format(
         "for name, parameter in model.named_parameters():\n"
@@ -358,6 +353,10 @@ std::string entry(const TorchFacts& f) {
   std::string main =
       "parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])\n"
       "parser.add_argument(\"--losses\", metavar=\"FILE\", help=\"where each step's loss goes\")\n"
+      "parser.add_argument(\"--weights\", metavar=\"FILE\", help=\"initial weights, "
+      ".safetensors or .pt\")\n"
+      "parser.add_argument(\"--save\", metavar=\"FILE\", help=\"trained weights, "
+      ".safetensors or .pt\")\n"
       "arguments = parser.parse_args()\n";
   main += f.ddp ? "with tempfile.TemporaryDirectory() as folder:\n"
                   "    mp.spawn(train, args=(Path(folder) / \"store\", arguments), nprocs=RANKS)\n"
@@ -369,9 +368,9 @@ std::string entry(const TorchFacts& f) {
 
 std::string export_torch(const Spec& spec, const TorchExport& query) {
   const TorchFacts facts = facts_of(spec, query);
-  std::string body = constants(facts) + helpers(facts);
-  body += data_function(facts, "train_data", Split::train);
-  if (spec.evaluate.on) body += data_function(facts, "test_data", Split::test);
+  std::string data = torch_data(facts, Split::train);
+  if (spec.evaluate.on) data += torch_data(facts, Split::test);
+  std::string body = constants(facts) + helpers(facts, data) + data;
   body += model_function(facts) + torch_training(facts) + entry(facts);
   return docstring(facts) + imports(body) + body;
 }

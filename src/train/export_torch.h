@@ -1,4 +1,5 @@
-// A spec as a PyTorch program: one file that needs nothing but PyTorch and runs on CPUs.
+// A spec as a PyTorch program that runs on CPUs: one file, and .npy files for data that PyTorch
+// cannot make. It needs PyTorch, and, where it uses them, numpy, torchvision and safetensors.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +28,19 @@ struct TorchExport {
   int64_t steps = 0;       // of the whole run
   Exchange exchange{};     // of ranks
   bool deferred_batch_norm = false;
+  std::string program{};  // its file, beside which .npy files lie; empty: standard output
 };
 
 // A complete program with the same initial weights, the same order of samples and the same
 // formulas, so that one loss curve can be laid over the other. It prints dptrain's epoch lines, and
-// `--losses FILE` makes it write the loss of every step as metrics.jsonl has it.
+// `--losses FILE` makes it write the loss of every step as metrics.jsonl has it, `--weights FILE`
+// load weights of dptrain, `--save FILE` write its own.
 // Throws Error{spec} with the reason where something can't be said in PyTorch.
 std::string export_torch(const Spec& spec, const TorchExport& query);
+
+// Writes the .npy files that the program reads, named PROGRAM-train-x.npy and so on: the data sets
+// that PyTorch cannot make; nothing for others. Throws Error{spec} where they take more than 1 GiB,
+// Error{failed} where a file cannot be written. REQUIRES: export_torch() accepts the same.
+void write_torch_arrays(const Spec& spec, const TorchExport& query);
 
 }  // namespace dpt

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/dataset.h"
 #include "graph/graph.h"
 #include "layers/model.h"
 #include "optim/precision.h"
@@ -31,6 +32,10 @@ struct TorchFacts {
   // Each step's loss is the one of all ranks. ReduceLROnPlateau must see the same on every rank.
   bool global_loss() const;
   bool needs_metric() const;
+  // Batch norm's statistics are not those that it has in the program's process.
+  bool norms_replicas() const;
+  // The program computes DataParallel's replicas one by one, each with batch norm of its own.
+  bool forwards_replicas() const;
 };
 
 struct TorchModel {
@@ -41,6 +46,16 @@ struct TorchModel {
 // Modules in dptrain's order, so that torch draws the same initial weights, under the same
 // state_dict names.
 TorchModel torch_model(const TorchFacts& facts);
+
+// The function `train_data` or `test_data`, which makes a torch Dataset, and what it needs. Throws
+// Error{spec} where the data cannot be written as a program, or where the program has no file.
+std::string torch_data(const TorchFacts& facts, Split split);
+
+// A class that both need; empty: none.
+std::string torch_data_helpers(const TorchFacts& facts);
+
+// Whether samples are changed at random.
+bool torch_draws(const Spec& spec);
 
 // The functions `train` and, where the spec evaluates, `evaluate`.
 std::string torch_training(const TorchFacts& facts);

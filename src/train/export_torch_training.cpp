@@ -50,7 +50,11 @@ class TrainingText {
     out += "data = train_data()\n";
     if (spec_.evaluate.on) out += "test = test_data()\n";
     out += "torch.manual_seed(SEED)\n";
-    out += f_.ddp ? "model = DistributedDataParallel(make_model())\n" : "model = make_model()\n";
+    out +=
+        "model = make_model()\n"
+        "if arguments.weights:\n"
+        "    model.load_state_dict(read_weights(arguments.weights))\n";
+    if (f_.ddp) out += "model = DistributedDataParallel(model)\n";
     if (const auto half = f_.query.exchange.compress; f_.ddp && half)
       out += fmt::format("model.register_comm_hook(None, default_hooks.{}_compress_hook)\n",
                          *half == DType::bf16 ? "bf16" : "fp16");
@@ -175,6 +179,11 @@ class TrainingText {
            indent(lines, 4);
   }
 
+  std::string forward(std::string_view x) const {
+    return f_.forwards_replicas() ? fmt::format("forward_replicas(model, {})", x)
+                                  : fmt::format("model({})", x);
+  }
+
   // Forward and backward; afterwards `loss` is a number.
   std::string gradient() const {
     // DistributedDataParallel divides by the number of ranks, which is wrong for a sum.
@@ -186,16 +195,18 @@ class TrainingText {
                          sum ? "  # DistributedDataParallel divides by RANKS" : "");
     };
     if (f_.query.accumulate == 1)
-      return in_autocast("loss = criterion(model(x), y)\n") + backward("loss") +
-             "loss = loss.item()\n";
-    std::string loop = in_autocast("part = criterion(model(x_part), y_part)\n");
+      return in_autocast(fmt::format("loss = criterion({}, y)\n", forward("x"))) +
+             backward("loss") + "loss = loss.item()\n";
+    const std::string output = forward("x_part");
+    std::string loop = in_autocast(fmt::format("part = criterion({}, y_part)\n", output));
     if (f_.divisor != Divisor::one)
       loop = fmt::format("share = {} / {}\n", weight("x_part", "y_part"), weight("x", "y")) +
              in_autocast(f_.divisor == Divisor::targets
-                             ? "output = model(x_part)\n"  // of no targets that count: 0 / 0
-                               "part = criterion(output, y_part) * share if share else "
-                               "output.sum() * 0\n"
-                             : "part = criterion(model(x_part), y_part) * share\n");
+                             ? fmt::format("output = {}\n"  // of no targets that count: 0 / 0
+                                           "part = criterion(output, y_part) * share if share else "
+                                           "output.sum() * 0\n",
+                                           output)
+                             : fmt::format("part = criterion({}, y_part) * share\n", output));
     loop += backward("part");
     const std::string add = "loss += part.item()\n";
     if (!f_.ddp)
@@ -240,20 +251,19 @@ class TrainingText {
       loop += fmt::format("right += ({0}output.argmax(dim={1}) == y{2}{3}).sum().item()\n",
                           kept.empty() ? "" : "(", f_.last_extent() ? -1 : 1,
                           kept.empty() ? "" : ")", kept);
+    const bool places = f_.by_class() && (f_.query.ignores || f_.query.target.shape.rank() > 1);
+    if (places)
+      loop += f_.query.ignores ? "places += (y != criterion.ignore_index).sum().item()\n"
+                               : "places += y.numel()\n";
     std::string body = "model.eval()\ntotal = 0.0\n";
     if (count != "1") body += "weight = 0\n";
-    if (f_.by_class()) body += "right = 0\n";
+    if (f_.by_class()) body += places ? "right = places = 0\n" : "right = 0\n";
     body +=
         fmt::format("for x, y in DataLoader(data, batch_size={}):\n", spec_.evaluate.batch_size) +
         indent(loop, 4) + "model.train()\n";
     body += count == "1" ? "return total" : "return total / weight";
-    if (!f_.by_class())
-      body += "\n";
-    else if (f_.query.ignores)
-      body += ", right / (data.tensors[1] != criterion.ignore_index).sum().item()\n";
-    else
-      body += f_.query.target.shape.rank() > 1 ? ", right / data.tensors[1].numel()\n"
-                                               : ", right / len(data)\n";
+    if (f_.by_class()) body += places ? ", right / places" : ", right / len(data)";
+    body += "\n";
     return section("@torch.no_grad()\ndef evaluate(model, criterion, data):\n" + indent(body, 4));
   }
 
@@ -276,7 +286,11 @@ class TrainingText {
         "enumerate(losses, 1)\n"
         "    ]\n"
         "    Path(arguments.losses).write_text(\"\".join(lines))\n";
-    if (f_.ddp) out += "dist.destroy_process_group()\n";
+    out += f_.ddp ? "if rank == 0 and arguments.save:\n"
+                    "    write_weights(model.module.state_dict(), arguments.save)\n"
+                    "dist.destroy_process_group()\n"
+                  : "if arguments.save:\n"
+                    "    write_weights(model.state_dict(), arguments.save)\n";
     return out;
   }
 
@@ -294,6 +308,14 @@ bool TorchFacts::deferred() const {
   return query.deferred_batch_norm && std::ranges::any_of(graph.nodes, [](const GraphNode& n) {
            return n.op->name == "update_running";
          });
+}
+
+bool TorchFacts::norms_replicas() const {
+  return graph.cuts(Part::forward) > 0 && query.replicas > 1 && spec.sync_batch_norm == ddp;
+}
+
+bool TorchFacts::forwards_replicas() const {
+  return norms_replicas() && !ddp && spec.parallel.what->name == "dp" && !spec.reproducible_shards;
 }
 
 bool TorchFacts::global_loss() const {

@@ -283,12 +283,12 @@ TEST_CASE("the residual nets have as many parameters as torchvision's") {
   CHECK(has(plan("resnet50.yaml", "1000"), "parameters: 25557032\n"));
 }
 
-TEST_CASE("export writes a PyTorch program, where the data can be told in one") {
+TEST_CASE("export writes a PyTorch program") {
   const Folder folder;
   folder.write("made.yaml", kSpec);
   const Finished made = dptrain({"export", folder.file("made.yaml")});
   CHECK(made.code == 2);
-  CHECK(has(made.err, "data set 'synthetic_images' can't be written as a PyTorch program"));
+  CHECK(has(made.err, "PyTorch cannot make the data set 'synthetic_images'"));
   folder.write("t.yaml", R"(
 data: {dataset: {random: {samples: 90, in_features: 5, out_features: 3}}, batch_size: 30}
 model: [{linear: 7}, tanh, {linear: 3}]

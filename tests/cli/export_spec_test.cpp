@@ -1,9 +1,118 @@
 // dptrain export: what is opened before a word is written.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "cli/process.h"
+#include "data/readers/npy.h"
+#include "data/tables.h"
+#include "places.h"
 
 namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Data sets of the right form that hold nothing, where DPTRAIN_DATA may point.
+void write_data(const Folder& folder) {
+  const auto idx = [](const std::string& extents, size_t bytes) {
+    return std::string{0, 0, 8, static_cast<char>(extents.size() / 4)} + extents +
+           std::string(bytes, '\0');
+  };
+  const std::string samples{0, 0, 0, 40}, side{0, 0, 0, 28};
+  for (const std::string split : {"train", "t10k"}) {
+    folder.write("data/fashion_mnist/" + split + "-images-idx3-ubyte",
+                 idx(samples + side + side, size_t{40} * 28 * 28));
+    folder.write("data/fashion_mnist/" + split + "-labels-idx1-ubyte", idx(samples, 40));
+  }
+  std::string text(1115394, 'a');
+  for (size_t i = 0; i < 65; ++i) text[i] = static_cast<char>('0' + i);
+  folder.write("data/tiny_shakespeare/input.txt", text);
+}
+
+}  // namespace
+
+TEST_CASE("every spec of configs/ can be exported") {
+  const Folder folder;
+  write_data(folder);
+  int exported = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(source_file("configs"))) {
+    if (entry.path().extension() != ".yaml") continue;
+    CAPTURE(entry.path().string());
+    const std::string program = folder.file(entry.path().stem().string() + ".py");
+    const Finished f = dptrain({"export", entry.path().string(), "data.limit=16", "-o", program},
+                               {{"DPTRAIN_DATA", folder.file("data")}});
+    CHECK_MESSAGE(f.code == 0, f.err);
+    CHECK(fs::exists(program));
+    ++exported;
+  }
+  CHECK(exported >= 19);
+  for (const char* made : {"vgg-train-x.npy", "vgg-train-y.npy", "vgg-test-x.npy", "vgg-test-y.npy",
+                           "resnet50_dp-train-x.npy"})
+    CHECK(fs::exists(folder.file(made)));
+  CHECK(!fs::exists(folder.file("resnet50_dp-test-x.npy")));  // the spec does not evaluate
+}
+
+TEST_CASE("the arrays beside a program are the data that dptrain trains on") {
+  const Folder folder;
+  folder.write("t.yaml", R"(
+data:
+  dataset: {synthetic_images: {samples: 12, test_samples: 6, shape: [1, 4, 5], classes: 3}}
+  batch_size: 4
+  limit: 8
+model: [flatten, {linear: 3}]
+loss: cross_entropy
+optimizer: sgd
+evaluate: true
+)");
+  REQUIRE(dptrain({"export", folder.file("t.yaml"), "-o", folder.file("net.py")}).code == 0);
+  const Table train = read_npy(folder.file("net-train-x.npy"));
+  CHECK(train.desc.dtype == DType::u8);
+  CHECK(train.desc.shape == Shape{8, 1, 4, 5});
+  CHECK(read_npy(folder.file("net-train-y.npy")).desc.shape == Shape{8});
+  CHECK(read_npy(folder.file("net-test-x.npy")).desc.shape == Shape{6, 1, 4, 5});
+  CHECK(std::ranges::any_of(values_of<uint8_t>(train), [](uint8_t v) { return v > 0; }));
+
+  // They train a net to the same losses as the set that they were made from.
+  folder.write("files.yaml", R"(
+data:
+  dataset: {npy: {inputs: net-train-x.npy, targets: net-train-y.npy, classes: 3,
+                  test_inputs: net-test-x.npy, test_targets: net-test-y.npy}}
+  batch_size: 4
+model: [flatten, {linear: 3}]
+loss: cross_entropy
+optimizer: sgd
+evaluate: true
+)");
+  const Finished made = dptrain({folder.file("t.yaml"), "out=" + folder.file("a")});
+  const Finished read = dptrain({folder.file("files.yaml"), "out=" + folder.file("b")});
+  REQUIRE_MESSAGE(made.code == 0, made.err);
+  REQUIRE_MESSAGE(read.code == 0, read.err);
+  const auto epoch = [](const Finished& f) { return f.out.substr(f.out.find("Epoch [")); };
+  CHECK(epoch(made) == epoch(read));
+}
+
+TEST_CASE("a data set that is too large for arrays is refused with a way out") {
+  const Folder folder;
+  folder.write("t.yaml", R"(
+data:
+  dataset: {synthetic_images: {samples: 100000, shape: [3, 64, 64]}}
+  batch_size: 4
+model: [flatten, {linear: 10}]
+loss: cross_entropy
+optimizer: sgd
+)");
+  const Finished large = dptrain({"export", folder.file("t.yaml"), "-o", folder.file("t.py")});
+  CHECK(large.code == 2);
+  CHECK(large.err.find("data.limit=1000") != std::string::npos);
+  CHECK(!fs::exists(folder.file("t-train-x.npy")));
+  CHECK(!fs::exists(folder.file("t.py")));
+  const Finished limited =
+      dptrain({"export", folder.file("t.yaml"), "data.limit=10", "-o", folder.file("t.py")});
+  CHECK_MESSAGE(limited.code == 0, limited.err);
+}
 
 TEST_CASE("a smaller last batch does not stand in the way of an export") {
   const Folder folder;

@@ -47,6 +47,13 @@ const TransformType& halve() {
   return type;
 }
 
+// The words of this test and all real ones.
+std::vector<const Nameable*> with(std::vector<const Nameable*> words,
+                                  const std::vector<const Nameable*>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 struct Text {
   SourceFile file;
   Diagnostics diagnostics{};
@@ -60,8 +67,8 @@ struct Text {
                            loss_words(),
                            optimizer_words(),
                            schedule_words(),
-                           {&images(), &tokens(), &secret()},
-                           {&halve()},
+                           with({&images(), &tokens(), &secret()}, dataset_words()),
+                           with({&halve()}, transform_words()),
                            {},
                            {&modes[0], &modes[1], &modes[2], &modes[3], &modes[4]},
                            precision_words(),
@@ -122,7 +129,99 @@ TEST_CASE("the accuracy of a program leaves out what the loss ignores") {
   CHECK(contains(program,
                  "right += ((output.argmax(dim=1) == y) & (y != criterion.ignore_index))"
                  ".sum().item()\n"));
-  CHECK(contains(program, "right / (data.tensors[1] != criterion.ignore_index).sum().item()\n"));
+  CHECK(contains(program, "places += (y != criterion.ignore_index).sum().item()\n"));
+  CHECK(contains(program, ", right / places\n"));
+}
+
+TEST_CASE("data that PyTorch cannot make are read from files beside the program") {
+  TorchExport query = image_sizes();
+  query.program = "out/net.py";
+  const std::string program = exported(
+      "name: t\ndata: {dataset: secret, batch_size: 20, limit: 100}\nmodel: [flatten, {linear: "
+      "10}]\n"
+      "loss: cross_entropy\noptimizer: sgd\nevaluate: true\n",
+      query);
+  for (const std::string split : {"train", "test"}) {
+    CHECK(contains(program, "    x = torch.from_numpy(np.load(Path(__file__).parent / \"net-" +
+                                split + "-x.npy\"))\n"));
+    CHECK(contains(program, "    y = torch.from_numpy(np.load(Path(__file__).parent / \"net-" +
+                                split + "-y.npy\")).long()\n"));
+  }
+  CHECK(contains(program, "import numpy as np\n"));
+}
+
+TEST_CASE("folders of images and random changes of images are torchvision's") {
+  const auto program = [](const std::string& data) {
+    TorchExport query = image_sizes();
+    query.input.shape = {1, 3, 24, 24};
+    return exported("name: t\ndata: {" + data +
+                        ", batch_size: 20, limit: 100}\n"
+                        "model: [flatten, {linear: 10}]\nloss: cross_entropy\noptimizer: sgd\n"
+                        "evaluate: true\n",
+                    query);
+  };
+  const std::string folder = program(
+      "dataset: {image_folder: {path: a, test_path: b, resize: 32, crop: 24}}, "
+      "transforms: [to_tensor]");
+  CHECK(contains(folder, "from torchvision import datasets, transforms\n"));
+  CHECK(contains(folder,
+                 "    decode = transforms.Compose([transforms.Resize(32), "
+                 "transforms.CenterCrop(24), transforms.PILToTensor()])\n"
+                 "    data = datasets.ImageFolder("));
+  CHECK(contains(folder, "    data = torch.utils.data.Subset(data, range(100))\n"));
+  CHECK(contains(folder, "    return Transformed(data, test_transform)\n"));
+  CHECK(folder.find("TensorDataset") == folder.npos);
+
+  const std::string changed = program(
+      "dataset: images, transforms: [{random_crop: {size: [24, 20], padding: 4}}, "
+      "random_horizontal_flip, to_tensor, {random_erasing: {p: 0.25, value: [1, 2, 3]}}, "
+      "{cutout: 8}]");
+  CHECK(contains(changed,
+                 "def train_transform(x, y):\n"
+                 "    x = transforms.RandomCrop([24, 20], padding=4)(x)\n"
+                 "    x = transforms.RandomHorizontalFlip()(x)\n"
+                 "    x = x.float() / 255 if x.dtype == torch.uint8 else x.float()\n"
+                 "    x = transforms.RandomErasing(p=0.25, scale=[0.02, 0.33], ratio=[0.3, 3.3], "
+                 "value=[1.0, 2.0, 3.0])(x)\n"
+                 "    x = x.clone()\n"
+                 "    for _ in range(1):\n"));
+  CHECK(contains(
+      changed, "    data = TensorDataset(x, y)\n    return Transformed(data, train_transform)\n"));
+  CHECK(contains(changed, "Random transforms are torchvision's"));
+  CHECK(contains(changed, "from torchvision import transforms\n"));
+  // An evaluation takes the middle and draws nothing.
+  CHECK(contains(changed,
+                 "    x = transforms.CenterCrop([24, 20])(x)\n"
+                 "    x = x.float() / 255 if x.dtype == torch.uint8 else x.float()\n"
+                 "    return TensorDataset(x, y)\n"));
+}
+
+TEST_CASE("replicas with batch norm of their own are computed one by one") {
+  TorchExport query = image_sizes();
+  const std::string norm = "[flatten, {linear: 10}, batch_norm1d]";
+  const std::string program = exported(spec("parallel: dp\n", norm), query);
+  CHECK(contains(program, "REPLICAS = 2\n"));
+  CHECK(contains(program, "loss = criterion(forward_replicas(model, x), y)\n"));
+  CHECK(contains(program, "def forward_replicas(model, x):\n"));
+  query.replicas = 1;
+  CHECK(exported(spec("parallel: dp\n", norm), query).find("replicas") == std::string::npos);
+}
+
+TEST_CASE("a program loads weights before it trains and saves them at its end") {
+  const std::string one = exported(spec(""));
+  CHECK(contains(one,
+                 "    model = make_model()\n"
+                 "    if arguments.weights:\n"
+                 "        model.load_state_dict(read_weights(arguments.weights))\n"));
+  CHECK(contains(one,
+                 "    if arguments.save:\n"
+                 "        write_weights(model.state_dict(), arguments.save)\n"));
+  const std::string ranks = exported(spec("parallel: ddp\n"));
+  CHECK(contains(ranks,
+                 "read_weights(arguments.weights))\n    model = DistributedDataParallel(model)\n"));
+  CHECK(contains(ranks,
+                 "    if rank == 0 and arguments.save:\n"
+                 "        write_weights(model.module.state_dict(), arguments.save)\n"));
 }
 
 TEST_CASE("a spec of one process with everything as a program") {
@@ -231,7 +330,8 @@ TEST_CASE("sequences: a class for the positions, and one for the loss over the l
   CHECK(contains(program, "super().forward(output.flatten(0, -2), target.flatten(0, -1))\n"));
   CHECK(contains(program, "criterion = LastExtent(label_smoothing=0.1)\n"));
   CHECK(contains(program, "right += (output.argmax(dim=-1) == y).sum().item()\n"));
-  CHECK(contains(program, ", right / data.tensors[1].numel()\n"));
+  CHECK(contains(program, "places += y.numel()\n"));
+  CHECK(contains(program, ", right / places\n"));
   CHECK(contains(program, "        PositionEmbedding(3, 4),\n"));
   // Once, however many layers need it.
   const std::string definition = "class PositionEmbedding(nn.Embedding):\n";
@@ -347,9 +447,8 @@ TEST_CASE("what can't be exported says why") {
         "one");
   CHECK(refusal("name: t\ndata: {dataset: secret, batch_size: 20}\nmodel: [flatten, {linear: 10}]\n"
                 "loss: cross_entropy\noptimizer: sgd\n") ==
-        "data set 'secret' can't be written as a PyTorch program; export with a data set that can, "
-        "as "
-        "with data.dataset=fashion_mnist");
+        "PyTorch cannot make the data set 'secret', so it is written as .npy files beside the "
+        "program: name the program's file, as with --output t.py");
   TorchExport compressed = image_sizes();
   compressed.exchange.compress = DType::f16;
   CHECK_THROWS_WITH_AS(
@@ -362,11 +461,12 @@ TEST_CASE("what can't be exported says why") {
         "with sync_batch_norm batch norm takes the statistics of all ranks, but PyTorch's "
         "SyncBatchNorm runs on GPUs only; export with parallel=single, which gives the same "
         "numbers, or with sync_batch_norm=false");
-  CHECK(refusal(spec("parallel: dp\n", norm)) ==
+  CHECK(refusal(spec("parallel: dp\nreproducible: 8\n", norm)) ==
         "each of the 2 replicas has statistics of its own for batch norm, but the equivalent "
         "program is one process; export with sync_batch_norm=true or parallel=single");
-  for (const char* same : {"parallel: ddp\n", "parallel: dp\nsync_batch_norm: true\n",
-                           "parallel: ddp\nsync_batch_norm: true\nreproducible: 8\n"})
+  for (const char* same :
+       {"parallel: ddp\n", "parallel: dp\n", "parallel: dp\nsync_batch_norm: true\n",
+        "parallel: ddp\nsync_batch_norm: true\nreproducible: 8\n"})
     CHECK(refusal(spec(same, norm)) == "");
 }
 

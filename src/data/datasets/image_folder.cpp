@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "base/python_call.h"
 #include "data/readers/bytes.h"
 #include "data/readers/image.h"
 #include "data/tables.h"
@@ -230,12 +231,32 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   return d;
 }
 
+std::string torch(const std::any& settings, const LoadQuery& query) {
+  const auto& s = std::any_cast<const ImageFolder&>(settings);
+  if (query.split == Split::test && s.test_path.empty())
+    fail(Fault::data, "dataset 'image_folder' has no test split: write test_path");
+  const auto step = [](std::string_view name, const std::vector<int64_t>& size) {
+    PythonCall call(name);
+    return (size.size() == 1 ? call.arg(size[0]) : call.arg(size)).str() + ", ";
+  };
+  std::string steps;
+  if (!s.resize.empty()) steps += step("transforms.Resize", s.resize);
+  if (!s.crop.empty()) steps += step("transforms.CenterCrop", s.crop);
+  return fmt::format(
+      "decode = transforms.Compose([{}transforms.PILToTensor()])\n"
+      "data = datasets.ImageFolder({}, decode)\n",
+      steps, python(query.split == Split::train ? s.path : s.test_path));
+}
+
 }  // namespace
 
 DatasetType image_folder() {
-  return {nameable<ImageFolder>(
-              "image_folder", "JPEG and PNG images, a folder for each class, decoded on the way."),
-          load, true, nullptr};
+  DatasetType t{
+      nameable<ImageFolder>("image_folder",
+                            "JPEG and PNG images, a folder for each class, decoded on the way."),
+      load, true, torch};
+  t.torch_reads_samples = true;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -26,12 +28,24 @@ std::vector<double> fill(const std::any& settings) {
   return {std::any_cast<const Cutout&>(settings).value};
 }
 
+std::string torch(const std::any& settings, Split split) {
+  if (split == Split::test) return "";
+  const auto& c = std::any_cast<const Cutout&>(settings);
+  return fmt::format(
+      "x = x.clone()\n"
+      "for _ in range({}):\n"
+      "    top, left = (int(torch.randint(side, ())) - {} for side in x.shape[-2:])\n"
+      "    rows, columns = (slice(max(first, 0), max(first + {}, 0)) for first in (top, left))\n"
+      "    x[..., rows, columns] = {}\n",
+      c.holes, c.length / 2, c.length, c.value);
+}
+
 }  // namespace
 
 TransformType cutout() {
   TransformType t{
       nameable<Cutout>("cutout", "While training random squares of every image are painted over.")};
-  t.random = {change, fill, nullptr};
+  t.random = {change, fill, nullptr, torch};
   return t;
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/python_call.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -69,6 +70,23 @@ std::vector<double> fill(const std::any& settings) {
   return {std::any_cast<const RandomCrop&>(settings).fill};
 }
 
+std::string torch(const std::any& settings, Split split) {
+  const auto& c = std::any_cast<const RandomCrop&>(settings);
+  const bool train = split == Split::train;
+  if (!train && c.size.empty()) return "";
+  PythonCall call(train ? "transforms.RandomCrop" : "transforms.CenterCrop");
+  if (c.size.empty())
+    call.expression("x.shape[-2:]");
+  else
+    call.arg(std::vector<int64_t>{c.size.front(), c.size.back()});
+  if (train && c.padding.size() == 1)
+    call.key("padding", c.padding[0], 0);
+  else if (train && !c.padding.empty())
+    call.key("padding", c.padding);
+  if (train) call.key("fill", c.fill, 0);
+  return "x = " + call.str() + "(x)\n";
+}
+
 }  // namespace
 
 TransformType random_crop() {
@@ -76,7 +94,7 @@ TransformType random_crop() {
       "random_crop",
       "While training a random window of the padded image; evaluation takes the middle.")};
   t.refuses = refuses;
-  t.random = {change, fill, shape};
+  t.random = {change, fill, shape, torch};
   return t;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/python_call.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -47,13 +48,25 @@ std::vector<double> fill(const std::any& settings) {
   return std::any_cast<const Erasing&>(settings).value;
 }
 
+std::string torch(const std::any& settings, Split split) {
+  if (split == Split::test) return "";
+  const auto& e = std::any_cast<const Erasing&>(settings);
+  PythonCall call("transforms.RandomErasing");
+  call.key("p", e.p, 0.5).key("scale", e.scale).key("ratio", e.ratio);
+  if (e.value.size() == 1)
+    call.key("value", e.value[0]);
+  else
+    call.key("value", e.value);
+  return "x = " + call.str() + "(x)\n";
+}
+
 }  // namespace
 
 TransformType random_erasing() {
   TransformType t{nameable<Erasing>(
       "random_erasing", "While training a random rectangle of some images is painted over.")};
   t.refuses = refuses;
-  t.random = {change, fill, nullptr};
+  t.random = {change, fill, nullptr, torch};
   return t;
 }
 

@@ -1,3 +1,4 @@
+#include "base/python_call.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -15,12 +16,20 @@ augment::Change change(const std::any& settings) {
   return augment::Flip{std::any_cast<const Flip&>(settings).p};
 }
 
+std::string torch(const std::any& settings, Split split) {
+  if (split == Split::test) return "";
+  PythonCall call("transforms.RandomHorizontalFlip");
+  call.key("p", std::any_cast<const Flip&>(settings).p, 0.5);
+  return "x = " + call.str() + "(x)\n";
+}
+
 }  // namespace
 
 TransformType random_horizontal_flip() {
   TransformType t{nameable<Flip>("random_horizontal_flip",
                                  "While training left and right change places in some images.")};
   t.random.change = change;
+  t.random.torch = torch;
   return t;
 }
 

@@ -1,14 +1,14 @@
 """all as a PyTorch program, written by `dptrain export --to torch`.
 
 The initial weights and the order of samples are dptrain's, so that one loss curve can be laid
-over the other. `--losses FILE` writes each step's loss, for `dptrain compare`.
+over the other. `--losses FILE` writes each step's loss, for `dptrain compare`. `--weights FILE`
+starts from weights of dptrain, and `--save FILE` writes the trained ones.
 
 Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`.
 """
 
 import argparse
 import gzip
-import json
 import struct
 from pathlib import Path
 
@@ -34,16 +34,22 @@ def read_idx(path):
     return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * rank).reshape(shape)
 
 
-def read_safetensors(path):
-    data = Path(path).read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(data[8:start]).items():
-        if name != "__metadata__":
-            begin, end = (start + offset for offset in entry["data_offsets"])
-            tensor = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.float32)
-            tensors[name] = tensor.reshape(entry["shape"])
-    return tensors
+def read_weights(path):
+    """The state dict in a .safetensors file, as dptrain's, or in a file of torch.save."""
+    if Path(path).suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return load_file(path)
+    return torch.load(path, weights_only=True)
+
+
+def write_weights(state, path):
+    if Path(path).suffix == ".safetensors":
+        from safetensors.torch import save_file
+
+        save_file(state, path)
+    else:
+        torch.save(state, path)
 
 
 def weight_of(criterion, y):
@@ -93,7 +99,7 @@ def make_model():
         nn.Dropout(0.1),
         nn.Linear(20, 10),
     )
-    model.load_state_dict(read_safetensors("configs/start.safetensors"))
+    model.load_state_dict(read_weights("configs/start.safetensors"))
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name not in ["1.weight", "1.bias"])
     return model
@@ -119,6 +125,8 @@ def train(arguments):
     test = test_data()
     torch.manual_seed(SEED)
     model = make_model()
+    if arguments.weights:
+        model.load_state_dict(read_weights(arguments.weights))
     criterion = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], dtype=torch.float32), label_smoothing=0.1)
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.2, total_steps=15)
@@ -156,10 +164,14 @@ def train(arguments):
             f'{{"step": {step}, "loss": {loss:.9g}}}\n' for step, loss in enumerate(losses, 1)
         ]
         Path(arguments.losses).write_text("".join(lines))
+    if arguments.save:
+        write_weights(model.state_dict(), arguments.save)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--losses", metavar="FILE", help="where each step's loss goes")
+    parser.add_argument("--weights", metavar="FILE", help="initial weights, .safetensors or .pt")
+    parser.add_argument("--save", metavar="FILE", help="trained weights, .safetensors or .pt")
     arguments = parser.parse_args()
     train(arguments)

@@ -1,7 +1,8 @@
 """fmnist as a PyTorch program, written by `dptrain export --to torch`.
 
 The initial weights and the order of samples are dptrain's, so that one loss curve can be laid
-over the other. `--losses FILE` writes each step's loss, for `dptrain compare`.
+over the other. `--losses FILE` writes each step's loss, for `dptrain compare`. `--weights FILE`
+starts from weights of dptrain, and `--save FILE` writes the trained ones.
 """
 
 import argparse
@@ -33,6 +34,24 @@ def read_idx(path):
     rank = data[3]
     shape = struct.unpack_from(f">{rank}I", data, 4)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8, offset=4 + 4 * rank).reshape(shape)
+
+
+def read_weights(path):
+    """The state dict in a .safetensors file, as dptrain's, or in a file of torch.save."""
+    if Path(path).suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return load_file(path)
+    return torch.load(path, weights_only=True)
+
+
+def write_weights(state, path):
+    if Path(path).suffix == ".safetensors":
+        from safetensors.torch import save_file
+
+        save_file(state, path)
+    else:
+        torch.save(state, path)
 
 
 def sum_over_ranks(value):
@@ -67,7 +86,10 @@ def train(rank, store, arguments):
     torch.set_num_threads(max(1, os.cpu_count() // RANKS))
     data = train_data()
     torch.manual_seed(SEED)
-    model = DistributedDataParallel(make_model())
+    model = make_model()
+    if arguments.weights:
+        model.load_state_dict(read_weights(arguments.weights))
+    model = DistributedDataParallel(model)
     criterion = nn.CrossEntropyLoss()
     optimizer = optim.Adam(model.parameters(), lr=0.01)
     sampler = DistributedSampler(data, num_replicas=RANKS, rank=rank)
@@ -94,12 +116,16 @@ def train(rank, store, arguments):
             f'{{"step": {step}, "loss": {loss:.9g}}}\n' for step, loss in enumerate(losses, 1)
         ]
         Path(arguments.losses).write_text("".join(lines))
+    if rank == 0 and arguments.save:
+        write_weights(model.module.state_dict(), arguments.save)
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--losses", metavar="FILE", help="where each step's loss goes")
+    parser.add_argument("--weights", metavar="FILE", help="initial weights, .safetensors or .pt")
+    parser.add_argument("--save", metavar="FILE", help="trained weights, .safetensors or .pt")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(train, args=(Path(folder) / "store", arguments), nprocs=RANKS)
