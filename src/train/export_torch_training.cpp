@@ -121,7 +121,8 @@ class TrainingText {
       body += "sampler.set_epoch(epoch)\n";
     body += "total, weight = 0.0, 0\n";
     body += "for x, y in loader:\n" + indent(step(), 4);
-    body += "mean = total / weight\n";
+    body += f_.divisor == Divisor::targets ? "mean = total / weight if weight else math.nan\n"
+                                           : "mean = total / weight\n";
     if (f_.ddp) body += "if rank == 0:\n    ";
     body += "print(f\"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean:.4f}\")\n";
     if (spec_.evaluate.on) body += evaluate_call();
@@ -157,6 +158,14 @@ class TrainingText {
     std::string counted = count;
     if (f_.ddp && !f_.global_loss()) {
       counted = "1";  // rank 0's own mean is one over steps, as the tutorials print it
+    } else if (f_.ddp && f_.divisor == Divisor::targets) {
+      out += fmt::format(
+          "count = {}\n"
+          "loss = sum_over_ranks(loss * count if count else 0.0)\n"
+          "count = sum_over_ranks(count)\n"
+          "loss = loss / count if count else math.nan\n",
+          count);
+      counted = "count";
     } else if (f_.ddp && mean) {
       out += fmt::format(
           "count = sum_over_ranks({0})\n"
@@ -167,8 +176,12 @@ class TrainingText {
       out += "loss = sum_over_ranks(loss)\n";
     }
     out += "losses.append(loss)\n";
-    out += counted == "1" ? "total += loss\nweight += 1\n"
-                          : fmt::format("total += loss * {0}\nweight += {0}\n", counted);
+    const std::string add = counted == "1"
+                                ? "total += loss\nweight += 1\n"
+                                : fmt::format("total += loss * {0}\nweight += {0}\n", counted);
+    out += f_.divisor == Divisor::targets
+               ? "if not math.isnan(loss):  # else all targets are ignored\n" + indent(add, 4)
+               : add;
     if (spec_.steps) out += "if len(losses) == STEPS:\n    break\n";
     return out;
   }
@@ -197,24 +210,28 @@ class TrainingText {
     if (f_.query.accumulate == 1)
       return in_autocast(fmt::format("loss = criterion({}, y)\n", forward("x"))) +
              backward("loss") + "loss = loss.item()\n";
+    const bool targets = f_.divisor == Divisor::targets;
     const std::string output = forward("x_part");
     std::string loop = in_autocast(fmt::format("part = criterion({}, y_part)\n", output));
-    if (f_.divisor != Divisor::one)
+    if (targets)
+      loop = fmt::format("share = {} / whole if whole else 0\n", weight("x_part", "y_part")) +
+             in_autocast(fmt::format("output = {}\n"  // of no targets that count: 0 / 0
+                                     "part = criterion(output, y_part) * share if share else "
+                                     "output.sum() * 0\n",
+                                     output));
+    else if (f_.divisor != Divisor::one)
       loop = fmt::format("share = {} / {}\n", weight("x_part", "y_part"), weight("x", "y")) +
-             in_autocast(f_.divisor == Divisor::targets
-                             ? fmt::format("output = {}\n"  // of no targets that count: 0 / 0
-                                           "part = criterion(output, y_part) * share if share else "
-                                           "output.sum() * 0\n",
-                                           output)
-                             : fmt::format("part = criterion({}, y_part) * share\n", output));
+             in_autocast(fmt::format("part = criterion({}, y_part) * share\n", output));
     loop += backward("part");
     const std::string add = "loss += part.item()\n";
+    const std::string begin =
+        targets ? fmt::format("whole = {}\nloss = 0.0 if whole else math.nan\n", weight("x", "y"))
+                : "loss = 0.0\n";
     if (!f_.ddp)
-      return "loss = 0.0\n"
-             "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
+      return begin + "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
              indent(loop + add, 4);
     // Ranks exchange gradients once a step, as dptrain's do.
-    return "loss = 0.0\n"
+    return begin +
            "parts = list(zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)))\n"
            "for number, (x_part, y_part) in enumerate(parts, 1):\n"
            "    with model.no_sync() if number < len(parts) else contextlib.nullcontext():\n" +
@@ -241,11 +258,20 @@ class TrainingText {
     const std::string count = weight("x", "y");
     loop = in_autocast(loop);
     if (!f_.autocast.empty()) loop += "output = output.float()\n";
-    loop += count == "1" ? "total += criterion(output, y).item()\n"
-                         : fmt::format(
-                               "total += criterion(output, y).item() * {0}\n"
-                               "weight += {0}\n",
-                               count);
+    const bool targets = f_.divisor == Divisor::targets;
+    if (targets)
+      loop += fmt::format(
+          "count = {}\n"
+          "if count:  # else all targets are ignored, and their mean is nan\n"
+          "    total += criterion(output, y).item() * count\n"
+          "    weight += count\n",
+          count);
+    else
+      loop += count == "1" ? "total += criterion(output, y).item()\n"
+                           : fmt::format(
+                                 "total += criterion(output, y).item() * {0}\n"
+                                 "weight += {0}\n",
+                                 count);
     const std::string_view kept = f_.query.ignores ? " & (y != criterion.ignore_index)" : "";
     if (f_.by_class())
       loop += fmt::format("right += ({0}output.argmax(dim={1}) == y{2}{3}).sum().item()\n",
@@ -261,8 +287,13 @@ class TrainingText {
     body +=
         fmt::format("for x, y in DataLoader(data, batch_size={}):\n", spec_.evaluate.batch_size) +
         indent(loop, 4) + "model.train()\n";
-    body += count == "1" ? "return total" : "return total / weight";
-    if (f_.by_class()) body += places ? ", right / places" : ", right / len(data)";
+    body += targets        ? "return total / weight if weight else math.nan"
+            : count == "1" ? "return total"
+                           : "return total / weight";
+    if (f_.by_class())
+      body += f_.query.ignores ? ", right / places if places else math.nan"
+              : places         ? ", right / places"
+                               : ", right / len(data)";
     body += "\n";
     return section("@torch.no_grad()\ndef evaluate(model, criterion, data):\n" + indent(body, 4));
   }

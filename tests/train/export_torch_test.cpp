@@ -130,7 +130,43 @@ TEST_CASE("the accuracy of a program leaves out what the loss ignores") {
                  "right += ((output.argmax(dim=1) == y) & (y != criterion.ignore_index))"
                  ".sum().item()\n"));
   CHECK(contains(program, "places += (y != criterion.ignore_index).sum().item()\n"));
-  CHECK(contains(program, ", right / places\n"));
+  CHECK(contains(program,
+                 "    return total / weight if weight else math.nan, right / places if places else "
+                 "math.nan\n"));
+}
+
+TEST_CASE("a program leaves out what the loss ignores altogether, as dptrain does") {
+  const auto program = [](const std::string& more, int64_t accumulate) {
+    TorchExport query = image_sizes();
+    query.ignores = true;
+    query.accumulate = accumulate;
+    return exported(spec("evaluate: true\n" + more, "[flatten, {linear: 10}]",
+                         "{cross_entropy: {ignore_index: 3}}"),
+                    query);
+  };
+  const std::string one = program("", 1);
+  CHECK(contains(one,
+                 "            if not math.isnan(loss):  # else all targets are ignored\n"
+                 "                total += loss * weight_of(criterion, y)\n"
+                 "                weight += weight_of(criterion, y)\n"));
+  CHECK(contains(one, "        mean = total / weight if weight else math.nan\n"));
+  CHECK(contains(one,
+                 "        if count:  # else all targets are ignored, and their mean is nan\n"
+                 "            total += criterion(output, y).item() * count\n"
+                 "            weight += count\n"));
+  CHECK(contains(one, "import math\n"));
+  // No division by the weight of a batch that has none.
+  const std::string parts = program("accumulate: 2\n", 2);
+  CHECK(contains(parts,
+                 "            whole = weight_of(criterion, y)\n"
+                 "            loss = 0.0 if whole else math.nan\n"));
+  CHECK(contains(parts, "share = weight_of(criterion, y_part) / whole if whole else 0\n"));
+  // A rank whose targets are all ignored adds nothing to the loss of all.
+  CHECK(contains(program("parallel: ddp\nlog: {loss: global}\n", 1),
+                 "            count = weight_of(criterion, y)\n"
+                 "            loss = sum_over_ranks(loss * count if count else 0.0)\n"
+                 "            count = sum_over_ranks(count)\n"
+                 "            loss = loss / count if count else math.nan\n"));
 }
 
 TEST_CASE("data that PyTorch cannot make are read from files beside the program") {

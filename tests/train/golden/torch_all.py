@@ -9,6 +9,7 @@ Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`.
 
 import argparse
 import gzip
+import math
 import struct
 from pathlib import Path
 
@@ -113,11 +114,13 @@ def evaluate(model, criterion, data):
     right = 0
     for x, y in DataLoader(data, batch_size=50):
         output = model(x)
-        total += criterion(output, y).item() * weight_of(criterion, y)
-        weight += weight_of(criterion, y)
+        count = weight_of(criterion, y)
+        if count:  # else all targets are ignored, and their mean is nan
+            total += criterion(output, y).item() * count
+            weight += count
         right += (output.argmax(dim=1) == y).sum().item()
     model.train()
-    return total / weight, right / len(data)
+    return total / weight if weight else math.nan, right / len(data)
 
 
 def train(arguments):
@@ -136,9 +139,10 @@ def train(arguments):
         total, weight = 0.0, 0
         for x, y in loader:
             optimizer.zero_grad()
-            loss = 0.0
+            whole = weight_of(criterion, y)
+            loss = 0.0 if whole else math.nan
             for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):
-                share = weight_of(criterion, y_part) / weight_of(criterion, y)
+                share = weight_of(criterion, y_part) / whole if whole else 0
                 output = model(x_part)
                 part = criterion(output, y_part) * share if share else output.sum() * 0
                 part.backward()
@@ -148,11 +152,12 @@ def train(arguments):
             optimizer.step()
             scheduler.step()
             losses.append(loss)
-            total += loss * weight_of(criterion, y)
-            weight += weight_of(criterion, y)
+            if not math.isnan(loss):  # else all targets are ignored
+                total += loss * weight_of(criterion, y)
+                weight += weight_of(criterion, y)
             if len(losses) == STEPS:
                 break
-        mean = total / weight
+        mean = total / weight if weight else math.nan
         print(f"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean:.4f}")
         if (epoch + 1) % 2 == 0:
             test_loss, accuracy = evaluate(model, criterion, test)
