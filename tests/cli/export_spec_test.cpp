@@ -48,7 +48,7 @@ TEST_CASE("every spec of configs/ can be exported") {
     CHECK(fs::exists(program));
     ++exported;
   }
-  CHECK(exported >= 19);
+  CHECK(exported >= 18);
   for (const char* made : {"vgg-train-x.npy", "vgg-train-y.npy", "vgg-test-x.npy", "vgg-test-y.npy",
                            "resnet50_dp-train-x.npy"})
     CHECK(fs::exists(folder.file(made)));
