@@ -252,7 +252,8 @@ TEST_CASE(
   CHECK(left() == std::vector<int64_t>{8, 3, 4});
   const std::string err = stop(6);  // the last one had 2 steps
   CHECK(left() == std::vector<int64_t>{8, 4, 2});
-  CHECK_MESSAGE(has(err, "run/checkpoints.previous-2 is removed: of what earlier runs"), err);
+  CHECK_MESSAGE(
+      has(err, "run/checkpoints.previous-2: three folders of earlier checkpoints are kept"), err);
   stop(4);
   CHECK(left() == std::vector<int64_t>{8, 7, 4});
   // The one that a run goes on from is kept, though there are three that come before it.
