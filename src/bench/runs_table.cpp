@@ -213,7 +213,8 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
     if (std::ranges::find(asked, key) != asked.end() ||
         (key != "out" && (different.size() > 1 || counts[key] < specs)))
       out.keys.push_back(key);
-  std::ranges::stable_partition(out.keys, [&](const std::string& key) {
+  // Not the one of std::ranges, whose result clang 14 cannot compile.
+  std::stable_partition(out.keys.begin(), out.keys.end(), [&](const std::string& key) {
     return std::ranges::find(asked, key) != asked.end();
   });
   const auto results = result_columns();
