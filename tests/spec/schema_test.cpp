@@ -76,8 +76,10 @@ TEST_CASE("one word is explained with its keys") {
   for (const auto& [key, choice] : {std::pair("optimizer", "  adam  "),
                                     {"dataset", "  synthetic_images  "},
                                     {"loss", "  cross_entropy  "},
-                                    {"schedule", "  multi_step  "}})
-    CHECK_MESSAGE(explain(test::words(), key).find(choice) != std::string::npos, key);
+                                    {"schedule", "  multi_step  "}}) {
+    const std::string text = explain(test::words(), key);
+    CHECK_MESSAGE(text.find(choice) != std::string::npos, text);
+  }
   // A word with two meanings has both.
   CHECK(count(explain(test::words(), "batch_size"), "key 'batch_size'") == 2);
   CHECK(explain(test::words(), "repeat").find("an entry of 'model'") != std::string::npos);
