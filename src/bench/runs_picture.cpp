@@ -59,7 +59,7 @@ double round_step(double range) {
   return power;
 }
 
-// Of the vertical axis.
+// The range of the vertical axis.
 struct Range {
   double low = 0, high = 1;
   double step() const { return round_step(high - low); }

@@ -252,7 +252,7 @@ class Override {
     d_.unknown("name", {step.name, step.where}, fmt::format(" in '{}'", path(i)), names);
   }
 
-  // Of the first entry that is a layer of this type; 0: none is.
+  // The index of the first entry that is a layer of this type; 0: there is none.
   std::ptrdiff_t index_of_layer(const Node& list, const std::string& type) const {
     const auto is_of_type = [&](const Node& item) {
       return item.text == type || item.find(type) != nullptr;
