@@ -1,7 +1,9 @@
 #include "base/stderr.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 
 #include <pthread.h>
@@ -12,6 +14,12 @@
 
 namespace dpt {
 namespace {
+
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+// Whether the last line of the terminal may be a status line.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> g_status = false;
 
 // While one lives, this thread's writes to a pipe without a reader fail with EPIPE and raise no
 // SIGPIPE: messages are for whoever reads them, and their end is not the run's.
@@ -38,6 +46,15 @@ class NoSigpipe {
   bool was_pending_;
 };
 
+void write_all(std::string_view bytes) noexcept {
+  const int before = errno;
+  {
+    const NoSigpipe quiet;
+    write_bytes(STDERR_FILENO, bytes);
+  }
+  errno = before;
+}
+
 }  // namespace
 
 std::string escape_controls(std::string_view text) {
@@ -57,12 +74,26 @@ std::string escape_controls(std::string_view text) {
 }
 
 void write_stderr(std::string_view bytes) noexcept {
-  const int before = errno;
-  {
-    const NoSigpipe quiet;
-    write_bytes(STDERR_FILENO, bytes);
-  }
-  errno = before;
+  if (g_status.load(std::memory_order_relaxed) && g_status.exchange(false)) write_all(kEraseLine);
+  write_all(bytes);
 }
+
+bool has_status_line() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
+}
+
+void write_status(std::string_view line) {
+  const std::string text = std::string(kEraseLine).append(line);
+  g_status = true;
+  write_all(text);  // in one write: the empty line is not seen
+  g_status = true;  // another thread may have written meanwhile
+}
+
+void clear_status() noexcept {
+  if (g_status.load(std::memory_order_relaxed)) write_stderr("");
+}
+
+void expect_status() noexcept { g_status = true; }
 
 }  // namespace dpt

@@ -19,6 +19,14 @@ std::string escape_controls(std::string_view text);
 // bytes are one write.
 void write_stderr(std::string_view bytes) noexcept;
 
+// The status line: the last line of the terminal, which the next call replaces, and which messages
+// and results (base/stdout.h) remove first. Such a line is not escaped. Thread: one at a time.
+bool has_status_line();  // standard error is a terminal that can erase a line
+void write_status(std::string_view line);
+void clear_status() noexcept;
+// Another process, forked from this one or before it, may write the status line.
+void expect_status() noexcept;
+
 // Formats the message, escapes its control bytes and writes it.
 template <class... Args>
 void print_stderr(fmt::format_string<Args...> text, Args&&... args) {

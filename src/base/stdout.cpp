@@ -21,6 +21,7 @@ std::atomic<int> g_failure = 0;  // errno of the first write that failed
 
 void write_stdout(std::string_view bytes) noexcept {
   if (g_failure != 0) return;
+  if (isatty(STDOUT_FILENO)) clear_status();
   const int failure = write_bytes(STDOUT_FILENO, bytes);
   // Bytes that nobody reads after a stop was asked for are dropped; that is no failure.
   if (failure != EAGAIN) g_failure = failure;

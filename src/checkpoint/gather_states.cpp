@@ -1,4 +1,4 @@
-#include "train/gather_states.h"
+#include "checkpoint/gather_states.h"
 
 #include <algorithm>
 

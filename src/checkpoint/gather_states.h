@@ -6,14 +6,11 @@
 #include <vector>
 
 #include "comm/team.h"
-#include "train/buffers.h"
-#include "train/session.h"
-#include "train/step_executor.h"
+#include "engine/step_executor.h"
+#include "session/buffers.h"
+#include "session/session.h"
 
 namespace dpt {
-
-// The most elements of Buffers::window: what is shown at a time.
-inline constexpr size_t kStateWindow = 16384;
 
 // For worker 0 all states one after another, each as the flat buffers hold it; for others nothing.
 // Every worker calls it, on its own thread. Throws as Team::meet does.

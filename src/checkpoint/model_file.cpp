@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "checkpoint/model_file.h"
 
 #include <algorithm>
 #include <map>
@@ -9,8 +9,8 @@
 #include <malloc.h>
 
 #include "backend/cpu/half_kernels.h"
-#include "base/safetensors.h"
-#include "train/named_tensors.h"
+#include "checkpoint/named_tensors.h"
+#include "formats/safetensors.h"
 
 namespace dpt {
 namespace {
@@ -25,6 +25,18 @@ void give_heap_back() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
+}
+
+// Calls `f`; its errors say where the spec names the file.
+template <class F>
+void naming_the_key(const Session& s, F f) {
+  try {
+    f();
+  } catch (Error& e) {
+    if (!s.initial_weights_place.empty())
+      e.during(fmt::format("reading `initial_weights` ({})", s.initial_weights_place));
+    throw;
+  }
 }
 
 // As torch.nn.init.trunc_normal_: all are drawn again as long as one is outside.
@@ -101,7 +113,7 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator,
     if (s.graph[v].init.a != 0)
       std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.graph[v].init.a));
   if (weights_of_file && !s.spec.initial_weights.empty())
-    read_model(s, s.spec.initial_weights, buffers, Fault::data);
+    naming_the_key(s, [&] { read_model(s, s.spec.initial_weights, buffers, Fault::data); });
   if (s.precision.level == PrecisionPolicy::Level::pure)
     round_weights(s.precision.half, buffers.weights(), s.layout.trainable);
   const auto first = static_cast<float>(s.optimizer->initial_state(s.spec.optimizer.settings));
@@ -109,6 +121,11 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator,
     for (int i = 0; i < buffers.sizes().states; ++i)
       std::fill_n(buffers.state(i), buffers.sizes().trainable, first);
   give_heap_back();
+}
+
+void check_initial_weights(const Session& s) {
+  if (s.spec.initial_weights.empty()) return;
+  naming_the_key(s, [&] { check_model(s, s.spec.initial_weights, Fault::data); });
 }
 
 std::map<std::string, std::string> model_facts(const Session& s,
@@ -122,11 +139,11 @@ std::map<std::string, std::string> model_facts(const Session& s,
   return facts;
 }
 
-void save_model(const Session& s, const Buffers& buffers, const Outcome& outcome,
+void save_model(const Session& s, const Buffers& buffers, const GradientScaler::State& scaler,
                 const std::string& path, Disk& disk) {
   const NamedTensors tensors = model_tensors(s, buffers);
   make_folders(disk, path.substr(0, path.rfind('/')));  // removed meanwhile? else writing it says
-  write_safetensors(path, tensors.list, model_facts(s, outcome.scaler), &disk);
+  write_safetensors(path, tensors.list, model_facts(s, scaler), &disk);
 }
 
 }  // namespace dpt

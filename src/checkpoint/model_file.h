@@ -8,9 +8,9 @@
 
 #include "base/disk.h"
 #include "base/generator.h"
-#include "train/buffers.h"
-#include "train/session.h"
-#include "train/trainer.h"
+#include "optim/gradient_scaler.h"
+#include "session/buffers.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -27,13 +27,17 @@ void draw_parameters(const Graph& graph, Generator& generator,
 void initialise(const Session& session, const Buffers& buffers, Generator& generator,
                 bool weights_of_file = true);
 
+// Throws the Error{data} that initialise() would throw for spec.initial_weights, by the file's
+// header alone; nothing where the spec names none.
+void check_initial_weights(const Session& session);
+
 // What stands beside the tensors in a model's file.
 std::map<std::string, std::string> model_facts(const Session& session,
                                                const GradientScaler::State& scaler);
 
 // Writes all parameters, frozen ones too, atomically; makes the folder where it is missing. Throws
 // Error{failed}, NoRoom for a full disk.
-void save_model(const Session& session, const Buffers& buffers, const Outcome& outcome,
+void save_model(const Session& session, const Buffers& buffers, const GradientScaler::State& scaler,
                 const std::string& path, Disk& disk);
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-#include "train/named_tensors.h"
+#include "checkpoint/named_tensors.h"
 
 #include <algorithm>
 #include <set>
@@ -18,14 +18,16 @@ struct Home {
   TensorDesc of_file() const { return {desc.dtype, desc.shape}; }
 };
 
-// Every program has parameters and buffers at the same place.
-std::vector<Home> homes_of_model(const Session& s, const Buffers& buffers) {
+// Every program has parameters and buffers at the same place. `weights`: null, where nothing is
+// read or written.
+std::vector<Home> homes_of_model(const Session& s, float* weights) {
   const auto& place = s.programs.begin()->second.place;
   std::vector<Home> out;
   for (ValueId v : s.graph.state())
     out.push_back(
         {s.graph[v].name, s.graph[v].desc,
-         reinterpret_cast<std::byte*>(buffers.weights()) + place[static_cast<size_t>(v)].offset});
+         weights ? reinterpret_cast<std::byte*>(weights) + place[static_cast<size_t>(v)].offset
+                 : nullptr});
   return out;
 }
 
@@ -103,12 +105,22 @@ std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
   return fmt::format("{}", fmt::join(wrong, "; "));
 }
 
-void read(const std::string& path, const std::vector<Home>& homes, std::string_view whose,
-          Fault fault, std::string_view remedy) {
-  const SafeTensorsFile file(path);
+// The entry of each home. Throws Error{fault} where the file is not of these tensors.
+std::vector<const SafeTensorsFile::Entry*> fitting(const SafeTensorsFile& file,
+                                                   const std::string& path,
+                                                   const std::vector<Home>& homes,
+                                                   std::string_view whose, Fault fault,
+                                                   std::string_view remedy) {
   std::vector<const SafeTensorsFile::Entry*> found;
   if (const std::string why = misfit(file, homes, whose, found); !why.empty())
     fail(fault, "{} does not fit the {}: {}{}", path, whose, why, remedy);
+  return found;
+}
+
+void read(const std::string& path, const std::vector<Home>& homes, std::string_view whose,
+          Fault fault, std::string_view remedy) {
+  const SafeTensorsFile file(path);
+  const auto found = fitting(file, path, homes, whose, fault, remedy);
   std::vector<std::byte> bytes;
   for (size_t i = 0; i < homes.size(); ++i) {
     const Home& h = homes[i];
@@ -127,7 +139,7 @@ void read(const std::string& path, const std::vector<Home>& homes, std::string_v
 }  // namespace
 
 NamedTensors model_tensors(const Session& s, const Buffers& buffers) {
-  return tensors(homes_of_model(s, buffers));
+  return tensors(homes_of_model(s, buffers.weights()));
 }
 
 NamedTensors state_tensors(const Session& s, const StateOf& state) {
@@ -136,7 +148,11 @@ NamedTensors state_tensors(const Session& s, const StateOf& state) {
 
 void read_model(const Session& s, const std::string& path, const Buffers& buffers, Fault fault,
                 std::string_view remedy) {
-  read(path, homes_of_model(s, buffers), "model", fault, remedy);
+  read(path, homes_of_model(s, buffers.weights()), "model", fault, remedy);
+}
+
+void check_model(const Session& s, const std::string& path, Fault fault) {
+  fitting(SafeTensorsFile(path), path, homes_of_model(s, nullptr), "model", fault, "");
 }
 
 void read_states(const Session& s, const std::string& path, const StateOf& state, Fault fault,

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "base/safetensors.h"
-#include "train/buffers.h"
-#include "train/session.h"
+#include "formats/safetensors.h"
+#include "session/buffers.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -30,7 +30,9 @@ NamedTensors state_tensors(const Session& session, const StateOf& state);
 // Fills weights and buffers. Throws Error{fault}, with all that does not fit, and the remedy.
 void read_model(const Session& session, const std::string& path, const Buffers& buffers,
                 Fault fault, std::string_view remedy = "");
-// The same for states.
+// Throws the same for a file that does not fit, by its header alone.
+void check_model(const Session& session, const std::string& path, Fault fault);
+// As read_model, for states.
 void read_states(const Session& session, const std::string& path, const StateOf& state, Fault fault,
                  std::string_view remedy);
 

@@ -1,4 +1,4 @@
-#include "train/resume.h"
+#include "checkpoint/resume.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,11 +9,12 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/stderr.h"
 #include "base/version.h"
+#include "checkpoint/named_tensors.h"
+#include "checkpoint/store.h"
 #include "optim/schedule.h"
-#include "train/checkpoints.h"
-#include "train/named_tensors.h"
-#include "train/spec_changes.h"
+#include "spec/changes.h"
 
 namespace dpt {
 namespace {
@@ -28,7 +29,7 @@ bool is_there(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::none)
-    fail(Fault::data, "--resume: {} can't be read: {}; see to it, or leave --resume out", path,
+    fail(Fault::data, "--resume: {} cannot be read: {}; fix that, or leave --resume out", path,
          error.message());
   return fs::exists(status);
 }
@@ -43,8 +44,7 @@ bool may_differ(const std::string& key) {
 
 std::string anew(const Resume& r) {
   return fmt::format(
-      "; train anew, from these weights if you like, with initial_weights={}/model.safetensors",
-      r.path);
+      "; to start a new run from its weights, set initial_weights={}/model.safetensors", r.path);
 }
 
 void restore_states(const Session& s, const Resume& r, const StateOf& state) {
@@ -58,8 +58,8 @@ std::string misfit(const TrainState& state, const Session& s) {
                        s.optimizer->name);
   if (state.steps_of_epoch != s.batches->steps())
     return fmt::format(
-        "an epoch had {}, and has {} now (data, batch size, or the number of replicas where "
-        "they have a batch each)",
+        "its epochs have {}, those of this run {}: the data, the batch size or the number of "
+        "replicas has changed",
         counted(state.steps_of_epoch, "step"), s.batches->steps());
   return "";
 }
@@ -78,8 +78,8 @@ void add_surprises(const Session& s, Resume& r) {
   const std::string samples = order_of_samples(s);
   if (state.of_epoch > 0 && !state.samples.empty() && state.samples != samples)
     r.notes.push_back(fmt::format(
-        "epoch {} goes on in its middle with its samples in another order ({}, not {}): some are "
-        "used twice in it, some not at all; in later epochs all are, once",
+        "epoch {} continues with its samples in another order ({}, not {}): in this epoch some are "
+        "used twice and some not at all; in later epochs each is used once",
         state.epoch + 1, samples, state.samples));
   const auto schedule =
       make_schedule(s.spec.schedule, s.optimizer->lr(s.spec.optimizer.settings),
@@ -100,7 +100,7 @@ std::string newest_whole(const std::string& folder, std::vector<std::string>& no
   for (const CheckpointName& c : checkpoints_in(folder)) {
     const std::string why = damage(c.path);
     if (why.empty()) return c.path;
-    notes.push_back(fmt::format("{} is passed over: {}", c.path, why));
+    notes.push_back(fmt::format("skipping {}: {}", c.path, why));
   }
   return "";
 }
@@ -133,8 +133,8 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   if (is_checkpoint(given)) {
     if (const std::string broken = damage(given); !broken.empty())
       fail(Fault::data,
-           "{} cannot be resumed: {}; --resume with the run directory takes an "
-           "older one",
+           "{} cannot be resumed: {}; --resume with the run directory takes the newest intact "
+           "checkpoint",
            given, broken);
     out.path = given;
   } else {
@@ -147,10 +147,9 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     for (const std::string& note : out.notes) notes += note + "\n";
     why = fmt::format("{}{} holds no checkpoint", notes, given);
     for (const std::string& folder : previous_folders(given))
-      why += fmt::format("; those of an earlier run are in {0}, from which --resume {0} goes on",
-                         folder);
+      why += fmt::format("; the checkpoints of an earlier run are in {0}: --resume {0}", folder);
     if (const std::string model = given + "/model.safetensors"; is_there(model))
-      why += fmt::format("; initial_weights={} begins with the weights alone", model);
+      why += fmt::format("; initial_weights={} starts from its weights only", model);
     if (!automatic) fail(Fault::data, "--resume {}: {}", where, why);
     return {};
   }
@@ -161,20 +160,23 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   std::string unfit = misfit(out.state, s);
   if (match == Match::same_spec) {
     const std::string other = unfit.empty() ? other_spec(changes) : unfit;
-    if (!other.empty()) why = fmt::format("{} is not continued: {}", given, other);
+    if (!other.empty()) why = fmt::format("{} is not resumed: {}", given, other);
     if (!other.empty() && unfit.empty())
-      why += fmt::format("; --resume {} continues it all the same", given);
+      why += fmt::format("; --resume {} resumes it anyway", given);
     if (!other.empty()) return {};
   }
   if (!unfit.empty()) fail(Fault::spec, "{} cannot be resumed: {}{}", out.path, unfit, anew(out));
-  if (out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0))
+  out.complete =
+      out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0);
+  if (out.complete)
     out.notes.push_back(
-        fmt::format("nothing is left to do: {} and {} are done, of {} and {}; to train longer, set {}",
+        fmt::format("nothing left to do: {} and {} are done, of {} and {}; to train longer, set {}",
                     counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.epochs,
                     s.steps, longer(s)));
   if (out.state.build != version())
-    out.notes.push_back(fmt::format("it was written by {}, this is {}: last bits may differ",
-                                    out.state.build, version()));
+    out.notes.push_back(
+        fmt::format("it was written by {}, this is {}: results may differ in the last bits",
+                    out.state.build, version()));
   add_surprises(s, out);
   if (!changes.empty()) out.notes.emplace_back("changed since:");
   for (const SpecChange& c : changes)
@@ -184,7 +186,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 
 void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
   read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec,
-             "; train the model that it is of, or begin anew without --resume");
+             "; resume it with its own model, or start a new run without --resume");
   if (!s.own_states()) restore_states(s, resume, [&](int i) { return buffers.state(i); });
 }
 
@@ -193,6 +195,19 @@ std::vector<float> restore_own_states(const Session& s, const Resume& resume) {
   restore_states(s, resume,
                  [&](int i) { return out.data() + static_cast<size_t>(i) * s.layout.trainable; });
   return out;
+}
+
+std::string resume_hint(const std::string& checkpoint) {
+  return "to resume, run the same command with --resume " + checkpoint;
+}
+
+void print_resume_hint(const std::string& run_folder, const std::optional<Resume>& continued) {
+  try {
+    const std::vector<CheckpointName> own = checkpoints_in(checkpoint_folder(run_folder));
+    const std::string newest = !own.empty() ? own[0].path : continued ? continued->path : "";
+    if (!newest.empty()) print_stderr("{}\n", resume_hint(newest));
+  } catch (const Error&) {  // the failure before it is what is to be reported
+  }
 }
 
 }  // namespace dpt

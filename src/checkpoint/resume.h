@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "train/buffers.h"
-#include "train/session.h"
-#include "train/train_state.h"
+#include "checkpoint/train_state.h"
+#include "session/buffers.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -16,6 +16,7 @@ struct Resume {
   TrainState state;
   std::vector<std::string> notes;  // what the user should know: checkpoints that were passed over,
                                    // keys that changed, one a line
+  bool complete = false;           // nothing is left to do
 };
 
 // Which runs `auto` continues.
@@ -31,6 +32,14 @@ enum class Match {
 std::optional<Resume> find_resume(const std::string& where, const std::string& run_folder,
                                   const Session& session, const std::string& resolved_spec,
                                   std::string& why, Match match = Match::fits);
+
+// "to resume, run the same command with --resume PATH".
+std::string resume_hint(const std::string& checkpoint);
+
+// After a failure that another start may survive: how the run is resumed from its newest
+// checkpoint, or else from the one that it continued. Prints nothing where there is none. REQUIRES:
+// the run has begun (RunStart::begin()), so checkpoints in its directory are its own.
+void print_resume_hint(const std::string& run_folder, const std::optional<Resume>& continued);
 
 // Whether the directory is a checkpoint, whole or not, rather than a run. Throws Error{data} where
 // that can't be seen.

@@ -1,4 +1,4 @@
-#include "train/checkpoints.h"
+#include "checkpoint/store.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,8 +16,8 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
-#include "train/checkpoint.h"
-#include "train/named_tensors.h"
+#include "checkpoint/model_file.h"
+#include "checkpoint/named_tensors.h"
 
 namespace dpt {
 namespace {
@@ -75,7 +75,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     out.push_back(at->path().filename().string());
   if (error && error != std::errc::no_such_file_or_directory)
-    fail(Fault::data, "{} can't be read: {}; see to it, or choose another folder with out=DIR",
+    fail(Fault::data, "{} cannot be read: {}; fix that, or choose another folder with out=DIR",
          folder, error.message());
   return out;
 }
@@ -121,19 +121,20 @@ std::string damage(const std::string& checkpoint) {
     return e.what();
   }
   if (!found.starts_with(kFirstLine))
-    return fmt::format("its {} is damaged, or of another version of dptrain", kManifest);
+    return fmt::format("its {} is damaged, or was written by another version of dptrain",
+                       kManifest);
   std::string expected(kFirstLine);
   for (const char* name : kFiles) {
     // First the size, which costs nothing; a pipe or a device has none.
     std::error_code error;
     const uintmax_t bytes = fs::file_size(fmt::format("{}/{}", checkpoint, name), error);
     if (!error && found.find(fmt::format("{} {} bytes, ", name, bytes)) == found.npos)
-      return fmt::format("its {} is not as it was written: it has {} bytes, not those of {}", name,
+      return fmt::format("its {} is damaged: it has {} bytes, and {} lists another size", name,
                          bytes, kManifest);
     const std::string line = error ? "" : line_of(checkpoint, name);
-    if (line.empty()) return fmt::format("its {} can't be read", name);
+    if (line.empty()) return fmt::format("its {} cannot be read", name);
     if (found.find(line) == found.npos)
-      return fmt::format("its {} is not as it was written, by {}", name, kManifest);
+      return fmt::format("its {} is damaged: its checksum is not the one in {}", name, kManifest);
     expected += line;
   }
   return found == expected ? "" : fmt::format("its {} is damaged", kManifest);
@@ -165,7 +166,7 @@ std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
   const auto check = [&](int result) {
     if (result != 0)
       fail(Fault::failed,
-           "checkpoints of an earlier run can't be moved from {} to {}: {}; choose another folder "
+           "checkpoints of an earlier run cannot be moved from {} to {}: {}; choose another folder "
            "with out=DIR",
            folder, to, std::generic_category().message(errno));
   };

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/disk.h"
-#include "train/buffers.h"
-#include "train/session.h"
-#include "train/train_state.h"
+#include "checkpoint/train_state.h"
+#include "session/buffers.h"
+#include "session/session.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/train_state.h"
+#include "checkpoint/train_state.h"
 
 #include <charconv>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
-#include "base/json_text.h"
+#include "formats/json_text.h"
 #include "spec/node.h"
 
 namespace dpt {

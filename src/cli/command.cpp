@@ -30,6 +30,7 @@ Environment variables:
   DPTRAIN_NO_CACHE                  set: keep no copy of unpacked data sets in ~/.cache/dptrain
   DPTRAIN_CUDA_MODULE               the file libdptrain_cuda.so
   DPTRAIN_CUDA_PATH                 the folders of CUDA's libraries, with colons between
+  DPTRAIN_LOG_PLANS                 on GPUs: a file to which each operation's algorithm is appended
   DPTRAIN_OUTLIVE_LAUNCHER          1: ranks go on when torchrun, srun or mpirun ends
 
 Exit codes: 0 done, 1 failed, 2 the spec or the command line is wrong, 3 device, 4 data, 5 memory,

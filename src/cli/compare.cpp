@@ -1,5 +1,5 @@
 // dptrain compare A B: at which step, and by how much, two runs part.
-#include "train/compare.h"
+#include "report/compare.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -99,12 +99,13 @@ Verdict print_weights(const SafeTensors& a, const SafeTensors& b, Tolerance tole
 int run_compare(const std::vector<std::string>& words) {
   Arguments arguments(
       "compare",
-      "Says at which step and by how much two runs part. A and B are run directories (runs/NAME: "
-      "its\nnewest run), files of losses (JSON lines, as metrics.jsonl or what an exported program "
-      "writes) or safetensors "
-      "files.\nSteps are compared where both record them (log.every=1), else epochs. Exit codes: 0 "
-      "the same within the\ntolerance, 1 they part, 2 there is nothing to compare, 4 a file can't "
-      "be read.");
+      "Reports at which step two runs start to differ, and by how much. A and B are run\n"
+      "directories (runs/NAME: its newest run), files of losses (JSON lines, as metrics.jsonl or\n"
+      "what an exported program writes) or safetensors files. Steps are compared where both "
+      "record\n"
+      "them (log.every=1), else epochs. Exit codes: 0 the same within the tolerance, 1 they "
+      "differ,\n"
+      "2 there is nothing to compare, 4 a file cannot be read.");
   std::string a_path, b_path;
   Tolerance tolerance;
   arguments.required("A", a_path);
@@ -131,7 +132,7 @@ int run_compare(const std::vector<std::string>& words) {
          a_path, b_path);
   const Verdict verdict = *std::ranges::max_element(verdicts);
   if (verdict == Verdict::apart) {
-    print_stdout("they part\n");
+    print_stdout("they differ\n");
     return 1;
   }
   if (verdict == Verdict::same)
@@ -144,7 +145,7 @@ int run_compare(const std::vector<std::string>& words) {
 }  // namespace
 
 Command compare() {
-  return {"compare", "say at which step and by how much two runs part", run_compare};
+  return {"compare", "report at which step two runs start to differ, and by how much", run_compare};
 }
 
 }  // namespace dpt::commands

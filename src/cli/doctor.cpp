@@ -5,8 +5,8 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
-#include "backend/cuda/libraries.h"
-#include "backend/cuda/load.h"
+#include "backend/cuda/interface/libraries.h"
+#include "backend/cuda/interface/load.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "base/machine.h"

@@ -45,6 +45,7 @@ int run_eval(const std::vector<std::string>& words) {
   LoadedSpec loaded = load(argument);
   loaded.spec.evaluate.on = true;
   loaded.spec.initial_weights = weights_of(loaded.spec, weights);
+  loaded.spec.places.erase("initial_weights");  // these are not the spec's
   // Which mode it was trained in does not matter here.
   loaded.spec.parallel = mode_choice("single");
   loaded.spec.devices.count.reset();

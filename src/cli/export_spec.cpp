@@ -5,7 +5,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
-#include "train/export_torch.h"
+#include "export/torch.h"
 
 namespace dpt::commands {
 namespace {

@@ -2,12 +2,13 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stdout.h"
+#include "checkpoint/model_file.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
-#include "train/describe.h"
-#include "train/devices.h"
-#include "train/gantt.h"
+#include "describe/device_usage.h"
+#include "describe/gantt.h"
+#include "describe/plan_text.h"
 
 namespace dpt::commands {
 namespace {
@@ -25,6 +26,7 @@ int run_plan(const std::vector<std::string>& words) {
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> session =
       open_session(loaded, {.runs = false, .sizes_only = true});
+  check_initial_weights(*session);
   print_stdout("{}", describe(*session, verbose));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())

@@ -11,9 +11,9 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stdout.h"
-#include "bench/runs_table.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "report/runs_table.h"
 
 namespace dpt::commands {
 namespace {

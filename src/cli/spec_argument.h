@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "session/session.h"
 #include "spec/spec.h"
-#include "train/session.h"
 
 namespace dpt {
 

@@ -1,13 +1,16 @@
 // dptrain SPEC [key=value ...]: trains.
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
+#include "base/machine.h"
 #include "base/signals.h"
 #include "base/stderr.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
 #include "train/run.h"
+#include "train/warnings.h"
 
 namespace dpt::commands {
 namespace {
@@ -27,8 +30,16 @@ void note_world(const Session& session, const World& world) {
   const auto& asked = session.spec.devices.count;
   const int devices = session.who.ranks * session.who.devices;
   if (world.rank != 0 || !asked || *asked == devices) return;
-  print_stderr("devices: {} in the spec, but {} started {} rank{}: training on {}\n", *asked,
-               world.launcher, world.size, world.size == 1 ? "" : "s", devices);
+  print_stderr("devices: {} in the spec, but {} started {}: training on {}\n", *asked,
+               world.launcher, counted(world.size, "rank"), devices);
+}
+
+void print_warnings(const Session& session, const std::optional<World>& world) {
+  if (world && world->rank != 0) return;
+  std::optional<int> cores;
+  // A launcher may have bound this rank to cores of its own, and the others to others.
+  if (!world || world->size == 1) cores = static_cast<int>(usable_cores().size());
+  print_stderr("{}", render(warnings_of(session, cores)));
 }
 
 struct TrainArguments {
@@ -47,12 +58,16 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   const std::unique_ptr<Session> session = open_session(loaded, query);
   if (session->on_gpu() && !given.trace.empty())
     fail(Fault::spec, "--trace is of workers on CPUs; for a GPU use nsys, or write `device: cpu`");
+  RunIdentity identity = make_run_identity();
+  if (!world || world->rank == 0) print_stderr("{}", first_line(identity));
   if (world) note_world(*session, *world);
+  print_warnings(*session, world);
   write_found(*session, loaded.tree);
   return run(*session, {.place = {.folder = run_folder(loaded.spec),
                                   .numbered = loaded.spec.out.empty(),
                                   .resume = given.resume,
                                   .resolved_spec = to_yaml(loaded.tree)},
+                        .identity = std::move(identity),
                         .world = world,
                         .trace = given.trace});
 }
@@ -83,9 +98,10 @@ int run_train(const std::vector<std::string>& words) {
   Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
   TrainArguments given;
   given.spec.add_to(arguments);
-  arguments.text("--resume PATH", given.resume,
-                 "go on from a checkpoint, from the newest of a run directory, or, with 'auto', of "
-                 "this spec's newest run, if it has the same spec");
+  arguments.text(
+      "--resume PATH", given.resume,
+      "resume from a checkpoint, from the newest one of a run directory or, with 'auto', "
+      "of this spec's newest run, if it has the same spec");
   arguments.text("--trace FILE", given.trace,
                  "a file for what each worker did when, for chrome://tracing or Perfetto");
   arguments.parse(words);

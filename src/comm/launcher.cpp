@@ -79,6 +79,7 @@ class Launch {
   [[noreturn]] void be_rank(int rank, const std::function<int(int rank)>& body);
   void sleep_until_news();
   void collect(Child& child);
+  void look_at_team();
   void judge(Child& child, int status);
   void hasten();
   void signal_all(int signal);
@@ -90,7 +91,9 @@ class Launch {
   pid_t self_ = getpid();
   int pipe_[2] = {-1, -1};
   std::vector<Child> children_;
+  bool ended_ = false;  // a rank
   bool failing_ = false, terminated_ = false, killed_ = false;
+  Clock::time_point whole_at_ = Clock::now();  // when the team was last seen so
   Clock::time_point failed_at_;
 };
 
@@ -139,6 +142,7 @@ int Launch::wait_for_all() {
   while (any_running()) {
     sleep_until_news();
     for (Child& c : children_) collect(c);
+    look_at_team();
     if (failing_) hasten();
     if (killed_ &&
         Clock::now() - failed_at_ > milliseconds(settings_.grace_ms + settings_.terminate_ms + 400))
@@ -149,7 +153,7 @@ int Launch::wait_for_all() {
 
 void Launch::sleep_until_news() {
   std::vector<pollfd> news;
-  int limit_ms = failing_ ? 10 : -1;
+  int limit_ms = failing_ ? 10 : 1000;  // the team may be broken up without a rank's end
   for (const Child& c : children_) {
     if (!c.running) continue;
     if (c.descriptor < 0) limit_ms = 10;  // before Linux 5.3
@@ -163,10 +167,16 @@ void Launch::collect(Child& child) {
   if (!child.running || waitpid(child.pid, &status, WNOHANG) != child.pid) return;
   child.running = false;
   judge(child, status);
-  if (team_.broken() && !failing_) {
-    failing_ = true;
-    failed_at_ = Clock::now();
-  }
+  ended_ = true;
+}
+
+// The run has failed once the team is broken up and a rank has ended, or none does.
+void Launch::look_at_team() {
+  if (!team_.broken()) whole_at_ = Clock::now();
+  const bool hangs = Clock::now() - whole_at_ > milliseconds(settings_.hang_ms);
+  if (failing_ || !team_.broken() || (!ended_ && !hangs)) return;
+  failing_ = true;
+  failed_at_ = Clock::now();
 }
 
 // Breaks the team up if this child is the first to fail and has not done so itself.
@@ -190,7 +200,7 @@ void Launch::judge(Child& child, int status) {
   if (child.code == 0) return;
   const int stop = team_.agreed_stop();
   if (stop != 0 && child.code == exit_code_of(stop)) return;
-  team_.break_up(child.rank, fmt::format("{} ended with code {} {}", who, child.code, where),
+  team_.break_up(child.rank, fmt::format("{} exited with code {} {}", who, child.code, where),
                  child.code);
 }
 

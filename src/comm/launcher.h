@@ -10,6 +10,7 @@ namespace dpt {
 struct LaunchSettings {
   int grace_ms = 200;      // after a failure the other ranks have so long to end by themselves,
   int terminate_ms = 300;  // then, after SIGTERM, so long until they are killed
+  int hang_ms = 10'000;    // after a failure a first rank has so long to end by itself
 };
 
 // Runs body(rank) for every rank of the team, each in a child process of this one, and returns the

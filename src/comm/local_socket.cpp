@@ -26,7 +26,7 @@ std::string words_of(int error) { return std::generic_category().message(error);
 
 Descriptor new_socket() {
   Descriptor s(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!s) fail(Fault::rank, "cannot make a socket: {}", words_of(errno));
+  if (!s) fail(Fault::rank, "cannot create a socket: {}", words_of(errno));
   return s;
 }
 
@@ -35,7 +35,8 @@ sockaddr_un address_of(const fs::path& path) {
   address.sun_family = AF_UNIX;
   const std::string& text = path.native();
   if (text.size() >= sizeof address.sun_path)
-    fail(Fault::rank, "'{}' is too long for a socket's name; set XDG_RUNTIME_DIR to a shorter one",
+    fail(Fault::rank,
+         "the socket path '{}' is too long; set XDG_RUNTIME_DIR to a directory with a shorter path",
          text);
   std::memcpy(address.sun_path, text.c_str(), text.size() + 1);
   return address;
@@ -77,11 +78,10 @@ Descriptor lock_directory(const fs::path& directory, double timeout_s) {
     if (errno != EWOULDBLOCK && errno != EINTR)
       fail(Fault::rank, "cannot lock '{}': {}", directory.native(), words_of(errno));
     if (Clock::now() - start > std::chrono::duration<double>(timeout_s))
-      fail(
-          Fault::rank,
-          "another process of yours has held the lock of '{}' for {} s; end it (`fuser` shows it), "
-          "or set XDG_RUNTIME_DIR, for all ranks, to another directory",
-          directory.native(), timeout_s);
+      fail(Fault::rank,
+           "another of your processes has locked '{}' for {} s; end that process (`fuser` lists "
+           "it), or set XDG_RUNTIME_DIR to another directory for all ranks",
+           directory.native(), timeout_s);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return out;
@@ -126,8 +126,8 @@ fs::path private_directory(std::span<const fs::path> candidates) {
     reasons += fmt::format("{}'{}': {}", reasons.empty() ? "" : "; ", directory.native(), why);
   }
   fail(Fault::rank,
-       "there is no directory for the socket by which ranks find each other ({}); set "
-       "XDG_RUNTIME_DIR, for all ranks, to a directory of yours with mode 0700",
+       "found no usable directory for the socket through which ranks connect ({}); set "
+       "XDG_RUNTIME_DIR for all ranks to a directory that you own, with mode 0700",
        reasons);
 }
 
@@ -146,14 +146,14 @@ Listener::Listener(const fs::path& path, double timeout_s) : socket_(new_socket(
   if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno == EADDRINUSE)
       fail(Fault::rank,
-           "another rank 0 of this job waits for its ranks already; give each run its own "
-           "MASTER_PORT, or wait until that one is over");
-    fail(Fault::rank, "cannot make the socket '{}': {}", path.native(), words_of(errno));
+           "another rank 0 of this job is already waiting for its ranks; give each run its own "
+           "MASTER_PORT, or wait for that run to end");
+    fail(Fault::rank, "cannot create the socket '{}': {}", path.native(), words_of(errno));
   }
   path_ = path;
   if (listen(socket_.get(), 128) != 0) {
     unlink(path_.c_str());
-    fail(Fault::rank, "cannot listen at '{}': {}", path.native(), words_of(errno));
+    fail(Fault::rank, "cannot listen on '{}': {}", path.native(), words_of(errno));
   }
 }
 

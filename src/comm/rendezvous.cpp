@@ -144,8 +144,8 @@ std::vector<Peer> Gathering::gather(Listener& listener, Clock::time_point deadli
     look(listener, deadline);
     if (late && !all_here() && reason_.empty())
       reason_ = fmt::format(
-          "{} of {} did not come within {} s; all ranks of a run must be started together, on this "
-          "machine, by the same {} and with the same MASTER_PORT if that is set (this is '{}')",
+          "{} of {} did not connect within {} s; start all ranks of a run together, on this "
+          "machine, with the same {} and, where it is set, the same MASTER_PORT (this job is '{}')",
           missing(), world_.size, timeout_s, world_.launcher, world_.job);
   }
   if (!reason_.empty()) {
@@ -184,7 +184,7 @@ bool Gathering::keep(Peer& peer) {
     return peer.rank > 0 || Clock::now() - peer.since < Seconds(kHelloSeconds);
   if (peer.rank > 0) {
     if (r.what == Received::ended)
-      reason_ = name_of(peer.rank, peer.pid) + " ended while the ranks were gathering";
+      reason_ = name_of(peer.rank, peer.pid) + " ended before all ranks had connected";
     return true;
   }
   if (r.what == Received::ended) return false;
@@ -202,8 +202,8 @@ bool Gathering::keep(Peer& peer) {
 void Gathering::note(const Peer& stranger) {
   if (std::exchange(noted_, true)) return;
   print_stderr(
-      "dptrain: rank 0 waits for the other ranks and ignores what pid {} sent, which is no rank of "
-      "this dptrain\n",
+      "dptrain: rank 0 is waiting for the other ranks and ignored a message from pid {}, which is "
+      "not a rank of this dptrain\n",
       stranger.pid);
 }
 
@@ -257,7 +257,7 @@ void Gathering::hand_over(std::vector<Peer>& peers, const SharedMemory& memory) 
   const Answer welcome{.welcome = 1};
   for (const Peer& p : peers)
     if (!send_message(p.socket.get(), bytes_of(welcome), memory.fd()))
-      fail(Fault::rank, "{} ended while the ranks were gathering", name_of(p.rank, p.pid));
+      fail(Fault::rank, "{} ended before all ranks had connected", name_of(p.rank, p.pid));
 }
 
 // What rank 0 says to a rank that has failed; empty where it says nothing in time.
@@ -282,9 +282,9 @@ Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
     if (Descriptor s = connect_to(path)) return s;
     if (Clock::now() >= deadline)
       fail(Fault::rank,
-           "rank 0 of {} did not come within {} s; all ranks of a run must be started together, on "
-           "this machine, by the same {} and with the same MASTER_PORT if that is set (this is "
-           "rank {} of '{}')",
+           "rank 0 of {} did not start within {} s; start all ranks of a run together, on this "
+           "machine, with the same {} and, where it is set, the same MASTER_PORT (this is rank {} "
+           "of job '{}')",
            world.size, timeout_s, world.launcher, world.rank, world.job);
     std::this_thread::sleep_for(milliseconds(5));
   }
@@ -302,12 +302,12 @@ SharedMemory ask_for_memory(int socket, const World& world, const Identity& iden
     std::array<std::byte, sizeof(Answer)> buffer;
     Received r = receive_message(socket, buffer);
     if (r.what == Received::ended)
-      fail(Fault::rank, "{} ended while the ranks were gathering", rank_0);
+      fail(Fault::rank, "{} ended before all ranks had connected", rank_0);
     if (r.what == Received::message) {
       Answer answer;
       std::memcpy(&answer, buffer.data(), sizeof answer);
       if (r.bytes != sizeof answer || answer.magic != kMagic)
-        fail(Fault::rank, "{} is no rank of this dptrain", rank_0);
+        fail(Fault::rank, "{} is not a rank of this dptrain", rank_0);
       answer.reason.back() = 0;
       if (answer.welcome == 0) throw TeamBroken(answer.reason.data());
       return SharedMemory::adopt(r.fd.release(), identity.bytes);

@@ -124,7 +124,7 @@ Team Team::attach(std::span<std::byte> header) {
   if (header.size() < sizeof(Header) ||
       team.header_->magic.load(std::memory_order_acquire) != kMagic ||
       header.size() < bytes(team.shape()))
-    fail(Fault::rank, "the shared memory that was handed over holds no team of this dptrain");
+    fail(Fault::rank, "the shared memory from rank 0 was not set up by this build of dptrain");
   return team;
 }
 
@@ -181,7 +181,7 @@ void Team::give_up_on(int other, bool late) const {
   const int rank = other / shape().workers_per_rank;
   if (late)
     team.break_up(rank,
-                  fmt::format("worker {} of {} {} did not come to a meeting within {} s", other,
+                  fmt::format("worker {} of {} {} did not reach the barrier within {} s", other,
                               name_of(rank), where_is(rank), header_->patience.timeout_s));
   throw TeamBroken(reason());
 }
@@ -203,7 +203,7 @@ void Team::give_up(int worker, bool late, bool whole) const {
       missing = fmt::format("worker {} of {} {}{}{}", w, name_of(blamed), where_is(blamed),
                             missing.empty() ? "" : ", ", missing);
     }
-    team.break_up(blamed, fmt::format("{} did not come to a meeting within {} s",
+    team.break_up(blamed, fmt::format("{} did not reach the barrier within {} s",
                                       missing.empty() ? "the other workers" : missing,
                                       header_->patience.timeout_s));
   }
@@ -244,7 +244,7 @@ std::string Team::reason() const {
     if (header_->state.load(std::memory_order_acquire) == Header::written) return header_->reason;
     std::this_thread::sleep_for(milliseconds(1));
   }
-  return "a rank ended while it was saying why";
+  return "a rank ended before it could report its error";
 }
 
 int Team::broken_by() const { return header_->rank.load(std::memory_order_acquire); }

@@ -64,6 +64,11 @@ Failure current_failure() {
 
 }  // namespace
 
+void report_failure(Team team, int rank) noexcept {
+  const Failure failure = current_failure();
+  if (failure.own) team.break_up(rank, failure.report, failure.code, true);
+}
+
 void run_workers(Team team, int rank, const std::function<void(int worker)>& body,
                  std::span<const int> cpus) {
   const int count = team.shape().workers_per_rank, first = rank * count;
@@ -75,8 +80,8 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
     try {
       body(first + index);
     } catch (...) {
+      report_failure(team, rank);
       const Failure failure = current_failure();
-      if (failure.own) team.break_up(rank, failure.report, failure.code, true);
       const std::lock_guard lock(mutex);
       std::exception_ptr& place = failure.own ? own : broken;
       if (!place) place = std::current_exception();

@@ -20,6 +20,12 @@ namespace dpt {
 void run_workers(Team team, int rank, const std::function<void(int worker)>& body,
                  std::span<const int> cpus = {});
 
+// Breaks the team up with the report of the exception that is being handled, if it is the rank's
+// own: not TeamBroken. So that other workers learn of it before objects are destroyed that wait for
+// them. The rank's exception still has to reach run_workers() or run_rank(), which print it.
+// REQUIRES: called in a handler.
+void report_failure(Team team, int rank) noexcept;
+
 // The ranks' outermost function: calls body() and returns its exit code, or the one of what it
 // throws. Any but 0 (and exit_code_of(Team::agreed_stop())) breaks the team up. An exception's
 // report is printed to stderr, as "dptrain: rank 1: ...", if no other rank has said what ended the

@@ -1,12 +1,12 @@
 // Images with random changes drawn anew for each sample and epoch: rows of pixels at a time, as
-// CPUs do it. What is changed how is graph/augment_formulas.h's, which GPUs share.
+// CPUs do it. What is changed how is graph/formulas/augment.h's, which GPUs share.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "graph/augment_formulas.h"
+#include "graph/formulas/augment.h"
 
 namespace dpt {
 

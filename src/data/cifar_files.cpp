@@ -5,9 +5,9 @@
 #include <map>
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/readers/tar.h"
 #include "data/tables.h"
+#include "formats/python_call.h"
 
 namespace dpt {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/tensor.h"
-#include "graph/augment_formulas.h"
+#include "graph/formulas/augment.h"
 #include "spec/nameable.h"
 
 namespace dpt {

@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/readers/idx.h"
 #include "data/tables.h"
+#include "formats/python_call.h"
 
 namespace dpt {
 namespace {

@@ -13,8 +13,8 @@ static_assert(kSamples.high == Generator::kMaxPermutation);
 
 Order permutation(int64_t samples, bool shuffle, uint64_t seed) {
   if (samples < 0 || static_cast<uint64_t>(samples) > Generator::kMaxPermutation)
-    fail(Fault::data, "{} samples are too many to be shuffled as torch does: at most {}", samples,
-         Generator::kMaxPermutation);
+    fail(Fault::data, "{} samples are too many to shuffle as PyTorch does; the limit is {}",
+         samples, Generator::kMaxPermutation);
   Order order{std::vector<uint32_t>(static_cast<size_t>(samples))};
   if (shuffle)
     Generator(seed).randperm(order.indices);

@@ -131,6 +131,16 @@ std::string describe(const std::string& name, const Dataset& d, const std::strin
   return from.empty() ? text : text + ", from " + from;
 }
 
+void take_first(Dataset& d, int64_t samples) {
+  const int64_t size = d.size();
+  if (samples >= size) return;
+  for (Table* table : {&d.inputs, &d.targets})
+    table->desc.shape = table->desc.shape.with(0, samples);
+  const std::string count = fmt::format(": {} x ", size);  // as describe() writes it
+  if (const size_t at = d.description.find(count); at != std::string::npos)
+    d.description.replace(at, count.size(), fmt::format(": the first {} of {} x ", samples, size));
+}
+
 std::vector<std::string> find_files(const std::string& name, const std::string& given,
                                     const std::string& folder,
                                     const std::vector<std::string>& files,

@@ -51,6 +51,9 @@ void check_counts(const Table& inputs, const std::string& inputs_path, const Tab
 // "fashion_mnist: 60000 x [1, 28, 28] u8, 10 classes, from DIR"
 std::string describe(const std::string& name, const Dataset& dataset, const std::string& from);
 
+// Leaves the first `samples` of a set, and says so in its description; all where it has no more.
+void take_first(Dataset& dataset, int64_t samples);
+
 // Finds the files of a named set, each plain or with .gz, all in one folder; where they are not
 // there, those of the first of `others` that are. Looked for in `given`
 // if there is one, else in $DPTRAIN_DATA, datasets/ in the spec's `folder`, beside it and here,

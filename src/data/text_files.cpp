@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/readers/bytes.h"
 #include "data/tables.h"
+#include "formats/python_call.h"
 
 namespace dpt {
 namespace {

@@ -1,13 +1,13 @@
-#include "train/device_plan.h"
+#include "describe/device_plan.h"
 
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "train/device_exchange.h"
-#include "train/device_executor.h"
-#include "train/device_gather.h"
+#include "engine/gpu/exchange.h"
+#include "engine/gpu/executor.h"
+#include "engine/gpu/gather.h"
 
 namespace dpt {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/gantt.h"
+#include "describe/gantt.h"
 
 #include <algorithm>
 #include <cmath>

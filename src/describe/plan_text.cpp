@@ -1,4 +1,4 @@
-#include "train/describe.h"
+#include "describe/plan_text.h"
 
 #include <algorithm>
 
@@ -6,13 +6,14 @@
 #include <fmt/ranges.h>
 
 #include "base/count.h"
+#include "describe/device_plan.h"
+#include "describe/device_usage.h"
+#include "engine/gpu/batch_input.h"
 #include "graph/operator.h"
 #include "layers/model.h"
-#include "train/device_feed.h"
-#include "train/device_plan.h"
-#include "train/devices.h"
-#include "train/run.h"
-#include "train/update_share.h"
+#include "session/batch_text.h"
+#include "session/update_share.h"
+#include "train/run_memory.h"
 
 namespace dpt {
 namespace {
@@ -86,7 +87,7 @@ std::string refusals_text(const Program& p) {
 
 std::string memory_text(const Session& s) {
   constexpr double kMiB = 1048576;
-  const Memory memory = memory_of(s);
+  const RunMemory memory = memory_of(s);
   std::string out = fmt::format(
       "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}{}), {:.2f} MiB of activations\n",
       memory.shared / kMiB, memory.weights / kMiB, memory.gradients / kMiB,
@@ -115,8 +116,7 @@ std::string describe(const Session& s, bool refusals) {
       fmt::format("mode: {}: {}, {} each, {} each, {}{}\n", s.plan.mode, counted(who.ranks, "rank"),
                   counted(who.devices, "device"), counted(who.workers, "worker"),
                   counted(who.shards, "shard"), who.reproducible ? " (reproducible)" : "");
-  out += fmt::format("batch: {} in {}; {} an epoch, {} in all\n", counted(s.global_batch, "sample"),
-                     counted(s.batches->accumulate(), "micro-batch", "micro-batches"),
+  out += fmt::format("batch: {}; {} per epoch, {} in total\n", batch_text(s),
                      counted(s.batches->steps(), "step"), s.steps);
   out += rows_text(s);
   out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 

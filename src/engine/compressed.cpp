@@ -1,4 +1,4 @@
-#include "train/compressed.h"
+#include "engine/compressed.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/tensor.h"
-#include "train/buffers.h"
-#include "train/update_share.h"
+#include "session/buffers.h"
+#include "session/update_share.h"
 
 namespace dpt {
 

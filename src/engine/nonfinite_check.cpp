@@ -1,4 +1,4 @@
-#include "train/trouble.h"
+#include "engine/nonfinite_check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "train/buffers.h"
-#include "train/session.h"
-#include "train/step_executor.h"
+#include "engine/step_executor.h"
+#include "session/buffers.h"
+#include "session/session.h"
 
 namespace dpt {
 

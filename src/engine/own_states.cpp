@@ -1,4 +1,4 @@
-#include "train/own_states.h"
+#include "engine/own_states.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "train/update_share.h"
+#include "session/update_share.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/ahead.h"
+#include "engine/prefetch_stream.h"
 
 #include <algorithm>
 #include <utility>

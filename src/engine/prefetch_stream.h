@@ -8,7 +8,7 @@
 #include "comm/team.h"
 #include "data/prefetch.h"
 #include "parallel/topology.h"
-#include "train/step_rows.h"
+#include "session/step_rows.h"
 
 namespace dpt {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <ctime>
 
-#include "train/clock.h"
+#include "engine/clock.h"
 
 namespace dpt {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "engine/prefetch_stream.h"
 #include "graph/optimizer_step.h"
 #include "optim/gradient_scaler.h"
-#include "train/ahead.h"
-#include "train/step_rows.h"
+#include "session/step_rows.h"
 
 namespace dpt {
 
@@ -79,8 +79,10 @@ class StepExecutor {
   // An epoch: all of its steps are done when it returns.
   virtual void run(StepLoop& loop) = 0;
 
-  // Over the whole test set, every sample once. REQUIRES: session.test.
-  virtual Evaluation evaluate() = 0;
+  // Over the whole test set, every sample once. done(n), where it is not empty: so many batches of
+  // this worker are done, or for a GPU submitted; called in rising order. REQUIRES: session.test.
+  using BatchesDone = std::function<void(int64_t batches)>;
+  virtual Evaluation evaluate(const BatchesDone& done) = 0;
 
   // Of a step that was not finite, while its end is told: computes its forward part again and looks
   // at every result. The first place found, the same on every worker.

@@ -1,4 +1,4 @@
-#include "train/trace.h"
+#include "engine/trace.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include "engine/clock.h"
 #include "parallel/topology.h"
-#include "train/clock.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/export_torch.h"
+#include "export/torch.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,11 +8,11 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/dataset.h"
+#include "export/torch_parts.h"
+#include "formats/python_call.h"
 #include "layers/initialisation.h"
 #include "optim/precision.h"
-#include "train/export_torch_parts.h"
 
 namespace dpt {
 namespace {

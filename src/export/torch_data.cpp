@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/dataset.h"
 #include "data/write_npy.h"
-#include "train/export_torch_parts.h"
+#include "export/torch_parts.h"
+#include "formats/python_call.h"
 
 namespace dpt {
 namespace {

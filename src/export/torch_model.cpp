@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "train/export_torch_parts.h"
+#include "export/torch_parts.h"
 
 namespace dpt {
 namespace {

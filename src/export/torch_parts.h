@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "export/torch.h"
 #include "graph/graph.h"
 #include "layers/model.h"
 #include "optim/precision.h"
 #include "optim/schedule.h"
-#include "train/export_torch.h"
 
 namespace dpt {
 

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "base/python_call.h"
+#include "export/torch_parts.h"
+#include "formats/python_call.h"
 #include "optim/optimizer.h"
-#include "train/export_torch_parts.h"
 
 namespace dpt {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/csv_text.h"
+#include "formats/csv_text.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "base/python_call.h"
+#include "formats/python_call.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "base/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,8 @@
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/safetensors_header.h"
+#include "formats/other_formats.h"
+#include "formats/safetensors_header.h"
 
 namespace dpt {
 namespace {
@@ -40,6 +41,19 @@ std::shared_ptr<std::byte[]> allocate(size_t bytes) {
   constexpr std::align_val_t kAlign{kAlignment};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kAlign));
   return {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kAlignment}); }};
+}
+
+// Throws for a file of `size` bytes whose header cannot have `header_bytes`: most often it has
+// another format.
+[[noreturn]] void refuse_header(int fd, const std::string& path, uint64_t size,
+                                uint64_t header_bytes) {
+  std::vector<std::byte> head(std::min<uint64_t>(size, kFormatBytes));
+  read_at(fd, 0, head, path);
+  if (const std::string format = other_format(head, path); !format.empty())
+    fail(Fault::data, "{} is not a safetensors file but {}", path, format);
+  fail(Fault::data,
+       "{} is not a safetensors file or is cut short: a header of {} bytes in a file of {}", path,
+       header_bytes, size);
 }
 
 // The rows must cover the data exactly, one after another, and have names of their own.
@@ -80,9 +94,7 @@ SafeTensorsFile::SafeTensorsFile(const std::string& path)
     for (size_t i = length.size(); i-- > 0;)
       header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(length[i]);
     if (header_bytes > std::min(kMostHeader, size - 8))
-      fail(Fault::data,
-           "{} is not a safetensors file or is cut short: a header of {} bytes in a file of {}",
-           path, header_bytes, size);
+      refuse_header(fd_, path, size, header_bytes);
     std::string json(header_bytes, '\0');
     read_at(fd_, 8, std::as_writable_bytes(std::span(json)), path);
     SafeTensorsHeader header = parse_safetensors_header(json, path);

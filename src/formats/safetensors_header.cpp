@@ -1,12 +1,12 @@
-#include "base/safetensors_header.h"
+#include "formats/safetensors_header.h"
 
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "base/fail.h"
-#include "base/json_text.h"
 #include "base/utf8.h"
+#include "formats/json_text.h"
 
 namespace dpt {
 namespace {

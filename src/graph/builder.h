@@ -41,7 +41,7 @@ class GraphBuilder {
   // dropout adds none.
   void device(int device);
   void stage(int stage) { stage_ = stage; }
-  void range(int range) { range_ = range; }  // graph/recompute.h
+  void range(int range) { range_ = range; }  // graph/passes/recompute.h
   const std::string& scope() const { return scope_; }
 
   ValueId input(std::string name, TensorDesc desc, Role role = Role::input);

@@ -59,16 +59,16 @@ struct GraphNode {
   std::string layer;  // "lin1", for messages and plans
   Span where;         // the line of the spec that asked for it
   int stage = 0;      // note [stages]: whose worker runs it
-  // To be computed again (graph/recompute.h), or in the backward part: what is; 0: neither.
+  // To be computed again (graph/passes/recompute.h), or in the backward part: what is; 0: neither.
   int range = 0;
-  // A half: the first result, f32, is rounded to its numbers (graph/widen.h).
+  // A half: the first result, f32, is rounded to its numbers (graph/passes/widen.h).
   DType rounds = DType::f32;
 };
 
 // Note [stages]: layers that follow each other on one device make a stage; where another device
 // begins, another stage does. What a later stage reads of an earlier one is copied there
-// (graph/stages.h), its gradient back. A gradient's nodes belong to the stage of what it is the
-// gradient of; the loss belongs to the last stage. Most graphs have one stage.
+// (graph/passes/stages.h), its gradient back. A gradient's nodes belong to the stage of what it is
+// the gradient of; the loss belongs to the last stage. Most graphs have one stage.
 
 // The stage in whose memory a node's results lie: its own, but for a gradient that is copied back.
 int home_of(const GraphNode& n);

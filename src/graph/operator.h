@@ -14,7 +14,8 @@ namespace dpt {
 
 class GraphBuilder;
 
-// How an operator runs in mixed precision: the classes of torch's autocast (graph/precision.h).
+// How an operator runs in mixed precision: the classes of torch's autocast
+// (graph/passes/precision.h).
 enum class Precision {
   compute,       // in the half: products
   full,          // in f32: losses

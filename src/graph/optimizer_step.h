@@ -5,7 +5,7 @@
 
 #include <variant>
 
-#include "graph/optimizer_formulas.h"
+#include "graph/formulas/optimizer.h"
 
 namespace dpt {
 

@@ -9,9 +9,10 @@
 #include <string_view>
 
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
+#include "layers/norm_epsilon.h"
 
 namespace dpt::layers {
 
@@ -23,7 +24,7 @@ struct BatchNormLayer {
   template <class L>
   static KeyTable<L> keys_of() {
     return KeyTable<L>()
-        .optional("eps", &L::eps, "added to the variance", kNotNegative)
+        .optional("eps", &L::eps, "added to the variance", kNormEpsilon)
         .optional("momentum", &L::momentum,
                   "the part of a new batch in the running statistics; none: all batches count the "
                   "same",

@@ -39,6 +39,11 @@ struct Padding {
   }
 };
 
+inline constexpr const char* kPaddingSchema =
+    R"({"type": ["integer", "array", "string"], "minimum": 0, "maximum": 2147483647, "items": )"
+    R"({"type": "integer", "minimum": 0, "maximum": 2147483647}, "if": {"type": "string"}, )"
+    R"("then": {"enum": ["same", "valid"]}})";
+
 template <int kDims>
 struct Conv {
   static constexpr std::string_view kName = kDims == 1 ? "conv1d" : "conv2d";
@@ -62,7 +67,7 @@ struct Conv {
             [](Conv& c, const Node& n, Diagnostics& d) { Padding::read(c.padding, n, d); },
             {.kind = "an integer, a list of them, same or valid",
              .fallback = "0",
-             .schema = R"({"type": ["integer", "array", "string"]})"})
+             .schema = kPaddingSchema})
         .optional("dilation", &Conv::dilation, "distance of the window's elements", kSize)
         .optional("groups", &Conv::groups,
                   "groups of channels, each output sees the inputs of its own only", kSize)

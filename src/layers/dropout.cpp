@@ -2,9 +2,9 @@
 // 1 - p; any shape. In evaluation x itself (Srivastava et al. 2014).
 #include <algorithm>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
-#include "graph/torch_order.h"
+#include "graph/passes/torch_order.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {

@@ -1,5 +1,5 @@
 // elu: x where x > 0, else alpha * (exp(x) - 1); any shape (Clevert et al. 2016).
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

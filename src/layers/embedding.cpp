@@ -1,6 +1,6 @@
 // embedding: a row of a learned table for each number, i32 [N, ...] -> [N, ..., embedding_dim].
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

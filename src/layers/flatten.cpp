@@ -1,7 +1,7 @@
 // flatten: makes the extents start_dim..end_dim one; by default all of a sample's, [N, ...] -> [N,
 // F].
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/dimension.h"
 #include "layers/layer.h"

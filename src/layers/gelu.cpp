@@ -1,6 +1,6 @@
 // gelu: x * P(X <= x) for a normal X, any shape (Hendrycks & Gimpel 2016); with approximate: tanh
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

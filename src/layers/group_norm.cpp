@@ -1,7 +1,7 @@
 // group_norm: (x - mean) / sqrt(variance + eps) over groups of a sample's channels, then scaled and
 // shifted by channel; [N, C, ...] (Wu & He 2018). The variance is the biased one.
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

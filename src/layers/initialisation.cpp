@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "layers/xavier.h"
 
 namespace dpt {

@@ -2,9 +2,10 @@
 // in training and evaluation alike (Ulyanov et al. 2016): torch's InstanceNorm without running
 // statistics. The variance is the biased one.
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
+#include "layers/norm_epsilon.h"
 
 namespace dpt::layers {
 namespace {
@@ -15,7 +16,7 @@ struct InstanceNorm {
 
   static KeyTable<InstanceNorm> keys() {
     return KeyTable<InstanceNorm>()
-        .optional("eps", &InstanceNorm::eps, "added to the variance", kNotNegative)
+        .optional("eps", &InstanceNorm::eps, "added to the variance", kNormEpsilon)
         .optional("affine", &InstanceNorm::affine,
                   "whether there is a learned weight, and bias, for each channel")
         .optional("bias", &InstanceNorm::bias, "whether a learned offset is added");

@@ -1,7 +1,7 @@
 // layer_norm: (x - mean) / sqrt(variance + eps) over the last extents of each sample, then scaled
 // and shifted; any shape (Ba et al. 2016). The variance is the biased one.
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

@@ -1,5 +1,5 @@
 // leaky_relu: x where x > 0, else negative_slope * x; any shape.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

@@ -1,6 +1,6 @@
 // linear: a fully connected layer on the last extent, [N, ..., I] -> [N, ..., out_features].
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "layers/kaiming.h"
 #include "layers/layer.h"
 

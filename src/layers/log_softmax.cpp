@@ -1,5 +1,5 @@
 // log_softmax: x - log(sum of exp(x)) over one extent; any shape.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 #include "layers/softmax_dimension.h"

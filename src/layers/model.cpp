@@ -4,11 +4,12 @@
 #include <map>
 #include <set>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "graph/attrs.h"
-#include "graph/fuse.h"
-#include "graph/recompute.h"
-#include "graph/stages.h"
+#include "graph/passes/fuse.h"
+#include "graph/passes/recompute.h"
+#include "graph/passes/stages.h"
 #include "layers/initialisation.h"
 
 namespace dpt {
@@ -213,10 +214,11 @@ class ModelLowering {
     --residuals_;
     if (shortcut == kNoValue) return kNoValue;
     if (g_.desc(body) != g_.desc(shortcut)) {
-      d_.error(item.where,
-               fmt::format("the body of this residual gives {}, its {} {}", g_.shape(body).str(),
-                           item.has_shortcut ? "shortcut gives" : "input, which is added, is",
-                           g_.shape(shortcut).str()));
+      d_.error(
+          item.where,
+          fmt::format("the body of this residual outputs {}, but its {} {}", g_.shape(body).str(),
+                      item.has_shortcut ? "shortcut outputs" : "input, which is added to it, is",
+                      g_.shape(shortcut).str()));
       return kNoValue;
     }
     g_.enter(name, item.where, !freeze);
@@ -241,8 +243,8 @@ const LossType& type_of(const Choice& loss) { return *static_cast<const LossType
 // Class targets that a loss or the count of right answers would look up beyond the scores.
 void check_classes(const LossType& type, int64_t scores, int64_t classes) {
   if (classes > 0 && scores < classes)
-    fail(Fault::spec, "{}: the model gives {} scores a sample, but the data has {} classes",
-         type.name, scores, classes);
+    fail(Fault::spec, "{}: the model outputs {} per sample, but the data has {}", type.name,
+         counted(scores, "score"), counted(classes, "class", "classes"));
 }
 
 // Tokens that an embedding would look up beyond its rows.
@@ -255,6 +257,18 @@ void check_tokens(const Graph& graph, int64_t tokens, Diagnostics& d) {
                                    "tokens; write num_embeddings: {}",
                                    rows, tokens, tokens));
   }
+}
+
+// Where the layer stands whose parameter differentiate() has found to be unused: the first
+// trainable one without a gradient.
+Span place_of_unused(const Graph& graph, Span otherwise) {
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    const ValueId p = graph.parameters[i];
+    if (!graph[p].trainable || graph.gradients[i] != kNoValue) continue;
+    for (const GraphNode& n : graph.nodes)
+      if (std::ranges::find(n.in, p) != n.in.end()) return n.where;
+  }
+  return otherwise;
 }
 
 void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
@@ -304,9 +318,15 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   });
   if (query.copies && d.ok()) copy_between_stages(graph);
   if (query.fuse && d.ok()) fuse(graph);
-  if (query.differentiate && d.ok())
-    complaining(d, spec.model.empty() ? spec.where : spec.model.front().where,
-                [&] { differentiate(graph); });
+  if (query.differentiate && d.ok()) {
+    try {
+      differentiate(graph);
+    } catch (const Error& e) {
+      if (e.fault() != Fault::spec) throw;
+      d.error(place_of_unused(graph, spec.model.empty() ? spec.where : spec.model.front().where),
+              e.what());
+    }
+  }
   if (query.fuse && d.ok()) fuse_gradients(graph);
   if (query.differentiate && d.ok()) recompute(graph, query.recompute_stages);
   return graph;

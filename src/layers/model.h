@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/builder.h"
-#include "graph/precision.h"
+#include "graph/passes/precision.h"
 #include "layers/layer.h"
 #include "layers/loss.h"
 #include "spec/spec.h"
@@ -20,7 +20,7 @@ struct ModelQuery {
   GraphBuilder::Mode mode{};
   bool loss = true;           // false: the model alone; `target` is not looked at
   bool differentiate = true;  // REQUIRES: loss
-  bool fuse = true;     // with a loss: operators become one where that is faster (graph/fuse.h)
+  bool fuse = true;  // with a loss: operators become one where that is faster (graph/passes/fuse.h)
   int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
   int64_t tokens = 0;   // the input's tokens are 0 <= t < tokens; 0: not known, or they are numbers
   PrecisionPolicy precision{};
@@ -29,8 +29,9 @@ struct ModelQuery {
   // The device of each unit, a layer or a residual that stands in no residual; empty: the entries'
   // own `device` says it.
   std::vector<int> placement{};
-  bool copies = true;             // between devices: graph/stages.h
-  bool recompute_stages = false;  // graph/recompute.h; else where the entries' `checkpoint` says so
+  bool copies = true;  // between devices: graph/passes/stages.h
+  bool recompute_stages =
+      false;  // graph/passes/recompute.h; else where the entries' `checkpoint` says so
 };
 
 // One layer of the model as it was lowered.

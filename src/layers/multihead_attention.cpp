@@ -2,7 +2,7 @@
 // their keys (Vaswani et al. 2017); self-attention alone, [N, T, E] -> [N, T, E].
 // nn.MultiheadAttention with batch_first=True; its dropout of attention weights is not offered.
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/kaiming.h"
 #include "layers/layer.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

@@ -2,7 +2,7 @@
 // GPT does (Radford et al. 2018). PyTorch has no such module; it is an nn.Embedding of the numbers
 // of the places, and is drawn like one.
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

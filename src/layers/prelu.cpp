@@ -1,7 +1,7 @@
 // prelu: x where x > 0, else a learned number times x, one for all or one for each channel of
 // [N, C, ...] (He et al. 2015).
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {

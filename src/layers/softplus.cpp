@@ -1,5 +1,5 @@
 // softplus: log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold; any shape.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
 

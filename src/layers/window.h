@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/windows.h"
 #include "spec/keys.h"
 

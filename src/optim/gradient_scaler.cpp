@@ -1,6 +1,6 @@
 #include "optim/gradient_scaler.h"
 
-#include "graph/scaler_formula.h"
+#include "graph/formulas/scaler.h"
 
 namespace dpt {
 

@@ -58,8 +58,7 @@ struct Fp16 : Autocast {
                   "of the scale, after growth_interval steps without an overflow",
                   Range{"must be above 1", 1, 1e9, true})
         .optional("backoff_factor", &Fp16::backoff_factor, "of the scale, after an overflow",
-                  Rule<double>("must be above 0 and below 1",
-                               [](const double& x) { return x > 0 && x < 1; }))
+                  Range{"must be above 0 and below 1", 0, 1, true, true})
         .optional("growth_interval", &Fp16::growth_interval, "steps", kPositive);
   }
 

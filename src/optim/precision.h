@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/precision.h"
+#include "graph/passes/precision.h"
 #include "optim/gradient_scaler.h"
 #include "spec/nameable.h"
 

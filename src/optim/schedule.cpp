@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/optimizer.h"
 
 namespace dpt {

@@ -4,7 +4,7 @@
 // On CPUs ranks keep weights, gradients and optimizer states in shared memory, so the sum
 // over ranks is the sum over shards, each range of weights is updated once and read by all, and
 // nothing is broadcast: the plan is single's, but its meetings span processes. On GPUs each rank
-// has its own, and gradients are summed by NCCL (train/device_exchange.h).
+// has its own, and gradients are summed by NCCL (engine/gpu/exchange.h).
 #include <algorithm>
 
 #include "parallel/mode.h"

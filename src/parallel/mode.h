@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
+#include "graph/program/plan.h"
 #include "parallel/exchange.h"
 #include "parallel/schedule.h"
 #include "parallel/topology.h"

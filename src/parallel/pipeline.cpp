@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "parallel/mode.h"
 
@@ -67,9 +68,10 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
                             key));
     const int64_t all = s.stages * (interleaved ? s.stages_a_device : 1);
     if (owner.given("cut") && std::ssize(s.cut) != all - 1)
-      d.error(owner.at("cut"),
-              fmt::format("{} stages begin at {} layers behind the first, but 'cut' names {}", all,
-                          all - 1, s.cut.size()));
+      d.error(
+          owner.at("cut"),
+          fmt::format("{} stages need {} in 'cut', one for each stage after the first; it has {}",
+                      all, counted(all - 1, "layer"), s.cut.size()));
   }
 };
 

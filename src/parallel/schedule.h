@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "graph/plan.h"
+#include "graph/program/plan.h"
 
 namespace dpt {
 

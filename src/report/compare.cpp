@@ -1,4 +1,4 @@
-#include "train/compare.h"
+#include "report/compare.h"
 
 #include <bit>
 #include <cmath>
@@ -87,7 +87,7 @@ void compare_tensors(const std::byte* a, const std::byte* b, Tolerance t, Tensor
 RecordedLosses read_losses(const std::string& path) {
   ::close(open_regular_file(path));  // a pipe or a device would have no end
   std::ifstream in(path);
-  if (!in) fail(Fault::data, "{} can't be read", path);
+  if (!in) fail(Fault::data, "{} cannot be read", path);
   RecordedLosses out;
   read_lines(in, [&](std::string_view line, int64_t number) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
@@ -97,10 +97,10 @@ RecordedLosses read_losses(const std::string& path) {
       fail(Fault::data, R"({}:{}: not a record like {{"step": 1, "loss": 2.3}})", path, number);
     const auto at = static_cast<int64_t>(step ? *step : *epoch);
     if (!(step ? out.steps : out.epochs).emplace(at, *loss).second)
-      fail(Fault::data, "{}:{}: {} {} has a record already", path, number, step ? "step" : "epoch",
+      fail(Fault::data, "{}:{}: {} {} already has a record", path, number, step ? "step" : "epoch",
            at);
   });
-  if (in.bad()) fail(Fault::data, "{} can't be read", path);
+  if (in.bad()) fail(Fault::data, "{} cannot be read", path);
   return out;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/safetensors.h"
+#include "formats/safetensors.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "bench/measure.h"
+#include "report/measure.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,10 +9,13 @@
 
 #include "base/fail.h"
 #include "base/machine.h"
+#include "checkpoint/model_file.h"
 #include "comm/shared_memory.h"
-#include "train/device_flights.h"
-#include "train/devices.h"
+#include "describe/device_usage.h"
+#include "engine/gpu/launch_queue.h"
+#include "session/memory.h"
 #include "train/run.h"
+#include "train/run_memory.h"
 
 namespace dpt {
 namespace {
@@ -84,6 +87,7 @@ RowFacts facts_of(const Session& s) {
 }
 
 int run_measured(const Session& s, Notes& notes) {
+  check_initial_weights(s);
   for (int w = 0; w < s.who.total_workers(); ++w)
     new (&notes.clocks[w]) StageClock(notes.steps.timed, notes.steps.marked);
   notes.facts = facts_of(s);

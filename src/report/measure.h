@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "bench/row.h"
-#include "train/session.h"
-#include "train/stage_clock.h"
+#include "engine/stage_clock.h"
+#include "report/row.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -43,7 +43,7 @@ int run_row(int notes, const OpenSession& open);
 
 // How much of the time of the pass that sums gradients and updates weights counts as communication:
 // of the bytes that it moves, those of the gradients of other workers' shards. Gradients that are
-// made in that pass (graph/program.h, note [fused]) are no traffic but computing.
+// made in that pass (graph/program/program.h, note [fused]) are no traffic but computing.
 double foreign_share(const Session& session);
 
 }  // namespace dpt

@@ -1,15 +1,19 @@
-// A bar for each row, as long as its ms/sample, cut into what its workers did.
+// A bar for each row, as long as its time per sample, divided into what its workers did. The
+// longest bar of each batch size and precision has the full length: a sample of a large batch takes
+// so much less time than one of a small batch that its bar would vanish.
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "bench/report.h"
-#include "bench/svg.h"
+#include "base/count.h"
+#include "report/numbers.h"
+#include "report/report.h"
+#include "report/svg.h"
 
 namespace dpt {
 namespace {
 
-constexpr int kWidth = 900, kLabels = 270, kBars = 430, kRow = 30, kTop = 84;
+constexpr int kWidth = 900, kLabels = 180, kBars = 520, kRow = 30, kHeading = 34, kTop = 96;
 
 struct Part {
   std::string_view name, colour;
@@ -29,7 +33,9 @@ std::string box(double x, double y, double width, std::string_view colour) {
 }
 
 std::string bar(const BenchReport& report, const RowResult& r, double y, double scale) {
-  std::string out = text(kLabels - 10, y + 14, name_of(r.row), "text-anchor=\"end\"");
+  std::string out = text(kLabels - 10, y + 14,
+                         fmt::format("{}, {}", r.row.mode, counted(r.row.devices, "device")),
+                         "text-anchor=\"end\"");
   double x = kLabels;
   for (const Part& p : kParts) {
     const double width = r.ms_per_sample * r.share(p.what) * scale;
@@ -37,35 +43,61 @@ std::string bar(const BenchReport& report, const RowResult& r, double y, double 
     x += width;
   }
   return out +
-         text(x + 8, y + 14, fmt::format("{:.3g} ms, {:.2f}x", r.ms_per_sample, report.speedup(r)));
+         text(x + 8, y + 14,
+              fmt::format("{}, {}", time_text(r.ms_per_sample), ratio_text(report.speedup(r))));
 }
 
 }  // namespace
 
+Footer bench_footer(const BenchReport& report, int y) {
+  constexpr size_t kLine = 140;  // characters that fit
+  Footer out;
+  for (std::string rest :
+       {fmt::format("each device has {}; data: {}", report.device, report.data), report.machine})
+    while (!rest.empty()) {
+      size_t end = rest.size();
+      if (end > kLine) {
+        const size_t space = rest.rfind(' ', kLine);
+        end = space == rest.npos || space == 0 ? kLine : space;
+      }
+      out.text +=
+          text(20, y + out.height, rest.substr(0, end), "font-size=\"11\" fill=\"#666666\"");
+      out.height += 18;
+      rest.erase(0, end);
+      rest.erase(0, rest.find_first_not_of(' '));
+    }
+  return out;
+}
+
 std::string bench_svg(const BenchReport& report) {
-  double longest = 0;
-  int rows = 0;
-  for (const RowResult& r : report.rows)
-    if (r.refused.empty()) longest = std::max(longest, r.ms_per_sample), ++rows;
-  const int bottom = kTop + rows * kRow;
-  std::string out = svg::begin(kWidth, bottom + 50);
-  out += text(20, 28, report.name + ": milliseconds per sample, and speed-up over the first row",
-              "font-size=\"16\"");
+  const auto groups = report.by_batch();
+  std::string out;
   double x = kLabels;
   for (const Part& p : kParts) {
-    out += box(x, 46, 18, p.colour) + text(x + 26, 60, p.name);
+    out += box(x, 60, 18, p.colour) + text(x + 26, 74, p.name);
     x += 145;
   }
   int y = kTop;
-  for (const RowResult& r : report.rows) {
-    if (!r.refused.empty()) continue;
-    out += bar(report, r, y, kBars / longest);
-    y += kRow;
+  for (const auto& rows : groups) {
+    double longest = 0;
+    for (const RowResult* r : rows) longest = std::max(longest, r->ms_per_sample);
+    out +=
+        text(20, y + 18,
+             fmt::format("batch {}, {}", rows.front()->row.batch_size, rows.front()->row.precision),
+             "font-weight=\"bold\"");
+    y += kHeading;
+    for (const RowResult* r : rows) {
+      out += bar(report, *r, y, kBars / longest);
+      y += kRow;
+    }
   }
-  out += text(20, bottom + 18, fmt::format("a device is {}; data: {}", report.device, report.data),
-              "font-size=\"11\" fill=\"#666666\"");
-  out += text(20, bottom + 36, report.machine, "font-size=\"11\" fill=\"#666666\"");
-  return out + "</svg>\n";
+  const std::string scales = groups.size() > 1 ? "; each group of bars has its own scale" : "";
+  const Footer footer = bench_footer(report, y + 18);
+  return svg::begin(kWidth, y + 14 + footer.height) +
+         text(20, 26, report.name + ": time per sample, and speed-up", "font-size=\"16\"") +
+         text(20, 46, fmt::format("speed-up relative to {}{}", report.relative_to(), scales),
+              "font-size=\"12\" fill=\"#666666\"") +
+         out + footer.text + "</svg>\n";
 }
 
 }  // namespace dpt

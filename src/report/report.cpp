@@ -1,12 +1,15 @@
-#include "bench/report.h"
+#include "report/report.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/csv_text.h"
-#include "base/json_text.h"
+#include "formats/csv_text.h"
+#include "formats/json_text.h"
+#include "report/baseline.h"
+#include "report/numbers.h"
+#include "report/reasons.h"
 
 namespace dpt {
 namespace {
@@ -30,6 +33,9 @@ std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
           {"ms_per_sample", number(r.ms_per_sample)},
           {"samples_per_second", number(r.samples_per_second())},
           {"speedup", number(report.speedup(r))},
+          {"ideal_speedup", number(report.ideal(r))},
+          {"efficiency", number(report.efficiency(r))},
+          {"relative_to", name_of(report.baseline(r).row), true},
           {"compute_share", number(r.share(&WorkerSeconds::compute))},
           {"communication_share", number(r.share(&WorkerSeconds::communication))},
           {"waiting_share", number(r.share(&WorkerSeconds::waiting))},
@@ -39,57 +45,116 @@ std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
           {"ms_per_sample_slowest", number(r.slowest)},
           {"rounds", fmt::format("{}", r.rounds)},
           {"workers", fmt::format("{}", r.facts.workers)},
+          {"device_has", report.device, true},
+          {"reason", report.reason(r), true},
           {"spec", report.name, true},
           {"data", report.data, true},
           {"machine", report.machine, true}};
 }
 
-std::vector<const RowResult*> measured(const BenchReport& report) {
-  std::vector<const RowResult*> out;
-  for (const RowResult& r : report.rows)
-    if (r.refused.empty()) out.push_back(&r);
-  return out;
+using Cells = std::vector<std::string>;
+
+Cells table_line(const BenchReport& report, const RowResult& r) {
+  const auto share = [&](double WorkerSeconds::*what) { return percent_text(r.share(what)); };
+  const auto mib = [](double bytes) { return number_text(bytes / kMiB) + " MiB"; };
+  return {r.row.mode,
+          fmt::format("{}", r.row.devices),
+          fmt::format("{}", r.row.batch_size),
+          r.row.precision,
+          time_text(r.ms_per_sample),
+          number_text(r.samples_per_second()),
+          ratio_text(report.speedup(r)),
+          percent_text(report.efficiency(r)),
+          share(&WorkerSeconds::compute),
+          share(&WorkerSeconds::communication),
+          share(&WorkerSeconds::waiting),
+          mib(r.peak_bytes),
+          mib(r.facts.predicted_bytes)};
 }
 
-std::string line_of(const BenchReport& report, const RowResult& r) {
-  const auto percent = [&](double WorkerSeconds::*what) {
-    return fmt::format("{:.1f} %", 100 * r.share(what));
-  };
-  return fmt::format(
-      "{:<8} {:>7} {:>7}  {:<9} {:>11.4g} {:>9.2f} {:>11.0f} {:>9} {:>14} {:>9} {:>10.1f} "
-      "{:>9.1f}\n",
-      r.row.mode, r.row.devices, r.row.batch_size, r.row.precision, r.ms_per_sample,
-      report.speedup(r), r.samples_per_second(), percent(&WorkerSeconds::compute),
-      percent(&WorkerSeconds::communication), percent(&WorkerSeconds::waiting),
-      r.facts.predicted_bytes / kMiB, r.peak_bytes / kMiB);
+// Columns as wide as their widest cell, names at the left and numbers at the right.
+std::string aligned(const std::vector<Cells>& lines) {
+  std::vector<size_t> widths(lines.front().size());
+  for (const Cells& cells : lines)
+    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+  std::string out;
+  for (const Cells& cells : lines) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const bool name = i == 0 || i == 3;  // mode, precision
+      out += fmt::format(fmt::runtime(name ? "{}{:<{}}" : "{}{:>{}}"), i == 0 ? "" : "  ", cells[i],
+                         widths[i]);
+    }
+    out += '\n';
+  }
+  return out;
 }
 
 }  // namespace
 
-double BenchReport::speedup(const RowResult& row) const {
-  const auto first =
-      std::ranges::find_if(rows, [](const RowResult& r) { return r.refused.empty(); });
-  return first->ms_per_sample / row.ms_per_sample;
+std::vector<const RowResult*> BenchReport::measured() const {
+  std::vector<const RowResult*> out;
+  for (const RowResult& r : rows)
+    if (r.refused.empty()) out.push_back(&r);
+  return out;
+}
+
+std::vector<std::vector<const RowResult*>> BenchReport::by_batch() const {
+  std::vector<std::vector<const RowResult*>> out;
+  for (const RowResult* r : measured()) {
+    const auto same = [&](const std::vector<const RowResult*>& group) {
+      return group.front()->row.batch_size == r->row.batch_size &&
+             group.front()->row.precision == r->row.precision;
+    };
+    const auto at = std::ranges::find_if(out, same);
+    (at == out.end() ? out.emplace_back() : *at).push_back(r);
+  }
+  return out;
+}
+
+const RowResult& BenchReport::baseline(const RowResult& row) const {
+  return baseline_of(row, rows);
+}
+double BenchReport::speedup(const RowResult& row) const { return dpt::speedup(row, baseline(row)); }
+double BenchReport::ideal(const RowResult& row) const {
+  return ideal_speedup(row, baseline(row), cores);
+}
+std::string BenchReport::reason(const RowResult& row) const {
+  return dpt::reason(row, rows, cores);
+}
+
+std::string BenchReport::relative_to() const {
+  const std::vector<const RowResult*> all = measured();
+  const auto has_single = [&](const RowResult* r) { return baseline(*r).row.mode == "single"; };
+  if (std::ranges::all_of(all, has_single)) return "single with the same batch and precision";
+  if (std::ranges::none_of(all, has_single))
+    return "the first row with the same batch and precision";
+  return "single with the same batch and precision, otherwise to the first such row";
 }
 
 std::string bench_table(const BenchReport& report) {
-  std::string out = fmt::format("{}: a device is {}; batches are of all devices together\n",
+  const std::vector<const RowResult*> rows = report.measured();
+  std::string out = fmt::format("{}: each device has {}; each batch is split over all devices\n",
                                 report.name, report.device);
-  out += fmt::format("data: {}\nmachine: {}\n\n", report.data, report.machine);
-  out += fmt::format("{:<8} {:>7} {:>7}  {:<9} {:>11} {:>9} {:>11} {:>9} {:>14} {:>9} {:>20}\n", "",
-                     "", "", "", "", "", "", "", "", "", "memory in MiB");
-  out +=
-      fmt::format("{:<8} {:>7} {:>7}  {:<9} {:>11} {:>9} {:>11} {:>9} {:>14} {:>9} {:>10} {:>9}\n",
-                  "mode", "devices", "batch", "precision", "ms/sample", "speed-up", "samples/s",
-                  "compute", "communication", "waiting", "predicted", "peak");
-  for (const RowResult* r : measured(report)) out += line_of(report, *r);
-  if (!report.sentences.empty()) out += fmt::format("\n{}\n", fmt::join(report.sentences, "\n"));
-  return out;
+  out += fmt::format("data: {}\nmachine: {}\n", report.data, report.machine);
+  out += fmt::format("speed-up: relative to {}\n", report.relative_to());
+  out += fmt::format(
+      "efficiency: speed-up / ideal speed-up, which is N for N devices as long as each has {} of "
+      "its own\n\n",
+      report.device);
+  std::vector<Cells> lines = {{"mode", "devices", "batch", "precision", "time/sample", "samples/s",
+                               "speed-up", "efficiency", "compute", "communication", "waiting",
+                               "memory", "predicted"}};
+  for (const RowResult* r : rows) lines.push_back(table_line(report, *r));
+  out += aligned(lines);
+  std::string reasons;
+  for (const RowResult* r : rows)
+    if (const std::string text = report.reason(*r); !text.empty()) reasons += text + "\n";
+  return reasons.empty() ? out : out + "\n" + reasons;
 }
 
 std::string bench_json(const BenchReport& report) {
   std::vector<std::string> rows;
-  for (const RowResult* r : measured(report)) {
+  for (const RowResult* r : report.measured()) {
     std::vector<std::string> entries;
     for (const Field& f : fields(report, *r))
       entries.push_back(fmt::format("\"{}\": {}", f.name, f.text ? json_text(f.value) : f.value));
@@ -100,7 +165,7 @@ std::string bench_json(const BenchReport& report) {
 
 std::string bench_csv(const BenchReport& report) {
   std::string out;
-  for (const RowResult* r : measured(report)) {
+  for (const RowResult* r : report.measured()) {
     std::vector<std::string_view> names;
     std::vector<std::string> values;
     for (const Field& f : fields(report, *r)) {

@@ -1,4 +1,4 @@
-#include "bench/rounds.h"
+#include "report/rounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,6 +50,10 @@ RowResult summary(RowResult out, const std::vector<Reading>& readings) {
   out.fastest = std::ranges::min(ms);
   out.slowest = std::ranges::max(ms);
   out.rounds = static_cast<int>(readings.size());
+  std::ranges::sort(ms);
+  const size_t outer = (ms.size() - 1) / 4;  // rounds beyond a quartile
+  out.lower = ms[outer];
+  out.upper = ms[ms.size() - 1 - outer];
   return out;
 }
 

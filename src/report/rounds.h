@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/measure.h"
-#include "bench/row.h"
+#include "report/measure.h"
+#include "report/row.h"
 
 namespace dpt {
 

@@ -61,8 +61,10 @@ struct RowResult {
   std::string data;
   double ms_per_sample = 0;         // the median
   double fastest = 0, slowest = 0;  // of the rounds, in the same unit
-  WorkerSeconds spent;              // of all rounds
-  double peak_bytes = 0;            // the most of all rounds
+  // Quartiles of the rounds, in the same unit: the variation between rounds without outliers.
+  double lower = 0, upper = 0;
+  WorkerSeconds spent;    // of all rounds
+  double peak_bytes = 0;  // the most of all rounds
   int rounds = 0;
   std::string refused{};  // why the row could not be run; then nothing else holds
   int refused_code = 0;   // as Fault

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
-#include "bench/runs_table.h"
-#include "bench/svg.h"
+#include "report/runs_table.h"
+#include "report/svg.h"
 
 namespace dpt {
 namespace {
@@ -80,12 +80,6 @@ Range range_of(const Plot& plot) {
   return {plot.from_zero ? 0 : *low - margin, *high + margin};
 }
 
-std::string line(double x1, double y1, double x2, double y2, std::string_view color) {
-  return fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2,
-      y2, color);
-}
-
 class Drawing {
  public:
   Drawing(const Plot& plot, const Ticks& ticks, int left)
@@ -122,7 +116,7 @@ class Drawing {
     const double first = std::ceil(range_.low / step);
     for (double i = first; i * step <= range_.high; ++i) {
       const double at = y(i * step);
-      out += line(left_ + kLeft, at, left_ + kPlotWidth - kRight, at, "#dddddd");
+      out += svg::line(left_ + kLeft, at, left_ + kPlotWidth - kRight, at, "#dddddd");
       out += svg::text(left_ + kLeft - 8, at + 4, fmt::format("{:.10g}", i == 0 ? 0 : i * step),
                        fmt::format("text-anchor=\"end\" {}", kGrey));
     }
@@ -132,7 +126,7 @@ class Drawing {
   // As many names as have room.
   std::string horizontal_axis(const std::string& key) const {
     std::string out =
-        line(left_ + kLeft, bottom(), left_ + kPlotWidth - kRight, bottom(), "#222222");
+        svg::line(left_ + kLeft, bottom(), left_ + kPlotWidth - kRight, bottom(), "#222222");
     size_t longest = 1;
     for (const std::string& name : ticks_.names) longest = std::max(longest, name.size());
     const double room = width() / (7.0 * static_cast<double>(longest) + 6);

@@ -1,4 +1,4 @@
-#include "bench/runs_table.h"
+#include "report/runs_table.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/csv_text.h"
 #include "base/fail.h"
-#include "base/json_text.h"
 #include "base/stderr.h"
+#include "formats/csv_text.h"
+#include "formats/json_text.h"
 
 namespace dpt {
 namespace {

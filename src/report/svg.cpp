@@ -1,4 +1,4 @@
-#include "bench/svg.h"
+#include "report/svg.h"
 
 #include <fmt/format.h>
 
@@ -36,6 +36,13 @@ std::string begin(int width, int height) {
 std::string text(double x, double y, std::string_view content, std::string_view style) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y,
                      style.empty() ? "" : " ", style, xml_text(content));
+}
+
+std::string line(double x1, double y1, double x2, double y2, std::string_view color,
+                 std::string_view style) {
+  return fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}{}/>\n", x1, y1,
+      x2, y2, color, style.empty() ? "" : " ", style);
 }
 
 }  // namespace dpt::svg

@@ -1,4 +1,4 @@
-#include "train/arenas.h"
+#include "session/arenas.h"
 
 #include <algorithm>
 #include <initializer_list>

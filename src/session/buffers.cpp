@@ -1,4 +1,4 @@
-#include "train/buffers.h"
+#include "session/buffers.h"
 
 #include "base/checked.h"
 

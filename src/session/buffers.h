@@ -28,6 +28,9 @@ struct alignas(64) Trouble {
   int64_t input = -1, target = -1;
 };
 
+// The most elements of Buffers::window(): the piece of own states that is exchanged at a time.
+inline constexpr size_t kStateWindow = 16384;
+
 class Buffers {
  public:
   struct Sizes {

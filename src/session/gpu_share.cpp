@@ -1,10 +1,10 @@
-#include "train/device_share.h"
+#include "session/gpu_share.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/error.h"
-#include "train/device_buckets.h"
+#include "session/gradient_buckets.h"
 
 namespace dpt {
 

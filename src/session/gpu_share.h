@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/gpus.h"
+#include "session/gpus.h"
 
 #include <algorithm>
 #include <set>
@@ -35,7 +35,7 @@ void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
   const DeviceSpec& devices = s.spec.devices;
   if (const auto named = std::ssize(devices.indices); named > 0 && named < who.total_workers())
     fail(Fault::spec,
-         "`devices` names {}, but the ranks that were started need {}; name as many, or leave "
+         "`devices` lists {}, but the ranks that were started need {}; list that many, or leave "
          "`devices` out",
          text_of(static_cast<int>(named)), who.total_workers());
   for (int w = 0; w < who.total_workers(); ++w) {
@@ -53,8 +53,8 @@ void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
     fail(Fault::device, "device cuda:{} is not there: CUDA shows {}, numbered from 0", highest,
          text_of(s.gpus.count));
   fail(Fault::device,
-       "{} are wanted, but CUDA shows {}; take {}, or, to study how it works, put several {} on "
-       "one: `devices: [cuda:0, cuda:0]`",
+       "the run needs {}, but CUDA shows {}; use {}, or, for a test, put several {} on one: "
+       "`devices: [cuda:0, cuda:0]`",
        text_of(who.total_workers()), text_of(s.gpus.count),
        who.span > 1 ? "fewer stages" : fmt::format("`devices: {}`", s.gpus.count),
        who.span > 1 ? "devices" : "replicas");
@@ -76,35 +76,36 @@ void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
   }
   if (shared)
     d.error(s.spec.parallel.where,
-            fmt::format("NCCL takes one {} on each GPU, but a GPU is named twice; leave `backend` "
-                        "out, or write `backend: gloo`",
+            fmt::format("NCCL allows one {} per GPU, but a GPU is listed twice; leave `backend` "
+                        "out, or set `backend: gloo`",
                         apart ? "stage" : "replica"));
   else if (!s.gpus.nccl_problem.empty())
     fail(Fault::device,
-         "GPUs {} by NCCL, which is not there: {}. Install it, or write `backend: gloo`, by which "
-         "the CPUs {}",
-         apart ? "of other processes are reached" : "sum their gradients", s.gpus.nccl_problem,
-         apart ? "pass it on" : "sum");
+         "{} needs NCCL, which cannot be loaded: {}. Install it, or set `backend: gloo`, which "
+         "uses the CPUs",
+         apart ? "copying between GPUs of different processes" : "summing gradients across GPUs",
+         s.gpus.nccl_problem);
 }
 
 void check_spec(const Session& s, Diagnostics& d) {
   const int replicas = s.who.replicas();
   if (s.spec.sync_batch_norm && replicas > 1 && s.exchange.backend == Backend::host)
     d.error(s.spec.at("sync_batch_norm"),
-            "batch norm sums over GPUs by NCCL, in the middle of a step; leave `sync_batch_norm` "
-            "out, or give each replica a GPU and leave `backend` out");
+            "`sync_batch_norm` on GPUs needs NCCL; leave it out, or give each replica its own GPU "
+            "and leave `backend` out");
   if (s.spec.random == "torch")
-    d.error(s.spec.at("random"), "random: torch draws its masks on a CPU; leave it out for GPUs");
+    d.error(s.spec.at("random"),
+            "`random: torch` draws dropout masks on the CPU; leave it out on GPUs");
   if (!s.spec.reproducible_shards) return;
   if (*s.spec.reproducible_shards != replicas)
     d.error(s.spec.at("reproducible"),
-            fmt::format("`reproducible` cuts batches into shards, of which a GPU's replica has one "
-                        "alone; write `shards: {}`, or leave it out",
+            fmt::format("on GPUs each replica has exactly one shard: write `shards: {}`, or leave "
+                        "`reproducible` out",
                         replicas));
   else if (replicas > 1 && s.exchange.backend == Backend::nccl)
     d.error(s.spec.at("reproducible"),
-            "NCCL sums in an order of its own, so modes differ in their last bits; write `backend: "
-            "gloo`, or leave `reproducible` out");
+            "NCCL chooses its own order of summation, so modes differ in the last bits; set "
+            "`backend: gloo`, or leave `reproducible` out");
 }
 
 }  // namespace
@@ -122,8 +123,8 @@ void choose_device(Session& s, const SessionQuery& query) {
       s.gpus = cuda::survey_gpus();
     if (query.runs && !s.gpus.problem.empty())
       fail(Fault::device,
-           "device 'cuda' can't be used: {}. Write `device: cpu`, or leave `device` out; `dptrain "
-           "doctor` says more",
+           "device 'cuda' cannot be used: {}. Set `device: cpu`, or leave `device` out; `dptrain "
+           "doctor` shows details",
            s.gpus.problem);
     return;
   }

@@ -1,7 +1,7 @@
 // Which GPUs a session trains on, and what training on them does not do.
 #pragma once
 
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 

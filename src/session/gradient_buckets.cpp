@@ -1,9 +1,9 @@
-#include "train/device_buckets.h"
+#include "session/gradient_buckets.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "train/update_share.h"
+#include "session/update_share.h"
 
 namespace dpt {
 namespace {

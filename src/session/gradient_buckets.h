@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "train/device_share.h"
-#include "train/session.h"
+#include "session/gpu_share.h"
+#include "session/session.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/placement.h"
+#include "session/placement.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,15 +1,15 @@
-#include "train/programs.h"
+#include "session/programs.h"
 
 #include <algorithm>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cuda/kernels.h"
-#include "graph/fuse.h"
-#include "graph/layouts.h"
-#include "graph/widen.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "graph/passes/fuse.h"
+#include "graph/passes/layouts.h"
+#include "graph/passes/widen.h"
 #include "layers/model.h"
-#include "train/device_buckets.h"
-#include "train/placement.h"
+#include "session/gradient_buckets.h"
+#include "session/placement.h"
 
 namespace dpt {
 namespace {
@@ -45,6 +45,19 @@ ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
   q.recompute_stages = s.pipeline && s.pipeline->checkpoint != Checkpointing::never &&
                        purpose == Purpose::train && !keeps_all(s);
   return q;
+}
+
+// Complaints about shapes, of the batch that the user wrote: a shard of it has shapes that the spec
+// does not show.
+void complain_of_shapes(const Session& s, Diagnostics of_shard, Diagnostics& d) {
+  const DataSpec& data = s.spec.data;
+  ModelQuery q = model_query(s, data.batch_size.value_or(data.batch_size_per_replica.value_or(1)),
+                             Purpose::train);
+  q.placement.clear();
+  q.differentiate = q.copies = q.fuse = false;
+  Diagnostics of_batch;
+  build_graph(s.spec, q, of_batch);
+  d = of_batch.ok() ? std::move(of_shard) : std::move(of_batch);
 }
 
 std::span<const KernelType> kernels_of(const Session& s) {
@@ -107,7 +120,9 @@ PipelineSchedule schedule_of(const Session& s) {
   return pipeline_schedule(kind, s.graph.stage_device, static_cast<int>(s.batches->accumulate()));
 }
 
-void make_programs(Session& s, Diagnostics& d) {
+namespace {
+
+void make_programs_of_shards(Session& s, Diagnostics& d) {
   StepRows first;
   s.batches->step(0, first);
   const int64_t largest = group_rows(first.micro[0], {0, 1}).largest;
@@ -146,6 +161,14 @@ void make_programs(Session& s, Diagnostics& d) {
         std::ranges::all_of(s.test_programs, by_sample))
       return;
   }
+}
+
+}  // namespace
+
+void make_programs(Session& s, Diagnostics& d) {
+  Diagnostics of_shard;
+  make_programs_of_shards(s, of_shard);
+  if (!of_shard.ok()) complain_of_shapes(s, std::move(of_shard), d);
 }
 
 }  // namespace dpt

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "parallel/schedule.h"
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/session.h"
+#include "session/session.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,22 +9,22 @@
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/simd.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
 #include "base/checked.h"
+#include "base/count.h"
 #include "base/fail.h"
 #include "base/generator.h"
 #include "base/machine.h"
 #include "data/tables.h"
-#include "graph/layouts.h"
-#include "graph/widen.h"
+#include "graph/passes/layouts.h"
+#include "graph/passes/widen.h"
 #include "layers/model.h"
 #include "optim/precision.h"
 #include "optim/schedule.h"
-#include "train/devices.h"
-#include "train/gpus.h"
-#include "train/placement.h"
-#include "train/programs.h"
-#include "train/run.h"
+#include "session/gpus.h"
+#include "session/memory.h"
+#include "session/placement.h"
+#include "session/programs.h"
 
 namespace dpt {
 namespace {
@@ -129,8 +129,8 @@ void cut_batches(Session& s, Diagnostics& d) {
                         multiples_around(s.global_batch, replicas)));
   if (data.pad && !dealt)
     d.error(s.spec.at("data.pad"),
-            "pad is for `parallel: ddp` without `reproducible`: only there samples are "
-            "dealt to ranks");
+            "`pad` needs `parallel: ddp` without `reproducible`: only then does each rank have "
+            "its own samples; leave it out");
   if (!d.ok()) return;
   Batches batches;
   batches.deal = {n, dealt ? s.who.replicas() : 1, data.pad ? Deal::Rest::pad : Deal::Rest::exact};
@@ -138,17 +138,19 @@ void cut_batches(Session& s, Diagnostics& d) {
   batches.drop_last = data.drop_last;
   if (batches.steps() == 0)
     d.error(s.spec.at("data.drop_last"),
-            fmt::format("{} samples make no batch of {}; take a smaller batch_size, or "
-                        "leave drop_last out",
-                        n, s.global_batch));
+            fmt::format(
+                "the data set has {}, fewer than a batch of {}; use a smaller batch_size, or leave "
+                "drop_last out",
+                counted(n, "sample"), s.global_batch));
   if (!d.ok()) return;
   // More micro-batches than samples would be empty ones.
   const int64_t parts = s.spec.accumulate * (s.pipeline ? s.pipeline->chunks : 1);
   if (s.pipeline && s.pipeline->stages_a_device > 1 && parts > batches.batch)
-    d.error(s.spec.at("data.batch_size"),
-            fmt::format("a batch of {} samples can't be cut into {} chunks; take fewer `chunks` or "
-                        "more samples",
-                        batches.batch, parts));
+    d.error(
+        s.spec.at("data.batch_size"),
+        fmt::format("a batch of {} samples cannot be split into {} chunks; use fewer `chunks` or a "
+                    "larger batch",
+                    batches.batch, parts));
   check_pieces(s, std::min(parts, batches.batch), d);
   if (!d.ok()) return;
   s.batches.emplace(batches, s.who, std::min(parts, batches.batch));
@@ -198,40 +200,44 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
   const int64_t step = takes_variance_of_samples(s.graph) ? batch_of_one_sample(s, *s.batches) : -1;
   if (step >= 0)
     d.error(s.spec.at("data.batch_size"),
-            fmt::format("batch {} of {} has a single sample for a replica, of which batch norm "
-                        "can't take a variance; take another {}{}",
-                        step + 1, s.batches->steps(),
-                        s.batches->accumulate() > 1 ? "batch_size or accumulate" : "batch_size",
-                        step == 0 ? "" : ", or `drop_last: true`"));
+            fmt::format(
+                "batch {} of {} leaves a replica with a single sample, which has no variance for "
+                "batch norm; change {}{}",
+                step + 1, s.batches->steps(),
+                s.batches->accumulate() > 1 ? "batch_size or accumulate" : "batch_size",
+                step == 0 ? "" : ", or set `drop_last: true`"));
   if (s.test_programs.empty() || !takes_variance_of_samples(s.test_programs.begin()->second.graph))
     return;
   if (const int64_t batch = batch_of_one_sample(s, *s.test_batches); batch >= 0)
     d.error(s.spec.at("evaluate.batch_size"),
-            fmt::format("batch {} of {} of the test set has a single sample for a replica, of "
-                        "which batch norm can't take a variance; take another batch_size for "
-                        "`evaluate`, or `track_running_stats: true`",
-                        batch + 1, s.test_batches->steps()));
+            fmt::format(
+                "batch {} of {} of the test set leaves a replica with a single sample, which has "
+                "no variance for batch norm; change the batch_size of `evaluate`, or set "
+                "`track_running_stats: true`",
+                batch + 1, s.test_batches->steps()));
 }
 
 // Devices that are named leave none below them out, and each stage has something to do.
 void check_placement(const Session& s, Diagnostics& d) {
   for (int device = 0; device < s.who.span; ++device)
     if (std::ranges::find(s.graph.stage_device, device) == s.graph.stage_device.end())
-      d.error(s.spec.at("model"),
-              fmt::format("no layer lies on device {0}, but one does on device {1}; devices count "
-                          "from 0 in each replica: give a layer `device: {0}`, or lower the others",
-                          device, s.who.span - 1));
+      d.error(
+          s.spec.at("model"),
+          fmt::format("device {0} has no layer, but device {1} has; the devices of a replica are "
+                      "numbered from 0 without gaps: give a layer `device: {0}`, or lower the "
+                      "other numbers",
+                      device, s.who.span - 1));
   for (int stage = 0; stage < s.graph.stages(); ++stage)
     if (std::ranges::none_of(s.graph.nodes, [&](const GraphNode& n) {
           return n.stage == stage && n.op->name != "copy";
         }))
       d.error(s.spec.at("model"),
               fmt::format("stage {} (counted from 0), on device {}, has nothing to compute: its "
-                          "layers give back what they get, as `identity`, `dropout: 0` and a "
-                          "`flatten` of what is flat do; put another layer on that device, or {}",
+                          "layers return their input unchanged, as `identity`, `dropout: 0` and a "
+                          "`flatten` of flat input do; put another layer on that device, or {}",
                           stage, s.graph.stage_device[static_cast<size_t>(stage)],
-                          s.pipeline ? "begin the stages elsewhere (`cut`)"
-                                     : "leave out `device` of these"));
+                          s.pipeline ? "start the stages at other layers (`cut`)"
+                                     : "remove `device` from these"));
 }
 
 void make_plan(Session& s) {
@@ -249,10 +255,6 @@ void make_plan(Session& s) {
     s.test_cuts = s.test_programs.begin()->second.graph.cuts(Part::forward);
   s.mode->rewrite(s.plan, s.who);
   if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
-}
-
-void limit(Table& table, int64_t samples) {
-  table.desc.shape = table.desc.shape.with(0, std::min(samples, table.size()));
 }
 
 // Labels of a sample, or all the numbers of its target.
@@ -285,8 +287,8 @@ void check_unit_targets(const Dataset& d, std::string_view set, const LossType& 
 // The order of samples is a permutation that PyTorch draws in another way from a certain size on.
 void check_samples(const Dataset& d) {
   if (d.size() > static_cast<int64_t>(Generator::kMaxPermutation))
-    fail(Fault::data, "{} samples are too many to be shuffled as torch does: at most {}", d.size(),
-         Generator::kMaxPermutation);
+    fail(Fault::data, "{} samples are too many to shuffle as PyTorch does; the limit is {}",
+         d.size(), Generator::kMaxPermutation);
 }
 
 // How many epochs are begun, and how many steps that makes: `epochs` or `steps` ends the run,
@@ -301,9 +303,8 @@ void count_steps(Session& s, Diagnostics& d) {
   if (too_many_epochs && too_many_steps) {
     d.error(s.spec.at(steps ? "steps" : "epochs"),
             steps ? fmt::format("{} steps are too many: a run may have at most 2^40", *steps)
-                  : fmt::format("{} epochs of {} steps are too many: a run may have at most 2^40 "
-                                "steps",
-                                epochs.value_or(1), of_epoch));
+                  : fmt::format("{} of {} are too many: a run may have at most 2^40 steps",
+                                counted(epochs.value_or(1), "epoch"), counted(of_epoch, "step")));
     return;
   }
   s.steps = std::min(too_many_epochs ? kMost : *epochs * of_epoch, too_many_steps ? kMost : *steps);
@@ -325,10 +326,7 @@ void load_data(Session& s, bool sizes_only) {
     return d;
   };
   s.train = load(Split::train);
-  if (data.limit > 0) {
-    limit(s.train.inputs, data.limit);
-    limit(s.train.targets, data.limit);
-  }
+  if (data.limit > 0) take_first(s.train, data.limit);
   if (s.spec.evaluate.on) s.test = load(Split::test);
   if (!s.loss->unit_targets || !data.target_transforms.empty()) return;
   check_unit_targets(s.train, "training", *s.loss);
@@ -345,7 +343,7 @@ void make_feeders(Session& s, Diagnostics& d) {
       s.test_feeder = std::make_unique<Feeder>(*s.test, data.transforms, data.target_transforms,
                                                gather, Split::test);
     if (s.test && s.test_feeder->input() != s.feeder->input())
-      fail(Fault::data, "the samples of the test set are {}, but those that are trained on {}",
+      fail(Fault::data, "the test samples are {}, but the training samples are {}",
            s.test_feeder->input().shape.str(), s.feeder->input().shape.str());
   });
 }
@@ -405,6 +403,9 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   auto session = std::make_unique<Session>();
   Session& s = *session;
   s.spec = std::move(spec);
+  if (const auto at = s.spec.places.find("initial_weights"); at != s.spec.places.end())
+    s.initial_weights_place =
+        fmt::format("{}:{}:{}", at->second.file->path, at->second.line, at->second.column);
   s.loss = static_cast<const LossType*>(s.spec.loss.what);
   s.optimizer = static_cast<const OptimizerType*>(s.spec.optimizer.what);
   check_schedule(s.spec, d);
@@ -416,8 +417,8 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   if (d.ok()) place_on_gpus(s, query, d);
   if (s.spec.random == "torch" && (s.mode->name != "single" || s.who.span > 1))
     d.error(s.spec.at("random"),
-            "random: torch draws one sequence of masks, which is for `parallel: single` on one "
-            "device; leave it out, and masks are the same in every mode");
+            "`random: torch` needs `parallel: single` on one device; without it, dropout masks are "
+            "the same in every mode");
   if (!d.ok()) return nullptr;
   load_data(s, query.sizes_only);
   make_feeders(s, d);

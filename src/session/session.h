@@ -8,18 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/load.h"
+#include "backend/cuda/interface/load.h"
 #include "data/batch.h"
 #include "data/dataset.h"
-#include "graph/plan.h"
-#include "graph/precision.h"
-#include "graph/program.h"
+#include "graph/passes/precision.h"
+#include "graph/program/plan.h"
+#include "graph/program/program.h"
 #include "layers/loss.h"
 #include "optim/gradient_scaler.h"
 #include "optim/optimizer.h"
 #include "parallel/mode.h"
+#include "session/step_rows.h"
 #include "spec/spec.h"
-#include "train/step_rows.h"
 
 namespace dpt {
 
@@ -28,6 +28,7 @@ Vocabulary vocabulary();
 
 struct Session {
   Spec spec;
+  std::string initial_weights_place;  // "spec.yaml:7:18", where the spec names them; else empty
   const ModeType* mode = nullptr;
   const LossType* loss = nullptr;
   const OptimizerType* optimizer = nullptr;

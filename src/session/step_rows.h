@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/sampler.h"
-#include "graph/program.h"
+#include "graph/program/program.h"
 #include "parallel/topology.h"
 
 namespace dpt {

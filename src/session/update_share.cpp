@@ -1,4 +1,4 @@
-#include "train/update_share.h"
+#include "session/update_share.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "graph/program.h"
+#include "graph/program/program.h"
 #include "parallel/topology.h"
 
 namespace dpt {

@@ -7,7 +7,7 @@
 #include "optim/precision.h"
 #include "optim/schedule.h"
 #include "parallel/mode.h"
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 

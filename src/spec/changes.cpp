@@ -1,4 +1,4 @@
-#include "train/spec_changes.h"
+#include "spec/changes.h"
 
 #include <fmt/format.h>
 

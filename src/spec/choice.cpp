@@ -37,8 +37,8 @@ void tell_beside(std::string_view what, std::string_view chosen, const Located<s
                  const Words& words, std::vector<std::string_view> siblings, Diagnostics& d) {
   const Nameable* type = find_word(words, chosen);
   if (!type || find_word(words, key.value))
-    return d.error(key.where, fmt::format("one {} is named; '{}' is a second beside '{}'", what,
-                                          key.value, chosen));
+    return d.error(key.where, fmt::format("'{}' and '{}' are both given; choose one {}", chosen,
+                                          key.value, what));
   for (const KeyDoc& k : type->describe()) {
     if (k.name == key.value)
       return d.error(
@@ -55,8 +55,8 @@ bool tell_named(std::string_view what, const Node& n, const Words& words, Diagno
   for (const Node::Entry& e : n.entries) {
     const bool naming = e.key.value == "name" || e.key.value == "type";
     if (!naming || e.value.kind != Node::Kind::scalar || !find_word(words, e.value.text)) continue;
-    d.error(e.key.where, fmt::format("the {0} is the key itself: write `{1}: {{...}}` in the place "
-                                     "of `{2}: {1}`",
+    d.error(e.key.where, fmt::format("the name of the {0} is itself the key: write `{1}: {{...}}` "
+                                     "instead of `{2}: {1}`",
                                      what, e.value.text, e.key.value));
     return true;
   }
@@ -73,7 +73,7 @@ Choice read_choice(std::string_view what, const Node& n, const Words& words, Dia
   for (const Node::Entry& e : n.entries) {
     if (std::ranges::find(siblings, e.key.value) != siblings.end()) continue;
     if (chosen && d.full())
-      d.error(e.key.where, "a second choice");
+      d.error(e.key.where, "only one choice is possible; delete this one");
     else if (chosen)
       tell_beside(what, chosen->key.value, e.key, words, siblings, d);
     else

@@ -33,8 +33,10 @@ KeyDoc map_of(std::string fallback = "none", bool main = false) {
 struct LogKeys : LogSpec {
   static KeyTable<LogKeys> keys() {
     return KeyTable<LogKeys>()
-        .optional("every", &LogKeys::every,
-                  "steps between two step records in metrics.jsonl; 0: none", kNotNegative)
+        .optional(
+            "every", &LogKeys::every,
+            "steps between two step records in metrics.jsonl and lines on standard error; 0: none",
+            kNotNegative)
         .choice("loss", &LogKeys::loss, {"global", "rank0"},
                 "the mean over all samples of all ranks, or rank 0's own mean of its steps")
         .optional("shapes", &LogKeys::shapes,
@@ -61,7 +63,7 @@ struct SaveKeys : SaveSpec {
         .optional("every_minutes", &SaveKeys::every_minutes,
                   "minutes after a checkpoint until the next, beside the others; 0: never by time",
                   kNotNegative)
-        .optional("keep", &SaveKeys::keep, "how many stay: the newest", kCount);
+        .optional("keep", &SaveKeys::keep, "how many of the newest checkpoints are kept", kCount);
   }
 };
 
@@ -80,7 +82,7 @@ struct ReproducibleKeys {
   static KeyTable<ReproducibleKeys> keys() {
     return KeyTable<ReproducibleKeys>().required(
         "shards", &ReproducibleKeys::shards,
-        "into how many pieces each global batch is cut, whatever the number of devices",
+        "into how many shards each global batch is split, whatever the number of devices",
         Range{"must be between 1 and 4096", 1, 4096});
   }
 };
@@ -90,8 +92,8 @@ struct ScheduleKeys : ScheduleSpec {
     return KeyTable<ScheduleKeys>()
         .choice("interval", &ScheduleKeys::interval, {"epoch", "step"},
                 "what the schedule counts; none: the schedule's own")
-        .optional("warmup", &ScheduleKeys::warmup, "intervals of linear warm-up in front",
-                  kNotNegative)
+        .optional("warmup", &ScheduleKeys::warmup,
+                  "intervals of linear warm-up before the schedule", kNotNegative)
         .optional("warmup_factor", &ScheduleKeys::warmup_factor,
                   "of the learning rate, at the first interval of the warm-up",
                   Range{"must be above 0 and at most 1", 0, 1, true});
@@ -153,10 +155,11 @@ void read_devices(DeviceSpec& out, const Node& n, Diagnostics& d) {
     std::string kind;
     int64_t index = 0;
     if (i.kind != Node::Kind::scalar || !read_device(i.text, kind, index))
-      d.error(i.where, "a device is cpu:0, cuda:1 or a number");
+      d.error(i.where, "expected a device: cpu:0, cuda:1 or a number");
     else if (!kind.empty() && out.device != "auto" && out.device != kind)
-      d.error(i.where, fmt::format("'{}' stands beside devices of '{}'; all must be of one kind",
-                                   i.text, out.device));
+      d.error(i.where,
+              fmt::format("'{}' and '{}' devices cannot be mixed; name devices of one kind", i.text,
+                          out.device));
     else if (kind != "cuda" && std::ranges::find(out.indices, index) != out.indices.end())
       d.error(i.where, fmt::format("device {} is named twice", index));
     else
@@ -166,8 +169,12 @@ void read_devices(DeviceSpec& out, const Node& n, Diagnostics& d) {
 }
 
 constexpr const char* kDevicesSchema =
-    R"({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "minItems": 1, "items": )"
-    R"({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^(cpu|cuda):[0-9]+$"}]}}]})";
+    R"({"type": ["integer", "array"], "minimum": 1, "maximum": 4096, "minItems": 1, "items": )"
+    R"({"type": ["integer", "string"], "minimum": 0, "maximum": 4095, )"
+    R"("pattern": "^((cpu|cuda):)?(0|[1-9][0-9]{0,3})$"}})";
+
+constexpr const char* kNameSchema =
+    R"({"type": ["string", "number", "boolean"], "pattern": "^[^./\\n\\t][^/\\n\\t]*$"})";
 
 void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
   t.section(
@@ -288,11 +295,11 @@ KeyTable<DataSpec> data_keys(const Vocabulary& v) {
                 "samples of a step on each replica; this or batch_size", kCount)
       .optional("shuffle", &DataSpec::shuffle, "whether samples come in random order")
       .optional("reshuffle", &DataSpec::reshuffle,
-                "whether each epoch has an order of its own; false: all have the first's")
-      .optional("drop_last", &DataSpec::drop_last, "leave out a last batch that is smaller")
+                "whether each epoch has its own order; false: all use the first epoch's")
+      .optional("drop_last", &DataSpec::drop_last, "leave out a smaller last batch")
       .optional("pad", &DataSpec::pad,
-                "ddp: repeat first samples so that every rank has as many, as torch does")
-      .optional("limit", &DataSpec::limit, "use the first so many samples; 0: all", kNotNegative);
+                "ddp: repeat the first samples so that all ranks have equally many, as torch does")
+      .optional("limit", &DataSpec::limit, "use only the first N samples; 0: all", kNotNegative);
   return t;
 }
 
@@ -300,17 +307,17 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
   const auto ignore = [](TopKeys&, const Node&, Diagnostics&) {};
   KeyTable<TopKeys> t;
   t.optional("version", &TopKeys::version, "of the language",
-             Rule<int64_t>("must be 1, the version this dptrain reads",
-                           [](const int64_t& x) { return x == 1; }))
+             Range{"must be 1, the version this dptrain reads", 1, 1})
       .optional_section("name", "of the run; none: the file's without its ending", read_name,
-                        {.kind = "text", .type = KeyKind::text})
+                        {.kind = "text", .type = KeyKind::text, .schema = kNameSchema})
       .optional("seed", &TopKeys::seed, "as torch.manual_seed: initial weights and orders")
-      .optional_section("extends",
-                        "a file that this one changes; its path is relative to this file",
-                        [](TopKeys&, const Node& n, Diagnostics& d) {
-                          d.error(n.where, "'extends' can stand only in a file");
-                        },
-                        {.kind = "a path", .type = KeyKind::text})
+      .optional_section(
+          "extends",
+          "a base file whose keys this file overrides; the path is relative to this file",
+          [](TopKeys&, const Node& n, Diagnostics& d) {
+            d.error(n.where, "'extends' is possible only in a file, not on the command line");
+          },
+          {.kind = "a path", .type = KeyKind::text})
       .section("data", "samples, their order and their batches",
                [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                  if (n.kind == Node::Kind::map)
@@ -335,14 +342,14 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
         .fallback = "false",
         .type = KeyKind::boolean,
         .keys = EvaluateKeys::keys().describe()})
-      .optional_section("save", "checkpoints that `--resume` goes on from: false, or how often",
+      .optional_section("save", "checkpoints for `--resume`: false, or how often",
                         [](TopKeys& s, const Node& n, Diagnostics& d) { read_save(s.save, n, d); },
                         {.kind = "true, false or a map",
                          .fallback = "true",
                          .type = KeyKind::boolean,
                          .keys = SaveKeys::keys().describe()})
       .optional_section(
-          "log", "what is written down while it runs",
+          "log", "what is recorded during the run",
           [](TopKeys& s, const Node& n, Diagnostics& d) {
             if (n.kind == Node::Kind::map)
               s.log = LogKeys::keys().decode(n, {"'log'", n.where}, d);

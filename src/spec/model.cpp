@@ -37,6 +37,11 @@ struct InitKeys {
   }
 };
 
+constexpr const char* kFromSchema =
+    R"({"type": ["string", "number", "boolean", "array"], "pattern": "^[A-Za-z0-9_.-]+$", )"
+    R"("minItems": 1, "items": {"type": ["string", "number", "boolean"], )"
+    R"("pattern": "^[A-Za-z0-9_.-]+$|\\$\\{.*\\}"}})";
+
 // What stands beside a layer's name.
 struct Beside {
   std::string name;
@@ -50,8 +55,9 @@ struct Beside {
         .optional("name", &Beside::name,
                   "what other entries' `from` and its parameters call it; without it parameters "
                   "have its number in the list")
-        .optional_section("from", "the entry, or list of entries, whose output it takes", read_from,
-                          {.kind = "a name or a list of names", .type = KeyKind::texts})
+        .optional_section(
+            "from", "the entry, or list of entries, whose output it takes", read_from,
+            {.kind = "a name or a list of names", .type = KeyKind::texts, .schema = kFromSchema})
         .optional_section(
             "init",
             "how its weight starts, or {weight: ..., bias: ...}: drawn over torch's own once the "
@@ -290,8 +296,9 @@ void ModelReader::complain_beside(const Node::Entry& chosen, const Node::Entry& 
                                   const std::vector<std::string_view>& beside) {
   const std::string& key = other.key.value;
   if (known(key)) {
-    d_.error(other.key.where, fmt::format("an entry names one layer; '{}' is a second beside '{}'",
-                                          key, chosen.key.value));
+    d_.error(other.key.where,
+             fmt::format("an entry names one layer; give '{}' an entry of its own, beside '{}'",
+                         key, chosen.key.value));
     return;
   }
   if (const Nameable* layer = find_word(words_.layers, chosen.key.value)) {

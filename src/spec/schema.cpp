@@ -1,266 +1,318 @@
 #include "spec/schema.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
-#include "base/json_text.h"
+#include "spec/json_pieces.h"
 #include "spec/language.h"
 #include "spec/model.h"
+#include "spec/schema_form.h"
 
+// Note [errors]: validators report a wrong value at its own place only if no anyOf or oneOf lies
+// around it; these report that no alternative fits. So each key has its schema under "properties",
+// "propertyNames" lists the keys, and what depends on another value is an "if".
 namespace dpt {
 namespace {
 
-std::string joined(const std::vector<std::string>& parts) {
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-std::string list(const std::vector<std::string>& parts) { return "[" + joined(parts) + "]"; }
-std::string object(const std::vector<std::string>& members) { return "{" + joined(members) + "}"; }
-std::string member(std::string_view key, const std::string& value) {
-  return json_text(key) + ": " + value;
-}
-template <class Strings>
-std::string quoted_list(const Strings& strings) {
-  std::vector<std::string> parts;
-  for (const auto& s : strings) parts.push_back(json_text(s));
-  return list(parts);
-}
-std::string any_of(std::vector<std::string> parts) {
-  return parts.size() == 1 ? parts[0] : object({member("anyOf", list(parts))});
-}
-std::string type(std::string_view name) { return object({member("type", json_text(name))}); }
+constexpr const char* kWord = "^[A-Za-z0-9_-]+$";  // a name that a user may give
+
 std::string reference(std::string_view name) {
-  return object({member("$ref", json_text(fmt::format("#/definitions/{}", name)))});
-}
-std::string array_of(const std::string& item) {
-  return object({member("type", json_text("array")), member("items", item)});
+  return json_object({json_member("$ref", json_text(fmt::format("#/definitions/{}", name)))});
 }
 
-// One JSON text on lines of its own for each member, two blanks a level.
-std::string pretty(std::string_view json) {
-  std::string out;
-  size_t level = 0;
-  bool inside = false;  // a string
-  const auto line = [&] { out += "\n" + std::string(2 * level, ' '); };
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (inside) {
-      out += c;
-      if (c == '\\') out += json[++i];
-      if (c == '"') inside = false;
-    } else if (c == '{' || c == '[') {
-      out += c;
-      const bool empty = i + 1 < json.size() && (json[i + 1] == '}' || json[i + 1] == ']');
-      if (empty)
-        out += json[++i];
-      else
-        ++level, line();
-    } else if (c == '}' || c == ']') {
-      --level, line();
-      out += c;
-    } else if (c == ',') {
-      out += c, line();
-    } else if (c != ' ' || json[i - 1] == ':') {
-      out += c;
-      inside = c == '"';
-    }
-  }
-  return out + "\n";
+Parts quoted_names(const std::vector<KeyDoc>& keys) {
+  Parts out;
+  for (const KeyDoc& k : keys) out.push_back(json_text(k.name));
+  return out;
 }
 
-// A number in a schema; a spec's .inf has no JSON.
-void add_limits(const Range& r, std::vector<std::string>& members) {
-  if (std::isfinite(r.low))
-    members.push_back(
-        member(r.above_low ? "exclusiveMinimum" : "minimum", fmt::format("{}", r.low)));
-  if (std::isfinite(r.high))
-    members.push_back(
-        member(r.below_high ? "exclusiveMaximum" : "maximum", fmt::format("{}", r.high)));
+Parts quoted_names(const Words& words) {
+  Parts out;
+  for (const Nameable* w : words) out.push_back(json_text(w->name));
+  return out;
+}
+
+std::string one_of(const Parts& names) {
+  return json_object({json_member("enum", json_list(names))});
+}
+
+std::string required(const std::string& name) {
+  return json_object({json_member("required", json_list({name}))});
+}
+
+bool needs_settings(const Nameable* n) {
+  return std::ranges::any_of(n->describe(), &KeyDoc::required);
+}
+
+std::string about(const KeyDoc& k) {
+  return fmt::format("{}{}", k.doc, k.required() ? "" : fmt::format(" (default: {})", k.fallback));
 }
 
 class Schema {
  public:
-  explicit Schema(const Vocabulary& v) : vocabulary_(v) {}
+  explicit Schema(const Vocabulary& v)
+      : vocabulary_(v), layers_(quoted_names(v.layers)), beside_(quoted_names(item_keys())) {
+    layers_.push_back(json_text("residual"));
+    entry_keys_ = layers_;
+    append(entry_keys_, beside_);
+  }
 
   std::string text() {
     const std::vector<KeyDoc> top = top_keys(vocabulary_).describe();
-    std::vector<std::string> required;
-    for (const KeyDoc& k : top)
-      if (k.required()) required.emplace_back(k.name);
-    const std::string batch =
-        R"("oneOf": [{"required": ["batch_size"]}, {"required": ["batch_size_per_replica"]}])";
-    const std::string whole =
-        object({member("required", quoted_list(required)),
-                member("properties",
-                       object({member("data", "{\"required\": [\"dataset\"], " + batch + "}")}))});
-    const std::string extends = R"({"not": {"required": ["extends"]}})";
-    return pretty(
-        object({member("$schema", json_text("http://json-schema.org/draft-07/schema#")),
-                member("title", json_text("dptrain spec")), member("type", json_text("object")),
-                member("additionalProperties", "false"),
-                member("properties", object(properties(top, false))), member("if", extends),
-                member("then", whole), member("definitions", object(definitions()))}));
+    return json_lines(json_object(
+        {json_member("$schema", json_text("http://json-schema.org/draft-07/schema#")),
+         json_member("title", json_text("dptrain spec")), json_member("type", json_text("object")),
+         json_member("propertyNames", one_of(quoted_names(top))),
+         json_member("properties", json_object(properties(top, false))),
+         json_member("allOf", json_list({whole(top), known_names(), no_expressions()})),
+         json_member("definitions", json_object(definitions()))}));
   }
 
  private:
-  std::vector<std::string> definitions() {
-    std::vector<std::string> out;
-    out.push_back(member("expression", object({member("type", json_text("string")),
-                                               member("pattern", json_text("\\$\\{.*\\}"))})));
+  // What a file needs unless it extends another.
+  static std::string whole(const std::vector<KeyDoc>& top) {
+    Parts needed;
+    for (const KeyDoc& k : top)
+      if (k.required()) needed.push_back(json_text(k.name));
+    const std::string data =
+        R"({"required": ["dataset"], "if": {"required": ["batch_size_per_replica"], )"
+        R"("properties": {"batch_size_per_replica": {"type": "integer"}}}, )"
+        R"("then": {"properties": {"batch_size": {"enum": [null, "none"]}}}, )"
+        R"("else": {"required": ["batch_size"], "properties": {"batch_size": {"type": "integer"}}}})";
+    const std::string properties = json_object({json_member("data", data)});
+    const std::string then = json_object(
+        {json_member("required", json_list(needed)), json_member("properties", properties)});
+    return json_object(
+        {json_member("if", R"({"not": {"required": ["extends"]}})"), json_member("then", then)});
+  }
+
+  // Blocks have names of the user's, which a schema cannot look up. A file without any can name the
+  // layers of the language only.
+  static std::string known_names() {
+    return R"({"if": {"not": {"anyOf": [{"required": ["blocks"]}, {"required": ["extends"]}]}}, )"
+           R"("then": {"properties": {"model": {"items": {"$ref": "#/definitions/known_layer"}}}}})";
+  }
+
+  static std::string no_expressions() {
+    return R"({"properties": {"blocks": {}}, )"
+           R"("additionalProperties": {"$ref": "#/definitions/no_expression"}})";
+  }
+
+  Parts definitions() {
+    Parts out;
     for (const WordList& w : word_lists())
-      out.push_back(member(w.what, w.list == "layers" ? layer_item() : choice(w)));
-    out.push_back(member("block", map(block_keys(), false, true)));
+      out.push_back(json_member(w.what, w.list == "layers" ? layer() : choice(w)));
+    out.push_back(json_member(
+        "block", schema_of(map_form(block_keys(), false), "a list of layers with parameters", {})));
+    out.push_back(json_member("known_layer", known_layer()));
+    const std::string inside = reference("no_expression");
+    out.push_back(json_member(
+        "no_expression",
+        json_object(
+            {json_member("if", R"({"type": "string"})"),
+             json_member("then", R"({"not": {"pattern": "\\$\\{"}})"),
+             json_member("else", json_object({json_member("items", inside),
+                                              json_member("additionalProperties", inside)}))})));
     return out;
   }
 
-  // ${...} may stand for any value of a layer, since it may stand in a block.
-  std::string scalar(KeyKind kind, const KeyDoc& k, bool expressions) {
-    std::vector<std::string> members;
-    switch (kind) {
-      case KeyKind::boolean:
-        members = {member("type", json_text("boolean"))};
-        break;
-      case KeyKind::integer:
-        members = {member("type", json_text("integer"))};
-        break;
-      case KeyKind::number:
-        members = {member("type", json_text("number"))};
-        break;
-      case KeyKind::choice:
-        members = {member("enum", quoted_list(k.choices))};
-        break;
-      default:
-        return R"({"type": ["string", "number", "boolean"]})";
+  Form form_of(const KeyDoc& k, bool expressions) {
+    if (!k.schema.empty()) return {.other = k.schema};
+    if (k.words == "blocks") return blocks_form();
+    if (k.words == "layers") {
+      Form f{.types = {json_text("array")}, .limits = {json_member("items", reference("layer"))}};
+      if (k.required()) f.limits.emplace_back(R"("minItems": 1)");
+      return f;
     }
-    if (kind == KeyKind::integer || kind == KeyKind::number) add_limits(k.range, members);
-    const std::string plain = object(members);
-    return expressions ? any_of({plain, reference("expression")}) : plain;
-  }
-
-  std::string value(const KeyDoc& k, bool expressions) {
-    if (!k.schema.empty()) return k.schema;
-    const auto one_or_many = [&](KeyKind kind) {
-      const std::string item = scalar(kind, k, expressions);
-      return any_of({item, array_of(item)});
-    };
-    if (k.words == "blocks")
-      return R"({"type": "object", "additionalProperties": {"$ref": "#/definitions/block"}})";
-    if (!k.words.empty()) return named(k);
-    if (!k.keys.empty()) {
-      std::vector<std::string> ways = {map(k.keys, expressions, true)};
-      if (k.main) ways.insert(ways.begin(), value(k.keys[0], expressions));
-      if (k.type == KeyKind::boolean) ways.insert(ways.begin(), type("boolean"));
-      return any_of(ways);
-    }
+    if (!k.words.empty()) return named_form(k);
+    if (!k.keys.empty()) return section_form(k, expressions);
     switch (k.type) {
       case KeyKind::integers:
-        return one_or_many(KeyKind::integer);
+        return list_form(KeyKind::integer, k, expressions);
       case KeyKind::numbers:
-        return one_or_many(KeyKind::number);
+        return list_form(KeyKind::number, k, expressions);
       case KeyKind::texts:
-        return one_or_many(KeyKind::text);
-      case KeyKind::any:
-        return "{}";
+        return list_form(KeyKind::text, k, expressions);
       default:
-        return scalar(k.type, k, expressions);
+        return scalar_form(k.type, k);
     }
   }
 
-  static std::string named(const KeyDoc& k) {
+  static Form named_form(const KeyDoc& k) {
     const auto w = std::ranges::find(word_lists(), k.words, &WordList::list);
     const std::string one = reference(w->what);
-    if (k.words == "layers") return array_of(one);  // a model is always a list
-    return k.many ? any_of({one, array_of(one)}) : one;
+    if (!k.many) return {.other = one};
+    return {.other =
+                json_object({json_member("items", one), json_member("if", R"({"type": "array"})"),
+                             json_member("then", "{}"), json_member("else", one)})};
   }
 
-  std::vector<std::string> properties(const std::vector<KeyDoc>& keys, bool expressions) {
-    std::vector<std::string> out;
-    for (const KeyDoc& k : keys) {
-      std::string of = value(k, expressions);
-      if (!k.required()) of = any_of({of, type("null")});
-      const std::string about =
-          fmt::format("{}{}", k.doc, k.required() ? "" : fmt::format(" (default: {})", k.fallback));
-      out.push_back(member(
-          k.name, object({member("description", json_text(about)), member("allOf", list({of}))})));
+  Form blocks_form() const {
+    const std::string names = json_object(
+        {json_member("pattern", json_text(kWord)), json_member("not", one_of(entry_keys_))});
+    return {.types = {json_text("object")},
+            .limits = {json_member("propertyNames", names),
+                       json_member("additionalProperties", reference("block"))}};
+  }
+
+  // A map of keys; with `main` the value of its first key may stand for it.
+  Form section_form(const KeyDoc& k, bool expressions) {
+    Form map = map_form(k.keys, expressions);
+    if (k.type == KeyKind::boolean) map.types.push_back(json_text("boolean"));
+    if (!k.main) return map;
+    const Form main = form_of(k.keys[0], expressions);
+    if (main.other.empty()) return joined(map, main);
+    // The main value may be a map, too, with other keys.
+    Parts any;
+    for (const std::string& name : quoted_names(k.keys)) any.push_back(required(name));
+    const std::string is_map = json_object(
+        {json_member("type", json_text("object")), json_member("anyOf", json_list(any))});
+    return {.other = json_object({json_member("if", is_map),
+                                  json_member("then", json_object(map.limits)),
+                                  json_member("else", main.other)})};
+  }
+
+  Parts properties(const std::vector<KeyDoc>& keys, bool expressions) {
+    Parts out;
+    for (const KeyDoc& k : keys)
+      out.push_back(json_member(
+          k.name, schema_of(form_of(k, expressions), about(k), also_of(k, expressions))));
+    return out;
+  }
+
+  // `dataset` is asked for elsewhere: a file that extends another may leave it out.
+  Form map_form(const std::vector<KeyDoc>& keys, bool expressions) {
+    Form f{.types = {json_text("object")}};
+    if (keys.empty()) {
+      f.limits.emplace_back(R"("maxProperties": 0)");
+      return f;
+    }
+    Parts needed;
+    for (const KeyDoc& k : keys)
+      if (k.required() && k.name != "dataset") needed.push_back(json_text(k.name));
+    f.limits = {json_member("propertyNames", one_of(quoted_names(keys))),
+                json_member("properties", json_object(properties(keys, expressions)))};
+    if (!needed.empty()) f.limits.push_back(json_member("required", json_list(needed)));
+    return f;
+  }
+
+  // What may stand behind a name: nothing, the main value, a map.
+  std::string settings(std::string_view summary, const std::vector<KeyDoc>& keys,
+                       bool expressions) {
+    Form f = map_form(keys, expressions);
+    Also more{.null = std::ranges::none_of(keys, &KeyDoc::required), .expression = expressions};
+    // The main value alone is enough if no other key must be given.
+    if (!keys.empty() &&
+        std::none_of(keys.begin() + 1, keys.end(), [](const KeyDoc& k) { return k.required(); })) {
+      f = joined(f, form_of(keys[0], expressions));
+      more.none = also_of(keys[0], expressions).none;
+    }
+    return schema_of(f, summary, more);
+  }
+
+  Parts all_settings(const Words& words, bool expressions) {
+    Parts out;
+    for (const Nameable* n : words)
+      out.push_back(json_member(n->name, settings(n->summary, n->describe(), expressions)));
+    return out;
+  }
+
+  // A name alone is not enough for what needs settings.
+  static std::string not_bare(const Parts& names) {
+    return json_object(
+        {json_member("if", one_of(names)), json_member("then", R"({"type": "object"})")});
+  }
+  static Parts needing(const Words& words) {
+    Parts out;
+    for (const Nameable* n : words)
+      if (needs_settings(n)) out.push_back(json_text(n->name));
+    return out;
+  }
+
+  // Beside each name only `beside` may stand.
+  static Parts alone(const Parts& names, const Parts& beside) {
+    Parts out;
+    for (const std::string& name : names) {
+      Parts keys = {name};
+      append(keys, beside);
+      out.push_back(json_object(
+          {json_member("if", json_object({json_member("type", json_text("object")),
+                                          json_member("required", json_list({name}))})),
+           json_member("then", json_object({json_member("propertyNames", one_of(keys))}))}));
     }
     return out;
   }
 
-  // `strict`: with what is required; not for `data`, which a file that extends another may leave
-  // out.
-  std::string map(const std::vector<KeyDoc>& keys, bool expressions, bool strict) {
-    std::vector<std::string> required;
-    for (const KeyDoc& k : keys)
-      if (k.required() && k.name != "dataset") required.push_back(json_text(k.name));
-    std::vector<std::string> members = {
-        member("type", json_text("object")), member("additionalProperties", "false"),
-        member("properties", object(properties(keys, expressions)))};
-    if (strict && !required.empty()) members.push_back(member("required", list(required)));
-    return object(members);
-  }
-
-  // What may stand after a name: nothing, the main value, a map.
-  std::string settings(const std::vector<KeyDoc>& keys, bool expressions) {
-    std::vector<std::string> ways;
-    if (std::ranges::none_of(keys, &KeyDoc::required)) ways.push_back(type("null"));
-    if (!keys.empty()) ways.push_back(value(keys[0], expressions));
-    ways.push_back(map(keys, expressions, true));
-    return any_of(ways);
-  }
-
-  // One word with its settings and what may stand beside it.
-  std::string entry(std::string_view name, std::string_view summary,
-                    const std::vector<KeyDoc>& keys, const std::vector<KeyDoc>& beside,
-                    bool expressions) {
-    std::vector<std::string> all = properties(beside, expressions);
-    all.push_back(member(name, object({member("description", json_text(summary)),
-                                       member("allOf", list({settings(keys, expressions)}))})));
-    return object({member("type", json_text("object")), member("additionalProperties", "false"),
-                   member("properties", object(all)), member("required", list({json_text(name)}))});
-  }
-
-  static std::vector<std::string_view> bare(const Words& words) {
-    std::vector<std::string_view> names;
-    for (const Nameable* w : words)
-      if (std::ranges::none_of(w->describe(), &KeyDoc::required)) names.push_back(w->name);
-    return names;
-  }
-
+  // A name, or a map of a name, its settings and what may stand beside it.
   std::string choice(const WordList& w) {
     std::vector<KeyDoc> beside;
     for (const KeyDoc& k : top_keys(vocabulary_).describe())
       if (k.words == w.list) beside = k.keys;
     const Words& words = words_of(vocabulary_, w.list);
-    std::vector<std::string> ways = {object({member("enum", quoted_list(bare(words)))})};
-    if (!beside.empty()) ways.push_back(any_of({type("null"), map(beside, false, true)}));
-    for (const Nameable* n : words)
-      ways.push_back(entry(n->name, n->summary, n->describe(), beside, false));
-    return any_of(ways);
+    const Parts names = quoted_names(words), needs = needing(words);
+    const bool in_blocks = w.list == "initialisations";
+    Parts keys = names, all = all_settings(words, in_blocks);
+    append(keys, quoted_names(beside));
+    append(all, properties(beside, false));
+    Parts out = {json_member("type", R"(["string", "object"])"),
+                 json_member("if", R"({"type": "string"})"), json_member("then", one_of(names)),
+                 json_member("propertyNames", one_of(keys)),
+                 json_member("properties", json_object(all))};
+    Parts rules;
+    if (!needs.empty()) rules.push_back(not_bare(needs));
+    out.emplace_back(R"("minProperties": 1)");
+    if (beside.empty()) {
+      out.emplace_back(R"("maxProperties": 1)");
+    } else {
+      append(rules, alone(names, quoted_names(beside)));
+    }
+    if (!rules.empty()) out.push_back(json_member("allOf", json_list(rules)));
+    return json_object(out);
   }
 
-  std::string layer_item() {
-    const std::vector<KeyDoc> beside = item_keys();
-    const std::vector<std::string_view> names = names_of(vocabulary_.layers);
-    std::vector<std::string> taken;
-    for (std::string_view n : names) taken.push_back(json_text(n));
-    taken.push_back(json_text("residual"));
-    const std::string other = object({member("not", object({member("enum", list(taken))}))});
-    std::vector<std::string> ways = {
-        object({member("enum", quoted_list(bare(vocabulary_.layers)))})};
-    for (const Nameable* n : vocabulary_.layers)
-      ways.push_back(entry(n->name, n->summary, n->describe(), beside, true));
-    ways.push_back(
-        entry("residual", "The sum of two lists of layers.", residual_keys(), beside, true));
-    // A block of the user's.
-    ways.push_back(object({member("type", json_text("string")), member("allOf", list({other}))}));
-    ways.push_back(object({member("type", json_text("object")), member("propertyNames", other),
-                           member("properties", object(properties(beside, true))),
-                           member("minProperties", "1")}));
-    return any_of(ways);
+  // An entry of a list of layers: of the language, or a block.
+  std::string layer() {
+    Parts all = all_settings(vocabulary_.layers, true);
+    all.push_back(json_member("residual",
+                              settings("The sum of two lists of layers.", residual_keys(), true)));
+    append(all, properties(item_keys(), true));
+    Parts needs = needing(vocabulary_.layers);
+    needs.push_back(json_text("residual"));
+    const std::string word = fmt::format(R"({}|\$\{{.*\}})", kWord);
+    Parts rules = {
+        not_bare(needs),
+        fmt::format(R"({{"properties": {{"name": {{"pattern": {}}}}}}})", json_text(word))};
+    append(rules, alone(layers_, beside_));
+    const std::string names = json_object({json_member("pattern", json_text(kWord))});
+    const std::string nameless = json_object(
+        {json_member("type", json_text("object")), json_member("propertyNames", one_of(beside_))});
+    return json_object(
+        {json_member("type", R"(["string", "object"])"), json_member("pattern", json_text(word)),
+         json_member("propertyNames", names), json_member("not", nameless),
+         json_member("properties", json_object(all)), json_member("allOf", json_list(rules))});
+  }
+
+  // An entry whose name is one of the language's; beside `layer`, which says all else.
+  std::string known_layer() const {
+    const std::string items = json_object({json_member("items", reference("known_layer"))});
+    const std::string lists =
+        json_object({json_member("body", items), json_member("shortcut", items)});
+    const std::string residual = json_object(
+        {json_member("items", reference("known_layer")), json_member("properties", lists)});
+    const std::string unknown = json_object(
+        {json_member("type", json_text("object")),
+         json_member("propertyNames", json_object({json_member("not", one_of(layers_))}))});
+    return json_object(
+        {json_member("properties", json_object({json_member("residual", residual)})),
+         json_member("if", unknown),
+         json_member("then", json_object({json_member("propertyNames", one_of(entry_keys_))})),
+         json_member("else", json_object({json_member("if", R"({"type": "string"})"),
+                                          json_member("then", one_of(layers_))}))});
   }
 
   const Vocabulary& vocabulary_;
+  Parts layers_, beside_, entry_keys_;  // quoted names; the last: of both
 };
 
 }  // namespace

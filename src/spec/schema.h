@@ -10,7 +10,8 @@
 namespace dpt {
 
 // JSON Schema, draft-07, of the whole language. A file with `extends` may leave required keys out.
-// Names that are no layer are taken for blocks, which it can't look up.
+// In a file with `blocks` or `extends`, names that are no layer are taken for blocks, which a
+// schema cannot look up.
 std::string json_schema(const Vocabulary& vocabulary);
 
 // The reference of the language as one Markdown page.

@@ -2,7 +2,6 @@
 // stay.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,33 +10,14 @@
 
 #include "base/disk.h"
 #include "comm/rendezvous.h"
-#include "train/buffers.h"
-#include "train/device_team.h"
-#include "train/executor.h"
+#include "engine/cpu/executor.h"
+#include "engine/gpu/team.h"
+#include "session/buffers.h"
+#include "session/session.h"
+#include "train/run_identity.h"
 #include "train/run_start.h"
-#include "train/session.h"
 
 namespace dpt {
-
-// Bytes that a run takes, all ranks together.
-struct Memory {
-  double weights = 0, gradients = 0;
-  double states = 0;       // in `shared`, or in `workers` where they are sharded
-  double shared = 0;       // these and what workers meet with
-  double activations = 0;  // of all shards
-  double data = 0;         // the data sets
-  double program = 0;  // what this process occupies now beside them: code, libraries, the session
-  double workers = 0;  // orders of samples, stacks, what workers keep for themselves
-  double before = 0;   // the most that this process has occupied so far: loading takes more
-  double peak() const { return std::max(before, shared + activations + data + program + workers); }
-};
-// Throws Error{memory} as check_memory() does.
-Memory memory_of(const Session& session);
-
-// Throws Error{memory} where a run would need more than is free. Allocates nothing.
-void check_memory(const Session& session);
-
-Buffers::Sizes buffer_sizes(const Session& session);
 
 // By its number among those that CUDA shows.
 std::unique_ptr<cuda::DeviceApi> open_gpu(int index);
@@ -50,13 +30,15 @@ struct Probe {
 };
 
 struct RunRequest {
-  RunPlace place;              // where it is written, and what it continues
+  RunPlace place;  // where it is written, and what it continues
+  RunIdentity identity = make_run_identity();
   std::optional<World> world;  // given by whoever started this rank; empty: dptrain starts its own
   const Probe* probe = nullptr;  // then nothing is printed and nothing is written
-  std::string trace;  // a file for what workers did (train/trace.h); empty: it is not asked for.
+  std::string trace;  // a file for what workers did (engine/trace.h); empty: it is not asked for.
                       // REQUIRES: no world
   OpenGpu open_gpu = dpt::open_gpu;  // where the session is on a GPU
   Disk* disk = nullptr;              // that checkpoints are written to; null: the machine's
+  double log_interval_s = 60;        // see ProgressDisplay
   double stuck_gpu_s = 600;          // see GpuAccess::stuck_s; at least the mode's `timeout`
 };
 

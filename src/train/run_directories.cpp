@@ -58,7 +58,7 @@ std::string make_next_run(const std::string& base, Disk& disk) {
     std::string run = fmt::format("{}/{}", without_slash(base), n);
     if (disk.make_folder(run) != 0) {
       if (errno == EEXIST) continue;  // by a run that started at the same moment
-      fail(Fault::failed, "the run directory {} can't be made: {}; choose another with out=DIR",
+      fail(Fault::failed, "the run directory {} cannot be created: {}; choose another with out=DIR",
            run, std::generic_category().message(errno));
     }
     if (const int fd = disk.open_folder(base); fd >= 0) {
@@ -79,7 +79,7 @@ void link_latest(const std::string& base) {
     fs::remove(aside, error);
     if (::symlink(std::to_string(n).c_str(), aside.c_str()) != 0 ||
         ::rename(aside.c_str(), link.c_str()) != 0) {
-      print_stderr("{} can't be made a link to {}: {}; the run goes on\n", link, n,
+      print_stderr("{} cannot be linked to {}: {}; the run continues\n", link, n,
                    std::generic_category().message(errno));
       fs::remove(aside, error);
       return;

@@ -14,7 +14,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
-#include "train/checkpoints.h"
+#include "checkpoint/store.h"
 
 namespace dpt {
 namespace {
@@ -31,7 +31,7 @@ void cut(const std::string& path, int64_t bytes) {
   while (size > 0 && in.seekg(size - 1).get() != '\n') --size;
   fs::resize_file(path, static_cast<uintmax_t>(size), error);
   if (error)
-    fail(Fault::failed, "{} can't be written: {}; choose another folder with out=DIR", path,
+    fail(Fault::failed, "{} cannot be written: {}; choose another folder with out=DIR", path,
          error.message());
 }
 
@@ -65,7 +65,7 @@ void continue_metrics(const std::string& folder, const Resume& resume) {
   const std::string from = metrics_of(resume.path);
   std::error_code error;
   if (from.empty() || !fs::exists(from, error)) {
-    print_stderr("there is no metrics.jsonl of {}: {} begins with what is trained now\n",
+    print_stderr("there is no metrics.jsonl of {}: {} starts with this part of the run\n",
                  resume.path, to);
     fs::remove(to, error);
     return;
@@ -91,8 +91,8 @@ void make_run_folder(const std::string& folder, Disk& disk) {
       make_folders(disk, path) == 0 ? "" : std::generic_category().message(errno);
   std::error_code error;
   if (!fs::is_directory(path, error))  // one that can't be synced is one all the same
-    fail(Fault::failed, "the run directory {} can't be made: {}; choose another with out=DIR", path,
-         why.empty() ? "something else has its name" : why);
+    fail(Fault::failed, "the run directory {} cannot be created: {}; choose another with out=DIR",
+         path, why.empty() ? "something else has its name" : why);
 }
 
 void check_room(const Session& s, const std::string& folder, const Resume* resume, Disk& disk) {
@@ -117,7 +117,9 @@ void check_room(const Session& s, const std::string& folder, const Resume* resum
 void begin_run_folder(const std::string& folder, const std::string& resolved_spec,
                       const Resume* resume, Disk& disk) {
   Unsynced whole;
-  write_file(whole, folder + "/spec.resolved.yaml", resolved_spec);
+  // The weights of a run that has nothing left to do are of the spec that it was trained with.
+  if (!resume || !resume->complete)
+    write_file(whole, folder + "/spec.resolved.yaml", resolved_spec);
   const std::vector<CheckpointName> others = set_aside(disk, folder, resume ? resume->path : "");
   if (!others.empty())
     print_stderr(
@@ -128,6 +130,8 @@ void begin_run_folder(const std::string& folder, const std::string& resolved_spe
   for (const std::string& gone : forget_previous(disk, folder, others, resume ? resume->path : ""))
     print_stderr("removed {}: three folders of earlier checkpoints are kept\n", gone);
   if (resume) continue_metrics(folder, *resume);
+  std::error_code ignored;
+  fs::remove(failure_file(folder), ignored);
 }
 
 }  // namespace dpt

@@ -4,12 +4,16 @@
 #include <string>
 
 #include "base/disk.h"
-#include "train/resume.h"
+#include "checkpoint/resume.h"
 
 namespace dpt {
 
 // Made where it is missing, with those above it, to outlive a crash. Throws Error{failed}.
 void make_run_folder(const std::string& folder, Disk& disk);
+
+// Where a run that ends by an error says so: "exit code N", then the error, from the second line
+// on.
+inline std::string failure_file(const std::string& folder) { return folder + "/error.txt"; }
 
 // Throws Error{failed} where the weights and all checkpoints that lie there at the same time (those
 // that are kept and the one that is written) would not fit on its disk, as far as that can be

@@ -14,7 +14,7 @@
 
 #include "base/fail.h"
 #include "base/stderr.h"
-#include "train/checkpoints.h"
+#include "checkpoint/store.h"
 #include "train/reporter.h"
 #include "train/run_directories.h"
 #include "train/run_folder.h"
@@ -112,8 +112,9 @@ void RunStart::start_numbered() {
                             : one     ? run_of_checkpoint(place_.resume)
                                       : newest_run(place_.resume);
     if (automatic && run == base && holds_run(base))
-      print_stderr("{} is a run of dptrain 0.1.0, which did not number its runs; it stays as it is\n",
-                   base);
+      print_stderr(
+          "{} is a run of dptrain 0.1.0, which did not number its runs; it is left unchanged\n",
+          base);
     lock_resumed(run, one);
     const std::string folder = folder_.empty() ? run : folder_;
     find(automatic || one ? place_.resume : folder, folder,
@@ -144,8 +145,8 @@ void RunStart::lock_resumed(const std::string& run, bool is_checkpoint) {
   } catch (const FolderLocked& e) {
     if (is_checkpoint) return;  // a new run can begin from it all the same
     fail(Fault::failed,
-         "--resume {}: the run in {} is still going ({}); wait for its end, or leave --resume out "
-         "to begin a new run beside it",
+         "--resume {}: the run in {} is still running ({}); wait for it to end, or leave --resume "
+         "out to start a new run beside it",
          place_.resume, folder, e.who());
   }
   if (number) folder_ = folder;
@@ -156,11 +157,11 @@ void RunStart::find(const std::string& where, const std::string& folder, Match m
   resume_ = find_resume(where, folder, session_, place_.resolved_spec, why, match);
   if (!resume_) {
     print_stderr("--resume auto: {}; {}\n", why,
-                 place_.numbered ? "a new run begins" : "the run begins anew");
+                 place_.numbered ? "starting a new run" : "starting from scratch");
     return;
   }
   const TrainState& at = resume_->state;
-  print_stderr("going on from {}: epoch {}, {} of {} steps done, {} in all\n", resume_->path,
+  print_stderr("resuming from {}: epoch {}, {} of {} steps done, {} in total\n", resume_->path,
                at.epoch + 1, at.of_epoch, at.steps_of_epoch, at.step);
   for (const std::string& note : resume_->notes) print_stderr("{}\n", note);
 }

@@ -9,9 +9,9 @@
 
 #include "base/disk.h"
 #include "base/folder_lock.h"
+#include "checkpoint/resume.h"
 #include "comm/team.h"
-#include "train/resume.h"
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 

@@ -15,6 +15,7 @@
 #include "base/folder_lock.h"
 #include "train/metrics_file.h"
 #include "train/reporter.h"
+#include "train/run_folder.h"
 
 namespace dpt {
 namespace {
@@ -120,15 +121,33 @@ bool is_finished(const RunSummary& run) {
   return !steps && run.epochs >= 1;
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// "exit code N", then the error.
+RunState read_failure(RunSummary& run) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  std::string text;
+  try {
+    text = read_file(failure_file(run.path), kMostBytes);
+  } catch (const Error& e) {
+    text = std::string("\n") + e.what();
+  }
+  const std::string code = first_line(text);
+  if (code == fmt::format("exit code {}", static_cast<int>(Fault::diverged)))
+    return RunState::diverged;
+  if (run.note.empty() && code.size() < text.size())
+    run.note = first_line(text.substr(code.size() + 1));
+  return RunState::failed;
+}
+
 // The lock is looked at last: doing so touches a run that is going.
-RunState state_of(const RunSummary& run) {
+RunState state_of(RunSummary& run) {
   if (is_finished(run)) return RunState::finished;
   if (is_locked(run.path)) return RunState::running;
   std::error_code error;
-  return fs::exists(model_file(run.path), error) ? RunState::stopped : RunState::failed;
+  if (fs::exists(failure_file(run.path), error)) return read_failure(run);
+  return fs::exists(model_file(run.path), error) ? RunState::stopped : RunState::killed;
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string read_spec(RunSummary& run) {
   try {
@@ -166,8 +185,12 @@ std::string_view name_of(RunState state) {
       return "finished";
     case RunState::stopped:
       return "stopped";
+    case RunState::diverged:
+      return "diverged";
     case RunState::failed:
       return "failed";
+    case RunState::killed:
+      return "killed";
     case RunState::unknown:
       break;
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/spec_changes.h"
+#include "spec/changes.h"
 
 namespace dpt {
 
@@ -14,7 +14,9 @@ enum class RunState {
   running,   // a process holds its lock
   finished,  // as many epochs or steps as its spec asks for
   stopped,   // earlier, but with its weights saved: Ctrl-C, SIGTERM, a time limit
-  failed,    // earlier and without weights: an error, or it was killed
+  diverged,  // the loss was not finite
+  failed,    // another error, which the note holds
+  killed,    // earlier and without weights or an error: SIGKILL, or the machine went down
   unknown    // a file is missing or cannot be read; see RunSummary::note
 };
 std::string_view name_of(RunState state);
@@ -32,7 +34,7 @@ struct RunSummary {
   double seconds = 0;                        // of training, without evaluation
   std::optional<double> samples_per_second;  // over all epochs
   RunState state = RunState::unknown;
-  std::string note;  // what is wrong with its files; one line
+  std::string note;  // what is wrong with its files, or its error; one line
 };
 
 // The directories at and below `directory` that hold a spec.resolved.yaml or a metrics.jsonl,

@@ -7,11 +7,12 @@
 
 #include "base/fail.h"
 #include "base/version.h"
+#include "checkpoint/gather_states.h"
+#include "checkpoint/resume.h"
+#include "comm/workers.h"
+#include "engine/clock.h"
+#include "engine/gpu/executor.h"
 #include "optim/schedule.h"
-#include "train/clock.h"
-#include "train/device_executor.h"
-#include "train/gather_states.h"
-#include "train/resume.h"
 
 namespace dpt {
 namespace {
@@ -92,9 +93,19 @@ class Worker : private StepLoop {
         mean_(session_) {}
 
   Outcome run() {
+    try {
+      return train();
+    } catch (...) {  // before a GPU is let go, which may be waiting for others
+      report_failure(rank_.team, rank_.rank);
+      throw;
+    }
+  }
+
+ private:
+  Outcome train() {
     if (rank_.resumed) resume(*rank_.resumed);
     rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
-    if (reporter_) reporter_->begin();
+    if (reporter_) reporter_->begin({.step = out_.steps, .epoch = epoch_, .of_epoch = done_});
     saved_s_ = now_s();
     // An epoch may be whole and yet be without its evaluation.
     while (epoch_ < session_.epochs && (out_.steps < session_.steps || done_ > 0) &&
@@ -105,7 +116,6 @@ class Worker : private StepLoop {
     return out_;
   }
 
- private:
   void begin_epoch() {
     if (first_of_rank_) rank_.order = make_order(rank_, epoch_);
     mean_ = EpochMean(session_);
@@ -117,6 +127,7 @@ class Worker : private StepLoop {
     begun_s_ = now_s();
     if (done_ == 0) begin_epoch();
     begun_ = done_;
+    if (reporter_) reporter_->begin_epoch(epoch_ + 1, done_);
     if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices, begun_);
     rank_.team.meet_rank(worker_);
     do {
@@ -135,7 +146,7 @@ class Worker : private StepLoop {
                        .skipped = scaler_.skipped() - skipped_before_};
     if (session_.test && !out_.stopped_by && (epoch_ + 1) % session_.spec.evaluate.every == 0) {
       if (first_of_rank_) draw_base_seed(rank_.generator);  // as torch's loader of the test set
-      record.evaluation = executor_->evaluate();
+      record.evaluation = evaluate();
     }
     // Of two sorts of losses neither says whether the other got better.
     if (record.evaluation)
@@ -147,6 +158,12 @@ class Worker : private StepLoop {
     ++epoch_;
     done_ = 0;
     if (whole && !out_.stopped_by && due()) save();
+  }
+
+  Evaluation evaluate() {
+    if (!reporter_) return executor_->evaluate({});
+    reporter_->begin_evaluation();
+    return executor_->evaluate([this](int64_t batches) { reporter_->evaluated(batches); });
   }
 
   // Whether a checkpoint is due between two steps of an epoch, when so many are done.

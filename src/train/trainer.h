@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "base/generator.h"
+#include "checkpoint/store.h"
+#include "checkpoint/train_state.h"
 #include "comm/team.h"
 #include "data/sampler.h"
-#include "train/buffers.h"
-#include "train/checkpoints.h"
-#include "train/device_team.h"
-#include "train/executor.h"
+#include "engine/cpu/executor.h"
+#include "engine/gpu/team.h"
+#include "session/buffers.h"
+#include "session/session.h"
 #include "train/reporter.h"
-#include "train/session.h"
-#include "train/train_state.h"
 
 namespace dpt {
 

@@ -1,5 +1,5 @@
 // Files of weights that do not fit: what they hold is named, and nothing of it is read.
-#include "train/named_tensors.h"
+#include "checkpoint/named_tensors.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "checkpoint/model_file.h"
 #include "data/folder.h"
 #include "data/peak_growth.h"
 #include "train/run_spec.h"
@@ -67,6 +68,38 @@ TEST_CASE("weights that do not fit: missing and extra tensors are named, none is
                     "'more.3' and 2 more, which the model does not have; its '1.weight' is "
                     "f32[1, 4], the model's is f32[1, 3]"),
                 ran.err);
+}
+
+TEST_CASE("weights that do not fit are found before a run, by the header alone") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors");
+  folder.write("t.yaml", kNet + "initial_weights: w.safetensors\n");
+  std::vector<std::unique_ptr<SourceFile>> files;
+  Diagnostics d;
+  const auto session = make_session(
+      load_spec(folder.file("t.yaml"), {}, vocabulary(), files, d, nullptr), {.runs = false}, d);
+  REQUIRE_MESSAGE(session, d.render());
+  const auto complaint = [&] {
+    try {
+      check_initial_weights(*session);
+    } catch (const Error& e) {
+      return e.report();
+    }
+    return std::string();
+  };
+  const std::string place =
+      fmt::format("\n  while reading `initial_weights` ({}:7:18)", folder.file("t.yaml"));
+  CHECK_MESSAGE(has(complaint(), "No such file"), complaint());
+  CHECK_MESSAGE(has(complaint(), place), complaint());
+  write_sparse(path, {{"0.weight", {3, 2}}, {"0.bias", {3}}, {"1.weight", {1, 4}}, {"x", {1}}});
+  CHECK_MESSAGE(has(complaint(),
+                    "it has no '1.bias'; it has 'x', which the model does not have; its '1.weight' "
+                    "is f32[1, 4], the model's is f32[1, 3]" +
+                        place),
+                complaint());
+  write_sparse(path,
+               {{"0.weight", {3, 2}}, {"0.bias", {3}}, {"1.weight", {1, 3}}, {"1.bias", {1}}});
+  CHECK(complaint().empty());
 }
 
 }  // namespace

@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "checkpoint/resumed_run.h"
+#include "checkpoint/store.h"
 #include "cli/process.h"
 #include "data/readers/image.h"
 #include "places.h"
-#include "train/checkpoints.h"
-#include "train/resumed_run.h"
 
 namespace dpt {
 namespace {
@@ -102,9 +102,13 @@ TEST_CASE("a run is trained on with more epochs, in its own folder, and keeps th
   // One that is complete has nothing to do, says so, and ends as it did.
   const Ran idle = run_spec_in({folder.path(), "auto"}, kFiveSteps, save);
   same(whole, idle);
-  CHECK_MESSAGE(has(idle.err, "nothing is left to do: 3 epochs and 15 steps are done"), idle.err);
+  CHECK_MESSAGE(has(idle.err, "nothing left to do: 3 epochs and 15 steps are done"), idle.err);
   CHECK(has(idle.err, "; to train longer, set epochs=N"));
-  CHECK_FALSE(has(second.err, "nothing is left to do"));
+  // Its weights are of the spec that they were trained with, whatever this one says.
+  const std::string trained = read_file(folder.file("run/spec.resolved.yaml"));
+  run_spec_in({folder.path(), "auto"}, kFiveSteps, with(save, {"log.every=7"}));
+  CHECK(read_file(folder.file("run/spec.resolved.yaml")) == trained);
+  CHECK_FALSE(has(second.err, "nothing left to do"));
   // What is newer than where a run goes on is of another run; so is all, for one that begins anew.
   same(whole, run_spec_in({folder.path(), checkpoint(folder, 14)}, kFiveSteps, {"cores=1"}));
   CHECK(kept() == Steps{15, 14});
@@ -124,22 +128,22 @@ TEST_CASE("what can't be the rest of a run is refused, with what to do") {
   };
   refused({"optimizer=adam"}, 2, "it was trained by optimizer 'sgd', not 'adam'");
   refused({"optimizer.momentum=0.9"}, 2, "it has no '1.weight.momentum_buffer'");
-  refused({"optimizer.momentum=0.9"}, 2, "; train anew, from these weights if you like, with ");
+  refused({"optimizer.momentum=0.9"}, 2, "; to start a new run from its weights, set ");
   refused({"model[1].out_features=7"}, 2,
           "its '1.weight' is f32[9, 16], the model's is f32[7, 16]");
-  refused({"data.batch_size=4"}, 2, "an epoch had 5 steps, and has 14 now");
+  refused({"data.batch_size=4"}, 2, "its epochs have 5 steps, those of this run 14");
   const Folder empty;
   const Ran none = run_spec_in({empty.path(), empty.path()}, kFiveSteps);
   CHECK(none.code == 4);
   CHECK(none.err.find("holds no checkpoint") != std::string::npos);
   empty.write("run/model.safetensors", "");
   const Ran older = run_spec_in({empty.path(), empty.file("run")}, kFiveSteps);
-  CHECK(has(older.err, "; initial_weights=" + empty.file("run/model.safetensors") + " begins"));
+  CHECK(has(older.err, "; initial_weights=" + empty.file("run/model.safetensors") + " starts"));
   // What can't be read is another thing than what is not there.
   fs::create_symlink("checkpoints", empty.file("run/checkpoints"));
   const Ran loop = run_spec_in({empty.path(), "auto"}, kFiveSteps);
   CHECK(loop.code == 4);
-  CHECK_MESSAGE(has(loop.err, "run/checkpoints can't be read: Too many levels of symbolic links"),
+  CHECK_MESSAGE(has(loop.err, "run/checkpoints cannot be read: Too many levels of symbolic links"),
                 loop.err);
   fs::remove_all(empty.file("run"));
   const Ran fresh = run_spec_in({empty.path(), "auto"}, kFiveSteps, {"cores=1", "epochs=1"});
@@ -236,7 +240,7 @@ TEST_CASE("Ctrl-C, and then to the end, is the whole run; so is kill -9") {
     }
     const Finished rest = dptrain(words(run, with({"--resume", "auto", "save=false"}, end.mode)));
     CHECK_MESSAGE(rest.code == 0, rest.err);
-    CHECK_MESSAGE(rest.err.find("going on from ") != std::string::npos, rest.err);
+    CHECK_MESSAGE(rest.err.find("resuming from ") != std::string::npos, rest.err);
     const auto bits = [&](const std::string& of) {
       return data_of(read_file(folder.file(of + "/model.safetensors")));
     };
@@ -244,11 +248,12 @@ TEST_CASE("Ctrl-C, and then to the end, is the whole run; so is kill -9") {
   }
   const Finished nothing = dptrain(words("new", {"--resume", ""}));
   CHECK(nothing.code == 2);
-  CHECK_MESSAGE(has(nothing.err, "--resume: '' is no value; leave it out, or give one (go on from"),
-                nothing.err);
+  CHECK_MESSAGE(
+      has(nothing.err, "--resume: '' is no value; leave it out, or give one (resume from"),
+      nothing.err);
   const Finished fresh = dptrain(words("new", {"--resume", "auto", "epochs=1"}));
   CHECK(fresh.code == 0);
-  CHECK_MESSAGE(fresh.err.find("holds no checkpoint; the run begins anew") != std::string::npos,
+  CHECK_MESSAGE(fresh.err.find("holds no checkpoint; starting from scratch") != std::string::npos,
                 fresh.err);
 }
 

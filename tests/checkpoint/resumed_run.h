@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "checkpoint/store.h"
 #include "data/folder.h"
-#include "train/checkpoints.h"
 #include "train/quick_disk.h"
 #include "train/run_spec.h"
 

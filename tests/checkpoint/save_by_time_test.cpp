@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "train/resumed_run.h"
+#include "checkpoint/resumed_run.h"
 
 namespace dpt {
 namespace {

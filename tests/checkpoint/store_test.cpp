@@ -1,5 +1,5 @@
 // What is kept of checkpoints, and what is not: damaged ones, those of earlier runs, a full disk.
-#include "train/checkpoints.h"
+#include "checkpoint/store.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,8 +17,8 @@
 #include <zlib.h>
 
 #include "base/disk.h"
+#include "checkpoint/resumed_run.h"
 #include "data/peak_growth.h"
-#include "train/resumed_run.h"
 
 namespace dpt {
 namespace {
@@ -56,9 +56,9 @@ TEST_CASE("whatever is damaged in a checkpoint, it is found, and an older one is
   fs::resize_file(newest + "/optimizer.safetensors", 100);
   const Ran rest = run_spec_in({straight.folder.path(), "auto"}, kFiveSteps, how);
   same(straight.ran, rest);
-  CHECK_MESSAGE(rest.err.find("step-000015 is passed over: its optimizer.safetensors is not as it "
-                              "was written") != std::string::npos,
-                rest.err);
+  CHECK_MESSAGE(
+      rest.err.find("step-000015: its optimizer.safetensors is damaged") != std::string::npos,
+      rest.err);
   CHECK(damage(newest).empty());  // written anew
   fs::resize_file(newest + "/optimizer.safetensors", 100);
   const Ran named = straight.rest(15, how);
@@ -76,8 +76,8 @@ TEST_CASE("files of a checkpoint that are far too large, or special, are found w
   const uintmax_t weights = fs::file_size(model);
   fs::resize_file(model, uintmax_t{8} << 30);
   CHECK(damage(at) ==
-        "its model.safetensors is not as it was written: it has 8589934592 bytes, not those of "
-        "manifest.txt");
+        "its model.safetensors is damaged: it has 8589934592 bytes, and manifest.txt lists another "
+        "size");
   fs::resize_file(model, weights);
   REQUIRE(damage(at).empty());
 
@@ -91,7 +91,7 @@ TEST_CASE("files of a checkpoint that are far too large, or special, are found w
     const std::string bytes = read_file(path);
     fs::remove(path);
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-    CHECK(damage(at) == (path == state ? "its state.json can't be read"
+    CHECK(damage(at) == (path == state ? "its state.json cannot be read"
                                        : path + " is a pipe, not a regular file"));
     fs::remove(path);
     std::ofstream(path, std::ios::binary) << bytes;
@@ -182,8 +182,9 @@ TEST_CASE("a run that writes no checkpoints passes none off as its own") {
   CHECK(steps_in(before) == Steps{6});
   const Ran none = run_spec_in({folder.path(), folder.file("run")}, kFiveSteps, kShort);
   CHECK(none.code == 4);
-  CHECK_MESSAGE(has(none.err, "holds no checkpoint; those of an earlier run are in " + before),
-                none.err);
+  CHECK_MESSAGE(
+      has(none.err, "holds no checkpoint; the checkpoints of an earlier run are in " + before),
+      none.err);
   // Whatever is cut from what was recorded, it is at the end of a line.
   CHECK(read_file(before + "/metrics.jsonl") == first.metrics);
   folder.write("run/checkpoints.previous/metrics.jsonl",
@@ -298,7 +299,7 @@ TEST_CASE("where the weights cannot be written, the error says what has them") {
   CHECK(ran.code == 1);
   CHECK_MESSAGE(
       has(ran.err, fmt::format("{} cannot be written: No space left on device; make room "
-                               "there; then --resume {} goes on",
+                               "there; then resume from the newest checkpoint with --resume {}",
                                folder.file("run/model.safetensors"), checkpoint(folder, 6))),
       ran.err);
   same(run_spec(kFiveSteps, kShort), run_spec_in({folder.path(), "auto"}, kFiveSteps, kShort));
@@ -314,10 +315,10 @@ TEST_CASE("a checkpoint whose manifest cannot be read is passed over") {
   Quick disk;
   const Ran rest = run_spec_in({straight.folder.path(), "auto", &disk}, kFiveSteps, {"cores=1"});
   same(straight.ran, rest);
-  CHECK_MESSAGE(has(rest.err, "step-000015 is passed over: "), rest.err);
+  CHECK_MESSAGE(has(rest.err, "skipping " + checkpoint(straight.folder, 15) + ": "), rest.err);
   CHECK_MESSAGE(has(rest.err, "manifest.txt cannot be read: Input/output error"), rest.err);
-  CHECK_MESSAGE(has(rest.err, "step-000014 is passed over: "), rest.err);
-  CHECK_FALSE(has(rest.err, "step-000013 is passed over"));
+  CHECK_MESSAGE(has(rest.err, "skipping " + checkpoint(straight.folder, 14) + ": "), rest.err);
+  CHECK_FALSE(has(rest.err, "skipping " + checkpoint(straight.folder, 13)));
 }
 
 }  // namespace

@@ -107,9 +107,9 @@ TEST_CASE("bench prints a table, of lists of batch sizes too, or CSV") {
   const Bench bench;
   const Finished table = bench.run({"--modes", "single", "--batch-sizes", "10,20"});
   REQUIRE_MESSAGE(table.code == 0, table.err);
-  CHECK(has(table.out, "small: a device is "));
-  CHECK(has(table.out, "\nsingle         1      10  fp32 "));
-  CHECK(has(table.out, "\nsingle         1      20  fp32 "));
+  CHECK(has(table.out, "small: each device has 1 core; "));
+  CHECK(has(table.out, "\nsingle        1     10  fp32 "));
+  CHECK(has(table.out, "\nsingle        1     20  fp32 "));
   CHECK(has(table.out, "\nmachine: "));
   const Finished csv = bench.run({"--modes", "dp", "--csv", "cores=1", "devices=3"});
   REQUIRE_MESSAGE(csv.code == 0, csv.err);
@@ -121,13 +121,48 @@ TEST_CASE("bench says that workers share cores, and leaves out rows that can't b
   const Bench bench;
   const Finished f = bench.run({"--modes", "single,dp,ddp", "--devices", "80", "cores=1"});
   CHECK(f.code == 0);
-  CHECK(has(f.out, "\ndp            80      40  fp32 "));
-  CHECK((has(f.out, "80 on ") || has(f.out, "80 workers share ")));
+  CHECK(has(f.out, "\ndp           80     40  fp32 "));
+  CHECK(has(f.out, "80 workers take turns on "));
   CHECK(has(f.err, "ddp on 80 devices, batch 40 is left out:\n"));
   CHECK(has(f.err, "batch_size 40 cannot be split evenly across 80 ranks; use 80, or"));
   const Finished none = bench.run({"--modes", "ddp", "--devices", "80"});
   CHECK(none.code == 2);
   CHECK(none.out.empty());
+}
+
+TEST_CASE("bench --compare shows the speed-up over single, and why rows are left out") {
+  const Bench bench;
+  const Finished f = bench.run({"--compare", "dp,ddp", "--devices", "1,3", "--json"});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  CHECK(has(f.err, "ddp on 3 devices, batch 40 is left out:\n"));
+  CHECK(has(f.err, "batch_size 40 cannot be split evenly across 3 ranks"));
+  const SourceFile file{"bench.json", f.out};
+  Diagnostics d;
+  const Node root = read_yaml(file, d);
+  const std::vector<Node>& rows = root.find("rows")->items;
+  REQUIRE(rows.size() == 4);  // single, dp on 1 and 3, ddp on 1
+  const double single = number(rows[0], "ms_per_sample");
+  for (const Node& row : rows) {
+    check_row(row);
+    CHECK(row.find("batch_size")->text == "40");
+    CHECK(row.find("relative_to")->text == "single on 1 device, batch 40");
+    CHECK(number(row, "speedup") ==
+          doctest::Approx(single / number(row, "ms_per_sample")).epsilon(1e-4));  // of six digits
+    CHECK(number(row, "efficiency") ==
+          doctest::Approx(number(row, "speedup") / number(row, "ideal_speedup")).epsilon(1e-4));
+    CHECK(row.find("device_has")->text == "1 core");
+    CHECK(row.find("workers")->text == row.find("devices")->text);  // one core each
+    CHECK(row.find("reason")->text.empty() == (row.find("mode")->text == "single"));
+  }
+  CHECK(has(read_file(bench.folder.file("run/bench.svg")), "stroke-dasharray"));  // the ideal
+}
+
+TEST_CASE("a number of stages that a pipeline cannot have leaves out its row alone") {
+  const Bench bench;
+  const Finished f = bench.run({"--compare", "pipeline", "--devices", "2,9", "--csv"});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  CHECK(has(f.out, "\npipeline,2,40,fp32,"));
+  CHECK(has(f.err, "pipeline on 9 devices, batch 40 is left out:\n"));
 }
 
 TEST_CASE("bench runs where the data set is missing, on one of the same shapes") {
@@ -165,6 +200,8 @@ TEST_CASE("what bench can't understand ends with code 2 and a message") {
     CHECK_MESSAGE(has(f.err, message), f.err);
   };
   refused({"--modes", "single,dpp"}, "unknown parallel mode 'dpp'");
+  refused({"--compare", "dp", "--modes", "dp"}, "--compare and --modes both name the modes");
+  refused({"--compare", "dpp"}, "unknown parallel mode 'dpp'");
   refused({"--modes", "dp,dp"},
           "--modes 'dp,dp' names 'dp' twice; write values separated by commas");
   refused({"--batch-sizes", "8,,16"}, "--batch-sizes '8,,16' has an empty entry");

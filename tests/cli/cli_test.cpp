@@ -154,6 +154,41 @@ TEST_CASE("check says ok, or everything that is wrong") {
         2);  // 40 by 3
 }
 
+TEST_CASE("check, plan and bench look at initial_weights before a run does") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec + "initial_weights: nowhere.safetensors\n");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"check"}, {"plan"}, {"bench", "--rounds", "1"}}) {
+    std::vector<std::string> words = command;
+    words.push_back(folder.file("t.yaml"));
+    CAPTURE(command[0]);
+    const Finished f = dptrain(words);
+    CHECK(f.code == 4);
+    CHECK_MESSAGE(has(f.err, "nowhere.safetensors"), f.err);
+    CHECK_MESSAGE(has(f.err, "while reading `initial_weights` ("), f.err);
+  }
+}
+
+TEST_CASE("the header of a run and its plan agree on samples and replicas") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const auto both = [&](const std::vector<std::string>& overrides, const std::string& text) {
+    std::vector<std::string> words = {"plan", folder.file("t.yaml")};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    const Finished plan = dptrain(words);
+    CHECK_MESSAGE(has(plan.out, text), plan.out, plan.err);
+    words[0] = "train";
+    words.push_back("out=" + folder.file("run"));
+    const Finished run = dptrain(words);
+    CHECK_MESSAGE(has(run.err, text), run.err);
+  };
+  both({"parallel=dp", "devices=7", "data.batch_size=8"},
+       ", at most 2 per replica, none for 3 of 7;");
+  both({"parallel=dp", "devices=3", "data.batch_size=8"}, ", at most 3 per replica;");
+  both({"parallel=ddp", "devices=2", "data.batch_size=8"}, ", 4 per replica;");
+  both({"data.limit=24"}, ": the first 24 of ");
+}
+
 TEST_CASE("control bytes of file names do not reach standard output") {
   const Folder folder;
   const std::string path = folder.write("a\x1b[2J\x07.yaml", kSpec);

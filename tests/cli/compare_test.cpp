@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "base/safetensors.h"
 #include "cli/process.h"
+#include "formats/safetensors.h"
 
 namespace dpt {
 namespace {
@@ -59,7 +59,7 @@ TEST_CASE("compare tells where losses and weights part") {
 weights of 2 tensors
   0.weight  f32[2, 3]  2 of 6 differ, 1 beyond the tolerance; by 0.5 at most, 1048576 ulp
   0.bias    f32[1]     same bits
-they part
+they differ
 )");
   // Beside a file of losses only the losses count, beside one of weights only the weights.
   const Finished losses = compare({a, b + "/metrics.jsonl", "--atol=1"});
@@ -75,7 +75,7 @@ the same within rtol 1.3e-06, atol 1
   CHECK(weights.out == R"(weights of 2 tensors
   0.weight  f32[2, 3]  2 of 6 differ, 2 beyond the tolerance; by 0.5 at most, 1048576 ulp
   0.bias    f32[1]     same bits
-they part
+they differ
 )");
   const Finished same = compare({a, a, "--rtol=0", "--atol=0"});
   CHECK(same.code == 0);
@@ -104,7 +104,7 @@ weights of 3 tensors
   0.weight  f32[2, 3]  f32[3, 2] in B
   0.bias    f32[1]     only in A
   1.weight  f32[2]     only in B
-they part
+they differ
 )");
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("compare of real runs: the same spec in two modes has the same bits, a
   const Finished other = compare({single, run("other", {"seed=1", "cores=1"})});
   CHECK(other.code == 1);
   CHECK(has(other.out, "  first that differs          step 1: "));
-  CHECK(other.out.ends_with("they part\n"));
+  CHECK(other.out.ends_with("they differ\n"));
 }
 
 TEST_CASE("all steps are recorded, more than are kept before they are written") {

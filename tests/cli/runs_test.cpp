@@ -59,6 +59,30 @@ struct Runs {
   }
 };
 
+TEST_CASE("a run that diverged, one that failed and one that was killed are told apart") {
+  const Folder folder;
+  folder.write(
+      "t.yaml",
+      "data: {dataset: {random: {samples: 8, in_features: 2, out_features: 1}}, batch_size: 4}\n"
+      "model: [{linear: 1}]\nloss: mse_loss\noptimizer: {sgd: 1e30}\nepochs: 9\n");
+  const auto states = [&] { return dptrain({"runs", "--csv", "runs"}, {}, folder.path()).out; };
+  const Finished run = dptrain({"t.yaml"}, {}, folder.path());
+  REQUIRE_MESSAGE(run.code == 7, run.err);
+  const std::string message = run.err.substr(run.err.find("the loss is "));
+  CHECK(read_file(folder.file("runs/t/1/error.txt")) == "exit code 7\n" + message);
+  CHECK(has(states(), ",diverged,\n"));
+  folder.write("runs/t/1/error.txt", "exit code 4\na.png cannot be read\nwhile reading\n");
+  CHECK(has(states(), ",failed,a.png cannot be read\n"));
+  fs::remove(folder.file("runs/t/1/error.txt"));
+  CHECK(has(states(), ",killed,\n"));
+  // A run that begins again has not failed yet.
+  folder.write("runs/t/1/error.txt", "exit code 7\n");
+  const Finished again =
+      dptrain({"t.yaml", "optimizer.lr=0.001", "epochs=1", "out=runs/t/1"}, {}, folder.path());
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK_FALSE(fs::exists(folder.file("runs/t/1/error.txt")));
+}
+
 TEST_CASE("runs prints a table of the keys that differ, the results and the states") {
   const Runs r;
   const FolderLock lock(r.folder.file("r/b"));
@@ -70,14 +94,14 @@ TEST_CASE("runs prints a table of the keys that differ, the results and the stat
       R"(run   epochs  optimizer.sgd  epochs done    loss    best  test loss    best  accuracy     best  seconds  samples/s  state
 a/1        2            0.1            2  1.5000  1.2500     2.5000  2.2500   25.00 %  50.00 %     1.00        480  finished
 a/2        2            0.2            1  1.0000  1.0000     2.0000  2.0000   75.00 %  75.00 %     0.50        480  stopped
-a/10       2           0.05            1  3.0000  3.0000     4.0000  4.0000   12.50 %  12.50 %     0.50        480  failed
+a/10       2           0.05            1  3.0000  3.0000     4.0000  4.0000   12.50 %  12.50 %     0.50        480  killed
 b          3            0.1            0       -       -          -       -         -        -        -          -  running
 )");
   const Finished csv = r.run({"r", "--csv", "--sort=optimizer.sgd"});
   CHECK(csv.out ==
         "run,optimizer.sgd,epochs,epochs_done,last_loss,best_loss,last_test_loss,best_test_loss,"
         "last_accuracy,best_accuracy,seconds,samples_per_second,state,note\n"
-        "a/10,0.05,2,1,3,3,4,4,0.125,0.125,0.5,480,failed,\n"
+        "a/10,0.05,2,1,3,3,4,4,0.125,0.125,0.5,480,killed,\n"
         "a/1,0.1,2,2,1.5,1.25,2.5,2.25,0.25,0.5,1,480,finished,\n"
         "b,0.1,3,0,,,,,,,0,,running,\n"
         "a/2,0.2,2,1,1,1,2,2,0.75,0.75,0.5,480,stopped,\n");
@@ -105,7 +129,7 @@ TEST_CASE("runs lists directories that are broken, with the reason") {
   folder.write("r/4/metrics.jsonl/file", "");
   const Finished f = run({"r", "--csv"});
   CHECK_MESSAGE(f.code == 0, f.err);
-  CHECK(has(f.out, "\n1,0,,,,,,,0,,failed,there is no metrics.jsonl\n"));
+  CHECK(has(f.out, "\n1,0,,,,,,,0,,killed,there is no metrics.jsonl\n"));
   CHECK(has(f.out, "\n2,1,1,1,2,2,0.5,0.5,0.5,480,unknown,there is no spec.resolved.yaml\n"));
   CHECK_MESSAGE(has(f.out, "\n3,1,1,1,2,2,0.5,0.5,0.5,480,unknown,"), f.out);
   CHECK(has(f.out, "spec.resolved.yaml:"));
@@ -200,6 +224,20 @@ TEST_CASE(
   CHECK(read_file(folder.file(first)) == metrics);  // its times are those of the first sweep
   CHECK(sweep(folder, "--force t.yaml 4 -- epochs=2") == 0);
   CHECK(read_file(folder.file(first)) != metrics);
+}
+
+TEST_CASE("sweep_batch_sizes.sh does not show runs of other settings") {
+  const Folder folder;
+  folder.write("t.yaml", kSmall);
+  REQUIRE(sweep(folder, "t.yaml 4 -- epochs=1 optimizer.lr=0.01") == 0);
+  const std::string metrics = read_file(folder.file("sweeps/t/batch-4/metrics.jsonl"));
+  CHECK(sweep(folder, "t.yaml 4 8 -- epochs=1 optimizer.lr=0.5") == 2);
+  const std::string err = read_file(folder.file("err"));
+  CHECK_MESSAGE(has(err, "< argument optimizer.lr=0.01\n> argument optimizer.lr=0.5\n"), err);
+  CHECK(read_file(folder.file("sweeps/t/batch-4/metrics.jsonl")) == metrics);
+  CHECK(sweep(folder, "t.yaml 4 8 -- epochs=1 optimizer.lr=0.01") == 0);  // another size
+  CHECK(sweep(folder, "--force t.yaml 4 -- epochs=1 optimizer.lr=0.5") == 0);
+  CHECK(read_file(folder.file("sweeps/t/batch-4/metrics.jsonl")) != metrics);
 }
 
 TEST_CASE("sweep_batch_sizes.sh refuses a wrong command line") {

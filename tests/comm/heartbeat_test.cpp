@@ -28,12 +28,11 @@ TEST_CASE("a rank that falls silent is named with its process, its place and wha
   p.team.set_progress(1, {.epoch = 2, .step = 137, .phase = Phase::saving});
   p.team.beat(1);
   const Heartbeat zero(p.team, 0);
-  CHECK_THROWS_WITH_AS(
-      p.team.meet_patiently(0),
-      "rank 1 (pid 811) has not responded for 0.3 s, at epoch 2, step 137 while "
-      "saving: its process is stopped or gets no time to run; if that is intended, "
-      "raise `timeout` of the parallel mode",
-      TeamBroken);
+  CHECK_THROWS_WITH_AS(p.team.meet_patiently(0),
+                       "rank 1 (pid 811) has not responded for 0.3 s, at epoch 2, step 137 while "
+                       "saving: its process is suspended or gets no CPU time; if that is intended, "
+                       "raise `timeout` of the parallel mode",
+                       TeamBroken);
   CHECK(p.team.broken_by() == 1);
   CHECK(p.team.exit_code() == 6);
 }

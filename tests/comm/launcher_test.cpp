@@ -48,7 +48,8 @@ struct Outcome {
 
 // Calls launch() in a process of its own, with act(pid of that process) meanwhile.
 template <class Act>
-Outcome launch_apart(Team team, const std::function<int(int)>& body, Act act) {
+Outcome launch_apart(Team team, const std::function<int(int)>& body, Act act,
+                     const LaunchSettings& settings = {}) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   std::fflush(nullptr);
@@ -62,7 +63,7 @@ Outcome launch_apart(Team team, const std::function<int(int)>& body, Act act) {
     close(ends[1]);
     int code = 99;
     try {
-      code = launch(team, body);
+      code = launch(team, body, settings);
     } catch (const Error& e) {
       fmt::print(stderr, "{}\n", e.report());
     }
@@ -118,6 +119,20 @@ TEST_CASE("ranks run, each once, and the run's code is 0") {
   CHECK(o.code == 0);
   CHECK(o.text.empty());
   for (int r = 0; r < 4; ++r) CHECK(t.flags[r] == 1);
+}
+
+TEST_CASE("ranks that all hang after one has failed are killed, and its message is printed") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  const Outcome o = launch_apart(
+      t.team,
+      [&](int rank) {
+        if (rank == 1) t.team.break_up(1, "rank 1 has bad data", 4, true);
+        for (;;) std::this_thread::sleep_for(1s);
+        return 0;
+      },
+      [](pid_t) {}, {.hang_ms = 100});
+  CHECK(o.code == 4);
+  CHECK(o.text == "dptrain: rank 1 has bad data; the other ranks were stopped\n");
 }
 
 TEST_CASE("a team of one rank needs no child") {
@@ -212,7 +227,7 @@ TEST_CASE("a code that a rank returns, or exits with, is the run's") {
   });
   CHECK(o.code == 9);
   CHECK(o.text.find("rank 1 (pid") != std::string::npos);
-  CHECK(o.text.find("ended with code 9") != std::string::npos);
+  CHECK(o.text.find("exited with code 9") != std::string::npos);
 }
 
 TEST_CASE("a rank that is stopped is found while the others wait for it, even to save") {
@@ -229,7 +244,7 @@ TEST_CASE("a rank that is stopped is found while the others wait for it, even to
     CHECK(o.code == 6);
     CAPTURE(o.text);
     CHECK(o.text.find("dptrain: rank 1 (pid ") == 0);
-    CHECK(o.text.find(fmt::format(") has not responded for 0.3 s, {}: its process is stopped",
+    CHECK(o.text.find(fmt::format(") has not responded for 0.3 s, {}: its process is suspended",
                                   saving ? "at epoch 3, step 9 while saving" : "while starting")) !=
           std::string::npos);
     CHECK(std::count(o.text.begin(), o.text.end(), '\n') == 1);

@@ -202,12 +202,12 @@ TEST_CASE("ranks that do not come are named") {
                             {.rank = 2, .size = 4, .timeout_s = 0.3}};
   Ranks ranks(scene, some, [](Team, int) { return 0; });
   CHECK(ranks.wait() == std::vector<int>{6, 60});
-  CHECK(ranks.said("[ranks 1, 3 of 4 did not come within 0.3 s"));
+  CHECK(ranks.said("[ranks 1, 3 of 4 did not connect within 0.3 s"));
   CHECK(scene.empty());
 
   Ranks alone(scene, {{.rank = 1, .timeout_s = 0.2}}, [](Team, int) { return 0; });
   CHECK(alone.wait() == std::vector<int>{6});
-  CHECK(alone.said("[rank 0 of 2 did not come within 0.2 s"));
+  CHECK(alone.said("[rank 0 of 2 did not start within 0.2 s"));
   CHECK(scene.empty());
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("a rank that dies while the others gather is named") {
   std::this_thread::sleep_for(200ms);
   kill(ranks.pids[1], SIGKILL);
   CHECK(ranks.wait() == std::vector<int>{6, 1009});
-  CHECK(ranks.said(fmt::format("[rank 1 (pid {}) ended while", ranks.pids[1])));
+  CHECK(ranks.said(fmt::format("[rank 1 (pid {}) ended before all", ranks.pids[1])));
 }
 
 TEST_CASE("a rank that is killed ends the others, which name it, with one message") {
@@ -322,7 +322,8 @@ TEST_CASE("strangers' words on the socket are not listened to") {
   int status = -1;
   waitpid(late, &status, 0);
   CHECK(status == 0);
-  CHECK(ranks.said("dptrain: rank 0 waits for the other ranks and ignores what pid "));
+  CHECK(
+      ranks.said("dptrain: rank 0 is waiting for the other ranks and ignored a message from pid "));
   CHECK(std::count(ranks.text.begin(), ranks.text.end(), '\n') == 1);
 }
 
@@ -332,7 +333,8 @@ TEST_CASE("a directory that is locked is waited for as long as the ranks are") {
   REQUIRE(flock(held.get(), LOCK_EX) == 0);
   Ranks ranks(scene, {{.rank = 0, .timeout_s = 0.1}}, [](Team, int) { return 0; });
   CHECK(ranks.wait() == std::vector<int>{6});
-  CHECK(ranks.said("has held the lock of '" + scene.directory.string() + "' for 0.1 s"));
+  CHECK(ranks.said("another of your processes has locked '" + scene.directory.string() +
+                   "' for 0.1 s"));
 }
 
 // Two ranks whose launcher is killed at their tenth step: their exit codes and what they printed.
@@ -456,7 +458,8 @@ TEST_CASE("sockets lie where no other user can put or replace them") {
     CHECK(e.fault() == Fault::rank);
     const std::string text = e.what();
     CHECK_MESSAGE(text.find("'" + own + "/taken': ") != std::string::npos, text);
-    CHECK(text.find("set XDG_RUNTIME_DIR, for all ranks, to a directory of yours with mode 0700") !=
+    CHECK(text.find(
+              "set XDG_RUNTIME_DIR for all ranks to a directory that you own, with mode 0700") !=
           std::string::npos);
   }
 }

@@ -144,7 +144,7 @@ TEST_CASE("a broken team throws in those who wait for one worker, too; so does a
   }
   TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.02});
   CHECK_THROWS_WITH_AS(t.team.wait_for(1, 1),
-                       "worker 1 of rank 1 while starting did not come to a meeting within "
+                       "worker 1 of rank 1 while starting did not reach the barrier within "
                        "0.02 s",
                        TeamBroken);
 }
@@ -236,7 +236,7 @@ TEST_CASE("who does not come is named: at the start, and later with the step") {
   std::jthread([&] { reason_of_waiting(start, 0); }).join();
   CHECK(start.team.reason() ==
         "worker 1 of rank 0 while starting, worker 2 of rank 1 while starting, "
-        "worker 3 of rank 1 while starting did not come to a meeting within 0.05 s");
+        "worker 3 of rank 1 while starting did not reach the barrier within 0.05 s");
   CHECK(start.team.broken_by() == 0);
 
   TestTeam later({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.05});
@@ -248,7 +248,7 @@ TEST_CASE("who does not come is named: at the start, and later with the step") {
   later.team.meet(0);
   other.join();
   CHECK(reason_of_waiting(later, 0) ==
-        "worker 1 of rank 1 (pid 811) at epoch 2, step 137 did not come to a meeting within "
+        "worker 1 of rank 1 (pid 811) at epoch 2, step 137 did not reach the barrier within "
         "0.05 s");
   CHECK(later.team.broken_by() == 1);
 }

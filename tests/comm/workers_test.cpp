@@ -45,6 +45,24 @@ TEST_CASE("workers take numbers below 1.2e-38 as 0, and the calling thread only 
   CHECK(tiny * 2 > 0);
 }
 
+TEST_CASE("a failure is reported while it is handled; TeamBroken is nobody's own") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  try {
+    throw TeamBroken("another rank failed");
+  } catch (...) {
+    report_failure(t.team, 1);
+  }
+  CHECK_FALSE(t.team.broken());
+  try {
+    fail(Fault::data, "bad data");
+  } catch (...) {
+    report_failure(t.team, 1);
+  }
+  CHECK(t.team.broken_by() == 1);
+  CHECK(t.team.reason() == "bad data");
+  CHECK(t.team.exit_code() == static_cast<int>(Fault::data));
+}
+
 TEST_CASE("a worker's error ends the others and is the one that is thrown") {
   for (const int culprit : {0, 2}) {
     TestTeam t({.ranks = 1, .workers_per_rank = 3});

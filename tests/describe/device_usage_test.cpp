@@ -1,6 +1,4 @@
 // What `dptrain plan` says of a model on several devices, and what a run of it then does.
-#include "train/devices.h"
-
 #include <map>
 #include <string>
 #include <vector>
@@ -8,12 +6,14 @@
 #include <doctest/doctest.h>
 
 #include "comm/shared_memory.h"
+#include "describe/device_usage.h"
+#include "describe/gantt.h"
+#include "engine/trace.h"
 #include "places.h"
-#include "train/arenas.h"
-#include "train/gantt.h"
+#include "session/arenas.h"
+#include "session/memory.h"
 #include "train/run.h"
 #include "train/run_spec.h"
-#include "train/trace.h"
 
 namespace dpt {
 namespace {

@@ -8,15 +8,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/safetensors.h"
-#include "bench/measure.h"
 #include "data/folder.h"
+#include "describe/plan_text.h"
+#include "engine/own_states.h"
+#include "formats/safetensors.h"
 #include "layers/golden.h"
-#include "train/describe.h"
-#include "train/own_states.h"
+#include "report/measure.h"
+#include "session/memory.h"
+#include "session/update_share.h"
 #include "train/run.h"
 #include "train/run_spec.h"
-#include "train/update_share.h"
 
 namespace dpt {
 namespace {

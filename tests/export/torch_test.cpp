@@ -1,6 +1,6 @@
 // The text of exported programs. That it runs and gives the same numbers is a matter for PyTorch,
 // which tests do not need.
-#include "train/export_torch.h"
+#include "export/torch.h"
 
 #include <doctest/doctest.h>
 
@@ -117,7 +117,7 @@ TEST_CASE("a ddp spec as a program") {
       "data: {dataset: images, transforms: [halve], batch_size_per_replica: 10, reshuffle: false}\n"
       "model: [flatten, {linear: 200, name: lin1}, sigmoid, {linear: 10}]\n"
       "loss: cross_entropy\noptimizer: {adam: 0.01}\nepochs: 3\nparallel: ddp\n");
-  check_golden(program, "train/golden/torch_ddp.py");
+  check_golden(program, "export/golden/torch_ddp.py");
 }
 
 TEST_CASE("the accuracy of a program leaves out what the loss ignores") {
@@ -278,7 +278,7 @@ TEST_CASE("a spec of one process with everything as a program") {
       "clip_grad_norm: 1\nclip_grad_value: 0.5\naccumulate: 2\nsteps: 15\n"
       "evaluate: {every: 2, batch_size: 50}\ninitial_weights: configs/start.safetensors\n",
       query);
-  check_golden(program, "train/golden/torch_all.py");
+  check_golden(program, "export/golden/torch_all.py");
 }
 
 TEST_CASE("a replica of a pipeline is a process that computes the chunks one by one") {

@@ -1,4 +1,4 @@
-#include "base/json_text.h"
+#include "formats/json_text.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "base/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <cstring>
 #include <filesystem>

@@ -12,18 +12,18 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "base/safetensors.h"
-#include "base/safetensors_header.h"
+#include "checkpoint/train_state.h"
 #include "data/cifar_files.h"
 #include "data/readers/csv.h"
 #include "data/readers/idx.h"
 #include "data/readers/image.h"
 #include "data/readers/npy.h"
 #include "data/readers/tar.h"
+#include "formats/safetensors.h"
+#include "formats/safetensors_header.h"
 #include "layers/model.h"
+#include "session/session.h"
 #include "spec/node.h"
-#include "train/session.h"
-#include "train/train_state.h"
 
 namespace dpt::fuzz {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/half.h"
 #include "graph/attrs.h"
 #include "graph/builder.h"
-#include "graph/program.h"
+#include "graph/program/program.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-// Formulas and order of draws are compared with torch's in tests/train/seeds_test.cpp.
+// Formulas and order of draws are compared with torch's in tests/oracles/seeds_test.cpp.
 #include "layers/initialisation.h"
 
 #include <doctest/doctest.h>

@@ -47,7 +47,8 @@ TEST_CASE("a residual adds its input, or what its shortcut makes of it") {
         "0.shortcut.0.bias)\n"
         "0.add f32[4, 2] = add(0.body.0.linear, 0.shortcut.0.linear)\n");
   CHECK(complaint(lowered("model: [{residual: {body: [{linear: 2}]}}]", real({4, 3}))) ==
-        "error: the body of this residual gives [4, 2], its input, which is added, is [4, 3]");
+        "error: the body of this residual outputs [4, 2], but its input, which is added to it, is "
+        "[4, 3]");
 }
 
 TEST_CASE("from names earlier layers of its list and of the lists around it") {
@@ -181,11 +182,12 @@ TEST_CASE("complaints of the loss stand at the loss") {
   ModelText text("model: [{linear: 2}]", "cross_entropy");
   build_graph(text.spec, {.input = real({4, 2}), .target = numbers({4}), .classes = 3},
               text.diagnostics);
-  CHECK(text.diagnostics.render() ==
-        "t.yaml:2:7: error: cross_entropy: the model gives 2 scores a sample, but the data has 3 "
-        "classes\n"
-        "    2 | loss: cross_entropy\n"
-        "      |       ^^^^^^^^^^^^^\n");
+  CHECK(
+      text.diagnostics.render() ==
+      "t.yaml:2:7: error: cross_entropy: the model outputs 2 scores per sample, but the data has 3 "
+      "classes\n"
+      "    2 | loss: cross_entropy\n"
+      "      |       ^^^^^^^^^^^^^\n");
 }
 
 TEST_CASE("one name for two parameters") {

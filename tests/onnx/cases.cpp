@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/safetensors.h"
+#include "formats/safetensors.h"
 
 namespace dpt::onnx {
 namespace {

@@ -10,11 +10,11 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/kernels.h"
-#include "base/safetensors.h"
-#include "graph/layouts.h"
+#include "engine/cpu/binding.h"
+#include "formats/safetensors.h"
+#include "graph/passes/layouts.h"
 #include "layers/golden.h"
 #include "places.h"
-#include "train/binding.h"
 
 namespace dpt {
 namespace {

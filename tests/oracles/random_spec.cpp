@@ -1,4 +1,4 @@
-#include "train/random_spec.h"
+#include "oracles/random_spec.h"
 
 #include <random>
 #include <span>

@@ -10,12 +10,13 @@
 
 #include <doctest/doctest.h>
 
-#include "base/safetensors.h"
+#include "checkpoint/model_file.h"
 #include "data/folder.h"
+#include "engine/cpu/binding.h"
+#include "formats/safetensors.h"
 #include "layers/golden.h"
 #include "places.h"
-#include "train/binding.h"
-#include "train/checkpoint.h"
+#include "session/memory.h"
 #include "train/run.h"
 #include "train/run_spec.h"
 

@@ -8,10 +8,10 @@
 #include <doctest/doctest.h>
 
 #include "base/sha256.h"
+#include "checkpoint/model_file.h"
 #include "data/sampler.h"
 #include "layers/golden.h"
 #include "layers/lowered.h"
-#include "train/checkpoint.h"
 
 namespace dpt {
 namespace {

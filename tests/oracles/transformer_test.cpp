@@ -6,9 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/kernels.h"
+#include "checkpoint/model_file.h"
 #include "layers/golden.h"
 #include "layers/lowered.h"
-#include "train/checkpoint.h"
 #include "train/run_spec.h"
 
 namespace dpt {

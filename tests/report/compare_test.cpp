@@ -1,4 +1,4 @@
-#include "train/compare.h"
+#include "report/compare.h"
 
 #include <cmath>
 #include <limits>
@@ -56,7 +56,7 @@ TEST_CASE("a line that is no record is named") {
   CHECK(has(wrong("{\"step\": 1, \"test_loss\": 2}\n"), "a:1: not a record"));
   CHECK(has(wrong("{\"step\": 1, \"los"), "a:1: not a record"));
   CHECK(has(wrong("{\"epoch\": 4, \"loss\": 2}\n{\"epoch\": 4, \"loss\": 2}\n"),
-            "a:2: epoch 4 has a record already"));
+            "a:2: epoch 4 already has a record"));
   CHECK(has(data_error([&] { read_losses(folder.file("none")); }), "cannot be opened"));
 }
 

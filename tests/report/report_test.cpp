@@ -1,12 +1,12 @@
-#include "bench/report.h"
+#include "report/report.h"
 
 #include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
 
-#include "bench/results.h"
 #include "golden_text.h"
+#include "report/results.h"
 #include "spec/node.h"
 
 namespace dpt {
@@ -23,7 +23,31 @@ BenchReport report() {
   r.rows.back().row.precision = "bf16";
   r.rows.push_back(r.rows[1]);
   r.rows.back().refused = "no";
-  r.sentences.emplace_back("dp on 2 devices, batch 8: 1.25x slower than single.");
+  r.cores = 2;
+  return r;
+}
+
+// dp, ddp and a pipeline beside single, with more devices than the machine has cores.
+BenchReport comparison(const std::vector<int64_t>& batches) {
+  BenchReport r;
+  r.name = "mlp";
+  r.machine = "Some CPU, 4 cores (avx512 kernels); dptrain 1.2.3";
+  r.data = "random: 100 x [5] f32";
+  r.cores = 4;
+  for (const int64_t batch : batches) {
+    const double ms = 0.21 / static_cast<double>(batch);
+    r.rows.push_back(result("single", 1, batch, ms, {.compute = 1, .slowest = 1}));
+    r.rows.push_back(result("dp", 1, batch, 1.01 * ms, {.compute = 1, .slowest = 1}));
+    r.rows.push_back(result("dp", 2, batch, ms / 1.5, {1.4, 0.2, 0.4, 0.8}));
+    r.rows.push_back(result("dp", 4, batch, ms / 2.4, {2.6, 0.4, 1, 0.8}));
+    r.rows.push_back(result("dp", 8, batch, ms / 2.56, {2.6, 0.4, 5.2, 0.8}));
+    r.rows.push_back(result("ddp", 1, batch, ms, {.compute = 1, .slowest = 1}));
+    r.rows.push_back(result("ddp", 2, batch, ms / 1.9, {1.9, 0, 0.1, 0.95}));
+    r.rows.push_back(result("ddp", 4, batch, ms / 3.6, {3.4, 0.12, 0.48, 0.9}));
+    r.rows.push_back(result("ddp", 8, batch, ms / 2.6, {3.4, 0.1, 4.6, 0.9}));
+    r.rows.push_back(result("pipeline", 2, batch, 1.1 * ms, {1, 0.1, 0.9, 0.6}));
+    r.rows.back().facts.bubble = 0.5;
+  }
   return r;
 }
 
@@ -36,10 +60,61 @@ size_t count(std::string_view text, std::string_view part) {
 }  // namespace
 
 TEST_CASE("table, JSON, CSV and picture of fixed numbers") {
-  check_golden(bench_table(report()), "bench/golden/table.txt");
-  check_golden(bench_json(report()), "bench/golden/bench.json");
-  check_golden(bench_csv(report()), "bench/golden/bench.csv");
-  check_golden(bench_svg(report()), "bench/golden/bench.svg");
+  check_golden(bench_table(report()), "report/golden/table.txt");
+  check_golden(bench_json(report()), "report/golden/bench.json");
+  check_golden(bench_csv(report()), "report/golden/bench.csv");
+  check_golden(bench_svg(report()), "report/golden/bench.svg");
+}
+
+TEST_CASE("table, CSV and pictures of a comparison by the number of devices") {
+  check_golden(bench_table(comparison({64})), "report/golden/compare_table.txt");
+  check_golden(bench_csv(comparison({64})), "report/golden/compare.csv");
+  check_golden(speedup_svg(comparison({64})), "report/golden/compare.svg");
+  check_golden(speedup_svg(comparison({8, 64, 512, 4096})), "report/golden/compare_batches.svg");
+}
+
+TEST_CASE("speed-ups are over single with the same batch and precision in every form") {
+  const BenchReport r = comparison({8, 512});
+  CHECK(r.relative_to() == "single with the same batch and precision");
+  for (const RowResult* row : r.measured())
+    if (row->row.mode == "single") CHECK(r.speedup(*row) == 1);
+  CHECK(r.speedup(r.rows[16]) == doctest::Approx(1.9));  // ddp on 2 devices, batch 512
+  CHECK(r.efficiency(r.rows[16]) == doctest::Approx(0.95));
+  CHECK(r.efficiency(r.rows[18]) == doctest::Approx(0.65));  // 8 devices share 4 cores
+  BenchReport none = r;
+  for (RowResult& row : none.rows)
+    if (row.row.mode == "single") row.refused = "no";
+  CHECK(none.relative_to() == "the first row with the same batch and precision");
+  CHECK(has(bench_table(none), "\nspeed-up: relative to the first row with the same batch and "));
+  CHECK(has(bench_csv(none), ",\"dp on 1 device, batch 512\","));
+  BenchReport mixed = r;
+  mixed.rows[0].refused = "no";
+  CHECK(has(mixed.relative_to(), ", otherwise to the first such row"));
+}
+
+// Numbers that stand behind `before` in an SVG.
+std::vector<double> numbers_behind(const std::string& svg, const std::string& before) {
+  std::vector<double> out;
+  for (size_t at = svg.find(before); at != svg.npos; at = svg.find(before, at + 1))
+    out.push_back(std::stod(svg.substr(at + before.size())));
+  return out;
+}
+
+TEST_CASE("bars of large batches are as long as those of small ones") {
+  const std::string svg = bench_svg(comparison({1, 4096}));
+  // Of the row that takes longest, compute has half of 520 pixels: one such bar for each batch.
+  const std::vector<double> widths = numbers_behind(svg, " width=\"");
+  CHECK(std::ranges::count(widths, 260) == 2);
+}
+
+TEST_CASE("labels of lines that end close to each other do not overlap") {
+  BenchReport r = comparison({64});
+  for (RowResult& row : r.rows)
+    if (row.row.mode == "ddp") row.ms_per_sample = 1.001 * r.rows[4].ms_per_sample;
+  const std::string svg = speedup_svg(r);
+  std::vector<double> at = numbers_behind(svg, "<text x=\"818.0\" y=\"");
+  REQUIRE(at.size() == 3);  // ideal, dp, ddp; the pipeline ends at 2 devices
+  for (size_t i = 1; i < at.size(); ++i) CHECK(at[i] - at[i - 1] >= 14 - 0.1);  // one decimal
 }
 
 TEST_CASE("JSON holds rows of names and numbers, and text in quotes") {
@@ -59,6 +134,12 @@ TEST_CASE("JSON holds rows of names and numbers, and text in quotes") {
   CHECK(dp.find("ms_per_sample")->text == "0.0125");
   CHECK(dp.find("samples_per_second")->text == "80000");
   CHECK(dp.find("speedup")->text == "0.8");
+  CHECK(dp.find("ideal_speedup")->text == "2");
+  CHECK(dp.find("efficiency")->text == "0.4");
+  CHECK(dp.find("relative_to")->text == "single on 1 device, batch 8");
+  CHECK(dp.find("device_has")->text == "1 core");
+  CHECK(
+      dp.find("reason")->text.starts_with("dp on 2 devices, batch 8: 1.25x slower than single: "));
   CHECK(dp.find("communication_share")->text == "0.1");
   CHECK(dp.find("machine")->text == report().machine);
   CHECK_FALSE(dp.find("speedup")->quoted);

@@ -1,7 +1,7 @@
 // Rows of a benchmark with fixed numbers.
 #pragma once
 
-#include "bench/row.h"
+#include "report/row.h"
 
 namespace dpt {
 
@@ -17,6 +17,8 @@ inline RowResult result(std::string mode, int64_t devices, int64_t batch, double
   r.ms_per_sample = ms;
   r.fastest = 0.98 * ms;
   r.slowest = 1.02 * ms;
+  r.lower = 0.99 * ms;
+  r.upper = 1.01 * ms;
   r.spent = spent;
   r.rounds = 5;
   return r;

@@ -1,4 +1,4 @@
-#include "bench/rounds.h"
+#include "report/rounds.h"
 
 #include <map>
 #include <string>
@@ -40,6 +40,8 @@ TEST_CASE("rows take turns within a round, and medians are taken over the rounds
   CHECK(out[1].ms_per_sample == doctest::Approx(9.0 / 4));  // of 7, 500, 9
   CHECK(out[1].fastest == doctest::Approx(7.0 / 4));
   CHECK(out[1].slowest == doctest::Approx(125));
+  CHECK(out[1].lower == doctest::Approx(7.0 / 4));  // of three rounds all count
+  CHECK(out[1].upper == doctest::Approx(125));
   CHECK(out[1].spent.compute == doctest::Approx(9));
   CHECK(out[1].share(&WorkerSeconds::waiting) == doctest::Approx(0.125));
   CHECK(out[1].peak_bytes == 104);
@@ -57,6 +59,19 @@ TEST_CASE("of an even number of rounds the median is the mean of the middle two"
   const std::vector<BenchRow> rows = {{.mode = "single"}};
   CHECK(take_turns(rows, {.rounds = 4, .seconds = 1}, fake, [](int, const BenchRow&) {})[0]
             .ms_per_sample == doctest::Approx(3));
+}
+
+TEST_CASE("quartiles leave out the fastest and the slowest of five rounds") {
+  int run = 0;
+  const Measure fake = [&](const BenchRow&, const RunSteps& steps) {
+    const double seconds[] = {1, 4, 1, 2, 100, 3};  // the first is the warm-up
+    return Reading{.seconds = seconds[run++] * static_cast<double>(steps.timed.count()),
+                   .samples = 1000 * steps.timed.count()};
+  };
+  const std::vector<BenchRow> rows = {{.mode = "single"}};
+  const auto out = take_turns(rows, {.rounds = 5, .seconds = 1}, fake, [](int, const BenchRow&) {});
+  CHECK(out[0].lower == doctest::Approx(2));
+  CHECK(out[0].upper == doctest::Approx(4));
 }
 
 TEST_CASE("a row that is refused is left out of the rounds and the others go on") {

@@ -3,13 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 
 TEST_CASE("specs that do not fit together are refused with the golden text") {
   const Vocabulary words = vocabulary();
-  test::check_broken("train/broken", 22,
+  test::check_broken("session/broken", 22,
                      [&](const std::string& path, const std::vector<std::string>& overrides,
                          std::vector<std::unique_ptr<SourceFile>>& files, Diagnostics& d) {
                        Spec spec = load_spec(path, overrides, words, files, d);

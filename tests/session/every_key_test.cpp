@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "data/folder.h"
+#include "session/session.h"
 #include "spec/language.h"
 #include "spec/model.h"
 #include "spec/schema.h"
-#include "train/session.h"
 
 namespace dpt {
 namespace {

@@ -1,5 +1,5 @@
 // Which GPUs a session gets, and what it says where it can't have them.
-#include "train/gpus.h"
+#include "session/gpus.h"
 
 #include <cmath>
 #include <string>
@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 
 #include "data/folder.h"
-#include "train/device_exchange.h"
-#include "train/device_executor.h"
-#include "train/devices.h"
-#include "train/gpu_specs.h"
+#include "engine/gpu/exchange.h"
+#include "engine/gpu/executor.h"
+#include "engine/gpu/gpu_specs.h"
+#include "session/memory.h"
+#include "session/session.h"
 #include "train/run_spec.h"
-#include "train/session.h"
 
 namespace dpt {
 namespace {
@@ -97,23 +97,25 @@ TEST_CASE("GPUs that can't be had end in one sentence") {
   const Opened more({"parallel=ddp", "devices=4"});
   CHECK(more.code == static_cast<int>(Fault::device));
   CHECK(more.error ==
-        "4 GPUs are wanted, but CUDA shows 2 GPUs; take `devices: 2`, or, to study how it works, "
+        "the run needs 4 GPUs, but CUDA shows 2 GPUs; use `devices: 2`, or, for a test, "
         "put several replicas on one: `devices: [cuda:0, cuda:0]`");
   CHECK(Opened({"parallel=dp", "devices=[cuda:0, cuda:2]"}).error ==
         "device cuda:2 is not there: CUDA shows 2 GPUs, numbered from 0");
   const Opened none({"parallel=ddp"}, {.problem = "there is no driver"});
   CHECK(none.code == static_cast<int>(Fault::device));
-  CHECK(none.says("device 'cuda' can't be used: there is no driver. Write `device: cpu`"));
+  CHECK(none.says("device 'cuda' cannot be used: there is no driver. Set `device: cpu`"));
   const Opened nccl({"parallel=ddp"}, {.count = 2, .nccl_problem = "libnccl.so.2 is nowhere"});
   CHECK(nccl.code == static_cast<int>(Fault::device));
   CHECK(nccl.error ==
-        "GPUs sum their gradients by NCCL, which is not there: libnccl.so.2 is nowhere. Install "
-        "it, or write `backend: gloo`, by which the CPUs sum");
+        "summing gradients across GPUs needs NCCL, which cannot be loaded: libnccl.so.2 is "
+        "nowhere. Install "
+        "it, or set `backend: gloo`, which uses the CPUs");
   const Opened stages({"parallel={pipeline: {processes: true}}"},
                       {.count = 2, .nccl_problem = "libnccl.so.2 is nowhere"});
   CHECK(stages.error ==
-        "GPUs of other processes are reached by NCCL, which is not there: libnccl.so.2 is nowhere. "
-        "Install it, or write `backend: gloo`, by which the CPUs pass it on");
+        "copying between GPUs of different processes needs NCCL, which cannot be loaded: "
+        "libnccl.so.2 is nowhere. "
+        "Install it, or set `backend: gloo`, which uses the CPUs");
   for (const char* mode : {"{ddp: {backend: gloo}}", "{pipeline: {processes: true, backend: gloo}}",
                            "{pipeline: {stages: 2}}"})
     CHECK(Opened({fmt::format("parallel={}", mode)}, {.count = 2, .nccl_problem = "none"}).session);
@@ -130,17 +132,17 @@ TEST_CASE("settings that GPUs do not have are refused with the reason") {
     return text.find(part) != std::string::npos;
   };
   CHECK(has(refused({"parallel={ddp: {backend: nccl}}", "devices=[cuda:0, cuda:0]"}),
-            "NCCL takes one replica on each GPU, but a GPU is named twice"));
+            "NCCL allows one replica per GPU, but a GPU is listed twice"));
   CHECK(has(refused({"parallel={ddp: {backend: gloo, bucket_cap_mb: 5}}"}),
             "`bucket_cap_mb` is for NCCL"));
   CHECK(has(refused({"parallel={pipeline: {processes: true, backend: nccl}}",
                      "devices=[cuda:0, cuda:0]"}),
-            "NCCL takes one stage on each GPU, but a GPU is named twice"));
+            "NCCL allows one stage per GPU, but a GPU is listed twice"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 4}"}), "write `shards: 2`"));
   CHECK(has(refused({"parallel=ddp", "reproducible={shards: 2}"}),
-            "NCCL sums in an order of its own"));
+            "NCCL chooses its own order of summation"));
   CHECK(has(refused({"parallel={ddp: {backend: gloo}}", "sync_batch_norm=true"}, kImages),
-            "batch norm sums over GPUs by NCCL"));
+            "`sync_batch_norm` on GPUs needs NCCL"));
   for (const char* words : {"parallel={ddp: {backend: nccl}}", "parallel={dp: {bucket_cap_mb: 5}}"})
     CHECK(has(refused({words, "device=cpu"}), "are for GPUs"));
 }

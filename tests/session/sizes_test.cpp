@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/machine.h"
 #include "data/folder.h"
+#include "train/run_memory.h"
 #include "train/run_spec.h"
 
 namespace dpt {

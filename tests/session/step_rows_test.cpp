@@ -1,4 +1,4 @@
-#include "train/step_rows.h"
+#include "session/step_rows.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,11 +1,11 @@
-#include "train/update_share.h"
+#include "session/update_share.h"
 
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "backend/cpu/kernels.h"
-#include "graph/layouts.h"
+#include "graph/passes/layouts.h"
 #include "layers/lowered.h"
 
 namespace dpt {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "train/session.h"
+#include "session/session.h"
 
 namespace dpt {
 

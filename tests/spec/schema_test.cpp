@@ -1,5 +1,9 @@
 #include "spec/schema.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include "words.h"
@@ -13,30 +17,98 @@ size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
+constexpr const char* kLinear = R"json({
+  "description": "Fully connected layer.",
+  "propertyNames": {"enum": ["out_features", "bias"]},
+  "properties": {
+    "out_features": {
+      "description": "size of each output sample",
+      "exclusiveMinimum": 0,
+      "maximum": 9223372036854775807,
+      "if": {"type": ["string"], "pattern": "\\$\\{.*\\}"},
+      "else": {"type": "integer"}
+    },
+    "bias": {
+      "description": "whether a learned offset is added (default: true)",
+      "if": {"type": ["string"], "pattern": "\\$\\{.*\\}"},
+      "else": {"type": ["boolean", "null"]}
+    }
+  },
+  "required": ["out_features"],
+  "exclusiveMinimum": 0,
+  "maximum": 9223372036854775807,
+  "if": {"type": ["string"], "pattern": "\\$\\{.*\\}"},
+  "else": {"type": ["object", "integer"]}
+})json";
+
+// JSON is YAML, but for anchors' sakes: the strict reader checks keys, quotes and brackets.
+Node read_json(const SourceFile& file) {
+  Diagnostics d;
+  Node root = read_yaml(file, d);
+  CHECK(d.render() == "");
+  return root;
+}
+
+const Node& inside(const Node& root, const std::vector<std::string>& path) {
+  const Node* at = &root;
+  for (const std::string& key : path) {
+    at = at->find(key);
+    REQUIRE_MESSAGE(at, key);
+  }
+  return *at;
+}
+
+bool lists(const Node& list, const std::string& text) {
+  return std::ranges::find(list.items, text, &Node::text) != list.items.end();
+}
+
 }  // namespace
 
 TEST_CASE("the JSON Schema is JSON, closed, and has every word and key") {
   const std::string schema = json_schema(test::words());
-  // JSON is YAML, but for anchors' sakes: the strict reader checks keys, quotes and brackets.
   const SourceFile file{"schema.json", schema};
-  Diagnostics d;
-  const Node root = read_yaml(file, d);
-  CHECK(d.render() == "");
-  REQUIRE(root.find("properties"));
-  CHECK(root.find("additionalProperties")->text == "false");
+  const Node root = read_json(file);
+  const Node& properties = inside(root, {"properties"});
   for (const char* key : {"data", "model", "blocks", "loss", "optimizer", "schedule", "devices",
-                          "extends", "reproducible", "evaluate", "log", "clip_grad_norm"})
-    CHECK_MESSAGE(root.find("properties")->find(key), key);
+                          "extends", "reproducible", "evaluate", "log", "clip_grad_norm"}) {
+    CHECK_MESSAGE(properties.find(key), key);
+    CHECK(lists(inside(root, {"propertyNames", "enum"}), key));
+  }
   CHECK(!root.find("not"));  // `epochs` and `steps` may stand together
-  CHECK(to_yaml(*root.find("properties")->find("seed")).find("\"null\"") != std::string::npos);
+  CHECK(lists(inside(properties, {"seed", "type"}), "null"));
   for (const WordList& w : word_lists())
-    REQUIRE_MESSAGE(root.find("definitions")->find(w.what), std::string(w.what));
-  for (const char* text : {"\"linear\": {", "\"out_features\": {", "\"exclusiveMinimum\": 0",
-                           "\"minimum\": 0", "\"maximum\": 1", "learning rate (default: 0.001)"})
-    CHECK_MESSAGE(schema.find(text) != std::string::npos, text);
-  // Every object with keys of the language is closed, but for a use of a block.
-  const size_t open = count(schema, "\"propertyNames\"");
-  CHECK(open == 1);
+    REQUIRE_MESSAGE(inside(root, {"definitions"}).find(w.what), std::string(w.what));
+  const Node& adam = inside(root, {"definitions", "optimizer", "properties", "adam"});
+  CHECK(inside(adam, {"description"}).text == "Kingma & Ba 2015.");
+  CHECK(inside(adam, {"properties", "lr", "description"}).text == "learning rate (default: 0.001)");
+  CHECK(inside(adam, {"properties", "betas", "items", "exclusiveMaximum"}).text == "1");
+  // Every map of keys names them; what is open is a use of a block.
+  CHECK(count(schema, "\"additionalProperties\": false") == 0);
+  CHECK(count(schema, "anyOf") == 2);  // of `if`s: no value is told by alternatives
+  CHECK(count(schema, "oneOf") == 0);
+}
+
+TEST_CASE("a layer in the JSON Schema has its types, keys, limits and meaning") {
+  const std::string schema = json_schema(test::words());
+  const SourceFile file{"schema.json", schema};
+  const Node root = read_json(file);
+  const SourceFile expected{"expected.json", kLinear};
+  CHECK(to_yaml(inside(root, {"definitions", "layer", "properties", "linear"})) ==
+        to_yaml(read_json(expected)));
+}
+
+TEST_CASE("the JSON Schema knows all names of layers in a spec without blocks") {
+  const SourceFile file{"schema.json", json_schema(test::words())};
+  const Node root = read_json(file);
+  const Node& known = inside(root, {"definitions", "known_layer"});
+  for (const char* name : {"linear", "relu", "residual"}) {
+    CHECK(lists(inside(known, {"then", "propertyNames", "enum"}), name));
+    CHECK(lists(inside(known, {"else", "then", "enum"}), name));
+  }
+  const Node& rule = inside(root, {"allOf"}).items.at(1);
+  CHECK(inside(rule, {"if", "not", "anyOf"}).items.size() == 2);  // blocks, extends
+  CHECK(inside(rule, {"then", "properties", "model", "items", "$ref"}).text ==
+        "#/definitions/known_layer");
 }
 
 TEST_CASE("the reference page has each word and key with its default") {
@@ -60,7 +132,7 @@ TEST_CASE("one word is explained with its keys") {
         "  p  probability of a zero (a number, between 0 and 1; default: 0.5)\n");
   CHECK(explain(test::words(), "relu") == "layer 'relu': max(x, 0).\n  takes no settings\n");
   CHECK(explain(test::words(), "data.limit") ==
-        "key 'limit' of 'data': use the first so many samples; 0: all (an integer, not negative; "
+        "key 'limit' of 'data': use only the first N samples; 0: all (an integer, not negative; "
         "default: 0)\n");
   // Keys of what a spec can name, with all to which they mean the same.
   const std::string lr = explain(test::words(), "lr");

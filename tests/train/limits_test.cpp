@@ -91,12 +91,12 @@ TEST_CASE("batch norm of a single sample is refused before the first step") {
   const std::string norm = "model=[{linear: 6}, batch_norm1d, {linear: 2}]";
   const Ran last = run_spec(kSpec, {norm, "data.batch_size=19"});
   CHECK(last.code == 2);
-  CHECK(last.err.find("batch 2 of 2 has a single sample for a replica, of which batch norm can't "
-                      "take a variance; take another batch_size, or `drop_last: true`") !=
-        std::string::npos);
+  CHECK(last.err.find(
+            "batch 2 of 2 leaves a replica with a single sample, which has no variance for "
+            "batch norm; change batch_size, or set `drop_last: true`") != std::string::npos);
   CHECK(run_spec(kSpec, {norm, "data.batch_size=19", "data.drop_last=true"}).code == 0);
   const std::vector<std::string> eight = {norm, "parallel=dp", "devices=8", "steps=1"};
-  CHECK(run_spec(kSpec, eight).err.find("take another batch_size\n") != std::string::npos);
+  CHECK(run_spec(kSpec, eight).err.find("; change batch_size\n") != std::string::npos);
   std::vector<std::string> all = eight;
   all.emplace_back("sync_batch_norm=true");
   CHECK(run_spec(kSpec, all).code == 0);
@@ -116,9 +116,9 @@ TEST_CASE("batch norm without running statistics refuses to evaluate a single sa
   for (const char* of_one : {"{batch_size: 4}", "{batch_size: 1}"}) {
     const Ran ran = run(of_one);
     CHECK(ran.code == 2);
-    CHECK_MESSAGE(ran.err.find("of the test set has a single sample for a replica, of which batch "
-                               "norm can't take a variance") != std::string::npos,
-                  ran.err);
+    CHECK_MESSAGE(
+        ran.err.find("of the test set leaves a replica with a single sample") != std::string::npos,
+        ran.err);
   }
   CHECK(run("{batch_size: 5}").code == 0);
   CHECK(run("{batch_size: 4}", "model=[{linear: 6}, batch_norm1d, {linear: 2}]").code == 0);

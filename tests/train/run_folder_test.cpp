@@ -11,12 +11,13 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/disk.h"
 #include "base/folder_lock.h"
+#include "checkpoint/store.h"
 #include "cli/process.h"
 #include "data/folder.h"
-#include "train/checkpoints.h"
 #include "train/quick_disk.h"
 #include "train/run_spec.h"
 
@@ -274,6 +275,27 @@ TEST_CASE("a batch system's warning saves a checkpoint and ends with 75") {
   same(run_in(folder, {}, disk, "auto"), run_spec(kSpec, {}));
 }
 
+// Has no room for checkpoints.
+class Full : public Interrupted {
+ public:
+  using Interrupted::Interrupted;
+  int create(const std::string& path) override {
+    const int made = Interrupted::create(path);
+    if (!has(path, "/checkpoints/") || made < 0) return made;
+    ::close(made);
+    errno = ENOSPC;
+    return -1;
+  }
+};
+
+TEST_CASE("a run without a checkpoint does not ask to be requeued") {
+  const Folder folder;
+  Full disk(SIGUSR1);
+  const Ran ran = run_in(folder, {"save.every_steps=3"}, disk);
+  CHECK_MESSAGE(ran.code == 1, ran.err);
+  CHECK_MESSAGE(has(ran.err, "the exit code is 1 instead of 75; make room on the disk"), ran.err);
+}
+
 // Takes its time over the first file.
 class Slow : public Quick {
  public:
@@ -315,12 +337,12 @@ TEST_CASE(
   const Ran lower = rest({"optimizer={sgd: 0.02}"});
   CHECK_MESSAGE(has(lower.err, "the learning rate goes on at 0.02: 0.02, times what"), lower.err);
   CHECK_MESSAGE(has(lower.metrics, "\"step\": 8, \"epoch\": 2,"), lower.metrics);
-  CHECK_MESSAGE(has(lower.metrics.substr(lower.metrics.find("\"step\": 8")), "\"lr\": 0.02}"),
+  CHECK_MESSAGE(has(lower.metrics.substr(lower.metrics.find("\"step\": 8")), "\"lr\": 0.02, "),
                 lower.metrics);
   if (!kCanFork) return;
   const Ran other_mode = rest({"parallel=ddp", "devices=2"});
   CHECK_MESSAGE(has(other_mode.err,
-                    "epoch 2 goes on in its middle with its samples in another "
+                    "epoch 2 continues with its samples in another "
                     "order (dealt to 2 replicas, not one order for all)"),
                 other_mode.err);
 }

@@ -1,8 +1,8 @@
 // How long a run is: `epochs` and `steps`, alone and together.
 #include <doctest/doctest.h>
 
-#include "train/resumed_run.h"
-#include "train/session.h"
+#include "checkpoint/resumed_run.h"
+#include "session/session.h"
 
 namespace dpt {
 

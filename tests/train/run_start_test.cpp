@@ -9,8 +9,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "checkpoint/resumed_run.h"
 #include "cli/process.h"
-#include "train/resumed_run.h"
 #include "train/run_directories.h"
 
 namespace dpt {
@@ -54,10 +54,10 @@ TEST_CASE("no run overwrites another's results") {
 TEST_CASE("--resume auto continues the newest run in place if its spec is the same") {
   Runs runs;
   const Ran none = runs.run({"epochs=1"}, "auto");
-  CHECK_MESSAGE(has(none.err, "holds no checkpoint; a new run begins\n"), none.err);
+  CHECK_MESSAGE(has(none.err, "holds no checkpoint; starting a new run\n"), none.err);
   const Ran rest = runs.run({"epochs=3", "save.every_steps=1", "log.every=2"}, "auto");
   CHECK_MESSAGE(rest.code == 0, rest.err);
-  CHECK_MESSAGE(has(rest.err, "going on from " + runs.path("1/checkpoints/step-000002")), rest.err);
+  CHECK_MESSAGE(has(rest.err, "resuming from " + runs.path("1/checkpoints/step-000002")), rest.err);
   CHECK_FALSE(runs.is_there("2"));
   const Folder whole;
   CHECK(data_of(rest.weights) ==
@@ -67,14 +67,14 @@ TEST_CASE("--resume auto continues the newest run in place if its spec is the sa
   CHECK_MESSAGE(other.code == 0, other.err);
   CHECK_MESSAGE(
       has(other.err, "--resume auto: " + runs.path("1") +
-                         " is not continued: its spec differs: 'optimizer.adam' was 0.01 and is "
+                         " is not resumed: its spec differs: 'optimizer.adam' was 0.01 and is "
                          "0.02 now; --resume " +
-                         runs.path("1") + " continues it all the same; a new run begins\n"),
+                         runs.path("1") + " resumes it anyway; starting a new run\n"),
       other.err);
   CHECK(runs.model("1") == rest.weights);
   CHECK(runs.is_there("2/model.safetensors"));
   const Ran sgd = runs.run({"optimizer=sgd"}, "auto");
-  CHECK_MESSAGE(has(sgd.err, "it was trained by optimizer 'adam', not 'sgd'; a new run begins\n"),
+  CHECK_MESSAGE(has(sgd.err, "it was trained by optimizer 'adam', not 'sgd'; starting a new run\n"),
                 sgd.err);
   CHECK(runs.is_there("3/model.safetensors"));
 }
@@ -85,10 +85,10 @@ TEST_CASE(
   CHECK(runs.run({"save.every_steps=1", "epochs=2"}).code == 0);
   CHECK(runs.run({"seed=5", "epochs=1"}).code == 0);
   const Ran newest = runs.run({"seed=5"}, runs.folder.file("runs"));
-  CHECK_MESSAGE(has(newest.err, "going on from " + runs.path("2/checkpoints/step-000002")),
+  CHECK_MESSAGE(has(newest.err, "resuming from " + runs.path("2/checkpoints/step-000002")),
                 newest.err);
   const Ran first = runs.run({}, runs.path("1"));
-  CHECK_MESSAGE(has(first.err, "going on from " + runs.path("1/checkpoints/step-000004")),
+  CHECK_MESSAGE(has(first.err, "resuming from " + runs.path("1/checkpoints/step-000004")),
                 first.err);
   const Folder whole;
   CHECK(data_of(runs.model("1")) ==
@@ -114,9 +114,10 @@ TEST_CASE("a run of version 0.1.0 stays as it is, and can be continued") {
   const Ran rest = runs.run({}, "auto");
   CHECK_MESSAGE(rest.code == 0, rest.err);
   CHECK_MESSAGE(
-      has(rest.err, "runs is a run of dptrain 0.1.0, which did not number its runs; it stays as it is\n"),
+      has(rest.err,
+          "runs is a run of dptrain 0.1.0, which did not number its runs; it is left unchanged\n"),
       rest.err);
-  CHECK_MESSAGE(has(rest.err, "going on from " + runs.path("checkpoints/step-000002")), rest.err);
+  CHECK_MESSAGE(has(rest.err, "resuming from " + runs.path("checkpoints/step-000002")), rest.err);
   CHECK(read_file(runs.path("model.safetensors")) == old);
   CHECK(runs.is_there("1/model.safetensors"));
   CHECK_MESSAGE(has(rest.metrics, "{\"epoch\": 1,"), rest.metrics);
@@ -150,7 +151,7 @@ TEST_CASE("--resume auto beside a run that still goes on says so, every time") {
   for (int i = 0; i < 2; ++i) {
     const Finished f = dptrain({"t.yaml", "--resume", "auto"}, {}, folder.path());
     CHECK(f.code == 1);
-    CHECK_MESSAGE(has(f.err, "--resume auto: the run in runs/t/1 is still going " + who), f.err);
+    CHECK_MESSAGE(has(f.err, "--resume auto: the run in runs/t/1 is still running " + who), f.err);
   }
   const Finished given = dptrain({"t.yaml", "--resume", "auto", "out=runs/t/1"}, {}, folder.path());
   CHECK(given.code == 1);
@@ -184,7 +185,7 @@ TEST_CASE("rank 0 numbers the run, and says to the others where it goes on" *
   both({"save=false"});
   both({"epochs=1"});
   const std::string err = both({"--resume", "auto"});
-  CHECK_MESSAGE(has(err, "going on from runs/t/2/checkpoints/step-000002"), err);
+  CHECK_MESSAGE(has(err, "resuming from runs/t/2/checkpoints/step-000002"), err);
   CHECK_FALSE(fs::exists(folder.file("runs/t/3")));
   const auto bits = [&](const std::string& run) {
     return data_of(read_file(folder.file("runs/t/" + run + "/model.safetensors")));

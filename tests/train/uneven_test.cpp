@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "data/folder.h"
+#include "session/step_rows.h"
 #include "train/run_spec.h"
-#include "train/step_rows.h"
 
 namespace dpt {
 namespace {

@@ -1,5 +1,5 @@
-// The rows of attention and its gradient (graph/operators/attention.cpp): one head of one sample
-// after the other.
+// The rows of attention and its gradient (graph/operators/products/attention.cpp): one head of one
+// sample after the other.
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"

@@ -1,5 +1,5 @@
-// The rows of batch normalisation (graph/operators/batch_norm.cpp) over rows of channels. What is
-// the same for all elements of a channel is computed first, in double.
+// The rows of batch normalisation (graph/operators/norms/batch_norm.cpp) over rows of channels.
+// What is the same for all elements of a channel is computed first, in double.
 #include <algorithm>
 #include <vector>
 

@@ -7,7 +7,7 @@
 #include "backend/cpu/support.h"
 #include "base/fail.h"
 #include "graph/attrs.h"
-#include "graph/philox.h"
+#include "graph/formulas/philox.h"
 
 namespace dpt {
 namespace {

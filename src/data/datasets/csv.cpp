@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/tables.h"
+#include "formats/python_call.h"
 
 namespace dpt::datasets {
 namespace {
@@ -62,7 +62,34 @@ Columns columns_of(const Csv& c, const CsvTable& table, const std::string& path)
     for (size_t i = 0; i < table.columns(); ++i)
       if (std::ranges::find(out.targets, i) == out.targets.end()) out.inputs.push_back(i);
   if (out.inputs.empty()) fail(Fault::data, "{} has no columns but its targets", path);
+  for (const size_t i : out.inputs)
+    if (c.classes > 0 && std::ranges::find(out.targets, i) != out.targets.end())
+      fail(Fault::data,
+           "column '{}' of {} is the target and an input, too; take it out of 'inputs'",
+           table.names[i], path);
   return out;
+}
+
+// The columns of the test set that have the names of the training set's, wherever they stand.
+Columns columns_of_test(const Csv& c, const CsvTable& table) {
+  CsvTable train;
+  if (table.header) train.names = read_csv_header(c.path, format_of(c));
+  if (train.names.empty() || train.names == table.names) return columns_of(c, table, c.test_path);
+  std::vector<std::string> sorted = train.names;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+    fail(Fault::data,
+         "{} has two columns '{}' and {} has other columns, so they cannot be matched by name; "
+         "rename one",
+         c.path, *twice, c.test_path);
+  Columns out = columns_of(c, train, c.path);
+  for (auto* list : {&out.inputs, &out.targets})
+    for (size_t& i : *list) i = table.column(train.names[i], c.test_path);
+  return out;
+}
+
+Columns columns_of(const Csv& c, const CsvTable& table, Split split) {
+  return split == Split::test ? columns_of_test(c, table) : columns_of(c, table, c.path);
 }
 
 Table pick(const CsvTable& table, const std::vector<size_t>& columns) {
@@ -80,7 +107,9 @@ Table classes_from(const Table& values, int64_t classes, const std::string& path
   const std::span<const float> from = values_of<float>(values);
   for (size_t i = 0; i < from.size(); ++i) {
     if (std::trunc(from[i]) != from[i] || std::abs(from[i]) > 1e9F)
-      fail(Fault::data, "{}: the target of sample {} (counted from 0) is {}, which is no class",
+      fail(Fault::data,
+           "{}: the target of sample {} (counted from 0) is {}, but classes are whole numbers from "
+           "0",
            path, i, from[i]);
     out.as<int32_t>()[i] = static_cast<int32_t>(from[i]);
   }
@@ -101,7 +130,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
   const CsvTable table = read_csv(path, format_of(c));
-  const Columns columns = columns_of(c, table, path);
+  const Columns columns = columns_of(c, table, query.split);
   Dataset d;
   d.inputs = pick(table, columns.inputs);
   d.targets = pick(table, columns.targets);
@@ -115,7 +144,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
   const CsvTable table = read_csv(path, format_of(c));
-  const Columns columns = columns_of(c, table, path);
+  const Columns columns = columns_of(c, table, query.split);
   return fmt::format(
       "table = np.loadtxt({}, delimiter={}, skiprows={}, ndmin=2, "
       "dtype=np.float64).astype(np.float32)\n"

@@ -1,8 +1,8 @@
 #include "data/readers/idx.h"
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/tables.h"
+#include "formats/python_call.h"
 
 namespace dpt::datasets {
 namespace {

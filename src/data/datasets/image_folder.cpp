@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
-#include "base/python_call.h"
 #include "data/readers/bytes.h"
 #include "data/readers/image.h"
 #include "data/tables.h"
+#include "formats/python_call.h"
 
 namespace dpt::datasets {
 namespace {
@@ -26,16 +26,19 @@ struct ImageFolder {
   std::vector<int64_t> resize, crop;
   static KeyTable<ImageFolder> keys() {
     return KeyTable<ImageFolder>()
-        .required_path("path", &ImageFolder::path, "folder with a folder of images for each class")
+        .required_path("path", &ImageFolder::path,
+                       "folder with a subfolder of images for each class")
         .path("test_path", &ImageFolder::test_path, "the same for evaluation")
-        .optional("resize", &ImageFolder::resize,
-                  "one number: the shorter side becomes so long; two: height and width; none: "
-                  "images keep their size. Pixels are those of Pillow 13",
-                  kSide)
-        .optional("crop", &ImageFolder::crop,
-                  "height and width of the middle that is taken then, one number for both; none: "
-                  "all",
-                  kSide);
+        .optional(
+            "resize", &ImageFolder::resize,
+            "one number: the new length of the shorter side; two: height and width; none: images "
+            "keep their size. Resampled as Pillow 13 does",
+            kSide)
+        .optional(
+            "crop", &ImageFolder::crop,
+            "height and width of the center crop after resizing, one number for both; none: no "
+            "crop",
+            kSide);
   }
   static constexpr Range kSide{"must be between 1 and 16384", 1, 16384};
   static void check(const ImageFolder& c, const Owner& owner, Diagnostics& d) {
@@ -69,7 +72,7 @@ Listing list(const fs::path& folder) {
     std::error_code none;  // a link to nothing is no folder
     (at->is_directory(none) ? out.folders : out.files).push_back(at->path().filename().string());
   }
-  if (error) fail(Fault::data, "{} can't be read: {}", folder.string(), error.message());
+  if (error) fail(Fault::data, "{} cannot be read: {}", folder.string(), error.message());
   std::ranges::sort(out.folders);
   std::ranges::sort(out.files);
   return out;
@@ -85,8 +88,8 @@ std::vector<std::string> folders_below(const fs::path& folder) {
     if (::stat(out[i].c_str(), &status) == 0)
       if (const auto [at, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), out[i]);
           !is_new)
-        fail(Fault::data, "{} and {} are the same folder, by a link: remove the link", at->second,
-             out[i]);
+        fail(Fault::data, "{} and {} are the same folder, through a symbolic link; remove the link",
+             at->second, out[i]);
     for (const std::string& below : list(out[i]).folders)
       out.push_back((fs::path(out[i]) / below).string());
   }
@@ -102,10 +105,11 @@ void add_images(const fs::path& folder, std::vector<std::string>& images) {
     for (const std::string& file : list(place).files) {
       const fs::path path = fs::path(place) / file;
       if (has_ending(path, {".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}))
-        fail(Fault::data,
-             "{} is an image that dptrain can't read, only JPEG and PNG are; convert it, or move "
-             "it away",
-             path.string());
+        fail(
+            Fault::data,
+            "{} has an image format that dptrain does not read; convert it to JPEG or PNG, or move "
+            "it elsewhere",
+            path.string());
       if (has_ending(path, {".jpg", ".jpeg", ".png"})) images.push_back(path.string());
     }
 }
@@ -113,7 +117,8 @@ void add_images(const fs::path& folder, std::vector<std::string>& images) {
 std::vector<std::string> classes_of(const std::string& folder) {
   std::vector<std::string> classes = list(folder).folders;
   if (classes.empty())
-    fail(Fault::data, "{} holds no folders: each class must have one of its own", folder);
+    fail(Fault::data,
+         "{} has no subfolders; put the images of each class into a subfolder of its own", folder);
   return classes;
 }
 
@@ -131,7 +136,7 @@ class Reader : public SampleReader {
     const std::string& path = files_[row];
     const std::unique_ptr<ByteSource> source = open_bytes(path);
     if (source->most_bytes() > kMostFile)
-      fail(Fault::data, "{} has {} bytes; at most {} MiB are read as an image. Leave it out.", path,
+      fail(Fault::data, "{} has {} bytes, and an image may have at most {} MiB; remove it", path,
            source->most_bytes(), kMostFile >> 20);
     std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
     source->read(bytes, "the image");
@@ -169,8 +174,8 @@ class Reader : public SampleReader {
     const int64_t pixels = std::max(height, image.height) * width;
     if (pixels > most)
       fail(Fault::data,
-           "{} has {} x {} pixels: to make {} x {} of them takes {} MiB. Leave it out, or cut a "
-           "part out of it.",
+           "{} has {} x {} pixels; resizing it to {} x {} takes {} MiB: remove it, or crop it "
+           "first",
            path, image.width, image.height, width, height, pixels * 3 >> 20);
   }
 
@@ -206,15 +211,15 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   const std::vector<std::string> classes = classes_of(folder);
   if (!train)
     if (const auto others = classes_of(s.path); others != classes)
-      fail(Fault::data, "{} has other classes than {}: {} folders and {}, or other names", folder,
-           s.path, classes.size(), others.size());
+      fail(Fault::data, "{} and {} have different classes: {} and {} subfolders, or other names",
+           folder, s.path, classes.size(), others.size());
   std::vector<std::string> files;
   std::vector<int32_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
     const fs::path place = fs::path(folder) / classes[c];
     add_images(place, files);
     if (files.size() == labels.size())
-      fail(Fault::data, "{} holds no image: .jpg, .jpeg and .png are read", place.string());
+      fail(Fault::data, "{} contains no image (.jpg, .jpeg or .png)", place.string());
     labels.resize(files.size(), static_cast<int32_t>(c));
   }
   const auto samples = static_cast<int64_t>(files.size());
@@ -252,8 +257,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 
 DatasetType image_folder() {
   DatasetType t{
-      nameable<ImageFolder>("image_folder",
-                            "JPEG and PNG images, a folder for each class, decoded on the way."),
+      nameable<ImageFolder>(
+          "image_folder", "JPEG and PNG images, a folder for each class, decoded during training."),
       load, true, torch};
   t.torch_reads_samples = true;
   return t;

@@ -13,7 +13,7 @@ struct Random {
   int64_t samples = 100, in_features = 10, out_features = 10, seed = 0, test_samples = 100;
   static KeyTable<Random> keys() {
     return KeyTable<Random>()
-        .optional("samples", &Random::samples, "how many to train on", kSamples)
+        .optional("samples", &Random::samples, "number of training samples", kSamples)
         .optional("in_features", &Random::in_features, "numbers of an input", kSize)
         .optional("out_features", &Random::out_features, "numbers of a target", kSize)
         .optional("seed", &Random::seed, "of the generator; the test split's is one higher")

@@ -16,13 +16,11 @@ struct Images {
   std::vector<int64_t> shape{1, 28, 28};
   static KeyTable<Images> keys() {
     return KeyTable<Images>()
-        .optional("samples", &Images::samples, "how many to train on", kSamples)
-        .optional(
-            "classes", &Images::classes, "how many glyphs",
-            {"must be between 1 and 10000", [](const int64_t& v) { return v >= 1 && v <= 10000; }})
-        .optional(
-            "shape", &Images::shape, "channels, height, width",
-            {"must be between 1 and 1024", [](const int64_t& v) { return v >= 1 && v <= 1024; }})
+        .optional("samples", &Images::samples, "number of training samples", kSamples)
+        .optional("classes", &Images::classes, "how many glyphs",
+                  Range{"must be between 1 and 10000", 1, 10000})
+        .optional("shape", &Images::shape, "channels, height, width",
+                  Range{"must be between 1 and 1024", 1, 1024})
         .optional("seed", &Images::seed, "decides the glyphs and the samples")
         .optional("test_samples", &Images::test_samples, "how many to evaluate on", kSamples);
   }

@@ -14,7 +14,7 @@ struct Regression {
   double noise = 0.1;
   static KeyTable<Regression> keys() {
     return KeyTable<Regression>()
-        .optional("samples", &Regression::samples, "how many to train on", kSamples)
+        .optional("samples", &Regression::samples, "number of training samples", kSamples)
         .optional("in_features", &Regression::in_features, "numbers of an input", kSize)
         .optional("out_features", &Regression::out_features, "numbers of a target", kSize)
         .optional("noise", &Regression::noise, "standard deviation of what is added", kNotNegative)

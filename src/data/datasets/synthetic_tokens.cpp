@@ -19,12 +19,11 @@ struct Tokens {
   std::string targets = "classes";
   static KeyTable<Tokens> keys() {
     return KeyTable<Tokens>()
-        .optional("samples", &Tokens::samples, "how many to train on", kSamples)
+        .optional("samples", &Tokens::samples, "number of training samples", kSamples)
         .optional("length", &Tokens::length,
                   "tokens of a sample; 0: one, without an extent of its own", kSizeOrZero)
-        .optional(
-            "vocabulary", &Tokens::vocabulary, "how many different tokens there are",
-            {"must be between 1 and 2^27", [](const int64_t& v) { return v > 0 && v <= 1 << 27; }})
+        .optional("vocabulary", &Tokens::vocabulary, "how many different tokens there are",
+                  Range{"must be between 1 and 2^27", 1, 1 << 27})
         .choice("targets", &Tokens::targets, {"classes", "next", "values"},
                 "the token behind the last one, the one behind each, or numbers for each token")
         .optional("out_features", &Tokens::out_features,

@@ -84,15 +84,15 @@ class Reader {
     while (next_line(fields)) {
       if (table.names.empty()) {
         table.header = is_header(fields);
-        for (size_t i = 0; i < fields.size(); ++i)
-          table.names.push_back(table.header ? std::string(fields[i].text) : std::to_string(i));
+        table.names = names_of(fields, table.header);
         first_ = lines_.number();
         if (table.header) continue;
       }
       if (fields.size() != table.columns())
-        fail(Fault::data, "{}:{}:1: {} fields, where the first line has {}", path_, lines_.number(),
-             fields.size(), table.columns());
-      for (const Field& f : fields) table.values.push_back(number(f));
+        fail(Fault::data, "{}:{}:1: {}, where the first line has {}", path_, lines_.number(),
+             counted(fields.size(), "field"), table.columns());
+      for (size_t i = 0; i < fields.size(); ++i)
+        table.values.push_back(number(fields[i], table.names[i]));
       ++table.rows;
     }
     if (table.rows == 0 && table.header && automatic())
@@ -104,7 +104,20 @@ class Reader {
     return table;
   }
 
+  std::vector<std::string> header() {
+    std::vector<Field> fields;
+    if (!next_line(fields) || !is_header(fields)) return {};
+    return names_of(fields, true);
+  }
+
  private:
+  static std::vector<std::string> names_of(const std::vector<Field>& fields, bool header) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < fields.size(); ++i)
+      out.push_back(header ? std::string(fields[i].text) : std::to_string(i));
+    return out;
+  }
+
   bool automatic() const { return format_.header == CsvFormat::HeaderLine::automatic; }
 
   // False at the end of the text.
@@ -130,8 +143,7 @@ class Reader {
       if (begin < line.size() && line[begin] == '"') {
         end = line.find('"', begin + 1);
         if (end == std::string_view::npos)
-          fail(Fault::data, "{}:{}:{}: an unclosed quote", path_,
-               lines_.number(), begin + 1);
+          fail(Fault::data, "{}:{}:{}: an unclosed quote", path_, lines_.number(), begin + 1);
         fields.push_back({line.substr(begin + 1, end - begin - 1), begin + 1});
         end = line.find_first_not_of(' ', end + 1);
         if (end != std::string_view::npos && line[end] != format_.delimiter)
@@ -180,15 +192,32 @@ class Reader {
            std::from_chars(begin + 2, end, hex, 16).ptr == end;
   }
 
-  float number(const Field& f) const {
+  float number(const Field& f, std::string_view column) const {
     float value = 0;
     if (!parse(f.text, value))
-      fail(Fault::data, "{}:{}:{}: '{:.40}' is not a finite number{}", path_, lines_.number(),
-           f.column, f.text,
-           automatic() && lines_.number() == first_
-               ? "; if this line holds the names of the columns, write `header: yes`"
-               : "");
+      fail(Fault::data, "{}:{}:{}: {}", path_, lines_.number(), f.column,
+           why_no_number(f.text, column));
     return value;
+  }
+
+  // What is wrong with a field, and what to do.
+  std::string why_no_number(std::string_view text, std::string_view column) const {
+    if (automatic() && lines_.number() == first_)
+      return fmt::format(
+          "'{:.40}' is not a finite number; if this line holds the names of the columns, write "
+          "`header: yes`",
+          text);
+    if (text.empty())
+      return fmt::format("column '{:.40}' is empty here; enter a number, or delete the line",
+                         column);
+    if (like_number(text))
+      return fmt::format(
+          "'{:.40}' in column '{:.40}' is not a finite number; correct it, or delete the line",
+          text, column);
+    return fmt::format(
+        "'{:.40}' in column '{:.40}' is not a number; delete the column, or replace its texts by "
+        "numbers (classes: 0, 1, 2, ...)",
+        text, column);
   }
 
   const std::string& path_;
@@ -217,6 +246,10 @@ size_t CsvTable::column(std::string_view name, const std::string& path) const {
 
 CsvTable read_csv(const std::string& path, const CsvFormat& format) {
   return Reader(path, format).read();
+}
+
+std::vector<std::string> read_csv_header(const std::string& path, const CsvFormat& format) {
+  return Reader(path, format).header();
 }
 
 }  // namespace dpt

@@ -31,4 +31,7 @@ struct CsvTable {
 // of more than 8 MiB and more than 262144 columns. Memory: the table, and a line.
 CsvTable read_csv(const std::string& path, const CsvFormat& format);
 
+// The names in the first line; empty where it is no header. Throws Error{data} as read_csv().
+std::vector<std::string> read_csv_header(const std::string& path, const CsvFormat& format);
+
 }  // namespace dpt

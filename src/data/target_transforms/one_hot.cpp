@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "data/dataset.h"
 
@@ -26,9 +27,8 @@ TensorDesc infer(const std::any& settings, const TensorDesc& sample, int64_t cla
     fail(Fault::spec, "target transform 'one_hot' needs classes, but the targets are {} {}",
          sample.shape.str(), name_of(sample.dtype));
   if (width(settings, classes) < classes)
-    fail(Fault::spec,
-         "target transform 'one_hot': num_classes is {}, but the data set has {} classes",
-         width(settings, classes), classes);
+    fail(Fault::spec, "target transform 'one_hot': num_classes is {}, but the data set has {}",
+         width(settings, classes), counted(classes, "class", "classes"));
   std::vector<int64_t> dims(sample.shape.extents().begin(), sample.shape.extents().end());
   dims.push_back(width(settings, classes));
   return {DType::f32, Shape(dims)};

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "data/dataset.h"
 
 namespace dpt::transforms {
@@ -33,9 +34,9 @@ std::string refuses(const std::any& settings, const TensorDesc& sample) {
   const size_t channels = sample.shape.rank() == 0 ? 1 : static_cast<size_t>(sample.shape[0]);
   for (const std::vector<double>* values : {&n.mean, &n.std})
     if (values->size() != 1 && values->size() != channels)
-      return fmt::format("'{}' has {} numbers, but samples {} have {} channels",
-                         values == &n.mean ? "mean" : "std", values->size(), sample.shape.str(),
-                         channels);
+      return fmt::format("'{}' has {}, but samples {} have {}", values == &n.mean ? "mean" : "std",
+                         counted(values->size(), "number"), sample.shape.str(),
+                         counted(channels, "channel"));
   return "";
 }
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "base/python_call.h"
 #include "data/dataset.h"
+#include "formats/python_call.h"
 
 namespace dpt::transforms {
 namespace {

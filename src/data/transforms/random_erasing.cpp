@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/python_call.h"
+#include "base/count.h"
 #include "data/dataset.h"
+#include "formats/python_call.h"
 
 namespace dpt::transforms {
 namespace {
@@ -35,8 +36,8 @@ struct Erasing {
 std::string refuses(const std::any& settings, const TensorDesc& sample) {
   const size_t values = std::any_cast<const Erasing&>(settings).value.size();
   if (values == 1 || values == static_cast<size_t>(sample.shape[0])) return "";
-  return fmt::format("'value' has {} numbers, but samples {} have {} channels", values,
-                     sample.shape.str(), sample.shape[0]);
+  return fmt::format("'value' has {}, but samples {} have {}", counted(values, "number"),
+                     sample.shape.str(), counted(sample.shape[0], "channel"));
 }
 
 augment::Change change(const std::any& settings) {

@@ -1,5 +1,5 @@
-#include "base/python_call.h"
 #include "data/dataset.h"
+#include "formats/python_call.h"
 
 namespace dpt::transforms {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "engine/cpu/executor.h"
 #include "graph/attrs.h"
 #include "graph/operator.h"
-#include "train/executor.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/binding.h"
+#include "engine/cpu/binding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,21 +9,15 @@
 #include "backend/cpu/simd/simd.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "engine/nonfinite_check.h"
 #include "graph/operator.h"
-#include "train/trouble.h"
-#include "train/update_share.h"
+#include "session/later_gradients.h"
+#include "session/update_share.h"
 
 namespace dpt {
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr size_t aligned(size_t n) { return (n + kLine - 1) / kLine * kLine; }
-
-// The rows of a weight and the elements of each, as they lie in memory.
-std::pair<int64_t, int64_t> rows_of(const TensorDesc& weight) {
-  const int64_t rows = weight.shape[weight.layout == Layout::transposed ? 1 : 0];
-  return {rows, weight.shape.elements() / std::max<int64_t>(1, rows)};
-}
 
 }  // namespace
 
@@ -105,10 +99,10 @@ const Binding::Later* Binding::made_aside(const Instruction& i, const GraphNode&
     later->sums.push_back({reinterpret_cast<float*>(at), reinterpret_cast<float*>(out[r].data),
                            static_cast<size_t>(out[r].desc.shape.elements())});
     out[r].data = at;
-    at += aligned(out[r].desc.bytes());
+    at += aligned_to_line(out[r].desc.bytes());
   }
   if (later->sums.empty()) return nullptr;
-  if (i.kernel->makes_rows) std::tie(later->rows, later->columns) = rows_of(out[0].desc);
+  if (i.kernel->makes_rows) std::tie(later->rows, later->columns) = rows_and_columns(out[0].desc);
   later_.push_back(std::move(later));
   return later_.back().get();
 }
@@ -130,24 +124,6 @@ void Binding::run_and_add(const Bound& b) const {
     b.kernel->run_rows(b.args, r, r + count, false, reinterpret_cast<std::byte*>(sums[0].made));
     add(sums[0].to + r * columns, sums[0].made, static_cast<size_t>(count * columns));
   }
-}
-
-size_t later_bytes(const Program& program, const std::function<bool(int stage)>& chosen) {
-  size_t most = 0;
-  for (const Instruction& i : program.backward) {
-    const GraphNode& node = program.graph.nodes[i.node];
-    if (!chosen(node.stage)) continue;
-    size_t bytes = 0;
-    for (ValueId v : node.out)
-      if (program.place[static_cast<size_t>(v)].arena == Arena::gradients)
-        bytes += aligned(program.graph[v].desc.bytes());
-    if (bytes > 0 && i.kernel->makes_rows) {
-      const auto [rows, columns] = rows_of(program.graph[node.out[0]].desc);
-      bytes = static_cast<size_t>(std::min(rows, rows_of_tile(columns)) * columns) * sizeof(float);
-    }
-    most = std::max(most, bytes);
-  }
-  return most;
 }
 
 std::byte* Binding::pointer(ValueId v) const {

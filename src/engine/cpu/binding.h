@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "graph/program.h"
-#include "train/stage_clock.h"
+#include "engine/stage_clock.h"
+#include "graph/program/program.h"
 
 namespace dpt {
 
@@ -140,9 +140,5 @@ class Binding {
   std::vector<std::unique_ptr<const Later>> later_;
   std::vector<List> lists_[5];  // by Part; of each stage
 };
-
-// What Memory::later needs for the gradients of these stages: room for the largest piece that is
-// made at a time.
-size_t later_bytes(const Program& program, const std::function<bool(int stage)>& chosen);
 
 }  // namespace dpt

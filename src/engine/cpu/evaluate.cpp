@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "comm/tree.h"
+#include "engine/cpu/sync_points.h"
+#include "engine/nonfinite_check.h"
 #include "graph/operator.h"
-#include "train/cuts.h"
-#include "train/trouble.h"
 
 namespace dpt {
 void Executor::begin_evaluation(int group, const Micro& micro, std::span<const uint32_t> order,
@@ -43,7 +43,7 @@ void Executor::end_evaluation(int group, const Micro& micro, int slot) {
   }
 }
 
-Evaluation Executor::evaluate() {
+Evaluation Executor::evaluate(const BatchesDone& done) {
   const StepCutter& batches = *session_.test_batches;
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
@@ -60,7 +60,7 @@ Evaluation Executor::evaluate() {
       buffers_.evaluation(static_cast<int>(s)) = {};
   }
   StepRows rows;
-  if (!session_.plan.schedule.empty()) evaluate_in_stages(order);
+  if (!session_.plan.schedule.empty()) evaluate_in_stages(order, done);
   for (int64_t b = 0; b < batches.steps() && session_.plan.schedule.empty(); ++b) {
     batches.step(b, rows);
     const Micro& micro = rows.micro[0];
@@ -70,6 +70,7 @@ Evaluation Executor::evaluate() {
         if (Binding* bound = binding(g, micro, kTest)) bound->run(Part::forward);
         end_evaluation(g, micro);
       }
+      if (done) done(b + 1);
       continue;
     }
     for (int g : own_) begin_evaluation(g, micro, order, b);
@@ -77,6 +78,7 @@ Evaluation Executor::evaluate() {
                   [](int, Binding& bound, const Binding::Piece& piece) { bound.run(piece); });
     for (int g : own_) end_evaluation(g, micro);
     if (meets_at_cuts_) team_.meet(worker_);  // the next batch writes the sums again
+    if (done) done(b + 1);
   }
   for (const auto& [n, program] : session_.test_programs)
     classes = classes || program.graph.correct != kNoValue;

@@ -1,4 +1,4 @@
-#include "train/executor.h"
+#include "engine/cpu/executor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,9 @@
 
 #include "base/fail.h"
 #include "comm/tree.h"
+#include "engine/cpu/sync_points.h"
 #include "graph/operator.h"
-#include "train/cuts.h"
+#include "session/later_gradients.h"
 
 namespace dpt {
 namespace {

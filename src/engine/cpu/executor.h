@@ -14,18 +14,18 @@
 
 #include "base/generator.h"
 #include "comm/team.h"
+#include "engine/compressed.h"
+#include "engine/cpu/binding.h"
+#include "engine/own_states.h"
+#include "engine/prefetch_stream.h"
+#include "engine/stage_clock.h"
+#include "engine/step_executor.h"
+#include "engine/trace.h"
 #include "graph/optimizer_step.h"
-#include "train/ahead.h"
-#include "train/arenas.h"
-#include "train/binding.h"
-#include "train/buffers.h"
-#include "train/compressed.h"
-#include "train/own_states.h"
-#include "train/session.h"
-#include "train/stage_clock.h"
-#include "train/step_executor.h"
-#include "train/trace.h"
-#include "train/update_share.h"
+#include "session/arenas.h"
+#include "session/buffers.h"
+#include "session/session.h"
+#include "session/update_share.h"
 
 namespace dpt {
 
@@ -44,7 +44,7 @@ class Executor : public StepExecutor {
   }
 
   // Over the whole test set, every sample once. REQUIRES: session.test.
-  Evaluation evaluate() override;
+  Evaluation evaluate(const BatchesDone& done) override;
 
   // After a step that was not finite: computes its forward part again and looks at every result.
   // The first place found, the same on every worker.
@@ -91,7 +91,7 @@ class Executor : public StepExecutor {
   void forward_stage(const StageOp& op, const StepInput& input);
   void backward_stage(const StageOp& op, const StepInput& input);
   void run_stage(Part part, int stage, const Micro& micro, int what, int chunk);
-  void evaluate_in_stages(std::span<const uint32_t> order);
+  void evaluate_in_stages(std::span<const uint32_t> order, const BatchesDone& done);
   void wait_for_test(int stage, int64_t batch);
   int last_stage() const { return session_.graph.stages() - 1; }
   bool has_stage(int stage) const {

@@ -4,7 +4,7 @@
 // worker waits for one other only.
 #include <algorithm>
 
-#include "train/cuts.h"
+#include "engine/cpu/sync_points.h"
 
 namespace dpt {
 
@@ -77,7 +77,7 @@ void Executor::backward_stage(const StageOp& op, const StepInput& input) {
 
 // Batches follow each other through the stages as chunks do. A stage's slot is free again when the
 // last stage, behind which nobody reads, is done with the batch that was there.
-void Executor::evaluate_in_stages(std::span<const uint32_t> order) {
+void Executor::evaluate_in_stages(std::span<const uint32_t> order, const BatchesDone& done) {
   const int64_t batches = session_.test_batches->steps();
   StepRows rows;
   for (int64_t batch = 0; batch < batches; ++batch) {
@@ -98,6 +98,7 @@ void Executor::evaluate_in_stages(std::span<const uint32_t> order) {
         for (int g : own_) end_evaluation(g, micro, turn);
       team_.post(worker_);
     }
+    if (done) done(batch + 1);
   }
   const auto& devices = session_.graph.stage_device;
   for (size_t d = 0; d < posted_.size(); ++d)

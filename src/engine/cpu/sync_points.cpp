@@ -1,4 +1,4 @@
-#include "train/cuts.h"
+#include "engine/cpu/sync_points.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 // evaluate.cpp.
 #pragma once
 
-#include "train/executor.h"
+#include "engine/cpu/executor.h"
 
 namespace dpt {
 

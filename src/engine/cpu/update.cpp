@@ -7,7 +7,7 @@
 
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/simd/simd.h"
-#include "train/executor.h"
+#include "engine/cpu/executor.h"
 
 namespace dpt {
 

@@ -1,9 +1,9 @@
-#include "train/device_feed.h"
+#include "engine/gpu/batch_input.h"
 
 #include <fmt/format.h>
 
-#include "train/device_resident.h"
-#include "train/device_staging.h"
+#include "engine/gpu/resident_input.h"
+#include "engine/gpu/staged_input.h"
 
 namespace dpt {
 
@@ -15,15 +15,15 @@ size_t resident_bytes(const Feeder& feeder) {
   return bytes(feeder.stored_inputs()) + bytes(feeder.stored_targets()) + order;
 }
 
-std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, size_t& room) {
-  if (request.feeder.not_stored().empty()) {
-    const size_t bytes = resident_bytes(request.feeder);
-    if (bytes <= room) {
-      room -= bytes;
-      return std::make_unique<ResidentFeed>(request);
-    }
-  }
-  return std::make_unique<StagedFeed>(request);
+bool fits_on_gpu(const Feeder& feeder, size_t room) {
+  return feeder.not_stored().empty() && resident_bytes(feeder) <= room;
+}
+
+std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, bool resident,
+                                             size_t& room) {
+  if (!resident) return std::make_unique<StagedFeed>(request);
+  room -= resident_bytes(request.feeder);
+  return std::make_unique<ResidentFeed>(request);
 }
 
 std::string feed_text(const Feeder& feeder) {

@@ -1,6 +1,6 @@
 // Batches for one GPU, of one data set. There are two ways: the set lies on the GPU, which gathers
-// its rows (device_resident.h), or the host makes batches and copies them while the GPU computes
-// (device_staging.h).
+// its rows (resident_input.h), or the host makes batches and copies them while the GPU computes
+// (staged_input.h).
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 #include <span>
 #include <string>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/interface/context.h"
 #include "comm/team.h"
 #include "data/batch.h"
-#include "train/device_binding.h"
-#include "train/step_executor.h"
+#include "engine/gpu/binding.h"
+#include "engine/step_executor.h"
 
 namespace dpt {
 
-// How the host waits for what a GPU does: alone, or watching others (device_team.h).
+// How the host waits for what a GPU does: alone, or watching others (team.h).
 using WaitForGpu = std::function<void(cuda::Event&)>;
 
 class DeviceFeed {
@@ -51,8 +51,12 @@ struct FeedRequest {
   const WaitForGpu& wait_for;  // how the host waits for an event
 };
 
-// The first way where the data set allows it and `room`, in bytes, holds it, which then is less.
-std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, size_t& room);
+// Whether the data set allows the first way, and so many bytes hold it.
+bool fits_on_gpu(const Feeder& feeder, size_t room);
+
+// resident: the first way. REQUIRES: then the set fits into `room`, in bytes, which then is less.
+std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, bool resident,
+                                             size_t& room);
 
 // Bytes that a data set takes on the GPU.
 size_t resident_bytes(const Feeder& feeder);

@@ -1,4 +1,4 @@
-#include "train/device_binding.h"
+#include "engine/gpu/binding.h"
 
 #include <algorithm>
 #include <any>
@@ -35,7 +35,10 @@ std::unique_ptr<Kernel> DeviceBinding::kernel_of(const Instruction& i) const {
   if (memory_.copy)
     if (const auto* const way = std::any_cast<Copy>(&program_.graph.nodes[i.node].attrs))
       if (auto kernel = memory_.copy(*way)) return kernel;
-  return prepare(i, query_of(program_.graph, i.node, program_.rows));
+  const GraphNode& n = program_.graph.nodes[i.node];
+  auto kernel = prepare(i, query_of(program_.graph, i.node, program_.rows));
+  cuda::DeviceContext::current().log_node(n.layer, n.op->name, i.kernel->name);
+  return kernel;
 }
 
 std::span<const TensorView> DeviceBinding::run_one(Part part, size_t which) {

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/interface/context.h"
 #include "graph/attrs.h"
-#include "graph/program.h"
-#include "train/device_share.h"
+#include "graph/program/program.h"
+#include "session/gpu_share.h"
 
 namespace dpt {
 

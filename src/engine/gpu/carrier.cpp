@@ -1,4 +1,4 @@
-#include "train/device_carrier.h"
+#include "engine/gpu/carrier.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,9 +12,6 @@ using cuda::MemoryKind;
 class ByNccl final : public DeviceCarrier {
  public:
   ByNccl(cuda::DeviceApi& api, DeviceTeam& gpus) : gpus_(gpus), all_(gpus.join_replica(api)) {}
-  ~ByNccl() override { give_up(); }
-  ByNccl(const ByNccl&) = delete;
-  ByNccl& operator=(const ByNccl&) = delete;
 
   void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) override {
     all_->send(stream, data, bytes, to);
@@ -30,9 +27,7 @@ class ByNccl final : public DeviceCarrier {
     all_->finish();
     all_.reset();
   }
-  void give_up() noexcept override {
-    if (all_) all_->abort();
-  }
+  cuda::Communicator* communicator() override { return all_.get(); }
 
  private:
   DeviceTeam& gpus_;

@@ -3,15 +3,15 @@
 //
 // Both may wait for the other side, NCCL on the GPU's stream and when two GPUs first meet, the
 // other way on the host. Nobody waits for ever, since all sides come to what they have in common in
-// the order of one list (device_links.h), and use one stream.
+// the order of one list (stage_links.h), and use one stream.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 
-#include "backend/cuda/device_api.h"
-#include "train/device_team.h"
-#include "train/session.h"
+#include "backend/cuda/interface/device_api.h"
+#include "engine/gpu/team.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -21,9 +21,9 @@ class DeviceCarrier {
   // Each enqueues on the same stream. from, to: devices of the replica.
   virtual void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) = 0;
   virtual void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) = 0;
-  virtual void check() {}             // throws what went wrong
-  virtual void finish() {}            // all workers. REQUIRES: all that was enqueued is done
-  virtual void give_up() noexcept {}  // ends what waits for the other side
+  virtual void check() {}   // throws what went wrong
+  virtual void finish() {}  // all workers. REQUIRES: all that was enqueued is done
+  virtual cuda::Communicator* communicator() { return nullptr; }  // that it waits with, if any
 };
 
 // All workers; waits for the others. REQUIRES: session.stages_apart(); the references outlive it.

@@ -2,14 +2,13 @@
 // finite.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <new>
 #include <numeric>
 
-#include "backend/cuda/launch.h"
+#include "backend/cuda/interface/launch.h"
 #include "base/fail.h"
-#include "train/device_executor.h"
-#include "train/trouble.h"
+#include "engine/gpu/executor.h"
+#include "engine/nonfinite_check.h"
 
 namespace dpt {
 
@@ -65,26 +64,37 @@ void DeviceExecutor::keep_results(const DeviceBinding& b) {
 
 cuda::CapturedGraph& DeviceExecutor::test_graph(const StepRows& rows, size_t place,
                                                 size_t batches) {
+  std::vector<int64_t> key = test_key(rows);
+  key.insert(key.end(), {static_cast<int64_t>(place), static_cast<int64_t>(batches)});
+  return captured(std::move(key), [&] {
+    for (size_t i = 0; i < batches; ++i) enqueue_test(rows, place);
+  });
+}
+
+// What captured batches differ by.
+std::vector<int64_t> DeviceExecutor::test_key(const StepRows& rows) const {
   const ShardRows& mine = own(rows.micro[0]);
-  return captured({mine.rows.count(), mine.first_sample, test, static_cast<int64_t>(place),
-                   static_cast<int64_t>(batches)},
-                  [&] {
-                    for (size_t i = 0; i < batches; ++i) enqueue_test(rows, place);
-                  });
+  return {mine.rows.count(), mine.first_sample, test};
+}
+
+bool DeviceExecutor::warm_test(const StepRows& rows) const {
+  return session_.spec.graphs && warm_tests_.contains(test_key(rows));
 }
 
 // Batches that differ in their place in the test set alone. first: of which the batch is made.
 void DeviceExecutor::evaluate(const StepInput& first, size_t batches) {
   const size_t place = test_feed_->make(first);
-  if (session_.spec.graphs)
+  if (warm_test(*first.rows))
     stream_->launch(test_graph(*first.rows, place, batches));
   else
     for (size_t i = 0; i < batches; ++i) enqueue_test(*first.rows, place);
   test_feed_->enqueued(place);
+  warm_tests_.insert(test_key(*first.rows));
 }
 
 // All of this GPU's, as many at a time as are worth a launch. Gives the number of their samples.
-int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order) {
+int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order,
+                                          const BatchesDone& done) {
   const StepCutter& batches = *session_.test_batches;
   StepRows rows, first;  // first: of those that wait for a launch
   StepInput input{.rows = &first, .order = order};
@@ -106,31 +116,34 @@ int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order) {
     if (waiting == most || (other && (other->rows.count() != mine.rows.count() ||
                                       other->first_sample != mine.first_sample)))
       launch_all();
+    if (done && waiting == 0) done(batch);
     if (waiting++ > 0) continue;
     first = rows;
     input.batch = batch;
-    const bool one = !session_.spec.graphs || test_feed_->places() > 1;
+    const bool one = !warm_test(first) || test_feed_->places() > 1;
     most = one ? 1 : DeviceFlights::together(test_graph(first, 0, 1).nodes());
   }
   launch_all();
+  if (done) done(batches.steps());
   return samples;
 }
 
 // The same where this GPU has some stages of the model.
-int64_t DeviceExecutor::tell_stages(std::span<const uint32_t> order) {
+int64_t DeviceExecutor::tell_stages(std::span<const uint32_t> order, const BatchesDone& done) {
   const StepCutter& batches = *session_.test_batches;
   StepRows rows;
   int64_t samples = 0;
   for (int64_t batch = 0; batch < batches.steps(); ++batch) {
     batches.step(batch, rows);
     evaluate_in_stages({.rows = &rows, .order = order, .batch = batch});
+    if (done) done(batch + 1);
     samples += own(rows.micro[0]).rows.count();
   }
   stages_->end_evaluation(batches.steps());
   return samples;
 }
 
-Evaluation DeviceExecutor::evaluate() {
+Evaluation DeviceExecutor::evaluate(const BatchesDone& done) {
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
   if (test_ahead_ != nullptr) {
@@ -140,7 +153,7 @@ Evaluation DeviceExecutor::evaluate() {
   share_buffers();
   if (test_feed_) test_feed_->begin(order, 0);
   stream_->fill(test_sums_.data(), 0, test_sums_.bytes());
-  const int64_t samples = stages_ ? tell_stages(order) : launch_evaluation(order);
+  const int64_t samples = stages_ ? tell_stages(order, done) : launch_evaluation(order, done);
   const cuda::Memory back(*api_, MemoryKind::pinned, sizeof(cuda::TestSums));
   const cuda::Memory state(*api_, MemoryKind::pinned, sizeof(cuda::StepState));
   stream_->copy(back.data(), test_sums_.data(), back.bytes());
@@ -201,14 +214,7 @@ void DeviceExecutor::gather_weights() {
 
 // A replica that has others than the first one has trained something else.
 void DeviceExecutor::same_weights() {
-  std::vector<float> mine(session_.layout.trainable);
-  update_.read(0, share_.trained(), mine.data());
-  bool same = true;
-  share_.each(0, share_.trained(), [&](size_t begin, size_t, size_t count) {
-    same = same &&
-           std::memcmp(mine.data() + begin, buffers_.weights() + begin, count * sizeof(float)) == 0;
-  });
-  if (!same)
+  if (!update_.equal(0, share_.trained(), buffers_.weights()))
     fail(Fault::device,
          "the weights on GPU {} are not those on GPU {} after the last step, so sums over GPUs "
          "went wrong; nothing is saved. `backend: gloo` sums on the CPUs",

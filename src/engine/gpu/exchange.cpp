@@ -1,11 +1,11 @@
-#include "train/device_exchange.h"
+#include "engine/gpu/exchange.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/pointwise.h"
-#include "backend/cuda/launch.h"
 #include "base/fail.h"
 
 namespace dpt {
@@ -51,10 +51,6 @@ DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
     }
   if (session.spec.sync_batch_norm && sums > 0)
     zeros_ = cuda::Memory(context.api, cuda::MemoryKind::device, sums);
-}
-
-DeviceExchange::~DeviceExchange() {
-  if (all_) all_->abort();
 }
 
 void DeviceExchange::begin(const Program& program, bool adds) {

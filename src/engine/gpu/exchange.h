@@ -8,7 +8,7 @@
 // With `compress` gradients cross as halves, as by torch's hooks: rounded on the GPU, summed by
 // NCCL in that type or by the CPUs as compressed.h says, and what comes back is a half, too. With
 // `shard: optimizer` each GPU gets the sum of its own piece of each bucket alone
-// (device_buckets.h), and the weights that it made of it go to all after the update.
+// (gradient_buckets.h), and the weights that it made of it go to all after the update.
 //
 // By the CPUs gradients are copied to the memory that all workers share, summed there in the fixed
 // tree (comm/tree.h), and copied back, for which hosts wait and meet in the middle of a step, so
@@ -24,15 +24,15 @@
 #include <span>
 #include <vector>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/interface/context.h"
 #include "comm/tree.h"
-#include "train/buffers.h"
-#include "train/compressed.h"
-#include "train/device_binding.h"
-#include "train/device_buckets.h"
-#include "train/device_team.h"
-#include "train/device_update.h"
-#include "train/session.h"
+#include "engine/compressed.h"
+#include "engine/gpu/binding.h"
+#include "engine/gpu/team.h"
+#include "engine/gpu/update.h"
+#include "session/buffers.h"
+#include "session/gradient_buckets.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -54,12 +54,11 @@ class DeviceExchange {
   DeviceExchange(const Session& session, const Buffers& buffers, const DeviceShare& share,
                  cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update,
                  cuda::Stream* calls = nullptr);
-  ~DeviceExchange();  // gives up what waits for others
   DeviceExchange(const DeviceExchange&) = delete;
   DeviceExchange& operator=(const DeviceExchange&) = delete;
 
   bool by_nccl() const { return all_ != nullptr; }
-  cuda::Communicator* communicator() const { return all_.get(); }
+  cuda::Communicator* communicator() const { return all_.get(); }  // null once it has finished
 
   // By NCCL, each enqueues. Before the backward part of a step's last micro-batch. adds: its
   // gradients are added to those before.
@@ -109,7 +108,6 @@ class DeviceExchange {
   DeviceTeam& gpus_;
   DeviceUpdate& update_;
   // By NCCL.
-  std::unique_ptr<cuda::Communicator> all_;
   std::unique_ptr<cuda::Stream> own_stream_;
   cuda::Stream* stream_ = nullptr;
   std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs: made_ alone
@@ -125,6 +123,8 @@ class DeviceExchange {
   cuda::Memory gradients_, terms_;
   std::optional<CompressedGradients> compressed_;
   uint64_t steps_ = 0;  // that are summed
+  // By NCCL. Gone before what its calls may be waiting with.
+  std::unique_ptr<cuda::Communicator> all_;
 };
 
 }  // namespace dpt

@@ -1,6 +1,7 @@
-#include "train/device_executor.h"
+#include "engine/gpu/executor.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <new>
@@ -84,10 +85,15 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
       stream_(api_->make_stream()),
       done_(gpus.alone() ? nullptr : api_->make_event()),
       wait_for_([this](cuda::Event& event) {
-        gpus_.wait(event, [this] {
-          if (communicator_) communicator_->check();
-          if (stages_) stages_->check();
-        });
+        try {
+          gpus_.wait(event, [this] {
+            if (communicator_) communicator_->check();
+            if (stages_) stages_->check();
+          });
+        } catch (...) {  // before memory is freed, which waits for the GPU
+          give_up();
+          throw;
+        }
       }),
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
@@ -97,8 +103,7 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
                    session.who.span > 1 ? 64 : most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
       target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
-      test_ahead_(samples.test),
-      warm_(gpus_.alone()) {
+      test_ahead_(samples.test) {
   context_.tf32 = session_.tf32;
   if (session_.who.span > 1) stages_ = make_device_stages(session_, context_, gpus_);
   bind();
@@ -114,9 +119,17 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
                                              memory(train, 0), [this] { wait(); });
 }
 
-DeviceExecutor::~DeviceExecutor() {
+DeviceExecutor::~DeviceExecutor() { give_up(); }
+
+// What waits for others on this GPU, after which nothing of it does. Both communicators at once:
+// kernels of either may be in front of the other's.
+void DeviceExecutor::give_up() noexcept {
   graphs_.clear();
+  communicator_ = nullptr;
   if (stages_) stages_->give_up();
+  const std::array<cuda::Communicator*, 2> all = {stages_ ? stages_->communicator() : nullptr,
+                                                  exchange_ ? exchange_->communicator() : nullptr};
+  api_->abort(all);
 }
 
 std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buffers& buffers,
@@ -155,8 +168,7 @@ void DeviceExecutor::make_feeds(const Samples& samples) {
   const size_t taken = needs(session_, gpus_.device()).all() + workspace_.bytes() + kSpare;
   const size_t free = api_->properties().free_memory;
   // Replicas or stages on the same GPU share it.
-  const auto sharing = static_cast<size_t>(std::ranges::count(
-      session_.gpu_of_worker, session_.gpu_of_worker.at(static_cast<size_t>(gpus_.worker()))));
+  const auto sharing = static_cast<size_t>(gpus_.sharing(api_->properties().bus_id));
   size_t room = free / sharing > taken ? free / sharing - taken : 0;
   const FeedRequest request{*session_.feeder,
                             context_,
@@ -169,13 +181,19 @@ void DeviceExecutor::make_feeds(const Samples& samples) {
                             shard_,
                             wait_for_};
   const bool feeds = request.input_bytes + request.target_bytes > 0;
-  if (feeds) feed_ = make_device_feed(request, room);
+  // One way for all GPUs: by the two ways steps are captured at different times.
+  const auto resident = [&](const Feeder& feeder) {
+    return gpus_.largest(feeds && !fits_on_gpu(feeder, room) ? 1 : 0) == 0;
+  };
+  const bool here = resident(*session_.feeder);
+  if (feeds) feed_ = make_device_feed(request, here, room);
   if (!session_.test) return;
+  const bool test_here = resident(*session_.test_feeder);
   if (feeds)
     test_feed_ = make_device_feed(
         {*session_.test_feeder, context_, 1, request.input_bytes, request.target_bytes,
          request.seed, samples.test, gpus_.team(), shard_, wait_for_},
-        room);
+        test_here, room);
   prepare_evaluation();
 }
 
@@ -226,7 +244,8 @@ void DeviceExecutor::bind() {
   workspace_ = cuda::Memory(*api_, MemoryKind::device, context_.workspace_bytes());
   context_.workspace = workspace_.data();
   if (shard_ == 0)
-    for (const std::string& note : context_.notes()) print_stderr("not as planned: {}\n", note);
+    for (const std::string& line : context_.not_as_planned())
+      print_stderr("not as planned: {}\n", line);
 }
 
 DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what, size_t chunk) {
@@ -243,8 +262,12 @@ double DeviceExecutor::natural_divisor(int64_t samples) const {
   return static_cast<double>(samples * session_.terms_per_sample);
 }
 
+bool DeviceExecutor::captures(const StepRows& rows) const {
+  return session_.captures_steps() && warm_.contains(shape_of(rows));
+}
+
 size_t DeviceExecutor::steps_together(const StepRows& rows) {
-  if (!captures()) return 1;
+  if (!captures(rows)) return 1;
   const bool made_one_by_one = feed_ && feed_->places() > 1;
   const size_t nodes = made_one_by_one ? DeviceFlights::kMostNodes : graph(rows, 0, 1).nodes();
   // The same on all GPUs, or one would wait for what another has not begun.
@@ -279,7 +302,7 @@ void DeviceExecutor::run(StepLoop& loop) {
     }
     gathered_.push_back({input, *input.rows, natural_divisor(input.rows->samples)});
     if (gathered_.size() == together) launch_all();
-    if (!std::exchange(warm_, true)) shape.clear();
+    if (warm_.insert(shape).second) shape.clear();
   }
   launch_all();
   while (!flights_.empty()) land(loop, true);
@@ -296,7 +319,7 @@ void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step>
   for (int64_t n = 0; n < std::ssize(steps) + (unsure ? under_way : 0); ++n)
     formulas_.push_back(loop.update(first + n));
   flights_.take_off(steps, first, formulas_);
-  if (captures())
+  if (captures(steps[0].rows))
     stream_->launch(graph(steps[0].rows, place, steps.size()));
   else
     for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, place);
@@ -319,7 +342,12 @@ cuda::CapturedGraph& DeviceExecutor::captured(std::vector<int64_t> key,
   std::unique_ptr<cuda::CapturedGraph>& graph = graphs_[std::move(key)];
   if (graph) return *graph;
   stream_->begin_capture();
-  enqueue_all();
+  try {
+    enqueue_all();
+  } catch (...) {
+    stream_->cancel_capture();
+    throw;
+  }
   graph = stream_->end_capture();
   return *graph;
 }

@@ -1,8 +1,9 @@
-// Training on one GPU, of several that sum their gradients (device_exchange.h), or that have stages
-// of one model (device_stages.h), or alone. All that
+// Training on one GPU, of several that sum their gradients (exchange.h), or that have stages
+// of one model (stages.h), or alone. All that
 // a step enqueues, from the batch to the optimizer, is captured once as a graph, several steps of a
-// small net as one, and launched again and again: what changes from step to step lies in memory
-// (device_flights.h). The host does not wait between steps.
+// small net as one, and launched again and again,
+// after a first step of the same shape that is enqueued call by call: what changes from step to
+// step lies in memory (launch_queue.h). The host does not wait between steps.
 //
 // Weights and states live on each GPU, and are the same on all; gather() brings the first one's
 // back to the host's buffers. Hosts of several GPUs meet once a step, while their GPUs compute, and
@@ -12,23 +13,24 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
-#include "backend/cuda/context.h"
-#include "train/buffers.h"
-#include "train/device_binding.h"
-#include "train/device_exchange.h"
-#include "train/device_feed.h"
-#include "train/device_flights.h"
-#include "train/device_gather.h"
-#include "train/device_share.h"
-#include "train/device_stages.h"
-#include "train/device_team.h"
-#include "train/device_update.h"
-#include "train/session.h"
-#include "train/stage_clock.h"
-#include "train/step_executor.h"
+#include "backend/cuda/interface/context.h"
+#include "engine/gpu/batch_input.h"
+#include "engine/gpu/binding.h"
+#include "engine/gpu/exchange.h"
+#include "engine/gpu/gather.h"
+#include "engine/gpu/launch_queue.h"
+#include "engine/gpu/stages.h"
+#include "engine/gpu/team.h"
+#include "engine/gpu/update.h"
+#include "engine/stage_clock.h"
+#include "engine/step_executor.h"
+#include "session/buffers.h"
+#include "session/gpu_share.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -41,7 +43,7 @@ class DeviceExecutor : public StepExecutor {
   ~DeviceExecutor() override;
 
   void run(StepLoop& loop) override;
-  Evaluation evaluate() override;
+  Evaluation evaluate(const BatchesDone& done) override;
   Finding find_trouble(const StepInput& input) override;
   void go_on(int64_t updates, const GradientScaler::State& scaler) override;
   void gather() override;
@@ -69,7 +71,7 @@ class DeviceExecutor : public StepExecutor {
   void make_feeds(const Samples& samples);
   void upload_state(int64_t updates, const GradientScaler::State& scaler);
   // The loop: steps are gathered until they are worth a launch, launched, and landed.
-  bool captures() const { return session_.captures_steps() && warm_; }
+  bool captures(const StepRows& rows) const;
   size_t steps_together(const StepRows& rows);
   void launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps);
   cuda::CapturedGraph& graph(const StepRows& rows, size_t place, size_t steps);
@@ -88,7 +90,7 @@ class DeviceExecutor : public StepExecutor {
   void enqueue_backward(size_t number, bool last, DeviceBinding* b);
   void sum_gradients(bool losses);
   void judge(const StepRows& rows, size_t step, const std::byte* loss);
-  // Stages on several GPUs: device_pipeline.cpp.
+  // Stages on several GPUs: pipeline.cpp.
   void enqueue_stages(const StepRows& rows, size_t step, size_t place);
   void forward_stage(const StageOp& op, DeviceBinding* b, size_t place);
   void backward_stage(const StageOp& op, DeviceBinding* b);
@@ -100,9 +102,11 @@ class DeviceExecutor : public StepExecutor {
   const ShardRows& own(const Micro& micro) const { return micro[static_cast<size_t>(shard_)]; }
   void wait();
   void prepare_evaluation();
-  int64_t launch_evaluation(std::span<const uint32_t> order);
-  int64_t tell_stages(std::span<const uint32_t> order);
+  int64_t launch_evaluation(std::span<const uint32_t> order, const BatchesDone& done);
+  int64_t tell_stages(std::span<const uint32_t> order, const BatchesDone& done);
   void evaluate(const StepInput& first, size_t batches);
+  std::vector<int64_t> test_key(const StepRows& rows) const;
+  bool warm_test(const StepRows& rows) const;
   cuda::CapturedGraph& test_graph(const StepRows& rows, size_t place, size_t batches);
   void enqueue_test(const StepRows& rows, size_t place);
   void keep_results(const DeviceBinding& b);
@@ -116,6 +120,7 @@ class DeviceExecutor : public StepExecutor {
   void share_buffers();
   void same_weights();
   bool finite(const TensorView& v);
+  void give_up() noexcept;
   static void check_data(int32_t bad);
   double natural_divisor(int64_t samples) const;
 
@@ -149,9 +154,10 @@ class DeviceExecutor : public StepExecutor {
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
   std::vector<DeviceFlights::Step> gathered_;
   std::vector<OptimizerStep> formulas_;
-  // Not before a first step with others, by whose calls NCCL opens its connections: outside of a
-  // capture.
-  bool warm_;
+  // Steps and batches of an evaluation, by what captured ones differ by, that were enqueued call by
+  // call. Only then are they captured: a first call loads code, takes memory, and opens NCCL's
+  // connections, each of which ends a capture.
+  std::set<std::vector<int64_t>> warm_, warm_tests_;
   int stop_ = 0;
 };
 

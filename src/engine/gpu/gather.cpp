@@ -1,4 +1,4 @@
-#include "train/device_gather.h"
+#include "engine/gpu/gather.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -15,11 +15,11 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cuda/context.h"
-#include "train/device_binding.h"
-#include "train/device_exchange.h"
-#include "train/device_team.h"
-#include "train/session.h"
+#include "backend/cuda/interface/context.h"
+#include "engine/gpu/binding.h"
+#include "engine/gpu/exchange.h"
+#include "engine/gpu/team.h"
+#include "session/session.h"
 
 namespace dpt {
 

@@ -1,4 +1,4 @@
-#include "train/device_flights.h"
+#include "engine/gpu/launch_queue.h"
 
 #include <algorithm>
 #include <bit>

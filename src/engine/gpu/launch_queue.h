@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/interface/context.h"
+#include "engine/gpu/batch_input.h"
+#include "engine/step_executor.h"
 #include "graph/optimizer_step.h"
-#include "train/device_feed.h"
-#include "train/step_executor.h"
 
 namespace dpt {
 

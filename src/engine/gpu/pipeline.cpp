@@ -2,16 +2,16 @@
 // executor's: each GPU is told the ops of its stages in the order of the schedule. Gradients of
 // chunks are added in the order of chunks, so the numbers are those of `accumulate` on one GPU.
 // Where there are several replicas each sums over the others as soon as a stage's last chunk has
-// gone back (device_exchange.h).
+// gone back (exchange.h).
 //
 // Where the GPUs are of a process each a step is captured, as others are: NCCL's calls order them.
 // Where they are threads' it is not: each graph would wait for an event in the middle of another.
 // An evaluation is not, either way: its hosts stay within a few batches of their GPUs.
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/update.h"
-#include "backend/cuda/launch.h"
+#include "engine/gpu/executor.h"
 #include "graph/operator.h"
-#include "train/device_executor.h"
-#include "train/update_share.h"
+#include "session/update_share.h"
 
 namespace dpt {
 
@@ -93,6 +93,7 @@ void DeviceExecutor::backward_stage(const StageOp& op, DeviceBinding* b) {
 }
 
 void DeviceExecutor::evaluate_in_stages(const StepInput& input) {
+  gpus_.begin_step();
   const Micro& micro = input.rows->micro[0];
   const auto turn = static_cast<size_t>(input.batch);
   DeviceBinding* const b = own(micro).rows.count() == 0 ? nullptr : &binding(micro, test, turn);

@@ -1,9 +1,9 @@
-#include "train/device_resident.h"
+#include "engine/gpu/resident_input.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cuda/launch.h"
+#include "backend/cuda/interface/launch.h"
 #include "base/error.h"
 
 namespace dpt {

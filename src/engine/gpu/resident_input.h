@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backend/cuda/kernels/gather.h"
-#include "train/device_feed.h"
+#include "engine/gpu/batch_input.h"
 
 namespace dpt {
 

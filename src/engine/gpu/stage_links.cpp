@@ -1,4 +1,4 @@
-#include "train/device_links.h"
+#include "engine/gpu/stage_links.h"
 
 #include <any>
 

@@ -1,5 +1,5 @@
 // Stages whose GPUs are processes, where none sees the other's memory: what crosses is sent and
-// received (device_carrier.h).
+// received (carrier.h).
 //
 // The earlier stage of two keeps what it sends, and has room for what comes back, from a chunk's
 // forward to its backward part, so it sends as soon as that forward part is done, takes what comes
@@ -23,8 +23,8 @@
 #include <memory>
 #include <vector>
 
-#include "train/device_carrier.h"
-#include "train/device_stages.h"
+#include "engine/gpu/carrier.h"
+#include "engine/gpu/stages.h"
 
 namespace dpt {
 
@@ -32,9 +32,6 @@ class DeviceLinks final : public DeviceStages {
  public:
   // All workers; waits for the others. REQUIRES: session.stages_apart(); all references outlive it.
   DeviceLinks(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
-  ~DeviceLinks() override { carrier_->give_up(); }
-  DeviceLinks(const DeviceLinks&) = delete;
-  DeviceLinks& operator=(const DeviceLinks&) = delete;
 
   std::unique_ptr<Kernel> copy(const Copy& way) override;
   const std::vector<StageOp>& ops() const override { return ops_; }
@@ -53,7 +50,7 @@ class DeviceLinks final : public DeviceStages {
   cuda::Stream* calls() override { return stream_.get(); }
   void check() override { carrier_->check(); }
   void finish() override { carrier_->finish(); }
-  void give_up() noexcept override { carrier_->give_up(); }
+  cuda::Communicator* communicator() override { return carrier_->communicator(); }
 
  private:
   bool sees(int stage) const override { return has(stage); }
@@ -72,7 +69,7 @@ class DeviceLinks final : public DeviceStages {
   std::vector<std::unique_ptr<cuda::Event>> made_, crossed_;  // [slot()]
   // Whether something has that nobody waited for: a captured step can't wait for what came before.
   std::vector<bool> crosses_;
-  std::unique_ptr<DeviceCarrier> carrier_;
+  std::unique_ptr<DeviceCarrier> carrier_;  // gone before what its calls may be waiting with
 };
 
 }  // namespace dpt

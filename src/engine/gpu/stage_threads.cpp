@@ -1,4 +1,4 @@
-#include "train/device_threads.h"
+#include "engine/gpu/stage_threads.h"
 
 #include <algorithm>
 #include <exception>

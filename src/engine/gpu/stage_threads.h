@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "train/device_stages.h"
+#include "engine/gpu/stages.h"
 
 namespace dpt {
 

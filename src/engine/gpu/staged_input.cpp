@@ -1,4 +1,4 @@
-#include "train/device_staging.h"
+#include "engine/gpu/staged_input.h"
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <memory>
 
-#include "train/device_feed.h"
+#include "engine/gpu/batch_input.h"
 
 namespace dpt {
 

@@ -1,7 +1,7 @@
-#include "train/device_stages.h"
+#include "engine/gpu/stages.h"
 
-#include "train/device_links.h"
-#include "train/device_threads.h"
+#include "engine/gpu/stage_links.h"
+#include "engine/gpu/stage_threads.h"
 
 namespace dpt {
 

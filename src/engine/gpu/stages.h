@@ -1,6 +1,6 @@
 // GPUs that a model's stages lie on (graph/graph.h, note [stages]): the memory of their
 // activations, and who waits for whom. Stages are threads of one process, which reach into each
-// other's memory (device_threads.h), or a process each, which send (device_links.h). Of the latter
+// other's memory (stage_threads.h), or a process each, which send (stage_links.h). Of the latter
 // steps are captured, if by NCCL (Session::captures_steps()): within one no host has a part.
 #pragma once
 
@@ -11,12 +11,12 @@
 #include <optional>
 #include <vector>
 
-#include "backend/cuda/context.h"
-#include "train/arenas.h"
-#include "train/device_binding.h"
-#include "train/device_team.h"
-#include "train/device_update.h"
-#include "train/session.h"
+#include "backend/cuda/interface/context.h"
+#include "engine/gpu/binding.h"
+#include "engine/gpu/team.h"
+#include "engine/gpu/update.h"
+#include "session/arenas.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -70,8 +70,10 @@ class DeviceStages {
   virtual void check() {}   // throws what went wrong between GPUs
   virtual void finish() {}  // all workers, after the last step
 
-  // Before anything of this GPU ends: others may wait for it, or it for them.
-  virtual void give_up() noexcept = 0;
+  // What this GPU waits for others with, if anything.
+  virtual cuda::Communicator* communicator() { return nullptr; }
+  // Before anything of this GPU ends: others may wait for it.
+  virtual void give_up() noexcept {}
 
  protected:
   virtual bool sees(int stage) const = 0;

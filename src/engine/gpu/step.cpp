@@ -1,9 +1,9 @@
 // What one GPU is told for a step, which is captured or goes straight to its stream: batches in,
 // forward, loss, backward, sums over GPUs, judgement, update.
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/gather.h"
-#include "backend/cuda/launch.h"
+#include "engine/gpu/executor.h"
 #include "graph/operator.h"
-#include "train/device_executor.h"
 
 namespace dpt {
 

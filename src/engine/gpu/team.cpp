@@ -1,4 +1,4 @@
-#include "train/device_team.h"
+#include "engine/gpu/team.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
-#include "train/clock.h"
+#include "engine/clock.h"
 
 namespace dpt {
 
@@ -59,7 +59,7 @@ std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api,
   begin_step();
   const auto rank = std::ranges::find(workers, worker_) - workers.begin();
   return api.join(seat(workers[0]).id, static_cast<int>(rank), static_cast<int>(workers.size()),
-                  [this] { look(since_); });
+                  [this](double seconds) { look(now_s() - seconds); });
 }
 
 void DeviceTeam::compare_gpus(const std::string& own) const {
@@ -68,13 +68,13 @@ void DeviceTeam::compare_gpus(const std::string& own) const {
   for (int other = 0; other < worker_; ++other)
     if (own == seat(other).bus_id && rank_of(other) == rank)
       fail(Fault::device,
-           "two stages of rank {} have the GPU at {}, and NCCL takes it once; start as many ranks "
-           "as there are GPUs for all stages, or write `backend: gloo`",
+           "two stages of rank {} use the GPU at {}, but NCCL needs a GPU for each stage; start "
+           "fewer ranks, or set `backend: gloo`",
            rank, own);
     else if (own == seat(other).bus_id)
       fail(Fault::device,
-           "ranks {} and {} both have the GPU at {}, and NCCL takes one rank on each; start as "
-           "many ranks as there are GPUs, or write `backend: gloo`",
+           "ranks {} and {} both use the GPU at {}, but NCCL needs a GPU for each rank; start at "
+           "most one rank per GPU, or set `backend: gloo`",
            rank_of(other), rank, own);
 }
 
@@ -106,6 +106,14 @@ int64_t DeviceTeam::largest(int64_t own) {
   return static_cast<int64_t>(out);
 }
 
+int DeviceTeam::sharing(const std::string& bus_id) {
+  bus_id.copy(seat(worker_).bus_id, sizeof Seat::bus_id - 1);
+  meet();
+  int out = 0;
+  for (int w = 0; w < team_.shape().workers(); ++w) out += seat(w).bus_id == bus_id ? 1 : 0;
+  return out;
+}
+
 std::vector<double> DeviceTeam::all(double own) {
   seat(worker_).number = own;
   meet_peers();
@@ -117,8 +125,7 @@ std::vector<double> DeviceTeam::all(double own) {
 
 void DeviceTeam::begin_step() noexcept {
   seat(worker_).steps.fetch_add(1, std::memory_order_release);
-  since_ = now_s();
-  seat(worker_).seen.store(since_, std::memory_order_relaxed);
+  seat(worker_).seen.store(now_s(), std::memory_order_relaxed);
 }
 
 void DeviceTeam::wait(cuda::Event& event, const std::function<void()>& check) {
@@ -161,11 +168,11 @@ void DeviceTeam::give_up(double now) {
   }
   team_.break_up(
       blamed, missing.empty()
-                  ? fmt::format("what all GPUs have begun {} does not end within {} s on GPU {}; "
-                                "NCCL_DEBUG=INFO tells more",
+                  ? fmt::format("all GPUs started the work {}, but it did not end within {} s on "
+                                "GPU {}; set NCCL_DEBUG=INFO for details",
                                 team_.where_is(blamed), stuck_s_, worker_)
-                  : fmt::format("{} did not come to {} within {} s", missing,
-                                span_ > 1 ? "its part of a step" : "a sum over GPUs", stuck_s_));
+                  : fmt::format("{} did not start {} within {} s", missing,
+                                span_ > 1 ? "its part of a step" : "the sum over GPUs", stuck_s_));
   throw TeamBroken(team_.reason());
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/device_api.h"
+#include "backend/cuda/interface/device_api.h"
 #include "comm/team.h"
 
 namespace dpt {
@@ -66,8 +66,10 @@ class DeviceTeam {
   // All peers: the numbers of all, in their order.
   std::vector<double> all(double own);
   int64_t largest(int64_t own);  // all workers; 0 or more
+  // All workers: how many of them have the GPU of that bus id, whatever its index in each process.
+  int sharing(const std::string& bus_id);
 
-  // Says that this worker begins a step.
+  // Says that this worker begins a step, or a batch of an evaluation in stages. All workers.
   void begin_step() noexcept;
 
   // The calling thread waits for what its GPU does, which may be waiting for others; or for what
@@ -93,7 +95,6 @@ class DeviceTeam {
   std::vector<int> peers_;
   Seat* seats_;
   double stuck_s_;
-  double since_ = 0;  // when it began to wait for what goes on now
 };
 
 }  // namespace dpt

@@ -1,12 +1,12 @@
-#include "train/device_update.h"
+#include "engine/gpu/update.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/update.h"
-#include "backend/cuda/launch.h"
 
 namespace dpt {
 
@@ -52,46 +52,70 @@ DeviceUpdate::DeviceUpdate(const Session& session, int replica, const DeviceShar
   const auto device = [&](size_t bytes) {
     return cuda::Memory(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
+  constexpr size_t kMostPinned = size_t{32} << 20;
   const size_t stored = gradient_bytes();
   const auto micro = static_cast<size_t>(session_.batches->accumulate());
   weights_ = device(share.elements() * sizeof(float));
   gradients_ = device(stored);
   if (micro > 1) more_ = device(stored);
   states_ = device(state_bytes(session_, share));
+  host_ = cuda::Memory(
+      context.api, MemoryKind::pinned,
+      std::clamp<size_t>(std::max(weights_.bytes(), elements_ * sizeof(float)), 64, kMostPinned));
   losses_ = device(2 * losses_of_step(session) * sizeof(double));
   power_ = device(sizeof(double));
   powers_ = device(static_cast<size_t>(session.who.replicas() + session.who.span) * sizeof(double));
   context_.reserve(sizeof(double) * partials_of(pieces_));
 }
 
-// f(number of the state, where it begins in the flat buffers, where in states_, elements), of all
-// that this GPU updates.
+// Elements [begin, end) of the share, which lie at `to` and behind. What of them nobody writes is
+// 0: the gaps between parameters.
 template <class F>
-void DeviceUpdate::each_state(F f) const {
-  for (int i = 0; i < session_.states(); ++i) {
-    size_t before = static_cast<size_t>(i) * elements_;
-    for (const Bucket& p : pieces_) {
-      share_.each(p.begin, p.end, [&](size_t flat, size_t at, size_t count) {
-        f(i, flat, before + (at - p.begin), count);
-      });
-      before += p.count();
-    }
+void DeviceUpdate::upload(float* to, size_t begin, size_t end, F f) {
+  auto* const host = reinterpret_cast<float*>(host_.data());
+  const size_t most = host_.bytes() / sizeof(float);
+  for (size_t at = begin; at < end; at += most) {
+    const size_t count = std::min(most, end - at);
+    std::fill_n(host, count, 0.0F);
+    share_.each(at, at + count,
+                [&](size_t flat, size_t from, size_t n) { f(flat, host + (from - at), n); });
+    context_.stream.copy(to + (at - begin), host, count * sizeof(float));
+    context_.stream.synchronise();
   }
 }
 
-// What of the buffers nobody writes is 0: the gaps between parameters.
+template <class F>
+void DeviceUpdate::download(const float* from, size_t begin, size_t end, F f) {
+  auto* const host = reinterpret_cast<float*>(host_.data());
+  const size_t most = host_.bytes() / sizeof(float);
+  for (size_t at = begin; at < end; at += most) {
+    const size_t count = std::min(most, end - at);
+    context_.stream.copy(host, from + (at - begin), count * sizeof(float));
+    context_.stream.synchronise();
+    share_.each(at, at + count,
+                [&](size_t flat, size_t here, size_t n) { f(flat, host + (here - at), n); });
+  }
+}
+
+// f(number of the state, its elements on the GPU, the piece of the share that they are of), of all
+// that this GPU updates.
+template <class F>
+void DeviceUpdate::each_state(F f) const {
+  auto* at = reinterpret_cast<float*>(states_.data());
+  for (int i = 0; i < session_.states(); ++i)
+    for (const Bucket& p : pieces_) {
+      f(i, at, p);
+      at += p.count();
+    }
+}
+
 void DeviceUpdate::upload(const Buffers& buffers) {
-  const cuda::Memory host(context_.api, MemoryKind::pinned, weights_.bytes() + states_.bytes());
-  std::memset(host.data(), 0, host.bytes());
-  auto* const weights = reinterpret_cast<float*>(host.data());
-  for (const DeviceShare::Piece& p : share_.pieces())
-    std::copy_n(buffers.weights() + p.begin, p.count(), weights + p.at);
-  auto* const states = reinterpret_cast<float*>(host.data() + weights_.bytes());
-  each_state([&](int i, size_t flat, size_t at, size_t count) {
-    std::copy_n(buffers.state(i) + flat, count, states + at);
+  write(0, share_.elements(), buffers.weights());
+  each_state([&](int i, float* at, const Bucket& p) {
+    upload(at, p.begin, p.end, [&](size_t flat, float* host, size_t count) {
+      std::copy_n(buffers.state(i) + flat, count, host);
+    });
   });
-  context_.stream.copy(weights_.data(), host.data(), weights_.bytes());
-  context_.stream.copy(states_.data(), states, states_.bytes());
   context_.stream.fill(gradients_.data(), 0, gradients_.bytes());
   if (more_.data() != nullptr) context_.stream.fill(more_.data(), 0, more_.bytes());
   context_.stream.synchronise();
@@ -102,34 +126,34 @@ void DeviceUpdate::download_weights(const Buffers& buffers) {
 }
 
 void DeviceUpdate::download_states(const Buffers& buffers) {
-  if (session_.states() == 0 || (replica_ != 0 && all_states())) return;
-  const cuda::Memory host(context_.api, MemoryKind::pinned, states_.bytes());
-  context_.stream.copy(host.data(), states_.data(), host.bytes());
-  context_.stream.synchronise();
-  const auto* const states = reinterpret_cast<const float*>(host.data());
-  each_state([&](int i, size_t flat, size_t at, size_t count) {
-    std::copy_n(states + at, count, buffers.state(i) + flat);
+  if (replica_ != 0 && all_states()) return;
+  each_state([&](int i, const float* at, const Bucket& p) {
+    download(at, p.begin, p.end, [&](size_t flat, const float* host, size_t count) {
+      std::copy_n(host, count, buffers.state(i) + flat);
+    });
   });
 }
 
 void DeviceUpdate::read(size_t begin, size_t end, float* flat) {
-  const cuda::Memory host(context_.api, MemoryKind::pinned, (end - begin) * sizeof(float));
-  context_.stream.copy(host.data(), weights() + begin * sizeof(float), host.bytes());
-  context_.stream.synchronise();
-  const auto* const here = reinterpret_cast<const float*>(host.data());
-  share_.each(begin, end, [&](size_t from, size_t at, size_t count) {
-    std::copy_n(here + (at - begin), count, flat + from);
+  const auto* const weights = reinterpret_cast<const float*>(weights_.data()) + begin;
+  download(weights, begin, end, [&](size_t at, const float* host, size_t count) {
+    std::copy_n(host, count, flat + at);
   });
 }
 
 void DeviceUpdate::write(size_t begin, size_t end, const float* flat) {
-  const cuda::Memory host(context_.api, MemoryKind::pinned, (end - begin) * sizeof(float));
-  auto* const here = reinterpret_cast<float*>(host.data());
-  share_.each(begin, end, [&](size_t from, size_t at, size_t count) {
-    std::copy_n(flat + from, count, here + (at - begin));
+  auto* const weights = reinterpret_cast<float*>(weights_.data()) + begin;
+  upload(weights, begin, end,
+         [&](size_t at, float* host, size_t count) { std::copy_n(flat + at, count, host); });
+}
+
+bool DeviceUpdate::equal(size_t begin, size_t end, const float* flat) {
+  bool same = true;
+  const auto* const weights = reinterpret_cast<const float*>(weights_.data()) + begin;
+  download(weights, begin, end, [&](size_t at, const float* host, size_t count) {
+    same = same && std::memcmp(host, flat + at, count * sizeof(float)) == 0;
   });
-  context_.stream.copy(weights() + begin * sizeof(float), host.data(), host.bytes());
-  context_.stream.synchronise();
+  return same;
 }
 
 void DeviceUpdate::keep_loss(size_t which, const std::byte* loss) {

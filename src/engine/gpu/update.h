@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <vector>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/interface/context.h"
+#include "engine/gpu/launch_queue.h"
 #include "graph/optimizer_step.h"
-#include "train/buffers.h"
-#include "train/device_buckets.h"
-#include "train/device_flights.h"
-#include "train/device_share.h"
-#include "train/session.h"
+#include "session/buffers.h"
+#include "session/gpu_share.h"
+#include "session/gradient_buckets.h"
+#include "session/session.h"
 
 namespace dpt {
 
@@ -31,10 +31,11 @@ class DeviceUpdate {
   void download_weights(const Buffers& buffers);
   void download_states(const Buffers& buffers);
   // Elements [begin, end) of the weights, whose places in the flat buffers are read or written
-  // there
-  // (`flat`: their first element); wait.
+  // there (`flat`: their first element); wait.
   void read(size_t begin, size_t end, float* flat);
   void write(size_t begin, size_t end, const float* flat);
+  // Whether the flat buffers have the same bits there; waits.
+  bool equal(size_t begin, size_t end, const float* flat);
 
   // Of all micro-batches, summed over GPUs where there are several.
   float* gradient() const { return reinterpret_cast<float*>(gradients_.data()); }
@@ -75,6 +76,12 @@ class DeviceUpdate {
   template <class F>
   void with_combine(F f) const;
   void combine(const double* powers, int count, double* to) const;
+  // Through pinned memory, a piece after the other: f(where the piece begins in the flat buffers,
+  // its elements in the host's memory, their number), before or after the copy.
+  template <class F>
+  void upload(float* to, size_t begin, size_t end, F f);
+  template <class F>
+  void download(const float* from, size_t begin, size_t end, F f);
   template <class F>
   void each_state(F f) const;
 
@@ -87,6 +94,7 @@ class DeviceUpdate {
   std::vector<Bucket> pieces_;  // that this GPU updates; states have these alone, without gaps
   size_t elements_ = 0;         // of one state
   int replica_;
+  cuda::Memory host_;                     // pinned
   cuda::Memory losses_, powers_, power_;  // what is judged: of each micro-batch; of the gradients
 };
 

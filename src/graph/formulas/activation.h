@@ -3,7 +3,7 @@
 // x.
 #pragma once
 
-#include "graph/formula_math.h"
+#include "graph/formulas/math.h"
 
 namespace dpt::formula {
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "graph/philox.h"
+#include "graph/formulas/philox.h"
 
 namespace dpt::augment {
 

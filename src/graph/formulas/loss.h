@@ -2,7 +2,7 @@
 // Formulas and limits as in torch (pytorch_semantics, section 9).
 #pragma once
 
-#include "graph/formula_math.h"
+#include "graph/formulas/math.h"
 
 namespace dpt::formula {
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "graph/formulas.h"
+#include "graph/formulas/formulas.h"
 
 namespace dpt::formula {
 

@@ -7,7 +7,7 @@
 // can make them constants and lose the branches.
 #pragma once
 
-#include "graph/formulas.h"
+#include "graph/formulas/formulas.h"
 
 namespace dpt::formula {
 

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "graph/formulas.h"
+#include "graph/formulas/formulas.h"
 
 namespace dpt::philox {
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "graph/formulas.h"
+#include "graph/formulas/formulas.h"
 
 namespace dpt::formula {
 

@@ -1,4 +1,4 @@
-#include "graph/fuse.h"
+#include "graph/passes/fuse.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "graph/layouts.h"
+#include "graph/passes/layouts.h"
 
 #include <map>
 #include <utility>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/attrs.h"
-#include "graph/rewriter.h"
+#include "graph/passes/rewriter.h"
 
 namespace dpt {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/precision.h"
+#include "graph/passes/precision.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "base/half.h"
 #include "graph/attrs.h"
-#include "graph/rewriter.h"
+#include "graph/passes/rewriter.h"
 
 namespace dpt {
 namespace {

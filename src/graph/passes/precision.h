@@ -15,7 +15,7 @@ struct PrecisionPolicy {
     none,      // o0: nothing
     autocast,  // o1: what autocast says
     model,     // o2: the whole model with its parameters, but for batch normalisation
-    pure       // o3: the same, and the optimizer keeps weights that are halves (train/update.cpp)
+    pure  // o3: the same, and the optimizer keeps weights that are halves (engine/cpu/update.cpp)
   };
   Level level = Level::none;
   DType half = DType::bf16;

@@ -1,8 +1,8 @@
-#include "graph/recompute.h"
+#include "graph/passes/recompute.h"
 
 #include <map>
 
-#include "graph/rewriter.h"
+#include "graph/passes/rewriter.h"
 
 namespace dpt {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/stages.h"
+#include "graph/passes/stages.h"
 
 #include <map>
 #include <utility>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/attrs.h"
-#include "graph/rewriter.h"
+#include "graph/passes/rewriter.h"
 
 namespace dpt {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/torch_order.h"
+#include "graph/passes/torch_order.h"
 
 #include <algorithm>
 #include <numeric>

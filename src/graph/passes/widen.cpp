@@ -1,4 +1,4 @@
-#include "graph/widen.h"
+#include "graph/passes/widen.h"
 
 #include <algorithm>
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "base/half.h"
 #include "graph/attrs.h"
-#include "graph/program.h"
-#include "graph/rewriter.h"
+#include "graph/passes/rewriter.h"
+#include "graph/program/program.h"
 
 namespace dpt {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph/places.h"
+#include "graph/program/places.h"
 
 #include <algorithm>
 #include <iterator>

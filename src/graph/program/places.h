@@ -1,7 +1,7 @@
 // Where the values of a program lie.
 #pragma once
 
-#include "graph/program.h"
+#include "graph/program/program.h"
 
 namespace dpt {
 

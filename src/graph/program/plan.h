@@ -1,8 +1,8 @@
 // A training step as a list of things to do, made before the first batch. Every worker has the same
 // plan; parallel modes are rewrites of it. It prints as stable text: `dptrain plan`.
 //
-// The global batch is cut into shards. A Program (graph/program.h) is what is computed for some of
-// them. A Plan says when the parts of programs are run, by whom, and where workers meet.
+// The global batch is cut into shards. A Program (graph/program/program.h) is what is computed for
+// some of them. A Plan says when the parts of programs are run, by whom, and where workers meet.
 #pragma once
 
 #include <cstdint>

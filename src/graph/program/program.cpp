@@ -1,4 +1,4 @@
-#include "graph/program.h"
+#include "graph/program/program.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,7 +12,7 @@
 #include "base/half.h"
 #include "graph/attrs.h"
 #include "graph/operator.h"
-#include "graph/places.h"
+#include "graph/program/places.h"
 
 namespace dpt {
 namespace {

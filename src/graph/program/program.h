@@ -46,9 +46,9 @@ inline constexpr auto kNoParameter = static_cast<size_t>(-1);
 std::vector<size_t> parameters_by_gradient(const Graph& graph);
 
 // Which parameters can be fused: their gradients are made by one node that nothing else reads, with
-// a kernel that makes rows. Recomputation (graph/recompute.h) does not change the answer: a fused
-// gradient sums in another order than a stored one, so `checkpoint` would change bits. A recomputed
-// input of a fused gradient is therefore kept until the update.
+// a kernel that makes rows. Recomputation (graph/passes/recompute.h) does not change the answer: a
+// fused gradient sums in another order than a stored one, so `checkpoint` would change bits. A
+// recomputed input of a fused gradient is therefore kept until the update.
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels);
 
 // A tensor in one of a worker's memories. Offsets in bytes.

@@ -1,22 +1,23 @@
 #include "layers/losses/common.h"
 
+#include "base/count.h"
+
 namespace dpt::losses {
 
 void require_values(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target) {
   const TensorDesc y = g.desc(output), t = g.desc(target);
   if (t.dtype != DType::f32 && y.shape.rank() > t.shape.rank() && y.shape.back() > 1)
-    fail(
-        Fault::spec,
-        "{} compares values, but the targets are classes {}{}: add `target_transforms: [one_hot]`, "
-        "or store them as float32 if they are no classes",
-        loss, name_of(t.dtype), t.shape.str());
+    fail(Fault::spec,
+         "{} takes real numbers, but the targets are class numbers {}{}: add `target_transforms: "
+         "[one_hot]`, or store them as float32 if they are not classes",
+         loss, name_of(t.dtype), t.shape.str());
   if (t.dtype != DType::f32)  // one number a sample: regression, or two classes
     fail(Fault::spec,
-         "{} compares real numbers, but the targets are integers {}{}: store them as float32 (in a "
-         "CSV file, leave `classes` out)",
+         "{} takes real numbers, but the targets are integers {}{}: store them as float32 (csv: "
+         "leave `classes` out)",
          loss, name_of(t.dtype), t.shape.str());
   if (y.shape != t.shape)
-    fail(Fault::spec, "{}: the model gives {}, but the targets are {}", loss, y.shape.str(),
+    fail(Fault::spec, "{}: the model's output is {}, but the targets are {}", loss, y.shape.str(),
          t.shape.str());
 }
 
@@ -28,15 +29,20 @@ Shape without(const Shape& s, int dim) {
   return Shape(extents);
 }
 
-constexpr std::string_view kStoreIntegers =
-    "store class numbers as integers (NPY: int64; CSV: `classes: N`)";
+// How targets become classes: by a key of `csv`, or in the files of other data sets.
+std::string store_integers(int64_t classes) {
+  return fmt::format(
+      "if they are class numbers, set `classes: {}` in the dataset `csv`, or store them as "
+      "integers (npy: int64)",
+      classes);
+}
 
 // What would make targets of the shape `t` right, where that is likely.
 std::string_view remedy(const Shape& y, const Shape& t, int dim) {
-  if (t.rank() == 1 && y.rank() > 2) return ": put a flatten before the first linear?";
+  if (t.rank() == 1 && y.rank() > 2) return "; is a flatten missing before the first linear?";
   if (dim == 1 && y.rank() > 2 && without(y, y.rank() - 1) == t)
-    return ": write class_dim: -1 if the last extent has the scores";
-  if (dim > 1 && without(y, 1) == t) return ": leave class_dim out if extent 1 has the scores";
+    return "; write class_dim: -1 if the last dimension has the scores";
+  if (dim > 1 && without(y, 1) == t) return "; leave class_dim out if dimension 1 has the scores";
   return "";
 }
 
@@ -46,13 +52,13 @@ void require_classes(std::string_view loss, const GraphBuilder& g, ValueId outpu
                      int dim) {
   const TensorDesc y = g.desc(output), t = g.desc(target);
   if (t.dtype != DType::i32)
-    fail(Fault::spec, "{} takes classes, but the targets are values {}{}; {}", loss,
-         name_of(t.dtype), t.shape.str(), kStoreIntegers);
+    fail(Fault::spec, "{} takes class numbers, but the targets are real numbers {}{}; {}", loss,
+         name_of(t.dtype), t.shape.str(), store_integers(y.shape.rank() > dim ? y.shape[dim] : 2));
   if (y.shape.rank() < 2)
-    fail(Fault::spec, "{} takes scores of classes [N, C, ...], but the model gives {}", loss,
+    fail(Fault::spec, "{} takes class scores [N, C, ...], but the model's output is {}", loss,
          y.shape.str());
   if (const Shape expected = without(y.shape, dim); expected != t.shape)
-    fail(Fault::spec, "{}: the model gives {}, so targets must be {}, not {}{}", loss,
+    fail(Fault::spec, "{}: the model's output is {}, so the targets must be {}, not {}{}", loss,
          y.shape.str(), expected.str(), t.shape.str(), remedy(y.shape, t.shape, dim));
 }
 
@@ -63,16 +69,17 @@ void require_probabilities(std::string_view loss, const GraphBuilder& g, ValueId
     return require_values(loss, g, output, target);
   if (y.shape != t.shape)
     fail(Fault::spec,
-         "{} takes classes, which are integers, or probabilities f32{}, but the targets are real "
+         "{} takes class numbers (integers) or probabilities f32{}, but the targets are real "
          "numbers {}{}; {}",
-         loss, y.shape.str(), name_of(t.dtype), t.shape.str(), kStoreIntegers);
+         loss, y.shape.str(), name_of(t.dtype), t.shape.str(),
+         store_integers(y.shape.rank() > 1 ? y.shape[1] : 2));
 }
 
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,
                         const std::vector<double>& weight, int64_t extent, std::string_view of) {
   if (static_cast<int64_t>(weight.size()) != extent)
-    fail(Fault::spec, "{}: '{}' has {} numbers, but there are {} {}", loss, key, weight.size(),
-         extent, of);
+    fail(Fault::spec, "{}: '{}' has {}, but there are {} {}", loss, key,
+         counted(weight.size(), "number"), extent, of);
   return g.constant(key, {extent}, weight);
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/loss.h"
 
@@ -42,12 +42,12 @@ LossType loss_type(std::string_view name, std::string_view summary) {
 struct Reduction {
   std::string reduction = "mean";
 
-  static constexpr std::string_view kDoc = "how the terms become one number";
+  static constexpr std::string_view kDoc = "how the losses of all elements become one number";
 
   // torch's third word is known, and has no meaning here.
   static void check(const Reduction& r, const Owner& owner, Diagnostics& d) {
     if (r.reduction == "none")
-      d.error(owner.at("reduction"), "a loss that is trained must be one number: mean or sum");
+      d.error(owner.at("reduction"), "reduction 'none' cannot be trained: use 'mean' or 'sum'");
   }
   Divisor over(Divisor mean) const { return reduction == "sum" ? Divisor::one : mean; }
 };
@@ -60,8 +60,8 @@ struct ClassDim {
   int64_t class_dim = 1;
 
   static constexpr std::string_view kClassDim =
-      "the extent of the scores: 1 as in torch, or -1, the last one, which a linear layer makes of "
-      "each place of a sequence";
+      "the dimension of the class scores: 1 as in PyTorch, or -1, the last one, as a linear layer "
+      "outputs them for each position of a sequence";
   static constexpr Rule<int64_t> kOneOrLast{"must be 1 or -1",
                                             [](const int64_t& d) { return d == 1 || d == -1; }};
   int dim(const Shape& output) const { return class_dim < 0 ? output.rank() - 1 : 1; }

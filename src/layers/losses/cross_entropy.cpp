@@ -27,7 +27,7 @@ struct CrossEntropyLoss : Reduction, ClassDim {
     if (probabilities(g, target)) {
       require_probabilities("cross_entropy", g, output, target);
       if (y.rank() < 2)
-        fail(Fault::spec, "cross_entropy takes scores of classes [N, C], but the model gives {}",
+        fail(Fault::spec, "cross_entropy takes class scores [N, C], but the model's output is {}",
              y.str());
       if (ignore_index >= 0)
         fail(Fault::spec, "cross_entropy: ignore_index means nothing to targets that are values");

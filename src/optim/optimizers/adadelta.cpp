@@ -1,6 +1,6 @@
 // adadelta: steps in the unit of the weights, from averages of squared gradients and steps (Zeiler
 // 2012), as torch.optim.Adadelta.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {

@@ -1,6 +1,6 @@
 // adagrad: the gradient over the root of the sum of all its squares (Duchi et al. 2011), as
 // torch.optim.Adagrad.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {

@@ -1,6 +1,6 @@
 // rms_prop: the gradient over the root of the average of its square (Hinton's lecture 6e), centered
 // by its average (Graves 2013) where asked, as torch.optim.RMSprop.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {

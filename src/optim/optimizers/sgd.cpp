@@ -1,7 +1,7 @@
 // sgd: stochastic gradient descent with momentum, as torch.optim.SGD. Its momentum is not divided
 // by anything (Sutskever et al. 2013 scale the gradient by lr first), and begins with the gradient
 // itself.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {

@@ -1,5 +1,5 @@
 // constant: the optimizer's own learning rate, all the time.
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {

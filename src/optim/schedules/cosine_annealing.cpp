@@ -4,7 +4,7 @@
 #include <numbers>
 #include <optional>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {

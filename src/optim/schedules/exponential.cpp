@@ -1,7 +1,7 @@
 // exponential: lr * gamma^k, as torch's ExponentialLR.
 #include <cmath>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {

@@ -2,7 +2,7 @@
 // torch's LinearLR.
 #include <algorithm>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {

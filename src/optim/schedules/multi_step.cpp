@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {

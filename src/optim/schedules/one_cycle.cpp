@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {

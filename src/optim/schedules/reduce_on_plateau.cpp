@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedule.h"
 
 namespace dpt::schedules {

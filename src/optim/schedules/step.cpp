@@ -1,7 +1,7 @@
 // step: lr * gamma^(k / step_size), as torch's StepLR.
 #include <cmath>
 
-#include "base/python_call.h"
+#include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
 namespace dpt::schedules {

@@ -54,6 +54,7 @@ FakeApi::~FakeApi() {
 
 void FakeApi::count_call(const std::string& what, Fault fault) {
   if (call_count_ == settings_.interrupt_call) std::raise(SIGINT);
+  if (call_count_ == settings_.die_call) std::raise(SIGKILL);
   if (call_count_ == settings_.stall_call) std::this_thread::sleep_for(std::chrono::seconds(2));
   if (call_count_++ == settings_.fail_call)
     fail(fault, "call {} of the fake GPU, {}, was told to fail", settings_.fail_call, what);
@@ -69,6 +70,7 @@ std::byte* FakeApi::allocate(MemoryKind kind, size_t bytes) {
   std::memset(block.data, 0xff, bytes);  // nan, in each floating type
   std::byte* const data = block.data;
   const std::lock_guard lock(fake_mutex());
+  if (kind == MemoryKind::pinned) most_pinned_ = std::max(most_pinned_, pinned_ += bytes);
   blocks_[data] = std::move(block);
   return data;
 }
@@ -78,6 +80,7 @@ void FakeApi::free(MemoryKind, std::byte* memory) noexcept {
     if (s) s->do_all_or_give_up();
   const std::lock_guard lock(fake_mutex());
   Block& block = blocks_.at(memory);
+  if (block.kind == MemoryKind::pinned) pinned_ -= block.bytes;
   block.freed = true;  // the host's memory stays, so that later use is seen
   std::memset(block.data, 0xff, block.bytes);
 }
@@ -156,6 +159,17 @@ std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, 
   return out;
 }
 
+// As NCCL's does, it waits for all that the GPU was told.
+void FakeApi::abort(std::span<Communicator* const> communicators) noexcept {
+  bool any = false;
+  for (Communicator* c : communicators)
+    if (c != nullptr) any |= static_cast<FakeCommunicator*>(c)->end_calls();
+  if (!any) return;
+  look_for_graphs();
+  for (FakeStream* s : streams_)
+    if (s) s->do_all_or_give_up();
+}
+
 void FakeApi::go_on(const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kSilence(2);
   for (int64_t before = -1; !stop.stop_requested();) {
@@ -169,6 +183,12 @@ void FakeApi::go_on(const std::stop_token& stop) {
       failure_ = std::current_exception();
     }
   }
+}
+
+void FakeApi::look_for_graphs() noexcept {
+  const bool captured = std::ranges::any_of(
+      streams_, [](const FakeStream* s) { return s != nullptr && s->captures_calls(); });
+  if (calling_graphs_ > 0 || captured) given_up_ = true;
 }
 
 void FakeApi::look_for_failure() {
@@ -211,7 +231,7 @@ std::string FakeApi::leaks() const {
   add(live_works_, "works");
   add(live_graphs_, "graphs");
   if (stuck_) out += "work that would never have ended ";
-  if (given_up_) out += "graphs with calls of a communicator that was given up ";
+  if (given_up_) out += "graphs or captures with calls of a communicator that was given up ";
   return out;
 }
 
@@ -257,6 +277,15 @@ void FakeApi::check(const FakeStream& stream, const Touched& t, const std::strin
 
 void FakeApi::not_while_capturing(const std::string& what) const {
   if (captures_ > 0) violation("{} while a stream captures", what);
+}
+
+void FakeApi::load(const std::string& key, const std::string& what, Capture* capture) {
+  if (!loaded_.insert(key).second || capture == nullptr) return;
+  capture->invalid = true;
+  violation(
+      "'{}' is called for the first time while a stream captures, which ends the capture "
+      "(error 900)",
+      what);
 }
 
 void FakeApi::run_strictly(const std::vector<Touched>& touched, const std::function<void()>& work,

@@ -18,14 +18,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
 
-#include "backend/cuda/device_api.h"
 #include "backend/cuda/host_kernels.h"
+#include "backend/cuda/interface/device_api.h"
 #include "base/error.h"
 
 namespace dpt::cuda {
@@ -48,6 +50,7 @@ class FakeApi : public DeviceApi {
     // while it runs. For small memories.
     bool strict = false;
     int64_t fail_call = -1;           // the number of the call that fails, from 0
+    int64_t die_call = -1;            // the number of the call at which the process is killed
     int64_t stall_call = -1;          // the number of the call that takes two seconds
     int64_t interrupt_call = -1;      // the number of the call at which somebody presses Ctrl-C
     int64_t deaf_wait = -1;           // the number of the stream's wait that is left out, from 0
@@ -56,6 +59,7 @@ class FakeApi : public DeviceApi {
     std::vector<Epilogue> lacking{};  // but not with these
     bool busy = false;                // no event is passed until somebody waits for it
     size_t free_memory = size_t{4} << 30;
+    double patience_s = 20;      // with what other ranks have to come for
     int index = 0;               // of the GPU in its machine
     FakeWorld* world = nullptr;  // where its communicators meet; null: where their id says
   };
@@ -76,14 +80,16 @@ class FakeApi : public DeviceApi {
   CommunicatorId new_communicator_id() override;
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
                                      const WhileWaiting& waiting) override;
+  void abort(std::span<Communicator* const> communicators) noexcept override;
   void reach(int index) override;
   void synchronise() override;
 
   // What was called since the last time, a line each; a graph's launch is one.
   std::vector<std::string> take_calls() { return std::exchange(calls_, {}); }
   int64_t calls() const { return call_count_; }
-  int64_t waits() const { return wait_count_; }  // of streams
-  std::string leaks() const;                     // what was made and is still there, or nothing
+  int64_t waits() const { return wait_count_; }        // of streams
+  size_t most_pinned() const { return most_pinned_; }  // bytes at once
+  std::string leaks() const;  // what was made and is still there, or nothing
 
  private:
   friend class FakeStream;
@@ -122,12 +128,16 @@ class FakeApi : public DeviceApi {
     std::vector<FakeStream*> streams;
     Call last_call;  // of a communicator
     bool ended = false;
+    bool invalid = false;  // something was loaded in it
   };
 
   void count_call(const std::string& what, Fault fault = Fault::device);
   void log(std::string what) { calls_.push_back(std::move(what)); }
   Block& block_of(const std::byte* p, size_t bytes, const std::string& what);
   void check(const FakeStream& stream, const Touched& t, const std::string& what);
+  // A library loads code and takes memory when something is called for the first time, which ends a
+  // capture. key: what is loaded, of an own kernel or a communicator.
+  void load(const std::string& key, const std::string& what, Capture* capture);
   void look_for_algorithm(bool plain) const;
   void not_while_capturing(const std::string& what) const;
   void host_knows(const Clock& clock);
@@ -140,6 +150,8 @@ class FakeApi : public DeviceApi {
     return at == clock.end() ? 0 : at->second;
   }
 
+  // NCCL's abort would wait for the end of all that has its calls, for ever.
+  void look_for_graphs() noexcept;
   void go_on(const std::stop_token& stop);
   void look_for_failure();
 
@@ -149,6 +161,8 @@ class FakeApi : public DeviceApi {
   Call last_call_;                                  // of a communicator
   uint64_t number_;                                 // of all that this process made
   DeviceProperties properties_;
+  std::set<std::string> loaded_;
+  size_t pinned_ = 0, most_pinned_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by their begin
   std::vector<FakeStream*> streams_;
   Clock host_;  // what the host has waited for
@@ -156,7 +170,7 @@ class FakeApi : public DeviceApi {
   bool stuck_ = false;  // something was destroyed whose work would never have ended
   int live_streams_ = 0, live_events_ = 0, live_works_ = 0, live_graphs_ = 0;
   int calling_graphs_ = 0;  // of these, with calls of communicators
-  bool given_up_ = false;   // a communicator, while one of those was there
+  bool given_up_ = false;   // a communicator, while one of those, or such a capture, was there
   std::atomic<int64_t> call_count_ = 0;
   int64_t wait_count_ = 0;
   std::vector<std::string> calls_;

@@ -1,11 +1,12 @@
 // The fake GPU finds what it is there to find: each rule is broken once.
 #include "backend/cuda/fake_api.h"
 
+#include <array>
 #include <cstring>
 
 #include <doctest/doctest.h>
 
-#include "backend/cuda/launch.h"
+#include "backend/cuda/interface/launch.h"
 
 namespace dpt::cuda {
 namespace {
@@ -99,6 +100,7 @@ TEST_CASE("memory is there, long enough, and not freed") {
 
 TEST_CASE("a capture takes no allocation, no waiting host and no unjoined stream") {
   Bench t;
+  t.fill(*t.a, t.x, 1);
   t.a->begin_capture();
   t.fill(*t.a, t.x, 1);
   CHECK(complaint([&] { const Memory m(t.api, MemoryKind::device, 4); }) ==
@@ -114,6 +116,7 @@ TEST_CASE("a capture takes no allocation, no waiting host and no unjoined stream
 TEST_CASE("events stay on their side of a capture, and what is told meanwhile is part of it") {
   Bench t;
   const auto before = t.api.make_event(), never = t.api.make_event();
+  t.fill(*t.a, t.x, 1);
   t.a->record(*before);
   t.a->begin_capture();
   CHECK(complaint([&] { t.a->wait(*before); }) ==
@@ -153,6 +156,29 @@ TEST_CASE("a captured graph does again what was recorded, and is checked as one"
   }
   t.fill(*t.b, t.x, 3);
   CHECK(complaint([&] { t.a->launch(*graph); }).starts_with("fake GPU: s0 reads in 'graph of"));
+}
+
+TEST_CASE("what is called for the first time in a capture ends it") {
+  Bench t;
+  const auto work = t.api.prepare(Matmul{.m = 2, .n = 2, .k = 2});
+  const Memory workspace(t.api, MemoryKind::device, work->workspace_bytes());
+  const auto multiply = [&] {
+    t.a->run(*work, std::array{t.x.data(), t.x.data() + 64, t.y.data()}, workspace.data());
+  };
+  t.a->begin_capture();
+  CHECK(complaint([&] { t.fill(*t.a, t.x, 1); }) ==
+        "fake GPU: 'Fill<float> x 256' is called for the first time while a stream captures, which "
+        "ends the capture (error 900)");
+  CHECK(complaint([&] { t.a->end_capture(); }) ==
+        "fake GPU: the capture of s0 was ended by an error before");
+  t.a->begin_capture();
+  CHECK_NOTHROW(t.fill(*t.a, t.x, 1));  // now it is there
+  CHECK(complaint(multiply).find("is called for the first time") != std::string::npos);
+  CHECK_THROWS_AS(t.a->end_capture(), Error);
+  multiply();
+  t.a->begin_capture();
+  CHECK_NOTHROW(multiply());
+  CHECK(t.a->end_capture()->nodes() == 1);
 }
 
 TEST_CASE("strict: a kernel that uses other memory than it says is caught") {

@@ -1,15 +1,15 @@
 // libdptrain_cuda.so of a machine whose GPUs are fakes: with it the program itself runs on GPUs, as
 // processes and ranks of launchers. Environment: DPT_FAKE_GPUS, how many (1);
 // CUDA_VISIBLE_DEVICES, which of them a process is shown; DPT_FAKE_DRIVER, as other_module.cpp
-// says.
+// says; DPT_FAKE_LIBRARIES=0: the libraries have no algorithms.
 #include <cstdlib>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "backend/cuda/cuda_module.h"
 #include "backend/cuda/fake_stream.h"
 #include "backend/cuda/fake_world.h"
+#include "backend/cuda/interface/cuda_module.h"
 #include "backend/cuda/kernels/fingerprint.h"
 #include "base/fail.h"
 #include "base/version.h"
@@ -37,8 +37,10 @@ class FakeModule final : public CudaModule {
   }
   std::unique_ptr<DeviceApi> open(int index) override {
     start();
+    const char* const libraries = std::getenv("DPT_FAKE_LIBRARIES");
     return std::make_unique<FakeApi>(
-        FakeApi::Settings{.index = shown().at(static_cast<size_t>(index))});
+        FakeApi::Settings{.libraries = libraries == nullptr || std::atoi(libraries) != 0,
+                          .index = shown().at(static_cast<size_t>(index))});
   }
 
  private:

@@ -99,6 +99,7 @@ class FakeStream : public Stream {
     std::function<void()> run = [&k, copy, count = l.count, order = api_.settings_.order] {
       k.run(copy->data(), count, order);
     };
+    api_.load(fmt::format("kernel {}.{}", l.id.list, l.id.index), what, capture_.get());
     if (api_.settings_.strict)
       run = [this, run, touched = visitor.touched, what] { api_.run_strictly(touched, run, what); };
     enqueue(what, visitor.touched, {.run = std::move(run)});
@@ -114,6 +115,7 @@ class FakeStream : public Stream {
         violation("{}: the workspace does not begin at a multiple of 256", w.text());
       touched.push_back({workspace, w.workspace_bytes(), true});
     }
+    api_.load(w.key(), w.text(), capture_.get());
     enqueue(w.text(), touched,
             {.run = [run = w.bound(tensors), workspace, n = w.workspace_bytes()] {
               if (n > 0) std::memset(workspace, 0xee, n);
@@ -180,14 +182,15 @@ class FakeStream : public Stream {
   std::unique_ptr<CapturedGraph> end_capture() override {
     api_.count_call("end_capture");
     if (!own_capture_) violation("s{} has begun no capture", index_);
-    --api_.captures_;
-    own_capture_->ended = true;
-    for (FakeStream* s : own_capture_->streams) {
-      s->capture_ = nullptr;
+    const auto capture = leave_capture();
+    if (capture->invalid) violation("the capture of s{} was ended by an error before", index_);
+    for (const FakeStream* s : capture->streams)
       if (s != this && s->own_time() > known_of(s->index_))
         violation("the capture of s{} ends before it has waited for s{}", index_, s->index_);
-    }
-    return std::make_unique<FakeGraph>(api_, std::move(own_capture_));
+    return std::make_unique<FakeGraph>(api_, capture);
+  }
+  void cancel_capture() noexcept override {
+    if (own_capture_) leave_capture();
   }
   void launch(CapturedGraph& graph) override {
     auto& g = static_cast<FakeGraph&>(graph);
@@ -210,10 +213,17 @@ class FakeStream : public Stream {
 
  private:
   friend class FakeApi;
+  friend class FakeCommunicator;
   friend class FakeEvent;
 
   std::string_view kind(const std::byte* p, size_t bytes) {
     return api_.block_of(p, bytes, "copy").kind == MemoryKind::device ? "device" : "pinned";
+  }
+  std::shared_ptr<FakeApi::Capture> leave_capture() {
+    --api_.captures_;
+    own_capture_->ended = true;
+    for (FakeStream* s : own_capture_->streams) s->capture_ = nullptr;
+    return std::exchange(own_capture_, nullptr);
   }
   uint64_t& time() { return clock_[{api_.number_, index_}]; }
   uint64_t own_time() const { return known_of(index_); }
@@ -227,6 +237,9 @@ class FakeStream : public Stream {
     return done_ + queue_.size();
   }
   bool advance(uint64_t number);
+  bool captures_calls() const {  // of a communicator
+    return own_capture_ && own_capture_->last_call.at > 0;
+  }
 
   FakeApi& api_;
   size_t index_;

@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 #include "base/half.h"
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operator.h"
 
 namespace dpt::cuda {

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/device_api.h"
+#include <fmt/format.h>
+
 #include "backend/cuda/host_kernels.h"
+#include "backend/cuda/interface/device_api.h"
 
 namespace dpt::cuda {
 
@@ -19,6 +21,7 @@ class FakeWork : public DeviceWork {
   ~FakeWork() override { --live_; }
   size_t workspace_bytes() const override { return 512; }
   std::string algorithm() const override { return "plain loops"; }
+  std::string key() const { return fmt::format("work {}", static_cast<const void*>(this)); }
   virtual std::string text() const = 0;
   virtual std::vector<Touched> touches(std::span<std::byte* const> tensors) const = 0;
   // What it is to do with these tensors.

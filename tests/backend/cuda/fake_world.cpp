@@ -1,7 +1,11 @@
 #include "backend/cuda/fake_world.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -47,11 +51,21 @@ void store(DType t, std::byte* to, double x) {
   put(t == DType::bf16 ? to_bf16(f) : to_f16(f));
 }
 
-// `count` numbers of each rank.
-void sum(DType t, std::byte* to, const std::vector<const std::byte*>& from, size_t count) {
+bool is_off(const char* variable) {
+  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  return value != nullptr && std::string_view(value) == "0";
+}
+
+// `count` numbers of each rank. A switch (NVLS) sums in f32 in whatever order they come.
+void sum(DType t, std::byte* to, std::vector<const std::byte*> from, size_t count, uint32_t order) {
+  const bool in_switch = !is_off("NCCL_NVLS_ENABLE") && t != DType::f64;
+  if (in_switch) std::rotate(from.begin(), from.begin() + order % from.size(), from.end());
   for (size_t i = 0; i < count * size_of(t); i += size_of(t)) {
     double total = 0;
-    for (const std::byte* rank : from) total += load(t, rank + i);
+    for (const std::byte* rank : from) {
+      total += load(t, rank + i);
+      if (in_switch) total = static_cast<double>(static_cast<float>(total));
+    }
     store(t, to + i, total);
   }
 }
@@ -98,6 +112,7 @@ struct FakeCommunicator::State {
   bool arrive(const FakeCall& call, const std::byte* data) {
     if (!brought) {
       own().call[done % 2] = call;
+      own().order[done % 2] = std::random_device()();
       const size_t bytes = brought_by(call, ranks);
       const bool row = call.kind == Kind::all_gather;
       std::memcpy(own().data[done % 2], data + (row ? own_row(call) : 0), bytes);
@@ -118,6 +133,7 @@ struct FakeCommunicator::State {
       all.push_back(shared.seat[r].data[done % 2]);
     }
     const size_t row = own_row(call), row_bytes = call.count * size_of(call.dtype);
+    const uint32_t order = shared.seat[0].order[done % 2];
     switch (call.kind) {
       case Kind::broadcast:
         std::memcpy(data, all[static_cast<size_t>(call.root)], call.count);
@@ -128,10 +144,10 @@ struct FakeCommunicator::State {
         break;
       case Kind::reduce_scatter:
         for (const std::byte*& rank_data : all) rank_data += row;
-        sum(call.dtype, data + row, all, call.count);
+        sum(call.dtype, data + row, all, call.count, order);
         break;
       case Kind::all_reduce:
-        sum(call.dtype, data, all, call.count);
+        sum(call.dtype, data, all, call.count, order);
         break;
     }
     ++done;
@@ -151,11 +167,29 @@ FakeCommunicator::FakeCommunicator(FakeApi& api, FakeWorld& world, int group, in
   const auto joined = [&](int r) { return group_.seat[r].joined.load(); };
   if (joined(rank)) fail(Fault::rank, "fake GPU: rank {} joins twice", rank);
   group_.seat[rank].joined = true;
-  for (int r = 0; r < ranks; ++r)
-    while (!joined(r)) {
-      if (waiting) waiting();
+  for (int r = 0; r < ranks; ++r) settle([&] { return joined(r); });
+}
+
+void FakeCommunicator::register_buffers() {
+  if (is_off("NCCL_GRAPH_REGISTER")) return;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> patience(api_.settings_.patience_s);
+  const uint64_t mine = ++group_.seat[rank_].captured;
+  for (int r = 0; r < ranks_; ++r)
+    while (group_.seat[r].captured < mine) {
+      if (std::chrono::steady_clock::now() - begin > patience)
+        violation("rank {} captures a call that rank {} does not", rank_, r);
       std::this_thread::yield();
     }
+}
+
+void FakeCommunicator::settle(const std::function<bool()>& done) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  do {
+    if (waiting_) waiting_(std::chrono::duration<double>(Clock::now() - begin).count());
+    std::this_thread::yield();
+  } while (!done());
 }
 
 void FakeCommunicator::enqueue(Stream& stream, void* data, const FakeCall& call) {
@@ -177,13 +211,20 @@ void FakeCommunicator::enqueue(Stream& stream, const std::string& what,
                                std::function<void()> run) {
   if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");
   const auto aborted = aborted_;
-  static_cast<FakeStream&>(stream).enqueue_call(
-      what, touched,
-      {.run =
-           [aborted, run] {
-             if (!*aborted) run();
-           },
-       .ready = [aborted, ready] { return *aborted || ready(); }});
+  auto& s = static_cast<FakeStream&>(stream);
+  // NCCL connects ranks when they first call something.
+  const std::string kind = what.substr(0, what.find(' ')), peer = what.substr(what.rfind(' '));
+  api_.load(fmt::format("communicator {} {}{}", static_cast<void*>(this), kind,
+                        kind == "send" || kind == "receive" ? peer : ""),
+            what, s.capture_.get());
+  if (s.capture_ && kind != "send" && kind != "receive") register_buffers();
+  s.enqueue_call(what, touched,
+                 {.run =
+                      [aborted, run] {
+                        if (!*aborted) run();
+                      },
+                  .ready = [aborted, ready] { return *aborted || ready(); }});
+  settle([] { return true; });
 }
 
 void FakeCommunicator::send(Stream& stream, const void* data, size_t bytes, int to) {
@@ -239,8 +280,11 @@ void FakeCommunicator::broadcast(Stream& stream, void* data, size_t bytes, int r
           {.kind = Kind::broadcast, .dtype = DType::u8, .root = root, .count = bytes});
 }
 void FakeCommunicator::abort() noexcept {
-  if (!*aborted_ && api_.calling_graphs_ > 0) api_.given_up_ = true;
-  *aborted_ = true;
+  const std::array<Communicator*, 1> own = {this};
+  api_.abort(own);
+}
+bool FakeCommunicator::end_calls() noexcept {
+  return !finished_ && !std::exchange(*aborted_, true);
 }
 void FakeCommunicator::check() {
   if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");
@@ -249,11 +293,8 @@ void FakeCommunicator::finish() {
   check();
   if (state_->brought) fail(Fault::failed, "fake GPU: finish() before all calls are done");
   group_.seat[rank_].finished = true;
-  for (int r = 0; r < ranks_; ++r)
-    while (!group_.seat[r].finished) {
-      if (waiting_) waiting_();
-      std::this_thread::yield();
-    }
+  for (int r = 0; r < ranks_; ++r) settle([&] { return group_.seat[r].finished.load(); });
+  finished_ = true;
 }
 
 }  // namespace dpt::cuda

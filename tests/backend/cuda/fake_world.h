@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/device_api.h"
 #include "backend/cuda/host_kernels.h"
+#include "backend/cuda/interface/device_api.h"
 
 namespace dpt::cuda {
 
@@ -46,7 +46,9 @@ class FakeWorld {
   struct Seat {
     std::atomic<uint64_t> calls = 0;  // that it came to
     std::atomic<bool> joined = false, finished = false;
+    std::atomic<uint64_t> captured = 0;  // of its calls
     FakeCall call[2];
+    uint32_t order[2];  // of the first rank: which one's numbers a sum begins with
     std::byte data[2][kMostBytes];
     // What it sends, until that is taken.
     std::atomic<int> to = 0;  // whose it is, from 1; 0: nobody's
@@ -84,9 +86,15 @@ class FakeCommunicator : public Communicator {
   void finish() override;
   void abort() noexcept override;
   ~FakeCommunicator() override { abort(); }
+  bool end_calls() noexcept;  // all that wait; whether that had not been done
 
  private:
   struct State;
+  // NCCL's calls go on behind those of a communicator that does not block: all are waited for.
+  void settle(const std::function<bool()>& done) const;
+  // NCCL registers the buffers of a call that is captured: ranks wait for each other, and see
+  // nothing else meanwhile.
+  void register_buffers();
   void enqueue(Stream& stream, const std::string& what, const std::vector<Touched>& touched,
                std::function<bool()> ready, std::function<void()> run);
   void enqueue(Stream& stream, void* data, const FakeCall& call);
@@ -96,6 +104,7 @@ class FakeCommunicator : public Communicator {
   int rank_, ranks_;
   WhileWaiting waiting_;
   std::shared_ptr<bool> aborted_ = std::make_shared<bool>(false);
+  bool finished_ = false;
   std::shared_ptr<State> state_;
 };
 

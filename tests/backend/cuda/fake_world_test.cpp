@@ -1,6 +1,7 @@
 // Ranks on fake GPUs: sums meet, and each rule is broken once.
 #include "backend/cuda/fake_world.h"
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -12,24 +13,25 @@
 #include <fmt/format.h>
 
 #include "backend/cuda/fake_api.h"
-#include "backend/cuda/launch.h"
+#include "backend/cuda/interface/launch.h"
 #include "base/fail.h"
 #include "base/half.h"
 
 namespace dpt::cuda {
 namespace {
 
-constexpr CommunicatorId kOne{"fake 0"};  // as the first GPU makes it
+constexpr CommunicatorId kOne{"fake 0"}, kOther{"fake 1"};  // as the first GPU makes them
 
 // What went wrong in each rank, a thread each.
-std::vector<std::string> in_ranks(int ranks, const std::function<void(FakeApi&, int rank)>& f) {
+std::vector<std::string> in_ranks(int ranks, const std::function<void(FakeApi&, int rank)>& f,
+                                  double patience_s = 20) {
   FakeWorld world;
   std::vector<std::string> wrong(static_cast<size_t>(ranks));
   {
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r)
       threads.emplace_back([&, r] {
-        FakeApi api({.index = r, .world = &world});
+        FakeApi api({.patience_s = patience_s, .index = r, .world = &world});
         try {
           f(api, r);
         } catch (const Error& e) {
@@ -48,6 +50,8 @@ TEST_CASE("the buffers of all ranks become their sum, again in each launch of a 
     const auto stream = api.make_stream();
     const Memory x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 3, {});
+    launch(*stream, Fill<float>{floats(x), 1}, 16);
+    all->all_reduce(*stream, x.data(), 15, DType::f32);
     stream->begin_capture();
     launch(*stream, Fill<float>{floats(x), static_cast<float>(rank + 1)}, 16);
     all->all_reduce(*stream, x.data(), 15, DType::f32);
@@ -117,7 +121,7 @@ TEST_CASE("a rank that never comes is waited for until it is given up") {
   FakeWorld world;
   FakeApi api({.world = &world});
   int asked = 0;
-  const auto impatient = [&] {
+  const auto impatient = [&](double) {
     if (++asked == 5) fail(Fault::rank, "enough");
   };
   CHECK_THROWS_WITH_AS(api.join(api.new_communicator_id(), 0, 2, impatient), "enough", Error);
@@ -221,6 +225,10 @@ TEST_CASE("what is sent and received in a graph is sent and received at each lau
     const Memory x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 2, {});
     stream->fill(x.data(), 0, 64);
+    launch(*stream, AddTo{floats(x), floats(x)}, 16);
+    for (const bool sends : {rank == 0, rank == 1})
+      sends ? all->send(*stream, x.data(), 64, 1 - rank)
+            : all->receive(*stream, x.data(), 64, 1 - rank);
     stream->begin_capture();
     if (rank == 0) launch(*stream, AddTo{floats(x), floats(x)}, 16);
     stream->record(*there);
@@ -247,11 +255,63 @@ TEST_CASE("what is sent and received in a graph is sent and received at each lau
     stream->synchronise();
     CHECK(api.leaks().find("given up") == std::string::npos);
     all->abort();  // too early
-    CHECK(api.leaks().find("graphs with calls of a communicator that was given up") !=
+    CHECK(api.leaks().find("graphs or captures with calls of a communicator that was given up") !=
           std::string::npos);
   });
   CHECK(wrong == std::vector<std::string>(2));
   CHECK(got == std::vector<float>{2, 4, 8});
+}
+
+TEST_CASE("a communicator is given up once its GPU has done all, so one behind another with it") {
+  const auto wrong = in_ranks(2, [](FakeApi& api, int rank) {
+    const auto stream = api.make_stream();
+    const Memory x(api, MemoryKind::device, 64);
+    const auto one = api.join(kOne, rank, 2, {});
+    const auto other = api.join(kOther, rank, 2, {});
+    if (rank == 1) return;  // it never calls
+    one->all_reduce(*stream, x.data(), 16, DType::f32);
+    other->all_reduce(*stream, x.data(), 16, DType::f32);
+    api.abort(std::array<Communicator*, 3>{nullptr, other.get(), one.get()});
+    CHECK(api.leaks().find("never") == std::string::npos);
+  });
+  CHECK(wrong == std::vector<std::string>(2));
+}
+
+TEST_CASE("a communicator that is given up alone waits for another one's call") {
+  const auto wrong = in_ranks(
+      2,
+      [](FakeApi& api, int rank) {
+        const auto stream = api.make_stream();
+        const Memory x(api, MemoryKind::device, 64);
+        const auto one = api.join(kOne, rank, 2, {});
+        const auto other = api.join(kOther, rank, 2, {});
+        if (rank == 1) return;
+        one->all_reduce(*stream, x.data(), 16, DType::f32);
+        other->all_reduce(*stream, x.data(), 16, DType::f32);
+        other->abort();
+        CHECK(api.leaks().find("work that would never have ended") != std::string::npos);
+      },
+      0.05);
+  CHECK(wrong == std::vector<std::string>(2));
+}
+
+TEST_CASE("a communicator is not given up while a capture has its calls") {
+  const auto wrong = in_ranks(1, [](FakeApi& api, int rank) {
+    const auto stream = api.make_stream();
+    const Memory x(api, MemoryKind::device, 64);
+    for (const bool cancels : {true, false}) {
+      const auto all = api.join(api.new_communicator_id(), rank, 1, {});
+      all->all_reduce(*stream, x.data(), 16, DType::f32);
+      stream->synchronise();
+      stream->begin_capture();
+      all->all_reduce(*stream, x.data(), 16, DType::f32);
+      if (cancels) stream->cancel_capture();
+      all->abort();
+      CHECK((api.leaks().find("given up") == std::string::npos) == cancels);
+    }
+    stream->cancel_capture();
+  });
+  CHECK(wrong[0].empty());
 }
 
 TEST_CASE("calls that GPUs wait for each other by are one behind the other, whatever the stream") {

@@ -1,88 +1,24 @@
 // Every row of the list for GPUs against the operator's plain loops: on the operator's samples and
 // on shapes fuzzed from them, in the layouts that GPUs have, in f32 and in halves; on the fake GPU
-// in three orders of threads, and on a real one where it is there.
-#include "backend/cuda/kernels.h"
+// in three orders of threads. conformance_test.cpp does so on a real one.
+#include "backend/cuda/implementations/kernels.h"
 
-#include <array>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <random>
-#include <set>
+#include <any>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "backend/cuda/load.h"
+#include "backend/cuda/conformance.h"
 #include "backend/cuda/on_device.h"
 #include "graph/fuzzed_samples.h"
-#include "graph/in_layouts.h"
 
 namespace dpt::cuda {
 namespace {
 
-const StepContext kStep{.seed = 7, .step = 3, .first_sample = 11};
-
-// Images and their weights channels_last.
-KernelQuery laid_out(KernelQuery q) {
-  q = in_layouts(q);
-  for (auto* side : {&q.in, &q.out})
-    for (TensorDesc& d : *side)
-      if (d.layout == Layout::transposed)
-        d.layout = d.shape.rank() > 2 ? Layout::channels_last : Layout::plain;
-  return q;
-}
-
-// In a half: all numbers, or only what has the shape of the first input, as where weights stay f32.
-std::optional<KernelQuery> in_half(KernelQuery q, DType half, bool all) {
-  for (TensorDesc& d : q.in)
-    if (d.dtype == DType::f32 && (all || d.shape == q.in[0].shape)) d.dtype = half;
-  if (std::any_cast<Cast>(&q.attrs)) return {};
-  if (q.op == "attention_gradient") q.in[3].dtype = DType::f32;  // sums of softmax
-  try {
-    const auto out = op(q.op).infer(q.in, q.attrs);
-    for (size_t i = 0; i < out.size(); ++i) q.out[i].dtype = out[i].dtype;
-  } catch (const Error&) {
-    return {};
-  }
-  return q;
-}
-
-HostTensor as(HostTensor& t, DType type) {
-  HostTensor out({type, t.desc.shape, t.desc.layout});
-  for (size_t i = 0; i < t.size(); ++i) out.set(i, t.get(i));
-  return out;
-}
-
-bool is_places_gradient(const KernelQuery& q) {
-  return q.op == "max_pool_gradient" || q.op == "max_pool_bytes_gradient";
-}
-
-// A place of max_pool's is inside of its window.
-void make_places(const Sample& s, HostTensor& places, std::mt19937& random) {
-  const auto& pool = std::any_cast<const Pool&>(s.query.attrs);
-  const std::string_view pools = s.query.in[1].dtype == DType::u8 ? "max_pool_bytes" : "max_pool";
-  Sample forward{{pools, {s.query.out[0]}, {}, pool}};
-  std::vector<HostTensor> x = {sample_input(forward, 0, DType::f32, random)};
-  places = run_reference(op(pools), x, s.query.attrs)[1];
-}
-
-// What a kernel makes of its inputs, each time the same bits.
-using Run = std::function<std::vector<HostTensor>(const KernelType& row, const KernelQuery& q,
-                                                  std::vector<HostTensor>& in)>;
-
-// A mask of relu's, which only its maker understands, and only a library makes.
-bool opaque(const KernelQuery& q, size_t result) {
-  return q.op == "linear_relu_mask" && result == 1;
-}
-
-void same_bits(const KernelQuery& q, std::vector<HostTensor>& a, std::vector<HostTensor>& b) {
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!opaque(q, i))
-      REQUIRE(std::memcmp(a[i].view().data, b[i].view().data, a[i].desc.bytes()) == 0);
-}
-
-std::vector<HostTensor> run_on_fakes(const KernelType& row, const KernelQuery& q,
-                                     std::vector<HostTensor>& in) {
+Conformance::Got run_on_fakes(const KernelType& row, const KernelQuery& q,
+                              std::vector<HostTensor>& in, bool) {
   std::vector<HostTensor> got;
   for (const ThreadOrder order :
        {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled}) {
@@ -93,95 +29,8 @@ std::vector<HostTensor> run_on_fakes(const KernelType& row, const KernelQuery& q
     else
       same_bits(q, got, again);
   }
-  return got;
+  return {std::move(got), {}};
 }
-
-class Conformance {
- public:
-  explicit Conformance(Run run) : run_(std::move(run)) {}
-  void compare(const Sample& s) {
-    const OperatorType& type = op(s.query.op);
-    std::vector<HostTensor> in;
-    for (size_t i = 0; i < s.query.in.size(); ++i)
-      in.push_back(sample_input(s, i, DType::f32, random_));
-    if (is_places_gradient(s.query)) make_places(s, in[1], random_);
-    if (s.query.op == "matmul_relu_gradient") make_mask(in[2], in[3]);
-    compare(s.query, in, 1e-5);
-    if (type.name == "reorder") return;  // its samples say how they lie
-    compare(laid_out(s.query), in, 1e-5);
-    for (const DType half : {DType::bf16, DType::f16})
-      for (const bool all : {false, true}) {
-        const auto q = in_half(laid_out(s.query), half, all);
-        // Four steps of a half, relative to the largest: results are rounded once, but those of
-        // `add` after each of up to five inputs, and some sums are of numbers that were rounded.
-        if (q) compare(*q, in, half == DType::bf16 ? 0x1p-6 : 0x1p-8);
-      }
-  }
-  const std::map<std::string, std::set<DType>>& compared() const { return compared_; }
-  int count() const { return count_; }
-
- private:
-  // By the product y = relu(y I).
-  void make_mask(HostTensor& y, HostTensor& mask) {
-    const int64_t n = y.desc.shape.back();
-    std::vector<HostTensor> in = {y, HostTensor({DType::f32, {n, n}})};
-    for (size_t i = 0; i < static_cast<size_t>(n); ++i)
-      in[1].set(i * static_cast<size_t>(n) + i, 1);
-    const KernelQuery q{"linear_relu_mask", {y.desc, in[1].desc}, {y.desc, mask.desc}, {}};
-    for (const KernelType& row : cuda_kernels())
-      if (row.op == q.op && row.refuses(q).empty()) {
-        mask = run_(row, q, in)[1];
-        return;
-      }
-  }
-
-  void compare(const KernelQuery& q, std::vector<HostTensor>& values, double tolerance) {
-    const OperatorType& type = op(q.op);
-    std::vector<HostTensor> in, wide;
-    for (size_t i = 0; i < values.size(); ++i) {
-      HostTensor typed = as(values[i], q.in[i].dtype);
-      // The plain loops get the numbers of the half as f32, where they do not take halves.
-      wide.push_back(is_half(q.in[i].dtype) && !type.halves ? as(typed, DType::f32)
-                                                            : HostTensor(typed));
-      in.push_back(in_layout(typed, q.in[i].layout));
-    }
-    std::vector<HostTensor> expected = run_reference(type, wide, q.attrs, kStep);
-    for (const KernelType& row : cuda_kernels()) {
-      if (row.op != q.op || !row.refuses(q).empty()) continue;
-      CAPTURE(q.op);
-      CAPTURE(row.name);
-      CAPTURE(name_of(q.in[0].dtype));
-      CAPTURE(q.in[0].shape.str());
-      std::vector<HostTensor> got = run_(row, q, in);
-      for (size_t i = 0; i < got.size(); ++i) {
-        if (opaque(q, i)) continue;
-        HostTensor a = in_layout(got[i], Layout::plain), b = in_layout(expected[i], Layout::plain);
-        close(a, b, tolerance);
-      }
-      for (const TensorDesc& d : q.in) compared_[std::string(q.op)].insert(d.dtype);
-      ++count_;
-    }
-  }
-
-  // Scaled by the largest value, since terms may cancel.
-  static void close(HostTensor& a, HostTensor& b, double tolerance) {
-    double largest = 1, difference = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-      const double x = a.get(i), y = b.get(i);
-      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-      INFO(i, ": ", x, " ", y);
-      REQUIRE_FALSE(std::isnan(x - y));
-      largest = std::max(largest, std::fabs(y));
-      difference = std::max(difference, std::fabs(x - y));
-    }
-    CHECK(difference <= tolerance * largest);
-  }
-
-  Run run_;
-  std::mt19937 random_{1};
-  std::map<std::string, std::set<DType>> compared_;
-  int count_ = 0;
-};
 
 TEST_CASE("a library prepares its work once for all nodes of the same shapes") {
   for (const bool has_algorithms : {true, false}) {
@@ -249,15 +98,17 @@ TEST_CASE("own kernels agree with the plain loops on every sample, in three orde
                                "attention_gradient"})
     for (const DType half : {DType::bf16, DType::f16})
       CHECK_MESSAGE(c.compared().at(op).contains(half), op);
+  CHECK(c.failures() == "");
   CHECK(c.count() > 1000);
 }
 
 TEST_CASE("products without an algorithm for their epilogue make the rest by own kernels") {
   FakeApi::Settings settings{.strict = true, .epilogues = false};
-  Conformance c([&](const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in) {
-    FakeApi api(settings);
-    return run_on(api, row, q, in, kStep);
-  });
+  Conformance c(
+      [&](const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in, bool) {
+        FakeApi api(settings);
+        return Conformance::Got{run_on(api, row, q, in, kStep), {}};
+      });
   for (const std::string_view name : {"linear_relu", "linear_relu_mask", "matmul_relu_gradient",
                                       "linear_weight_bias_gradient", "convolution_relu"})
     for (const Sample& s : op(name).samples()) c.compare(s);
@@ -269,6 +120,7 @@ TEST_CASE("products without an algorithm for their epilogue make the rest by own
     settings.lacking = lacking;
     for (const Sample& s : op("matmul_relu_gradient").samples()) c.compare(s);
   }
+  CHECK(c.failures() == "");
 }
 
 TEST_CASE("cuDNN's batch norm says what it does not take") {
@@ -400,25 +252,8 @@ TEST_CASE("own kernels agree with the plain loops on fuzzed shapes") {
     for (uint64_t i = 0; i < shapes; ++i)
       if (const auto s = fuzzer.draw(samples); s && fits(*s)) c.compare(*s);
   }
+  CHECK(c.failures() == "");
   CHECK(c.count() > 500);
-}
-
-TEST_CASE("kernels agree with the plain loops on a GPU, on every sample") {
-  if (const std::string reason = why_no_gpu(); !reason.empty()) {
-    MESSAGE("skipped: ", reason);
-    return;
-  }
-  const auto api = cuda_module().open(0);
-  Conformance c([&](const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in) {
-    std::vector<HostTensor> got = run_on(*api, row, q, in, kStep);
-    std::vector<HostTensor> again = run_on(*api, row, q, in, kStep);
-    same_bits(q, got, again);
-    return got;
-  });
-  for (const OperatorType& type : operator_table())
-    if (!type.view)
-      for (const Sample& s : type.samples()) c.compare(s);
-  CHECK(c.count() > 1000);
 }
 
 }  // namespace

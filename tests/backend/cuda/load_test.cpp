@@ -1,4 +1,4 @@
-#include "backend/cuda/load.h"
+#include "backend/cuda/interface/load.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -225,7 +225,7 @@ TEST_CASE("device: cuda without a module ends in one sentence that says what to 
                  {"DPT_FAKE_DRIVER", driver}});
     CHECK(run.code == 3);
     CHECK(run.out.empty());
-    CHECK(run.err.starts_with("dptrain: device 'cuda' can't be used: "));
+    CHECK(run.err.starts_with("dptrain: device 'cuda' cannot be used: "));
     return run.err;
   };
   CHECK(has(reason("/none.so", "13000"),
@@ -248,8 +248,8 @@ TEST_CASE("device: cuda without a driver ends in one sentence" *
   CHECK(cuda.code == 3);
   CHECK(cuda.out.empty());
   CHECK(cuda.err ==
-        "dptrain: device 'cuda' can't be used: " + reason +
-            ". Write `device: cpu`, or leave `device` out; `dptrain doctor` says more\n");
+        "dptrain: device 'cuda' cannot be used: " + reason +
+            ". Set `device: cpu`, or leave `device` out; `dptrain doctor` shows details\n");
   const Finished automatic = dptrain({spec, out});
   CHECK(automatic.code == 0);
   CHECK(has(automatic.out + automatic.err, "device: cpu (" + reason + ")\n") == has_nvidia_gpu());

@@ -2,7 +2,7 @@
 // for CUDA $DPT_FAKE_DRIVER (13000; 0: a stub), and for cuDNN without its parts.
 #include <cstdlib>
 
-#include "backend/cuda/cuda_module.h"
+#include "backend/cuda/interface/cuda_module.h"
 
 extern "C" {
 

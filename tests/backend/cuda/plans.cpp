@@ -18,14 +18,14 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "backend/cuda/context.h"
 #include "backend/cuda/fake_api.h"
+#include "backend/cuda/interface/context.h"
 #include "backend/cuda/module/dnn_plan.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "cli/spec_argument.h"
 #include "data/dataset.h"
-#include "graph/program.h"
+#include "graph/program/program.h"
 
 namespace dpt::cuda {
 namespace {
@@ -232,6 +232,21 @@ std::string rows_of(const Recorder& gpu, SetDevice* set_device, bool& failed) {
   return out;
 }
 
+// Without a driver cuDNN has no engine for a norm, which is the machine's fault: an own kernel must
+// not hide it. On a machine with a driver there is a plan.
+bool missing_driver_is_no_refusal(SetDevice* set_device) {
+  const DnnNorm norm{.kind = NormKind::layer, .x = {32, 512, 1, 1}};
+  try {
+    on_each_gpu(set_device,
+                [&](const std::string& gpu) { Dnn::instance().check_without_device(gpu, norm); });
+  } catch (const NoAlgorithm&) {
+    return false;
+  } catch (const Error& e) {
+    return e.fault() == Fault::device;
+  }
+  return true;
+}
+
 int run(const std::string& runtime, const std::string& driver, const std::string& golden,
         const std::string& configs) {
   setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 1);
@@ -255,6 +270,7 @@ int run(const std::string& runtime, const std::string& driver, const std::string
   for (const std::string& spec : specs) ask(gpu, spec);
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) ask_others(gpu, type);
   made += rows_of<DnnConvolution>(gpu, set_device, failed);
+  require(missing_driver_is_no_refusal(set_device), "a missing driver is no refusal of cuDNN's");
   // With a driver cuDNN may compile kernels for convolutions, too, which takes minutes for all.
   require(dlopen(driver.c_str(), RTLD_NOW) != nullptr, "the stub of the driver can be loaded");
   made += rows_of<DnnNorm>(gpu, set_device, failed);

@@ -37,6 +37,29 @@ TEST_CASE("csv: delimiters and a test split") {
   CHECK_FALSE(has(test.description, "header"));
 }
 
+TEST_CASE("csv: columns of the test set are found by the names of the training set's") {
+  const Folder folder;
+  folder.write("t.csv", kText);
+  folder.write("swapped.csv", "kind,b,more,a\n1,20,9,10\n0,40,9,30\n");
+  folder.write("other.csv", "a,c,kind\n1,2,0\n");
+  folder.write("bare.csv", "7,8,1\n");
+  folder.write("twice.csv", "a,a,kind\n1,2,0\n");
+  const auto test_set = [&](const std::string& files) {
+    return load("csv", "{" + files + ", classes: 2}", Split::test, folder.path());
+  };
+  const Dataset swapped = test_set("path: t.csv, test_path: swapped.csv");
+  CHECK(all_of<float>(swapped.inputs) == std::vector<float>{10, 20, 30, 40});
+  CHECK(all_of<int32_t>(swapped.targets) == std::vector<int32_t>{1, 0});
+  CHECK(all_of<float>(test_set("path: t.csv, test_path: bare.csv").inputs) ==
+        std::vector<float>{7, 8});
+  CHECK(has(data_error([&] { test_set("path: t.csv, test_path: other.csv"); }),
+            "other.csv has no column 'b'; it has 3 columns: a, c, kind"));
+  CHECK(all_of<float>(test_set("path: twice.csv, test_path: twice.csv").inputs) ==
+        std::vector<float>{1, 2});
+  CHECK(has(data_error([&] { test_set("path: twice.csv, test_path: t.csv"); }),
+            "twice.csv has two columns 'a' and "));
+}
+
 TEST_CASE("csv: of a long header some characters are shown") {
   const Folder folder;
   folder.write("t.csv", std::string(100, 'n') + ",b,c,d,e\n1,2,3,4,5\n");
@@ -55,9 +78,11 @@ TEST_CASE("csv: what is wrong") {
   CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; it has 3 columns: a, b, kind"));
   CHECK(has(why("{path: t.csv, targets: b, classes: 5}"), "sample 2 (counted from 0) is 6"));
   CHECK(has(why("one.csv"), "no columns but its targets"));
+  CHECK(has(why("{path: t.csv, inputs: [a, kind], classes: 2}"),
+            "column 'kind' of " + folder.file("t.csv") + " is the target and an input, too"));
   CHECK(has(why("t.csv", Split::test), "has no test split"));
   folder.write("half.csv", "1,0.5\n");
-  CHECK(has(why("{path: half.csv, classes: 2}"), "is 0.5, which is no class"));
+  CHECK(has(why("{path: half.csv, classes: 2}"), "is 0.5, but classes are whole numbers from 0"));
   CHECK(has(complaint_of(dataset_type("csv"), "{path: t, targets: [a, b], classes: 2}"),
             "must be one column"));
   CHECK(has(complaint_of(dataset_type("csv"), "{path: t, targets: []}"), "must name a column"));

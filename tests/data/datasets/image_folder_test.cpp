@@ -58,15 +58,17 @@ TEST_CASE("image_folder: an image that takes gigabytes to resize is refused") {
   std::string why;
   const std::string image = folder.write("a/x.png", black_png(20000, 1));
   CHECK(peak_growth([&] { why = read(", resize: 256, crop: 224"); }) < kHostileBytes);
-  CHECK(why == image +
-                   " has 20000 x 1 pixels: to make 5120000 x 256 of them takes 3750 MiB. Leave it "
-                   "out, or cut a part out of it.");
+  CHECK(why ==
+        image +
+            " has 20000 x 1 pixels; resizing it to 5120000 x 256 takes 3750 MiB: remove it, or "
+            "crop it first");
   CHECK(read(", crop: 224") == "");
   CHECK(read(", resize: [224, 224]") == "");
   CHECK(read(", resize: 16, crop: 16") == "");
   folder.write("a/x.png", black_png(1, 100000));
-  CHECK(has(read(", resize: 256, crop: 224"), "has 1 x 100000 pixels: to make 256 x 25600000"));
-  CHECK(has(read(", resize: [224, 224]"), "has 1 x 100000 pixels: to make 224 x 224"));
+  CHECK(has(read(", resize: 256, crop: 224"),
+            "has 1 x 100000 pixels; resizing it to 256 x 25600000"));
+  CHECK(has(read(", resize: [224, 224]"), "has 1 x 100000 pixels; resizing it to 224 x 224"));
   CHECK(read(", crop: 224") == "");
 }
 
@@ -78,7 +80,7 @@ TEST_CASE("image_folder: a file too large for an image, and special files, are r
     return data_error([&] { d.reader->read(0, out); });
   };
   std::filesystem::resize_file(folder.write("a/x.png", ""), uintmax_t{8} << 30);
-  CHECK(has(why(), "a/x.png has 8589934592 bytes; at most 64 MiB are read as an image"));
+  CHECK(has(why(), "a/x.png has 8589934592 bytes, and an image may have at most 64 MiB"));
   std::filesystem::remove(folder.file("a/x.png"));
   REQUIRE(::mkfifo(folder.file("a/x.png").c_str(), 0600) == 0);
   CHECK(has(why(), "a/x.png is a pipe, not a regular file"));
@@ -98,7 +100,7 @@ TEST_CASE("image_folder: links that lead to a folder twice are refused, others a
   link(".", "a/1");
   link(".", "a/2");
   CHECK(why() == folder.file("a") + " and " + folder.file("a/1") +
-                     " are the same folder, by a link: remove the link");
+                     " are the same folder, through a symbolic link; remove the link");
   std::filesystem::remove(folder.file("a/1"));
   std::filesystem::remove(folder.file("a/2"));
   // No loop, but twice as many folders with each level.
@@ -109,7 +111,7 @@ TEST_CASE("image_folder: links that lead to a folder twice are refused, others a
       link("../level" + std::to_string(i + 1), level + name);
   }
   folder.write("a/level30/x.png", "");
-  CHECK(has(why(), "are the same folder, by a link"));
+  CHECK(has(why(), "are the same folder, through a symbolic link"));
 }
 
 TEST_CASE("image_folder: what is wrong") {
@@ -117,19 +119,19 @@ TEST_CASE("image_folder: what is wrong") {
   const auto why = [&](const std::string& more = ", crop: 4", Split split = Split::train) {
     return data_error([&] { load("image_folder", settings(folder, more), split); });
   };
-  CHECK(has(why(), "holds no folders: each class must have one of its own"));
+  CHECK(has(why(), "has no subfolders; put the images of each class into a subfolder of its own"));
   folder.write("a/x.txt", "");
-  CHECK(has(why(), "/a holds no image: .jpg, .jpeg and .png are read"));
+  CHECK(has(why(), "/a contains no image (.jpg, .jpeg or .png)"));
   folder.write("a/x.png", "");
   folder.write("a/y.webp", "");
-  CHECK(has(why(), "y.webp is an image that dptrain can't read, only JPEG and PNG are"));
+  CHECK(has(why(), "y.webp has an image format that dptrain does not read; convert it"));
   std::filesystem::remove(folder.file("a/y.webp"));
   CHECK(why() == "");
   CHECK(has(why(", crop: 4", Split::test), "has no test split: write test_path"));
   test.write("b/x.png", "");
-  CHECK(has(why(", crop: 4, test_path: " + test.path(), Split::test), "has other classes than"));
+  CHECK(has(why(", crop: 4, test_path: " + test.path(), Split::test), "have different classes: "));
   CHECK(has(data_error([&] { load("image_folder", "{path: /nowhere, crop: 4}"); }),
-            "/nowhere can't be read: No such file or directory"));
+            "/nowhere cannot be read: No such file or directory"));
   const DatasetType& t = dataset_type("image_folder");
   CHECK(has(complaint_of(t, "{path: x}"), "image_folder needs 'crop', or 'resize' with height"));
   CHECK(has(complaint_of(t, "{path: x, resize: 4}"), "image_folder needs 'crop'"));

@@ -28,7 +28,7 @@ TEST_CASE("a header may be forced or denied") {
   CHECK(read("1,2\n3,4\n", {.header = CsvFormat::HeaderLine::yes}).names ==
         std::vector<std::string>{"1", "2"});
   CHECK(has(why_not("a,b\n1,2\n", {.header = CsvFormat::HeaderLine::no}),
-            "t.csv:1:1: 'a' is not a finite number"));
+            "t.csv:1:1: 'a' in column '0' is not a number"));
 }
 
 TEST_CASE("line ends, empty lines, spaces, quotes, signs, a byte order mark") {
@@ -43,11 +43,15 @@ TEST_CASE("line ends, empty lines, spaces, quotes, signs, a byte order mark") {
 }
 
 TEST_CASE("wrong fields are named by line and column") {
-  CHECK(has(why_not("a,b\n1,2\n3, x4\n"), "t.csv:3:4: 'x4' is not a finite number"));
-  CHECK(has(why_not("1,2\n3,\n"), "t.csv:2:3: '' is not"));
+  CHECK(has(why_not("a,b\n1,2\n3, x4\n"),
+            "t.csv:3:4: 'x4' in column 'b' is not a number; delete the column, or replace its "
+            "texts by numbers (classes: 0, 1, 2, ...)"));
+  CHECK(has(why_not("1,2\n3,\n"),
+            "t.csv:2:3: column '1' is empty here; enter a number, or delete the line"));
   CHECK(has(why_not("1,2\n3, ,5\n"), "t.csv:2:1: 3 fields, where the first line has 2"));
-  CHECK(has(why_not("1,2\n\n3\n"), "t.csv:3:1: 1 fields"));
-  CHECK(has(why_not("1,2\n1,nan\n"), "t.csv:2:3: 'nan'"));
+  CHECK(has(why_not("1,2\n\n3\n"), "t.csv:3:1: 1 field, where"));
+  CHECK(has(why_not("1,2\n1,nan\n"),
+            "t.csv:2:3: 'nan' in column '1' is not a finite number; correct it"));
   CHECK(has(why_not("1\n1e39\n"), "t.csv:2:1: '1e39'"));
   CHECK(has(why_not("1\n0x10\n"), "t.csv:2:1: '0x10'"));
   CHECK(has(why_not("1,2\n\"3,4\n"), "t.csv:2:1: an unclosed quote"));
@@ -56,7 +60,7 @@ TEST_CASE("wrong fields are named by line and column") {
   CHECK(has(why_not("a,b\n"), "t.csv:1:1: 'a' is not a finite number, so this line, the only one"));
   CHECK(has(why_not("1,x\n"), "t.csv:1:3: 'x' is not a finite number; if this line holds"));
   CHECK(has(why_not("1\n" + std::string(1000, 'x')),
-            "t.csv:2:1: '" + std::string(40, 'x') + "' is not a finite number"));
+            "t.csv:2:1: '" + std::string(40, 'x') + "' in column '0' is not a number"));
 }
 
 TEST_CASE("a first line with anything like a number is no header") {
@@ -100,7 +104,7 @@ TEST_CASE("lines are read piece by piece, and none is lost between two") {
     const bool same = read(text).values == expected;
     CHECK(same);
   }
-  CHECK(has(why_not(text + "9\nx,1\n"), "t.csv:300001:1: 'x' is not"));
+  CHECK(has(why_not(text + "9\nx,1\n"), "t.csv:300001:1: 'x' in column '0' is not"));
   CHECK(read("1,2\n" + std::string(5 << 20, ' ') + "3,4\n").values ==
         std::vector<float>{1, 2, 3, 4});
 }

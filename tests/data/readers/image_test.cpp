@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "../datasets/loading.h"
-#include "base/safetensors.h"
+#include "formats/safetensors.h"
 #include "places.h"
 
 namespace dpt {

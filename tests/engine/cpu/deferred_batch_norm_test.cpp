@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/safetensors.h"
 #include "data/folder.h"
+#include "formats/safetensors.h"
 #include "layers/golden.h"
 #include "train/run_spec.h"
 

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "train/random_spec.h"
+#include "oracles/random_spec.h"
 #include "train/run_spec.h"
 
 namespace dpt {

@@ -19,9 +19,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "checkpoint/model_file.h"
 #include "comm/workers.h"
 #include "data/folder.h"
-#include "train/checkpoint.h"
+#include "session/memory.h"
 #include "train/run.h"
 #include "train/trainer.h"
 

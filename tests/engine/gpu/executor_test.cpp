@@ -1,15 +1,20 @@
 // Training on the fake GPU: the CPU's numbers, the same calls in every step, nothing left behind.
-#include "train/device_executor.h"
+#include "engine/gpu/executor.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <sstream>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "train/fake_gpu.h"
-#include "train/gpu_specs.h"
+#include "data/folder.h"
+#include "engine/gpu/fake_gpu.h"
+#include "engine/gpu/gpu_specs.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -89,6 +94,61 @@ TEST_CASE("what an own kernel computes in a library's place is said in a sentenc
             "slower\n") != std::string::npos);
 }
 
+TEST_CASE("the kernels that replace a library's are counted") {
+  Told told;
+  const std::string counts = " of this GPU's programs are dptrain's own instead of a library's; ";
+  const Ran none = run_spec(kRelu, {"device=cuda"}, fake_gpu(told));
+  CHECK(none.err.find(counts) == std::string::npos);
+  const Ran all = run_spec(kRelu, {"device=cuda"}, fake_gpu(told, {.libraries = false}));
+  const size_t at = all.err.find(counts);
+  REQUIRE(at != std::string::npos);
+  const size_t line = all.err.rfind('\n', at) + 1;
+  CAPTURE(all.err.substr(line, at - line));
+  int kernels = 0;
+  REQUIRE(std::sscanf(all.err.c_str() + line, "not as planned: %d kernels", &kernels) == 1);
+  CHECK(kernels > 3);  // each linear layer has a product and two gradients
+}
+
+TEST_CASE("DPTRAIN_LOG_PLANS names the algorithm of every operation") {
+  const Folder folder;
+  const std::string file = folder.file("plans");
+  const auto logged = [&](bool libraries) {
+    std::remove(file.c_str());
+    setenv("DPTRAIN_LOG_PLANS", file.c_str(), 1);
+    Told told;
+    const Ran ran = run_spec(kRelu, {"device=cuda"}, fake_gpu(told, {.libraries = libraries}));
+    unsetenv("DPTRAIN_LOG_PLANS");
+    CHECK(ran.code == 0);
+    return read_file(file);
+  };
+  const std::string planned = logged(true), refused = logged(false);
+  CAPTURE(planned);
+  CHECK(planned.find(
+            "plan\tcuda:0\t[16, 19] = [16, 54] x [54, 19] + bias, relu, mask in f32, f32\t") !=
+        std::string::npos);
+  CHECK(planned.find("\tlinear_relu\tcublaslt\tplain loops\n") != std::string::npos);
+  CHECK(planned.find("\town\t-\n") != std::string::npos);
+  CHECK(planned.find("refused") == std::string::npos);
+  CAPTURE(refused);
+  CHECK(refused.find("\tcublaslt\trefused: the fake GPU has no libraries") != std::string::npos);
+  // An operation of several programs is listed once.
+  std::set<std::string> nodes;
+  std::istringstream lines(planned);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("node\t")) CHECK_MESSAGE(nodes.insert(line).second, line);
+  CHECK(nodes.size() > 10);
+}
+
+TEST_CASE("a file of DPTRAIN_LOG_PLANS that cannot be written ends the run") {
+  setenv("DPTRAIN_LOG_PLANS", "/nowhere/plans", 1);
+  Told told;
+  const Ran ran = run_spec(kRelu, {"device=cuda"}, fake_gpu(told));
+  unsetenv("DPTRAIN_LOG_PLANS");
+  CHECK(ran.code == 1);
+  CHECK(ran.err.find("DPTRAIN_LOG_PLANS: /nowhere/plans cannot be written: No such file") !=
+        std::string::npos);
+}
+
 TEST_CASE("a GPU trains in halves, with the scaler, to the CPU's numbers rounded the same way") {
   // A rounding that falls the other way is one in 256 of a bf16, one in 2048 of an f16.
   const std::string lists = "lists: cuda, emulate: true";
@@ -146,7 +206,7 @@ TEST_CASE("a batch of one sample has no variance on a GPU either") {
                             "model=[flatten, {linear: 8}, batch_norm1d, {linear: 10}]"},
                            fake_gpu(told));
   CHECK(ran.code == 2);
-  CHECK(ran.err.find("batch 3 of 3 has a single sample") != std::string::npos);
+  CHECK(ran.err.find("batch 3 of 3 leaves a replica with a single sample") != std::string::npos);
 }
 
 TEST_CASE("what a GPU does not do is said before anything is loaded") {
@@ -156,9 +216,9 @@ TEST_CASE("what a GPU does not do is said before anything is loaded") {
     CHECK(ran.code == 2);
     return ran.err;
   };
-  CHECK(err("reproducible={shards: 2}").find("`reproducible` cuts batches into shards") !=
+  CHECK(err("reproducible={shards: 2}").find("on GPUs each replica has exactly one shard") !=
         std::string::npos);
-  CHECK(err("random=torch").find("draws its masks on a CPU") != std::string::npos);
+  CHECK(err("random=torch").find("draws dropout masks on the CPU") != std::string::npos);
 }
 
 }  // namespace

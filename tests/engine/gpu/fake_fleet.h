@@ -12,7 +12,7 @@
 
 #include "backend/cuda/fake_api.h"
 #include "backend/cuda/fake_world.h"
-#include "train/device_team.h"
+#include "engine/gpu/team.h"
 
 namespace dpt {
 
@@ -45,7 +45,9 @@ class Fleet {
     return out;
   }
   std::string calls(int index) const { return shared_->gpu[index].calls; }
-  int graphs(int index) const {  // that were launched
+  int64_t call_count(int index) const { return shared_->gpu[index].count; }
+  int closed() const { return shared_->closed; }  // one whose process died is not
+  int graphs(int index) const {                   // that were launched
     const std::string all = calls(index);
     int out = 0;
     for (size_t at = 0; (at = all.find(" graph of ", at)) != std::string::npos; ++at) ++out;
@@ -55,6 +57,7 @@ class Fleet {
  private:
   struct Gpu {
     char leaks[1000], calls[100000];  // with a 0 behind it
+    int64_t count;                    // of calls
   };
   struct Shared {
     std::atomic<int> opened, closed;
@@ -71,6 +74,7 @@ class Fleet {
       for (const std::string& call : take_calls()) all += call + "\n";
       Gpu& gpu = shared_.gpu[index_];
       all.copy(gpu.calls, sizeof gpu.calls - 1);
+      gpu.count = FakeApi::calls();
       cuda::FakeApi::leaks().copy(gpu.leaks, sizeof gpu.leaks - 1);
       ++shared_.closed;
     }

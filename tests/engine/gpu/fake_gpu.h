@@ -16,13 +16,15 @@ struct Told {
   std::vector<std::string> calls;
   int64_t count = 0, waits = 0;  // of calls; of waits of streams for events
   std::string leaks = "not closed";
+  size_t most_pinned = 0;  // bytes at once
 };
 
 class WatchedGpu : public cuda::FakeApi {
  public:
   WatchedGpu(const Settings& settings, Told& told) : cuda::FakeApi(settings), told_(told) {}
   ~WatchedGpu() override {
-    told_ = {take_calls(), FakeApi::calls(), FakeApi::waits(), FakeApi::leaks()};
+    told_ = {take_calls(), FakeApi::calls(), FakeApi::waits(), FakeApi::leaks(),
+             FakeApi::most_pinned()};
   }
 
  private:

@@ -6,7 +6,7 @@
 
 #include "cli/process.h"
 #include "data/folder.h"
-#include "train/gpu_specs.h"
+#include "engine/gpu/gpu_specs.h"
 
 namespace dpt {
 namespace {
@@ -151,7 +151,7 @@ TEST_CASE("ranks that are shown the same GPU are told so") {
   CHECK(zero.wait() != 0);
   CHECK(one.wait() == static_cast<int>(Fault::device));
   CHECK_MESSAGE(
-      one.err().find("ranks 0 and 1 both have the GPU at 0000:00:00.0") != std::string::npos,
+      one.err().find("ranks 0 and 1 both use the GPU at 0000:00:00.0") != std::string::npos,
       one.err());
   CHECK(!fs::exists(machine.file("run/model.safetensors")));
 }

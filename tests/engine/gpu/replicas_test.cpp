@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "train/fake_fleet.h"
-#include "train/gpu_specs.h"
+#include "engine/gpu/fake_fleet.h"
+#include "engine/gpu/gpu_specs.h"
 #include "train/run_spec.h"
 
 namespace dpt {

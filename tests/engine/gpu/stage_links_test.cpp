@@ -1,5 +1,5 @@
 // Stages on several fake GPUs, each a process: the bits are those of stages that are threads.
-#include "train/device_links.h"
+#include "engine/gpu/stage_links.h"
 
 #include <functional>
 #include <string>
@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "train/fake_fleet.h"
-#include "train/gpu_specs.h"
+#include "engine/gpu/fake_fleet.h"
+#include "engine/gpu/gpu_specs.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -73,15 +73,15 @@ TEST_CASE("steps of stages that are processes are captured, but for the first" *
     same(launched(kMlp, keys, more, true, count, settings),
          launched(kMlp, keys, more, false, 0, settings));
   };
-  // Three steps an epoch, of which two are alike; the first of nine is not captured.
-  captured("stages: 3, chunks: 4, schedule: gpipe", 6, {"clip_grad_norm=0.5"});
-  captured("stages: 2, chunks: 2, data_parallel: 2, bucket_cap_mb: 0.001, shard: optimizer", 6,
+  // Three steps an epoch, of which two are alike; the first of either shape is not captured.
+  captured("stages: 3, chunks: 4, schedule: gpipe", 5, {"clip_grad_norm=0.5"});
+  captured("stages: 2, chunks: 2, data_parallel: 2, bucket_cap_mb: 0.001, shard: optimizer", 5,
            {"data.limit=65", "clip_grad_norm=0.5",
             "loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"});
   captured("stages: 2, chunks: 2, backend: gloo", 0);
   // More steps than may be under way, one by one where hosts make batches: also those of a stage in
   // the middle, which has none.
-  captured("stages: 3, chunks: 2", 32, {"data.batch_size=8"},
+  captured("stages: 3, chunks: 2", 31, {"data.batch_size=8"},
            [](FakeApi::Settings& s) { s.free_memory = 0; });
 }
 
@@ -172,7 +172,8 @@ TEST_CASE("a loss that is no number is found in the process where it arose" *
     const Ran ran =
         on_gpus(kMlp, fmt::format("stages: 3, chunks: 2{}", processes), {"optimizer={sgd: 1e30}"});
     CHECK(ran.code == static_cast<int>(Fault::diverged));
-    return ran.err.substr(ran.err.find("the loss is"));
+    const std::string from = ran.err.substr(ran.err.find("the loss is"));
+    return from.substr(0, from.find('\n'));  // rank 0 may report its last step after the error
   };
   CHECK(told("") == told(", processes: true"));
 }

@@ -1,5 +1,5 @@
 // Stages on several fake GPUs: the bits are those of one GPU that computes the chunks one by one.
-#include "train/device_stages.h"
+#include "engine/gpu/stages.h"
 
 #include <string>
 #include <vector>
@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "train/fake_fleet.h"
-#include "train/gpu_specs.h"
+#include "engine/gpu/fake_fleet.h"
+#include "engine/gpu/gpu_specs.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -165,10 +165,11 @@ TEST_CASE("an event that is left out between GPUs is found") {
                         {pipeline(fmt::format("stages: 2, chunks: 2, schedule: {}", schedule)),
                          "steps=3", "evaluate=false"});
   // Of six batches of an evaluation the second one waits for each, the first one for room, of which
-  // it has two.
+  // it has two. So the first host may have waited for its GPU's last two batches before the second
+  // host gets to them, and a wait that is left out there does no harm.
   const Words evaluates = {pipeline("stages: 2, chunks: 2"), "steps=1"};
   each_wait_matters(0, 3, 4, evaluates);
-  each_wait_matters(1, 3, 5, evaluates);
+  each_wait_matters(1, 3, 4, evaluates);
 }
 
 TEST_CASE("a call that fails on one GPU of a pipeline ends the run with its error") {

@@ -1,4 +1,4 @@
-#include "graph/philox.h"
+#include "graph/formulas/philox.h"
 
 #include <initializer_list>
 

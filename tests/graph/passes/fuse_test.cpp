@@ -1,4 +1,4 @@
-#include "graph/fuse.h"
+#include "graph/passes/fuse.h"
 
 #include <functional>
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "backend/cpu/kernels.h"
 #include "graph/interpret.h"
-#include "graph/layouts.h"
-#include "graph/widen.h"
+#include "graph/passes/layouts.h"
+#include "graph/passes/widen.h"
 #include "layers/lowered.h"
 
 namespace dpt {

@@ -1,4 +1,4 @@
-#include "graph/layouts.h"
+#include "graph/passes/layouts.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "graph/precision.h"
+#include "graph/passes/precision.h"
 
 #include <algorithm>
 #include <string>

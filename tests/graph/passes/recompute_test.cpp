@@ -1,12 +1,12 @@
-#include "graph/recompute.h"
+#include "graph/passes/recompute.h"
 
 #include <algorithm>
 
 #include <doctest/doctest.h>
 
 #include "backend/cpu/kernels.h"
-#include "graph/layouts.h"
-#include "graph/program.h"
+#include "graph/passes/layouts.h"
+#include "graph/program/program.h"
 #include "layers/lowered.h"
 
 namespace dpt {

@@ -1,4 +1,4 @@
-#include "graph/stages.h"
+#include "graph/passes/stages.h"
 
 #include <doctest/doctest.h>
 

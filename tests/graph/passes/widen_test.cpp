@@ -1,4 +1,4 @@
-#include "graph/widen.h"
+#include "graph/passes/widen.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "graph/interpret.h"
-#include "graph/precision.h"
+#include "graph/passes/precision.h"
 #include "layers/lowered.h"
 
 namespace dpt {

@@ -10,11 +10,11 @@ TEST_CASE("cross_entropy takes scores and classes") {
         "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor)\n"
         "loss.count_correct f64[1] = count_correct(input, target)\n");
   CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), numbers({5}))) ==
-        "error: cross_entropy: the model gives [4, 3], so targets must be [4], not [5]");
+        "error: cross_entropy: the model's output is [4, 3], so the targets must be [4], not [5]");
   CHECK(complaint(lowered_loss("cross_entropy", real({4}), numbers({4}))) ==
-        "error: cross_entropy takes scores of classes [N, C, ...], but the model gives [4]");
+        "error: cross_entropy takes class scores [N, C, ...], but the model's output is [4]");
   CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), numbers({4}), 10)) ==
-        "error: cross_entropy: the model gives 3 scores a sample, but the data has 10 classes");
+        "error: cross_entropy: the model outputs 3 scores per sample, but the data has 10 classes");
 }
 
 TEST_CASE("cross_entropy with several targets a sample divides by their number") {
@@ -39,13 +39,15 @@ TEST_CASE("cross_entropy takes scores in the last extent") {
   CHECK(class_dim_of(ModelText("model: [identity]", last).spec, {4, 5, 3}) == 2);
   CHECK(class_dim_of(ModelText("model: [identity]", last).spec, {4, 3}) == 1);
   CHECK(complaint(lowered_loss("cross_entropy", real({4, 5, 3}), numbers({4, 5}))) ==
-        "error: cross_entropy: the model gives [4, 5, 3], so targets must be [4, 3], not [4, 5]: "
-        "write class_dim: -1 if the last extent has the scores");
+        "error: cross_entropy: the model's output is [4, 5, 3], so the targets must be [4, 3], not "
+        "[4, 5]; "
+        "write class_dim: -1 if the last dimension has the scores");
   CHECK(complaint(lowered_loss(last, real({4, 3, 5}), numbers({4, 5}))) ==
-        "error: cross_entropy: the model gives [4, 3, 5], so targets must be [4, 3], not [4, 5]: "
-        "leave class_dim out if extent 1 has the scores");
+        "error: cross_entropy: the model's output is [4, 3, 5], so the targets must be [4, 3], not "
+        "[4, 5]; "
+        "leave class_dim out if dimension 1 has the scores");
   CHECK(complaint(lowered_loss(last, real({4, 5, 3}), numbers({4, 5}), 10)) ==
-        "error: cross_entropy: the model gives 3 scores a sample, but the data has 10 classes");
+        "error: cross_entropy: the model outputs 3 scores per sample, but the data has 10 classes");
   CHECK(complaint(lowered_loss("{cross_entropy: {class_dim: 2}}", real({4, 5, 3}),
                                numbers({4, 5}))) == "error: 'class_dim' must be 1 or -1");
   CHECK(complaint(lowered_loss("{cross_entropy: {class_dim: -1, weight: [1, 2]}}", real({4, 5, 3}),
@@ -69,16 +71,15 @@ TEST_CASE("cross_entropy with weights divides by those of the targets") {
 
 TEST_CASE("cross_entropy as PyTorch, and what is refused") {
   CHECK(torch_loss("cross_entropy") == "nn.CrossEntropyLoss()");
-  CHECK(
-      complaint(lowered_loss("cross_entropy", real({4, 3}), real({4, 1}))) ==
-      "error: cross_entropy takes classes, which are integers, or probabilities f32[4, 3], but the "
-      "targets are real numbers f32[4, 1]; store class numbers as integers (NPY: int64; CSV: "
-      "`classes: N`)");
+  CHECK(complaint(lowered_loss("cross_entropy", real({4, 3}), real({4, 1}))) ==
+        "error: cross_entropy takes class numbers (integers) or probabilities f32[4, 3], but the "
+        "targets are real numbers f32[4, 1]; if they are class numbers, set `classes: 3` in the "
+        "dataset `csv`, or store them as integers (npy: int64)");
   CHECK(torch_loss("{cross_entropy: {weight: [1, 0.5], ignore_index: 1, reduction: sum}}") ==
         "nn.CrossEntropyLoss(weight=torch.tensor([1.0, 0.5], dtype=torch.float32), ignore_index=1, "
         "reduction=\"sum\")");
   CHECK(complaint(lowered_loss("{cross_entropy: none}", real({4, 3}), numbers({4}))) ==
-        "error: a loss that is trained must be one number: mean or sum");
+        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
 }
 
 TEST_CASE("cross_entropy with probabilities divides by their number, whatever the weights") {

@@ -9,17 +9,17 @@ TEST_CASE("kl_div compares values of one shape") {
   CHECK(lowered_loss("kl_div", real({4, 3}), real({4, 3})) ==
         "loss.kl_div f64[1] = kl_div(input, target, divisor)\n");
   CHECK(complaint(lowered_loss("kl_div", real({4, 3}), real({4, 1}))) ==
-        "error: kl_div: the model gives [4, 3], but the targets are [4, 1]");
+        "error: kl_div: the model's output is [4, 3], but the targets are [4, 1]");
   CHECK(complaint(lowered_loss("kl_div", real({4, 3}), numbers({4}))) ==
-        "error: kl_div compares values, but the targets are classes i32[4]: add "
-        "`target_transforms: [one_hot]`, or store them as float32 if they are no classes");
+        "error: kl_div takes real numbers, but the targets are class numbers i32[4]: add "
+        "`target_transforms: [one_hot]`, or store them as float32 if they are not classes");
 }
 
 TEST_CASE("kl_div divides by what torch divides by") {
   CHECK(divisor_word("kl_div") == Divisor::elements);
   CHECK(divisor_word("{kl_div: sum}") == Divisor::one);
   CHECK(complaint(lowered_loss("{kl_div: none}", real({4, 3}), real({4, 3}))) ==
-        "error: a loss that is trained must be one number: mean or sum");
+        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
 }
 
 TEST_CASE("kl_div as PyTorch") {

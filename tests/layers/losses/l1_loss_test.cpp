@@ -9,17 +9,17 @@ TEST_CASE("l1_loss compares values of one shape") {
   CHECK(lowered_loss("l1_loss", real({4, 3}), real({4, 3})) ==
         "loss.l1_loss f64[1] = l1_loss(input, target, divisor)\n");
   CHECK(complaint(lowered_loss("l1_loss", real({4, 3}), real({4, 1}))) ==
-        "error: l1_loss: the model gives [4, 3], but the targets are [4, 1]");
+        "error: l1_loss: the model's output is [4, 3], but the targets are [4, 1]");
   CHECK(complaint(lowered_loss("l1_loss", real({4, 3}), numbers({4}))) ==
-        "error: l1_loss compares values, but the targets are classes i32[4]: add "
-        "`target_transforms: [one_hot]`, or store them as float32 if they are no classes");
+        "error: l1_loss takes real numbers, but the targets are class numbers i32[4]: add "
+        "`target_transforms: [one_hot]`, or store them as float32 if they are not classes");
 }
 
 TEST_CASE("l1_loss divides by what torch divides by") {
   CHECK(divisor_word("l1_loss") == Divisor::elements);
   CHECK(divisor_word("{l1_loss: sum}") == Divisor::one);
   CHECK(complaint(lowered_loss("{l1_loss: none}", real({4, 3}), real({4, 3}))) ==
-        "error: a loss that is trained must be one number: mean or sum");
+        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
 }
 
 TEST_CASE("l1_loss as PyTorch") {

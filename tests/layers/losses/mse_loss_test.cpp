@@ -9,22 +9,21 @@ TEST_CASE("mse_loss compares values of one shape") {
   CHECK(lowered_loss("mse_loss", real({4, 3}), real({4, 3})) ==
         "loss.mse_loss f64[1] = mse_loss(input, target, divisor)\n");
   CHECK(complaint(lowered_loss("mse_loss", real({4, 3}), real({4, 1}))) ==
-        "error: mse_loss: the model gives [4, 3], but the targets are [4, 1]");
+        "error: mse_loss: the model's output is [4, 3], but the targets are [4, 1]");
   CHECK(complaint(lowered_loss("mse_loss", real({4, 3}), numbers({4}))) ==
-        "error: mse_loss compares values, but the targets are classes i32[4]: add "
-        "`target_transforms: [one_hot]`, or store them as float32 if they are no classes");
+        "error: mse_loss takes real numbers, but the targets are class numbers i32[4]: add "
+        "`target_transforms: [one_hot]`, or store them as float32 if they are not classes");
   for (const Shape& one : {Shape{4, 1}, Shape{4}})
-    CHECK(
-        complaint(lowered_loss("mse_loss", real(one), numbers({4}))) ==
-        "error: mse_loss compares real numbers, but the targets are integers i32[4]: store them as "
-        "float32 (in a CSV file, leave `classes` out)");
+    CHECK(complaint(lowered_loss("mse_loss", real(one), numbers({4}))) ==
+          "error: mse_loss takes real numbers, but the targets are integers i32[4]: store them as "
+          "float32 (csv: leave `classes` out)");
 }
 
 TEST_CASE("mse_loss divides by what torch divides by") {
   CHECK(divisor_word("mse_loss") == Divisor::elements);
   CHECK(divisor_word("{mse_loss: sum}") == Divisor::one);
   CHECK(complaint(lowered_loss("{mse_loss: none}", real({4, 3}), real({4, 3}))) ==
-        "error: a loss that is trained must be one number: mean or sum");
+        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
 }
 
 TEST_CASE("mse_loss as PyTorch") {

@@ -10,11 +10,11 @@ TEST_CASE("nll_loss takes scores and classes") {
         "loss.nll_loss f64[1] = nll_loss(input, target, divisor)\n"
         "loss.count_correct f64[1] = count_correct(input, target)\n");
   CHECK(complaint(lowered_loss("nll_loss", real({4, 3}), numbers({5}))) ==
-        "error: nll_loss: the model gives [4, 3], so targets must be [4], not [5]");
+        "error: nll_loss: the model's output is [4, 3], so the targets must be [4], not [5]");
   CHECK(complaint(lowered_loss("nll_loss", real({4}), numbers({4}))) ==
-        "error: nll_loss takes scores of classes [N, C, ...], but the model gives [4]");
+        "error: nll_loss takes class scores [N, C, ...], but the model's output is [4]");
   CHECK(complaint(lowered_loss("nll_loss", real({4, 3}), numbers({4}), 10)) ==
-        "error: nll_loss: the model gives 3 scores a sample, but the data has 10 classes");
+        "error: nll_loss: the model outputs 3 scores per sample, but the data has 10 classes");
 }
 
 TEST_CASE("nll_loss with several targets a sample divides by their number") {
@@ -46,13 +46,15 @@ TEST_CASE("nll_loss as PyTorch, and what is refused") {
         "nn.NLLLoss(weight=torch.tensor([1.0, 0.5], dtype=torch.float32), ignore_index=1, "
         "reduction=\"sum\")");
   CHECK(complaint(lowered_loss("{nll_loss: none}", real({4, 3}), numbers({4}))) ==
-        "error: a loss that is trained must be one number: mean or sum");
+        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
 }
 
 TEST_CASE("nll_loss takes classes only") {
   CHECK(complaint(lowered_loss("nll_loss", real({4, 3}), real({4, 3}))) ==
-        "error: nll_loss takes classes, but the targets are values f32[4, 3]; store class numbers "
-        "as integers (NPY: int64; CSV: `classes: N`)");
+        "error: nll_loss takes class numbers, but the targets are real numbers f32[4, 3]; if they "
+        "are "
+        "class numbers, set `classes: 3` in the dataset `csv`, or store them as integers (npy: "
+        "int64)");
 }
 
 }  // namespace dpt

@@ -1,5 +1,5 @@
-// Hand-written kernels of attention (graph/operators/attention.cpp) for one head of one sample and
-// one CPU core: plain functions over pointers, as in simd.h, whose rules hold here too.
+// Hand-written kernels of attention (graph/operators/products/attention.cpp) for one head of one
+// sample and one CPU core: plain functions over pointers, as in simd.h, whose rules hold here too.
 //
 // Scores exist for some rows at a time only, so memory grows with the places, not with their
 // square; backward computes them again. A causal head leaves out the blocks that are not seen. Sums

@@ -5,7 +5,7 @@
 #include "backend/cpu/simd/lanes_math.h"
 #include "backend/cpu/simd/rounding.h"
 #include "backend/cpu/simd/stream.h"
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 
 namespace dpt::DPT_ISA {
 namespace {

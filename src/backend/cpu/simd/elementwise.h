@@ -14,7 +14,7 @@
 
 namespace dpt {
 
-// Formulas of graph/activation_formulas.h. Settings s: leaky_relu {slope}, elu {alpha},
+// Formulas of graph/formulas/activation.h. Settings s: leaky_relu {slope}, elu {alpha},
 // softplus {beta, threshold}.
 enum class Activation {
   relu,
@@ -32,7 +32,7 @@ enum class Activation {
 };
 inline constexpr int kActivations = 12;
 
-// Formulas of graph/loss_formulas.h. Settings s: smooth_l1 {beta}, huber {delta}.
+// Formulas of graph/formulas/loss.h. Settings s: smooth_l1 {beta}, huber {delta}.
 enum class PointLoss { mse, l1, smooth_l1, huber, bce, bce_with_logits, kl_div, kl_div_log_target };
 inline constexpr int kPointLosses = 8;
 
@@ -87,7 +87,7 @@ struct ElementwiseKernels {
   double (*cross_entropy)(const ClassLossArgs& args);  // the sum of the terms
   void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
 
-  // See graph/operators/layer_norm.cpp; w and b [columns] may be null.
+  // See graph/operators/norms/layer_norm.cpp; w and b [columns] may be null.
   void (*layer_norm)(const float* x, const float* w, const float* b, float* y, float* mean,
                      float* rstd, size_t rows, size_t columns, float eps);
   void (*layer_norm_input_gradient)(const float* dy, const float* x, const float* mean,

@@ -1,7 +1,7 @@
 // Activations and their gradients: the shared formulas, on vectors.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes_math.h"
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 
 namespace dpt::DPT_ISA {
 namespace {

@@ -1,7 +1,7 @@
-// Dropout by Philox4x32-10 on vectors of blocks (graph/philox.h), and by given masks.
+// Dropout by Philox4x32-10 on vectors of blocks (graph/formulas/philox.h), and by given masks.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes.h"
-#include "graph/philox.h"
+#include "graph/formulas/philox.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -2,7 +2,7 @@
 // double.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes_math.h"
-#include "graph/loss_formulas.h"
+#include "graph/formulas/loss.h"
 
 namespace dpt::DPT_ISA {
 namespace {

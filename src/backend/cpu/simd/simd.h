@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "graph/optimizer_formulas.h"
+#include "graph/formulas/optimizer.h"
 
 namespace dpt {
 

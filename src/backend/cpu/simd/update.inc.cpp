@@ -1,5 +1,5 @@
 // The optimizers: gradients of all shards summed tile by tile, and the formula applied while the
-// tile is in L1. The formulas are those of graph/optimizer_formulas.h; compilers make vectors of
+// tile is in L1. The formulas are those of graph/formulas/optimizer.h; compilers make vectors of
 // the loops here, which is why the flags of a formula are constants in them; but for Adam's.
 #include "backend/cpu/simd/roots.h"
 #include "backend/cpu/simd/shards.h"

@@ -1,11 +1,12 @@
 // The rows of attention: cuDNN's for halves, and own ones for the rest.
+#include "backend/cuda/kernels/attention.h"
+
 #include <cmath>
 
-#include "backend/cuda/descriptions.h"
-#include "backend/cuda/kernels.h"
-#include "backend/cuda/kernels/attention.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/descriptions.h"
+#include "backend/cuda/interface/launch.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
@@ -80,7 +81,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   DeviceContext& context = DeviceContext::current();
   const DeviceContext::Prepared prepared = context.prepared(attention_of(q));
   if (!prepared.work) {
-    context.note(prepared.why + "; dptrain's own kernels compute it");
+    context.fall_back(prepared.why + "; dptrain's own kernels compute it");
     return own_kernel(q);
   }
   return enqueue([work = prepared.work](const KernelArgs& a, DeviceContext& c) {

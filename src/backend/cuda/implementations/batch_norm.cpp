@@ -1,9 +1,9 @@
 // The rows of batch norm by the batch's own moments and of its gradients: cuDNN's, and own kernels
 // one after the other.
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/norms.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
 #include "base/fail.h"
 #include "graph/attrs.h"
 
@@ -103,7 +103,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
                                                                     .add = p.add,
                                                                     .relu = p.relu});
   if (!prepared.work) {
-    context.note(prepared.why + "; dptrain's own kernels compute it");
+    context.fall_back(prepared.why + "; dptrain's own kernels compute it");
     return steps(q);
   }
   const auto channels = static_cast<size_t>(p.channels);
@@ -200,7 +200,7 @@ std::unique_ptr<Kernel> library_gradients(const KernelQuery& q) {
                   .sum = q.in.size() > 5};
   const DeviceContext::Prepared prepared = context.prepared(n);
   if (!prepared.work) {
-    context.note(prepared.why + "; dptrain's own kernels compute it");
+    context.fall_back(prepared.why + "; dptrain's own kernels compute it");
     return gradient_steps(q);
   }
   const int64_t channels = q.in[1].shape[1];

@@ -1,8 +1,8 @@
 // The rows of convolutions: cuDNN's for what lies channels_last, and own ones for the rest.
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/products.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
 #include "graph/attrs.h"
 #include "graph/windows.h"
 
@@ -60,7 +60,8 @@ std::string library_refuses(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> convolve(const KernelQuery& q);
 
-// With relu where cuDNN has such an algorithm (without a bias it has none), or without.
+// With relu where cuDNN has such an algorithm (without a bias only engines that it compiles have
+// one), or without.
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const Operands o = operands_of(q);
   const auto s = settings<Convolution>(q);
@@ -84,7 +85,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
     clip = clip_result(q);
   }
   if (!prepared.work) {
-    context.note(prepared.why + "; dptrain's own kernel computes it, far slower");
+    context.fall_back(prepared.why + "; dptrain's own kernel computes it, far slower");
     return convolve(q);
   }
   const bool swaps = o.pass == ConvolutionPass::weight_gradient;  // x stands first there

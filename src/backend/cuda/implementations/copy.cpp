@@ -1,9 +1,10 @@
 // The rows of what moves elements: layouts, slices, padding, rows of an embedding, of positions
 // too.
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/kernels/copy.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
+
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/launch.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {

@@ -1,8 +1,8 @@
 // The rows of group, instance and layer normalisation: cuDNN's, and own ones for what it refuses.
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/norms.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
@@ -108,7 +108,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const DeviceContext::Prepared prepared = context.prepared(norm_of(q));
   const bool backward = is_backward(q);
   if (!prepared.work) {
-    context.note(prepared.why + "; dptrain's own kernels compute it");
+    context.fall_back(prepared.why + "; dptrain's own kernels compute it");
     return backward ? gradients(q) : group_norm(q);
   }
   return enqueue([=, work = prepared.work](const KernelArgs& a, DeviceContext& c) {

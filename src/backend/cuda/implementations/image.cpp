@@ -1,8 +1,8 @@
 // The rows of resizing, and of sums by channel of images in any layout.
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/images.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {

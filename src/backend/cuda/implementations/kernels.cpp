@@ -1,4 +1,4 @@
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
 
 namespace dpt {
 

@@ -1,7 +1,7 @@
 // The rows of what is computed element by element.
-#include "backend/cuda/kernels.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/launch.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {

@@ -1,9 +1,9 @@
 // The rows of pooling: cuDNN's for what lies channels_last, and own ones for the rest.
-#include "backend/cuda/descriptions.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/descriptions.h"
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/images.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
@@ -89,7 +89,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const DnnPool d = pool_of(q);
   const DeviceContext::Prepared prepared = context.prepared(d);
   if (!prepared.work) {
-    context.note(prepared.why + "; dptrain's own kernels compute it");
+    context.fall_back(prepared.why + "; dptrain's own kernels compute it");
     return own_kernel(q);
   }
   return enqueue(

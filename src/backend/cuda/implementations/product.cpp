@@ -1,8 +1,8 @@
 // The rows of matrix products: cuBLASLt's, and own ones for what it refuses.
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/implementations/kernels.h"
+#include "backend/cuda/implementations/support.h"
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/products.h"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/support.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
@@ -159,7 +159,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
     if (prepared.work) break;
   }
   if (!prepared.work) {
-    context.note(prepared.why + "; dptrain's own kernel computes it, far slower");
+    context.fall_back(prepared.why + "; dptrain's own kernel computes it, far slower");
     return product(q);
   }
   return enqueue([o, rest = rest_of(o, q, o.m.epilogue), work = prepared.work](const KernelArgs& a,

@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/support.h"
-#include "backend/cuda/context.h"
+#include "backend/cuda/interface/context.h"
+#include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/images.h"
 #include "backend/cuda/kernels/number.h"
 #include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/sums.h"
-#include "backend/cuda/launch.h"
 #include "base/half.h"
 
 namespace dpt::cuda {

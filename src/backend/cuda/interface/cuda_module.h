@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/device_api.h"
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/interface/device_api.h"
+#include "backend/cuda/interface/libraries.h"
 
 namespace dpt::cuda {
 

@@ -1,7 +1,7 @@
 // What rows ask cuDNN for, also for the test of its plans.
 #pragma once
 
-#include "backend/cuda/device_work.h"
+#include "backend/cuda/interface/device_work.h"
 #include "graph/kernel.h"
 
 namespace dpt::cuda {

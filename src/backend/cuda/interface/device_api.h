@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "backend/cuda/device_work.h"
+#include "backend/cuda/interface/device_work.h"
 #include "backend/cuda/kernels/own_kernel.h"
 #include "base/tensor.h"
 
@@ -88,11 +88,15 @@ class Stream {
   // allocated or prepared meanwhile.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<CapturedGraph> end_capture() = 0;
+  // Ends a capture that failed, and forgets what was recorded. A communicator whose calls are in a
+  // capture that is left open can neither be finished nor given up.
+  virtual void cancel_capture() noexcept = 0;
   virtual void launch(CapturedGraph& graph) = 0;  // enqueues all of it
 };
 
-// Called again and again by a thread that waits for other ranks; throws to give them up.
-using WhileWaiting = std::function<void()>;
+// Called again and again by a thread that waits for other ranks in one call, with how long it has
+// waited in that call; throws to give them up.
+using WhileWaiting = std::function<void(double seconds)>;
 
 // Ranks that sum and share buffers, one GPU each (NCCL). Every rank makes the same calls in the
 // same order, but for send() and receive(), which are of two; they may be captured, and may wait
@@ -115,7 +119,8 @@ class Communicator {
   virtual void receive(Stream& stream, void* data, size_t bytes, int from) = 0;
   virtual void check() = 0;   // throws what went wrong with a call that was enqueued
   virtual void finish() = 0;  // all ranks. REQUIRES: all that was enqueued is done
-  // Ends calls that wait for a rank that will not come. REQUIRES: graphs with its calls are gone.
+  // Ends calls that wait for a rank that will not come. REQUIRES: graphs and captures with its
+  // calls are gone.
   virtual void abort() noexcept = 0;
 };
 using CommunicatorId = std::array<char, 128>;
@@ -145,6 +150,9 @@ class DeviceApi {
   virtual CommunicatorId new_communicator_id() = 0;
   virtual std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
                                              const WhileWaiting& waiting) = 0;
+  // Communicator::abort() of all of these at once. Each one's waits until the whole GPU has done
+  // its work, and so for calls of another one that waits, too. null: none.
+  virtual void abort(std::span<Communicator* const> communicators) noexcept = 0;
 
   // From now on copies between this GPU's memory and that of the GPU of that number go directly,
   // where the machine can do so; else they go by way of the host's.

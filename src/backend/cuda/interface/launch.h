@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/device_api.h"
+#include "backend/cuda/interface/device_api.h"
 #include "backend/cuda/kernels/all.h"
 
 namespace dpt::cuda {

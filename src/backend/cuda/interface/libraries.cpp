@@ -1,4 +1,4 @@
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/interface/libraries.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "backend/cuda/load.h"
+#include "backend/cuda/interface/load.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/cuda_module.h"
+#include "backend/cuda/interface/cuda_module.h"
 
 namespace dpt::cuda {
 

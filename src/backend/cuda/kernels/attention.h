@@ -1,5 +1,5 @@
 // Attention by heads of any width, and its gradient by what the forward pass keeps. Formulas:
-// graph/operators/attention.cpp.
+// graph/operators/products/attention.cpp.
 //
 // Note [tiles]: a block makes kOwn rows of one head of one sample, kWide columns of them. It goes
 // through the rows that these meet, kOther at a time in their order: multiplies its rows with them,

@@ -1,9 +1,9 @@
 // Batches of images with random changes, out of a data set that lies in the GPU's memory: the bits
-// of the CPU's, by the same formulas (graph/augment_formulas.h).
+// of the CPU's, by the same formulas (graph/formulas/augment.h).
 #pragma once
 
 #include "backend/cuda/kernels/gather.h"
-#include "graph/augment_formulas.h"
+#include "graph/formulas/augment.h"
 
 namespace dpt::cuda {
 

@@ -192,7 +192,7 @@ struct MeanPoolGradient {
   }
 };
 
-// Where each of `out` elements comes from among `in` (graph/operators/upsample_nearest.cpp).
+// Where each of `out` elements comes from among `in` (graph/operators/images/upsample_nearest.cpp).
 struct Nearest {
   int64_t in, out;
   float ratio;

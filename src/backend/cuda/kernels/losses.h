@@ -4,7 +4,7 @@
 
 #include "backend/cuda/kernels/softmax.h"
 #include "backend/cuda/kernels/step_state.h"
-#include "graph/loss_formulas.h"
+#include "graph/formulas/loss.h"
 
 namespace dpt::cuda {
 

@@ -1,10 +1,10 @@
 // Batch normalisation and its fused forms, group and layer normalisation. Statistics in double.
-// Formulas: graph/operators/batch_norm.cpp, group_norm.cpp, layer_norm.cpp.
+// Formulas: graph/operators/norms/batch_norm.cpp, group_norm.cpp, layer_norm.cpp.
 #pragma once
 
 #include "backend/cuda/kernels/running_statistics.h"
 #include "backend/cuda/kernels/sums.h"
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 
 namespace dpt::cuda {
 

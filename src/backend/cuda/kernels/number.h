@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/half.h"
-#include "graph/formulas.h"
+#include "graph/formulas/formulas.h"
 
 namespace dpt::cuda {
 

@@ -5,8 +5,8 @@
 #include "backend/cuda/kernels/number.h"
 #include "backend/cuda/kernels/own_kernel.h"
 #include "backend/cuda/kernels/step_state.h"
-#include "graph/activation_formulas.h"
-#include "graph/philox.h"
+#include "graph/formulas/activation.h"
+#include "graph/formulas/philox.h"
 
 namespace dpt::cuda {
 
@@ -183,8 +183,8 @@ struct Masks {
   }
 };
 
-// One index for each block of Philox's, which has the words of four elements (graph/philox.h, note
-// [dropout's words]); blocks_of(width) for each sample.
+// One index for each block of Philox's, which has the words of four elements
+// (graph/formulas/philox.h, note [dropout's words]); blocks_of(width) for each sample.
 template <class T>
 struct Drop {
   const T* x;

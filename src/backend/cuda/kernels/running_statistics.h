@@ -1,4 +1,4 @@
-// Running statistics of batch normalisation. Formulas: graph/operators/batch_norm.cpp.
+// Running statistics of batch normalisation. Formulas: graph/operators/norms/batch_norm.cpp.
 #pragma once
 
 #include <math.h>

@@ -1,5 +1,6 @@
 // softmax, log_softmax and cross entropy. A block for each line of numbers that belong together;
-// sums in double. Formulas: graph/operators/softmax.cpp, log_softmax.cpp, cross_entropy.cpp.
+// sums in double. Formulas: graph/operators/activations/softmax.cpp, log_softmax.cpp,
+// cross_entropy.cpp.
 #pragma once
 
 #include "backend/cuda/kernels/step_state.h"
@@ -111,7 +112,8 @@ struct SoftmaxGradient {
   }
 };
 
-// Cross entropy's weights q of -log softmax at one place (graph/operators/cross_entropy.cpp).
+// Cross entropy's weights q of -log softmax at one place
+// (graph/operators/losses/cross_entropy.cpp).
 struct ClassWeights {
   const int32_t* classes;  // or null
   const float* probabilities;

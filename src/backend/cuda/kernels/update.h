@@ -4,8 +4,8 @@
 
 #include "backend/cuda/kernels/step_state.h"
 #include "backend/cuda/kernels/sums.h"
-#include "graph/optimizer_formulas.h"
-#include "graph/scaler_formula.h"
+#include "graph/formulas/optimizer.h"
+#include "graph/formulas/scaler.h"
 
 namespace dpt::cuda {
 

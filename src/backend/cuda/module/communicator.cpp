@@ -1,13 +1,15 @@
 #include "backend/cuda/module/communicator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <utility>
 
 #include <nccl.h>
 
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/interface/libraries.h"
 #include "backend/cuda/module/stream.h"
 #include "base/fail.h"
 
@@ -28,6 +30,8 @@ struct Functions {
     find(comm_finalize, "ncclCommFinalize");
     find(comm_destroy, "ncclCommDestroy");
     find(comm_abort, "ncclCommAbort");
+    find(group_start, "ncclGroupStart");
+    find(group_end, "ncclGroupEnd");
     find(async_error, "ncclCommGetAsyncError");
     find(all_reduce, "ncclAllReduce");
     find(reduce_scatter, "ncclReduceScatter");
@@ -43,6 +47,8 @@ struct Functions {
   decltype(ncclCommFinalize)* comm_finalize = nullptr;
   decltype(ncclCommDestroy)* comm_destroy = nullptr;
   decltype(ncclCommAbort)* comm_abort = nullptr;
+  decltype(ncclGroupStart)* group_start = nullptr;
+  decltype(ncclGroupEnd)* group_end = nullptr;
   decltype(ncclCommGetAsyncError)* async_error = nullptr;
   decltype(ncclAllReduce)* all_reduce = nullptr;
   decltype(ncclReduceScatter)* reduce_scatter = nullptr;
@@ -155,6 +161,7 @@ class NcclCommunicator final : public Communicator {
     dpt::cuda::check(nccl().comm_destroy(std::exchange(comm_, nullptr)), nullptr,
                      "ncclCommDestroy");
   }
+  bool alive() const { return comm_ != nullptr; }
   void abort() noexcept override {
     if (comm_) nccl().comm_abort(comm_);
     comm_ = nullptr;
@@ -170,10 +177,23 @@ class NcclCommunicator final : public Communicator {
   }
   // A call of a communicator that does not block may go on behind it, until all ranks made it.
   void settle(const char* call) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    const auto waited = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    std::exception_ptr given_up;
+    double until = 0;
     for (ncclResult_t state = ncclInProgress;;) {
       dpt::cuda::check(nccl().async_error(comm_, &state), comm_, "ncclCommGetAsyncError");
+      if (given_up && (state != ncclInProgress || waited() > until))
+        std::rethrow_exception(given_up);
       if (state != ncclInProgress) return dpt::cuda::check(state, comm_, call);
-      if (waiting_) waiting_();
+      try {
+        if (waiting_ && !given_up) waiting_(waited());
+      } catch (...) {  // what NCCL's own thread records should end before the caller's capture does
+        constexpr double kGrace = 1;
+        given_up = std::current_exception();
+        until = waited() + kGrace;
+      }
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
@@ -204,6 +224,19 @@ CommunicatorId new_nccl_id() {
 std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks,
                                         const WhileWaiting& waiting) {
   return std::make_unique<NcclCommunicator>(id, rank, ranks, waiting);
+}
+
+// Within a group each call only tells its kernels to end; what waits for the GPU follows at the
+// group's end.
+void abort_nccl(std::span<Communicator* const> communicators) noexcept {
+  const auto any = [](Communicator* c) {
+    return c != nullptr && static_cast<NcclCommunicator*>(c)->alive();
+  };
+  if (std::none_of(communicators.begin(), communicators.end(), any)) return;
+  nccl().group_start();
+  for (Communicator* c : communicators)
+    if (c != nullptr) c->abort();
+  nccl().group_end();
 }
 
 }  // namespace dpt::cuda

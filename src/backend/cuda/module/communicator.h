@@ -2,9 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
-#include "backend/cuda/device_api.h"
+#include "backend/cuda/interface/device_api.h"
 
 namespace dpt::cuda {
 
@@ -14,5 +15,7 @@ CommunicatorId new_nccl_id();
 // Of the calling thread's GPU. Returns once all ranks have joined.
 std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks,
                                         const WhileWaiting& waiting);
+// All of them at once; null: none.
+void abort_nccl(std::span<Communicator* const> communicators) noexcept;
 
 }  // namespace dpt::cuda

@@ -131,6 +131,9 @@ class RuntimeDevice final : public DeviceApi {
                                      const WhileWaiting& waiting) override {
     return join_nccl(id, rank, ranks, waiting);
   }
+  void abort(std::span<Communicator* const> communicators) noexcept override {
+    abort_nccl(communicators);
+  }
 
   void reach(int index) override {
     int can = 0;
@@ -149,7 +152,7 @@ class RuntimeDevice final : public DeviceApi {
  private:
   void* dnn(std::string_view what) {
     if (const std::string problem = Dnn::instance().problem(); !problem.empty())
-      throw NoAlgorithm(fmt::format("{} cuDNN: {}", what, problem));
+      fail(Fault::device, "{} cuDNN: {}", what, problem);
     if (!dnn_) dnn_ = Dnn::instance().make_handle();
     return dnn_;
   }

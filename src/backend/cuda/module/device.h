@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "backend/cuda/device_api.h"
+#include "backend/cuda/interface/device_api.h"
 
 namespace dpt::cuda {
 

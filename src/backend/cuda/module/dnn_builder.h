@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cuda/device_work.h"
+#include "backend/cuda/interface/device_work.h"
 #include "base/fail.h"
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING

@@ -1,5 +1,6 @@
 #include "backend/cuda/module/dnn_plan.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <unordered_map>
@@ -7,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "backend/cuda/interface/cuda_error.h"
+#include "backend/cuda/interface/library_answer.h"
+#include "backend/cuda/interface/work_text.h"
 #include "backend/cuda/module/attention_graph.h"
 #include "backend/cuda/module/norm_graph.h"
 #include "backend/cuda/module/pool_graph.h"
@@ -19,42 +23,49 @@ void* cudnn_dlhandle = nullptr;  // where the front end looks cuDNN's functions 
 namespace dpt::cuda {
 namespace {
 
-std::string text_of(const DnnConvolution& c) {
-  constexpr std::string_view passes[] = {"convolution", "input gradient of a convolution",
-                                         "weight gradient of a convolution"};
-  return fmt::format("{} of {} with {}{}{} in {}, {}", passes[static_cast<size_t>(c.pass)],
-                     c.x.str(), c.w.str(), c.bias ? ", bias" : "", c.relu ? ", relu" : "",
-                     name_of(c.in), name_of(c.out));
-}
-
 // Without the reasons of every engine that was tried; CUDNN_LOGLEVEL_DBG=2 shows these.
 std::string first_line(fe::error_t& status) {
   const std::string message = status.get_message();
   return message.substr(0, message.find('\n'));
 }
 
-std::string text_of(const DnnNorm& n) {
-  return fmt::format("{}{} of {}{}{} in {}", n.pass == DnnPass::forward ? "" : "gradients of ",
-                     name_of(n.kind), n.x.str(), n.add ? ", add" : "", n.relu ? ", relu" : "",
-                     name_of(n.type));
+DnnCode code_of(fe::error_code_t code) {
+  switch (code) {
+    case fe::error_code_t::OK:
+      return DnnCode::good;
+    case fe::error_code_t::GRAPH_NOT_SUPPORTED:
+      return DnnCode::not_supported;
+    case fe::error_code_t::HEURISTIC_QUERY_FAILED:
+      return DnnCode::heuristic_failed;
+    case fe::error_code_t::GRAPH_EXECUTION_PLAN_CREATION_FAILED:
+      return DnnCode::no_plan;
+    default:
+      return DnnCode::other;
+  }
 }
 
-std::string text_of(const DnnPool& p) {
-  return fmt::format("{}{} of {} to {} in {}", p.pass == DnnPass::forward ? "" : "gradient of ",
-                     name_of(p.kind), p.x.str(), p.y.str(), name_of(p.type));
-}
-
-std::string text_of(const DnnAttention& a) {
-  return fmt::format("{}attention of {} places by {} heads of {} columns in {}",
-                     a.pass == DnnPass::forward ? "" : "gradient of ", a.places, a.heads, a.columns,
-                     name_of(a.type));
+// All that the library says, on one line.
+std::string whole_text(std::string message) {
+  constexpr size_t kMost = 2000;
+  std::ranges::replace(message, '\n', ' ');
+  return message.substr(0, kMost);
 }
 
 template <class Description>
 void check(fe::error_t status, const Description& d) {
-  if (status.is_bad())
-    throw NoAlgorithm(
-        fmt::format("cuDNN has no plan for the {}: {}", text_of(d), first_line(status)));
+  const std::string message = status.get_message();
+  switch (dnn_answer(code_of(status.get_code()), message)) {
+    case Answer::made:
+      return;
+    case Answer::refused:
+      throw NoAlgorithm(
+          fmt::format("cuDNN has no plan for the {}: {}", describe(d), first_line(status)));
+    case Answer::failed:
+      fail(says_out_of_memory(message) ? Fault::memory : Fault::device,
+           "cuDNN failed to make a plan for the {}: {}; `dptrain doctor` lists the libraries and "
+           "their versions",
+           describe(d), whole_text(message));
+  }
 }
 
 class GraphOf : public Builder {
@@ -112,12 +123,23 @@ std::vector<fe::NumericalNote_t> unwanted(bool f32, bool tf32) {
   return out;
 }
 
+// What a call returns, or throws: descriptors of the back end, which some graphs make by
+// themselves.
+template <class Call>
+fe::error_t returned(Call&& call) {
+  try {
+    return call();
+  } catch (const fe::cudnnException& e) {
+    return {fe::error_code_t::CUDNN_BACKEND_API_FAILED, e.what()};
+  }
+}
+
 // Up to where it is known that there is a plan. prepare: gives the graph its handle or device.
 template <class Description, class Prepare>
 void find_plans(fe::graph::Graph& graph, const Description& d, Prepare&& prepare,
                 const std::vector<fe::NumericalNote_t>& notes, size_t workspace = kDnnWorkspace) {
   check(graph.validate(), d);
-  check(prepare(graph), d);
+  check(returned([&] { return prepare(graph); }), d);
   check(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), d);
   graph.deselect_workspace_greater_than(static_cast<int64_t>(workspace));
   graph.deselect_numeric_notes(notes);
@@ -163,7 +185,8 @@ class FrontEndPlan final : public DnnPlan {
     std::unordered_map<int64_t, void*> pack;
     for (const Lies& l : lies_) pack[l.id] = tensors[l.tensor] + l.offset;
     fe::error_t status = built_.graph.execute(static_cast<cudnnHandle_t>(handle), pack, workspace);
-    if (status.is_bad()) fail(Fault::device, "cudnnBackendExecute: {}", first_line(status));
+    if (status.is_bad())
+      fail(Fault::device, "cudnnBackendExecute: {}{}", first_line(status), how_to_find_the_call());
   }
 
  private:

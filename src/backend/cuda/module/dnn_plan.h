@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "backend/cuda/device_work.h"
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/interface/device_work.h"
+#include "backend/cuda/interface/libraries.h"
 
 namespace dpt::cuda {
 

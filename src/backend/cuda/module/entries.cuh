@@ -20,29 +20,33 @@ __global__ void __launch_bounds__(K::kThreads) run_blocks(const __grid_constant_
   kernel(block);
 }
 
-template <ElementKernel K>
-cudaError_t launch_kernel(const void* kernel, int64_t count, cudaStream_t stream) {
-  const int64_t blocks = (count + kElementThreads - 1) / kElementThreads;
-  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-  run_elements<<<dim3(static_cast<unsigned>(blocks)), kElementThreads, 0, stream>>>(
-      *static_cast<const K*>(kernel), count);
-  return cudaPeekAtLastError();
-}
-
-template <BlockKernel K>
-cudaError_t launch_kernel(const void* kernel, int64_t count, cudaStream_t stream) {
-  if (count > INT32_MAX) return cudaErrorInvalidConfiguration;
-  run_blocks<<<dim3(static_cast<unsigned>(count)), K::kThreads, 0, stream>>>(
-      *static_cast<const K*>(kernel));
-  return cudaPeekAtLastError();
-}
-
 template <class K>
 const void* function_of() {
   if constexpr (ElementKernel<K>)
     return reinterpret_cast<const void*>(&run_elements<K>);
   else
     return reinterpret_cast<const void*>(&run_blocks<K>);
+}
+
+// The status is that of this launch: cudaPeekAtLastError() behind <<<>>> would also give what an
+// earlier call had left.
+template <class K>
+cudaError_t launch_kernel(const void* kernel, int64_t count, cudaStream_t stream) {
+  int64_t blocks = count;
+  unsigned threads = 0;
+  if constexpr (ElementKernel<K>) {
+    blocks = (count + kElementThreads - 1) / kElementThreads;
+    threads = kElementThreads;
+  } else {
+    threads = K::kThreads;
+  }
+  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  void* arguments[] = {const_cast<void*>(kernel), &count};  // blocks take the first alone
+  return cudaLaunchKernelExC(&config, function_of<K>(), arguments);
 }
 
 template <class... K>

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/cuda/interface/library_answer.h"
+#include "backend/cuda/interface/work_text.h"
 #include "backend/cuda/module/check.h"
 #include "base/fail.h"
 
@@ -39,11 +41,6 @@ struct Owned {
 using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using MatrixLayout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-
-std::string text_of(const Matmul& m) {
-  return fmt::format("[{}, {}] = [{}, {}] x [{}, {}]{} in {}, {}", m.m, m.n, m.m, m.k, m.k, m.n,
-                     text_of(m.epilogue), name_of(m.in), name_of(m.out));
-}
 
 class MatmulWork final : public RuntimeWork {
  public:
@@ -154,13 +151,13 @@ class MatmulWork final : public RuntimeWork {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, description_.value, b_.value, a_.value, d_.value,
                                        d_.value, preference.value, 1, &chosen_, &found);
-    // Of a product that nobody would refuse its epilogue is what is wrong; a plain one fails again
-    // if the GPU does.
-    const bool refused =
-        matmul_.epilogue != Epilogue::none || status == CUBLAS_STATUS_NOT_SUPPORTED;
-    if (status == CUBLAS_STATUS_SUCCESS ? found == 0 : refused)
-      throw NoAlgorithm("cuBLASLt has no algorithm for " + text_of(matmul_));
-    check(status, "cublasLtMatmulAlgoGetHeuristic");
+    static_assert(kCublasSuccess == CUBLAS_STATUS_SUCCESS &&
+                  kCublasNotSupported == CUBLAS_STATUS_NOT_SUPPORTED);
+    const Answer answer = cublas_answer(status, found);
+    if (answer == Answer::refused)
+      throw NoAlgorithm("cuBLASLt has no algorithm for " + cuda::describe(matmul_));
+    if (answer == Answer::failed)
+      check(status, ("cublasLtMatmulAlgoGetHeuristic for " + cuda::describe(matmul_)).c_str());
   }
 
   cublasLtHandle_t handle_;

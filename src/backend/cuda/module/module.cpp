@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "backend/cuda/cuda_module.h"
+#include "backend/cuda/interface/cuda_module.h"
 #include "backend/cuda/kernels/all.h"
 #include "backend/cuda/kernels/fingerprint.h"
 #include "backend/cuda/module/check.h"

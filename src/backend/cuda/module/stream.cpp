@@ -31,7 +31,10 @@ class RuntimeEvent final : public Event {
   RuntimeEvent& operator=(const RuntimeEvent&) = delete;
   bool passed() override {
     const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();  // it is no error, and no later call is to find it
+      return false;
+    }
     check(status, "cudaEventQuery");
     return true;
   }
@@ -103,6 +106,12 @@ class RuntimeStream final : public Stream {
     check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
     return std::make_unique<RuntimeGraph>(graph);
   }
+  void cancel_capture() noexcept override {
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();  // an invalid capture ends with an error, which is known
+  }
   void launch(CapturedGraph& graph) override {
     check(cudaGraphLaunch(static_cast<RuntimeGraph&>(graph).handle(), stream_), "cudaGraphLaunch");
   }
@@ -119,7 +128,7 @@ void enqueue_kernel(const KernelLaunch& kernel, cudaStream_t stream) {
   require(kernel.bytes == entry.bytes, "an own kernel has the size that the module knows");
   const cudaError_t status = entry.launch(kernel.kernel, kernel.count, stream);
   if (status != cudaSuccess)
-    check(status, ("cudaLaunchKernel of " + std::string(entry.name)).c_str());
+    check(status, ("cudaLaunchKernelExC of " + std::string(entry.name)).c_str());
 }
 
 std::unique_ptr<Stream> make_runtime_stream() { return std::make_unique<RuntimeStream>(); }

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backend/cuda/device_api.h"
+#include "backend/cuda/interface/device_api.h"
 
 namespace dpt::cuda {
 

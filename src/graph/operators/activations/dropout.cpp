@@ -3,8 +3,8 @@
 // [randomness], Note [dropout's words]), so the gradient draws the same again: dx = dropout of dy.
 #include <algorithm>
 
+#include "graph/formulas/philox.h"
 #include "graph/operators/support.h"
-#include "graph/philox.h"
 
 namespace dpt::operators {
 namespace {

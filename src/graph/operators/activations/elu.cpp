@@ -1,5 +1,5 @@
 // elu: y = x where x > 0, else alpha * (exp(x) - 1).
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,5 +1,5 @@
 // gelu: y = x * P(normal < x), exact or with tanh.
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,5 +1,5 @@
 // hardswish: y = x * min(max(x + 3, 0), 6) / 6.
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

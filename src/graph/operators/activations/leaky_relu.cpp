@@ -1,5 +1,5 @@
 // leaky_relu: y = x where x > 0, else negative_slope * x.
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/operators/softmax_rows.h"
+#include "graph/operators/activations/softmax_rows.h"
 
 namespace dpt::operators {
 namespace {

@@ -2,8 +2,8 @@
 // x[N, C, ...] (He et al. 2015).
 //   prelu_gradient(dy, x, w) -> dx
 //   prelu_weight_gradient(dy, x) -> dw[1 or C], as the attribute says
-#include "graph/activation_formulas.h"
-#include "graph/operators/image.h"
+#include "graph/formulas/activation.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {

@@ -1,5 +1,5 @@
 // relu: y = max(0, x), any shape; dx = dy where y > 0, else 0. nan passes through.
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

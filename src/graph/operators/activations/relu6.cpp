@@ -1,5 +1,5 @@
 // relu6: y = min(max(0, x), 6), any shape; dx = dy where 0 < x < 6, else 0. nan passes through.
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,5 +1,5 @@
 // selu: y = scale * elu(x), with the constants that keep mean 0 and variance 1.
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

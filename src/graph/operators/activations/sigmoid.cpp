@@ -1,5 +1,5 @@
 // sigmoid: y = 1 / (1 + exp(-x)).
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,5 +1,5 @@
 // silu: y = x * sigmoid(x).
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

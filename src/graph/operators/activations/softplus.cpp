@@ -1,5 +1,5 @@
 // softplus: y = log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

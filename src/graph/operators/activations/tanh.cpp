@@ -1,5 +1,5 @@
 // tanh: y = tanh(x).
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

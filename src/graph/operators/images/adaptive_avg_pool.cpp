@@ -1,7 +1,7 @@
 // adaptive_avg_pool: y[N, C, H', W'] = the mean of x[N, C, H, W] over extents floor(i H / H') to
 // ceil((i + 1) H / H'), and the like of W.
 //   adaptive_avg_pool_gradient(dy) -> dx, whose extents are the attribute's
-#include "graph/operators/image.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {

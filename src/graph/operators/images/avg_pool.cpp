@@ -2,7 +2,7 @@
 // divisor_override where it is not 0; else the elements of the window, with count_include_pad those
 // of the padding too.
 //   avg_pool_gradient(dy) -> dx
-#include "graph/operators/image.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {

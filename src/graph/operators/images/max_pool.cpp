@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "graph/operators/image.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {

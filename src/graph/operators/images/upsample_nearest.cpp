@@ -3,7 +3,7 @@
 //   upsample_nearest_gradient(dy) -> dx, whose extents are the attribute's
 #include <cmath>
 
-#include "graph/operators/image.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {

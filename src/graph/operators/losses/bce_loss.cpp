@@ -1,7 +1,7 @@
 // bce_loss: -w (target log output + (1 - target) log(1 - output)), logarithms held at -100. A
 // fourth input holds the weights w of a sample's last extents.
-#include "graph/loss_formulas.h"
-#include "graph/operators/loss_support.h"
+#include "graph/formulas/loss.h"
+#include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {

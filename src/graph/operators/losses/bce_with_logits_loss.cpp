@@ -1,7 +1,7 @@
 // bce_with_logits_loss: bce_loss of sigmoid(output), without its overflows. Behind the divisor
 // follow the weights of a sample's last extents and the weights of positive targets, as attrs say.
-#include "graph/loss_formulas.h"
-#include "graph/operators/loss_support.h"
+#include "graph/formulas/loss.h"
+#include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "graph/operators/loss_support.h"
+#include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 

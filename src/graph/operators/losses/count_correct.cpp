@@ -2,7 +2,7 @@
 // which is not ignore_index. As torch.argmax: the first nan, or else the first of equal maxima.
 #include <cmath>
 
-#include "graph/operators/class_targets.h"
+#include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {
 namespace {

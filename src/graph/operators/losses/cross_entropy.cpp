@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/operators/class_targets.h"
+#include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {
 namespace {

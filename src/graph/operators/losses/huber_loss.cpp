@@ -1,6 +1,6 @@
 // huber_loss: d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2); d = output - target.
-#include "graph/loss_formulas.h"
-#include "graph/operators/loss_support.h"
+#include "graph/formulas/loss.h"
+#include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {

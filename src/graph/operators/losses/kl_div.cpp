@@ -1,7 +1,7 @@
 // kl_div: target (log target - output) for each element, where the output holds logarithms; with
 // log_target the target does too: exp(target) (target - output).
-#include "graph/loss_formulas.h"
-#include "graph/operators/loss_support.h"
+#include "graph/formulas/loss.h"
+#include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {

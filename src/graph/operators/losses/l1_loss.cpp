@@ -1,6 +1,6 @@
 // l1_loss: |output - target| for each element; the slope is 0 where they are equal.
-#include "graph/loss_formulas.h"
-#include "graph/operators/loss_support.h"
+#include "graph/formulas/loss.h"
+#include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {

@@ -1,6 +1,6 @@
 // nll_loss: -w[y] * output[y] for class targets y; nothing where y is ignored. The extent `dim` of
 // the output holds logarithms of probabilities.
-#include "graph/operators/class_targets.h"
+#include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {
 namespace {

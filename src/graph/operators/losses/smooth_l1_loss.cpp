@@ -1,6 +1,6 @@
 // smooth_l1_loss: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2; d = output - target.
-#include "graph/loss_formulas.h"
-#include "graph/operators/loss_support.h"
+#include "graph/formulas/loss.h"
+#include "graph/operators/losses/loss_support.h"
 
 namespace dpt::operators {
 namespace {

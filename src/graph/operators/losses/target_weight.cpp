@@ -1,6 +1,6 @@
 // target_weight: the sum of w[y] over class targets y that are not ignored, or how many they are:
 // this shard's share of what a mean over targets divides by.
-#include "graph/operators/class_targets.h"
+#include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {
 namespace {

@@ -1,7 +1,7 @@
 // What changes the type of numbers, and what mixed precision needs beside it.
 //   cast(x) -> x in another floating type
 //   round_to(x f32) -> the nearest numbers of a half, as f32: what a half is to operators that
-//     compute in f32 (graph/widen.h)
+//     compute in f32 (graph/passes/widen.h)
 //   scale_gradient(x, scale f32[1]) -> x; what comes back is multiplied by the scale, the loss
 //     scaling of Micikevicius et al., "Mixed Precision Training", 2018
 //   scale(x, scale f32[1]) -> x * scale

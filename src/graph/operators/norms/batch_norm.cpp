@@ -2,8 +2,8 @@
 // which shards are summed. Sums are in double, so that the variance is E[x^2] - mean^2 without
 // loss.
 //   channel_sums(x) -> sums[2 C + 1]: of x and of x^2 by channel, and the elements of a channel
-//   all_reduce(a) -> a, summed over the shards of the replica (graph/program.h, note [cuts])
-//   moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
+//   all_reduce(a) -> a, summed over the shards of the replica (graph/program/program.h, note
+//   [cuts]) moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
 //   running_moments(mean[C], variance[C]) -> moments[2 C]
 //   update_running(sums, mean[C], variance[C], batches[]) -> the three after this batch; or also
 //     [pending of the shape of sums] and it after this chunk: the three move with the last
@@ -13,7 +13,7 @@
 //   batch_norm_input_gradient(dy, x, moments, [sums], [w]) -> dx
 //   batch_norm_weight_gradient(sums, w) -> dw[C], db[C]
 // Ioffe & Szegedy 2015; torch's formulas.
-#include "graph/operators/batch_norm.h"
+#include "graph/operators/norms/batch_norm.h"
 
 #include <cmath>
 #include <cstring>

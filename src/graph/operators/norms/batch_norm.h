@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "graph/operators/image.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 

@@ -1,11 +1,12 @@
-// The end of a residual block in one pass, which graph/fuse.cpp makes of batch_norm, add and relu.
+// The end of a residual block in one pass, which graph/passes/fuse.cpp makes of batch_norm, add and
+// relu.
 //   batch_norm_add_relu(x, r, moments, [w], [b]) -> y = relu(batch_norm(x, ...) + r)
 //   batch_norm_add_relu_gradient(y, x, moments, dy, [dy2]) -> dr, sums
 //     dr: relu's dx of dy, or of dy + dy2, where r and batch_norm share it; sums: batch_norm_sums
 //     of it
 #include "base/half.h"
-#include "graph/activation_formulas.h"
-#include "graph/operators/batch_norm.h"
+#include "graph/formulas/activation.h"
+#include "graph/operators/norms/batch_norm.h"
 
 namespace dpt::operators {
 namespace {

@@ -1,11 +1,11 @@
 // All gradients of batch_norm_training (batch_norm_training.cpp) as one operator, which
-// graph/fuse.cpp makes for GPUs of those that batch_norm, batch_norm_relu and batch_norm_add_relu
-// have, where nobody else adds to the sums. relu's mask is where y is above 0.
+// graph/passes/fuse.cpp makes for GPUs of those that batch_norm, batch_norm_relu and
+// batch_norm_add_relu have, where nobody else adds to the sums. relu's mask is where y is above 0.
 //   batch_norm_backward(dy, x, moments, w) -> dx, dw[C], db[C]
 //   batch_norm_relu_backward(dy, x, moments, w, y) -> dx, dw, db
 //   batch_norm_add_relu_backward(dy, x, moments, w, y, [dy2]) -> dx, dw, db, dr: of dy, or of
 //     dy + dy2
-#include "graph/operators/batch_norm.h"
+#include "graph/operators/norms/batch_norm.h"
 
 namespace dpt::operators {
 namespace {

@@ -1,10 +1,10 @@
-// Batch normalisation and relu in one pass, which graph/fuse.cpp makes of the two. Where y is above
-// 0 the gradients compute anew, so that it need not be kept, nor anything between.
+// Batch normalisation and relu in one pass, which graph/passes/fuse.cpp makes of the two. Where y
+// is above 0 the gradients compute anew, so that it need not be kept, nor anything between.
 //   batch_norm_relu(x, moments, [w], [b]) -> y = relu(batch_norm(x, ...))
 //   batch_norm_relu_sums(dy, x, moments, [w], [b]) -> sums, as batch_norm_sums of relu's dx
 //   batch_norm_relu_input_gradient(dy, x, moments, [sums], [w], [b]) -> dx
-#include "graph/activation_formulas.h"
-#include "graph/operators/batch_norm.h"
+#include "graph/formulas/activation.h"
+#include "graph/operators/norms/batch_norm.h"
 
 namespace dpt::operators {
 namespace {

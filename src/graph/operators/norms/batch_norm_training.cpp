@@ -1,11 +1,11 @@
-// Batch normalisation by the batch's own moments as one operator, which graph/fuse.cpp makes for
-// GPUs of channel_sums, moments, update_running and batch_norm (batch_norm.cpp), where nobody else
-// adds to the sums.
+// Batch normalisation by the batch's own moments as one operator, which graph/passes/fuse.cpp makes
+// for GPUs of channel_sums, moments, update_running and batch_norm (batch_norm.cpp), where nobody
+// else adds to the sums.
 //   batch_norm_training(x, [w], [b], [mean[C], variance[C], batches[]]) -> y, moments[2 C], [the
 //     three after this batch]
 //   batch_norm_relu_training(x, ...):        of batch_norm_relu
 //   batch_norm_add_relu_training(x, r, ...): of batch_norm_add_relu
-#include "graph/operators/batch_norm.h"
+#include "graph/operators/norms/batch_norm.h"
 
 namespace dpt::operators {
 namespace {

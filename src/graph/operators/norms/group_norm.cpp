@@ -4,12 +4,12 @@
 // sqrt(biased variance + eps). With as many groups as channels it is instance normalisation.
 //   group_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   group_norm_weight_gradient(dy, x, mean, rstd) -> dw[C], db[C]
-//   group_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/fuse.cpp makes of
-//   the
+//   group_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/passes/fuse.cpp
+//   makes of the
 //     two for GPUs
 #include <cmath>
 
-#include "graph/operators/image.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {

@@ -3,8 +3,8 @@
 // mean[M...] and rstd[M...] for the gradient. The deviation is sqrt(biased variance + eps).
 //   layer_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   layer_norm_weight_gradient(dy, x, mean, rstd) -> dw[K...], db[K...]
-//   layer_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/fuse.cpp makes of
-//   the
+//   layer_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/passes/fuse.cpp
+//   makes of the
 //     two for GPUs
 #include <algorithm>
 #include <cmath>

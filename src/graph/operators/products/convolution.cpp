@@ -5,7 +5,7 @@
 //   convolution_weight_gradient: dw of dy[N, O, H', W'] and x[N, C, H, W]
 //   sum_channels:                db[C] = the sum of all dy[N, C, ...] of a channel
 // Values [N, C, W] have weights [O, C / groups, kw].
-#include "graph/operators/image.h"
+#include "graph/operators/images/image.h"
 
 namespace dpt::operators {
 namespace {

@@ -3,7 +3,8 @@
 // other's input gradient.
 //   linear_weight_gradient: dw[O, I] = dy[..., O]^T x[..., I], the extents "..." taken as rows
 //   sum_rows:               db[O] = the sum of all rows of dy[..., O]
-//   linear_weight_bias_gradient(dy, x) -> dw, db: both, which graph/fuse.cpp makes of the two
+//   linear_weight_bias_gradient(dy, x) -> dw, db: both, which graph/passes/fuse.cpp makes of the
+//   two
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,5 +1,5 @@
-// A product and relu in one, which graph/fuse.cpp makes of the two for GPUs, where the libraries
-// compute them so, once the graph has its gradients: relu's reads y alone.
+// A product and relu in one, which graph/passes/fuse.cpp makes of the two for GPUs, where the
+// libraries compute them so, once the graph has its gradients: relu's reads y alone.
 //   linear_relu(x, w, [b]) -> y = relu(linear(x, w, [b]))
 //   convolution_relu(x, w, [b]) -> y = relu(convolution(x, w, [b]))
 // And the product that relu's gradient follows, where a library reads from bits what y says, too:
@@ -8,7 +8,7 @@
 // The mask is its maker's own: who else makes dx goes by y, and leaves the mask as it is.
 #include <algorithm>
 
-#include "graph/activation_formulas.h"
+#include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,0 +1,17 @@
+// What a library is asked to compute, in words, for messages and logs: "[100, 200] = [100, 784] x
+// [784, 200] + bias in f32, f32".
+#pragma once
+
+#include <string>
+
+#include "backend/cuda/interface/device_work.h"
+
+namespace dpt::cuda {
+
+std::string describe(const Matmul& m);
+std::string describe(const DnnConvolution& c);
+std::string describe(const DnnNorm& n);
+std::string describe(const DnnPool& p);
+std::string describe(const DnnAttention& a);
+
+}  // namespace dpt::cuda

@@ -1,0 +1,180 @@
+#include "cli/bench_rows.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backend/cuda/interface/load.h"
+#include "base/machine.h"
+#include "layers/model.h"
+#include "parallel/mode.h"
+
+namespace dpt::commands {
+namespace {
+
+// "128,512"; `fallback` where nothing was given.
+std::vector<std::string> split(std::string_view option, const std::string& text,
+                               std::vector<std::string> fallback) {
+  if (text.empty()) return fallback;
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    out.push_back(text.substr(begin, end - begin));
+    if (out.back().empty() || !seen.insert(out.back()).second)
+      throw BadSpec{fmt::format(
+          "dptrain: {} '{}' {}; write values separated by commas, each once\n", option, text,
+          out.back().empty() ? "has an empty entry" : "names '" + out.back() + "' twice")};
+    begin = end + 1;
+  }
+  return out;
+}
+
+// As many as the mode takes where the spec does not say, or says it of another mode.
+Topology topology_of(const Spec& spec) {
+  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
+  ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size()),
+                  .span = devices_of(spec.model)};
+  if (const auto devices = devices_asked(spec.parallel, spec.devices.count))
+    query.devices = static_cast<int>(*devices);
+  return mode.topology(spec.parallel.settings, query);
+}
+int64_t devices_of(const Spec& spec) {
+  const Topology who = topology_of(spec);
+  return int64_t{who.ranks} * who.devices;
+}
+
+}  // namespace
+
+LoadedSpec load_with(const SpecArgument& argument, const std::vector<std::string>& more) {
+  SpecArgument a = argument;
+  a.overrides.insert(a.overrides.end(), more.begin(), more.end());
+  return load(a);
+}
+
+RowMaker::RowMaker(const SpecArgument& argument, const BenchLists& lists)
+    : argument_(argument), lists_(lists), base_(load(argument).spec) {}
+
+std::vector<BenchRow> RowMaker::rows() {
+  const auto batches = split("--batch-sizes", lists_.batch_sizes, {own_batch()});
+  const auto precisions =
+      split("--precision", lists_.precisions, {std::string(base_.precision.what->name)});
+  const std::vector<std::string> all_modes = modes(), all_devices = devices();
+  std::vector<BenchRow> out;
+  for (const std::string& batch : batches)
+    for (const std::string& precision : precisions)
+      for (const std::string& mode : all_modes)
+        for (const std::string& count : counts(mode, all_devices))
+          out.push_back(row(mode, count, batch, precision));
+  return out;
+}
+
+std::vector<std::string> RowMaker::modes() const {
+  if (!compares()) return split("--modes", lists_.modes, {"single", "dp", "ddp"});
+  if (!lists_.modes.empty())
+    throw BadSpec{
+        "dptrain: --compare and --modes both name the modes to measure; leave one of them out "
+        "(--compare adds single, and measures several numbers of devices)\n"};
+  std::vector<std::string> out = split("--compare", lists_.compare, {});
+  std::erase(out, "single");
+  if (out.empty())
+    throw BadSpec{
+        "dptrain: --compare measures single anyway; name a mode to compare with it: --compare "
+        "dp,ddp\n"};
+  out.insert(out.begin(), "single");
+  return out;
+}
+
+// With --compare: 1, 2, 4, ... replicas, and as many as the machine has cores or GPUs for.
+std::vector<std::string> RowMaker::devices() const {
+  if (!compares() || !lists_.devices.empty())
+    return split("--devices", lists_.devices, {own_devices()});
+  const int64_t machine = base_.devices.device == "cuda"
+                              ? cuda::survey_gpus().count
+                              : static_cast<int64_t>(usable_cores().size()) / cores_per_device();
+  const int64_t span = devices_of(base_.model), most = std::max<int64_t>(1, machine / span);
+  std::vector<std::string> out;
+  for (int64_t n = 1; n < most; n *= 2) out.push_back(std::to_string(n * span));
+  out.push_back(std::to_string(most * span));
+  return out;
+}
+
+// Of devices: --devices does not say how many `single` has, and those of a pipeline only with
+// --compare; "" is the mode's own number.
+std::vector<std::string> RowMaker::counts(const std::string& mode,
+                                          const std::vector<std::string>& devices) const {
+  if (mode == "single") return {std::to_string(devices_of(base_.model))};
+  if (mode != "pipeline") return devices;
+  return compares() ? stage_counts(devices) : std::vector<std::string>{""};
+}
+
+// The numbers of devices that make whole replicas of at least two stages. A pipeline whose spec
+// says where stages begin has its own number alone.
+std::vector<std::string> RowMaker::stage_counts(const std::vector<std::string>& devices) const {
+  const Spec spec = load_with(argument_, pipeline_overrides("")).spec;
+  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
+  if (!mode.pipeline(spec.parallel.settings).cut.empty()) return {""};
+  const Topology own = topology_of(spec);
+  const int64_t replicas = own.replicas();
+  std::vector<std::string> out;
+  for (const std::string& text : devices) {
+    const int64_t n = *load_with(argument_, {"devices=" + text}).spec.devices.count;
+    if (n % replicas == 0 && n / replicas > 1) out.push_back(text);
+  }
+  return out.empty() ? std::vector<std::string>{""} : out;
+}
+
+// `devices`: how many, all replicas together; empty: as many as the spec says.
+std::vector<std::string> RowMaker::pipeline_overrides(const std::string& devices) const {
+  std::vector<std::string> out = {"devices=null"};
+  if (base_.parallel.what->name != "pipeline") out.push_back("parallel=pipeline");
+  if (devices.empty()) return out;
+  const Topology own = topology_of(load_with(argument_, out).spec);
+  out.push_back(fmt::format("parallel.stages={}", std::stoll(devices) / own.replicas()));
+  out.push_back("devices=" + devices);
+  return out;
+}
+
+// What `parallel: {ddp: 2}` of the spec says for all modes; empty: it does not.
+std::string RowMaker::own_devices() const {
+  const auto& mode = *static_cast<const ModeType*>(base_.parallel.what);
+  const auto own = mode.devices ? mode.devices(base_.parallel.settings) : std::optional<int64_t>{};
+  return own ? std::to_string(*own) : "";
+}
+
+std::string RowMaker::own_batch() const {
+  const DataSpec& data = base_.data;
+  return std::to_string(data.batch_size ? *data.batch_size
+                                        : *data.batch_size_per_replica *
+                                              topology_of(base_).replicas() * base_.accumulate);
+}
+
+// load() reports a wrong value, at its override.
+BenchRow RowMaker::row(const std::string& mode, const std::string& devices,
+                       const std::string& batch, const std::string& precision) const {
+  std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch};
+  if (precision != base_.precision.what->name) overrides.push_back("precision=" + precision);
+  // A number of stages that the pipeline's other keys exclude is refused when the row is measured.
+  const bool stages_given = mode == "pipeline" && !devices.empty();
+  if (!stages_given && mode != base_.parallel.what->name)
+    overrides.push_back("parallel=" + mode);
+  else if (!stages_given && !own_devices().empty())  // it says the same as --devices
+    overrides.push_back(fmt::format("parallel.{}=null", kDevicesKey));
+  if (!devices.empty()) overrides.push_back("devices=" + devices);
+  Spec spec = load_with(argument_, overrides).spec;
+  if (stages_given)
+    for (std::string& o : pipeline_overrides(devices)) overrides.push_back(std::move(o));
+  if (devices.empty() && (spec.devices.count == 1 || mode == "pipeline"))
+    spec.devices.count.reset();  // of `single`, or of another mode
+  const int64_t count = devices.empty() ? devices_of(spec) : *spec.devices.count;
+  if (devices.empty()) overrides.push_back(fmt::format("devices={}", count));
+  overrides.push_back(fmt::format("cores={}", cores_per_device()));
+  return {.mode = mode,
+          .devices = count,
+          .batch_size = *spec.data.batch_size,
+          .precision = std::string(spec.precision.what->name),
+          .overrides = overrides};
+}
+
+}  // namespace dpt::commands

@@ -1,0 +1,58 @@
+// The rows that `dptrain bench` measures, from its lists of modes, devices, batch sizes and
+// precisions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/spec_argument.h"
+#include "report/row.h"
+
+namespace dpt::commands {
+
+// Lists as on the command line, separated by commas; empty: the default.
+struct BenchLists {
+  std::string modes;
+  // Modes that are compared with `single` by the number of devices. Excludes `modes`.
+  std::string compare;
+  std::string devices, batch_sizes, precisions;
+};
+
+// The spec with more overrides behind those of the command line. Throws BadSpec.
+LoadedSpec load_with(const SpecArgument& argument, const std::vector<std::string>& more);
+
+class RowMaker {
+ public:
+  // Both arguments must outlive it. Throws BadSpec.
+  RowMaker(const SpecArgument& argument, const BenchLists& lists);
+
+  // Every combination of the lists. Throws BadSpec for lists and values that no spec can hold,
+  // Error{spec} where a mode without a given number of devices does not fit the spec. Rows whose
+  // number of devices does not fit are refused when they are measured.
+  std::vector<BenchRow> rows();
+
+  // Whether single stands beside the other modes at several numbers of devices.
+  bool compares() const { return !lists_.compare.empty(); }
+
+  const Spec& spec() const { return base_; }
+  // The same whatever rows there are: the spec's `cores`, otherwise 1.
+  int64_t cores_per_device() const { return base_.devices.cores.value_or(1); }
+
+ private:
+  std::vector<std::string> modes() const;
+  std::vector<std::string> devices() const;
+  std::vector<std::string> counts(const std::string& mode,
+                                  const std::vector<std::string>& devices) const;
+  std::vector<std::string> stage_counts(const std::vector<std::string>& devices) const;
+  std::string own_devices() const;
+  std::string own_batch() const;
+  BenchRow row(const std::string& mode, const std::string& devices, const std::string& batch,
+               const std::string& precision) const;
+  std::vector<std::string> pipeline_overrides(const std::string& devices) const;
+
+  const SpecArgument& argument_;
+  const BenchLists& lists_;
+  Spec base_;
+};
+
+}  // namespace dpt::commands

@@ -1,0 +1,36 @@
+#include "session/batch_text.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
+#include "session/step_rows.h"
+
+namespace dpt {
+
+std::string batch_text(const Session& s) {
+  const int replicas = s.who.replicas();
+  StepRows rows;
+  s.batches->step(0, rows);
+  std::vector<int64_t> samples(static_cast<size_t>(replicas));
+  for (const auto& micro : rows.micro)
+    for (int shard = 0; shard < s.who.shards; ++shard)
+      samples[static_cast<size_t>(s.who.replica(s.who.owner(shard)))] +=
+          micro[static_cast<size_t>(shard)].rows.count();
+  const int64_t all = std::accumulate(samples.begin(), samples.end(), int64_t{0});
+  std::string out = counted(all, "sample");
+  if (all != s.global_batch) out += fmt::format(" (batch_size: {})", s.global_batch);
+  if (s.batches->accumulate() > 1)
+    out += fmt::format(" in {} micro-batches", s.batches->accumulate());
+  if (replicas == 1) return out;
+  const auto [fewest, most] = std::ranges::minmax(samples);
+  if (fewest == most) return out + fmt::format(", {} per replica", most);
+  out += fmt::format(", at most {} per replica", most);
+  const auto idle = std::ranges::count(samples, 0);
+  return idle == 0 ? out : out + fmt::format(", none for {} of {}", idle, replicas);
+}
+
+}  // namespace dpt

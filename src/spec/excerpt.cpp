@@ -1,0 +1,58 @@
+#include "spec/excerpt.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/utf8.h"
+
+namespace dpt {
+namespace {
+
+constexpr size_t kLongestLine = 1 << 16;  // in bytes; no line that is longer is shown
+constexpr size_t kWidestLine = 110;       // longer ones are cut around the caret
+constexpr size_t kBeforeCaret = 60;
+
+// How many bytes the character at the front takes; 1 where it is broken.
+size_t step(std::string_view s) { return std::max<size_t>(1, utf8_length(s)); }
+
+// A line as what a terminal shows for each code point: a tab is one blank, control codes are '?'.
+std::vector<std::string> cells(std::string_view line) {
+  std::vector<std::string> out;
+  while (!line.empty()) {
+    const std::string_view character = line.substr(0, step(line));
+    const bool blank = character == "\t" || character == "\r";
+    const bool odd = utf8_length(line) == 0 || is_control(character);
+    out.emplace_back(blank ? " " : odd ? "?" : character);
+    line.remove_prefix(character.size());
+  }
+  while (!out.empty() && out.back() == " ") out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+std::string excerpt(const Span& at) {
+  const std::string_view text = at.file->line(at.line);
+  if (!at.file->shown || text.size() > kLongestLine) return "";
+  const std::vector<std::string> line = cells(text);
+  const size_t column = static_cast<size_t>(std::max(at.column, 1) - 1);
+  size_t first = 0;
+  size_t last = line.size();
+  if (line.size() > kWidestLine) {
+    first = column > kBeforeCaret ? column - kBeforeCaret : 0;
+    last = std::min(line.size(), first + kWidestLine);
+  }
+  std::string shown = first > 0 ? "..." : "";
+  const size_t caret = column - first + shown.size();
+  for (size_t i = first; i < last; ++i) shown += line[i];
+  if (last < line.size()) shown += "...";
+  // What goes on over several lines is underlined up to the end of its first.
+  const size_t room = last > column ? last - column : 1;
+  const size_t length = std::clamp<size_t>(static_cast<size_t>(std::max(at.length, 1)), 1, room);
+  return fmt::format("{:5} | {}\n      | {:{}}{:^^{}}\n", at.line, shown, "", caret, "", length);
+}
+
+}  // namespace dpt

@@ -1,0 +1,15 @@
+// The line of a source file that a message is about.
+#pragma once
+
+#include <string>
+
+#include "spec/source.h"
+
+namespace dpt {
+
+// The line with its number, and carets under the place on a second line; both end with a line
+// break. Lines over 110 characters are cut around the place. Empty if the file must not be shown
+// (SourceFile::shown). REQUIRES: at.file is not null.
+std::string excerpt(const Span& at);
+
+}  // namespace dpt

@@ -1,0 +1,155 @@
+#include "train/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/status_line.h"
+
+namespace dpt {
+namespace {
+
+constexpr double kMemory = 30;  // seconds of training
+
+std::string loss_text(double loss) {
+  constexpr double kMost = 1e6;  // of more digits nobody makes sense
+  return std::abs(loss) < kMost ? fmt::format("loss {:.4f}", loss)
+                                : fmt::format("loss {:.4g}", unsigned_nan(loss));
+}
+std::string lr_text(double lr) { return fmt::format("lr {:.4g}", lr); }
+std::string epoch_text(const ProgressPlan& plan, int64_t epoch) {
+  return fmt::format("epoch {}/{}", epoch, plan.epochs);
+}
+std::string step_text(const ProgressPlan& plan, int64_t of_epoch, int64_t step) {
+  return plan.by_steps ? fmt::format("step {}/{}", step, plan.steps)
+                       : fmt::format("step {}/{}", of_epoch, plan.steps_of_epoch);
+}
+
+double quotient(int64_t a, int64_t b) {
+  return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0;
+}
+
+// 0.26, 2.61, 26.1, 2612: seconds of an epoch.
+std::string seconds_text(double seconds) {
+  const int digits = seconds < 10 ? 2 : seconds < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} s", seconds, digits);
+}
+
+}  // namespace
+
+double unsigned_nan(double number) {
+  return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
+}
+
+ProgressFigures Pace::figures(const ProgressState& state, double now_s) {
+  const double trained = state.trained_s + (state.evaluating != 0 ? 0 : now_s - state.began_s);
+  evaluated_s_ = state.evaluated_s;
+  if (seen_step_ < 0) seen_step_ = plan_.steps_before;
+  if (state.step > seen_step_) {
+    const double seconds = std::max(0.0, trained - seen_trained_s_);
+    const double kept = std::exp(-seconds / kMemory);
+    steps_ = steps_ * kept + static_cast<double>(state.step - seen_step_);
+    seconds_ = seconds_ * kept + seconds;
+    seen_step_ = state.step;
+    seen_trained_s_ = trained;
+  }
+  ProgressFigures out{.elapsed_s = now_s - begun_s_};
+  if (steps_ == 0 || seconds_ <= 0) return out;
+  out.samples_per_second = steps_ / seconds_ * plan_.samples_of_step;
+  out.left_s = left(state, now_s);
+  return out;
+}
+
+double Pace::evaluation_s() const {
+  if (evaluated_s_ >= 0) return evaluated_s_;
+  // The forward part is about a third of a step.
+  return plan_.test_samples / plan_.samples_of_step * (seconds_ / steps_) / 3;
+}
+
+double Pace::left(const ProgressState& state, double now_s) const {
+  const double a_step = seconds_ / steps_;
+  double out = static_cast<double>(std::max<int64_t>(0, plan_.steps - state.step)) * a_step;
+  if (state.evaluating == 0) {
+    // The step that goes on is partly done.
+    const double since = state.trained_s + now_s - state.began_s - seen_trained_s_;
+    out -= std::clamp(since, 0.0, state.step < plan_.steps ? a_step : 0);
+  }
+  if (plan_.evaluate_every == 0) return out;
+  const int64_t all = plan_.epochs / plan_.evaluate_every;
+  const int64_t before = std::max<int64_t>(0, state.epoch - 1) / plan_.evaluate_every;
+  int64_t whole = all - before;
+  if (state.evaluating != 0) {
+    --whole;
+    const double spent = now_s - state.began_s;
+    out += state.batches > 0 ? spent * quotient(plan_.test_batches - state.batches, state.batches)
+                             : std::max(0.0, evaluation_s() - spent);
+  } else if (state.of_epoch == plan_.steps_of_epoch && state.epoch % plan_.evaluate_every == 0 &&
+             state.evaluated_s >= 0) {
+    --whole;  // this epoch's is done
+  }
+  return out + static_cast<double>(std::max<int64_t>(0, whole)) * evaluation_s();
+}
+
+std::string place_text(const ProgressPlan& plan, int64_t epoch, int64_t of_epoch, int64_t step) {
+  return fmt::format("{}, {}", epoch_text(plan, epoch), step_text(plan, of_epoch, step));
+}
+
+std::string status_line(const ProgressPlan& plan, const ProgressState& s,
+                        const ProgressFigures& figures, int columns) {
+  enum Importance : int { place, work, loss, eta, bar, rate, elapsed, lr };
+  const bool evaluating = s.evaluating != 0;
+  const double part = evaluating      ? quotient(s.batches, plan.test_batches)
+                      : plan.by_steps ? quotient(s.step, plan.steps)
+                                      : quotient(s.of_epoch, plan.steps_of_epoch);
+  std::vector<StatusField> fields = {
+      {epoch_text(plan, s.epoch), place, {}},
+      {"", bar, part},
+      {evaluating ? fmt::format("evaluating {}/{}", s.batches, plan.test_batches)
+                  : step_text(plan, s.of_epoch, s.step),
+       work,
+       {}}};
+  const bool stepped = s.step > plan.steps_before;
+  // The last step's loss says little about an evaluation.
+  if (stepped) fields.push_back({loss_text(s.loss), evaluating ? rate : loss, {}});
+  if (figures.left_s) fields.push_back({"ETA " + clock_duration(*figures.left_s), eta, {}});
+  fields.push_back({"elapsed " + clock_duration(figures.elapsed_s), elapsed, {}});
+  if (figures.samples_per_second && !evaluating)
+    fields.push_back({rounded_short(*figures.samples_per_second) + " samples/s", rate, {}});
+  if (stepped && !evaluating) fields.push_back({lr_text(s.lr), lr, {}});
+  return fit_fields(std::move(fields), columns);
+}
+
+std::string progress_line(const ProgressPlan& plan, const ProgressState& s,
+                          const ProgressFigures& figures) {
+  std::vector<std::string> parts;
+  const bool evaluating = s.evaluating != 0;
+  if (evaluating)
+    parts.push_back(fmt::format("evaluated {} of {} batches", s.batches, plan.test_batches));
+  else if (s.step > plan.steps_before)
+    parts.insert(parts.end(), {loss_text(s.loss), lr_text(s.lr)});
+  if (figures.samples_per_second && !evaluating)
+    parts.push_back(samples_per_second(*figures.samples_per_second));
+  parts.push_back("elapsed " + clock_duration(figures.elapsed_s));
+  if (figures.left_s) parts.push_back("ETA " + clock_duration(*figures.left_s));
+  return fmt::format("{}: {}\n", place_text(plan, s.epoch, s.of_epoch, s.step),
+                     fmt::join(parts, ", "));
+}
+
+std::string step_line(const ProgressPlan& plan, const StepLine& l) {
+  return fmt::format("{}: {}, {}{}\n", place_text(plan, l.epoch, l.of_epoch, l.step),
+                     loss_text(l.loss), lr_text(l.lr), l.skipped ? ", skipped" : "");
+}
+
+std::string epoch_line(const ProgressPlan& plan, const EpochLine& l) {
+  return fmt::format(
+      "{}: {}, {}, {}{}\n", epoch_text(plan, l.epoch), seconds_text(l.seconds),
+      samples_per_second(l.samples_per_second),
+      l.evaluation_s ? fmt::format("evaluation {}, ", seconds_text(*l.evaluation_s)) : "",
+      lr_text(l.lr));
+}
+
+}  // namespace dpt

@@ -1,0 +1,186 @@
+#include "train/progress_display.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/status_line.h"
+#include "base/stderr.h"
+#include "base/stdout.h"
+#include "comm/heartbeat.h"
+#include "engine/clock.h"
+
+namespace dpt {
+namespace {
+
+constexpr double kFrame = 0.1;       // s
+constexpr double kStepLines = 0.25;  // s: so late may a step's line be in a log
+constexpr size_t kMostBytes = size_t{1} << 20;
+// Step lines between two looks of the thread; more are not shown on a terminal, and waited for
+// elsewhere.
+constexpr size_t kMostOnTerminal = 256, kMostInLog = 16384;
+
+bool in_background() {
+  const pid_t group = ::tcgetpgrp(STDERR_FILENO);
+  return group > 0 && group != ::getpgrp();
+}
+
+}  // namespace
+
+ProgressDisplay::ProgressDisplay(const ProgressPlan& plan, const Settings& settings)
+    : plan_(plan),
+      settings_(settings),
+      terminal_(has_status_line()),
+      same_terminal_(terminal_ && ::isatty(STDOUT_FILENO) != 0),
+      most_lines_(terminal_ ? kMostOnTerminal : kMostInLog),
+      pace_(plan, now_s()) {
+  if (!settings_.step_lines) return;
+  lines_.reserve(most_lines_);
+  taken_lines_.reserve(most_lines_);
+}
+
+ProgressDisplay::~ProgressDisplay() { settle(); }
+
+void ProgressDisplay::begin(const ProgressPlan& plan, const ProgressState& state) {
+  plan_ = plan;
+  publish(state);
+  const double now = now_s();
+  pace_ = Pace(plan_, now);
+  written_s_ = now;
+  try {
+    thread_ = start_without_signals([this] { run(); });
+  } catch (const std::exception&) {
+  }
+}
+
+// With io_.
+double ProgressDisplay::rest_s(double now) const {
+  if (terminal_) return kFrame;
+  const double rest = std::max(0.01, written_s_ + settings_.log_interval_s - now);
+  return settings_.step_lines ? std::min(kStepLines, rest) : rest;
+}
+
+void ProgressDisplay::run() noexcept {
+  while (true) {
+    double rest = 0;
+    try {
+      const std::lock_guard io(io_);
+      write_all(true);
+      rest = rest_s(now_s());
+    } catch (const std::exception&) {  // no memory for a line
+      rest = kFrame;
+    }
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, std::chrono::duration<double>(rest), [&] { return wanted_ || stopping_; });
+    wanted_ = false;
+    if (stopping_) return;
+  }
+}
+
+void ProgressDisplay::take() {
+  const std::lock_guard lock(mutex_);
+  taken_lines_.clear();
+  taken_items_.clear();
+  std::swap(lines_, taken_lines_);
+  std::swap(items_, taken_items_);
+  taken_skipped_ = std::exchange(skipped_, 0);
+  item_bytes_ = 0;
+  took_.notify_all();
+}
+
+// With io_.
+void ProgressDisplay::write_all(bool draw_too) {
+  take();
+  std::string text;
+  for (const Item& item : taken_items_)
+    item.out ? write_stdout(item.text) : write_stderr(item.text);
+  for (const StepLine& line : taken_lines_) text += dpt::step_line(plan_, line);
+  if (taken_skipped_ > 0)
+    text += fmt::format("({} not shown: the terminal is too slow)\n",
+                        counted(taken_skipped_, "more step"));
+  if (!text.empty()) write_stderr(text);
+  const double now = now_s();
+  if (!text.empty()) written_s_ = now;
+  if (draw_too) draw(now);
+}
+
+// With io_.
+void ProgressDisplay::draw(double now) {
+  const ProgressState state = board_.read();
+  if (terminal_) {
+    if (now - drawn_s_ < kFrame || in_background()) return;
+    drawn_s_ = now;
+    write_status(
+        status_line(plan_, state, pace_.figures(state, now), terminal_columns(STDERR_FILENO)));
+    return;
+  }
+  if (now - written_s_ < settings_.log_interval_s) return;
+  written_s_ = now;
+  write_stderr(progress_line(plan_, state, pace_.figures(state, now)));
+}
+
+void ProgressDisplay::step_line(const StepLine& line) {
+  std::unique_lock lock(mutex_);
+  if (lines_.size() >= most_lines_ && !(terminal_ && thread_.joinable())) {
+    if (thread_.joinable()) {
+      wanted_ = true;
+      wake_.notify_all();
+      took_.wait(lock, [&] { return lines_.size() < most_lines_; });
+    } else {
+      lock.unlock();
+      print("", "");
+      lock.lock();
+    }
+  }
+  if (lines_.size() < most_lines_)
+    lines_.push_back(line);
+  else
+    ++skipped_;
+}
+
+void ProgressDisplay::print(std::string out, std::string err) {
+  if (!terminal_ || !thread_.joinable()) {
+    const std::lock_guard io(io_);
+    write_all(false);
+    if (!out.empty()) write_stdout(out);
+    if (!err.empty()) write_stderr(err);
+    written_s_ = now_s();
+    return;
+  }
+  if (!same_terminal_ && !out.empty()) write_stdout(std::exchange(out, ""));
+  std::unique_lock lock(mutex_);
+  // Lines of steps come before this one.
+  std::string lines;
+  for (const StepLine& line : lines_) lines += dpt::step_line(plan_, line);
+  lines_.clear();
+  for (Item item :
+       {Item{false, std::move(lines)}, Item{true, std::move(out)}, Item{false, std::move(err)}}) {
+    if (item.text.empty()) continue;
+    item_bytes_ += item.text.size();
+    items_.push_back(std::move(item));
+  }
+  wanted_ = true;
+  wake_.notify_all();
+  took_.wait(lock, [&] { return item_bytes_ < kMostBytes; });
+}
+
+void ProgressDisplay::settle() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      wake_.notify_all();
+    }
+    thread_.join();
+  }
+  const std::lock_guard io(io_);
+  write_all(false);
+  clear_status();
+}
+
+}  // namespace dpt

@@ -1,0 +1,139 @@
+#include "train/run_memory.h"
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "backend/cpu/scratch.h"
+#include "base/fail.h"
+#include "base/machine.h"
+#include "engine/compressed.h"
+#include "engine/own_states.h"
+#include "session/later_gradients.h"
+#include "session/memory.h"
+#include "session/update_share.h"
+#include "train/shared_layout.h"
+
+namespace dpt {
+namespace {
+
+// What all workers share.
+RunMemory shared_memory_of(const Session& s) {
+  const Buffers::Sizes sizes = buffer_sizes(s);
+  constexpr double kFloat = sizeof(float);
+  RunMemory m;
+  m.weights = kFloat * static_cast<double>(sizes.weights);
+  m.gradients = (kFloat * static_cast<double>(sizes.stored) +
+                 sizeof(uint16_t) * static_cast<double>(sizes.halved)) *
+                sizes.shards;
+  m.states = kFloat * static_cast<double>(sizes.trainable) * s.states();
+  m.activations = static_cast<double>(sizes.activations);
+  m.shared = static_cast<double>(SharedLayout(s).bytes) - m.activations;
+  return m;
+}
+
+double bytes_of(const Dataset& d) {
+  const auto bytes = [](const Table& t) {
+    return static_cast<double>(t.stored()) * static_cast<double>(size_of(t.desc.dtype));
+  };
+  const auto &x = d.inputs.data, &y = d.targets.data;
+  const bool shared = !x.owner_before(y) && !y.owner_before(x);  // both are windows of one text
+  const bool kept = !d.reader && !shared;  // inputs that are read on the way are not
+  return (kept ? bytes(d.inputs) : 0) + bytes(d.targets);
+}
+
+struct KernelBytes {
+  double own = 0;      // of each process: kernels, and code that they made for themselves
+  double scratch = 0;  // of each worker
+};
+
+// Prepares one worker's kernels, in a thread, as a worker does. What they share in a process stays.
+KernelBytes prepare_kernels(const Session& s) {
+  KernelBytes out;
+  const auto prepare = [&] {
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    for (const auto* programs : {&s.programs, &s.test_programs})
+      for (const auto& [rows, program] : *programs)
+        for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
+          for (const Instruction& i : program.part(part)) {
+            const bool whole = !i.each_shard || program.shard_graphs.empty();
+            const Graph& graph = whole ? program.graph : program.shard_graphs.rbegin()->second;
+            const int64_t samples = whole ? rows.total() : rows.largest;
+            kernels.push_back(dpt::prepare(i, query_of(graph, i.node, {{samples}, rows.largest})));
+          }
+    out.scratch = static_cast<double>(scratch_bytes());
+    out.own = static_cast<double>(memory_use().own);
+  };
+  const auto before = static_cast<double>(memory_use().own);
+  std::async(std::launch::async, prepare).get();
+  out.own = std::max(0.0, out.own - before);
+  return out;
+}
+
+// Samples that are read on the way: the batch that is computed and the next one.
+double ahead_bytes(const Dataset& d, int64_t batch) {
+  if (!d.reader) return 0;
+  return 2.0 * static_cast<double>(batch) * static_cast<double>(d.inputs.sample().elements());
+}
+
+// What workers take beside the buffers that they share. The constants are what runs of the shipped
+// specs were seen to take (x86-64, glibc 2.36), rounded; tests/report/memory.py compares.
+double worker_bytes(const Session& s, const KernelBytes& kernels) {
+  constexpr double kKiB = 1024, kFloat = sizeof(float);
+  constexpr double kCode = 250 * kKiB;    // pages of the program that only a step touches
+  constexpr double kRank = 150 * kKiB;    // pages that a process shared until it wrote
+  constexpr double kThread = 130 * kKiB;  // stack, and glibc's heap of a thread
+  const double ranks = s.who.ranks, workers = s.who.total_workers();
+  double out = ranks > 1 ? ranks * kRank : kCode;  // of several, files are not counted together
+  out += (workers - ranks) * kThread;
+  // The next epoch's order is made while the last one's is there; ranks deal theirs from all.
+  const double order = sizeof(uint32_t) * static_cast<double>(s.train.size());
+  out += order * (s.batches->dealt() ? ranks + 2 : 2 * ranks);
+  for (const auto& share :
+       share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who)) {
+    out += kFloat * static_cast<double>(tile_elements(share));
+    if (s.own_states())
+      out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.states();
+  }
+  if (s.exchange.compress)
+    out += workers * kFloat * static_cast<double>(CompressedGradients::kTile) * (s.who.shards + 1);
+  out += workers * kernels.scratch + (ranks - 1) * kernels.own;
+  out += ahead_bytes(s.train, s.global_batch);
+  if (s.test) out += ahead_bytes(*s.test, s.spec.evaluate.batch_size);
+  if (s.batches->accumulate() > 1)
+    out += workers *
+           static_cast<double>(later_bytes(s.programs.begin()->second, [](int) { return true; }));
+  return out;
+}
+
+}  // namespace
+
+void check_memory(const Session& s) {
+  const RunMemory m = shared_memory_of(s);
+  const auto have = static_cast<double>(usable_memory());
+  constexpr double kMiB = 1048576;
+  const double lasting = m.shared + (s.own_states() ? m.states : 0);
+  if (lasting + m.activations > have)
+    fail(Fault::memory,
+         "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
+         "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
+         "shards, or a smaller model",
+         (lasting + m.activations) / kMiB, lasting / kMiB, s.who.shards, m.activations / kMiB,
+         have / kMiB);
+}
+
+RunMemory memory_of(const Session& s) {
+  check_memory(s);
+  RunMemory m = shared_memory_of(s);
+  // A GPU's kernels are prepared on it.
+  const KernelBytes kernels = s.on_gpu() ? KernelBytes{} : prepare_kernels(s);
+  const MemoryUse now = memory_use();
+  m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);
+  m.program = std::max(0.0, static_cast<double>(now.resident) - (s.train.made ? m.data : 0));
+  m.workers = worker_bytes(s, kernels);
+  m.before = static_cast<double>(now.peak);
+  return m;
+}
+
+}  // namespace dpt

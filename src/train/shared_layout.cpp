@@ -1,0 +1,26 @@
+#include "train/shared_layout.h"
+
+#include "base/checked.h"
+#include "engine/gpu/carrier.h"
+#include "engine/gpu/team.h"
+#include "session/memory.h"
+
+namespace dpt {
+
+TeamShape team_shape(const Session& s) {
+  return {.ranks = s.who.ranks, .workers_per_rank = s.who.workers_per_rank()};
+}
+
+SharedLayout::SharedLayout(const Session& s, size_t decision_bytes)
+    : decision(Team::bytes(team_shape(s))),
+      gpus(decision + decision_bytes),
+      buffers(gpus + (s.on_gpu() ? DeviceTeam::bytes(s.who.total_workers()) : 0) +
+              device_carrier_bytes(s)),
+      bytes((Checked(buffers) + Buffers::bytes(buffer_sizes(s))).size()) {}
+
+Team SharedLayout::team(const SharedMemory& memory, const Session& s,
+                        const TeamSettings& settings) const {
+  return Team::create(memory.span().first(decision), team_shape(s), settings);
+}
+
+}  // namespace dpt

@@ -1,0 +1,272 @@
+#include "train/warnings.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
+#include "optim/schedule.h"
+#include "spec/excerpt.h"
+
+namespace dpt {
+namespace {
+
+using Warnings = std::vector<Warning>;
+
+// The layers in their order. A null stands where the output of the one before does not go straight
+// on: at a residual and at an entry with `from`.
+void add_layers(const std::vector<ModelItem>& items, std::vector<const Choice*>& out) {
+  for (const ModelItem& item : items) {
+    if (!item.from.empty() || item.kind == ModelItem::Kind::residual) out.push_back(nullptr);
+    if (item.kind == ModelItem::Kind::layer) out.push_back(&item.layer);
+    if (item.kind == ModelItem::Kind::sequence) add_layers(item.body, out);
+  }
+}
+
+// The layer that computes the outputs that the loss gets, which `dropout` and `flatten` only pass
+// on. Null: a sum of several, or the data as it is.
+const Choice* last_layer(const Spec& spec) {
+  std::vector<const Choice*> layers;
+  add_layers(spec.model, layers);
+  for (auto l = layers.rbegin(); l != layers.rend() && *l; ++l) {
+    const std::string_view name = (*l)->what->name;
+    if (name != "dropout" && name != "flatten" && name != "identity") return *l;
+  }
+  return nullptr;
+}
+
+// A loss whose input the last layer does not give.
+struct Mismatch {
+  std::string_view loss;
+  std::vector<std::string_view> layers;
+  bool in_layer;          // the layer is wrong, else the loss is
+  std::string_view text;  // {0}: the layer
+};
+
+const std::vector<Mismatch>& mismatches() {
+  static const std::vector<Mismatch> rows = {
+      {"cross_entropy",
+       {"softmax"},
+       true,
+       "cross_entropy takes raw scores and applies log_softmax itself; a {0} before it makes "
+       "gradients small and training slow: delete this layer"},
+      {"cross_entropy",
+       {"log_softmax"},
+       true,
+       "cross_entropy applies log_softmax itself, so this one is redundant: delete it, or write "
+       "`loss: nll_loss`"},
+      {"cross_entropy",
+       {"sigmoid"},
+       true,
+       "cross_entropy takes raw scores; a {0} keeps them between 0 and 1, so no class can become "
+       "much more probable than another: delete this layer"},
+      {"cross_entropy",
+       {"relu", "relu6"},
+       true,
+       "cross_entropy takes raw scores of either sign; a {0} sets negative ones to 0, where they "
+       "have no gradient: delete this layer"},
+      {"bce_with_logits_loss",
+       {"sigmoid"},
+       true,
+       "bce_with_logits_loss applies a sigmoid itself; after a second one every probability is "
+       "above 0.5: delete this layer, or write `loss: bce_loss`"},
+      {"bce_with_logits_loss",
+       {"softmax", "relu", "relu6"},
+       true,
+       "bce_with_logits_loss takes raw scores and applies a sigmoid; after a {0} no probability is "
+       "below 0.5: delete this layer"},
+      {"nll_loss",
+       {"softmax"},
+       true,
+       "nll_loss takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
+      {"kl_div",
+       {"softmax"},
+       true,
+       "kl_div takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
+      {"nll_loss",
+       {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d", "relu",
+        "relu6", "sigmoid", "tanh"},
+       false,
+       "nll_loss takes log-probabilities, but the model ends with {0}, which does not give them: "
+       "end it with log_softmax, or write `loss: cross_entropy`, which takes raw scores"},
+      {"kl_div",
+       {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d", "relu",
+        "relu6", "sigmoid", "tanh"},
+       false,
+       "kl_div takes log-probabilities, but the model ends with {0}, which does not give them: end "
+       "it with log_softmax"},
+      {"bce_loss",
+       {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d", "relu",
+        "relu6", "tanh", "log_softmax"},
+       false,
+       "bce_loss takes probabilities between 0 and 1, but the model ends with {0}, which gives "
+       "other numbers, too: end it with sigmoid, or write `loss: bce_with_logits_loss`, which "
+       "takes "
+       "raw scores"}};
+  return rows;
+}
+
+void check_last_layer(const Spec& spec, Warnings& out) {
+  const Choice* layer = last_layer(spec);
+  if (!layer) return;
+  const std::string_view name = layer->what->name;
+  for (const Mismatch& m : mismatches())
+    if (m.loss == spec.loss.what->name && std::ranges::find(m.layers, name) != m.layers.end())
+      out.push_back(
+          {m.in_layer ? layer->where : spec.loss.where, fmt::format(fmt::runtime(m.text), name)});
+}
+
+const ScheduleType* schedule_of(const Spec& spec) {
+  return static_cast<const ScheduleType*>(spec.schedule.schedule.what);
+}
+
+void check_zero_rate(const Spec& spec, Warnings& out) {
+  const auto& optimizer = static_cast<const OptimizerType&>(*spec.optimizer.what);
+  const ScheduleType* schedule = schedule_of(spec);
+  if (optimizer.lr(spec.optimizer.settings) != 0 || (schedule && schedule->own_rate)) return;
+  out.push_back({spec.at(fmt::format("optimizer.{}.lr", optimizer.name)),
+                 "the learning rate is 0, so no weight changes: set a positive one"});
+}
+
+void check_batch_size(const Session& s, Warnings& out) {
+  const int64_t samples = s.train.size();
+  if (s.global_batch <= samples) return;
+  const std::optional<int64_t> each = s.spec.data.batch_size_per_replica;
+  const std::string_view key = each ? "batch_size_per_replica" : "batch_size";
+  const int64_t replicas = each ? s.global_batch / *each : 1;
+  out.push_back(
+      {s.spec.at(fmt::format("data.{}", key)),
+       fmt::format("a batch of {} samples is larger than the training set, which has {}{}: each "
+                   "epoch is a single step on all of them; set {} to at most {}",
+                   s.global_batch, samples, s.spec.data.limit > 0 ? " after `limit`" : "", key,
+                   std::max<int64_t>(1, samples / replicas))});
+}
+
+// Only if somebody asked for so many: `parallel: ddp` alone has two devices on any machine.
+void check_cores(const Session& s, int cores, Warnings& out) {
+  const DeviceSpec& asked = s.spec.devices;
+  const int devices = s.who.ranks * s.who.devices, workers = s.who.workers;
+  if (s.on_gpu() || devices * workers <= cores) return;
+  if (workers > 1) {
+    const std::string threads =
+        devices == 1 ? counted(workers, "thread")
+                     : fmt::format("{} devices with {} threads each", devices, workers);
+    out.push_back({s.spec.at("cores"),
+                   fmt::format("{} share {}: the threads take turns, and training is slower; set "
+                               "cores to at most {}",
+                               threads, counted(cores, "core"), std::max(1, cores / devices))});
+  } else if (asked.count || s.who.span > 1) {
+    const auto written = [&](const char* key) { return s.spec.places.contains(key); };
+    const char* key = written("devices") ? "devices" : written("parallel") ? "parallel" : "model";
+    out.push_back({s.spec.at(key),
+                   fmt::format("{} share {}: they take turns, and training is slower than on {}",
+                               counted(devices, "device"), counted(cores, "core"),
+                               counted(cores, "device"))});
+  }
+}
+
+// How many intervals the schedule counts in the whole run: the first has number 0.
+int64_t intervals(const Session& s) {
+  return schedule_interval(s.spec.schedule) == "step" ? s.steps : s.epochs;
+}
+
+// Whether `steps` ends the run before its `epochs`: a trial, for which no schedule is made.
+bool cut_short(const Session& s) {
+  return s.spec.steps && s.spec.epochs && *s.spec.steps / s.batches->steps() < *s.spec.epochs;
+}
+
+// A warm-up that is not over before the run is.
+void check_warmup_end(const Session& s, Warnings& out) {
+  const ScheduleSpec& schedule = s.spec.schedule;
+  const int64_t total = intervals(s);
+  if (schedule.warmup < total || schedule.warmup == 0 || cut_short(s)) return;
+  const std::string_view interval = schedule_interval(schedule);
+  out.push_back(
+      {s.spec.at("schedule.warmup"),
+       fmt::format("the warm-up takes {}, and the run has {}: the learning rate never reaches its "
+                   "full value; {}",
+                   counted(schedule.warmup, interval), counted(total, interval),
+                   interval == "epoch" ? "count it in steps: `interval: step`" : "shorten it")});
+}
+
+// torch's LinearLR by epochs: one epoch of warm-up is no ramp, but the lowest rate for all of it.
+void check_warmup_epoch(const Session& s, Warnings& out) {
+  const ScheduleSpec& schedule = s.spec.schedule;
+  const int64_t steps = s.batches->steps();
+  const bool chosen = s.spec.places.contains("schedule.warmup_factor");
+  if (schedule.warmup != 1 || s.epochs <= 1 || steps <= 1 || chosen || cut_short(s)) return;
+  if (schedule_interval(schedule) != "epoch") return;
+  out.push_back(
+      {s.spec.at("schedule.warmup"),
+       fmt::format("a warm-up of one epoch is no ramp: all {} of the first epoch use {:g} times "
+                   "the learning rate; count it in steps: `interval: step, warmup: {}`",
+                   counted(steps, "step"), schedule.warmup_factor, std::min<int64_t>(steps, 500))});
+}
+
+// Whether the schedule gives the same rate at all of `total` intervals.
+bool is_constant(const ScheduleType& type, const Choice& choice, int64_t total) {
+  constexpr int64_t kMostLookedAt = 100000;  // a longer run is not looked through
+  if (total > kMostLookedAt) return false;
+  const std::unique_ptr<Schedule> schedule = type.make(choice.settings, 1, total);
+  const double first = schedule->lr(0);
+  for (int64_t k = 1; k < total; ++k)
+    if (schedule->lr(k) != first) return false;
+  return true;
+}
+
+void check_schedule_effect(const Session& s, Warnings& out) {
+  const ScheduleType* type = schedule_of(s.spec);
+  if (!type || type->name == "constant" || type->needs_metric || cut_short(s)) return;
+  const int64_t total = intervals(s) - s.spec.schedule.warmup;
+  if (total < 1 || !is_constant(*type, s.spec.schedule.schedule, total)) return;
+  const std::string_view interval = schedule_interval(s.spec.schedule);
+  out.push_back(
+      {s.spec.schedule.schedule.where,
+       fmt::format(
+           "schedule '{}' never changes the learning rate: it counts {}s, and the run has {}{}; {}",
+           type->name, interval, counted(total, interval),
+           s.spec.schedule.warmup > 0 ? " behind its warm-up" : "",
+           interval == "epoch" && total == 1 ? "count steps: `interval: step`"
+                                             : "change its settings, or train longer")});
+}
+
+}  // namespace
+
+std::vector<Warning> warnings_of(const Spec& spec) {
+  Warnings out;
+  check_last_layer(spec, out);
+  check_zero_rate(spec, out);
+  return out;
+}
+
+std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores) {
+  Warnings out = warnings_of(session.spec);
+  check_batch_size(session, out);
+  if (cores) check_cores(session, *cores, out);
+  check_warmup_end(session, out);
+  check_warmup_epoch(session, out);
+  check_schedule_effect(session, out);
+  return out;
+}
+
+std::string render(std::vector<Warning> warnings) {
+  const auto place = [](const Warning& w) {
+    const std::string_view path = w.where.file ? std::string_view(w.where.file->path) : "";
+    return std::tuple(path, w.where.line, w.where.column);
+  };
+  std::stable_sort(warnings.begin(), warnings.end(),
+                   [&](const Warning& a, const Warning& b) { return place(a) < place(b); });
+  std::string out;
+  for (const Warning& w : warnings) {
+    const auto [path, line, column] = place(w);
+    out += fmt::format("{}:{}:{}: warning: {}\n", path, line, column, w.message);
+    if (w.where.file && !w.where.file->text.empty()) out += excerpt(w.where);
+  }
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,58 @@
+#include "comm/watchdog.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comm/shared_memory.h"
+
+// The thread sanitizer does not follow processes.
+#if !defined(__SANITIZE_THREAD__)
+
+namespace dpt {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The exit code of a rank that never ends, of a team that `act` does something to.
+template <class Act>
+int code_of_hanging(int rank, Act act) {
+  const TeamShape shape{.ranks = 2, .workers_per_rank = 1};
+  const SharedMemory memory = SharedMemory::create(Team::bytes(shape));
+  const Team team = Team::create(memory.span(), shape);
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    if (freopen("/dev/null", "w", stderr) == nullptr) _exit(98);
+    const Watchdog watchdog(team, rank, 0.05);
+    act(team);
+    for (;;) std::this_thread::sleep_for(1s);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+TEST_CASE("a process that hangs after its run has failed ends, with the code of who is to blame") {
+  const auto breaks = [](Team team) { team.break_up(1, "it failed", 4, true); };
+  CHECK(code_of_hanging(0, breaks) == static_cast<int>(Fault::rank));
+  CHECK(code_of_hanging(1, breaks) == 4);
+}
+
+TEST_CASE("a process of a run that has not failed is left alone") {
+  CHECK(code_of_hanging(0, [](Team) {
+          std::this_thread::sleep_for(600ms);
+          _exit(77);
+        }) == 77);
+}
+
+}  // namespace
+}  // namespace dpt
+
+#endif
