@@ -70,14 +70,10 @@ class Specs:
         self.layers = self.words("layer")
 
     def words(self, definition):
-        """Each name of a definition with the schema of what may stand behind it."""
-        out = {}
-        for form in self.schema["definitions"][definition]["anyOf"]:
-            for name in form.get("enum", []):
-                out.setdefault(name, {"type": "null"})
-            for name in form.get("required", []):
-                out[name] = form["properties"][name]
-        return out
+        """Each name of a definition with the schema of what may stand behind it; not the keys that may stand beside it."""
+        schema = self.schema["definitions"][definition]
+        names = [rule["if"]["required"][0] for rule in schema.get("allOf", []) if "required" in rule.get("if", {})]
+        return {name: schema["properties"][name] for name in names or schema["properties"]}
 
     def pick(self, items):
         return self.random.choice(list(items))
@@ -107,9 +103,12 @@ class Specs:
             return self.pick([None, [], {}, "", [[]], [None], {"": None}, 0, True])
         if depth > 6:
             return None
-        for key in ("allOf", "anyOf", "oneOf"):
-            if key in schema:
-                return self.value(self.pick(schema[key]), depth + 1)
+        if "else" in schema and "type" not in schema:  # "if" is the exception: an expression, none, null
+            schema = schema | schema["else"]
+        if "allOf" in schema and "type" not in schema:
+            return self.value(self.pick(schema["allOf"]), depth + 1)
+        if "items" in schema and "$ref" in schema and r < 0.5:
+            return [self.value(schema["items"], depth + 1) for _ in range(self.random.randint(0, 3))]
         if "$ref" in schema:
             return self.value(self.schema["definitions"][schema["$ref"].rsplit("/", 1)[1]], depth + 1)
         if "enum" in schema:
@@ -194,7 +193,7 @@ class Specs:
             if key == "epochs":
                 spec.pop("steps", None)
         elif what < 0.93 and isinstance(spec.get("data"), dict):
-            inside = properties["data"]["allOf"][0]["properties"]
+            inside = properties["data"]["properties"]
             part = self.pick(inside)
             spec["data"][part] = self.value(inside[part])
         else:
@@ -206,10 +205,6 @@ class Specs:
     def every_value(self):
         """Sound specs in which one key has one odd value: each key that the schema lists, empty, null and extreme."""
         def inner(schema):  # the map of keys that a schema describes, or nothing
-            for key in ("allOf", "anyOf", "oneOf"):
-                for part in schema.get(key, []):
-                    if found := inner(part):
-                        return found
             return schema.get("properties")
 
         values = [Empty, None, "", [], {}, True, "a", [Empty], *INTEGERS, math.inf, math.nan, 1e308]

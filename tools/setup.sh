@@ -29,6 +29,8 @@ zlib1g-dev:reads .gz data
 libjpeg62-turbo-dev:reads folders of JPEG images
 libpng-dev:reads folders of PNG images
 python3:meson, and checks of the sources
+python3-jsonschema:tests of the JSON Schema of specs
+python3-yaml:reads specs in these tests
 curl:fetches data sets
 ca-certificates:lets curl trust mirrors'
 

@@ -11,8 +11,8 @@ Trains SPEC once for each batch size, one run after the other, into sweeps/NAME/
 file's name without .yaml). A size sets data.batch_size_per_replica where SPEC has that key, else
 data.batch_size. Then prints a table of all runs in sweeps/NAME and writes sweep.csv and sweep.svg there.
 
-  --force         train every size anew; without it, a finished run with the same settings is kept and
-                  a stopped one continues from its newest checkpoint
+  --force         train every size anew; without it, a finished run is kept, a stopped one continues from its
+                  newest checkpoint, and a sweep whose SPEC or key=value changed is refused
   --dptrain PATH  the program; default: build/src/dptrain of this checkout, else dptrain of PATH
   key=value       passed on to every run
 
@@ -78,6 +78,16 @@ if grep -Eq '^[^#]*\bbatch_size_per_replica[[:space:]]*:' "$spec"; then key=data
 name=${spec##*/}
 folder=sweeps/${name%.y*ml}
 mkdir -p "$folder" || exit 1
+
+# Runs of other settings would stand in the table under these.
+settings=$(cat "$spec" && printf 'argument %s\n' ${overrides[@]+"${overrides[@]}"})
+if ! $force && [ -e "$folder/settings" ] && [ "$settings" != "$(cat "$folder/settings")" ]; then
+  say "$folder holds a sweep with other settings; what changed (< before, > now):"
+  diff "$folder/settings" <(printf '%s\n' "$settings") | grep '^[<>]' >&2
+  say "rename $folder to keep it, or use --force to train anew"
+  exit 2
+fi
+printf '%s\n' "$settings" >"$folder/settings" || exit 1
 
 # A signal from the terminal reaches the run in progress too, which saves its weights and ends.
 stopped=0 child=''

@@ -2,7 +2,7 @@
 # Everything that only a GPU can show, in one command and under ten minutes, from the bundle of tools/gpu/bundle.sh:
 # the kernels on the device against the CPU's plain loops, loss curves against the CPU, the same bits twice, modes, times
 # beside PyTorch's, then memory and races by compute-sanitizer. Writes report.md and a log of each check beside it.
-# Libraries are taken from where dptrain looks (README) and from the nvidia packages of python3; PyTorch, nvidia-smi and
+# Libraries are taken from where dptrain looks (docs/gpu.md) and from the nvidia packages of python3; PyTorch, nvidia-smi and
 # compute-sanitizer are used where they are. Every check is made whatever became of those before it.
 # Exit code 0: all passed; 1: something failed; 2: this can't begin; 77: there is no GPU, and nothing was shown.
 set -u
@@ -26,29 +26,11 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-for program in dptrain unit; do
-  [ -x "$here/bin/$program" ] && continue
-  printf 'check.sh: error: %s is not there\n  run this from what the bundle of tools/gpu/bundle.sh unpacks\n' \
-    "$here/bin/$program" >&2
-  exit 2
-done
+# shellcheck source=tools/gpu/common.sh
+. "$here/common.sh" || exit 2
+find_programs check.sh
 # What an earlier check left would pass for this one's.
 rm -rf "$out/logs" "$out/runs" && mkdir -p "$out/logs" "$out/runs" && out=$(cd "$out" && pwd) && cd "$out" || exit 2
-
-# The bundle's libraries are for its own programs alone; the compiler's where this machine's are older.
-libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-LD_LIBRARY_PATH=$libraries "$here/bin/dptrain" --version >/dev/null 2>&1 || libraries=$here/lib/gcc:$libraries
-ours=(env "LD_LIBRARY_PATH=$libraries")
-dptrain=("${ours[@]}" "$here/bin/dptrain") unit=("${ours[@]}" "$here/bin/unit")
-mapfile -t packages < <(python3 -c '
-import importlib.util, pathlib
-nvidia = importlib.util.find_spec("nvidia")
-print(*(f for root in nvidia.submodule_search_locations for f in sorted(pathlib.Path(root).glob("*"))), sep="\n")
-' 2>/dev/null)
-if [ -z "${DPTRAIN_CUDA_PATH:-}" ] && [ ${#packages[@]} -gt 0 ]; then
-  DPTRAIN_CUDA_PATH=$(printf '%s/lib:' "${packages[@]}")
-  export DPTRAIN_CUDA_PATH
-fi
 
 report=$out/report.md
 : >"$report"
@@ -101,27 +83,7 @@ check() {
 }
 skip() { say "- skipped: $1: $2"; }
 
-# Fashion-MNIST's sizes, from a formula: no data has to be there. A net of convolutions and batch norm, one of layers
-# that are placed on devices, and a GPT.
-mlp=("$here/configs/fmnist_single.yaml" optimizer.lr=0.001 log.every=1 epochs=1)
-resnet=("$here/configs/large/resnet18.yaml" log.every=1 evaluate=true)
-placed=("$here/configs/split_devices.yaml" log.every=1 epochs=1)
-gpt=("$here/configs/gpt_shakespeare.yaml" optimizer.lr=0.0001 log.every=1 epochs=1)
-images='samples: 12000, test_samples: 1000, classes: 10, shape: [1, 28, 28]'
-painted='samples: 160, test_samples: 32, shape: [3, 112, 112]'
-large='samples: 384, test_samples: 64, classes: 1000, shape: [3, 224, 224]'
-text='samples: 650, test_samples: 130, length: 64, vocabulary: 65, targets: next'
-if $tiny; then
-  images='samples: 400, test_samples: 50, classes: 10, shape: [1, 28, 28]'
-  painted='samples: 8, test_samples: 4, shape: [3, 16, 16]'
-  text='samples: 6, test_samples: 3, length: 8, vocabulary: 65, targets: next'
-  mlp+=(data.batch_size=50)
-  resnet+=(data.batch_size=4)
-  gpt+=(data.batch_size=4 evaluate.batch_size=4)
-fi
-mlp+=("data.dataset={synthetic_images: {$images}}") resnet+=("data.dataset={synthetic_images: {$painted}}")
-gpt+=("data.dataset={synthetic_tokens: {$text}}")
-
+set_models
 run() {  # name, seconds, arguments of train
   check "train-$1" "$2" "${dptrain[@]}" "${@:3}" "out=$out/runs/$1"
 }
@@ -143,10 +105,13 @@ against_cpu() {  # name, relative tolerance of losses, arguments of train
 
 say ''
 say '## Numbers'
-conformance=('*on a GPU*')
+conformance=('kernels agree with the reference on a GPU*')
 # A test that finds no GPU passes: that must not look like a GPU that passed.
-check conformance 150 "${unit[@]}" "-tc=${conformance[*]}" && grep -h 'skipped: ' logs/conformance &&
+check conformance 300 "${unit[@]}" "-tc=${conformance[*]}" && grep -hE 'skipped: |test cases: +0 ' logs/conformance &&
   say '- [ ] conformance: it found no GPU' && failed=$((failed + 1))
+# A line for each operator, row and type; those that failed are shown.
+say "  $(grep -c '^conformance: \[x\]' logs/conformance) results agree, $(grep -c '^conformance: \[ \]' logs/conformance) do not"
+grep -h '^conformance: \[ \]' logs/conformance | cut -c 1-300 | sed 's/^/      /' | tee -a "$report"
 against_cpu mlp 1e-3 "${mlp[@]}"
 # Each kernel by itself: what graphs leave out or do in another order shows here.
 run uncaptured 60 "${mlp[@]}" device=cuda graphs=false
@@ -188,6 +153,8 @@ if [ "$gpus" -gt 1 ]; then
   run ddp-2 60 "${mlp[@]}" device=cuda parallel=ddp devices=2
   run ddp-2-host 60 "${mlp[@]}" device=cuda 'parallel={ddp: {backend: gloo}}' devices=2
   losses ddp-2 ddp-2-host 1e-3
+  run ddp-2-again 60 "${mlp[@]}" device=cuda parallel=ddp devices=2
+  bits ddp-2-again ddp-2
 else
   skip 'sums by NCCL' 'there is one GPU'
 fi
@@ -199,14 +166,9 @@ times() {  # name, arguments of bench
   if $tiny; then rounds=(--rounds 1 --seconds 0.01); fi
   check "bench-$1" 60 "${dptrain[@]}" bench "${@:2}" device=cuda --modes single "${rounds[@]}" "out=$out/runs/bench-$1" ||
     return
-  # The second line of the CSV; its columns' names are in the first.
-  rows+=("$(awk -F, -v name="dptrain $1" 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i }
-    NR == 2 { printf "%-35s %10.1f us a step %10.0f samples/s", name, $at["ms_per_sample"] * $at["batch_size"] * 1000,
-              $at["samples_per_second"] }' "runs/bench-$1/bench.csv")")
+  rows+=("$(bench_row "dptrain $1" "runs/bench-$1/bench.csv")")
 }
 rows=()
-resnet50=("$here/configs/large/resnet50.yaml" data.batch_size=128 "data.dataset={synthetic_images: {$large}}")
-if $tiny; then resnet50=("${resnet[@]}"); fi
 times mlp-fp32 "${mlp[@]}" data.batch_size=100
 times mlp-fp32-no-graphs "${mlp[@]}" data.batch_size=100 graphs=false
 times resnet50-tf32 "${resnet50[@]}" precision=tf32
@@ -228,18 +190,24 @@ say 'slower than the best form of PyTorch.'
 
 # Last, since they take as long as there is.
 say ''
+say '## Not as planned'
+grep -hs 'not as planned: ' logs/* | sort | uniq -c | cut -c 1-300 >not-as-planned
+if [ -s not-as-planned ]; then
+  tee -a "$report" <not-as-planned
+else
+  say 'Every operation ran as its plan says.'
+fi
+
+say ''
 say '## Memory and races'
-sanitizer=$(command -v compute-sanitizer)
-for folder in "${CUDA_HOME:-/usr/local/cuda}" /usr/local/cuda "${packages[@]}"; do
-  if [ -z "$sanitizer" ] && [ -x "$folder/bin/compute-sanitizer" ]; then sanitizer=$folder/bin/compute-sanitizer; fi
-done
+sanitizer=$(find_sanitizer)
 short=("${mlp[@]}" device=cuda steps=5 evaluate=true)
 if [ -n "$sanitizer" ]; then
   for tool in memcheck racecheck; do
     # An error of the program that it watches is its own exit code.
     sanitize=("$sanitizer" --tool "$tool" --error-exitcode 99)
     check "$tool-train" 60 "${ours[@]}" "${sanitize[@]}" "$here/bin/dptrain" "${short[@]}" "out=$out/runs/$tool"
-    check "$tool" 150 "${ours[@]}" "${sanitize[@]}" "$here/bin/unit" "-tc=${conformance[*]}"
+    DPT_CONFORMANCE_JOBS=0 check "$tool" 150 "${ours[@]}" "${sanitize[@]}" "$here/bin/unit" "-tc=${conformance[*]}"
   done
 else
   skip 'memcheck, racecheck' 'compute-sanitizer is not there (PyPI: nvidia-cuda-sanitizer-api)'

@@ -71,13 +71,20 @@ def seconds_a_step(step, steps, device):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
-    device = parser.parse_args().device
+    parser.add_argument("--row", help="this row alone: mlp-fp32, resnet50-tf32 or resnet50-fp16")
+    parser.add_argument("--form", help="this form alone: eager, graph, compiled or compiled-graph")
+    args = parser.parse_args()
+    device = args.device
     print(f"torch {torch.__version__}, CUDA {torch.version.cuda}")
     torch.backends.cudnn.benchmark = True
     rows = [("mlp-fp32", mlp, None, 600), ("resnet50-tf32", resnet, None, 20), ("resnet50-fp16", resnet, torch.float16, 20)]
     forms = ["eager", "graph", "compiled", "compiled-graph"]
     if device != "cuda":
         rows, forms = rows[:1], forms[:1]
+    rows = [row for row in rows if args.row in (None, row[0])]
+    forms = [form for form in forms if args.form in (None, form)]
+    if not rows or not forms:
+        parser.error("there is no such row or form")
     # What takes longest to compile comes last.
     for form in forms:
         for name, make, half, steps in rows:
