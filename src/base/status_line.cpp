@@ -56,7 +56,7 @@ int terminal_columns(int fd) {
 std::string grouped(int64_t number) {
   std::string out = fmt::format("{}", number);
   const size_t first = number < 0 ? 1 : 0;
-  for (size_t at = out.size(); at > first + 3;) out.insert(at -= 3, ",");
+  for (size_t at = out.size(); at > first + 3;) out.insert(at -= 3, 1, ',');
   return out;
 }
 
