@@ -128,7 +128,7 @@ std::vector<std::string> RowMaker::stage_counts(const std::vector<std::string>& 
 // `devices`: how many, all replicas together; empty: as many as the spec says.
 std::vector<std::string> RowMaker::pipeline_overrides(const std::string& devices) const {
   std::vector<std::string> out = {"devices=null"};
-  if (base_.parallel.what->name != "pipeline") out.push_back("parallel=pipeline");
+  if (base_.parallel.what->name != "pipeline") out.emplace_back("parallel=pipeline");
   if (devices.empty()) return out;
   const Topology own = topology_of(load_with(argument_, out).spec);
   out.push_back(fmt::format("parallel.stages={}", std::stoll(devices) / own.replicas()));

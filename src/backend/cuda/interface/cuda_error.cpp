@@ -28,7 +28,7 @@ bool launches_block() {
   return set != nullptr && std::atoi(set) != 0;
 }
 
-std::string how_to_find_the_call() { return launches_block() ? "" : std::string("; ") + kHow; }
+std::string how_to_find_the_call() { return launches_block() ? "" : fmt::format("; {}", kHow); }
 
 std::string message_of(const CudaError& e, bool blocking) {
   if (blocking || !is_asynchronous(e.status))
