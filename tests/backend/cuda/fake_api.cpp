@@ -55,6 +55,7 @@ FakeApi::~FakeApi() {
 void FakeApi::count_call(const std::string& what, Fault fault) {
   if (call_count_ == settings_.interrupt_call) std::raise(SIGINT);
   if (call_count_ == settings_.die_call) std::raise(SIGKILL);
+  while (call_count_ == settings_.hang_call) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (call_count_ == settings_.stall_call) std::this_thread::sleep_for(std::chrono::seconds(2));
   if (call_count_++ == settings_.fail_call)
     fail(fault, "call {} of the fake GPU, {}, was told to fail", settings_.fail_call, what);
@@ -70,7 +71,10 @@ std::byte* FakeApi::allocate(MemoryKind kind, size_t bytes) {
   std::memset(block.data, 0xff, bytes);  // nan, in each floating type
   std::byte* const data = block.data;
   const std::lock_guard lock(fake_mutex());
-  if (kind == MemoryKind::pinned) most_pinned_ = std::max(most_pinned_, pinned_ += bytes);
+  if (kind == MemoryKind::pinned)
+    most_pinned_ = std::max(most_pinned_, pinned_ += bytes);
+  else
+    allocated_ += bytes;
   blocks_[data] = std::move(block);
   return data;
 }
@@ -80,7 +84,7 @@ void FakeApi::free(MemoryKind, std::byte* memory) noexcept {
     if (s) s->do_all_or_give_up();
   const std::lock_guard lock(fake_mutex());
   Block& block = blocks_.at(memory);
-  if (block.kind == MemoryKind::pinned) pinned_ -= block.bytes;
+  (block.kind == MemoryKind::pinned ? pinned_ : allocated_) -= block.bytes;
   block.freed = true;  // the host's memory stays, so that later use is seen
   std::memset(block.data, 0xff, block.bytes);
 }
@@ -88,6 +92,15 @@ void FakeApi::free(MemoryKind, std::byte* memory) noexcept {
 std::unique_ptr<Stream> FakeApi::make_stream() {
   count_call("make_stream");
   return std::make_unique<FakeStream>(*this);
+std::unique_ptr<Stream> FakeApi::make_urgent_stream() {
+  count_call("make_urgent_stream");
+  log(fmt::format("s{} is urgent", streams_.size()));
+  return std::make_unique<FakeStream>(*this);
+}
+size_t FakeApi::free_memory() {
+  count_call("free_memory");
+  return settings_.free_memory - std::min(settings_.free_memory, allocated_);
+}
 }
 std::unique_ptr<Event> FakeApi::make_event() {
   count_call("make_event");
@@ -140,7 +153,12 @@ CommunicatorId FakeApi::new_communicator_id() {
   return id;
 }
 std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, int ranks,
-                                            const WhileWaiting& waiting) {
+                                            const WhileWaiting& waiting, int most_blocks) {
+  if (most_blocks > 0) log(fmt::format("join with at most {} blocks", most_blocks));
+  const size_t takes = settings_.communicator_memory;
+  if (takes > 0 && takes + allocated_ > settings_.free_memory)
+    fail(Fault::memory, "the fake GPU has no memory for a communicator");
+  allocated_ += takes;
   count_call("join");
   not_while_capturing("join");
   const std::string name(id.data());
@@ -165,6 +183,10 @@ void FakeApi::abort(std::span<Communicator* const> communicators) noexcept {
   for (Communicator* c : communicators)
     if (c != nullptr) any |= static_cast<FakeCommunicator*>(c)->end_calls();
   if (!any) return;
+  std::this_thread::sleep_for(std::chrono::duration<double>(settings_.abort_s));
+  if (settings_.mutual_aborts)
+    for (Communicator* c : communicators)
+      if (c != nullptr && !static_cast<FakeCommunicator*>(c)->others_end_calls()) stuck_ = true;
   look_for_graphs();
   for (FakeStream* s : streams_)
     if (s) s->do_all_or_give_up();

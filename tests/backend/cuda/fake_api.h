@@ -52,15 +52,19 @@ class FakeApi : public DeviceApi {
     int64_t fail_call = -1;           // the number of the call that fails, from 0
     int64_t die_call = -1;            // the number of the call at which the process is killed
     int64_t stall_call = -1;          // the number of the call that takes two seconds
+    int64_t hang_call = -1;           // the number of the call that never returns
     int64_t interrupt_call = -1;      // the number of the call at which somebody presses Ctrl-C
     int64_t deaf_wait = -1;           // the number of the stream's wait that is left out, from 0
     bool libraries = true;            // they have algorithms
     bool epilogues = true;            // with relu and sums, too
     std::vector<Epilogue> lacking{};  // but not with these
     bool busy = false;                // no event is passed until somebody waits for it
-    size_t free_memory = size_t{4} << 30;
-    double patience_s = 20;      // with what other ranks have to come for
-    int index = 0;               // of the GPU in its machine
+    size_t free_memory = size_t{4} << 30;  // before anything is allocated
+    size_t communicator_memory = 0;        // that each one takes when it is joined
+    double patience_s = 20;                // with what other ranks have to come for
+    double abort_s = 0;                    // that abort() takes
+    bool mutual_aborts = false;            // abort() waits until all ranks have called it
+    int index = 0;                         // of the GPU in its machine
     FakeWorld* world = nullptr;  // where its communicators meet; null: where their id says
   };
   FakeApi() : FakeApi(Settings{}) {}
@@ -70,7 +74,9 @@ class FakeApi : public DeviceApi {
   const DeviceProperties& properties() const override { return properties_; }
   std::byte* allocate(MemoryKind kind, size_t bytes) override;
   void free(MemoryKind kind, std::byte* memory) noexcept override;
+  size_t free_memory() override;
   std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Stream> make_urgent_stream() override;
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) override;
   std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) override;
@@ -78,8 +84,9 @@ class FakeApi : public DeviceApi {
   std::unique_ptr<DeviceWork> prepare(const DnnPool& pool) override;
   std::unique_ptr<DeviceWork> prepare(const DnnAttention& attention) override;
   CommunicatorId new_communicator_id() override;
+  using DeviceApi::join;
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
-                                     const WhileWaiting& waiting) override;
+                                     const WhileWaiting& waiting, int most_blocks) override;
   void abort(std::span<Communicator* const> communicators) noexcept override;
   void reach(int index) override;
   void synchronise() override;
@@ -163,6 +170,8 @@ class FakeApi : public DeviceApi {
   DeviceProperties properties_;
   std::set<std::string> loaded_;
   size_t pinned_ = 0, most_pinned_ = 0;
+  size_t allocated_ = 0;                      // of the GPU, also by communicators
+  bool groups_ = false;                       // calls of a communicator
   std::map<const std::byte*, Block> blocks_;  // by their begin
   std::vector<FakeStream*> streams_;
   Clock host_;  // what the host has waited for

@@ -46,6 +46,21 @@ TEST_CASE("a stream that uses what another one wrote must have waited for it") {
   CHECK_NOTHROW(t.b->fill(t.y.data(), 0, 4));
 }
 
+TEST_CASE("memory that was allocated, and a communicator's, is not free") {
+  FakeApi api({.free_memory = 10000, .communicator_memory = 4000});
+  CHECK(api.free_memory() == 10000);
+  {
+    const Memory x(api, MemoryKind::device, 1000), pinned(api, MemoryKind::pinned, 500);
+    CHECK(api.free_memory() == 9000);
+  }
+  CHECK(api.free_memory() == 10000);
+  const auto id = api.new_communicator_id();
+  const auto all = api.join(id, 0, 1, {});
+  CHECK(api.free_memory() == 6000);
+  const Memory most(api, MemoryKind::device, 3000);
+  CHECK_THROWS_AS(api.join(api.new_communicator_id(), 0, 1, {}), Error);
+}
+
 TEST_CASE("what another stream still reads is not overwritten without waiting for it") {
   Bench t;
   t.a->copy(t.y.data(), t.x.data(), 1024);

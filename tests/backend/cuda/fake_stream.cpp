@@ -8,8 +8,9 @@
 namespace dpt::cuda {
 
 void FakeStream::enqueue(const std::string& what, const std::vector<Touched>& touched,
-                         FakeItem work) {
+                         FakeItem work, bool call) {
   api_.count_call(what);
+  if (!call) not_in_group(what);
   api_.log(fmt::format("s{} {}", index_, what));
   if (capture_ == nullptr && api_.captures_ > 0)
     violation("s{} is told '{}' beside a capture that it has not joined", index_, what);
@@ -33,7 +34,7 @@ void FakeStream::enqueue_call(const std::string& what, const std::vector<Touched
   if (last.at > known_of(last.stream))
     violation("s{} calls '{}' beside '{}' of s{}, and no event stands between them", index_, what,
               last.what, last.stream);
-  enqueue(what, touched, std::move(work));
+  enqueue(what, touched, std::move(work), true);
   last = {index_, own_time(), what};
 }
 

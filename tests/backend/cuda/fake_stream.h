@@ -126,6 +126,7 @@ class FakeStream : public Stream {
   void record(Event& event) override {
     auto& e = static_cast<FakeEvent&>(event);
     api_.count_call("record");
+    not_in_group("record");
     api_.log(fmt::format("s{} record", index_));
     if (&e.api_ != &api_) violation("s{} records an event of another GPU", index_);
     know_host();
@@ -139,6 +140,7 @@ class FakeStream : public Stream {
   void wait(Event& event) override {
     auto& e = static_cast<FakeEvent&>(event);
     api_.count_call("wait");
+    not_in_group("wait");
     const bool others = &e.api_ != &api_;
     api_.log(fmt::format("s{} wait{}", index_, others ? " for another GPU" : ""));
     const std::lock_guard lock(fake_mutex());
@@ -195,9 +197,10 @@ class FakeStream : public Stream {
   void launch(CapturedGraph& graph) override {
     auto& g = static_cast<FakeGraph&>(graph);
     const std::lock_guard lock(fake_mutex());
-    const auto tell = g.calls() ? &FakeStream::enqueue_call : &FakeStream::enqueue;
-    (this->*tell)(fmt::format("graph of {} nodes", g.nodes()), g.capture_->touched,
-                  {.run = [c = g.capture_] {}});
+    const std::string what = fmt::format("graph of {} nodes", g.nodes());
+    const FakeItem nothing{.run = [c = g.capture_] {}};
+    g.calls() ? enqueue_call(what, g.capture_->touched, nothing)
+              : enqueue(what, g.capture_->touched, nothing);
     queue_.insert(queue_.end(), g.capture_->work.begin(), g.capture_->work.end());
   }
 
@@ -207,7 +210,8 @@ class FakeStream : public Stream {
   // As memory is freed on a GPU whose work will never end, but for ever: leaks() tells of it.
   void do_all_or_give_up() noexcept;
   // In the order of calls, as all that a stream does.
-  void enqueue(const std::string& what, const std::vector<Touched>& touched, FakeItem work);
+  void enqueue(const std::string& what, const std::vector<Touched>& touched, FakeItem work,
+               bool call = false);
   // Of a communicator.
   void enqueue_call(const std::string& what, const std::vector<Touched>& touched, FakeItem work);
 
@@ -216,6 +220,11 @@ class FakeStream : public Stream {
   friend class FakeCommunicator;
   friend class FakeEvent;
 
+  void not_in_group(std::string_view what) const {
+    if (api_.groups_)
+      violation("s{} is told '{}' within a group of calls, which are enqueued at its end", index_,
+                what);
+  }
   std::string_view kind(const std::byte* p, size_t bytes) {
     return api_.block_of(p, bytes, "copy").kind == MemoryKind::device ? "device" : "pinned";
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <string_view>
 #include <thread>
@@ -75,6 +76,16 @@ std::string text_of(const FakeCall& c) {
   return c.kind == Kind::broadcast ? fmt::format("broadcast {} bytes of {}", c.count, c.root)
                                    : fmt::format("{} {} x {}", kNames[static_cast<int>(c.kind)],
                                                  c.count, name_of(c.dtype));
+}
+
+// Also one that nobody has waited for yet.
+bool has_ended(pid_t process) {
+  if (process == getpid()) return false;
+  std::ifstream in(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  if (!std::getline(in, line)) return true;
+  const char state = line[line.rfind(')') + 2];
+  return state == 'Z' || state == 'X';
 }
 
 }  // namespace
@@ -166,6 +177,7 @@ FakeCommunicator::FakeCommunicator(FakeApi& api, FakeWorld& world, int group, in
   require(ranks <= FakeWorld::kMostRanks, "the fake world is large enough");
   const auto joined = [&](int r) { return group_.seat[r].joined.load(); };
   if (joined(rank)) fail(Fault::rank, "fake GPU: rank {} joins twice", rank);
+  group_.seat[rank].process = getpid();
   group_.seat[rank].joined = true;
   for (int r = 0; r < ranks; ++r) settle([&] { return joined(r); });
 }
@@ -224,7 +236,7 @@ void FakeCommunicator::enqueue(Stream& stream, const std::string& what,
                         if (!*aborted) run();
                       },
                   .ready = [aborted, ready] { return *aborted || ready(); }});
-  settle([] { return true; });
+  if (!api_.groups_) settle([] { return true; });
 }
 
 void FakeCommunicator::send(Stream& stream, const void* data, size_t bytes, int to) {
@@ -284,10 +296,39 @@ void FakeCommunicator::abort() noexcept {
   api_.abort(own);
 }
 bool FakeCommunicator::end_calls() noexcept {
-  return !finished_ && !std::exchange(*aborted_, true);
+  if (finished_ || std::exchange(*aborted_, true)) return false;
+  group_.seat[rank_].aborted = true;
+  return true;
 }
+bool FakeCommunicator::others_end_calls() const noexcept {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> patience(api_.settings_.patience_s);
+  for (int r = 0; r < ranks_; ++r)
+    while (!group_.seat[r].aborted) {
+      if (std::chrono::steady_clock::now() - begin > patience) return false;
+      std::this_thread::yield();
+    }
+  return true;
+}
+// Done one after the other all the same, which is the order that waits the most.
+void FakeCommunicator::begin_group() {
+  api_.count_call("begin_group");
+  if (std::exchange(api_.groups_, true)) violation("a group of calls begins within another one");
+  api_.log("group");
+}
+void FakeCommunicator::end_group() {
+  api_.groups_ = false;
+  api_.log("end of the group");
+  api_.count_call("end_group");
+  settle([] { return true; });
+}
+void FakeCommunicator::cancel_group() noexcept { api_.groups_ = false; }
 void FakeCommunicator::check() {
   if (*aborted_) fail(Fault::rank, "fake GPU: this communicator was given up");
+  // Connections of a process that has ended are closed before anybody is told of its end.
+  for (int r = 0; r < ranks_; ++r)
+    if (has_ended(group_.seat[r].process))
+      fail(Fault::rank, "fake GPU: the connection to rank {} broke", r);
 }
 void FakeCommunicator::finish() {
   check();

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "backend/cuda/host_kernels.h"
 #include "backend/cuda/interface/device_api.h"
 
@@ -45,7 +47,8 @@ class FakeWorld {
   // seen the end of k + 1, which nobody comes to before he has done with k.
   struct Seat {
     std::atomic<uint64_t> calls = 0;  // that it came to
-    std::atomic<bool> joined = false, finished = false;
+    std::atomic<bool> joined = false, finished = false, aborted = false;
+    std::atomic<pid_t> process = 0;
     std::atomic<uint64_t> captured = 0;  // of its calls
     FakeCall call[2];
     uint32_t order[2];  // of the first rank: which one's numbers a sum begins with
@@ -82,11 +85,15 @@ class FakeCommunicator : public Communicator {
   // Strict: what is sent is sent when the other one takes it.
   void send(Stream& stream, const void* data, size_t bytes, int to) override;
   void receive(Stream& stream, void* data, size_t bytes, int from) override;
+  void begin_group() override;
+  void end_group() override;
+  void cancel_group() noexcept override;
   void check() override;
   void finish() override;
   void abort() noexcept override;
   ~FakeCommunicator() override { abort(); }
-  bool end_calls() noexcept;  // all that wait; whether that had not been done
+  bool end_calls() noexcept;               // all that wait; whether that had not been done
+  bool others_end_calls() const noexcept;  // within a while
 
  private:
   struct State;

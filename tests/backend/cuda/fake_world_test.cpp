@@ -217,6 +217,32 @@ TEST_CASE("what a rank sends another one receives, and no third") {
   CHECK(different == std::vector<std::string>(2));
 }
 
+TEST_CASE("calls of a group are enqueued at its end, and nothing else with them") {
+  const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
+    const auto stream = api.make_stream();
+    const auto event = api.make_event();
+    const Memory x(api, MemoryKind::device, 128);
+    const auto all = api.join(kOne, rank, 2, {});
+    launch(*stream, Fill<float>{floats(x), static_cast<float>(rank)}, 32);
+    {
+      CallGroup group(*all);
+      for (const int half : {0, 16}) all->all_reduce(*stream, floats(x) + half, 16, DType::f32);
+      CHECK_THROWS_AS(stream->record(*event), Error);
+      CHECK_THROWS_AS(stream->wait(*event), Error);
+      CHECK_THROWS_AS(stream->fill(x.data(), 0, 4), Error);
+      CHECK_THROWS_AS(all->begin_group(), Error);
+      group.end();
+    }
+    stream->synchronise();
+    CHECK(floats(x)[0] == 1);
+    CHECK(floats(x)[31] == 1);
+    { const CallGroup cancelled(*all); }
+    CHECK_NOTHROW(stream->record(*event));
+    all->finish();
+  });
+  CHECK(wrong == std::vector<std::string>(2));
+}
+
 TEST_CASE("what is sent and received in a graph is sent and received at each launch") {
   std::vector<float> got;
   const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {

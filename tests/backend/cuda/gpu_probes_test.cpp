@@ -213,6 +213,40 @@ TEST_CASE("NCCL with one rank on a GPU sums, also captured") {
   say("NCCL: one rank, captured and replayed three times");
 }
 
+TEST_CASE("NCCL's calls in a group, of few blocks, on an urgent stream of a GPU") {
+  const auto api = open_gpu();
+  if (!api) return;
+  const auto stream = api->make_urgent_stream();
+  constexpr size_t kCount = 1000;
+  const Memory x(*api, MemoryKind::device, 2 * kCount * sizeof(float));
+  const auto free_mib = [&] { return api->free_memory() >> 20; };
+  const size_t before = free_mib();
+  constexpr int kMostBlocks = 8;
+  const auto all = api->join(
+      api->new_communicator_id(), 0, 1, [](double) {}, kMostBlocks);
+  say(fmt::format("NCCL: {} MiB free before joining, {} after", before, free_mib()));
+  const auto sum_both = [&] {
+    launch(*stream, Fill<float>{floats(x), 5}, 2 * kCount);
+    CallGroup group(*all);
+    for (const size_t half : {size_t{0}, kCount})
+      all->all_reduce(*stream, floats(x) + half, kCount, DType::f32);
+    group.end();
+  };
+  sum_both();
+  CHECK(read(*api, *stream, x, 2 * kCount) == std::vector<float>(2 * kCount, 5));
+  {
+    stream->begin_capture();
+    sum_both();
+    const auto graph = stream->end_capture();
+    stream->fill(x.data(), 0, 2 * kCount * sizeof(float));
+    stream->launch(*graph);
+    CHECK(read(*api, *stream, x, 2 * kCount) == std::vector<float>(2 * kCount, 5));
+  }
+  stream->synchronise();
+  all->finish();
+  say("NCCL: a group of two calls, uncaptured and captured");
+}
+
 TEST_CASE("the time between two kernels on a GPU") {
   const auto api = open_gpu();
   if (!api) return;

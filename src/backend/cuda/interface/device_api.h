@@ -117,6 +117,12 @@ class Communicator {
   // first the first. Either may wait for the other.
   virtual void send(Stream& stream, const void* data, size_t bytes, int to) = 0;
   virtual void receive(Stream& stream, void* data, size_t bytes, int from) = 0;
+  // Calls between begin_group() and end_group() are enqueued by end_group(), as one. Meanwhile the
+  // stream is told nothing else. Better used through CallGroup. cancel_group() ends a group in
+  // which a call failed; the communicator is then good for abort() alone.
+  virtual void begin_group() = 0;
+  virtual void end_group() = 0;
+  virtual void cancel_group() noexcept = 0;
   virtual void check() = 0;   // throws what went wrong with a call that was enqueued
   virtual void finish() = 0;  // all ranks. REQUIRES: all that was enqueued is done
   // Ends calls that wait for a rank that will not come. REQUIRES: graphs and captures with its
@@ -124,6 +130,27 @@ class Communicator {
   virtual void abort() noexcept = 0;
 };
 using CommunicatorId = std::array<char, 128>;
+
+// A group of calls. Cancels it unless end() was called.
+class CallGroup {
+ public:
+  explicit CallGroup(Communicator& communicator) : communicator_(communicator) {
+    communicator_.begin_group();
+  }
+  ~CallGroup() {
+    if (open_) communicator_.cancel_group();
+  }
+  CallGroup(const CallGroup&) = delete;
+  CallGroup& operator=(const CallGroup&) = delete;
+  void end() {
+    open_ = false;
+    communicator_.end_group();
+  }
+
+ private:
+  Communicator& communicator_;
+  bool open_ = true;
+};
 
 enum class MemoryKind { device, pinned };
 
@@ -135,8 +162,13 @@ class DeviceApi {
   // Not cleared; at a multiple of 256. Better called through Memory below.
   virtual std::byte* allocate(MemoryKind kind, size_t bytes) = 0;
   virtual void free(MemoryKind kind, std::byte* memory) noexcept = 0;
+  // Bytes of the GPU that nobody has now, in this process or another.
+  virtual size_t free_memory() = 0;
 
   virtual std::unique_ptr<Stream> make_stream() = 0;
+  // Its kernels start before those of other streams where both are ready, also within a graph that
+  // has both.
+  virtual std::unique_ptr<Stream> make_urgent_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
   // Throws NoAlgorithm where there is none.
@@ -147,9 +179,15 @@ class DeviceApi {
   virtual std::unique_ptr<DeviceWork> prepare(const DnnAttention& attention) = 0;
 
   // One rank makes the id, all get it in some other way, all join and wait until all have.
+  // most_blocks: thread blocks that a call occupies at most, also while it waits for other ranks;
+  // 0: the library chooses.
   virtual CommunicatorId new_communicator_id() = 0;
   virtual std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
-                                             const WhileWaiting& waiting) = 0;
+                                             const WhileWaiting& waiting, int most_blocks) = 0;
+  std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
+                                     const WhileWaiting& waiting) {
+    return join(id, rank, ranks, waiting, 0);
+  }
   // Communicator::abort() of all of these at once. Each one's waits until the whole GPU has done
   // its work, and so for calls of another one that waits, too. null: none.
   virtual void abort(std::span<Communicator* const> communicators) noexcept = 0;

@@ -1,15 +1,13 @@
 #include "backend/cuda/module/communicator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <exception>
-#include <thread>
 #include <utility>
 
 #include <nccl.h>
 
 #include "backend/cuda/interface/libraries.h"
+#include "backend/cuda/interface/settle.h"
 #include "backend/cuda/module/stream.h"
 #include "base/fail.h"
 
@@ -89,13 +87,15 @@ ncclDataType_t type_of(DType t) {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(const CommunicatorId& id, int rank, int ranks, WhileWaiting waiting)
+  NcclCommunicator(const CommunicatorId& id, int rank, int ranks, WhileWaiting waiting,
+                   int most_blocks)
       : rank_(rank), waiting_(std::move(waiting)) {
     ncclUniqueId theirs;
     static_assert(sizeof theirs.internal == std::tuple_size_v<CommunicatorId>);
     std::memcpy(theirs.internal, id.data(), id.size());
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // so that a rank that is missing can be given up
+    if (most_blocks > 0) config.maxCTAs = most_blocks;
     const ncclResult_t status = nccl().comm_init(&comm_, ranks, theirs, rank, &config);
     try {
       dpt::cuda::check(status, comm_, "ncclCommInitRankConfig");
@@ -148,6 +148,30 @@ class NcclCommunicator final : public Communicator {
                      "ncclRecv");
     settle("ncclRecv");
   }
+  void begin_group() override {
+    need_comm();
+    dpt::cuda::check(nccl().group_start(), comm_, "ncclGroupStart");
+    groups_ = true;
+  }
+  void end_group() override {
+    groups_ = false;
+    dpt::cuda::check(nccl().group_end(), comm_, "ncclGroupEnd");
+    settle("ncclGroupEnd");
+  }
+  // What NCCL's own thread records should end before the caller's capture does.
+  void cancel_group() noexcept override {
+    groups_ = false;
+    nccl().group_end();
+    ncclResult_t state = ncclInProgress;
+    try {
+      dpt::cuda::settle(
+          [&] {
+            return nccl().async_error(comm_, &state) == ncclSuccess && state == ncclInProgress;
+          },
+          [](double) { throw Error(Fault::rank, "NCCL: a group was given up"); });
+    } catch (const Error&) {  // the caller has an error already
+    }
+  }
   void check() override {
     need_comm();
     ncclResult_t state = ncclSuccess;
@@ -176,30 +200,22 @@ class NcclCommunicator final : public Communicator {
     if (!comm_) throw Error(Fault::rank, "NCCL: this communicator was given up");
   }
   // A call of a communicator that does not block may go on behind it, until all ranks made it.
+  // Those of a group do so at its end.
   void settle(const char* call) {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point begin = Clock::now();
-    const auto waited = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-    std::exception_ptr given_up;
-    double until = 0;
-    for (ncclResult_t state = ncclInProgress;;) {
-      dpt::cuda::check(nccl().async_error(comm_, &state), comm_, "ncclCommGetAsyncError");
-      if (given_up && (state != ncclInProgress || waited() > until))
-        std::rethrow_exception(given_up);
-      if (state != ncclInProgress) return dpt::cuda::check(state, comm_, call);
-      try {
-        if (waiting_ && !given_up) waiting_(waited());
-      } catch (...) {  // what NCCL's own thread records should end before the caller's capture does
-        constexpr double kGrace = 1;
-        given_up = std::current_exception();
-        until = waited() + kGrace;
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    if (groups_) return;
+    dpt::cuda::settle(
+        [&] {
+          ncclResult_t state = ncclInProgress;
+          dpt::cuda::check(nccl().async_error(comm_, &state), comm_, "ncclCommGetAsyncError");
+          dpt::cuda::check(state, comm_, call);
+          return state == ncclInProgress;
+        },
+        waiting_);
   }
   int rank_;
   WhileWaiting waiting_;
   ncclComm_t comm_ = nullptr;
+  bool groups_ = false;  // within a group
 };
 
 }  // namespace
@@ -222,8 +238,8 @@ CommunicatorId new_nccl_id() {
 }
 
 std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks,
-                                        const WhileWaiting& waiting) {
-  return std::make_unique<NcclCommunicator>(id, rank, ranks, waiting);
+                                        const WhileWaiting& waiting, int most_blocks) {
+  return std::make_unique<NcclCommunicator>(id, rank, ranks, waiting, most_blocks);
 }
 
 // Within a group each call only tells its kernels to end; what waits for the GPU follows at the

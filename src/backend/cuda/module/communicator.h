@@ -12,9 +12,9 @@ namespace dpt::cuda {
 std::string nccl_problem();  // why it can't be used; empty: it can
 
 CommunicatorId new_nccl_id();
-// Of the calling thread's GPU. Returns once all ranks have joined.
+// Of the calling thread's GPU. Returns once all ranks have joined. most_blocks: as DeviceApi::join.
 std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks,
-                                        const WhileWaiting& waiting);
+                                        const WhileWaiting& waiting, int most_blocks);
 // All of them at once; null: none.
 void abort_nccl(std::span<Communicator* const> communicators) noexcept;
 

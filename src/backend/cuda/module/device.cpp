@@ -104,8 +104,14 @@ class RuntimeDevice final : public DeviceApi {
     if (kind == MemoryKind::device)
       cudaFree(memory);
     else
+  size_t free_memory() override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return free;
+  }
       cudaFreeHost(memory);
   }
+  std::unique_ptr<Stream> make_urgent_stream() override { return make_runtime_stream(true); }
 
   std::unique_ptr<Stream> make_stream() override { return make_runtime_stream(); }
   std::unique_ptr<Event> make_event() override { return make_runtime_event(); }
@@ -128,8 +134,8 @@ class RuntimeDevice final : public DeviceApi {
 
   CommunicatorId new_communicator_id() override { return new_nccl_id(); }
   std::unique_ptr<Communicator> join(const CommunicatorId& id, int rank, int ranks,
-                                     const WhileWaiting& waiting) override {
-    return join_nccl(id, rank, ranks, waiting);
+                                     const WhileWaiting& waiting, int most_blocks) override {
+    return join_nccl(id, rank, ranks, waiting, most_blocks);
   }
   void abort(std::span<Communicator* const> communicators) noexcept override {
     abort_nccl(communicators);

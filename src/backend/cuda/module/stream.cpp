@@ -49,7 +49,9 @@ class RuntimeGraph final : public CapturedGraph {
  public:
   explicit RuntimeGraph(cudaGraph_t graph) {  // takes it
     const cudaError_t counted = cudaGraphGetNodes(graph, nullptr, &nodes_);
-    const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
+    // Nodes keep the priority of the stream that recorded them.
+    const cudaError_t status =
+        cudaGraphInstantiate(&graph_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
     check(counted, "cudaGraphGetNodes");
     check(status, "cudaGraphInstantiate");
@@ -67,8 +69,13 @@ class RuntimeGraph final : public CapturedGraph {
 
 class RuntimeStream final : public Stream {
  public:
-  RuntimeStream() {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  explicit RuntimeStream(bool urgent) {
+    int lowest = 0, highest = 0;  // 0 is the usual one, and the lowest; higher ones are negative
+    if (urgent)
+      check(cudaDeviceGetStreamPriorityRange(&lowest, &highest),
+            "cudaDeviceGetStreamPriorityRange");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest),
+          "cudaStreamCreateWithPriority");
   }
   ~RuntimeStream() override { cudaStreamDestroy(stream_); }
   RuntimeStream(const RuntimeStream&) = delete;
@@ -131,7 +138,9 @@ void enqueue_kernel(const KernelLaunch& kernel, cudaStream_t stream) {
     check(status, ("cudaLaunchKernelExC of " + std::string(entry.name)).c_str());
 }
 
-std::unique_ptr<Stream> make_runtime_stream() { return std::make_unique<RuntimeStream>(); }
+std::unique_ptr<Stream> make_runtime_stream(bool urgent) {
+  return std::make_unique<RuntimeStream>(urgent);
+}
 std::unique_ptr<Event> make_runtime_event() { return std::make_unique<RuntimeEvent>(); }
 cudaStream_t handle_of(Stream& stream) { return static_cast<RuntimeStream&>(stream).handle(); }
 

@@ -17,7 +17,8 @@ class RuntimeWork : public DeviceWork {
 };
 
 void enqueue_kernel(const KernelLaunch& kernel, cudaStream_t stream);
-std::unique_ptr<Stream> make_runtime_stream();
+// urgent: of the highest priority, whose kernels start first.
+std::unique_ptr<Stream> make_runtime_stream(bool urgent = false);
 std::unique_ptr<Event> make_runtime_event();
 cudaStream_t handle_of(Stream& stream);
 
