@@ -107,10 +107,13 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
   context_.tf32 = session_.tf32;
   if (session_.who.span > 1) stages_ = make_device_stages(session_, context_, gpus_);
   bind();
-  make_feeds(samples);
+  if (session_.who.replicas() > 1) make_exchange();
+  make_feeds(samples);  // last: the data set gets what the others leave of the GPU's memory
   upload_state(0, GradientScaler(session_.scaler).state());
   update_.upload(buffers_);
-  if (session_.who.replicas() == 1) return;
+}
+
+void DeviceExecutor::make_exchange() {
   exchange_ = std::make_unique<DeviceExchange>(session_, buffers_, share_, context_, gpus_, update_,
                                                stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
@@ -163,13 +166,21 @@ void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& 
   stream_->synchronise();
 }
 
-void DeviceExecutor::make_feeds(const Samples& samples) {
-  constexpr size_t kSpare = size_t{256} << 20;  // for libraries
-  const size_t taken = needs(session_, gpus_.device()).all() + workspace_.bytes() + kSpare;
-  const size_t free = api_->properties().free_memory;
-  // Replicas or stages on the same GPU share it.
+// Bytes of the GPU's memory for data sets, once all else is allocated.
+size_t DeviceExecutor::room_for_data() {
+  constexpr size_t kSpare = size_t{256} << 20;  // for what libraries load
+  // NCCL takes its buffers when a communicator is joined, those for sends at the first one.
+  constexpr size_t kSends = size_t{512} << 20;
+  const bool sends = gather_ ? exchange_->by_nccl() : stages_ && stages_->communicator();
+  const size_t spare = kSpare + (sends ? kSends : 0);
+  // Replicas or stages on the same GPU share it. Here all have come, so all have taken theirs.
   const auto sharing = static_cast<size_t>(gpus_.sharing(api_->properties().bus_id));
-  size_t room = free / sharing > taken ? free / sharing - taken : 0;
+  const size_t share = api_->free_memory() / sharing;
+  return share > spare ? share - spare : 0;
+}
+
+void DeviceExecutor::make_feeds(const Samples& samples) {
+  size_t room = room_for_data();
   const FeedRequest request{*session_.feeder,
                             context_,
                             micro_batches(session_),

@@ -68,6 +68,8 @@ class DeviceExecutor : public StepExecutor {
   size_t turns(What what) const;  // chunks after which bindings come round again
   DeviceBinding::Memory memory(What what, size_t chunk) const;
   void bind();
+  void make_exchange();
+  size_t room_for_data();
   void make_feeds(const Samples& samples);
   void upload_state(int64_t updates, const GradientScaler::State& scaler);
   // The loop: steps are gathered until they are worth a launch, launched, and landed.

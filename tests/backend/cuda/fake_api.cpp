@@ -43,8 +43,7 @@ FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
                  .major = 9,
                  .minor = 0,
                  .multiprocessors = 4,
-                 .memory = size_t{4} << 30,
-                 .free_memory = settings.free_memory};
+                 .memory = size_t{4} << 30};
 }
 FakeApi::~FakeApi() {
   by_itself_ = {};
@@ -55,8 +54,8 @@ FakeApi::~FakeApi() {
 void FakeApi::count_call(const std::string& what, Fault fault) {
   if (call_count_ == settings_.interrupt_call) std::raise(SIGINT);
   if (call_count_ == settings_.die_call) std::raise(SIGKILL);
-  while (call_count_ == settings_.hang_call) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (call_count_ == settings_.stall_call) std::this_thread::sleep_for(std::chrono::seconds(2));
+  while (call_count_ == settings_.hang_call) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (call_count_++ == settings_.fail_call)
     fail(fault, "call {} of the fake GPU, {}, was told to fail", settings_.fail_call, what);
 }
@@ -92,6 +91,7 @@ void FakeApi::free(MemoryKind, std::byte* memory) noexcept {
 std::unique_ptr<Stream> FakeApi::make_stream() {
   count_call("make_stream");
   return std::make_unique<FakeStream>(*this);
+}
 std::unique_ptr<Stream> FakeApi::make_urgent_stream() {
   count_call("make_urgent_stream");
   log(fmt::format("s{} is urgent", streams_.size()));
@@ -100,7 +100,6 @@ std::unique_ptr<Stream> FakeApi::make_urgent_stream() {
 size_t FakeApi::free_memory() {
   count_call("free_memory");
   return settings_.free_memory - std::min(settings_.free_memory, allocated_);
-}
 }
 std::unique_ptr<Event> FakeApi::make_event() {
   count_call("make_event");
@@ -154,12 +153,12 @@ CommunicatorId FakeApi::new_communicator_id() {
 }
 std::unique_ptr<Communicator> FakeApi::join(const CommunicatorId& id, int rank, int ranks,
                                             const WhileWaiting& waiting, int most_blocks) {
+  count_call("join");
   if (most_blocks > 0) log(fmt::format("join with at most {} blocks", most_blocks));
   const size_t takes = settings_.communicator_memory;
   if (takes > 0 && takes + allocated_ > settings_.free_memory)
     fail(Fault::memory, "the fake GPU has no memory for a communicator");
   allocated_ += takes;
-  count_call("join");
   not_while_capturing("join");
   const std::string name(id.data());
   if (settings_.world != nullptr && !name.starts_with(kId))
@@ -183,11 +182,11 @@ void FakeApi::abort(std::span<Communicator* const> communicators) noexcept {
   for (Communicator* c : communicators)
     if (c != nullptr) any |= static_cast<FakeCommunicator*>(c)->end_calls();
   if (!any) return;
+  look_for_graphs();
   std::this_thread::sleep_for(std::chrono::duration<double>(settings_.abort_s));
   if (settings_.mutual_aborts)
     for (Communicator* c : communicators)
       if (c != nullptr && !static_cast<FakeCommunicator*>(c)->others_end_calls()) stuck_ = true;
-  look_for_graphs();
   for (FakeStream* s : streams_)
     if (s) s->do_all_or_give_up();
 }

@@ -40,7 +40,7 @@ class Variable {
 TEST_CASE("NCCL's settings for one machine leave what the user has set") {
   const Variable interface("NCCL_SOCKET_IFNAME"), ras("NCCL_RAS_ENABLE"), ib("NCCL_IB_DISABLE"),
       plugin("NCCL_NET_PLUGIN"), graph("NCCL_GRAPH_REGISTER"), nvls("NCCL_NVLS_ENABLE"),
-      blocking("NCCL_COMM_BLOCKING");
+      connect("NCCL_RUNTIME_CONNECT"), blocking("NCCL_COMM_BLOCKING");
   nvls.set("1");
   blocking.set("0");
   set_nccl_environment();
@@ -50,6 +50,7 @@ TEST_CASE("NCCL's settings for one machine leave what the user has set") {
   CHECK(plugin.value() == "none");
   CHECK(graph.value() == "0");
   CHECK(nvls.value() == "1");
+  CHECK(connect.value() == "0");
   CHECK(blocking.value() == "0");
 }
 

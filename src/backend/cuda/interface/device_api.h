@@ -35,7 +35,7 @@ struct DeviceProperties {
   std::string bus_id;        // "0000:1b:00.0": tells GPUs of a machine apart whatever their index
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
-  size_t memory = 0, free_memory = 0;  // in bytes; free: when a DeviceApi was made, else 0
+  size_t memory = 0;  // bytes
 };
 
 // Work of a library, prepared for fixed shapes. Its tensors come in the order that the description

@@ -18,7 +18,8 @@ void set_nccl_environment() {
          blocking);
   constexpr const char* kSettings[][2] = {{"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_RAS_ENABLE", "0"},
                                           {"NCCL_IB_DISABLE", "1"},     {"NCCL_NET_PLUGIN", "none"},
-                                          {"NCCL_GRAPH_REGISTER", "0"}, {"NCCL_NVLS_ENABLE", "0"}};
+                                          {"NCCL_GRAPH_REGISTER", "0"}, {"NCCL_NVLS_ENABLE", "0"},
+                                          {"NCCL_RUNTIME_CONNECT", "0"}};
   for (const auto& [name, value] : kSettings) setenv(name, value, 0);
 }
 // NOLINTEND(concurrency-mt-unsafe)

@@ -71,8 +71,6 @@ class RuntimeDevice final : public DeviceApi {
   explicit RuntimeDevice(int index) {
     check(cudaSetDevice(index), "cudaSetDevice");
     properties_ = properties_of(index);
-    size_t total = 0;
-    check(cudaMemGetInfo(&properties_.free_memory, &total), "cudaMemGetInfo");
     need_kernels();
     check(cublasLtCreate(&cublas_), "cublasLtCreate");
   }
@@ -104,16 +102,16 @@ class RuntimeDevice final : public DeviceApi {
     if (kind == MemoryKind::device)
       cudaFree(memory);
     else
+      cudaFreeHost(memory);
+  }
   size_t free_memory() override {
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return free;
   }
-      cudaFreeHost(memory);
-  }
-  std::unique_ptr<Stream> make_urgent_stream() override { return make_runtime_stream(true); }
 
   std::unique_ptr<Stream> make_stream() override { return make_runtime_stream(); }
+  std::unique_ptr<Stream> make_urgent_stream() override { return make_runtime_stream(true); }
   std::unique_ptr<Event> make_event() override { return make_runtime_event(); }
 
   std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) override {

@@ -7,7 +7,7 @@
 
 namespace dpt::cuda {
 
-DeviceProperties properties_of(int index);  // without free_memory; starts nothing on the GPU
+DeviceProperties properties_of(int index);  // starts nothing on the GPU
 std::unique_ptr<DeviceApi> open_runtime_device(int index);
 
 }  // namespace dpt::cuda
