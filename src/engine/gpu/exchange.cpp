@@ -37,7 +37,7 @@ DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
     return;
   }
   all_ = gpus.join_peers(context.api);
-  if (calls == nullptr) own_stream_ = context.api.make_stream();
+  if (calls == nullptr) own_stream_ = context.api.make_urgent_stream();
   stream_ = calls ? calls : own_stream_.get();
   made_ = context.api.make_event();
   summed_ = context.api.make_event();

@@ -11,7 +11,7 @@ namespace dpt {
 DeviceLinks::DeviceLinks(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus)
     : DeviceStages(session, context, gpus),
       ops_(in_one_order(session.plan.schedule)),
-      stream_(context.api.make_stream()),
+      stream_(context.api.make_urgent_stream()),
       begun_(context.api.make_event()),
       ended_(context.api.make_event()),
       made_(slot(last() + 1, 0)),
