@@ -9,9 +9,14 @@ namespace {
 
 using cuda::MemoryKind;
 
+// Sends and receives wait on the GPU for the other stage, for most of a step, and what they occupy
+// meanwhile is lost to kernels.
+constexpr int kMostBlocks = 8;
+
 class ByNccl final : public DeviceCarrier {
  public:
-  ByNccl(cuda::DeviceApi& api, DeviceTeam& gpus) : gpus_(gpus), all_(gpus.join_replica(api)) {}
+  ByNccl(cuda::DeviceApi& api, DeviceTeam& gpus)
+      : gpus_(gpus), all_(gpus.join_replica(api, kMostBlocks)) {}
 
   void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) override {
     all_->send(stream, data, bytes, to);

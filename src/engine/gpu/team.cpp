@@ -42,15 +42,17 @@ std::byte* DeviceTeam::room() const {
   return reinterpret_cast<std::byte*>(seats_ + team_.shape().workers());
 }
 
-std::unique_ptr<cuda::Communicator> DeviceTeam::join_replica(cuda::DeviceApi& api) {
+std::unique_ptr<cuda::Communicator> DeviceTeam::join_replica(cuda::DeviceApi& api,
+                                                             int most_blocks) {
   std::vector<int> workers;
   for (int d = 0; d < span_; ++d) workers.push_back(worker_of(d));
-  return join(api, workers);
+  return join(api, workers, most_blocks);
 }
 
 // In the order of their ranks there. The next id is made when all of them have come by this one.
 std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api,
-                                                     const std::vector<int>& workers) {
+                                                     const std::vector<int>& workers,
+                                                     int most_blocks) {
   const std::string& own = api.properties().bus_id;
   own.copy(seat(worker_).bus_id, sizeof Seat::bus_id - 1);
   if (worker_ == workers[0]) seat(worker_).id = api.new_communicator_id();
@@ -58,8 +60,9 @@ std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api,
   compare_gpus(own);
   begin_step();
   const auto rank = std::ranges::find(workers, worker_) - workers.begin();
-  return api.join(seat(workers[0]).id, static_cast<int>(rank), static_cast<int>(workers.size()),
-                  [this](double seconds) { look(now_s() - seconds); });
+  return api.join(
+      seat(workers[0]).id, static_cast<int>(rank), static_cast<int>(workers.size()),
+      [this](double seconds) { look(now_s() - seconds); }, most_blocks);
 }
 
 void DeviceTeam::compare_gpus(const std::string& own) const {

@@ -45,8 +45,11 @@ class DeviceTeam {
   // All workers: the communicator of the peers, where a rank is a replica, or of the replica, where
   // it is a device. Throws Error{device} where two of all workers have the same GPU, TeamBroken
   // where one does not come.
-  std::unique_ptr<cuda::Communicator> join_peers(cuda::DeviceApi& api) { return join(api, peers_); }
-  std::unique_ptr<cuda::Communicator> join_replica(cuda::DeviceApi& api);
+  // most_blocks: as DeviceApi::join.
+  std::unique_ptr<cuda::Communicator> join_peers(cuda::DeviceApi& api) {
+    return join(api, peers_, 0);
+  }
+  std::unique_ptr<cuda::Communicator> join_replica(cuda::DeviceApi& api, int most_blocks);
 
   // Nothing where it is alone.
   void meet() {
@@ -85,7 +88,8 @@ class DeviceTeam {
  private:
   struct Seat;
   Seat& seat(int worker) const;
-  std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api, const std::vector<int>& workers);
+  std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api, const std::vector<int>& workers,
+                                           int most_blocks);
   void compare_gpus(const std::string& own) const;
   void look(double since);
   [[noreturn]] void give_up(double now);
