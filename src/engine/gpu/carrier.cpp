@@ -24,6 +24,9 @@ class ByNccl final : public DeviceCarrier {
   void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) override {
     all_->receive(stream, data, bytes, from);
   }
+  void broadcast(cuda::Stream& stream, std::byte* data, size_t bytes, int from) override {
+    all_->broadcast(stream, data, bytes, from);
+  }
   void check() override {
     if (all_) all_->check();
   }
@@ -48,8 +51,11 @@ struct alignas(128) Mail {
 
 class ByHost final : public DeviceCarrier {
  public:
-  ByHost(cuda::DeviceApi& api, DeviceTeam& gpus)
-      : gpus_(gpus), pinned_(api, MemoryKind::pinned, Mail::kBytes), copied_(api.make_event()) {}
+  ByHost(cuda::DeviceApi& api, DeviceTeam& gpus, int devices)
+      : gpus_(gpus),
+        devices_(devices),
+        pinned_(api, MemoryKind::pinned, Mail::kBytes),
+        copied_(api.make_event()) {}
 
   void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) override {
     Mail& mail = mail_of(gpus_.device());
@@ -74,6 +80,11 @@ class ByHost final : public DeviceCarrier {
       stream.record(*copied_);
     });
   }
+  void broadcast(cuda::Stream& stream, std::byte* data, size_t bytes, int from) override {
+    if (gpus_.device() != from) return receive(stream, data, bytes, from);
+    for (int d = 0; d < devices_; ++d)
+      if (d != from) send(stream, data, bytes, d);
+  }
 
  private:
   template <class F>
@@ -85,6 +96,7 @@ class ByHost final : public DeviceCarrier {
   }
 
   DeviceTeam& gpus_;
+  int devices_;  // of a replica
   cuda::Memory pinned_;
   std::unique_ptr<cuda::Event> copied_;  // to or from pinned_
 };
@@ -95,7 +107,7 @@ bool by_host(const Session& s) { return s.exchange.backend == Exchange::Backend:
 
 std::unique_ptr<DeviceCarrier> make_device_carrier(const Session& session, cuda::DeviceApi& api,
                                                    DeviceTeam& gpus) {
-  if (by_host(session)) return std::make_unique<ByHost>(api, gpus);
+  if (by_host(session)) return std::make_unique<ByHost>(api, gpus, session.who.span);
   return std::make_unique<ByNccl>(api, gpus);
 }
 

@@ -21,6 +21,8 @@ class DeviceCarrier {
   // Each enqueues on the same stream. from, to: devices of the replica.
   virtual void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) = 0;
   virtual void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) = 0;
+  // All devices: what lies at `data` on that device goes to the same memory of the others.
+  virtual void broadcast(cuda::Stream& stream, std::byte* data, size_t bytes, int from) = 0;
   virtual void check() {}   // throws what went wrong
   virtual void finish() {}  // all workers. REQUIRES: all that was enqueued is done
   virtual cuda::Communicator* communicator() { return nullptr; }  // that it waits with, if any

@@ -134,29 +134,38 @@ void DeviceExchange::sum_now(std::byte* data, const TensorDesc& desc) {
   wait_for_sums();
 }
 
-void DeviceExchange::send_now(const TensorView& value, int to) {
+void DeviceExchange::pass_now(std::span<const Transfer> all) {
+  if (all.empty()) return;
   wait_for_made();
-  all_->send(*stream_, value.data, value.desc.bytes(), to);
+  cuda::CallGroup group(*all_);
+  for (const Transfer& t : all)
+    t.sends ? all_->send(*stream_, t.value.data, t.value.desc.bytes(), t.other)
+            : all_->receive(*stream_, t.value.data, t.value.desc.bytes(), t.other);
+  group.end();
   wait_for_sums();
 }
 
-void DeviceExchange::receive_now(const TensorView& value, int from) {
-  wait_for_made();
-  all_->receive(*stream_, value.data, value.desc.bytes(), from);
-  wait_for_sums();
+// Of the first half; the second one holds those of the first rank alone.
+void DeviceExchange::start_terms(double* data, size_t count) {
+  const size_t bytes = count * sizeof(double);
+  if (gpus_.replica() == 0)
+    context_.stream.copy(data + count, data, bytes);
+  else
+    context_.stream.fill(data + count, 0, bytes);
+  sum(data, 2 * count, DType::f64);
+}
+
+void DeviceExchange::sum_losses() {
+  if (by_nccl()) start_terms(update_.losses(), DeviceUpdate::losses_of_step(session_));
 }
 
 void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*what) {
-  cuda::Stream& stream = context_.stream;
-  const size_t bytes = count * sizeof(double);
   if (by_nccl()) {
-    if (gpus_.replica() == 0)
-      stream.copy(data + count, data, bytes);
-    else
-      stream.fill(data + count, 0, bytes);
-    sum(data, 2 * count, DType::f64);
+    start_terms(data, count);
     return wait_for_sums();
   }
+  cuda::Stream& stream = context_.stream;
+  const size_t bytes = count * sizeof(double);
   auto* const terms = reinterpret_cast<double*>(terms_.data());
   stream.copy(terms, data, bytes);
   wait_for_gpu();
@@ -170,14 +179,14 @@ void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*
 }
 
 void DeviceExchange::end(bool losses) {
-  if (by_nccl())
+  if (by_nccl()) {
     after(std::numeric_limits<size_t>::max());
-  else
-    sum_gradients_on_host();
-  if (losses)
-    sum_terms(update_.losses(), DeviceUpdate::losses_of_step(session_), &ShardResult::loss);
-  else if (by_nccl())
     wait_for_sums();
+  } else {
+    sum_gradients_on_host();
+    if (losses)
+      sum_terms(update_.losses(), DeviceUpdate::losses_of_step(session_), &ShardResult::loss);
+  }
   ++steps_;
 }
 
@@ -258,8 +267,10 @@ void DeviceExchange::share_weights() {
   if (by_nccl()) {
     const auto gpus = static_cast<size_t>(session_.who.replicas());
     wait_for_made();
+    cuda::CallGroup group(*all_);
     for (const Bucket& b : buckets_)
       all_->all_gather(*stream_, weights + b.begin * sizeof(float), b.count() / gpus, DType::f32);
+    group.end();
     return wait_for_sums();
   }
   auto* const pinned = reinterpret_cast<float*>(gradients_.data());

@@ -68,14 +68,22 @@ class DeviceExchange {
   void begin_ops();
   // In the middle of a step, waited for at once. f64; null: this GPU brings zeros.
   void sum_now(std::byte* data, const TensorDesc& desc);
-  // The same between this replica's GPU and that of another one.
-  void send_now(const TensorView& value, int to);
-  void receive_now(const TensorView& value, int from);
+  // What crosses between this replica's GPU and others, as one group of calls, waited for at once.
+  struct Transfer {
+    TensorView value;
+    int other;  // replica
+    bool sends;
+  };
+  void pass_now(std::span<const Transfer> all);
+  // Once all losses of a step are kept, before the backward part that comes last: starts the sum
+  // for which end() waits, so that it is done meanwhile.
+  void sum_losses();
 
   // Either way. Numbers of a step in the GPU's memory, [2 * count]: the first half is summed, the
   // second one gets those of the first rank. By the CPUs only the sums over the halves are right.
   void sum_terms(double* data, size_t count, double ShardResult::*what);
-  // Sums what is left of the gradients; and the losses, where they are here.
+  // Sums what is left of the gradients; and the losses, where they are here: by NCCL those are
+  // under way since sum_losses().
   void end(bool losses);
   // With `shard: optimizer`, else nothing: what each GPU knows of the norm of its piece, to all;
   // and after the update the weights.
@@ -90,6 +98,7 @@ class DeviceExchange {
  private:
   void sum(const Bucket& bucket);
   void sum(void* data, size_t count, DType dtype);  // once what was enqueued is done
+  void start_terms(double* data, size_t count);
   void sum_in_place(std::byte* data, size_t count, DType dtype);
   void wait_for_made();
   void wait_for_sums();

@@ -99,6 +99,7 @@ void DeviceGather::scatter(const Micro& micro, const DeviceBinding* b) {
 // there: to the loss's GPU, else back.
 void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there) {
   const int loss = session_.who.loss_device;
+  transfers_.clear();
   for (int shard = 0; shard < session_.who.shards; ++shard) {
     const int64_t rows = micro[static_cast<size_t>(shard)].rows.count();
     if (rows == 0 || shard == loss || (!here() && shard != gpus_.worker())) continue;
@@ -106,9 +107,9 @@ void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there
     const Crossing& c = crossing(b);
     for (const ValueId v : there ? c.to_loss : c.from_loss)
       if (const TensorView value = b.view(v); value.desc.bytes() > 0)
-        here() == there ? exchange_.receive_now(value, here() ? shard : loss)
-                        : exchange_.send_now(value, here() ? shard : loss);
+        transfers_.push_back({value, here() ? shard : loss, here() != there});
   }
+  exchange_.pass_now(transfers_);
 }
 
 // Between this GPU's memory and that of the loss's GPU, which that one published.

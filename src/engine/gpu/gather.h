@@ -64,6 +64,7 @@ class DeviceGather {
   DeviceExchange& exchange_;
   std::function<void()> wait_;
   std::map<const Program*, Crossing> crossings_;
+  std::vector<DeviceExchange::Transfer> transfers_;   // of a pass(), which allocates nothing anew
   cuda::Memory room_;                                 // for each shard, where the loss is computed
   std::vector<std::unique_ptr<DeviceBinding>> loss_;  // [shard * programs + program]
 };

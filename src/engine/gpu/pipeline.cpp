@@ -20,7 +20,7 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
   if (!divides && has_stage(last_stage())) enqueue_divisor(rows, step, place);
   const bool sums = exchange_ && exchange_->by_nccl();
   if (sums) exchange_->begin_ops();
-  size_t own_ops = 0;
+  size_t own_ops = 0, losses = 0;
   for (const StageOp& op : stages_->ops()) {
     const auto chunk = static_cast<size_t>(op.chunk);
     const bool last = op.stage == last_stage();
@@ -38,6 +38,7 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
     if (last && !op.backward) {
       if (b) b->run(Part::loss, op.stage);
       update_.keep_loss(chunk, b ? b->view(b->program().graph.loss).data : nullptr);
+      if (sums && ++losses == rows.micro.size()) exchange_->sum_losses();
     }
     stages_->end(op);
     if (sums) exchange_->after(own_ops++);

@@ -130,12 +130,19 @@ bool DeviceLinks::gather_powers(DeviceUpdate& update) {
 
 void DeviceLinks::tell() {
   context_.stream.copy(verdict_.data(), context_.state, sizeof(cuda::StepState));
-  for (int d = 0; d < session_.who.span; ++d)
-    pass(verdict_.data(), verdict_.bytes(), gpus_.device(), d);
+  broadcast_verdict();
+}
+
+void DeviceLinks::broadcast_verdict() {
+  context_.stream.record(*begun_);
+  stream_->wait(*begun_);
+  carrier_->broadcast(*stream_, verdict_.data(), verdict_.bytes(), device_of(last()));
+  stream_->record(*ended_);
+  context_.stream.wait(*ended_);
 }
 
 const cuda::StepState* DeviceLinks::hear() {
-  pass(verdict_.data(), verdict_.bytes(), device_of(last()), gpus_.device());
+  broadcast_verdict();
   return verdict();
 }
 

@@ -57,6 +57,7 @@ class DeviceLinks final : public DeviceStages {
   // What lies at `data` on that device, behind what the context's stream was told before, goes to
   // the same memory of the other one, before what it is told afterwards.
   void pass(std::byte* data, size_t bytes, int from, int to);
+  void broadcast_verdict();
   void join();  // the context's stream goes on once all that was to cross has crossed
   void wait_for_crossed(size_t slot);
   // Of an own stage, and a chunk or an evaluation's turn.

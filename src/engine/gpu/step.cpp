@@ -38,7 +38,9 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
     }
     run_part(Part::forward, b, [](size_t) {});
     loss = enqueue_loss(rows.micro[m], m, b);
-    enqueue_backward(m, m + 1 == rows.micro.size(), b);
+    const bool last = m + 1 == rows.micro.size();
+    if (last && exchange_) exchange_->sum_losses();
+    enqueue_backward(m, last, b);
   }
   sum_gradients(true);
   judge(rows, step, loss);
