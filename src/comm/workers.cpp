@@ -1,5 +1,6 @@
 #include "comm/workers.h"
 
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -62,11 +63,22 @@ Failure current_failure() {
   }
 }
 
+// A connection to another rank that broke says less than that rank, or the launcher, says a moment
+// later.
+void await_reason(Team team) noexcept {
+  constexpr std::chrono::milliseconds kPatience(1000), kPeriod(10);
+  if (team.shape().ranks == 1) return;
+  for (std::chrono::milliseconds waited(0); waited < kPatience && !team.broken(); waited += kPeriod)
+    std::this_thread::sleep_for(kPeriod);
+}
+
 }  // namespace
 
 void report_failure(Team team, int rank) noexcept {
   const Failure failure = current_failure();
-  if (failure.own) team.break_up(rank, failure.report, failure.code, true);
+  if (!failure.own) return;
+  if (failure.code == static_cast<int>(Fault::rank)) await_reason(team);
+  team.break_up(rank, failure.report, failure.code, true);
 }
 
 void run_workers(Team team, int rank, const std::function<void(int worker)>& body,

@@ -22,7 +22,9 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
 
 // Breaks the team up with the report of the exception that is being handled, if it is the rank's
 // own: not TeamBroken. So that other workers learn of it before objects are destroyed that wait for
-// them. The rank's exception still has to reach run_workers() or run_rank(), which print it.
+// them. The rank's exception still has to reach run_workers() or run_rank(), which print it. With
+// several ranks an Error{rank}, as of a connection that broke, first waits up to a second for
+// another reason, which then is the team's.
 // REQUIRES: called in a handler.
 void report_failure(Team team, int rank) noexcept;
 

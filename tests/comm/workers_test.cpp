@@ -1,8 +1,10 @@
 #include "comm/workers.h"
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -61,6 +63,26 @@ TEST_CASE("a failure is reported while it is handled; TeamBroken is nobody's own
   CHECK(t.team.broken_by() == 1);
   CHECK(t.team.reason() == "bad data");
   CHECK(t.team.exit_code() == static_cast<int>(Fault::data));
+}
+
+TEST_CASE("a connection that broke is reported once nobody says within a second why") {
+  for (const bool told : {true, false}) {
+    CAPTURE(told);
+    TestTeam t({.ranks = 2, .workers_per_rank = 1});
+    std::jthread launcher;
+    try {
+      fail(Fault::rank, "a connection broke");
+    } catch (...) {
+      if (told)
+        launcher = std::jthread([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          t.team.break_up(1, "rank 1 was killed");
+        });
+      report_failure(t.team, 0);
+    }
+    CHECK(t.team.reason() == (told ? "rank 1 was killed" : "a connection broke"));
+    CHECK(t.team.broken_by() == (told ? 1 : 0));
+  }
 }
 
 TEST_CASE("a worker's error ends the others and is the one that is thrown") {
