@@ -130,9 +130,8 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   if (resume) state.resumed = &resume->state;
   state.resumed_states = parts.resumed_states;
   // A call to a GPU's driver may never return, also while a run ends.
-  constexpr double kLimit = 10;
   std::optional<Watchdog> watchdog;
-  if (s.on_gpu()) watchdog.emplace(team, rank, kLimit);
+  if (s.on_gpu()) watchdog.emplace(team, rank, parts.request.watchdog_s);
   Outcome outcome;
   const auto body = [&](int worker) {
     const bool first = worker == rank * s.who.workers_per_rank();

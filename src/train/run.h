@@ -40,6 +40,7 @@ struct RunRequest {
   Disk* disk = nullptr;              // that checkpoints are written to; null: the machine's
   double log_interval_s = 60;        // see ProgressDisplay
   double stuck_gpu_s = 600;          // see GpuAccess::stuck_s; at least the mode's `timeout`
+  double watchdog_s = 10;            // see Watchdog; of runs on GPUs
 };
 
 // Returns the exit code: 0 done, 1 to 7 as Fault, 130 and 143 after Ctrl-C and SIGTERM (the weights

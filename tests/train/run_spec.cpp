@@ -58,7 +58,8 @@ int train(const std::string& path, const std::vector<std::string>& overrides, co
                                  .resume = where.resume,
                                  .resolved_spec = to_yaml(tree)},
                        .disk = where.disk,
-                       .stuck_gpu_s = where.stuck_gpu_s};
+                       .stuck_gpu_s = where.stuck_gpu_s,
+                       .watchdog_s = where.watchdog_s};
     if (gpu) request.open_gpu = gpu;
     return run(*session, request);
   } catch (const Error& e) {

@@ -50,7 +50,7 @@ struct RunIn {
   std::string resume = "";  // as --resume has it
   Disk* disk = nullptr;     // that checkpoints are written to
   bool numbered = false;    // the run directory is runs/N in `folder`, not `run`
-  double stuck_gpu_s = 600;
+  double stuck_gpu_s = 600, watchdog_s = 10;
 };
 Ran run_spec_in(const RunIn& where, const std::string& yaml,
                 const std::vector<std::string>& overrides = {}, const OpenGpu& gpu = {});
