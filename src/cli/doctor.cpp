@@ -1,4 +1,5 @@
 // dptrain doctor: what this machine offers to dptrain, each line with a check or a cross.
+#include <algorithm>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "backend/cuda/interface/libraries.h"
 #include "backend/cuda/interface/load.h"
 #include "base/count.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/stdout.h"
@@ -38,6 +40,18 @@ bool starts(const cuda::LibraryReport& driver, cuda::CudaModule* module) {
   return driver.problem.empty();
 }
 
+// NCCL's ranks share files there. Containers often get 64 MiB.
+void shared_memory_line() {
+  constexpr int64_t kEnough = int64_t{256} << 20;
+  const int64_t free = Disk().free_bytes("/dev/shm");
+  line(free >= kEnough, "/dev/shm",
+       free >= kEnough
+           ? fmt::format("{} MiB free, for NCCL", free >> 20)
+           : fmt::format("{} MiB free, but NCCL may need {} with several GPUs; start a container "
+                         "with --shm-size=1g",
+                         std::max<int64_t>(free, 0) >> 20, kEnough >> 20));
+}
+
 // The module, the libraries it runs on, the driver, the GPUs.
 void cuda_lines() {
   const auto& [module, path, tried] = cuda::loaded_module();
@@ -49,10 +63,12 @@ void cuda_lines() {
   library_line(starts(driver, module), driver);
   if (const std::string reason = cuda::why_no_gpu(); !reason.empty())
     return line(false, "gpu", reason);
-  for (const cuda::DeviceProperties& p : module->devices())
+  const std::vector<cuda::DeviceProperties> gpus = module->devices();
+  for (const cuda::DeviceProperties& p : gpus)
     line(true, fmt::format("cuda:{}", p.index),
          fmt::format("{} at {}, compute {}.{}, {} multiprocessors, {} MiB", p.name, p.bus_id,
                      p.major, p.minor, p.multiprocessors, p.memory >> 20));
+  if (gpus.size() > 1) shared_memory_line();
 }
 
 int run_doctor(const std::vector<std::string>& words) {

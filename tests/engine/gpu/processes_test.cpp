@@ -69,6 +69,7 @@ TEST_CASE("doctor shows the GPUs that a process is shown") {
   CHECK(doctor.out.find("[x] cuda:0       fake GPU at 0000:00:00.0") != std::string::npos);
   CHECK(doctor.out.find("[x] cuda:1       fake GPU at 0000:02:00.0") != std::string::npos);
   CHECK(doctor.out.find("cuda:2") == std::string::npos);
+  CHECK(doctor.out.find("] /dev/shm") != std::string::npos);
 }
 
 TEST_CASE("the program trains on GPUs in every mode, as processes") {
