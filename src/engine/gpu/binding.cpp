@@ -31,6 +31,17 @@ DeviceBinding::DeviceBinding(const Program& program, Memory memory, cuda::Device
     }
 }
 
+void DeviceBinding::ask_for_plans(const Program& program, std::span<const int> stages,
+                                  std::span<const Part> parts) {
+  for (const Part part : parts)
+    for (const Instruction& i : program.part(part)) {
+      const GraphNode& n = program.graph.nodes[i.node];
+      if (std::any_cast<Copy>(&n.attrs) || std::ranges::find(stages, n.stage) == stages.end())
+        continue;
+      prepare(i, query_of(program.graph, i.node, program.rows));
+    }
+}
+
 std::unique_ptr<Kernel> DeviceBinding::kernel_of(const Instruction& i) const {
   if (memory_.copy)
     if (const auto* const way = std::any_cast<Copy>(&program_.graph.nodes[i.node].attrs))

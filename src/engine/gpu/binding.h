@@ -32,6 +32,11 @@ class DeviceBinding {
   DeviceBinding(const Program& program, Memory memory, cuda::DeviceContext& context,
                 std::span<const Part> parts);
 
+  // Prepares the kernels of these parts and stages and forgets them: for
+  // DeviceContext::make_plans(). REQUIRES: a context is current.
+  static void ask_for_plans(const Program& program, std::span<const int> stages,
+                            std::span<const Part> parts);
+
   // Enqueues all of a part that a stage has.
   void run(Part part, int stage = 0) {
     for (const Bound& b : bound_[static_cast<size_t>(part)])

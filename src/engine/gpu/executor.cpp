@@ -239,6 +239,17 @@ DeviceBinding::Memory DeviceExecutor::memory(What what, size_t chunk) const {
 }
 
 void DeviceExecutor::bind() {
+  context_.make_plans([&] {
+    const auto ask = [&](What what, const std::map<GroupRows, Program>& programs,
+                         std::span<const Part> parts) {
+      const std::vector<int> stages = memory(what, 0).stages;
+      for (const auto& [rows, program] : programs)
+        DeviceBinding::ask_for_plans(program, stages, parts);
+    };
+    ask(train, session_.programs, kTrained);
+    if (micro_batches(session_) > 1) ask(train_last, session_.last_programs, kTrained);
+    ask(test, session_.test_programs, kTested);
+  });
   const auto add = [&](What what, const std::map<GroupRows, Program>& programs,
                        std::span<const Part> parts) {
     for (size_t chunk = 0; chunk < turns(what); ++chunk)

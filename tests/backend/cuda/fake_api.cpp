@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include <unistd.h>
+
 #include "backend/cuda/fake_stream.h"
 #include "backend/cuda/fake_world.h"
 #include "base/fail.h"
@@ -52,11 +54,13 @@ FakeApi::~FakeApi() {
 }
 
 void FakeApi::count_call(const std::string& what, Fault fault) {
-  if (call_count_ == settings_.interrupt_call) std::raise(SIGINT);
-  if (call_count_ == settings_.die_call) std::raise(SIGKILL);
-  if (call_count_ == settings_.stall_call) std::this_thread::sleep_for(std::chrono::seconds(2));
-  while (call_count_ == settings_.hang_call) std::this_thread::sleep_for(std::chrono::seconds(1));
-  if (call_count_++ == settings_.fail_call)
+  const int64_t number = call_count_++;
+  // To the process: threads that make plans let no signals through.
+  if (number == settings_.interrupt_call) ::kill(::getpid(), SIGINT);
+  if (number == settings_.die_call) std::raise(SIGKILL);
+  if (number == settings_.stall_call) std::this_thread::sleep_for(std::chrono::seconds(2));
+  while (number == settings_.hang_call) std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (number == settings_.fail_call)
     fail(fault, "call {} of the fake GPU, {}, was told to fail", settings_.fail_call, what);
 }
 
@@ -117,29 +121,37 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const Matmul& matmul) {
     throw NoAlgorithm("the fake GPU has no algorithm with this epilogue");
   return fake_work(matmul, live_works_);
 }
-std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnConvolution& convolution) {
-  count_call("prepare a convolution");
+// Threads that make plans call this at the same time.
+template <class Description>
+std::unique_ptr<DeviceWork> FakeApi::plan(const std::string& what, const Description& d,
+                                          bool plain) {
+  meet_planners();
+  count_call("prepare " + what);
+  const std::lock_guard lock(fake_mutex());
   not_while_capturing("prepare");
-  look_for_algorithm(!convolution.relu);
-  return fake_work(convolution, live_works_);
+  ++plan_count_;
+  look_for_algorithm(plain);
+  return fake_work(d, live_works_);
+}
+void FakeApi::meet_planners() {
+  static std::mutex mutex;
+  std::unique_lock lock(mutex);
+  if (++planners_ >= settings_.planners) return planner_came_.notify_all();
+  if (!planner_came_.wait_for(lock, std::chrono::duration<double>(settings_.patience_s),
+                              [&] { return planners_ >= settings_.planners; }))
+    violation("only {} threads make plans", planners_);
+}
+std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnConvolution& convolution) {
+  return plan("a convolution", convolution, !convolution.relu);
 }
 std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnNorm& norm) {
-  count_call("prepare a norm");
-  not_while_capturing("prepare");
-  look_for_algorithm(true);
-  return fake_work(norm, live_works_);
+  return plan("a norm", norm, true);
 }
 std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnPool& pool) {
-  count_call("prepare pooling");
-  not_while_capturing("prepare");
-  look_for_algorithm(true);
-  return fake_work(pool, live_works_);
+  return plan("pooling", pool, true);
 }
 std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnAttention& attention) {
-  count_call("prepare attention");
-  not_while_capturing("prepare");
-  look_for_algorithm(true);
-  return fake_work(attention, live_works_);
+  return plan("attention", attention, true);
 }
 CommunicatorId FakeApi::new_communicator_id() {
   count_call("new_communicator_id");

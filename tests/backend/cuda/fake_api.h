@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -59,6 +60,8 @@ class FakeApi : public DeviceApi {
     bool epilogues = true;            // with relu and sums, too
     std::vector<Epilogue> lacking{};  // but not with these
     bool busy = false;                // no event is passed until somebody waits for it
+    // cuDNN's plans are made by so many threads at a time; who comes alone waits for the others.
+    int planners = 1;
     size_t free_memory = size_t{4} << 30;  // before anything is allocated
     size_t communicator_memory = 0;        // that each one takes when it is joined
     double patience_s = 20;                // with what other ranks have to come for
@@ -96,6 +99,7 @@ class FakeApi : public DeviceApi {
   int64_t calls() const { return call_count_; }
   int64_t waits() const { return wait_count_; }        // of streams
   size_t most_pinned() const { return most_pinned_; }  // bytes at once
+  int64_t plans() const { return plan_count_; }        // of cuDNN, that were asked for
   std::string leaks() const;  // what was made and is still there, or nothing
 
  private:
@@ -146,6 +150,9 @@ class FakeApi : public DeviceApi {
   // capture. key: what is loaded, of an own kernel or a communicator.
   void load(const std::string& key, const std::string& what, Capture* capture);
   void look_for_algorithm(bool plain) const;
+  template <class Description>
+  std::unique_ptr<DeviceWork> plan(const std::string& what, const Description& d, bool plain);
+  void meet_planners();
   void not_while_capturing(const std::string& what) const;
   void host_knows(const Clock& clock);
   Block* find_block(const std::byte* p);
@@ -183,6 +190,9 @@ class FakeApi : public DeviceApi {
   std::atomic<int64_t> call_count_ = 0;
   int64_t wait_count_ = 0;
   std::vector<std::string> calls_;
+  int64_t plan_count_ = 0;
+  int planners_ = 0;  // that have come
+  std::condition_variable planner_came_;
   std::exception_ptr failure_;  // of what went on by itself
   std::jthread by_itself_;
 };

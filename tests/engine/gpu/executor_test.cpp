@@ -85,6 +85,16 @@ TEST_CASE("norms of own kernels in the libraries' place train to the CPU's numbe
   }
 }
 
+TEST_CASE("threads make the plans of a model before its first step") {
+  setenv("DPTRAIN_PLAN_THREADS", "2", 1);
+  Told told;
+  const Ran ran = run_spec(kImages, {"device=cuda", "epochs=1"}, fake_gpu(told, {.planners = 2}));
+  unsetenv("DPTRAIN_PLAN_THREADS");
+  CHECK(ran.code == 0);
+  CHECK(ran.err.find("make plans") == std::string::npos);
+  CHECK(told.leaks == "");
+}
+
 TEST_CASE("what an own kernel computes in a library's place is said in a sentence") {
   Told told;
   const Ran ran = run_spec(kRelu, {"device=cuda"}, fake_gpu(told, {.libraries = false}));

@@ -5,12 +5,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "backend/cuda/interface/device_api.h"
@@ -35,7 +38,9 @@ class DeviceContext {
 
   // What a kernel wants for itself between its own launches; all share it, since a stream does one
   // after the other.
-  void reserve(size_t bytes) { workspace_bytes_ = std::max(workspace_bytes_, bytes); }
+  void reserve(size_t bytes) {
+    if (!collecting_) workspace_bytes_ = std::max(workspace_bytes_, bytes);
+  }
   size_t workspace_bytes() const { return workspace_bytes_; }
 
   // Work that a library does, made once for all nodes of the same shapes; null where the library
@@ -50,23 +55,20 @@ class DeviceContext {
     auto& known = std::get<Known<Description>>(prepared_);
     for (const auto& [description, before] : known)
       if (description == d) return answered(before);
-    Prepared made;
-    const auto start = std::chrono::steady_clock::now();
-    try {
-      made.work = api.prepare(d);
-      reserve(made.work->workspace_bytes());
-    } catch (const NoAlgorithm& e) {
-      made.why = e.what();
-    }
-    if (log_.on())
-      log_.plan(describe(d), made.answer(), made.work ? made.work->workspace_bytes() : 0,
-                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                    .count());
-    return answered(known.emplace_back(d, std::move(made)).second);
+    if constexpr (is_of_cudnn<Description>)
+      if (collecting_) return wanted(d);
+    return answered(known.emplace_back(d, finished(d, made(d))).second);
   }
+
+  // Makes cuDNN's plans for the kernels that `prepare` prepares, on plan_threads() threads, before
+  // the caller prepares these kernels again to keep them. cuDNN takes up to half a second a plan,
+  // one after the other. Calls `prepare` until nothing is missing: a refused plan may be replaced
+  // by another one. Kernels of such a call must not be run. Not while a stream captures.
+  void make_plans(const std::function<void()>& prepare);
 
   // Records that an own kernel computes what the plan gives to a library, and the reason.
   void fall_back(std::string sentence) {
+    if (collecting_) return;
     reasons_.insert(std::move(sentence));
     ++fallbacks_;
   }
@@ -78,6 +80,7 @@ class DeviceContext {
   std::vector<std::string> take_answers() { return std::exchange(answers_, {}); }
   // Logs the operation whose kernel was prepared last.
   void log_node(std::string_view layer, std::string_view op, std::string_view row) {
+    if (collecting_) return;
     log_.node(layer, op, row, take_answers());
   }
 
@@ -96,21 +99,58 @@ class DeviceContext {
   };
 
  private:
-  size_t workspace_bytes_ = 0;
   template <class Description>
   using Known = std::vector<std::pair<Description, Prepared>>;
+  // What cuDNN plans. cuBLASLt only chooses, which takes less time than starting a thread.
+  using DnnDescription = std::variant<DnnConvolution, DnnNorm, DnnPool, DnnAttention>;
+  template <class Description>
+  static constexpr bool is_of_cudnn = std::is_constructible_v<DnnDescription, Description>;
+  struct Made {
+    Prepared prepared;
+    double milliseconds = 0;
+  };
+
+  template <class Description>
+  Made made(const Description& d) const {  // Thread: any
+    Made out;
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      out.prepared.work = api.prepare(d);
+    } catch (const NoAlgorithm& e) {
+      out.prepared.why = e.what();
+    }
+    out.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return out;
+  }
+  template <class Description>
+  Prepared finished(const Description& d, Made made) {
+    Prepared& p = made.prepared;
+    if (p.work) workspace_bytes_ = std::max(workspace_bytes_, p.work->workspace_bytes());
+    if (log_.on())
+      log_.plan(describe(d), p.answer(), p.work ? p.work->workspace_bytes() : 0, made.milliseconds);
+    return std::move(p);
+  }
+  const Prepared& answered(const Prepared& p) {
+    if (!collecting_) answers_.push_back(p.answer());
+    return p;
+  }
+  Prepared wanted(const DnnDescription& d);
+  void make_wanted();
+
+  size_t workspace_bytes_ = 0;
   std::tuple<Known<Matmul>, Known<DnnConvolution>, Known<DnnNorm>, Known<DnnPool>,
              Known<DnnAttention>>
       prepared_;
-  const Prepared& answered(const Prepared& p) {
-    answers_.push_back(p.answer());
-    return p;
-  }
-
+  bool collecting_ = false;             // within make_plans
+  std::vector<DnnDescription> wanted_;  // and not known yet
   PlanLog log_;
   std::vector<std::string> answers_;  // of libraries, for the operation that is being prepared
   std::set<std::string> reasons_;
   int64_t fallbacks_ = 0;
 };
+
+// How many threads make plans: $DPTRAIN_PLAN_THREADS, or as many as there are cores, 16 at most.
+size_t plan_threads();
 
 }  // namespace dpt::cuda

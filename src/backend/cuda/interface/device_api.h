@@ -171,7 +171,8 @@ class DeviceApi {
   virtual std::unique_ptr<Stream> make_urgent_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  // Throws NoAlgorithm where there is none.
+  // Throws NoAlgorithm where there is none. Thread: those of cuDNN any, several at a time, while
+  // the thread that made the GPU waits for them.
   virtual std::unique_ptr<DeviceWork> prepare(const Matmul& matmul) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnConvolution& convolution) = 0;
   virtual std::unique_ptr<DeviceWork> prepare(const DnnNorm& norm) = 0;

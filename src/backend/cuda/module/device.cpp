@@ -1,6 +1,8 @@
 #include "backend/cuda/module/device.h"
 
 #include <array>
+#include <mutex>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,11 +18,59 @@
 namespace dpt::cuda {
 namespace {
 
+// cuDNN's handles of a GPU: one to run everything, and one for each thread that makes plans at the
+// same time. Plans may refer to the handle that they were made with, so all live as long as the
+// GPU.
+class DnnHandles {
+ public:
+  explicit DnnHandles(int gpu) : gpu_(gpu) {}
+  ~DnnHandles() {
+    for (void* handle : all_) Dnn::instance().destroy_handle(handle);
+  }
+  DnnHandles(const DnnHandles&) = delete;
+  DnnHandles& operator=(const DnnHandles&) = delete;
+
+  // One that no other thread has now. Thread: any.
+  class Lease {
+   public:
+    explicit Lease(DnnHandles& from) : from_(from) {
+      check(cudaSetDevice(from.gpu_), "cudaSetDevice");
+      const std::lock_guard lock(from.mutex_);
+      if (from.idle_.empty()) {
+        from.idle_.reserve(from.all_.size() + 1);
+        from.all_.reserve(from.all_.size() + 1);
+        from.idle_.push_back(from.all_.emplace_back(Dnn::instance().make_handle()));
+      }
+      handle_ = from.idle_.back();
+      from.idle_.pop_back();
+      first_ = from.all_.front();
+    }
+    ~Lease() {
+      const std::lock_guard lock(from_.mutex_);
+      from_.idle_.push_back(handle_);
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    void* for_plans() const { return handle_; }
+    void* for_runs() const { return first_; }
+
+   private:
+    DnnHandles& from_;
+    void *handle_ = nullptr, *first_ = nullptr;
+  };
+
+ private:
+  int gpu_;
+  std::mutex mutex_;
+  std::vector<void*> all_, idle_;
+};
+
 class DnnWork : public RuntimeWork {
  public:
   template <class Description>
-  DnnWork(void* handle, const Description& d)
-      : handle_(handle), plan_(Dnn::instance().plan(handle, d)) {}
+  DnnWork(const DnnHandles::Lease& handle, const Description& d)
+      : handle_(handle.for_runs()),
+        plan_(Dnn::instance().plan(handle.for_plans(), d)) {}
   size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   std::string algorithm() const override { return "cudnn " + plan_->name(); }
   void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
@@ -38,7 +88,7 @@ class DnnWork : public RuntimeWork {
 template <class T>
 class WidenedWork final : public DnnWork {
  public:
-  WidenedWork(void* handle, const DnnConvolution& in_half)
+  WidenedWork(const DnnHandles::Lease& handle, const DnnConvolution& in_half)
       : DnnWork(handle, in_half), elements_(in_half.w.elements()) {}
   size_t workspace_bytes() const override {
     return behind() + sizeof(T) * static_cast<size_t>(elements_);
@@ -57,7 +107,8 @@ class WidenedWork final : public DnnWork {
   int64_t elements_;
 };
 
-std::unique_ptr<DeviceWork> prepare_convolution(void* handle, DnnConvolution convolution) {
+std::unique_ptr<DeviceWork> prepare_convolution(const DnnHandles::Lease& handle,
+                                                DnnConvolution convolution) {
   if (convolution.out == convolution.in) return std::make_unique<DnnWork>(handle, convolution);
   require(convolution.pass == ConvolutionPass::weight_gradient && convolution.out == DType::f32,
           "a convolution makes the type that it takes, a weight gradient perhaps f32");
@@ -68,14 +119,13 @@ std::unique_ptr<DeviceWork> prepare_convolution(void* handle, DnnConvolution con
 
 class RuntimeDevice final : public DeviceApi {
  public:
-  explicit RuntimeDevice(int index) {
+  explicit RuntimeDevice(int index) : dnn_(index) {
     check(cudaSetDevice(index), "cudaSetDevice");
     properties_ = properties_of(index);
     need_kernels();
     check(cublasLtCreate(&cublas_), "cublasLtCreate");
   }
   ~RuntimeDevice() override {
-    if (dnn_) Dnn::instance().destroy_handle(dnn_);
     if (cublas_) cublasLtDestroy(cublas_);
   }
   RuntimeDevice(const RuntimeDevice&) = delete;
@@ -154,11 +204,10 @@ class RuntimeDevice final : public DeviceApi {
   void synchronise() override { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
  private:
-  void* dnn(std::string_view what) {
+  DnnHandles::Lease dnn(std::string_view what) {
     if (const std::string problem = Dnn::instance().problem(); !problem.empty())
       fail(Fault::device, "{} cuDNN: {}", what, problem);
-    if (!dnn_) dnn_ = Dnn::instance().make_handle();
-    return dnn_;
+    return DnnHandles::Lease(dnn_);
   }
   // Whether the own kernels were compiled for this GPU, or for one that this one can stand for.
   void need_kernels() const {
@@ -179,7 +228,7 @@ class RuntimeDevice final : public DeviceApi {
 
   DeviceProperties properties_;
   cublasLtHandle_t cublas_ = nullptr;
-  void* dnn_ = nullptr;
+  DnnHandles dnn_;
 };
 
 }  // namespace
