@@ -9,6 +9,7 @@
 
 #include "backend/cuda/fake_api.h"
 #include "base/error.h"
+#include "data/folder.h"
 
 namespace dpt::cuda {
 namespace {
@@ -96,6 +97,38 @@ TEST_CASE("a failure of a thread that makes plans ends the preparation") {
                        doctest::Contains("was told to fail"), Error);
   prepare_kernels(context);
   CHECK(context.take_answers().size() == 7);
+}
+
+// Whose plans were all made at an earlier start.
+class StartedBefore final : public FakeApi {
+ public:
+  using FakeApi::prepare;
+  std::unique_ptr<DeviceWork> prepare(const DnnNorm&) override { return std::make_unique<Kept>(); }
+
+ private:
+  struct Kept final : DeviceWork {
+    size_t workspace_bytes() const override { return 7; }
+    std::string algorithm() const override { return "kept"; }
+    bool from_cache() const override { return true; }
+  };
+};
+
+TEST_CASE("DPTRAIN_LOG_PLANS tells plans from the cache") {
+  const Folder folder;
+  setenv("DPTRAIN_LOG_PLANS", folder.file("plans").c_str(), 1);
+  const PlanThreads threads("2");
+  StartedBefore api;
+  const auto stream = api.make_stream();
+  DeviceContext context(api, *stream, nullptr);
+  unsetenv("DPTRAIN_LOG_PLANS");
+  context.make_plans([&] { prepare_kernels(context); });
+  const std::string log = read_file(folder.file("plans"));
+  const size_t norm = log.find("plan\tcuda:0\tbatch norm of [2, 3, 4, 4] in f32\tkept\t7 bytes\t");
+  REQUIRE(norm != std::string::npos);
+  CHECK(log.substr(norm, log.find('\n', norm) - norm).ends_with(" ms from cache"));
+  const size_t convolution = log.find("plan\tcuda:0\tconvolution");
+  REQUIRE(convolution != std::string::npos);
+  CHECK(log.substr(convolution, log.find('\n', convolution) - convolution).ends_with(" ms"));
 }
 
 TEST_CASE("DPTRAIN_PLAN_THREADS is a number of threads") {

@@ -22,6 +22,7 @@
 #include "backend/cuda/interface/context.h"
 #include "backend/cuda/module/dnn_plan.h"
 #include "base/error.h"
+#include "base/fail.h"
 #include "base/half.h"
 #include "cli/spec_argument.h"
 #include "data/dataset.h"
@@ -192,11 +193,43 @@ void on_each_gpu(SetDevice* set_device, Plan plan) {
   }
 }
 
+// A plan that was saved, as PlanCache keeps it, is the same plan: of the same engine and settings.
+void check_saved(const std::string& gpu, const DnnConvolution& c, const DnnPlan& plan) {
+  const std::string saved = plan.saved();
+  require(!plan.from_cache() && !saved.empty(), "a plan can be saved");
+  const auto restored = Dnn::instance().restore_without_device(gpu, c, saved);
+  require(restored->from_cache(), "a restored plan is known as one");
+  require(restored->name() == plan.name() && restored->workspace_bytes() == plan.workspace_bytes(),
+          "a restored plan is the one that was saved");
+  require(restored->saved() == saved, "a restored plan is saved as the first one was");
+}
+
+// What a file may hold that is no plan ends in an Error, which makes a new plan.
+void check_damaged(const std::string& gpu, const DnnConvolution& c, const DnnPlan& plan) {
+  const std::string saved = plan.saved();
+  const size_t json = saved.find("cudnn_backend_data");
+  require(json != std::string::npos, "a saved plan has cuDNN's own text");
+  std::string other = saved;
+  other.replace(json, 5, "wrong");
+  for (const std::string& damaged : {std::string(), std::string("name"), std::string("name\n"),
+                                     saved.substr(0, saved.size() / 2), other})
+    try {
+      Dnn::instance().restore_without_device(gpu, c, damaged);
+      fail(Fault::failed, "a damaged plan was taken");
+    } catch (const Error& e) {
+      require(e.fault() == Fault::device, e.what());
+    }
+}
+
 // Bytes of workspace on each GPU.
 std::string plans_of(const DnnConvolution& c, SetDevice* set_device) {
   std::string out;
   on_each_gpu(set_device, [&](const std::string& gpu) {
-    out += fmt::format(" {}", Dnn::instance().plan_without_device(gpu, c)->workspace_bytes());
+    const auto plan = Dnn::instance().plan_without_device(gpu, c);
+    check_saved(gpu, c, *plan);
+    static const bool once = (check_damaged(gpu, c, *plan), true);
+    require(once, "damaged plans were tried");
+    out += fmt::format(" {}", plan->workspace_bytes());
   });
   return out;
 }

@@ -128,7 +128,8 @@ class DeviceContext {
     Prepared& p = made.prepared;
     if (p.work) workspace_bytes_ = std::max(workspace_bytes_, p.work->workspace_bytes());
     if (log_.on())
-      log_.plan(describe(d), p.answer(), p.work ? p.work->workspace_bytes() : 0, made.milliseconds);
+      log_.plan(describe(d), p.answer(), p.work ? p.work->workspace_bytes() : 0, made.milliseconds,
+                p.work && p.work->from_cache());
     return std::move(p);
   }
   const Prepared& answered(const Prepared& p) {

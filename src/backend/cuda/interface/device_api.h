@@ -45,6 +45,8 @@ class DeviceWork {
   virtual ~DeviceWork() = default;
   virtual size_t workspace_bytes() const = 0;
   virtual std::string algorithm() const = 0;  // which one was chosen, for reports
+  // Its plan was made at an earlier start (plan_cache.h).
+  virtual bool from_cache() const { return false; }
 };
 
 // A point in a stream.

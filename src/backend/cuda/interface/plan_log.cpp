@@ -33,10 +33,10 @@ PlanLog::~PlanLog() {
 }
 
 void PlanLog::plan(std::string_view operation, std::string_view answer, size_t workspace_bytes,
-                   double milliseconds) {
+                   double milliseconds, bool from_cache) {
   if (!on()) return;
-  write(fmt::format("plan\t{}\t{}\t{}\t{} bytes\t{:.2f} ms\n", gpu_, operation, answer,
-                    workspace_bytes, milliseconds));
+  write(fmt::format("plan\t{}\t{}\t{}\t{} bytes\t{:.2f} ms{}\n", gpu_, operation, answer,
+                    workspace_bytes, milliseconds, from_cache ? " from cache" : ""));
 }
 
 void PlanLog::node(std::string_view layer, std::string_view op, std::string_view implementation,

@@ -4,7 +4,8 @@
 //   plan  cuda:0  [100, 200] = ...  cublaslt 66 tile 20 split 1  0 bytes  0.31 ms
 //   node  cuda:0  fc1  linear_relu  cublaslt  cublaslt 66 tile 20 split 1
 // A plan line is written once for all operations of the same shapes, with the time that the library
-// took; what the library refused says "refused: ...". A node line is written for each operation of
+// took, and "from cache" where it was made at an earlier start (plan_cache.h); what the library
+// refused says "refused: ...". A node line is written for each operation of
 // the model's graph, with its layer, operator, implementation and the library's answers.
 #pragma once
 
@@ -25,7 +26,7 @@ class PlanLog {
 
   bool on() const { return fd_ >= 0; }
   void plan(std::string_view operation, std::string_view answer, size_t workspace_bytes,
-            double milliseconds);
+            double milliseconds, bool from_cache);
   // The same node of another program is written once.
   void node(std::string_view layer, std::string_view op, std::string_view implementation,
             std::span<const std::string> answers);

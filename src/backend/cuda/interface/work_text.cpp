@@ -1,6 +1,7 @@
 #include "backend/cuda/interface/work_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace dpt::cuda {
 
@@ -32,6 +33,43 @@ std::string describe(const DnnAttention& a) {
   return fmt::format("{}attention of {} places by {} heads of {} columns in {}",
                      a.pass == DnnPass::forward ? "" : "gradient of ", a.places, a.heads, a.columns,
                      name_of(a.type));
+}
+
+// Note [all fields]: names for all fields of a struct, so that a new one is no longer forgotten
+// than until the next build.
+namespace {
+
+std::string all_of(const Window& window) {
+  const auto& [kernel, stride, dilation, before, behind] = window;
+  return fmt::format("{} {} {} {} {}", fmt::join(kernel, "x"), fmt::join(stride, "x"),
+                     fmt::join(dilation, "x"), fmt::join(before, "x"), fmt::join(behind, "x"));
+}
+
+}  // namespace
+
+std::string all_of(const DnnConvolution& c) {
+  const auto& [pass, x, w, y, window, groups, in, out, tf32, bias, relu] = c;
+  return fmt::format("convolution {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(pass),
+                     x.str(), w.str(), y.str(), all_of(window), groups, name_of(in), name_of(out),
+                     tf32, bias, relu);
+}
+
+std::string all_of(const DnnNorm& n) {
+  const auto& [kind, pass, x, type, eps, add, relu, sum] = n;
+  return fmt::format("{} {} {} {} {:a} {} {} {}", name_of(kind), static_cast<int>(pass), x.str(),
+                     name_of(type), eps, add, relu, sum);
+}
+
+std::string all_of(const DnnPool& p) {
+  const auto& [kind, pass, x, y, window, type] = p;
+  return fmt::format("{} {} {} {} {} {}", name_of(kind), static_cast<int>(pass), x.str(), y.str(),
+                     all_of(window), name_of(type));
+}
+
+std::string all_of(const DnnAttention& a) {
+  const auto& [pass, samples, places, heads, columns, causal, type] = a;
+  return fmt::format("attention {} {} {} {} {} {} {}", static_cast<int>(pass), samples, places,
+                     heads, columns, causal, name_of(type));
 }
 
 }  // namespace dpt::cuda

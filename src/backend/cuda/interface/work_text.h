@@ -14,4 +14,10 @@ std::string describe(const DnnNorm& n);
 std::string describe(const DnnPool& p);
 std::string describe(const DnnAttention& a);
 
+// All fields, for telling descriptions apart.
+std::string all_of(const DnnConvolution& c);
+std::string all_of(const DnnNorm& n);
+std::string all_of(const DnnPool& p);
+std::string all_of(const DnnAttention& a);
+
 }  // namespace dpt::cuda

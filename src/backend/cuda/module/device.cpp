@@ -23,7 +23,7 @@ namespace {
 // GPU.
 class DnnHandles {
  public:
-  explicit DnnHandles(int gpu) : gpu_(gpu) {}
+  explicit DnnHandles(int gpu) : gpu_(gpu), text_(text_of(gpu)) {}
   ~DnnHandles() {
     for (void* handle : all_) Dnn::instance().destroy_handle(handle);
   }
@@ -53,6 +53,7 @@ class DnnHandles {
     Lease& operator=(const Lease&) = delete;
     void* for_plans() const { return handle_; }
     void* for_runs() const { return first_; }
+    const std::string& gpu() const { return from_.text_; }  // as Dnn::plan takes it
 
    private:
     DnnHandles& from_;
@@ -60,7 +61,16 @@ class DnnHandles {
   };
 
  private:
+  static std::string text_of(int gpu) {
+    const DeviceProperties p = properties_of(gpu);
+    int driver = 0;
+    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+    return fmt::format("{}, compute {}.{}, {} multiprocessors, {} bytes, driver {}", p.name,
+                       p.major, p.minor, p.multiprocessors, p.memory, driver);
+  }
+
   int gpu_;
+  std::string text_;
   std::mutex mutex_;
   std::vector<void*> all_, idle_;
 };
@@ -70,9 +80,10 @@ class DnnWork : public RuntimeWork {
   template <class Description>
   DnnWork(const DnnHandles::Lease& handle, const Description& d)
       : handle_(handle.for_runs()),
-        plan_(Dnn::instance().plan(handle.for_plans(), d)) {}
+        plan_(Dnn::instance().plan(handle.for_plans(), handle.gpu(), d)) {}
   size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   std::string algorithm() const override { return "cudnn " + plan_->name(); }
+  bool from_cache() const override { return plan_->from_cache(); }
   void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
                std::byte* workspace) override {
     Dnn::instance().set_stream(handle_, stream);

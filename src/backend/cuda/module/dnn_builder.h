@@ -11,7 +11,6 @@
 #include "base/fail.h"
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
-#define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
 namespace dpt::cuda {

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "backend/cuda/interface/cuda_error.h"
 #include "backend/cuda/interface/library_answer.h"
@@ -15,6 +19,7 @@
 #include "backend/cuda/module/norm_graph.h"
 #include "backend/cuda/module/pool_graph.h"
 #include "base/fail.h"
+#include "dnn_sources.h"
 
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // where the front end looks cuDNN's functions up
@@ -131,6 +136,8 @@ fe::error_t returned(Call&& call) {
     return call();
   } catch (const fe::cudnnException& e) {
     return {fe::error_code_t::CUDNN_BACKEND_API_FAILED, e.what()};
+  } catch (const nlohmann::json::exception& e) {  // of what a file holds in a plan's place
+    return {fe::error_code_t::INVALID_VALUE, e.what()};
   }
 }
 
@@ -164,41 +171,74 @@ void find_plans(AttentionGraph& built, const DnnAttention& a, Prepare&& prepare)
   find_plans(built.graph, a, prepare, unwanted(false, false), kAttentionWorkspace);
 }
 
-template <class Built, class Description>
 class FrontEndPlan final : public DnnPlan {
  public:
-  template <class Prepare>
-  FrontEndPlan(const Description& d, Prepare&& prepare)
-      : built_(d), lies_(lies_of(d)), tensors_(d.tensors()) {
-    find_plans(built_, d, prepare);
-    fe::graph::Graph& graph = built_.graph;
-    check(graph.build_plans(), d);
+  // graph: with a plan.
+  template <class Description>
+  FrontEndPlan(std::shared_ptr<fe::graph::Graph> graph, const Description& d, std::string name,
+               bool from_cache)
+      : graph_(std::move(graph)),
+        lies_(lies_of(d)),
+        tensors_(d.tensors()),
+        name_(std::move(name)),
+        from_cache_(from_cache) {
     int64_t bytes = 0;
-    check(graph.get_workspace_size(bytes), d);
+    check(graph_->get_workspace_size(bytes), d);
     workspace_ = static_cast<size_t>(bytes);
-    check(graph.get_plan_name(name_), d);
   }
   size_t workspace_bytes() const override { return workspace_; }
   std::string name() const override { return name_; }
+  bool from_cache() const override { return from_cache_; }
+  // The name, a line break, and the plan as the front end writes it, without the graph that it is
+  // for.
+  std::string saved() const override {
+    std::vector<uint8_t> plan;
+    if (returned([&] { return graph_->serialize(plan, false); }).is_bad()) return "";
+    return fmt::format("{}\n{}", name_,
+                       std::string_view(reinterpret_cast<char*>(plan.data()), plan.size()));
+  }
   void run(void* handle, std::span<std::byte* const> tensors, std::byte* workspace) override {
     require(tensors.size() == tensors_, "a graph of cuDNN has the tensors of its description");
     std::unordered_map<int64_t, void*> pack;
     for (const Lies& l : lies_) pack[l.id] = tensors[l.tensor] + l.offset;
-    fe::error_t status = built_.graph.execute(static_cast<cudnnHandle_t>(handle), pack, workspace);
+    fe::error_t status = graph_->execute(static_cast<cudnnHandle_t>(handle), pack, workspace);
     if (status.is_bad())
       fail(Fault::device, "cudnnBackendExecute: {}{}", first_line(status), how_to_find_the_call());
   }
 
  private:
-  Built built_;
+  std::shared_ptr<fe::graph::Graph> graph_;
   const std::vector<Lies> lies_;
   size_t tensors_, workspace_ = 0;
   std::string name_;
+  bool from_cache_;
 };
-using PlanOfConvolution = FrontEndPlan<GraphOf, DnnConvolution>;
-using PlanOfNorm = FrontEndPlan<NormGraph, DnnNorm>;
-using PlanOfPool = FrontEndPlan<PoolGraph, DnnPool>;
-using PlanOfAttention = FrontEndPlan<AttentionGraph, DnnAttention>;
+
+template <class Built, class Description, class Prepare>
+std::unique_ptr<DnnPlan> make_plan(const Description& d, Prepare&& prepare) {
+  const auto built = std::make_shared<Built>(d);
+  find_plans(*built, d, prepare);
+  fe::graph::Graph& graph = built->graph;
+  check(graph.build_plans(), d);
+  std::string name;
+  check(graph.get_plan_name(name), d);
+  return std::make_unique<FrontEndPlan>(std::shared_ptr<fe::graph::Graph>(built, &graph), d, name,
+                                        false);
+}
+
+// load: gives a graph the plan that the front end wrote. Throws where it is none, or cuDNN takes it
+// no more.
+template <class Description, class Load>
+std::unique_ptr<DnnPlan> restore_plan(const Description& d, const std::string& saved, Load&& load) {
+  const size_t line = saved.find('\n');
+  if (line == std::string::npos) fail(Fault::device, "a saved plan has no name");
+  const auto graph = std::make_shared<fe::graph::Graph>();
+  const std::vector<uint8_t> bytes(saved.begin() + static_cast<std::ptrdiff_t>(line) + 1,
+                                   saved.end());
+  fe::error_t status = returned([&] { return load(*graph, bytes); });
+  if (status.is_bad()) fail(Fault::device, "{}", first_line(status));
+  return std::make_unique<FrontEndPlan>(graph, d, saved.substr(0, line), true);
+}
 
 // Gives a graph the GPU of a handle, or one that need not be there.
 auto for_handle(void* handle) {
@@ -207,13 +247,31 @@ auto for_handle(void* handle) {
   };
 }
 template <class Description>
-auto for_properties(const std::string& properties, const Description& d) {
+std::shared_ptr<fe::DeviceProperties> device_of(const std::string& properties,
+                                                const Description& d) {
   auto device = std::make_shared<fe::DeviceProperties>();
   check(device->deserialize({properties.begin(), properties.end()}), d);
-  return [device](fe::graph::Graph& graph) {
+  return device;
+}
+template <class Description>
+auto for_properties(const std::string& properties, const Description& d) {
+  return [device = device_of(properties, d)](fe::graph::Graph& graph) {
     graph.set_device_properties(device);
     return graph.build_operation_graph();
   };
+}
+
+// Variables that choose cuDNN's engines and settings.
+std::string settings_of_environment() {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const bool log = text.substr(0, text.find('=')).find("LOG") != std::string_view::npos;
+    if ((text.starts_with("CUDNN_") && !log) || text.starts_with("NVIDIA_TF32_OVERRIDE="))
+      all.emplace_back(text);
+  }
+  std::ranges::sort(all);
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 void check(cudnnStatus_t status, const char* call) {
@@ -234,6 +292,25 @@ Dnn::Dnn() : report_(cuda_library("cuDNN")) {
   // The front end would take an older runtime where there is one beside ours.
   setenv("CUDNN_FRONTEND_CUDART_LIB_NAME",
          fmt::format("libcudart.so.{}", CUDART_VERSION / 1000).c_str(), 0);
+  libraries_ = fmt::format("cuDNN {}; NVRTC {}; CUDA {}; settings {}; graphs {}", version(),
+                           cuda_library("NVRTC").version, CUDART_VERSION, settings_of_environment(),
+                           kDnnSources);
+}
+
+template <class Built, class Description>
+std::unique_ptr<DnnPlan> Dnn::known_or_made(void* handle, const std::string& gpu,
+                                            const Description& d) {
+  const std::string key = fmt::format("{}\n{}\n{}", all_of(d), gpu, libraries_);
+  if (const std::optional<std::string> saved = cache_.read(key)) try {
+      return restore_plan(d, *saved, [&](auto& graph, const std::vector<uint8_t>& bytes) {
+        return graph.deserialize(static_cast<cudnnHandle_t>(handle), bytes, false, false);
+      });
+    } catch (const std::exception& e) {
+      cache_.reject(key, e.what());
+    }
+  auto out = make_plan<Built>(d, for_handle(handle));
+  cache_.write(key, out->saved());
+  return out;
 }
 
 std::string Dnn::problem() const { return report_.problem; }
@@ -259,25 +336,34 @@ void Dnn::set_stream(void* handle, void* stream) {
       "cudnnSetStream");
 }
 
-std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnConvolution& convolution) {
-  return std::make_unique<PlanOfConvolution>(convolution, for_handle(handle));
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnConvolution& d) {
+  return known_or_made<GraphOf>(handle, gpu, d);
 }
 
-std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnNorm& norm) {
-  return std::make_unique<PlanOfNorm>(norm, for_handle(handle));
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnNorm& d) {
+  return known_or_made<NormGraph>(handle, gpu, d);
 }
 
-std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnPool& pool) {
-  return std::make_unique<PlanOfPool>(pool, for_handle(handle));
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnPool& d) {
+  return known_or_made<PoolGraph>(handle, gpu, d);
 }
 
-std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const DnnAttention& attention) {
-  return std::make_unique<PlanOfAttention>(attention, for_handle(handle));
+std::unique_ptr<DnnPlan> Dnn::plan(void* handle, const std::string& gpu, const DnnAttention& d) {
+  return known_or_made<AttentionGraph>(handle, gpu, d);
 }
 
 std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string& properties,
                                                   const DnnConvolution& convolution) {
-  return std::make_unique<PlanOfConvolution>(convolution, for_properties(properties, convolution));
+  return make_plan<GraphOf>(convolution, for_properties(properties, convolution));
+}
+
+std::unique_ptr<DnnPlan> Dnn::restore_without_device(const std::string& properties,
+                                                     const DnnConvolution& convolution,
+                                                     const std::string& saved) {
+  return restore_plan(convolution, saved, [&](auto& graph, const std::vector<uint8_t>& bytes) {
+    graph.set_device_properties(device_of(properties, convolution));
+    return graph.deserialize(bytes);
+  });
 }
 
 void Dnn::check_without_device(const std::string& properties, const DnnNorm& norm) {

@@ -10,6 +10,7 @@
 
 #include "backend/cuda/interface/device_work.h"
 #include "backend/cuda/interface/libraries.h"
+#include "backend/cuda/interface/plan_cache.h"
 
 namespace dpt::cuda {
 
@@ -17,7 +18,9 @@ class DnnPlan {
  public:
   virtual ~DnnPlan() = default;
   virtual size_t workspace_bytes() const = 0;
-  virtual std::string name() const = 0;  // of the engine and its settings
+  virtual std::string name() const = 0;   // of the engine and its settings
+  virtual bool from_cache() const = 0;    // it was not made, but taken from the user's PlanCache
+  virtual std::string saved() const = 0;  // for PlanCache; empty where cuDNN cannot save it
   // Tensors as device_work.h orders them. REQUIRES: made for a GPU, `handle` is a cudnnHandle_t.
   virtual void run(void* handle, std::span<std::byte* const> tensors, std::byte* workspace) = 0;
 };
@@ -33,14 +36,19 @@ class Dnn {
   void destroy_handle(void* handle) noexcept;
   void set_stream(void* handle, void* stream);  // a cudaStream_t
 
-  // Throws NoAlgorithm where cuDNN has no plan within kDnnWorkspace.
-  std::unique_ptr<DnnPlan> plan(void* handle, const DnnConvolution& convolution);
-  std::unique_ptr<DnnPlan> plan(void* handle, const DnnNorm& norm);
-  std::unique_ptr<DnnPlan> plan(void* handle, const DnnPool& pool);
-  std::unique_ptr<DnnPlan> plan(void* handle, const DnnAttention& attention);
+  // Throws NoAlgorithm where cuDNN has no plan within kDnnWorkspace. gpu: all that plans depend on,
+  // but for the versions of the libraries. Thread: any, each with a handle of its own.
+  std::unique_ptr<DnnPlan> plan(void* handle, const std::string& gpu, const DnnConvolution& d);
+  std::unique_ptr<DnnPlan> plan(void* handle, const std::string& gpu, const DnnNorm& d);
+  std::unique_ptr<DnnPlan> plan(void* handle, const std::string& gpu, const DnnPool& d);
+  std::unique_ptr<DnnPlan> plan(void* handle, const std::string& gpu, const DnnAttention& d);
   // For a GPU that need not be there, described by JSON as cuDNN serialises device properties.
   std::unique_ptr<DnnPlan> plan_without_device(const std::string& properties,
                                                const DnnConvolution& convolution);
+  // What another one of these saved.
+  std::unique_ptr<DnnPlan> restore_without_device(const std::string& properties,
+                                                  const DnnConvolution& convolution,
+                                                  const std::string& saved);
   // Throws NoAlgorithm where there is none: its kernels are compiled where they run. REQUIRES:
   // libcuda.so.1 or what stands in for it is loaded.
   void check_without_device(const std::string& properties, const DnnNorm& norm);
@@ -49,7 +57,12 @@ class Dnn {
 
  private:
   Dnn();
+  template <class Built, class Description>
+  std::unique_ptr<DnnPlan> known_or_made(void* handle, const std::string& gpu,
+                                         const Description& d);
   LibraryReport report_;
+  PlanCache cache_{PlanCache::folder_of_user()};
+  std::string libraries_;  // all that plans depend on, but for the GPU
 };
 
 }  // namespace dpt::cuda

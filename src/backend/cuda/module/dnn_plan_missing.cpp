@@ -20,11 +20,15 @@ std::string Dnn::version() const { return ""; }
 void* Dnn::make_handle() { missing(); }
 void Dnn::destroy_handle(void*) noexcept {}
 void Dnn::set_stream(void*, void*) { missing(); }
-std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnConvolution&) { missing(); }
-std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnNorm&) { missing(); }
-std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnPool&) { missing(); }
-std::unique_ptr<DnnPlan> Dnn::plan(void*, const DnnAttention&) { missing(); }
+std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnConvolution&) { missing(); }
+std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnNorm&) { missing(); }
+std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnPool&) { missing(); }
+std::unique_ptr<DnnPlan> Dnn::plan(void*, const std::string&, const DnnAttention&) { missing(); }
 std::unique_ptr<DnnPlan> Dnn::plan_without_device(const std::string&, const DnnConvolution&) {
+  missing();
+}
+std::unique_ptr<DnnPlan> Dnn::restore_without_device(const std::string&, const DnnConvolution&,
+                                                     const std::string&) {
   missing();
 }
 void Dnn::check_without_device(const std::string&, const DnnNorm&) { missing(); }
