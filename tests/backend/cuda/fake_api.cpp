@@ -151,6 +151,10 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnPool& pool) {
   return plan("pooling", pool, true);
 }
 std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnAttention& attention) {
+  const auto scores = static_cast<size_t>(attention.samples * attention.heads * attention.places *
+                                          attention.places);
+  if (attention.pass == DnnPass::backward && scores * settings_.score_bytes > attention.workspace)
+    throw NoAlgorithm("the fake GPU needs a larger workspace");
   return plan("attention", attention, true);
 }
 CommunicatorId FakeApi::new_communicator_id() {

@@ -60,6 +60,7 @@ class FakeApi : public DeviceApi {
     bool epilogues = true;            // with relu and sums, too
     std::vector<Epilogue> lacking{};  // but not with these
     bool busy = false;                // no event is passed until somebody waits for it
+    size_t score_bytes = 0;           // that a gradient of attention needs for each score
     // cuDNN's plans are made by so many threads at a time; who comes alone waits for the others.
     int planners = 1;
     size_t free_memory = size_t{4} << 30;  // before anything is allocated

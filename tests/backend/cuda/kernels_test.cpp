@@ -224,6 +224,70 @@ TEST_CASE("cuDNN's attention says what it does not take") {
         "it makes no gradient of a single place");
 }
 
+// The gradient of attention on a fake GPU that needs a workspace of so many bytes for each score.
+struct PiecesRun {
+  std::vector<HostTensor> results;
+  std::vector<std::string> works;  // of the library, as they were enqueued
+  bool own = false;
+};
+PiecesRun run_gradient(const Shape& qkv, int64_t heads, size_t score_bytes, size_t workspace) {
+  const TensorDesc x{DType::f16, qkv}, y{DType::f16, qkv.with(2, qkv[2] / 3)};
+  const KernelQuery q{"attention_gradient",
+                      {y, x, y, {DType::f32, {qkv[0], heads, qkv[1]}}},
+                      {x},
+                      Attention{.heads = heads}};
+  std::vector<HostTensor> in;
+  for (const TensorDesc& d : q.in) {
+    auto* const bytes = in.emplace_back(d).view().data;
+    for (size_t i = 0; i < d.bytes(); ++i)  // halves and floats of about 1
+      bytes[i] = static_cast<std::byte>(i % 2 == 0 ? i * 37 : d.dtype == DType::f32 ? 0x3f : 0x34);
+  }
+  FakeApi api({.strict = true, .score_bytes = score_bytes});
+  PiecesRun out;
+  for (const KernelType& row : cuda_kernels())
+    if (row.op == q.op && row.name == "cudnn") {
+      OnDevice on(api, row, q, in, kStep, false, workspace);
+      api.take_calls();
+      out.results = on.run();
+      out.own = !on.fallbacks().empty();
+    }
+  for (const std::string& call : api.take_calls())
+    if (const size_t at = call.find("attention back"); at != std::string::npos)
+      out.works.push_back(call.substr(at, call.find(']') + 1 - at));
+  return out;
+}
+
+TEST_CASE("a gradient of attention that needs too large a workspace is made in pieces") {
+  constexpr size_t kSample = 2 * 64 * 128 * 2;  // that cuDNN is thought to need, of two heads
+  const Shape x{7, 6, 48};
+  const PiecesRun whole = run_gradient(x, 2, 0, kAttentionWorkspace);
+  CHECK(whole.works == std::vector<std::string>{"attention back [7, 6, 2, 8]"});
+  // Of samples 0 to 2, 3 to 5 and 4 to 6.
+  const PiecesRun pieces = run_gradient(x, 2, 3 * kSample / (3 * 72), 3 * kSample);
+  CHECK(pieces.works == std::vector<std::string>(3, "attention back [3, 6, 2, 8]"));
+  // It needs more than it is thought to: half of three is one.
+  const PiecesRun single = run_gradient(x, 2, kSample / 72 + 1, 3 * kSample);
+  CHECK(single.works == std::vector<std::string>(7, "attention back [1, 6, 2, 8]"));
+  // One sample is too large, but the GPU has 4 GiB.
+  const PiecesRun larger = run_gradient(x, 2, kSample / 72, kSample / 2);
+  CHECK(larger.works == std::vector<std::string>(7, "attention back [1, 6, 2, 8]"));
+  for (const PiecesRun* run : {&pieces, &single, &larger}) {
+    CHECK(!run->own);
+    CHECK(run->results[0].storage == whole.results[0].storage);
+  }
+  const PiecesRun none = run_gradient(x, 2, size_t{1} << 30, 3 * kSample);
+  CHECK(none.own);
+  CHECK(none.works.empty());
+}
+
+TEST_CASE("pieces of a gradient of attention begin at addresses that cuDNN takes") {
+  constexpr size_t kSample = 2 * 64 * 128 * 2;
+  // The sums of softmax of a sample are 40 bytes.
+  const PiecesRun even = run_gradient({8, 5, 48}, 2, kSample / 50, 3 * kSample);
+  CHECK(even.works == std::vector<std::string>(4, "attention back [2, 5, 2, 8]"));
+  CHECK(run_gradient({7, 5, 48}, 2, kSample / 50, 3 * kSample).own);
+}
+
 // Some gradients take shapes that they are never asked for.
 bool fits(const Sample& s) {
   const KernelQuery& q = s.query;

@@ -17,7 +17,8 @@ namespace dpt::cuda {
 class OnDevice {
  public:
   OnDevice(DeviceApi& api, const KernelType& row, const KernelQuery& q, std::vector<HostTensor>& in,
-           const StepContext& step, bool tf32 = false)
+           const StepContext& step, bool tf32 = false,
+           size_t attention_workspace = kAttentionWorkspace)
       : api_(api),
         step_(step),
         stream_(api.make_stream()),
@@ -32,6 +33,7 @@ class OnDevice {
                            .last_chunk = step.last_chunk};
     upload(state_.data(), &values, sizeof values);
     context_.tf32 = tf32;
+    context_.attention_workspace = attention_workspace;
     const DeviceContext::Use use(context_);
     kernel_ = row.prepare(q);
     workspace_ = Memory(api, MemoryKind::device, context_.workspace_bytes());

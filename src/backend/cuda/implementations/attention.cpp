@@ -1,7 +1,11 @@
 // The rows of attention: cuDNN's for halves, and own ones for the rest.
 #include "backend/cuda/kernels/attention.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
@@ -77,19 +81,70 @@ std::unique_ptr<Kernel> own_kernel(const KernelQuery& q) {
   return is_gradient(q) ? own_gradient(q) : own_forward(q);
 }
 
+// Note [pieces]: what keeps the bits of a gradient the same is a half for each score, N * heads *
+// T^2 of them, where cuDNN sums the gradient of q by way of memory (compute 9.0).
+// Where that is too much the gradient is made of some samples at a time, by one plan; the last
+// piece may begin in the one before, whose results it makes again. A single sample that is still
+// too large gets more memory where the GPU has much.
+
+// Places are padded as the kernels' tiles are.
+size_t score_bytes(const DnnAttention& a) {
+  const auto padded = [&](int64_t tile) { return (a.places + tile - 1) / tile * tile; };
+  return static_cast<size_t>(a.heads * padded(64) * padded(128)) * 2;
+}
+
+// Whether all pieces of so many samples begin where cuDNN may: all but the sums of softmax do.
+bool aligned_pieces(const DnnAttention& whole, int64_t samples) {
+  constexpr int64_t kAlignment = 16;
+  const auto sums = whole.heads * whole.places * static_cast<int64_t>(sizeof(float));
+  return samples * sums % kAlignment == 0 && (whole.samples - samples) * sums % kAlignment == 0;
+}
+
+// The plan for pieces of the batch, and how many samples they have; no work: there is none.
+std::pair<DeviceContext::Prepared, int64_t> prepared_piece(const DnnAttention& whole,
+                                                           DeviceContext& context) {
+  const size_t each = score_bytes(whole);
+  DnnAttention piece = whole;
+  if (each > piece.workspace)
+    piece.workspace = std::max(piece.workspace, context.api.properties().memory / 16);
+  const auto most = std::max<size_t>(1, whole.workspace / each);
+  for (piece.samples = std::min(whole.samples, static_cast<int64_t>(most)); piece.samples > 0;
+       --piece.samples) {
+    if (!aligned_pieces(whole, piece.samples)) continue;
+    if (const DeviceContext::Prepared made = context.prepared(piece); made.work)
+      return {made, piece.samples};
+    piece.samples = piece.samples / 2 + 1;  // and one less
+  }
+  return {};
+}
+
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   DeviceContext& context = DeviceContext::current();
-  const DeviceContext::Prepared prepared = context.prepared(attention_of(q));
+  DnnAttention d = attention_of(q);
+  d.workspace = context.attention_workspace;
+  DeviceContext::Prepared prepared = context.prepared(d);
+  const int64_t whole = d.samples;
+  int64_t samples = whole;
   if (!prepared.work) {
-    context.fall_back(prepared.why + "; dptrain's own kernels compute it");
-    return own_kernel(q);
+    const std::string why = prepared.why;
+    const bool large = static_cast<size_t>(whole) * score_bytes(d) > d.workspace;
+    if (is_gradient(q) && large) std::tie(prepared, samples) = prepared_piece(d, context);
+    if (!prepared.work) {
+      context.fall_back(why + "; dptrain's own kernels compute it");
+      return own_kernel(q);
+    }
   }
-  return enqueue([work = prepared.work](const KernelArgs& a, DeviceContext& c) {
-    std::array<std::byte*, 5> tensors{};
-    size_t n = 0;
-    for (const auto side : {a.in, a.out})
-      for (const TensorView& v : side) tensors[n++] = v.data;
-    c.stream.run(*work, std::span(tensors).first(n), c.workspace);
+  return enqueue([work = prepared.work, whole, samples](const KernelArgs& a, DeviceContext& c) {
+    for (int64_t next = 0; next < whole; next += samples) {
+      const int64_t first = std::min(next, whole - samples);
+      std::array<std::byte*, 5> tensors{};
+      size_t n = 0;
+      for (const auto side : {a.in, a.out})
+        for (const TensorView& v : side)
+          tensors[n++] =
+              v.data + v.desc.bytes() / static_cast<size_t>(whole) * static_cast<size_t>(first);
+      c.stream.run(*work, std::span(tensors).first(n), c.workspace);
+    }
   });
 }
 

@@ -35,6 +35,8 @@ class DeviceContext {
   StepState* state;   // device memory
   bool tf32 = false;  // products of f32 may round their factors to TF32
   std::byte* workspace = nullptr;
+  // Bytes that the gradient of attention may take before it is made in pieces of the batch.
+  size_t attention_workspace = kAttentionWorkspace;
 
   // What a kernel wants for itself between its own launches; all share it, since a stream does one
   // after the other.

@@ -22,10 +22,10 @@ class NoAlgorithm : public Error {
   explicit NoAlgorithm(const std::string& why) : Error(Fault::device, why) {}
 };
 
-// No work asks for a larger workspace, but for attention's gradient (module/attention_graph.h):
-// slower algorithms that need less are taken.
+// No work asks for a larger workspace: slower algorithms that need less are taken.
 inline constexpr size_t kMatmulWorkspace = size_t{32} << 20;
 inline constexpr size_t kDnnWorkspace = size_t{256} << 20;
+inline constexpr size_t kAttentionWorkspace = size_t{1} << 30;
 
 // What is done to a matrix product while it is in registers.
 enum class Epilogue : uint8_t {
@@ -184,6 +184,7 @@ struct DnnAttention {
   int64_t samples = 0, places = 0, heads = 0, columns = 0;
   bool causal = false;  // a place sees itself and those before it
   DType type = DType::f16;
+  size_t workspace = kAttentionWorkspace;  // bytes at most
   bool operator==(const DnnAttention&) const = default;
   size_t tensors() const { return pass == DnnPass::forward ? 3 : 5; }
   bool packed(size_t i) const { return pass == DnnPass::forward ? i == 0 : i == 1 || i == 4; }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/count.h"
+
 namespace dpt::cuda {
 
 std::string describe(const Matmul& m) {
@@ -30,9 +32,9 @@ std::string describe(const DnnPool& p) {
 }
 
 std::string describe(const DnnAttention& a) {
-  return fmt::format("{}attention of {} places by {} heads of {} columns in {}",
-                     a.pass == DnnPass::forward ? "" : "gradient of ", a.places, a.heads, a.columns,
-                     name_of(a.type));
+  return fmt::format("{}attention of {} by {} places, {} heads of {} columns in {}",
+                     a.pass == DnnPass::forward ? "" : "gradient of ", counted(a.samples, "sample"),
+                     a.places, a.heads, a.columns, name_of(a.type));
 }
 
 // Note [all fields]: names for all fields of a struct, so that a new one is no longer forgotten
@@ -67,9 +69,9 @@ std::string all_of(const DnnPool& p) {
 }
 
 std::string all_of(const DnnAttention& a) {
-  const auto& [pass, samples, places, heads, columns, causal, type] = a;
-  return fmt::format("attention {} {} {} {} {} {} {}", static_cast<int>(pass), samples, places,
-                     heads, columns, causal, name_of(type));
+  const auto& [pass, samples, places, heads, columns, causal, type, workspace] = a;
+  return fmt::format("attention {} {} {} {} {} {} {} {}", static_cast<int>(pass), samples, places,
+                     heads, columns, causal, name_of(type), workspace);
 }
 
 }  // namespace dpt::cuda

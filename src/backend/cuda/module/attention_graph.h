@@ -20,9 +20,6 @@ inline std::vector<Lies> lies_of(const DnnAttention& a) {
   return out;
 }
 
-// What keeps a gradient's bits the same may be a half for each score, N * heads * T^2 of them.
-inline constexpr size_t kAttentionWorkspace = size_t{1} << 30;
-
 // Tensors of cuDNN are [N, heads, T, columns].
 class AttentionGraph : public Builder {
  public:

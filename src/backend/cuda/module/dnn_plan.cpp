@@ -168,7 +168,7 @@ void find_plans(PoolGraph& built, const DnnPool& p, Prepare&& prepare) {
 }
 template <class Prepare>
 void find_plans(AttentionGraph& built, const DnnAttention& a, Prepare&& prepare) {
-  find_plans(built.graph, a, prepare, unwanted(false, false), kAttentionWorkspace);
+  find_plans(built.graph, a, prepare, unwanted(false, false), a.workspace);
 }
 
 class FrontEndPlan final : public DnnPlan {
