@@ -10,7 +10,8 @@ Usage: probe.sh [--seconds N] [--tiny] PHASE [FOLDER]
 Unpack the bundle of tools/gpu/bundle.sh anywhere on a machine with a GPU and run the phases in turn:
 
   A  the machine, captures and replays, every operator by itself, five steps of an MLP
-  B  an MLP, ResNet-18 in four precisions and a GPT against the losses of CPUs; speed of the MLP and of ResNet-50
+  B  an MLP, ResNet-18 in four precisions and a GPT against the losses of CPUs; how fast ResNet-50 starts;
+     speed of the MLP and of ResNet-50
   C  the time of every kernel of a step, launch gap, memory bandwidth, algorithms
   D  the same training in PyTorch: eager, in a CUDA graph, compiled; dptrain and PyTorch take turns
   E  compute-sanitizer, dp, ddp and pipelines with several replicas on one GPU, NCCL with one rank
@@ -71,7 +72,8 @@ mkdir -p "$out" "$work/logs" "$work/runs" "$work/plans" && out=$(cd "$out" && pw
 rm -f "$out/report.md" "$out/logs.txt" "$out/plans.txt" "$out/files.tar.gz" "$out/state"
 report=$out/report.md
 : >"$report" || exit 2
-export TORCHINDUCTOR_CACHE_DIR=$work/inductor
+# Plans of the phase itself: of other ones the machine may have any.
+export TORCHINDUCTOR_CACHE_DIR=$work/inductor DPTRAIN_PLAN_CACHE=$work/plan-cache
 
 say() { printf '%s\n' "$*" | tee -a "$report"; }
 passed=0 failed=0 left_out=0
@@ -166,6 +168,25 @@ times() {  # name, seconds, arguments of bench
     return
   say "      $(bench_row "dptrain $1" "runs/bench-$1/bench.csv")"
 }
+# Seconds until ResNet-50 has made two steps: with one thread that makes plans, with many, and with the plans of the
+# run before. All three end in the same bits.
+starts() {
+  local name begin threads
+  for name in one-thread threads cache; do
+    threads=
+    if [ $name = one-thread ]; then threads=1; fi
+    if [ $name = threads ]; then rm -rf "$work/plans-of-starts"; fi
+    begin=${EPOCHREALTIME/[^0-9]/}
+    DPTRAIN_PLAN_THREADS=$threads DPTRAIN_PLAN_CACHE=$work/plans-of-starts \
+      run "start-$name" 60 "${resnet50[@]}" "precision={fp16: {init_scale: 128}}" log.every=1 device=cuda steps=2 evaluate=false ||
+      continue
+    awk -v name=$name -v us=$((${EPOCHREALTIME/[^0-9]/} - begin)) -F '\t' '/^plan/ { ++plans; ms += $6 }
+      / from cache$/ { ++cached } END { printf "start with %s: %.2f s; %d plans, %d of them from the cache, %.2f s of threads\n",
+      name, us / 1e6, plans, cached, ms / 1e3 }' "plans/train-start-$name" | sed 's/^/      /' | tee -a "$report"
+  done
+  bits start-threads start-one-thread
+  bits start-cache start-threads
+}
 conformance() {  # name, seconds, operators
   DPT_OPERATORS=$3 probe "operators-$1" "$2" "${unit[@]}" '-tc=kernels agree with the reference on a GPU*'
   [ -e "logs/operators-$1" ] || return
@@ -246,6 +267,7 @@ phase_b() {
   losses gpt gpt 1e-3
   run gpt-bf16 60 "${gpt[@]}" device=cuda precision=bf16
   losses gpt-bf16 gpt 0.05
+  starts
   times mlp-fp32 60 "${mlp120[@]}"
   times mlp-fp32-no-graphs 60 "${mlp120[@]}" graphs=false
   for precision in fp16 tf32 bf16 fp32; do
