@@ -54,10 +54,12 @@ if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
 if $cuda; then options+=('-Dgpu_archs=90'); fi
 if $tsan; then
   build="build-test/tsan"
-  options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false)
+  options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false -Dfolder_units=true)
   export CXXFLAGS='-g1'
 elif $sanitize; then
   build=$build-sanitize
+  # A build that is made once; the others compile each file alone, as who changes it does.
+  options+=(-Dfolder_units=true)
   # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse. They also
   # make gcc warn of what is not there.
   options+=('-Db_sanitize=address,undefined' -Db_lundef=false)
