@@ -49,7 +49,7 @@ build=build-test/$compiler
 # the sanitizers' checks takes longer than the tests do without it.
 optimization=1
 if $sanitize; then optimization=0; fi
-options=(-Doptimization=$optimization -Ddebug=false) targets=()
+options=("-Doptimization=$optimization" -Ddebug=false) targets=()
 if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
 if $cuda; then options+=('-Dgpu_archs=90'); fi
 if $tsan; then
@@ -130,6 +130,7 @@ if $tsan; then
   $dry_run || rm -f "$reports".*
   export TSAN_OPTIONS="halt_on_error=1:log_path=$reports:suppressions=$here/tools/tsan.supp"
 fi
+export DPT_SLOWEST=10
 run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" "${rest[@]}"
 status=$?
 if $dry_run; then exit 0; fi
@@ -143,18 +144,20 @@ summary=$(awk '
     open = 0
     ok = (result == "exit status 0"); skip = (result == "exit status 77")
     if (cases) {
-      passed += p; failed += f; skipped += s
+      passed += p - unfit; failed += f; skipped += s + unfit + left_out
       if (!ok && !skip && f == 0) failed++   # died outside its cases: a leak, a signal
     }
     else if (ok) passed++
     else if (skip) skipped++
     else failed++
   }
-  /^=+ [0-9]+\/[0-9]+ =+$/ { close_block(); open = 1; result = ""; cases = 0 }
+  /^=+ [0-9]+\/[0-9]+ =+$/ { close_block(); open = 1; result = ""; cases = unfit = left_out = 0 }
   open && result == "" && /^result: / { result = substr($0, 9); sub(/^ +/, "", result) }
   open && /^\[doctest\] test cases:/ {
     split($0, part, "|"); p = part[2] + 0; f = part[3] + 0; s = part[4] + 0; cases = 1
   }
+  open && /^skipped case: / { unfit++ }
+  open && /^left out: / { left_out++ }
   END {
     close_block()
     printf "%d passed, %d failed", passed, failed
@@ -163,6 +166,11 @@ summary=$(awk '
     exit failed > 0 || passed == 0
   }' "$log")
 counted=$?
+# What tests/main.cpp says of cases: '12.34 s  NAME', and why some were skipped.
+slowest=$(sed -n 's/^slow: //p' "$log" | sort -rn | head -n 10)
+if [ -n "$slowest" ]; then printf 'The slowest cases:\n%s\n' "$slowest"; fi
+sed -n -e '/^skipped: /p' -e 's/^skipped case: .*\t/skipped: /p' \
+  -e 's/^left out: .*/skipped: not for this build/p' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)/\2 (\1)/'
 if [ "$status" -ne 0 ] || [ "$counted" -ne 0 ]; then
   printf 'The whole log: %s\n' "$here/$log"
   printf '%s\n' "$summary"

@@ -15,6 +15,7 @@
 #include "cli/process.h"
 #include "data/readers/image.h"
 #include "places.h"
+#include "skip.h"
 
 namespace dpt {
 namespace {
@@ -71,14 +72,14 @@ TEST_CASE("with reproducible shards a run goes on in another mode with the same 
               ddp = {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=2"};
   const Straight straight(single, spec);
   same(straight.ran, straight.rest(7, dp, spec));
-  if (!kCanFork) return;
+  if (skip_without(kCanFork, "a process that may fork")) return;
   same(straight.ran, straight.rest(7, ddp, spec));
   const Straight sharded(ddp, spec);
   same(sharded.ran, sharded.rest(8, single, spec));
 }
 
 TEST_CASE("images that are read on the way go on in the middle of an epoch") {
-  if (!reads_jpeg() || !reads_png()) return;
+  if (skip_without(reads_jpeg() && reads_png(), "libjpeg-turbo and libpng")) return;
   const std::string images = test_file("fixtures/images");
   const Words how = {"cores=2", "data.batch_size=4",
                      "data.dataset={image_folder: {path: " + images + ", test_path: " + images +

@@ -1,4 +1,6 @@
 // What `dptrain plan` says of a model on several devices, and what a run of it then does.
+#include "describe/device_usage.h"
+
 #include <map>
 #include <string>
 #include <vector>
@@ -6,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include "comm/shared_memory.h"
-#include "describe/device_usage.h"
 #include "describe/gantt.h"
 #include "engine/trace.h"
 #include "places.h"

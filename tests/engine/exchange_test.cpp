@@ -16,6 +16,7 @@
 #include "report/measure.h"
 #include "session/memory.h"
 #include "session/update_share.h"
+#include "skip.h"
 #include "train/run.h"
 #include "train/run_spec.h"
 
@@ -51,7 +52,7 @@ std::vector<float> numbers(const Node& list) {
 }
 
 TEST_CASE("compressed gradients are those of torch's hooks, to the bit where sums are exact") {
-  if (!kCanFork) return;
+  if (skip_without(kCanFork, "a process that may fork")) return;
   const golden::Document fixture = golden::read_fixture("comm_hooks");
   const Folder folder;
   std::string csv;
@@ -96,7 +97,7 @@ initial_weights: {}
 
 TEST_CASE(
     "compressed gradients have the same bits for any number of ranks, and others than whole") {
-  if (!kCanFork) return;
+  if (skip_without(kCanFork, "a process that may fork")) return;
   for (const std::string& more :
        {std::string(), std::string("clip_grad_norm: 0.1\n"), std::string("accumulate: 3\n"),
         std::string("precision: {fp16: {emulate: true, init_scale: 1048576}}\n")}) {
@@ -114,7 +115,7 @@ TEST_CASE(
 }
 
 TEST_CASE("sharded states change no bit") {
-  if (!kCanFork) return;
+  if (skip_without(kCanFork, "a process that may fork")) return;
   for (const char* optimizer : {"adam: {lr: 0.01, amsgrad: true}", "sgd: {lr: 0.1}",
                                 "adagrad: {lr: 0.1, initial_accumulator_value: 0.3}"})
     for (const char* more : {"", "clip_grad_norm: 0.1\n"}) {  // fused weights, stored ones

@@ -36,7 +36,7 @@ inline std::string fashion_mnist() {
     for (const char* name : {"fashion_mnist", "fashion-mnist"})
       for (const char* ending : {"", ".gz"})
         REQUIRE_FALSE(fs::exists(place / name / (names[0] + ending)));
-  MESSAGE("left out: Fashion-MNIST is not on this machine; see datasets/README.md");
+  MESSAGE("skipped: Fashion-MNIST is not on this machine; see datasets/README.md");
   return "";
 }
 

@@ -5,6 +5,7 @@
 #include "../datasets/loading.h"
 #include "formats/safetensors.h"
 #include "places.h"
+#include "skip.h"
 
 namespace dpt {
 namespace {
@@ -18,7 +19,7 @@ Image decoded(const std::string& bytes) {
 // Every kind of file, made and read by PIL and torchvision: tests/fixtures/images.py.
 TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCrop to the bit") {
   if (!reads_jpeg() || !reads_png()) {
-    MESSAGE("left out: built without libjpeg-turbo or libpng");
+    MESSAGE("skipped: built without libjpeg-turbo or libpng");
     return;
   }
   const SafeTensors file = SafeTensors::read(test_file("fixtures/images.safetensors"));
@@ -53,7 +54,7 @@ TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   const auto why = [](const std::string& bytes) { return data_error([&] { decoded(bytes); }); };
   CHECK(why("hello") ==
         "x.img is neither a JPEG nor a PNG image, whatever its name says; leave it out");
-  if (!reads_jpeg() || !reads_png()) return;
+  if (skip_without(reads_jpeg() && reads_png(), "libjpeg-turbo and libpng")) return;
   const std::string jpeg = read_file(kImages + "/jpeg/420.jpg"),
                     png = read_file(kImages + "/png/rgb.png");
   CHECK(decoded(jpeg).width == 22);

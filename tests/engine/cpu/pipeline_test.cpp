@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "oracles/random_spec.h"
+#include "skip.h"
 #include "train/run_spec.h"
 
 namespace dpt {
@@ -71,7 +72,7 @@ TEST_CASE("a pipeline has the bits of one device that computes the chunks one by
 }
 
 TEST_CASE("replicas of a pipeline have the bits of ddp, clipped or not") {
-  if (!kCanFork) return;
+  if (skip_without(kCanFork, "a process that may fork")) return;
   for (const char* more : {"", "clip_grad_norm: 0.5\n",
                            "loss: {cross_entropy: {weight: [1, 2, 3, "
                            "1, 2, 3, 1, 2, 3, 1]}}\n"}) {
@@ -109,7 +110,7 @@ TEST_CASE("batch norm in a pipeline has the statistics of a chunk") {
   same(one, run_spec(text, {pipeline("stages: 3, chunks: 4, schedule: gpipe"), "cores=1"}));
   const Ran two = run_spec(text, {"cores=2", "accumulate=4"});
   same(two, run_spec(text, {pipeline("stages: 2, chunks: 4"), "cores=2"}));
-  if (!kCanFork) return;
+  if (skip_without(kCanFork, "a process that may fork")) return;
   const Ran sync = run_spec(
       text, {"parallel=ddp", "devices=2", "cores=1", "accumulate=2", "sync_batch_norm=true"});
   same(sync, run_spec(text, {pipeline("stages: 2, chunks: 2, data_parallel: 2"), "cores=1",
@@ -217,7 +218,7 @@ TEST_CASE("random models in a pipeline have the bits of one device") {
 }
 
 TEST_CASE("random models, placed on devices and in replicas of pipelines, have the bits of one") {
-  if (!kCanFork) return;
+  if (skip_without(kCanFork, "a process that may fork")) return;
   for (uint64_t seed = 20; seed < (kSanitized ? 23 : 30); ++seed) {
     CAPTURE(seed);
     const std::string text = random_spec(seed) + "reproducible: {shards: 4}\n";

@@ -1,4 +1,6 @@
 // How hosts of several GPUs wait for each other.
+#include "engine/gpu/team.h"
+
 #include <chrono>
 #include <string>
 #include <thread>
@@ -10,7 +12,6 @@
 #include "backend/cuda/fake_world.h"
 #include "base/fail.h"
 #include "comm/shared_memory.h"
-#include "engine/gpu/team.h"
 
 namespace dpt {
 namespace {
