@@ -6,9 +6,11 @@ set -u
 usage() {
   cat <<'TEXT'
 Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [-j N] [--no-sudo] [--dry-run] [ARGUMENTS of meson test]
+       tools/test.sh --all [-j N] [--no-sudo] [ARGUMENTS of meson test]
   --gcc, --clang  compiler (gcc)
   --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
   --tsan          with ThreadSanitizer, by clang: the tests of comm, data and train whose threads meet
+  --all           every compiler, plain and with --sanitize, then --tsan
   -j N            compile with N processes (as many as there are cores)
   --no-sudo       passed on to tools/setup.sh
   --dry-run       say what would be run
@@ -16,11 +18,12 @@ Everything else goes to 'meson test': --suite unit, --repeat 3, the name of a te
 TEXT
 }
 
-compiler=gcc sanitize=false tsan=false cuda=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
+compiler=gcc all=false sanitize=false tsan=false cuda=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
 while [ $# -gt 0 ]; do
   case $1 in
     --gcc) compiler=gcc ;;
     --clang) compiler=clang setup+=(--clang) ;;
+    --all) all=true ;;
     --sanitize) sanitize=true ;;
     --tsan) tsan=true compiler=clang setup+=(--clang) ;;
     -j) jobs=${2:-} && shift ;;
@@ -33,6 +36,35 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
+cd "$here" || exit 1
+
+if $all; then
+  each=(-j "$jobs")
+  case " ${setup[*]} " in *' --no-sudo '*) each+=(--no-sudo) ;; esac
+  case " ${setup[*]} " in *' --dry-run '*) each+=(--dry-run) ;; esac
+  lines=() sums=(0 0 0) broken=false
+  for configuration in --gcc '--gcc --sanitize' --clang '--clang --sanitize' --tsan; do
+    printf '\n== %s ==\n' "$configuration"
+    output=$(mktemp) || exit 1
+    # shellcheck disable=SC2086  # one or two options
+    tools/test.sh $configuration "${each[@]}" "${rest[@]}" 2>&1 | tee "$output"
+    [ "${PIPESTATUS[0]}" -eq 0 ] || broken=true
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$output" | tail -n 1)
+    rm "$output"
+    lines+=("$configuration: ${line:-nothing was run}")
+    mapfile -t counts < <(grep -oE '[0-9]+' <<<"${line:-0 passed, 0 failed}")
+    for i in 0 1 2; do sums[i]=$((sums[i] + ${counts[i]:-0})); done
+  done
+  printf '\n'
+  printf '%s\n' "${lines[@]}"
+  printf '%d passed, %d failed' "${sums[0]}" "${sums[1]}"
+  if [ "${sums[2]}" -gt 0 ]; then printf ', %d skipped' "${sums[2]}"; fi
+  printf '\n'
+  ! $broken
+  exit
+fi
+
 # The CUDA module is built where its toolkit is, without sanitizers; for one kind of GPU, to be quick.
 if ! $sanitize && ! $tsan && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null; then
   cuda=true setup+=(--cuda)
@@ -41,8 +73,6 @@ case $jobs in
   '' | *[!0-9]* | 0) printf 'test.sh: -j needs a number above 0\n' >&2; exit 2 ;;
 esac
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit 1
-cd "$here" || exit 1
 if [ "$compiler" = clang ]; then cxx=clang++; else cxx=g++; fi
 build=build-test/$compiler
 # Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags. Optimising
