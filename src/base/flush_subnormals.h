@@ -1,5 +1,5 @@
-// Numbers below 1.2e-38 as 0 on the thread it is made on, as long as it lives. An operation on one of
-// them costs a hundred cycles on most CPUs, and a saturated softmax makes many; PyTorch has
+// Numbers below 1.2e-38 as 0 on the thread it is made on, as long as it lives. An operation on one
+// of them costs a hundred cycles on most CPUs, and a saturated softmax makes many; PyTorch has
 // torch.set_flush_denormal for it.
 #pragma once
 

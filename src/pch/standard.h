@@ -1,5 +1,5 @@
-// What most files include, parsed once (meson's b_pch). A shorter build and nothing else: every file
-// still includes what it uses, which the build with clang checks by doing without this.
+// What most files include, parsed once (meson's b_pch). A shorter build and nothing else: every
+// file still includes what it uses, which the build with clang checks by doing without this.
 #ifndef DPT_PCH_STANDARD_H  // gcc warns of a pragma in a header that it compiles itself
 #define DPT_PCH_STANDARD_H
 

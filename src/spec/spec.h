@@ -69,11 +69,11 @@ struct ScheduleSpec {
 // Checkpoints, of which a run that goes on with `--resume` begins. One is written where a run ends.
 struct SaveSpec {
   bool on = true;
-  int64_t every_epochs = 0;  // between two others; 0: there are none
-  int64_t every_steps = 0;   // the same
+  int64_t every_epochs = 0;                  // between two others; 0: there are none
+  int64_t every_steps = 0;                   // the same
   std::optional<double> every_minutes = 10;  // since the last one, after a whole step; 0 or empty:
                                              // never by time
-  int64_t keep = 3;          // the newest ones
+  int64_t keep = 3;                          // the newest ones
 };
 
 struct LogSpec {

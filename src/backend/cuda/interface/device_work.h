@@ -14,9 +14,9 @@
 
 namespace dpt::cuda {
 
-// Thrown where a library supports no such shapes and types, which it says only when it is asked; the
-// message has the library's text. Own kernels compute the operation then. Any other failure of a
-// library is an Error of another kind (library_answer.h).
+// Thrown where a library supports no such shapes and types, which it says only when it is asked;
+// the message has the library's text. Own kernels compute the operation then. Any other failure of
+// a library is an Error of another kind (library_answer.h).
 class NoAlgorithm : public Error {
  public:
   explicit NoAlgorithm(const std::string& why) : Error(Fault::device, why) {}
