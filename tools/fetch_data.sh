@@ -124,7 +124,7 @@ for file in $files; do
     if ! fetch "$file"; then
       rmdir "$to" 2> /dev/null || true
       echo "fetch_data: $file could not be had; what was tried stands above. dptrain also runs without files: write" >&2
-      echo "  data: {dataset: $([ $name = tiny_shakespeare ] && echo synthetic_tokens || echo synthetic_images)}" >&2
+      echo "  data: {dataset: $([ "$name" = tiny_shakespeare ] && echo synthetic_tokens || echo synthetic_images)}" >&2
       exit 4
     fi
   fi

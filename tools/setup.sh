@@ -5,11 +5,12 @@ set -u
 
 usage() {
   cat <<'TEXT'
-Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang] [--cuda]
+Usage: tools/setup.sh [--dry-run] [--no-sudo] [-y|--yes] [--clang] [--style] [--cuda]
   --dry-run   say what would be installed, and install nothing
   --no-sudo   never call sudo; without root, say which command root would have to run
   -y, --yes   don't ask before installing (also without a terminal to ask on)
   --clang     clang as well, for tools/test.sh --clang
+  --style     the checkers of tools/style.sh as well
   --cuda      also the headers of cuDNN's front end, for convolutions on GPUs; the CUDA toolkit itself, cuDNN and
               NCCL are NVIDIA's to install
 TEXT
@@ -42,6 +43,10 @@ for word in "$@"; do
     -y | --yes) yes=true ;;
     --clang) packages="$packages
 clang:the second compiler" ;;
+    --style) packages="$packages
+clang-format:form of C++ files
+clang-tidy:checks of C++ files
+shellcheck:checks of scripts" ;;
     --cuda) cuda=true ;;
     -h | --help) usage; exit 0 ;;
     *) printf 'setup.sh: unknown option %s\n' "$word" >&2; usage >&2; exit 2 ;;
