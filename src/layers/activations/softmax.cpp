@@ -1,8 +1,8 @@
 // softmax: exp(x) / sum of exp(x) over one extent; any shape.
 #include "formats/python_call.h"
 #include "graph/attrs.h"
+#include "layers/activations/softmax_dimension.h"
 #include "layers/layer.h"
-#include "layers/softmax_dimension.h"
 
 namespace dpt::layers {
 namespace {

@@ -12,7 +12,7 @@
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"
-#include "layers/norm_epsilon.h"
+#include "layers/norms/norm_epsilon.h"
 
 namespace dpt::layers {
 

@@ -1,5 +1,5 @@
 // batch_norm1d: batch normalisation of [N, C] or [N, C, L]; see batch_norm.h.
-#include "layers/batch_norm.h"
+#include "layers/norms/batch_norm.h"
 
 namespace dpt::layers {
 namespace {
