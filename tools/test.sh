@@ -77,14 +77,14 @@ if [ "$compiler" = clang ]; then cxx=clang++; else cxx=g++; fi
 build=build-test/$compiler
 # Tests check what the code does, benchmarks how fast: so a short build. Kernels have their own flags. Optimising
 # the sanitizers' checks takes longer than the tests do without it.
-optimization=1
+optimization=1 werror=true
 if $sanitize; then optimization=0; fi
-options=("-Doptimization=$optimization" -Ddebug=false) targets=()
+options=(-Dtests=enabled "-Doptimization=$optimization" -Ddebug=false) targets=()
 if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
 if $cuda; then options+=('-Dgpu_archs=90'); fi
 if $tsan; then
   build="build-test/tsan"
-  options=(-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false -Dfolder_units=true)
+  options=(-Dtests=enabled -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false -Dfolder_units=true)
   export CXXFLAGS='-g1'
 elif $sanitize; then
   build=$build-sanitize
@@ -93,7 +93,7 @@ elif $sanitize; then
   # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse. They also
   # make gcc warn of what is not there.
   options+=('-Db_sanitize=address,undefined' -Db_lundef=false)
-  if [ "$compiler" = gcc ]; then options+=(-Dwerror=false); fi
+  if [ "$compiler" = gcc ]; then werror=false; fi
   export CXXFLAGS='-g1'
   targets=(all src/libheaders_alone.a)  # which a build with precompiled headers leaves out
 fi
@@ -136,7 +136,7 @@ if $tsan; then
   targets=(tests/unit)
 fi
 if ! [ -e "$build/build.ninja" ]; then
-  run env CXX="$cxx" meson setup "$build" "${options[@]}" ||
+  run env CXX="$cxx" meson setup "$build" "${options[@]}" -Dwerror=$werror ||
     fail "meson could not set up $build, see above and $build/meson-logs/meson-log.txt" \
       "remove $build and run this again once it is mended"
 fi
