@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches a public data set: tools/fetch_data.sh fashion_mnist|mnist|kmnist|cifar10|cifar100|tiny_shakespeare [--to DIR] [--limit SECONDS] [--offline]
 # Each file is taken from the first mirror that gives the right bytes and put in place only when its
-# checksum holds. --to: default datasets/NAME. --limit: seconds for everything, default none.
+# checksum holds. --to: default datasets/NAME, of the checkout or, if this is installed, here. --limit: seconds for everything, default none.
 # --offline: only check what is there. Exit codes: 0 done, 2 usage, 4 not to be had.
 set -eu
 
@@ -44,7 +44,9 @@ case $name in
     files='input.txt' packed='' mirrors='https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare' ;;
   *) [ -z "$name" ] || echo "fetch_data: no data set '$name'; there are fashion_mnist, mnist, kmnist, cifar10, cifar100 and tiny_shakespeare" >&2; usage ;;
 esac
-to=${to:-$root/datasets/$name}
+place=$root
+[ -e "$root/meson.build" ] || place=.  # installed: only root writes there
+to=${to:-$place/datasets/$name}
 sums=$root/datasets/SHA256SUMS
 md5s=$root/datasets/MD5SUMS
 started=$(date +%s)

@@ -71,6 +71,7 @@ BenchArguments read_words(const std::vector<std::string>& words) {
   arguments.text("--svg FILE", a.svg, "where the picture is written, too");
   arguments.hidden("--row", a.notes);
   arguments.parse(words);
+  a.spec.path = find_spec(a.spec.path);  // said once, not by the process of each row
   return a;
 }
 

@@ -11,6 +11,7 @@
 #include "base/count.h"
 #include "base/disk.h"
 #include "base/error.h"
+#include "base/installation.h"
 #include "base/machine.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
@@ -90,6 +91,8 @@ int run_doctor(const std::vector<std::string>& words) {
              : fmt::format("built without; install {} and build again", package));
   line(true, "memory", fmt::format("{} MiB usable", usable_memory() >> 20));
   cuda_lines();
+  if (const std::string configs = installed_file("configs"); !configs.empty())
+    line(true, "configs", configs + ": dptrain configs/NAME.yaml reads them");
   for (const auto& [name, file] : {std::pair("fashion_mnist", "train-images-idx3-ubyte"),
                                    std::pair("tiny_shakespeare", "input.txt")}) {
     try {

@@ -1,5 +1,9 @@
 #include "cli/spec_argument.h"
 
+#include <filesystem>
+#include <system_error>
+
+#include "base/installation.h"
 #include "base/stderr.h"
 #include "train/run_directories.h"
 
@@ -12,6 +16,15 @@ void SpecArgument::add_to(Arguments& arguments) {
       "key=value: over what the file says: epochs=3 data.batch_size=256 optimizer.lr=0.1");
 }
 
+std::string find_spec(const std::string& path) {
+  std::error_code error;
+  if (!path.starts_with("configs/") || std::filesystem::exists(path, error)) return path;
+  const std::string installed = installed_file(path);
+  if (installed.empty()) return path;
+  print_stderr("{} is not here: reading {}\n", path, installed);
+  return installed;
+}
+
 LoadedSpec load(const SpecArgument& argument) {
   if (argument.path.empty())
     throw BadSpec{
@@ -19,7 +32,8 @@ LoadedSpec load(const SpecArgument& argument) {
         "--help`\n"};
   LoadedSpec out;
   Diagnostics d;
-  out.spec = load_spec(argument.path, argument.overrides, vocabulary(), out.files, d, &out.tree);
+  out.spec = load_spec(find_spec(argument.path), argument.overrides, vocabulary(), out.files, d,
+                       &out.tree);
   if (!d.ok()) throw BadSpec{d.render()};
   return out;
 }

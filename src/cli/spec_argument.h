@@ -29,7 +29,11 @@ struct LoadedSpec {
   Spec spec;
 };
 
-// Reads, overrides and checks. Throws BadSpec.
+// The file that a SPEC means: `path` itself, or, for configs/NAME.yaml that does not exist, the
+// config of that name that is installed with the program, which standard error then names.
+std::string find_spec(const std::string& path);
+
+// Reads what find_spec() finds, overrides and checks. Throws BadSpec.
 LoadedSpec load(const SpecArgument& argument);
 
 // The session of a spec. Throws BadSpec where shapes or settings do not fit.

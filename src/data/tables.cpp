@@ -7,6 +7,7 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/installation.h"
 #include "data/readers/bytes.h"
 #include "data/readers/cache.h"
 
@@ -52,6 +53,14 @@ std::string plain_or_gzip(const fs::path& file) {
   for (const std::string& path : {file.string(), file.string() + ".gz"})
     if (fs::is_regular_file(path, none)) return path;
   return "";
+}
+
+// What downloads data sets, as a shell finds it here: a checkout's, else the installed one.
+std::string fetch_script() {
+  constexpr const char* kScript = "tools/fetch_data.sh";
+  std::error_code none;
+  const std::string installed = fs::exists(kScript, none) ? "" : installed_file(kScript);
+  return installed.empty() ? kScript : installed;
 }
 
 }  // namespace
@@ -159,9 +168,9 @@ std::vector<std::string> find_files(const std::string& name, const std::string& 
     wanted.push_back(fmt::format("{}", fmt::join(set, " and ")));
   fail(Fault::data,
        "the files of {} are not there: {}, each plain or .gz, in one of\n  {}\n"
-       "Run tools/fetch_data.sh {}, or set DPTRAIN_DATA, or write `dataset: synthetic_images` or "
+       "Run {} {}, or set DPTRAIN_DATA, or write `dataset: synthetic_images` or "
        "`synthetic_tokens`, which need no files.",
-       name, fmt::join(wanted, "; or "), fmt::join(folders, "\n  "), name);
+       name, fmt::join(wanted, "; or "), fmt::join(folders, "\n  "), fetch_script(), name);
 }
 
 }  // namespace dpt

@@ -11,6 +11,7 @@
 
 #include "backend/cuda/kernels/fingerprint.h"
 #include "base/fail.h"
+#include "base/installation.h"
 #include "base/version.h"
 #include "comm/child.h"
 #include "comm/shared_memory.h"
@@ -26,11 +27,10 @@ constexpr const char* kAbsent = ": no such file";
 // Beside the program, in the build tree of the program or the tests, where it is installed.
 std::vector<std::string> places() {
   if (const char* named = std::getenv(kVariable)) return {named};
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path folder = program_folder();
   std::vector<std::string> out;
-  for (const char* place : {".", "backend/cuda/module", "../src/backend/cuda/module", "../lib",
-                            "../lib64", "../lib/x86_64-linux-gnu", "../lib/aarch64-linux-gnu"})
+  for (const char* place :
+       {".", "backend/cuda/module", "../src/backend/cuda/module", "../lib/dptrain"})
     if (std::string path = (folder / place / kFile).lexically_normal();
         std::find(out.begin(), out.end(), path) == out.end())
       out.push_back(std::move(path));

@@ -1,0 +1,17 @@
+// Files that are installed beside the program. They are found relative to it, so that an installed
+// tree may be moved.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dpt {
+
+// The directory of the running program's file, links followed; empty where /proc is missing.
+std::string program_folder();
+
+// The path of a file or directory below share/dptrain of the prefix that the program is installed
+// in: PREFIX/share/dptrain/NAME for PREFIX/bin/dptrain. Empty if there is none.
+std::string installed_file(std::string_view name);
+
+}  // namespace dpt
