@@ -19,6 +19,25 @@ struct BadWords {
   std::string text;
 };
 
+// One argument of a command, for completion scripts and the manual page.
+struct ArgumentText {
+  std::string names;  // as add functions take them: "-v,--verbose", "--svg FILE", "SPEC"
+  std::string help;
+  std::vector<std::string> choices;  // all its values; empty: any, or none for a flag
+  bool flag = false, many = false;   // many: stands alone any number of times
+
+  bool stands_alone() const { return !names.starts_with('-'); }
+  std::vector<std::string> dashed() const;  // {"-v", "--verbose"}; {"SPEC"} if it stands alone
+  std::string value() const;                // "FILE"; empty: it takes none, or stands alone
+};
+
+// Thrown by Arguments::parse for the single word kListArguments, which no command line can hold.
+struct ArgumentList {
+  std::string about;
+  std::vector<ArgumentText> arguments;
+};
+inline constexpr std::string_view kListArguments{"\0", 1};
+
 // Names are "--long VALUE", "-s,--long VALUE" (the help shows VALUE as it is written there),
 // "--long" of a flag, or a word without dashes for what stands alone. What is named here is filled
 // by parse(), and keeps its value where it is left out.
@@ -46,6 +65,7 @@ class Arguments {
 
  private:
   std::unique_ptr<CLI::App> app_;
+  std::vector<ArgumentText> texts_;
 };
 
 }  // namespace dpt

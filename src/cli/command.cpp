@@ -16,26 +16,11 @@
 #include "base/stdout.h"
 #include "base/version.h"
 #include "cli/arguments.h"
+#include "cli/command_texts.h"
 #include "cli/spec_argument.h"
 
 namespace dpt {
 namespace {
-
-constexpr std::string_view kRestOfHelp = R"(
-  dptrain help COMMAND              the arguments of a command, as `dptrain COMMAND --help`
-  dptrain --version                 the version
-
-Environment variables:
-  DPTRAIN_DATA                      the folder of the data sets that are known by name
-  DPTRAIN_NO_CACHE                  set: keep no copy of unpacked data sets in ~/.cache/dptrain
-  DPTRAIN_CUDA_MODULE               the file libdptrain_cuda.so
-  DPTRAIN_CUDA_PATH                 the folders of CUDA's libraries, with colons between
-  DPTRAIN_LOG_PLANS                 on GPUs: a file to which each operation's algorithm is appended
-  DPTRAIN_OUTLIVE_LAUNCHER          1: ranks go on when torchrun, srun or mpirun ends
-
-Exit codes: 0 done, 1 failed, 2 the spec or the command line is wrong, 3 device, 4 data, 5 memory,
-6 a rank failed, 7 diverged, 75 SIGUSR1, 130 Ctrl-C.
-)";
 
 int help() {
   print_stdout(
@@ -43,7 +28,22 @@ int help() {
       "  dptrain SPEC [key=value ...]      train; `dptrain configs/fmnist_ddp.yaml epochs=3`\n\n");
   for (const Command& c : command_table())
     print_stdout("  dptrain {:<24}  {}\n", c.name, c.summary);
-  print_stdout("{}", kRestOfHelp);
+  print_stdout("\n  dptrain {:<24}  {}\n  dptrain {:<24}  {}\n", "help COMMAND",
+               "the arguments of a command, as `dptrain COMMAND --help`", "--version",
+               "the version");
+  print_stdout("\nEnvironment variables:\n");
+  for (const Meaning& m : environment_variables()) print_stdout("  {:<32}  {}\n", m.name, m.text);
+  std::string line = "\nExit codes:";
+  for (const Meaning& m : exit_codes()) {
+    const std::string code = fmt::format("{} {}", m.name, m.text);
+    if (line.size() + code.size() > 98) {
+      print_stdout("{}\n", line);
+      line.clear();
+    }
+    line += fmt::format("{}{}{}", line.empty() ? "" : " ", code,
+                        &m == &exit_codes().back() ? "." : ",");
+  }
+  print_stdout("{}\n", line);
   return 0;
 }
 

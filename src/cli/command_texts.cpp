@@ -1,0 +1,99 @@
+#include "cli/command_texts.h"
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "spec/language.h"
+
+namespace dpt {
+namespace {
+
+constexpr Meaning kEnvironment[] = {
+    {"DPTRAIN_DATA", "the folder of the data sets that are known by name"},
+    {"DPTRAIN_NO_CACHE", "set: keep no copy of unpacked data sets in ~/.cache/dptrain"},
+    {"DPTRAIN_CUDA_MODULE", "the file libdptrain_cuda.so"},
+    {"DPTRAIN_CUDA_PATH", "the folders of CUDA's libraries, with colons between"},
+    {"DPTRAIN_LOG_PLANS", "on GPUs: a file to which each operation's algorithm is appended"},
+    {"DPTRAIN_OUTLIVE_LAUNCHER", "1: ranks go on when torchrun, srun or mpirun ends"},
+};
+
+constexpr Meaning kExitCodes[] = {
+    {"0", "done"},          {"1", "failed"},   {"2", "the spec or the command line is wrong"},
+    {"3", "device"},        {"4", "data"},     {"5", "memory"},
+    {"6", "a rank failed"}, {"7", "diverged"}, {"75", "SIGUSR1"},
+    {"130", "Ctrl-C"},
+};
+
+ArgumentList arguments_of(const Command& command) {
+  try {
+    command.run({std::string(kListArguments)});
+  } catch (const ArgumentList& list) {
+    return list;
+  }
+  return {};
+}
+
+class Keys {
+ public:
+  explicit Keys(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  void add(const std::string& above, const std::vector<KeyDoc>& keys) {
+    for (const KeyDoc& k : keys) add(above, k);
+  }
+
+  std::vector<OverrideKey> take() { return std::move(keys_); }
+
+ private:
+  void add(const std::string& above, const KeyDoc& k) {
+    if (k.words == "layers" || k.words == "blocks") return;
+    const std::string path = above + std::string(k.name);
+    OverrideKey& own = key(path);
+    for (const std::string_view c : k.choices) add_value(own, c);
+    if (k.type == KeyKind::boolean)
+      for (const char* truth : {"true", "false"}) add_value(own, truth);
+    if (!k.words.empty())
+      for (const Nameable* word : words_of(vocabulary_, k.words)) add_value(own, word->name);
+    if (k.many) return;  // a list: its entries have numbers
+    add(path + ".", k.keys);
+    if (k.words.empty()) return;
+    for (const Nameable* word : words_of(vocabulary_, k.words)) add(path + ".", word->describe());
+  }
+
+  OverrideKey& key(const std::string& path) {
+    const auto found = std::ranges::find(keys_, path, &OverrideKey::path);
+    return found != keys_.end() ? *found : keys_.emplace_back(OverrideKey{path, {}});
+  }
+
+  // Only what is a word for a shell: not `|`, a delimiter.
+  static void add_value(OverrideKey& key, std::string_view value) {
+    if (value.find_first_of(";,| ") != value.npos) return;
+    if (std::ranges::find(key.values, value) == key.values.end()) key.values.emplace_back(value);
+  }
+
+  const Vocabulary& vocabulary_;
+  std::vector<OverrideKey> keys_;
+};
+
+}  // namespace
+
+bool CommandText::takes_spec() const { return !arguments.empty() && arguments[0].names == "SPEC"; }
+
+std::vector<CommandText> command_texts() {
+  std::vector<CommandText> out;
+  for (const Command& c : command_table()) {
+    ArgumentList list = arguments_of(c);
+    out.push_back({c.name, c.summary, std::move(list.about), std::move(list.arguments)});
+  }
+  return out;
+}
+
+std::span<const Meaning> environment_variables() { return kEnvironment; }
+std::span<const Meaning> exit_codes() { return kExitCodes; }
+
+std::vector<OverrideKey> override_keys(const Vocabulary& vocabulary) {
+  Keys keys(vocabulary);
+  keys.add("", top_keys(vocabulary).describe());
+  return keys.take();
+}
+
+}  // namespace dpt
