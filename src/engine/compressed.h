@@ -1,4 +1,5 @@
-// Gradients as replicas read them of each other where `compress` asks for it: parallel/exchange.h.
+// Gradient compression (`compress`): the 16-bit gradients that replicas read from each other, and
+// their sum. See parallel/exchange.h.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +11,31 @@
 
 namespace dpt {
 
-// Of one worker; Thread: its own.
+// Belongs to one worker. Thread: that worker's.
 class CompressedGradients {
  public:
-  static constexpr size_t kTile = 1024;  // elements of a sum that stays in the first cache
+  // Elements summed at a time, few enough to stay in the L1 cache.
+  static constexpr size_t kTile = 1024;
 
   CompressedGradients(DType half, const Buffers& buffers);
 
-  // A shard's stored gradients, where they lie as halves afterwards.
+  // Rounds the shard's stored gradients in `range` to the 16-bit type and writes the result to
+  // Buffers::halves(), where other workers read it.
   void write(int shard, UpdateRange range) const;
 
-  float* tile() { return wide_.data() + tiles_.size() * kTile; }  // room for a sum
+  // [kTile] scratch for the result of sum().
+  float* tile() { return wide_.data() + tiles_.size() * kTile; }
 
-  // Elements of the sum over shards, to `out`: in the fixed tree and in f32, then rounded to the
-  // half, as an all_reduce in it would hand it back.
+  // Writes the sum of all shards' 16-bit gradients in `range` to `out` [range.count()]. The sum is
+  // computed in f32 in the fixed tree order (comm/tree.h) and then rounded to the 16-bit type, like
+  // the result of an all-reduce in that type.
   void sum(UpdateRange range, float* out);
 
  private:
   DType half_;
   Buffers buffers_;
-  std::vector<float> wide_;  // a tile of each shard, and one more
+  // [shards + 1, kTile]: the widened gradients of each shard, then tile().
+  std::vector<float> wide_;
   std::vector<const float*> tiles_;
 };
 

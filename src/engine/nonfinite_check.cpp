@@ -26,7 +26,7 @@ bool all_finite(const TensorView& v) {
 
 namespace {
 
-// The first of these rows of a table with a value that is not finite; -1: there is none.
+// The first of the table's rows numbered in `rows` that has a non-finite value, or -1.
 int64_t first_not_finite(const Table& table, std::span<const uint32_t> rows) {
   if (!table.data) return -1;
   const TensorDesc row{table.desc.dtype, table.sample()};

@@ -1,4 +1,4 @@
-// Numbers that are none: where they are, and how that is told.
+// The non-finite check: finds where a nan or infinity came from and describes it to the user.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace dpt {
 
-inline constexpr int64_t kForward =
-    1000000;  // Trouble::instruction: by micro-batch, then in the order of the forward part
+// Trouble::instruction is micro-batch * kForward + the index in Program::forward.
+inline constexpr int64_t kForward = 1000000;
 
-// REQUIRES: host memory.
+// True if every element is finite; integers always are. REQUIRES: `v` is in host memory.
 bool all_finite(const TensorView& v);
 
-// Notes the first of these samples whose stored input, and target, is not finite.
+// Records in `found` the first of these samples whose stored input is not finite, and the first
+// whose stored target is not. Entries of `found` that are already set are kept.
 void look_at_samples(const Dataset& data, std::span<const uint32_t> samples, Trouble& found);
 
-// What the shards have found, taken together: the first instruction of all.
+// Merges the findings of shards 0..shards-1. Of the instructions found, the earliest wins.
 Trouble first_trouble(const Buffers& buffers, int shards);
 
 Finding describe_trouble(const Session& session, const Trouble& found);

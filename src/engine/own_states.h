@@ -1,5 +1,6 @@
-// The optimizer's states of one worker's share of the parameters, where `shard: optimizer` takes
-// them out of what all ranks see (parallel/exchange.h).
+// The optimizer states of one worker's share of the parameters. With `shard: optimizer` they are
+// kept in the worker's own memory instead of the buffers that all ranks share
+// (parallel/exchange.h).
 #pragma once
 
 #include <cstddef>
@@ -12,14 +13,15 @@ namespace dpt {
 
 class OwnStates {
  public:
-  // initial: of every element. REQUIRES: `share` is in the order in which state() is asked.
+  // Sets every element of all states to `initial`. The index of a piece in `share` is the `piece`
+  // argument of state().
   OwnStates(std::span<const UpdatePiece> share, int states, float initial);
 
-  // Elements of all pieces in one state, each piece at a cache line.
+  // Elements of one state: the sum over all pieces, each padded to whole cache lines.
   static size_t elements(std::span<const UpdatePiece> share);
 
-  // Where state i of piece number `piece` lies, counted from the begin of the flat buffers: its
-  // elements are [begin, end) of the piece.
+  // State `i` of piece number `piece`, as a pointer that is indexed like the flat buffers: only
+  // elements [begin, end) of the piece may be accessed.
   float* state(int i, size_t piece) {
     const size_t at = static_cast<size_t>(i) * stride_ + first_[piece];
     return counted_from(reinterpret_cast<float*>(lines_.data()) + at, begin_[piece]);
@@ -31,7 +33,8 @@ class OwnStates {
   };
   static constexpr size_t kLine = 16;
   size_t stride_;
-  std::vector<size_t> begin_, first_;  // of each piece: in the flat buffers, and here
+  // [pieces] the begin of each in the flat buffers, and its offset in a state.
+  std::vector<size_t> begin_, first_;
   std::vector<Line> lines_;
 };
 

@@ -1,4 +1,5 @@
-// Whose samples are made ahead of the steps, and where in a batch each shard's are.
+// Decodes the samples of coming batches ahead of the steps that need them (data/prefetch.h), and
+// knows where each shard's samples are in a batch.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +13,39 @@
 
 namespace dpt {
 
-// One rank's passes over a data set with a reader. Thread: begin() by one while the others wait.
+// One rank's passes over a data set that is read from files. One thread calls begin() while the
+// rank's other workers wait at a barrier; take() and give_back() may be called by every worker.
 class Ahead {
  public:
-  // Made before workers are bound to cores, since its threads take all that the process has.
+  // Starts as many threads as the rank's share of the process's cores. Call this before workers are
+  // bound to cores, since the threads inherit the set of cores.
   Ahead(const Dataset& dataset, const StepCutter& cutter, const Topology& who, int rank);
 
-  // order: of the samples in this pass, of this rank. The batches before `first` are left out.
+  // Starts a pass. `order`: sample numbers in the order of this rank's pass. Batches before `first`
+  // are skipped.
   void begin(std::span<const uint32_t> order, int64_t first = 0);
-  // The inputs of consecutive shards of one worker, one after another. Throws TeamBroken, or what
-  // reading threw.
+  // Waits for a batch. Returns the inputs of `shards`, consecutive shards of one worker, one sample
+  // after another. Valid until give_back() with the same arguments. Throws TeamBroken, and errors
+  // of the reading threads.
   const std::byte* take(int64_t batch, int micro, Rows shards, const Team& team);
   void give_back(int64_t batch, int micro, Rows shards);
 
  private:
   struct Part {
-    size_t first = 0, count = 0;  // samples of the rank's batch
+    // The first sample's index in the rank's batch, and the number of samples.
+    size_t first = 0, count = 0;
   };
   Part& part(int64_t batch, int micro, int64_t shard);
 
   const StepCutter& cutter_;
   size_t shards_, sample_bytes_;
-  std::vector<bool> own_;  // shards
-  std::vector<Part> parts_;
+  std::vector<bool> own_;    // [shards] computed by this rank
+  std::vector<Part> parts_;  // [batch, micro-batch, shard]
   Prefetch prefetch_;
 };
 
-// What was taken, until it goes out of sight; nothing where samples lie in memory.
+// Holds what take() returned and gives it back when it is destroyed. Null `ahead`: does nothing,
+// and bytes() is null.
 class Taken {
  public:
   Taken(Ahead* ahead, int64_t batch, int micro, Rows shards, const Team& team)

@@ -1,6 +1,5 @@
-// Measures where one worker's time goes, for `dptrain bench`: the clock is read after each stage of
-// the plan and after each meeting. Runs that are not measured have none, and pay a test of a
-// pointer.
+// Measures where a worker's time goes, for `dptrain bench`: the clock is read after each step of
+// the plan and after each barrier. Runs without a measurement pass a null pointer instead.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +9,18 @@
 
 namespace dpt {
 
-// Lies in memory that processes share: no pointers. Thread: its worker's own.
+// Contains no pointers, since it lies in memory that processes share. Thread: its worker's.
 class alignas(128) StageClock {
  public:
   enum Kind {
-    compute,   // stages of shards, and what lies between two steps
-    exchange,  // sums over the shards of all workers: losses, divisors, norms; copies between
-               // stages
-    update,    // the sum of gradients and the optimizer, which are one pass
-    waiting,   // meetings
+    compute,  // plan steps that compute shards, and the time between two training steps
+    // Sums over the shards of all workers (losses, divisors, norms), copies between stages.
+    exchange,
+    update,   // the gradient sum and the optimizer, which are one pass
+    waiting,  // barriers
     kinds
   };
-  // Steps begin..end of a run, counted from 0.
+  // Training steps [begin, end), counted from 0 since the start of the run.
   struct Steps {
     int64_t begin = 1, end = 2;
     int64_t count() const { return end - begin; }
@@ -29,11 +28,12 @@ class alignas(128) StageClock {
   };
 
   StageClock() = default;
-  // Steps are timed as a whole in `timed` and stage by stage in `marked`; the two may overlap where
-  // reading the clock is nothing beside a step. REQUIRES: both begin after step 0.
+  // `timed`: the steps whose total time is measured. `marked`: the steps that are also divided by
+  // Kind. They may overlap if reading the clock costs little compared with a step. REQUIRES: both
+  // begin after step 0.
   StageClock(const Steps& timed, const Steps& marked) : timed_(timed), marked_(marked) {}
 
-  // All time since the last mark was of this kind.
+  // Attributes the time since the last mark to `kind`.
   void mark(Kind kind) {
     if (!marking_) return;
     const double now = now_s();
@@ -58,10 +58,11 @@ class alignas(128) StageClock {
 
   double timed_seconds() const { return end_ - begin_; }
   int64_t timed_samples() const { return samples_; }
-  // Of the steps that were marked: the time, and how many pieces it came in.
+  // Over the marked steps: the seconds attributed to `kind`, and the number of mark() calls.
   double seconds(Kind kind) const { return seconds_[kind]; }
   int64_t marks(Kind kind) const { return marks_[kind]; }
-  // What was spent on a core: the rest the worker slept in meetings, or other programs had it.
+  // CPU seconds of the thread over the marked steps. The rest of the time it slept at a barrier or
+  // another program used its core.
   double on_core() const { return on_core_; }
 
  private:

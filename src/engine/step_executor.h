@@ -1,5 +1,5 @@
-// What the training loop asks of a worker, whatever it computes on: steps, evaluations, and where a
-// number came from that is none.
+// The interface between the training loop and a worker, on CPUs and GPUs alike: training steps,
+// evaluation, and the non-finite check.
 #pragma once
 
 #include <cstddef>
@@ -18,30 +18,34 @@ namespace dpt {
 
 struct StepInput {
   const StepRows* rows = nullptr;
-  std::span<const uint32_t> order;        // of the samples in this epoch, of this rank
-  uint64_t number = 0;                    // of the step, from 0, over all epochs
-  uint64_t epoch = 0;                     // from 0
-  int64_t batch = 0;                      // of the epoch, from 0
-  const OptimizerStep* update = nullptr;  // this and the next one: if all steps before are done
-  double scale = 1;                       // of the loss
+  std::span<const uint32_t> order;  // sample numbers in the order of this rank's epoch
+  // The step's number, from 0 over all epochs; it seeds random operators.
+  uint64_t number = 0;
+  uint64_t epoch = 0;  // from 0
+  int64_t batch = 0;   // index in the epoch, from 0
+  // The optimizer's formula and the loss scale of this step. Only valid when every earlier step is
+  // done: a worker that begins steps early uses StepLoop::update() instead.
+  const OptimizerStep* update = nullptr;
+  double scale = 1;
 };
 
 struct StepResult {
-  double loss = 0;        // of the whole batch
-  double weight = 0;      // the divisor: what `loss` counts in a mean over batches
-  double rank0_loss = 0;  // rank 0's own mean
-  double norm = 0;        // of the gradients before clipping, where they are clipped by norm
-  // The loss ignores all targets of the step. As in PyTorch, the loss is nan, all gradients are 0,
-  // and the optimizer makes its step.
+  double loss = 0;        // mean or sum over the global batch
+  double weight = 0;      // divisor of the loss; the weight of `loss` in a mean over batches
+  double rank0_loss = 0;  // rank 0's own mean, as DDP logs it
+  // Norm of the gradients before clipping; only set with clip_grad_norm or a loss scale.
+  double norm = 0;
+  // The loss ignores every target of this step. As in PyTorch, the loss is then nan, all gradients
+  // are 0, and the optimizer still makes its update.
   bool empty = false;
-  bool finite = true;       // the loss, or the step is empty; false: nothing was updated
-  bool overflowed = false;  // where the loss is scaled: the gradients were not finite, the same
-  int stop = 0;             // the signal that all ranks agreed to stop at; 0: go on
+  bool finite = true;       // `loss` is finite or the step is empty; false: nothing was updated
+  bool overflowed = false;  // with a loss scale: the gradients were not finite; nothing was updated
+  int stop = 0;             // number of the signal at which all ranks agreed to stop; 0: continue
 };
 
 struct Evaluation {
   double loss = 0;
-  double accuracy = -1;  // -1: has no meaning for this loss
+  double accuracy = -1;  // -1: not defined for this loss
 };
 
 struct Finding {
@@ -49,57 +53,60 @@ struct Finding {
   std::string_view remedy;  // what the user can do
 };
 
-// The steps of one epoch, as the training loop gives them to a worker, which may begin some before
-// those before them are done.
+// The training steps of one epoch. A worker may begin several steps before it reports the first of
+// them as done.
 class StepLoop {
  public:
   virtual ~StepLoop() = default;
-  // The step to begin next; false: there is none. What `input` points to stays until the next call,
-  // its order until the epoch ends.
+  // Fills `input` with the next step to begin; returns false at the end of the epoch. The pointers
+  // in `input` stay valid until the next call, its `order` until the epoch ends.
   virtual bool next(StepInput& input) = 0;
-  // What became of it, once for each and in the same order. May throw, which ends the run.
+  // Reports the result of a step: called once for each step, in order. An exception ends the run.
   virtual void done(const StepInput& input, const StepResult& result) = 0;
 
-  // How many of the steps that are done changed the weights, over the whole run: others overflowed.
+  // The number of updates in the whole run among the steps reported as done. Steps whose gradients
+  // overflowed made none.
   virtual int64_t updates() const = 0;
-  // What the optimizer does in this epoch when so many updates are behind it.
+  // The optimizer's formula in this epoch after `updates` updates.
   virtual OptimizerStep update(int64_t updates) = 0;
 };
 
-// All workers make the same calls in the same order. Thread: the worker's own.
+// One worker. All workers of a run make the same calls in the same order. Thread: the worker's.
 class StepExecutor {
  public:
-  // Of the rank, where samples are made on the way; null: the worker makes them itself.
+  // The rank's prefetched inputs of the training and the test set. Null: the worker reads them
+  // itself.
   struct Samples {
     Ahead* train = nullptr;
     Ahead* test = nullptr;
   };
   virtual ~StepExecutor() = default;
 
-  // An epoch: all of its steps are done when it returns.
+  // Runs an epoch. Every step has been reported to `loop` when it returns.
   virtual void run(StepLoop& loop) = 0;
 
-  // Over the whole test set, every sample once. done(n), where it is not empty: so many batches of
-  // this worker are done, or for a GPU submitted; called in rising order. REQUIRES: session.test.
+  // Computes loss and accuracy of the test set, each sample once. `done`, if not empty, is called
+  // with increasing numbers of batches that this worker has completed (on a GPU: submitted).
+  // REQUIRES: session.test.
   using BatchesDone = std::function<void(int64_t batches)>;
   virtual Evaluation evaluate(const BatchesDone& done) = 0;
 
-  // Of a step that was not finite, while its end is told: computes its forward part again and looks
-  // at every result. The first place found, the same on every worker.
+  // After a step that was not finite: repeats its forward pass and checks every result. Returns the
+  // first non-finite value found; the answer is the same on every worker.
   virtual Finding find_trouble(const StepInput& input) = 0;
 
-  // Before the first step of a run that goes on, of which so many updates are done.
+  // Before the first step of a resumed run: sets the number of past updates and the loss scaler.
   virtual void go_on(int64_t /*updates*/, const GradientScaler::State&) {}
 
-  // Between two steps, all workers: when it returns, weights, running statistics and, but for
-  // own_states(), optimizer states lie in the buffers, whatever device they are on.
+  // Between two steps, on all workers. Afterwards the host's buffers hold the weights, the running
+  // statistics and the optimizer states, except for states that own_states() returns.
   virtual void gather() {}
-  // Between two steps: the optimizer's states that this worker alone has, piece by piece. f(number
-  // of the state, where the piece begins in the flat buffers, its elements).
+  // Between two steps: calls f for each piece of each optimizer state that only this worker has.
+  // `state`: the state's number; `begin`: the piece's first element in the flat buffers.
   using EachState = std::function<void(int state, size_t begin, std::span<float> values)>;
   virtual void own_states(const EachState&) {}
 
-  // After the last step: weights and running statistics are in the buffers.
+  // After the last step, on all workers: brings weights and running statistics to the buffers.
   virtual void finish() {}
 };
 

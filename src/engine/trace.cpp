@@ -12,7 +12,7 @@ using Kind = TraceEvent::Kind;
 constexpr std::string_view kNames[] = {"feed",     "forward", "loss", "backward",
                                        "exchange", "update",  "wait"};
 
-// "forward 2", of several stages on a device "forward 2, stage 3".
+// "forward 2" for forward and backward passes, else the name of the kind.
 std::string title(const TraceEvent& e) {
   const std::string_view name = kNames[static_cast<size_t>(e.kind)];
   const bool part = e.kind == Kind::forward || e.kind == Kind::backward;

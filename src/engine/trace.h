@@ -1,4 +1,5 @@
-// What workers really did, for chrome://tracing and Perfetto: `dptrain train --trace FILE`.
+// A timeline of what the workers did (`dptrain train --trace FILE`), for chrome://tracing and
+// Perfetto.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,13 @@ namespace dpt {
 struct TraceEvent {
   enum class Kind : uint8_t { feed, forward, loss, backward, exchange, update, wait };
   Kind kind = Kind::forward;
-  int32_t stage = 0, chunk = 0;  // of forward and backward
+  int32_t stage = 0, chunk = 0;  // set for forward and backward
   int64_t step = 0;
   double begin = 0, end = 0;  // seconds
 };
 
-// One worker's; lies in memory that processes share. The first kMost events of a run are kept.
-// Thread: its worker's own.
+// One worker's events, in memory that processes share. Keeps the first kMost events of a run and
+// ignores the rest. Thread: its worker's.
 class Trace {
  public:
   static constexpr size_t kMost = 8192;
@@ -36,8 +37,8 @@ class Trace {
   TraceEvent events_[kMost];
 };
 
-// Chrome's trace format, microseconds from the first event on: a process for each rank, a row for
-// each worker.
+// All workers' events as Chrome's trace format (JSON): a process for each rank, a thread for each
+// worker, times in microseconds since the first event.
 std::string chrome_trace(std::span<const Trace> workers, const Topology& who);
 
 }  // namespace dpt

@@ -1,5 +1,5 @@
-// What the executor puts into the memory of a group of shards before a part is run: samples and
-// targets of their rows, what kernels must know of the step, torch's masks.
+// What a shard group's memory receives before its programs run: samples and targets, the kernels'
+// step context, and dropout masks drawn in PyTorch's order.
 #include <algorithm>
 
 #include "base/fail.h"
@@ -25,7 +25,7 @@ void Executor::feed_targets(const Feeder& feeder, std::span<const uint32_t> rows
     feeder.targets(rows, reinterpret_cast<float*>(b.target()));
 }
 
-// A group's shards follow each other in the order of samples.
+// The sample numbers of a shard group. Its shards are adjacent in `order`.
 std::span<const uint32_t> Executor::samples(int group, const Micro& micro,
                                             std::span<const uint32_t> order) const {
   const Rows shards = session_.groups[static_cast<size_t>(group)];
@@ -64,8 +64,8 @@ void Executor::feed_last(Binding& b, int group, const StepInput& input, int micr
 
 namespace {
 
-// Visits the elements of [samples, ...] in an order of extents, outermost first. f: takes the
-// sample and the element's offset in it.
+// Visits all elements of a tensor [samples, ...] with its dimensions nested as `order` says,
+// outermost first. Calls f(sample, offset of the element in the sample).
 template <class F>
 void visit(const Shape& shape, std::span<const int> order, F&& f, int64_t sample = 0,
            int64_t offset = 0) {
@@ -80,14 +80,16 @@ const Masked& settings_of_mask(const Graph& graph, ValueId mask) {
   for (const GraphNode& n : graph.nodes) {
     if (std::ranges::find(n.in, mask) == n.in.end()) continue;
     if (n.op->name == "masked") return std::any_cast<const Masked&>(n.attrs);
-    return settings_of_mask(graph, n.out[0]);  // another layout or type is made of it first
+    // The mask is first converted to another layout or type.
+    return settings_of_mask(graph, n.out[0]);
   }
   fail(Fault::failed, "no operator takes {}", graph[mask].name);
 }
 
 }  // namespace
 
-// As torch draws them: layer by layer, each for the whole batch, in the order of torch's memory.
+// Draws the masks in the order in which PyTorch consumes its generator: layer by layer, each mask
+// for the whole batch and in the order of PyTorch's memory layout.
 void Executor::draw_masks(int micro, const StepInput& input) {
   const std::vector<ShardRows>& shards = input.rows->micro[static_cast<size_t>(micro)];
   for (ValueId v = 0; v < static_cast<ValueId>(session_.graph.values.size()); ++v) {

@@ -89,7 +89,9 @@ Binding::Bound Binding::bound(const Instruction& i, const Graph& graph, int64_t 
           memory_.later ? made_aside(i, node, all.subspan(node.in.size())) : nullptr};
 }
 
-// Its results that are gradients, from now on beside those of earlier micro-batches.
+// For gradient accumulation: redirects the results that are gradients to `memory_.later`, from
+// where run_and_add() adds them to the gradients of earlier micro-batches. Null: no result is a
+// gradient.
 const Binding::Later* Binding::made_aside(const Instruction& i, const GraphNode& node,
                                           std::span<TensorView> out) {
   auto later = std::make_unique<Later>();
@@ -147,10 +149,11 @@ std::byte* Binding::pointer(ValueId v) const {
     case Arena::none:
       break;
   }
-  return nullptr;  // a value that nothing uses
+  return nullptr;  // nothing uses this value
 }
 
-// Bytes from a shard's part to the next one's; 0 for what they have in common and for samples.
+// Bytes between the slots of consecutive shards; 0 for values that all shards of the group share
+// and for values with a row for each sample.
 size_t Binding::stride(ValueId v) const {
   switch (program_.place[static_cast<size_t>(v)].arena) {
     case Arena::gradients:

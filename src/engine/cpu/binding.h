@@ -1,5 +1,5 @@
-// A program bound to the memory of one group of shards: kernels prepared, every argument a plain
-// pointer. Shards count from the group's first.
+// A program bound to the memory of one shard group: its kernels are prepared and their arguments
+// are plain pointers. Shard indices count from the group's first shard.
 #pragma once
 
 #include <cstddef>
@@ -16,98 +16,100 @@ namespace dpt {
 class Binding {
  public:
   struct Memory {
-    std::byte *weights, *gradients;  // gradients: of the first shard, or null
-    // Of each stage: what is kept of this micro-batch, and what all of them share.
+    std::byte *weights, *gradients;  // gradients: of the group's first shard; may be null
+    // [stages]. activations: of this micro-batch, kept from forward to backward; scratch: shared by
+    // all micro-batches.
     std::vector<std::byte*> activations, scratch;
-    size_t gradient_stride = 0;  // bytes to those of the next one
-    // Where gradients of a later micro-batch are made, to be added to `gradients` at once
-    // (later_bytes); null: those of the first are made in their place.
+    size_t gradient_stride = 0;  // bytes from one shard's gradients to the next
+    // For gradient accumulation: where a later micro-batch's gradients are computed before they are
+    // added to `gradients`; later_bytes() long. Null: gradients are written in place.
     std::byte* later = nullptr;
-    std::byte* sums = nullptr;  // program.h, note [cuts]; of the first shard
+    std::byte* sums = nullptr;  // of the first shard; see Note [cuts] in program.h
     size_t sum_stride = 0;
   };
-  // Some or all of a part: what one stage has of it, and between two cuts of that: piece 0 ends at
-  // the first one.
+  // A piece of a part on one stage. Sync points divide a stage's instructions into pieces: piece 0
+  // ends at the first sync point. See Note [cuts] in program.h.
   struct Piece {
     Part part;
     int stage = 0, piece = 0;
   };
 
-  // Prepares kernels for these parts of these stages only. REQUIRES: the program and what `memory`
-  // points to outlive it.
+  // Prepares the kernels of these parts and stages only. REQUIRES: the program, and the memory that
+  // `memory` points to, outlive the binding.
   Binding(const Program& program, Memory memory, std::span<const Part> parts,
           std::span<const int> stages);
   Binding(const Program& program, std::byte* weights, std::byte* gradients, std::byte* activations,
-          std::span<const Part> parts);  // of a single stage
+          std::span<const Part> parts);  // a program with one stage
 
-  // All of a part that a stage has. REQUIRES: the part was prepared. Thread: one at a time.
+  // Runs everything a stage has of a part. REQUIRES: the part was prepared. Thread: one at a time.
   void run(Part part, int stage = 0) {
     for (const Bound& b : list(part, stage).bound) run(b);
   }
-  // What a cut sums, its caller does.
+  // Runs one piece. The caller computes the sums at the sync point behind it.
   void run(const Piece& piece) {
     for (const Bound& b : instructions(piece)) run(b);
   }
   int cuts(Part part, int stage) const { return static_cast<int>(list(part, stage).cuts.size()); }
-  // The same, but stops after the first instruction with a result that is not finite; its place in
-  // program().part(part), or -1.
+  // Runs a piece up to the first instruction with a non-finite result. Returns that instruction's
+  // index in program().part(part), or -1.
   int64_t run_until_not_finite(const Piece& piece);
 
-  // Where the sums of each shard lie behind Memory::sums, and where their sum goes.
+  // A sync point: the offset of each shard's sums in Memory::sums, and where their total is stored.
   struct Cut {
     size_t offset;
     std::span<double> sum;
   };
-  // That which ends the piece.
+  // The sync point at which `piece` ends.
   Cut cut(const Piece& piece) const;
 
-  // Rows [begin, end) of what instruction `i` of Part::update makes, to `out`; continued: added to
-  // those of earlier samples there.
+  // Computes rows [begin, end) of the gradient that instruction `i` of Part::update makes, and
+  // writes them to `out`. continued: adds to the rows that are already there. See Note [fused].
   void run_rows(size_t i, int64_t begin, int64_t end, bool continued, float* out) {
     const Bound& b = list(Part::update, 0).bound[i];
     b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
 
-  StageClock* clock = nullptr;  // of the worker that runs it: copies between stages are exchange
-  // Set these before run().
-  StepContext context;  // what the kernels see
-  bool first = true;    // makes the next values of buffers
+  // The worker's clock; null: not measured. Copies between stages count as exchange.
+  StageClock* clock = nullptr;
+  StepContext context;  // what kernels read; set it before run()
+  bool first = true;    // run instructions that update running statistics; set it before run()
 
   std::byte* input() const { return pointer(program_.graph.input); }
   std::byte* target() const { return pointer(program_.graph.target); }
   void set_divisor(double divisor) const;
-  void set_scale(double scale) const;  // of the loss, where the graph has one
-  // REQUIRES: the shard is not empty.
+  void set_scale(double scale) const;  // the loss scale; ignored if the graph has none
+  // Results of one shard after a run. REQUIRES: the shard is not empty.
   double loss(size_t shard) const { return number(program_.graph.loss, shard); }
   double target_weight(size_t shard) const { return number(program_.graph.target_weight, shard); }
   double correct(size_t shard) const { return number(program_.graph.correct, shard); }
   bool has_correct() const { return program_.graph.correct != kNoValue; }
-  TensorView view(ValueId v) const;                // of the whole group
+  TensorView view(ValueId v) const;                // of the whole shard group
   TensorView view(ValueId v, size_t shard) const;  // that shard's part
   const Program& program() const { return program_; }
 
  private:
-  // What an instruction of a later micro-batch makes aside.
+  // How run_and_add() adds the gradients of one instruction of a later micro-batch.
   struct Later {
     struct Sum {
       float *made, *to;
       size_t count;
     };
     std::vector<Sum> sums;
-    int64_t rows = 0, columns = 0;  // of the only result, which is made some rows at a time; or 0
+    // The shape of the only result, if it is computed some rows at a time; else 0.
+    int64_t rows = 0, columns = 0;
   };
   struct Bound {
     Kernel* kernel;
     KernelArgs args;
-    size_t instruction;  // of the part
-    bool first_only, copies;
-    const Later* later;  // null: its results stay where they are made
+    size_t instruction;       // index in the part
+    bool first_only, copies;  // first_only: updates running statistics; copies: between stages
+    const Later* later;       // null: results are written in place
   };
   struct List {
     std::vector<Bound> bound;
-    std::vector<size_t> cuts;  // places in it
+    std::vector<size_t> cuts;  // indices into `bound`
   };
-  // Part::update is one list, whatever the stages.
+  // Part::update has one list, under stage 0, whatever the number of stages.
   const List& list(Part part, int stage) const {
     return lists_[static_cast<size_t>(part)][static_cast<size_t>(stage)];
   }
@@ -133,12 +135,12 @@ class Binding {
 
   const Program& program_;
   Memory memory_;
-  size_t first_ = 0;  // shard that is not empty
+  size_t first_ = 0;  // the first shard with samples
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::unique_ptr<TensorView[]>> views_;
   std::vector<std::unique_ptr<const Later>> later_;
-  std::vector<List> lists_[5];  // by Part; of each stage
+  std::vector<List> lists_[5];  // [Part][stage]
 };
 
 }  // namespace dpt

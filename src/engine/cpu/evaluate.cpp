@@ -1,4 +1,4 @@
-// The executor's other passes: over the test set, and in search of a number that is not finite.
+// Executor: evaluation on the test set, and the non-finite check.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -77,7 +77,7 @@ Evaluation Executor::evaluate(const BatchesDone& done) {
     run_in_pieces(session_.test_cuts, Part::forward, micro, kTest,
                   [](int, Binding& bound, const Binding::Piece& piece) { bound.run(piece); });
     for (int g : own_) end_evaluation(g, micro);
-    if (meets_at_cuts_) team_.meet(worker_);  // the next batch writes the sums again
+    if (meets_at_cuts_) team_.meet(worker_);  // the next batch overwrites the sums
     if (done) done(b + 1);
   }
   for (const auto& [n, program] : session_.test_programs)
@@ -97,11 +97,12 @@ Evaluation Executor::evaluate(const BatchesDone& done) {
   out.loss = total(&ShardResult::loss);
   if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
   if (classes) out.accuracy = total(&ShardResult::correct) / session_.test_places();
-  team_.meet(worker_);  // before anybody begins the next evaluation
+  team_.meet(worker_);  // no worker may begin the next evaluation before all have read the results
   return out;
 }
 
-// The first instruction of the forward part with a result that is not finite, of each own group.
+// Finds, for each of the worker's shard groups, the first forward instruction with a non-finite
+// result.
 void Executor::look_for_trouble(int micro, const StepInput& input) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const auto look = [&](int group, Binding& b, const Binding::Piece& piece) {
@@ -126,7 +127,7 @@ void Executor::look_for_trouble(int micro, const StepInput& input) {
 Finding Executor::find_trouble(const StepInput& input) {
   const Graph& graph = session_.graph;
   for (int g : own_) {
-    if (device_ != 0) break;  // by one of those that have the group
+    if (device_ != 0) break;  // one device of the replica suffices: all have the same samples
     const Rows shards = session_.groups[static_cast<size_t>(g)];
     for (int64_t s = shards.begin; s < shards.end; ++s) buffers_.trouble(static_cast<int>(s)) = {};
     Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));

@@ -78,7 +78,8 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
   }
 }
 
-// Those of the same stages: of its replica, or of all that batch norm sums over.
+// The workers with whom this one sums at sync points: those with the same stages, in its replica
+// or, with sync_batch_norm, in all replicas.
 std::vector<int> Executor::partners_at_cuts() const {
   std::vector<int> out;
   for (int w = 0; w < session_.who.total_workers(); ++w)
@@ -316,7 +317,7 @@ void Executor::loss(int group, int micro, const StepInput& input) {
   }
 }
 
-// What backward leaves to do: gradients of empty shards are 0.
+// Zeroes the stored gradients of shards without samples, which the backward pass did not write.
 void Executor::finish_gradients(int group, int micro, const StepInput& input) const {
   for (const auto& ranges : stage_stored_)
     for (const UpdateRange& range : ranges) finish_gradients(group, micro, input, range);
@@ -339,7 +340,7 @@ double Executor::natural_divisor(int64_t samples) const {
   return static_cast<double>(samples * session_.terms_per_sample);
 }
 
-// In the fixed tree, so that every worker of every mode gets the same bits.
+// Sums in the fixed tree order, so that every worker gets the same bits in every mode.
 double Executor::sum(double ShardResult::*what, uint64_t step, Rows shards) {
   const auto count = static_cast<size_t>(shards.count());
   for (size_t i = 0; i < count; ++i) {

@@ -1,5 +1,6 @@
-// One worker's part of a run: the plan bound to its memory and prepared kernels. A steady step
-// allocates nothing and makes no system call but for waiting.
+// Training and evaluation on CPU cores: one Executor for each worker. It binds the plan to the
+// worker's memory and prepares all kernels up front; a training step allocates no memory and makes
+// no system calls except to wait.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +30,12 @@
 
 namespace dpt {
 
-// All workers make the same calls in the same order. Thread: the worker's own.
+// All workers of a run make the same calls in the same order. Thread: the worker's.
 class Executor : public StepExecutor {
  public:
-  // masks: torch's generator, for the first worker where the plan draws masks; else null.
-  // clock: of this worker, where its stages are to be measured; trace: where what it does is to be
-  // written down; else null.
+  // masks: PyTorch's generator, for the first worker if the plan draws masks; else null.
+  // clock, trace: this worker's measurements; null: none.
+  // All references and pointers must outlive the executor.
   Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
            const Samples& samples, StageClock* clock = nullptr, Trace* trace = nullptr);
 
@@ -43,11 +44,8 @@ class Executor : public StepExecutor {
     while (loop.next(input)) loop.done(input, step(input));
   }
 
-  // Over the whole test set, every sample once. REQUIRES: session.test.
   Evaluation evaluate(const BatchesDone& done) override;
 
-  // After a step that was not finite: computes its forward part again and looks at every result.
-  // The first place found, the same on every worker.
   Finding find_trouble(const StepInput& input) override;
 
   void own_states(const EachState& f) override;
@@ -55,9 +53,11 @@ class Executor : public StepExecutor {
  private:
   StepResult step(const StepInput& input);
   static constexpr int kTrain = 0;
-  static constexpr int kTrainMore = 1;  // gradients are added to those of earlier micro-batches
+  // Later micro-batches: gradients are added to those of earlier ones.
+  static constexpr int kTrainMore = 1;
   static constexpr int kTest = 2;
-  static constexpr int kTrainLast = 3;  // the last one, by session.last_programs
+  // The last micro-batch, if it has a program of its own (session.last_programs).
+  static constexpr int kTrainLast = 3;
   static constexpr int kKinds = 4;
   int which(int micro) const {
     if (micro == 0) return kTrain;
@@ -65,15 +65,15 @@ class Executor : public StepExecutor {
         !session_.last_programs.empty() && micro + 1 == session_.batches->accumulate();
     return last ? kTrainLast : kTrainMore;
   }
-  // Of one group of shards and one of these, by their rows: there are two or three.
+  // The bindings of one shard group and one of the kinds above, one per row count: two or three.
   using BySize = std::vector<std::unique_ptr<Binding>>;
   using Micro = std::vector<ShardRows>;
-  // Of micro-batch `chunk`, whose memory differs where several are in flight. Null: the group has
-  // no rows.
+  // The binding for the rows that the group has in `micro`, or null if it has none. `chunk`: the
+  // number of the micro-batch, whose activations have memory of their own if several are in flight.
   Binding* binding(int group, const Micro& micro, int what, int chunk = 0);
   void bind(int group, int what, int chunk, const std::map<GroupRows, Program>& programs);
   std::vector<int> partners_at_cuts() const;
-  // f(), written down where there is a trace.
+  // Calls f() and records its time in the trace, if there is one.
   template <class F>
   void traced(TraceEvent::Kind kind, int stage, int chunk, F f) {
     if (!trace_) return f();
@@ -85,7 +85,7 @@ class Executor : public StepExecutor {
   void meet();
   void run(const Stage& stage, int micro, const StepInput& input);
   void run_cut(const Stage& stage, int micro, const StepInput& input);
-  // Stages on several devices: stages.cpp.
+  // Stages on several devices: pipeline.cpp.
   void run_pipeline(const StepInput& input);
   void wait_for(const StageOp& op);
   void forward_stage(const StageOp& op, const StepInput& input);
@@ -102,8 +102,8 @@ class Executor : public StepExecutor {
   void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
                    const std::byte* staged, Binding& b) const;
   static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
-  // A part with cuts (program.h, note [cuts]), piece by piece for all own groups. run: what is done
-  // with a piece, given the binding.
+  // Runs a part that has sync points (Note [cuts] in program.h), piece by piece, for all of the
+  // worker's shard groups. Calls run(group, binding, piece) for each piece.
   template <class Run>
   void run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run, int stage = 0,
                      int chunk = 0);
@@ -115,7 +115,7 @@ class Executor : public StepExecutor {
   void look_for_trouble(int micro, const StepInput& input);
   std::span<const uint32_t> samples(int group, const Micro& micro,
                                     std::span<const uint32_t> order) const;
-  // ahead: null: samples that are not in memory are made here and now.
+  // ahead: the rank's prefetched samples; null: the worker reads the samples itself.
   Binding* feed(int group, const StepInput& input, int micro, int what, Ahead* ahead);
   void feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead);
   void feed_last(Binding& b, int group, const StepInput& input, int micro);
@@ -143,33 +143,37 @@ class Executor : public StepExecutor {
   Arenas arenas_;
   Team team_;
   int worker_;
-  int device_;  // in its replica
+  int device_;  // index in the replica
   Generator* masks_;
   Samples samples_;
   StageClock* clock_;
   Trace* trace_;
-  uint64_t step_ = 0;                    // for the trace
-  std::vector<int> own_, own_loss_;      // groups
-  std::vector<const float*> gradients_;  // of all shards
+  uint64_t step_ = 0;  // number of the current step, for the trace
+  // Indices of the shard groups that this worker computes, and whose loss it computes.
+  std::vector<int> own_, own_loss_;
+  std::vector<const float*> gradients_;  // [shards]
   std::vector<UpdatePiece> share_;
-  std::optional<OwnStates> own_states_;            // of `share_`; else they are in the buffers
-  std::optional<CompressedGradients> compressed_;  // what is read of the shards' gradients
-  std::vector<float> rows_;                        // of a fused gradient
-  std::vector<float*> mask_rows_;                  // each sample's part of the mask being drawn
-  std::vector<Binding*> with_rows_;                // of the groups that have samples in this step
-  std::vector<std::vector<UpdateRange>> stage_stored_;  // those of each stage
-  std::vector<std::byte> later_;  // where gradients of later micro-batches are made
-  int turns_ = 1;                 // chunks after which bindings come round again
+  // The states of `share_`; empty: they are in the buffers.
+  std::optional<OwnStates> own_states_;
+  std::optional<CompressedGradients> compressed_;  // empty: gradients are read in f32
+  std::vector<float> rows_;                        // rows of a fused gradient
+  std::vector<float*> mask_rows_;                  // [samples] of the mask being drawn
+  // Bindings of the shard groups that have samples in this step.
+  std::vector<Binding*> with_rows_;
+  std::vector<std::vector<UpdateRange>> stage_stored_;  // [stages] stored gradients of each
+  std::vector<std::byte> later_;  // scratch for the gradients of later micro-batches
+  int turns_ = 1;                 // number of slots; chunk c uses the binding c % turns_
   std::vector<BySize> bindings_;  // [(group * kKinds + which) * turns_ + chunk % turns_]
   std::vector<std::string> state_names_;
-  std::vector<double> sums_;  // of all shards, for the tree
+  std::vector<double> sums_;  // [shards] scratch of sum()
   std::vector<double*> sum_parts_;
-  bool meets_at_cuts_ = false;    // else every replica has one worker
-  std::vector<int> partners_;     // who meets there, where it is not all
-  std::vector<uint32_t> posted_;  // by each device: the pieces of work up to this pass
-  std::vector<double> cut_sums_;  // of the shards of a replica, for the tree
+  // false: each replica has one worker, so nobody waits at sync points
+  bool meets_at_cuts_ = false;
+  std::vector<int> partners_;     // workers that wait at sync points together; empty: all workers
+  std::vector<uint32_t> posted_;  // [devices of a replica] posts of each up to the current pass
+  std::vector<double> cut_sums_;  // [shards of a replica] scratch of sum_cut()
   double divisor_ = 1, clip_scale_ = 1;
-  bool summed_ = false;  // gradient(0) holds the sum already
+  bool summed_ = false;  // gradient(0) already holds the sum over shards
   StepResult result_;
 };
 

@@ -1,7 +1,7 @@
-// The executor's way through a model that lies on several devices: each worker does the forward and
-// backward parts of its device's stages in the order of the schedule, each as soon as the stage
-// before it is done with the chunk. Worker w of every device of a replica has the same shards, so a
-// worker waits for one other only.
+// Executor: models whose stages lie on several devices. Each worker runs the forward and backward
+// passes of its device's stages in the order of the schedule, each as soon as the neighboring stage
+// is done with the chunk. Worker w of every device of a replica has the same shards, so a worker
+// only ever waits for one other worker at a time.
 #include <algorithm>
 
 #include "engine/cpu/sync_points.h"
@@ -21,7 +21,7 @@ void Executor::run_pipeline(const StepInput& input) {
     posted_[d] += static_cast<uint32_t>(schedule[d].size());
 }
 
-// A forward part follows that of the stage before, a backward part that of the stage behind.
+// A forward pass needs that of the stage before; a backward pass needs that of the stage behind.
 void Executor::wait_for(const StageOp& op) {
   const int before = op.backward ? op.stage + 1 : op.stage - 1;
   if (before < 0 || before > last_stage() || has_stage(before)) return;
@@ -35,7 +35,7 @@ void Executor::wait_for(const StageOp& op) {
   if (clock_) clock_->mark(StageClock::waiting);
 }
 
-// One stage's share of a part, for all own groups.
+// Runs one stage of a part for all of the worker's shard groups.
 void Executor::run_stage(Part part, int stage, const Micro& micro, int what, int chunk) {
   const Graph& graph = what == kTest        ? session_.test_programs.begin()->second.graph
                        : what == kTrainLast ? session_.last_programs.begin()->second.graph
@@ -49,7 +49,7 @@ void Executor::run_stage(Part part, int stage, const Micro& micro, int what, int
   run_in_pieces(
       cuts, part, micro, what, [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); },
       stage, chunk);
-  meet_at_cut();  // the sums of the last cut are read before the next chunk writes them
+  meet_at_cut();  // all must read the last sums before the next chunk overwrites them
 }
 
 void Executor::forward_stage(const StageOp& op, const StepInput& input) {
@@ -75,8 +75,9 @@ void Executor::backward_stage(const StageOp& op, const StepInput& input) {
       finish_gradients(g, op.chunk, input, range);
 }
 
-// Batches follow each other through the stages as chunks do. A stage's slot is free again when the
-// last stage, behind which nobody reads, is done with the batch that was there.
+// Evaluation batches move through the stages like the chunks of a training step. A stage's slot is
+// free again when the last stage is done with the batch that used it: nothing reads that batch
+// afterwards.
 void Executor::evaluate_in_stages(std::span<const uint32_t> order, const BatchesDone& done) {
   const int64_t batches = session_.test_batches->steps();
   StepRows rows;

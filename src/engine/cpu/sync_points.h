@@ -1,5 +1,5 @@
-// How the executor runs parts that are cut: program.h, note [cuts]. For executor.cpp and
-// evaluate.cpp.
+// How the executor runs parts that have sync points (Note [cuts] in program.h). Included by the
+// files that implement Executor.
 #pragma once
 
 #include "engine/cpu/executor.h"

@@ -1,5 +1,5 @@
-// The executor's last pass: gradients of all shards summed, clipped, and the optimizer's step over
-// the worker's share of the parameters.
+// Executor: the end of a training step. Sums the gradients of all shards, clips them, and makes the
+// optimizer update of this worker's share of the parameters.
 #include "backend/cpu/update.h"
 
 #include <algorithm>
@@ -20,7 +20,8 @@ void Executor::compress(int group) {
           compressed_->write(static_cast<int>(s), range);
 }
 
-// Norms are summed over chunks of a fixed size, whoever sums them.
+// The norm is summed over chunks of a fixed size, so its bits do not depend on the number of
+// workers.
 void Executor::sum_squares() {
   const auto workers = static_cast<size_t>(session_.who.total_workers());
   const auto me = static_cast<size_t>(worker_);
@@ -38,8 +39,8 @@ void Executor::sum_squares() {
   summed_ = true;
 }
 
-// Rows [begin, end) of the gradient that `piece` is a part of: one chain over the samples of all
-// shards, in their order.
+// Computes rows [begin, end) of the gradient that `piece` belongs to. Each element is one chain of
+// additions over the samples of all shards, in their order (Note [fused]).
 void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end) {
   for (size_t i = 0; i < with_rows_.size(); ++i)
     with_rows_[i]->run_rows(static_cast<size_t>(piece.fused), begin, end, i > 0, rows_.data());
@@ -63,7 +64,7 @@ void Executor::update(const StepInput& input) {
   args.clip_value = static_cast<float>(clip.value.value_or(0));
   for (size_t p = 0; p < share_.size(); ++p) {
     for (size_t i = 0, buffer = 0; i < state_names_.size(); ++i) {
-      if (state_names_[i].empty()) continue;  // a place without a name has no buffer
+      if (state_names_[i].empty()) continue;  // a slot without a name has no buffer
       const auto b = static_cast<int>(buffer++);
       args.state[i] = own_states_ ? own_states_->state(b, p) : buffers_.state(b);
     }

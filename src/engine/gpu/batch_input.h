@@ -1,6 +1,6 @@
-// Batches for one GPU, of one data set. There are two ways: the set lies on the GPU, which gathers
-// its rows (resident_input.h), or the host makes batches and copies them while the GPU computes
-// (staged_input.h).
+// Batch input for one GPU and one data set. Either the data set is resident on the GPU, which
+// gathers its own batches (resident_input.h), or the host makes batches in pinned memory and copies
+// them while the GPU computes (staged_input.h).
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,25 @@
 
 namespace dpt {
 
-// How the host waits for what a GPU does: alone, or watching others (team.h).
+// How the host waits for an event of its GPU: simply, or watching the other ranks (team.h).
 using WaitForGpu = std::function<void(cuda::Event&)>;
 
 class DeviceFeed {
  public:
   virtual ~DeviceFeed() = default;
 
-  // Before an epoch, when nothing of the one before is under way: all rows are of this order.
+  // Starts an epoch in which rows refer to `order`. REQUIRES: no step of the epoch before is in
+  // progress.
   virtual void begin(std::span<const uint32_t> order, uint64_t epoch) = 0;
-  // Before a step is enqueued: the place that its batch is taken from. What is enqueued below
-  // differs from place to place. again: the step was made before.
+  // Prepares a step's batch before the step is enqueued. Returns its slot; the enqueued work
+  // differs between slots. again: the step was made before, so the prefetched samples are gone.
   virtual size_t make(const StepInput& input, bool again = false) = 0;
-  virtual void enqueued(size_t place) = 0;  // the step, all of it
-  // How many places there are; one: many steps may be enqueued after one make().
+  virtual void enqueued(size_t place) = 0;  // call it after all work of the step is enqueued
+  // The number of slots. With one slot, several steps may be enqueued after one make().
   virtual size_t places() const = 0;
 
-  // Enqueues what brings the input, the target of a micro-batch to where the program has them.
-  // Behind BeginBatch of that micro-batch (backend/cuda/kernels/gather.h).
+  // Enqueue the copy or gather of a micro-batch's input or target to where the program reads it.
+  // REQUIRES: BeginBatch of that micro-batch is enqueued before (backend/cuda/kernels/gather.h).
   virtual void enqueue_input(const DeviceBinding& b, size_t micro, size_t place) = 0;
   virtual void enqueue_target(const DeviceBinding& b, size_t micro, size_t place) = 0;
 };
@@ -43,25 +44,26 @@ struct FeedRequest {
   const Feeder& feeder;
   cuda::DeviceContext& context;
   size_t micro_batches = 1;
-  size_t input_bytes = 0, target_bytes = 0;  // of the largest micro-batch; 0: not fed here
+  size_t input_bytes = 0, target_bytes = 0;  // of the largest micro-batch; 0: this GPU reads none
   uint64_t seed = 0;
-  Ahead* ahead = nullptr;  // who makes samples on the way, if any
+  Ahead* ahead = nullptr;  // the rank's prefetched samples; null: none
   Team team;
-  int shard = 0;               // that this GPU computes
-  const WaitForGpu& wait_for;  // how the host waits for an event
+  int shard = 0;  // the shard that this GPU computes
+  const WaitForGpu& wait_for;
 };
 
-// Whether the data set allows the first way, and so many bytes hold it.
+// True if the data set can be resident on the GPU and fits into `room` bytes.
 bool fits_on_gpu(const Feeder& feeder, size_t room);
 
-// resident: the first way. REQUIRES: then the set fits into `room`, in bytes, which then is less.
+// resident: keep the data set on the GPU. REQUIRES: then it fits into `room` bytes; `room` is
+// reduced by its size.
 std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, bool resident,
                                              size_t& room);
 
-// Bytes that a data set takes on the GPU.
+// Bytes of GPU memory that a resident data set takes, including an epoch's order.
 size_t resident_bytes(const Feeder& feeder);
 
-// One line for plans: which way, and why.
+// One line for `dptrain plan`: where batches are made, and why.
 std::string feed_text(const Feeder& feeder);
 
 }  // namespace dpt

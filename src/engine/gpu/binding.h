@@ -1,5 +1,6 @@
-// A program bound to the memory of one GPU: kernels prepared, constants there. The whole batch is
-// one shard (program.h, note [groups]). Of a program with several stages it has some.
+// A program bound to the memory of one GPU: its kernels are prepared and its constants uploaded. A
+// GPU computes its whole batch as one shard (Note [groups] in program.h). If the program has
+// several stages, only those of this GPU are bound.
 #pragma once
 
 #include <functional>
@@ -17,18 +18,19 @@ namespace dpt {
 class DeviceBinding {
  public:
   struct Memory {
-    const DeviceShare* share;  // which weights and gradients there are
+    const DeviceShare* share;  // which weights and gradients this GPU has
     std::byte *weights, *gradients;
-    // Of each stage, those of other GPUs of the process, too: what is kept of this micro-batch, and
-    // what lives within a part. Null: another process has it.
+    // [stages], including those of other GPUs of the process. activations: of this micro-batch,
+    // kept from forward to backward; scratch: used within one part. Null: another process has the
+    // stage.
     std::vector<std::byte*> activations, scratch;
     std::byte* sums;
-    std::vector<int> stages = {0};  // that are bound
-    // The kernel of a copy between stages, where it gives one.
+    std::vector<int> stages = {0};  // the stages to bind
+    // If set: returns the kernel of a copy between stages, or null to use the default kernel.
     std::function<std::unique_ptr<Kernel>(const Copy&)> copy = nullptr;
   };
-  // Prepares kernels for these parts, and uploads constants. REQUIRES: what the arguments point to
-  // outlives it.
+  // Prepares the kernels of these parts and uploads constants. REQUIRES: all references and
+  // pointers outlive the binding.
   DeviceBinding(const Program& program, Memory memory, cuda::DeviceContext& context,
                 std::span<const Part> parts);
 
@@ -37,14 +39,14 @@ class DeviceBinding {
   static void ask_for_plans(const Program& program, std::span<const int> stages,
                             std::span<const Part> parts);
 
-  // Enqueues all of a part that a stage has.
+  // Enqueues everything that a stage has of a part.
   void run(Part part, int stage = 0) {
     for (const Bound& b : bound_[static_cast<size_t>(part)])
       if (b.stage == stage) b.kernel->run(b.args);
   }
-  // Instructions of a part, as the program numbers them, that it has.
+  // The number of bound instructions of a part. The index `which` below counts these.
   size_t instructions(Part part) const { return bound_[static_cast<size_t>(part)].size(); }
-  // Enqueues one of these, and gives its results.
+  // Enqueues one of these instructions and returns its results.
   std::span<const TensorView> run_one(Part part, size_t which);
   size_t instruction(Part part, size_t which) const {
     return bound_[static_cast<size_t>(part)][which].instruction;
@@ -61,7 +63,7 @@ class DeviceBinding {
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<TensorView[]> views;
     KernelArgs args;
-    size_t instruction;  // of the program's part
+    size_t instruction;  // index in the program's part
     int stage;
   };
   std::unique_ptr<Kernel> kernel_of(const Instruction& i) const;
@@ -70,7 +72,7 @@ class DeviceBinding {
   const Program& program_;
   Memory memory_;
   cuda::Memory constants_;
-  std::vector<Bound> bound_[4];  // by Part, without `update`
+  std::vector<Bound> bound_[4];  // [Part], without `update`
 };
 
 }  // namespace dpt

@@ -9,8 +9,8 @@ namespace {
 
 using cuda::MemoryKind;
 
-// Sends and receives wait on the GPU for the other stage, for most of a step, and what they occupy
-// meanwhile is lost to kernels.
+// While a send or receive waits on the GPU for the other stage, which may take most of a step, the
+// blocks that it occupies are not available to kernels.
 constexpr int kMostBlocks = 8;
 
 class ByNccl final : public DeviceCarrier {
@@ -39,13 +39,14 @@ class ByNccl final : public DeviceCarrier {
 
  private:
   DeviceTeam& gpus_;
-  std::unique_ptr<cuda::Communicator> all_;  // a GPU's rank is its device
+  std::unique_ptr<cuda::Communicator> all_;  // its ranks are device indices
 };
 
-// What a worker has sent and nobody has taken yet: a piece of it, at most.
+// A mailbox in shared memory for one worker: at most one piece of a message that it has sent and
+// the receiver has not taken yet.
 struct alignas(128) Mail {
   static constexpr size_t kBytes = size_t{1} << 20;
-  std::atomic<int> to;  // which device takes it, from 1; 0: it is empty
+  std::atomic<int> to;  // device index of the receiver, plus 1; 0: empty
   std::byte data[kBytes];
 };
 
@@ -71,7 +72,7 @@ class ByHost final : public DeviceCarrier {
   void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) override {
     Mail& mail = mail_of(from);
     for_pieces(bytes, [&](size_t at, size_t n) {
-      gpus_.wait(*copied_);  // out of the memory that the last piece took
+      gpus_.wait(*copied_);  // pinned_ is free again: the last piece has left it
       gpus_.wait_until(
           [&] { return mail.to.load(std::memory_order_acquire) == gpus_.device() + 1; });
       std::memcpy(pinned_.data(), mail.data, n);
@@ -96,9 +97,9 @@ class ByHost final : public DeviceCarrier {
   }
 
   DeviceTeam& gpus_;
-  int devices_;  // of a replica
+  int devices_;  // in a replica
   cuda::Memory pinned_;
-  std::unique_ptr<cuda::Event> copied_;  // to or from pinned_
+  std::unique_ptr<cuda::Event> copied_;  // the last copy to or from pinned_ is done
 };
 
 bool by_host(const Session& s) { return s.exchange.backend == Exchange::Backend::host; }

@@ -1,9 +1,9 @@
-// How bytes go from one GPU of a replica to another where they are of different processes: by NCCL,
-// or by way of memory that the processes share (`backend: gloo`, and where stages share a GPU).
+// Copies between GPUs of a replica that belong to different processes: by NCCL, or through shared
+// memory of the host (`backend: gloo`, and stages that share a GPU).
 //
-// Both may wait for the other side, NCCL on the GPU's stream and when two GPUs first meet, the
-// other way on the host. Nobody waits for ever, since all sides come to what they have in common in
-// the order of one list (stage_links.h), and use one stream.
+// Either way a call may wait for the other side: NCCL on the GPU's stream (and on the host at the
+// first call between two GPUs), the other way on the host. There is no deadlock, because all sides
+// make their calls in the order of one list (Note [one list] in stage_links.h) and on one stream.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,22 @@ namespace dpt {
 class DeviceCarrier {
  public:
   virtual ~DeviceCarrier() = default;
-  // Each enqueues on the same stream. from, to: devices of the replica.
+  // Each call enqueues. Use the same stream for all. from, to, other GPUs: device indices in the
+  // replica.
   virtual void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) = 0;
   virtual void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) = 0;
-  // All devices: what lies at `data` on that device goes to the same memory of the others.
+  // Called on all devices: copies `data` of device `from` to `data` of the others.
   virtual void broadcast(cuda::Stream& stream, std::byte* data, size_t bytes, int from) = 0;
-  virtual void check() {}   // throws what went wrong
-  virtual void finish() {}  // all workers. REQUIRES: all that was enqueued is done
-  virtual cuda::Communicator* communicator() { return nullptr; }  // that it waits with, if any
+  virtual void check() {}   // throws an error of an enqueued call
+  virtual void finish() {}  // on all workers. REQUIRES: all enqueued calls are done
+  virtual cuda::Communicator* communicator() { return nullptr; }  // null: none
 };
 
-// All workers; waits for the others. REQUIRES: session.stages_apart(); the references outlive it.
+// Called on all workers; waits for the others. REQUIRES: session.stages_apart(); the references
+// outlive it.
 std::unique_ptr<DeviceCarrier> make_device_carrier(const Session& session, cuda::DeviceApi& api,
                                                    DeviceTeam& gpus);
-// Of the memory that processes share: what all of a run need of DeviceTeam::room().
+// Bytes of DeviceTeam::room() that the carriers of all workers use together.
 size_t device_carrier_bytes(const Session& session);
 
 }  // namespace dpt

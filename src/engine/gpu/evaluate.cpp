@@ -1,5 +1,4 @@
-// The device executor's other passes: over the test set, and in search of a number that is not
-// finite.
+// DeviceExecutor: evaluation on the test set, and the non-finite check.
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -14,8 +13,8 @@ namespace dpt {
 
 using cuda::MemoryKind;
 
-// Its batches are the same each time; those without rows of this GPU's are left out where no other
-// GPU has stages of the model.
+// Uploads the entries of all test batches, which are the same in each evaluation. Batches without
+// rows of this GPU are left out, unless other GPUs have stages of the model.
 void DeviceExecutor::prepare_evaluation() {
   const StepCutter& batches = *session_.test_batches;
   const auto steps = static_cast<size_t>(batches.steps());
@@ -35,7 +34,7 @@ void DeviceExecutor::prepare_evaluation() {
   stream_->synchronise();
 }
 
-// Enqueues the batch that comes next.
+// Enqueues the next batch; the GPU itself advances to its entry.
 void DeviceExecutor::enqueue_test(const StepRows& rows, size_t place) {
   DeviceBinding& b = binding(rows.micro[0], test);
   auto* const entry = reinterpret_cast<cuda::StepEntry*>(test_entry_.data());
@@ -71,7 +70,7 @@ cuda::CapturedGraph& DeviceExecutor::test_graph(const StepRows& rows, size_t pla
   });
 }
 
-// What captured batches differ by.
+// The key of captured test batches.
 std::vector<int64_t> DeviceExecutor::test_key(const StepRows& rows) const {
   const ShardRows& mine = own(rows.micro[0]);
   return {mine.rows.count(), mine.first_sample, test};
@@ -81,7 +80,7 @@ bool DeviceExecutor::warm_test(const StepRows& rows) const {
   return session_.spec.graphs && warm_tests_.contains(test_key(rows));
 }
 
-// Batches that differ in their place in the test set alone. first: of which the batch is made.
+// Enqueues `batches` batches with the same key, `first` being the first of them.
 void DeviceExecutor::evaluate(const StepInput& first, size_t batches) {
   const size_t place = test_feed_->make(first);
   if (warm_test(*first.rows))
@@ -92,11 +91,11 @@ void DeviceExecutor::evaluate(const StepInput& first, size_t batches) {
   warm_tests_.insert(test_key(*first.rows));
 }
 
-// All of this GPU's, as many at a time as are worth a launch. Gives the number of their samples.
+// Enqueues all test batches of this GPU, several per launch. Returns the number of their samples.
 int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order,
                                           const BatchesDone& done) {
   const StepCutter& batches = *session_.test_batches;
-  StepRows rows, first;  // first: of those that wait for a launch
+  StepRows rows, first;  // first: the first of the batches that wait for a launch
   StepInput input{.rows = &first, .order = order};
   size_t waiting = 0, most = 1;
   int64_t samples = 0;
@@ -128,7 +127,7 @@ int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order,
   return samples;
 }
 
-// The same where this GPU has some stages of the model.
+// The same on a GPU that has some stages of the model.
 int64_t DeviceExecutor::tell_stages(std::span<const uint32_t> order, const BatchesDone& done) {
   const StepCutter& batches = *session_.test_batches;
   StepRows rows;
@@ -177,11 +176,11 @@ Evaluation DeviceExecutor::evaluate(const BatchesDone& done) {
     return sized.second.graph.correct != kNoValue;
   });
   if (classes) out.accuracy = total(&ShardResult::correct) / session_.test_places();
-  gpus_.meet();  // before anybody begins the next evaluation
+  gpus_.meet();  // no worker may begin the next evaluation before all have read the results
   return out;
 }
 
-// Running statistics: the first replica's are those that count, as torch's.
+// Copies the first replica's running statistics to all GPUs, since PyTorch evaluates with those.
 void DeviceExecutor::share_buffers() {
   const size_t begin = share_.trained(), end = share_.elements();
   if (session_.who.replicas() == 1 || session_.layout.trainable == session_.layout.total) return;
@@ -193,7 +192,7 @@ void DeviceExecutor::share_buffers() {
 
 void DeviceExecutor::finish() {
   gather_weights();
-  graphs_.clear();  // their sums belong to the communicator
+  graphs_.clear();  // their NCCL calls belong to the communicator
   communicator_ = nullptr;
   if (exchange_) exchange_->finish();
   if (stages_) stages_->finish();
@@ -209,10 +208,10 @@ void DeviceExecutor::gather_weights() {
   update_.download_weights(buffers_);
   gpus_.meet();
   if (shard_ != 0) same_weights();
-  gpus_.meet();  // before anybody writes them again, or to a file
+  gpus_.meet();  // all must have compared before the host's weights change or are saved
 }
 
-// A replica that has others than the first one has trained something else.
+// Checks that this replica ended with the first replica's weights; otherwise a sum has failed.
 void DeviceExecutor::same_weights() {
   if (!update_.equal(0, share_.trained(), buffers_.weights()))
     fail(Fault::device,
@@ -261,12 +260,12 @@ void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
       if (!stages_) continue;
       stages_->hand_on({stage, static_cast<int>(m), false}, b);
       wait();
-      gpus_.meet();  // what the next stage reads is there
+      gpus_.meet();  // the next stage may read it
     }
   }
 }
 
-// Waits for each result.
+// Runs a stage's forward pass, waiting for each result to check it.
 void DeviceExecutor::look_at_stage(DeviceBinding& b, int stage, size_t micro, Trouble& found) {
   for (size_t i = 0; i < b.instructions(Part::forward); ++i) {
     if (b.stage(Part::forward, i) != stage) continue;
@@ -278,7 +277,7 @@ void DeviceExecutor::look_at_stage(DeviceBinding& b, int stage, size_t micro, Tr
 }
 
 Finding DeviceExecutor::find_trouble(const StepInput& input) {
-  wait();  // steps that were launched behind it
+  wait();  // later steps may have been launched already
   update_.download_weights(buffers_);
   if (has_stage(0)) buffers_.trouble(shard_) = {};
   gpus_.meet();

@@ -84,7 +84,7 @@ void DeviceExchange::sum(const Bucket& bucket) {
   read_halves(*stream_, own_piece(session_, bucket, gpus_.replica()));
 }
 
-// Of gradients: this GPU's piece, where it has one.
+// Sums over replicas; with `shard: optimizer` this GPU only receives the sum of its piece.
 void DeviceExchange::sum_in_place(std::byte* data, size_t count, DType dtype) {
   if (!session_.exchange.shard_states) return all_->all_reduce(*stream_, data, count, dtype);
   all_->reduce_scatter(*stream_, data, count / static_cast<size_t>(session_.who.replicas()), dtype);
@@ -145,7 +145,7 @@ void DeviceExchange::pass_now(std::span<const Transfer> all) {
   wait_for_sums();
 }
 
-// Of the first half; the second one holds those of the first rank alone.
+// Starts the sum of data [count]. Its second half gets the values of the first rank alone.
 void DeviceExchange::start_terms(double* data, size_t count) {
   const size_t bytes = count * sizeof(double);
   if (gpus_.replica() == 0)
@@ -195,7 +195,8 @@ void DeviceExchange::wait_for_gpu() {
   gpus_.wait(*made_);
 }
 
-// Each leaves its own where all see them, sums its part of all, and takes what it needs.
+// Each worker writes its gradients to shared memory, sums its part of all, and copies what it
+// needs.
 void DeviceExchange::sum_gradients_on_host() {
   const auto replicas = static_cast<size_t>(session_.who.replicas());
   const auto own = static_cast<size_t>(gpus_.replica());
@@ -205,7 +206,8 @@ void DeviceExchange::sum_gradients_on_host() {
   sum_shards(trained * own / replicas, trained * (own + 1) / replicas);
   gpus_.meet_peers();
   auto* const pinned = reinterpret_cast<float*>(gradients_.data());
-  if (compressed_) std::fill_n(pinned, trained, 0.0F);  // halves, where nothing is copied over them
+  // Elements that are not copied below must not keep 16-bit numbers of bring_gradients().
+  if (compressed_) std::fill_n(pinned, trained, 0.0F);
   for (const Bucket& piece : own_pieces(session_, share_, gpus_.replica())) {
     share_.each(piece.begin, piece.end, [&](size_t from, size_t at, size_t count) {
       std::copy_n(buffers_.gradient(0) + from, count, pinned + at);
@@ -213,7 +215,7 @@ void DeviceExchange::sum_gradients_on_host() {
     context_.stream.copy(update_.gradient() + piece.begin, pinned + piece.begin,
                          piece.count() * sizeof(float));
   }
-  gpus_.meet_peers();  // before anybody brings the next ones
+  gpus_.meet_peers();  // no worker may write its next gradients before all have read the sums
 }
 
 void DeviceExchange::bring_gradients() {
@@ -234,7 +236,7 @@ void DeviceExchange::bring_gradients() {
     copy(reinterpret_cast<const float*>(gradients_.data()), buffers_.gradient(gpus_.replica()));
 }
 
-// To where the first one's lie.
+// The sum is stored in shard 0's gradients.
 void DeviceExchange::sum_shards(size_t begin, size_t end) {
   std::vector<float*> gradients;
   for (int s = 0; s < session_.who.shards; ++s) gradients.push_back(buffers_.gradient(s));
@@ -251,7 +253,7 @@ void DeviceExchange::share_powers() {
   const auto gpus = static_cast<size_t>(session_.who.replicas());
   double* const powers = update_.powers();
   if (by_nccl()) {
-    sum(powers, gpus, DType::f64);  // of the others there is 0
+    sum(powers, gpus, DType::f64);  // the others' elements are 0
     return wait_for_sums();
   }
   auto* const terms = reinterpret_cast<double*>(terms_.data());
@@ -286,7 +288,7 @@ void DeviceExchange::share_weights() {
   share_.each(0, share_.trained(), [&](size_t from, size_t here, size_t count) {
     std::copy_n(buffers_.weights() + from, count, pinned + here);
   });
-  gpus_.meet_peers();  // before anybody brings the next ones
+  gpus_.meet_peers();  // no worker may write its next weights before all have read these
   context_.stream.copy(weights, gradients_.data(), gradients_.bytes());
 }
 

@@ -1,19 +1,20 @@
-// Sums over the GPUs of a run, or over those of its replicas that have the same stages. Two ways:
+// Sums over the GPUs of a run, or over the GPUs of all replicas that have the same stages.
 //
-// By NCCL the sums are part of what a GPU is told, and of a captured step: gradients in buckets
-// (Li et al., "PyTorch Distributed", 2020, section 3.2), each on a stream of its own as soon as the
-// last kernel that makes a gradient of it is enqueued, while backward makes others. Buckets are
-// slices, since gradients lie in the order in which they are made.
+// By NCCL, sums are enqueued on the GPU and are part of a captured step. Gradients are summed in
+// buckets (Li et al., "PyTorch Distributed", 2020, section 3.2). Each bucket is summed on a
+// separate stream as soon as the last kernel that writes its gradients is enqueued, while the
+// backward pass continues. A bucket is a slice of the flat gradients, which lie in the order in
+// which the backward pass makes them.
 //
-// With `compress` gradients cross as halves, as by torch's hooks: rounded on the GPU, summed by
-// NCCL in that type or by the CPUs as compressed.h says, and what comes back is a half, too. With
-// `shard: optimizer` each GPU gets the sum of its own piece of each bucket alone
-// (gradient_buckets.h), and the weights that it made of it go to all after the update.
+// With `compress`, gradients are exchanged in 16 bits like with PyTorch's communication hooks:
+// rounded on the GPU, summed in that type by NCCL or as compressed.h says by the CPUs; the result
+// has 16 bits, too. With `shard: optimizer`, each GPU receives only the sum of its piece of each
+// bucket (gradient_buckets.h), and the updated weights are gathered after the update.
 //
-// By the CPUs gradients are copied to the memory that all workers share, summed there in the fixed
-// tree (comm/tree.h), and copied back, for which hosts wait and meet in the middle of a step, so
-// that none is captured. Slower, but it wants no NCCL, goes with several replicas on one GPU, and
-// gives every mode the same bits.
+// By the CPUs (`backend: gloo`), gradients are copied to the memory that all workers share, summed
+// there in the fixed tree order (comm/tree.h), and copied back. The hosts wait for GPUs and each
+// other within a step, so steps are not captured. This is slower, but it needs no NCCL, works with
+// several replicas on one GPU, and gives the same bits in every mode.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@
 
 namespace dpt {
 
-// Of value(shard), in the fixed tree.
+// Sum of value(shard) over all shards, in the fixed tree order.
 template <class Value>
 double sum_over_shards(int shards, Value value) {
   std::vector<double> values;
@@ -49,8 +50,9 @@ double sum_over_shards(int shards, Value value) {
 
 class DeviceExchange {
  public:
-  // All workers; waits for the others. calls: the stream that its calls of NCCL have to share with
-  // other ones; null: it has one of its own. REQUIRES: all references outlive it; several replicas.
+  // Called on all workers; waits for the others. calls: the stream for NCCL's calls, if they must
+  // share one with others; null: the exchange makes its own. REQUIRES: several replicas; all
+  // references outlive it.
   DeviceExchange(const Session& session, const Buffers& buffers, const DeviceShare& share,
                  cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update,
                  cuda::Stream* calls = nullptr);
@@ -58,46 +60,51 @@ class DeviceExchange {
   DeviceExchange& operator=(const DeviceExchange&) = delete;
 
   bool by_nccl() const { return all_ != nullptr; }
-  cuda::Communicator* communicator() const { return all_.get(); }  // null once it has finished
+  // Null after finish(), or by the CPUs.
+  cuda::Communicator* communicator() const { return all_.get(); }
 
-  // By NCCL, each enqueues. Before the backward part of a step's last micro-batch. adds: its
-  // gradients are added to those before.
+  // By NCCL only; each call enqueues. begin() precedes the backward pass of a step's last
+  // micro-batch. adds: its gradients have to be added to those of earlier micro-batches.
   void begin(const Program& program, bool adds);
-  void after(size_t instruction);  // of the backward part
-  // The same of stages on several GPUs: before a step's first op, and behind each.
+  void after(size_t instruction);  // call it when this instruction of the backward pass is enqueued
+  // The same with stages on several GPUs: begin_ops() before a step's first op, after() behind each
+  // op.
   void begin_ops();
-  // In the middle of a step, waited for at once. f64; null: this GPU brings zeros.
+  // Sums f64 values in the middle of a step; the stream continues with the sum. data: null: this
+  // GPU contributes zeros.
   void sum_now(std::byte* data, const TensorDesc& desc);
-  // What crosses between this replica's GPU and others, as one group of calls, waited for at once.
+  // Transfers between this replica's GPU and others as one group of NCCL calls. The stream
+  // continues when they are done.
   struct Transfer {
     TensorView value;
     int other;  // replica
     bool sends;
   };
   void pass_now(std::span<const Transfer> all);
-  // Once all losses of a step are kept, before the backward part that comes last: starts the sum
-  // for which end() waits, so that it is done meanwhile.
+  // Starts the sum of the losses, for which end() waits. Call it when all losses of a step are kept
+  // and before the last backward pass, so that both run at the same time.
   void sum_losses();
 
-  // Either way. Numbers of a step in the GPU's memory, [2 * count]: the first half is summed, the
-  // second one gets those of the first rank. By the CPUs only the sums over the halves are right.
+  // By NCCL and by the CPUs. data: [2 * count] in the GPU's memory. The first half becomes the sum
+  // over ranks, the second half the values of the first rank. By the CPUs only the sum over each
+  // half is right, not each element.
   void sum_terms(double* data, size_t count, double ShardResult::*what);
-  // Sums what is left of the gradients; and the losses, where they are here: by NCCL those are
-  // under way since sum_losses().
+  // Completes the sum of the gradients. losses: also the sum of the losses, if they are on this
+  // GPU; by NCCL that sum was started by sum_losses().
   void end(bool losses);
-  // With `shard: optimizer`, else nothing: what each GPU knows of the norm of its piece, to all;
-  // and after the update the weights.
+  // With `shard: optimizer`; otherwise they do nothing. share_powers() exchanges the norm partials
+  // of the pieces; share_weights() gathers the weights after the update.
   void share_powers();
   void share_weights();
-  // Bytes of the GPU's memory that it takes beside the gradients.
+  // Bytes of GPU memory that the exchange takes in addition to the gradients.
   static size_t bytes(const Session& session, const DeviceShare& share);
 
-  // All workers, after the last step.
+  // On all workers, after the last step.
   void finish();
 
  private:
   void sum(const Bucket& bucket);
-  void sum(void* data, size_t count, DType dtype);  // once what was enqueued is done
+  void sum(void* data, size_t count, DType dtype);  // waits for the work enqueued so far
   void start_terms(double* data, size_t count);
   void sum_in_place(std::byte* data, size_t count, DType dtype);
   void wait_for_made();
@@ -116,23 +123,22 @@ class DeviceExchange {
   cuda::DeviceContext& context_;
   DeviceTeam& gpus_;
   DeviceUpdate& update_;
-  // By NCCL.
   std::unique_ptr<cuda::Stream> own_stream_;
   cuda::Stream* stream_ = nullptr;
-  std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs: made_ alone
+  std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs only made_ is used
   std::vector<Bucket> buckets_;
   std::map<const Program*, std::vector<size_t>> made_after_;
   std::vector<size_t> made_after_ops_;
-  const std::vector<size_t>* awaited_ = nullptr;  // of the program that runs, or the ops
-  size_t next_ = 0;                               // bucket
+  const std::vector<size_t>* awaited_ = nullptr;  // of the program that runs, or made_after_ops_
+  size_t next_ = 0;                               // index of the next bucket
   bool adds_ = false;
   cuda::Memory zeros_;
-  cuda::Memory halves_;  // with `compress`: of the gradients
-  // By the CPUs: pinned.
+  cuda::Memory halves_;  // [trained] 16-bit gradients, with `compress`
+  // By the CPUs: pinned memory.
   cuda::Memory gradients_, terms_;
   std::optional<CompressedGradients> compressed_;
-  uint64_t steps_ = 0;  // that are summed
-  // By NCCL. Gone before what its calls may be waiting with.
+  uint64_t steps_ = 0;  // that ended
+  // By NCCL. Destroyed before the memory and events that its calls may be waiting for.
   std::unique_ptr<cuda::Communicator> all_;
 };
 

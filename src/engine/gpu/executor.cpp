@@ -36,7 +36,7 @@ size_t most_sums(const Session& s) {
   return most;
 }
 
-// Of the largest micro-batch: of its input, or of its target.
+// Bytes of the largest micro-batch's input or target.
 size_t most_fed(const Session& s, ValueId Graph::*what) {
   size_t most = 0;
   for (const auto* programs : {&s.programs, &s.test_programs})
@@ -47,8 +47,8 @@ size_t most_fed(const Session& s, ValueId Graph::*what) {
 
 size_t micro_batches(const Session& s) { return static_cast<size_t>(s.batches->accumulate()); }
 
-// What captured steps differ by: of each micro-batch and shard, how many rows, where, and the first
-// sample. All shards', so that all GPUs come to others at the same step.
+// The key of captured steps: for each micro-batch and shard, the row count, the offset and the
+// first sample. It covers the shards of all GPUs, so that all GPUs capture at the same steps.
 std::vector<int64_t> shape_of(const StepRows& rows) {
   std::vector<int64_t> out;
   for (const auto& micro : rows.micro)
@@ -124,8 +124,8 @@ void DeviceExecutor::make_exchange() {
 
 DeviceExecutor::~DeviceExecutor() { give_up(); }
 
-// What waits for others on this GPU, after which nothing of it does. Both communicators at once:
-// kernels of either may be in front of the other's.
+// Aborts all calls that may wait for other GPUs. Both communicators are aborted at once, since
+// kernels of one may be queued behind those of the other.
 void DeviceExecutor::give_up() noexcept {
   graphs_.clear();
   communicator_ = nullptr;
@@ -144,7 +144,7 @@ std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buf
                                           access.open(gpu), samples, clock);
 }
 
-// For all that the stream was told.
+// Waits for everything enqueued on the stream.
 void DeviceExecutor::wait() {
   if (!done_) return stream_->synchronise();
   stream_->record(*done_);
@@ -155,7 +155,7 @@ void DeviceExecutor::go_on(int64_t updates, const GradientScaler::State& scaler)
   upload_state(updates, scaler);
 }
 
-// What steps go on from.
+// Sets the state that steps start from.
 void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& scaler) {
   const cuda::Memory host(*api_, MemoryKind::pinned, sizeof(StepState));
   new (host.data()) StepState{.seed = static_cast<uint64_t>(session_.spec.seed),
@@ -166,7 +166,7 @@ void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& 
   stream_->synchronise();
 }
 
-// Bytes of the GPU's memory for data sets, once all else is allocated.
+// Bytes of GPU memory available for data sets. Call it when everything else is allocated.
 size_t DeviceExecutor::room_for_data() {
   constexpr size_t kSpare = size_t{256} << 20;  // for what libraries load
   // NCCL takes its buffers when a communicator is joined, those for sends at the first one.
@@ -374,7 +374,7 @@ cuda::CapturedGraph& DeviceExecutor::captured(std::vector<int64_t> key,
   return *graph;
 }
 
-// False: the first launch under way goes on.
+// Completes the oldest launch. False: it is not done yet.
 bool DeviceExecutor::land(StepLoop& loop, bool wait) {
   const auto landed = flights_.land(wait);
   if (!landed) return false;
@@ -389,7 +389,7 @@ bool DeviceExecutor::land(StepLoop& loop, bool wait) {
   return true;
 }
 
-// Where the first rank's own loss is asked for.
+// True if rank 0's own loss has to be reported.
 bool DeviceExecutor::reports_first() const {
   return session_.who.ranks > 1 && session_.who.replicas() > 1 &&
          session_.divisor != Divisor::one && session_.spec.log.loss == "rank0";

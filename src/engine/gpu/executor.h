@@ -1,13 +1,12 @@
-// Training on one GPU, of several that sum their gradients (exchange.h), or that have stages
-// of one model (stages.h), or alone. All that
-// a step enqueues, from the batch to the optimizer, is captured once as a graph, several steps of a
-// small net as one, and launched again and again,
-// after a first step of the same shape that is enqueued call by call: what changes from step to
-// step lies in memory (launch_queue.h). The host does not wait between steps.
+// Training on one GPU: alone, as one of several that sum their gradients (exchange.h), or as one
+// that has some stages of a model (stages.h). A step's work, from the batch to the optimizer, is
+// captured as a CUDA graph and launched again for later steps; several steps of a small model are
+// captured as one graph. The first step of each shape is enqueued call by call. What changes
+// between steps is read from memory (launch_queue.h). The host does not synchronize between steps.
 //
-// Weights and states live on each GPU, and are the same on all; gather() brings the first one's
-// back to the host's buffers. Hosts of several GPUs meet once a step, while their GPUs compute, and
-// do all that waits for a GPU at the same steps.
+// Every GPU has its own weights and optimizer states, equal on all replicas. gather() copies those
+// of the first replica to the host's buffers. The hosts of several GPUs pass one barrier in each
+// step, while the GPUs compute, and make all calls that wait for a GPU at the same steps.
 #pragma once
 
 #include <functional>
@@ -36,7 +35,8 @@ namespace dpt {
 
 class DeviceExecutor : public StepExecutor {
  public:
-  // Thread: that which made `api`. REQUIRES: session.on_gpu(); `buffers` hold the first weights.
+  // Thread: the one that made `api`, for all calls. REQUIRES: session.on_gpu(); `buffers` hold the
+  // initial weights.
   DeviceExecutor(const Session& session, const Buffers& buffers, const DeviceTeam& gpus,
                  std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
                  StageClock* clock = nullptr);
@@ -49,30 +49,31 @@ class DeviceExecutor : public StepExecutor {
   void gather() override;
   void finish() override;
 
-  // Bytes of the GPU's memory that a session takes, without the data and the libraries' workspaces.
+  // Bytes of GPU memory that a session needs, without the data set and the libraries' workspaces.
   struct Needs {
     size_t weights = 0, gradients = 0, states = 0, activations = 0;
     size_t all() const { return weights + gradients + states + activations; }
   };
-  static Needs needs(const Session& session, int device = 0);  // of a replica
+  static Needs needs(const Session& session, int device = 0);  // device: index in the replica
 
  private:
-  // train_more: gradients that are added to those before; train_last: so are the last chunk's, by
-  // session.last_programs.
+  // train_more: gradients are added to those of earlier micro-batches. train_last: the same for a
+  // last micro-batch with a program of its own (session.last_programs).
   enum What { train, train_more, test, train_last, whats };
   using Micro = std::vector<ShardRows>;
 
   What which(size_t chunk) const;
-  // Of that chunk, whose memory differs where several are in flight.
+  // The binding for this GPU's rows of `micro`. chunk: the number of the micro-batch, whose
+  // activations have memory of their own if several are in flight.
   DeviceBinding& binding(const Micro& micro, What what, size_t chunk = 0);
-  size_t turns(What what) const;  // chunks after which bindings come round again
+  size_t turns(What what) const;  // number of slots; chunk c uses the binding c % turns()
   DeviceBinding::Memory memory(What what, size_t chunk) const;
   void bind();
   void make_exchange();
   size_t room_for_data();
   void make_feeds(const Samples& samples);
   void upload_state(int64_t updates, const GradientScaler::State& scaler);
-  // The loop: steps are gathered until they are worth a launch, launched, and landed.
+  // The training loop collects steps until they fill a launch, launches them, and completes them.
   bool captures(const StepRows& rows) const;
   size_t steps_together(const StepRows& rows);
   void launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps);
@@ -80,7 +81,7 @@ class DeviceExecutor : public StepExecutor {
   cuda::CapturedGraph& captured(std::vector<int64_t> key, const std::function<void()>& enqueue_all);
   bool land(StepLoop& loop, bool wait);
   StepResult result(const StepRows& rows, const cuda::StepReport& report) const;
-  // What is captured. step: of the launch.
+  // What is captured. step: index in the launch.
   void enqueue(const StepRows& rows, size_t step, size_t place);
   void enqueue_divisor(const StepRows& rows, size_t step, size_t place);
   void begin(const DeviceBinding* b, const StepRows& rows, size_t micro,
@@ -129,13 +130,13 @@ class DeviceExecutor : public StepExecutor {
   const Session& session_;
   Buffers buffers_;
   DeviceTeam gpus_;
-  int shard_;  // of the batch, which this GPU computes
+  int shard_;  // the shard of each batch that this GPU computes
   DeviceShare share_;
   std::unique_ptr<cuda::DeviceApi> api_;
   StageClock* clock_;
   std::unique_ptr<cuda::Stream> stream_;
-  std::unique_ptr<cuda::Event> done_;           // all that the stream was told
-  cuda::Communicator* communicator_ = nullptr;  // the exchange's, if any
+  std::unique_ptr<cuda::Event> done_;           // null: the run has one GPU
+  cuda::Communicator* communicator_ = nullptr;  // of the exchange; null: none
   WaitForGpu wait_for_;
   cuda::Memory workspace_, state_;
   cuda::DeviceContext context_;
@@ -145,25 +146,26 @@ class DeviceExecutor : public StepExecutor {
   std::vector<std::unique_ptr<DeviceBinding>> bindings_[whats];
   std::unique_ptr<DeviceFeed> feed_, test_feed_;
   Ahead* test_ahead_;
-  cuda::Memory test_entries_;             // of each batch of the test set, as it is cut for all
-  cuda::Memory test_entry_, test_sums_;   // of the batch that is computed; of those before
-  std::unique_ptr<DeviceStages> stages_;  // null: all are on this GPU
-  std::unique_ptr<DeviceGather> gather_;  // null: each computes the loss of its own rows
-  // Null: there is one GPU. Gone before those two are, whose memory its calls may be waiting with.
+  cuda::Memory test_entries_;             // [batches of the test set] their entries, uploaded once
+  cuda::Memory test_entry_, test_sums_;   // entry of the current batch; sums over past batches
+  std::unique_ptr<DeviceStages> stages_;  // null: this GPU has all stages
+  std::unique_ptr<DeviceGather> gather_;  // null: each GPU computes the loss of its own rows
+  // Null: the run has one replica. Destroyed before stages_ and gather_, whose memory its calls may
+  // be waiting for.
   std::unique_ptr<DeviceExchange> exchange_;
-  // By what it is of, the rows of the micro-batches (a last batch is smaller), the place that the
-  // batch is taken from, and how many steps.
+  // The captured graphs, keyed by the row counts of the micro-batches (a last batch is smaller),
+  // the kind, the input slot, and the number of steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
   std::vector<DeviceFlights::Step> gathered_;
   std::vector<OptimizerStep> formulas_;
-  // Steps and batches of an evaluation, by what captured ones differ by, that were enqueued call by
-  // call. Only then are they captured: a first call loads code, takes memory, and opens NCCL's
-  // connections, each of which ends a capture.
+  // The shapes of steps and test batches that were enqueued call by call once. Only then are they
+  // captured: a first call may load code, allocate memory or open NCCL connections, and each of
+  // these is invalid during a capture.
   std::set<std::vector<int64_t>> warm_, warm_tests_;
   int stop_ = 0;
 };
 
-// The worker's own, on the GPU that the session gives it.
+// The executor of one worker, on the GPU that the session assigns to it.
 std::unique_ptr<DeviceExecutor> make_device_executor(const Session& session, const Buffers& buffers,
                                                      Team team, int worker, const GpuAccess& access,
                                                      const StepExecutor::Samples& samples,

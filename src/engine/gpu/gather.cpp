@@ -12,7 +12,7 @@ namespace dpt {
 
 DeviceGather::Crossing DeviceGather::crossing_of(const Program& p) {
   Crossing out{.begin = p.arena[0].kept};
-  std::set<ValueId> made;  // by the loss
+  std::set<ValueId> made;  // values that the loss computes
   const auto in_memory = [&](ValueId v) {
     return p.place[static_cast<size_t>(v)].arena == Arena::activations;
   };
@@ -72,7 +72,8 @@ DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context,
       gpus.publish(shard, room);
       for (const auto& [rows, program] : session.programs) {
         DeviceBinding::Memory its = memory;
-        // Counted from where its own would begin: only what crosses is there.
+        // Only the range that crosses is allocated, so the base address is shifted down by its
+        // offset.
         its.activations = {reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(room) -
                                                         crossings_.at(&program).begin)};
         loss_.push_back(std::make_unique<DeviceBinding>(program, its, context, kLoss));
@@ -96,7 +97,7 @@ void DeviceGather::scatter(const Micro& micro, const DeviceBinding* b) {
   if (b) copy(*b, false);
 }
 
-// there: to the loss's GPU, else back.
+// there: copies to the loss's GPU; else copies back.
 void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there) {
   const int loss = session_.who.loss_device;
   transfers_.clear();
@@ -112,7 +113,7 @@ void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there
   exchange_.pass_now(transfers_);
 }
 
-// Between this GPU's memory and that of the loss's GPU, which that one published.
+// Copies between this GPU's memory and the memory that the loss's GPU published for it.
 void DeviceGather::copy(const DeviceBinding& own, bool there) {
   if (here()) return;
   const Crossing& c = crossing(own);

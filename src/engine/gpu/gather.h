@@ -1,13 +1,13 @@
-// dp whose loss is computed on one GPU, `output_device`: what it reads of the replicas' forward
-// parts is copied there, the loss of each replica's rows is computed, and what backward parts read
-// of it is copied back. The numbers are those of `loss: distributed`, since a loss divides by the
-// global batch.
+// dp with the loss on one GPU (`output_device`). What the loss reads of the replicas' forward
+// passes is copied to that GPU, the loss of each replica's rows is computed there, and what
+// backward passes read of it is copied back. Losses divide by the global batch, so the result
+// equals that of `loss: distributed`.
 //
-// NCCL sends and receives what crosses, within a step that is captured. The loss's GPU takes
-// replicas in their order, and the sums of all come before or behind: so no two calls wait for each
-// other in a circle. Where there is no NCCL since replicas share a GPU, or CPUs sum, copies go from
-// one GPU's memory to another's; between those and the kernels of the other GPU its host waits and
-// all meet, so that no step is captured.
+// By NCCL, values are sent and received within a captured step. The loss's GPU handles the replicas
+// in order, and sums over all GPUs come before or after these transfers, so calls cannot deadlock.
+// Without NCCL (replicas share a GPU, or CPUs sum), values are copied directly from one GPU's
+// memory to the other's. The hosts then wait for their GPUs and for each other around the copies,
+// so steps are not captured.
 #pragma once
 
 #include <functional>
@@ -27,25 +27,28 @@ class DeviceGather {
  public:
   using Micro = std::vector<ShardRows>;
 
-  // All workers; waits for the others. memory: of this GPU's programs. wait: the host does, for all
-  // that the context's stream was told. REQUIRES: dp with the loss on one of several devices; all
-  // references outlive it.
+  // Called on all workers; waits for the others. memory: of this GPU's programs. wait: blocks the
+  // host until the context's stream is done. REQUIRES: dp with the loss on one of several devices;
+  // all references outlive it.
   DeviceGather(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus,
                DeviceExchange& exchange, const DeviceBinding::Memory& memory,
                std::function<void()> wait);
 
-  bool here() const;  // the loss is computed on this GPU
+  bool here() const;  // true on the GPU that computes the loss
 
-  // All workers. Each enqueues. b: this GPU's program, of its own rows; null: it has none.
-  void gather(const Micro& micro, const DeviceBinding* b);   // brings what the loss reads there
-  void scatter(const Micro& micro, const DeviceBinding* b);  // and back what is read of it
-  // Where the loss is computed: that of another replica's rows; gives its place.
+  // Called on all workers; each call enqueues. b: this GPU's binding for its own rows; null: no
+  // rows.
+  void gather(const Micro& micro, const DeviceBinding* b);  // copies what the loss reads
+  // Copies back what backward passes read of the loss.
+  void scatter(const Micro& micro, const DeviceBinding* b);
+  // On the loss's GPU: enqueues the loss of another replica's rows and returns its address.
   const std::byte* loss_of(int shard, int64_t rows);
 
-  static size_t bytes(const Session& session);  // that it takes where the loss is computed
+  static size_t bytes(const Session& session);  // on the loss's GPU
 
  private:
-  // Bytes of the activations that cross, and all that the loss touches.
+  // The activations that are copied in each direction, and the byte range of all activations that
+  // the loss reads or writes.
   struct Crossing {
     std::vector<ValueId> to_loss, from_loss;
     size_t begin = 0, end = 0;
@@ -53,7 +56,7 @@ class DeviceGather {
   static Crossing crossing_of(const Program& program);
   const Crossing& crossing(const DeviceBinding& b) const { return crossings_.at(&b.program()); }
   DeviceBinding& of(int shard,
-                    int64_t rows) const;  // another replica's, where the loss is computed
+                    int64_t rows) const;  // of another replica's rows, on the loss's GPU
   void pass(const Micro& micro, const DeviceBinding* own, bool there);
   void copy(const DeviceBinding& own, bool there);
   void take_turns();
@@ -64,9 +67,9 @@ class DeviceGather {
   DeviceExchange& exchange_;
   std::function<void()> wait_;
   std::map<const Program*, Crossing> crossings_;
-  std::vector<DeviceExchange::Transfer> transfers_;   // of a pass(), which allocates nothing anew
-  cuda::Memory room_;                                 // for each shard, where the loss is computed
-  std::vector<std::unique_ptr<DeviceBinding>> loss_;  // [shard * programs + program]
+  std::vector<DeviceExchange::Transfer> transfers_;   // a member so that pass() does not allocate
+  cuda::Memory room_;                                 // [shards - 1] on the loss's GPU
+  std::vector<std::unique_ptr<DeviceBinding>> loss_;  // [(shards - 1) * programs]
 };
 
 }  // namespace dpt

@@ -1,5 +1,6 @@
-// Launches that are under way on one GPU: what the host says of their steps, and what it is told of
-// them. The host waits for none of them until it wants to know, or too many are under way.
+// The launch queue of one GPU: launches that are submitted and not yet completed, what the GPU
+// reads of their steps, and what it reports. The host waits only if it needs a result or the queue
+// is full.
 #pragma once
 
 #include <array>
@@ -20,25 +21,25 @@ namespace dpt {
 
 class DeviceFlights {
  public:
-  static constexpr size_t kMost = 8;         // launches
-  static constexpr size_t kMostSteps = 32;   // of a launch
-  static constexpr size_t kMostNodes = 512;  // of a launch of several steps
-  // How many steps of so many nodes each one launch takes.
+  static constexpr size_t kMost = 8;         // launches in the queue
+  static constexpr size_t kMostSteps = 32;   // steps of a launch
+  static constexpr size_t kMostNodes = 512;  // graph nodes of a launch of several steps
+  // How many steps of `nodes` graph nodes are launched together: a power of 2.
   static size_t together(size_t nodes);
 
-  // A step that has begun, with rows of its own.
+  // A submitted step, with its own copy of the rows.
   struct Step {
     StepInput input;
     StepRows rows;
-    double divisor = 1;  // where the targets do not decide it
+    double divisor = 1;  // unless the targets determine it
   };
 
-  // shard: that this GPU computes. wait_for: how the host waits for an event.
+  // shard: the one that this GPU computes. wait_for: how the host waits for an event.
   DeviceFlights(cuda::DeviceContext& context, int shard, WaitForGpu wait_for);
 
-  // Where the GPU finds them, for all launches: what is said of step `i` of the launch, the
-  // optimizer's formulas [kFormulas], of which the first is that of the run's update number
-  // *first_update(); and where it reports.
+  // The GPU's copies of what steps read and write, used by all launches in turn. entry(i),
+  // report(i): of step `i` of the launch. formulas: [kFormulas] the optimizer's formulas; the first
+  // is that of the run's update number *first_update().
   static constexpr size_t kFormulas = (kMost + 1) * kMostSteps;
   const cuda::StepEntry* entry(size_t i) const { return &on_device()->entries[i]; }
   const int64_t* first_update() const { return &on_device()->first_update; }
@@ -52,16 +53,17 @@ class DeviceFlights {
 
   bool empty() const { return under_way_.empty(); }
   bool full() const { return under_way_.size() == kMost; }
-  size_t steps() const { return steps_; }  // under way
+  size_t steps() const { return steps_; }  // submitted and not completed
 
-  // Enqueues what the GPU has to know of these steps; `formulas` begin with that of update number
-  // first_update. What they do is enqueued next, then land_here(). REQUIRES: not full().
+  // Enqueues the copy of what the GPU must know of these steps. formulas[0] is that of update
+  // number first_update. Then enqueue the steps themselves, then call land_here(). REQUIRES: not
+  // full().
   void take_off(std::span<const Step> steps, int64_t first_update,
                 std::span<const OptimizerStep> formulas);
-  void land_here();  // enqueues the reports' way back
+  void land_here();  // enqueues the copy of the reports to the host
 
-  // What became of the steps of the first launch under way. Empty: not yet known. REQUIRES: not
-  // empty(); valid until the next take_off().
+  // Completes the oldest launch. Returns nothing if it is not done and `wait` is false. The result
+  // is valid until the next take_off(). REQUIRES: not empty().
   struct Landed {
     std::span<const Step> steps;
     const cuda::StepReport* reports;
@@ -72,7 +74,7 @@ class DeviceFlights {
   struct Table {
     int64_t first_update;
     cuda::StepEntry entries[kMostSteps];
-    static constexpr size_t kFormula = 96;  // bytes that hold any of them
+    static constexpr size_t kFormula = 96;  // bytes; the largest formula fits
     alignas(16) std::byte formulas[kFormulas * kFormula];
   };
   struct Launch {

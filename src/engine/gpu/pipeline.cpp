@@ -1,12 +1,13 @@
-// The device executor's way through a model that lies on several GPUs, as stages.cpp is the
-// executor's: each GPU is told the ops of its stages in the order of the schedule. Gradients of
-// chunks are added in the order of chunks, so the numbers are those of `accumulate` on one GPU.
-// Where there are several replicas each sums over the others as soon as a stage's last chunk has
-// gone back (exchange.h).
+// DeviceExecutor: models whose stages lie on several GPUs (on CPUs: engine/cpu/pipeline.cpp). Each
+// GPU enqueues the ops of its stages in the order of the schedule. Chunks' gradients are added in
+// order, so the result equals that of `accumulate` on one GPU. With several replicas, each stage's
+// gradients are summed over replicas as soon as its last chunk's backward pass is enqueued
+// (exchange.h).
 //
-// Where the GPUs are of a process each a step is captured, as others are: NCCL's calls order them.
-// Where they are threads' it is not: each graph would wait for an event in the middle of another.
-// An evaluation is not, either way: its hosts stay within a few batches of their GPUs.
+// If each GPU belongs to a process, steps are captured like others: NCCL's calls order the GPUs. If
+// GPUs belong to threads they are not captured, since a graph would have to wait for an event in
+// the middle of another GPU's graph. Evaluations are never captured: their hosts stay only a few
+// batches ahead of their GPUs.
 #include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/update.h"
 #include "engine/gpu/executor.h"
@@ -32,7 +33,7 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
       continue;
     }
     stages_->begin(op);
-    // The divisor lies in the last stage's memory, from its forward part on.
+    // The divisor is kept in the last stage's memory; its forward pass writes it.
     begin(last && !op.backward ? b : nullptr, rows, chunk, flights_.entry(step), divides);
     op.backward ? backward_stage(op, b) : forward_stage(op, b, place);
     if (last && !op.backward) {
@@ -63,7 +64,8 @@ void DeviceExecutor::forward_stage(const StageOp& op, DeviceBinding* b, size_t p
   run_stage(Part::forward, op, b);
 }
 
-// With what batch norm sums over all replicas, where it is asked to; without rows only that.
+// Runs a stage, with the sums over replicas of sync_batch_norm. Without rows it only takes part in
+// the sums.
 void DeviceExecutor::run_stage(Part part, const StageOp& op, DeviceBinding* b) {
   if (!exchange_ || !session_.spec.sync_batch_norm) {
     if (b) b->run(part, op.stage);
@@ -74,7 +76,7 @@ void DeviceExecutor::run_stage(Part part, const StageOp& op, DeviceBinding* b) {
       b ? b->program() : (apart ? session_.last_programs : session_.programs).begin()->second;
   for (size_t i = 0, own = 0; i < program.part(part).size(); ++i) {
     const GraphNode& n = program.graph.nodes[program.part(part)[i].node];
-    const bool here = has_stage(n.stage);  // then the binding has it
+    const bool here = has_stage(n.stage);  // then the binding contains the instruction
     if (b && here && n.stage == op.stage) b->run_one(part, own);
     own += here ? 1 : 0;
     if (n.stage == op.stage && n.op->name == "all_reduce")
@@ -85,7 +87,7 @@ void DeviceExecutor::run_stage(Part part, const StageOp& op, DeviceBinding* b) {
 void DeviceExecutor::backward_stage(const StageOp& op, DeviceBinding* b) {
   run_stage(Part::backward, op, b);
   const bool first = op.chunk == 0;
-  if (first == (b != nullptr)) return;  // made in their place, or there is nothing to add
+  if (first == (b != nullptr)) return;  // gradients were written in place, or there are none to add
   for (const UpdateRange& r :
        stored_ranges(session_.graph, session_.layout, [&](int s) { return s == op.stage; })) {
     const size_t begin = share_.at(r.begin), end = begin + r.count();

@@ -21,7 +21,7 @@ T* as(const TensorView& v) {
   return reinterpret_cast<T*>(v.data);
 }
 
-// By way of pinned memory, a piece after the other.
+// Copies through pinned memory, one piece at a time.
 cuda::Memory upload_bytes(cuda::DeviceContext& c, std::span<const std::byte> bytes) {
   constexpr size_t kPiece = size_t{16} << 20;
   cuda::Memory out(c.api, MemoryKind::device, std::max<size_t>(64, bytes.size()));

@@ -1,6 +1,6 @@
-// A data set that lies on the GPU: an epoch's order is copied there, and each step gathers,
-// converts and transforms its rows by it. Images that are changed at random are drawn by frames,
-// which are made first, one for each row.
+// A data set that is resident on the GPU. An epoch's order is copied there, and each step gathers,
+// converts and transforms its rows. With random image transforms, a first kernel makes a frame for
+// each row (the drawn transform), and a second one draws the images by their frames.
 #pragma once
 
 #include "backend/cuda/kernels/gather.h"
@@ -10,7 +10,8 @@ namespace dpt {
 
 class ResidentFeed : public DeviceFeed {
  public:
-  // Uploads the data set, or what is fed of it, and waits. REQUIRES: feeder.not_stored() is empty.
+  // Uploads the data set, without inputs or targets that this GPU does not read, and waits.
+  // REQUIRES: feeder.not_stored() is empty.
   explicit ResidentFeed(const FeedRequest& request);
 
   void begin(std::span<const uint32_t> order, uint64_t epoch) override;
@@ -35,10 +36,10 @@ class ResidentFeed : public DeviceFeed {
 
   cuda::DeviceContext& context_;
   int64_t samples_;
-  cuda::Memory order_, pinned_order_;  // the epoch, then the numbers of samples
+  cuda::Memory order_, pinned_order_;  // the epoch index (uint64), then the sample numbers
   Part inputs_, targets_;
   cuda::BatchRows rows_;
-  cuda::Memory frames_;  // of a micro-batch
+  cuda::Memory frames_;  // [rows of the largest micro-batch]
 };
 
 }  // namespace dpt

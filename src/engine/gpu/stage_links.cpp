@@ -23,7 +23,7 @@ DeviceLinks::DeviceLinks(const Session& session, cuda::DeviceContext& context, D
       made_[slot(stage, chunk)] = context.api.make_event();
       crossed_[slot(stage, chunk)] = context.api.make_event();
     }
-  // Others' memory is never asked for.
+  // Memory of other devices is never accessed, so any address will do for them.
   arenas_.emplace(session, std::vector(static_cast<size_t>(session.who.span), activations_.data()));
 }
 
@@ -84,7 +84,8 @@ void DeviceLinks::follow(const StageOp& op, const DeviceBinding* b) {
     if (!has(own)) continue;
     const size_t chunk = slot(own, static_cast<size_t>(op.chunk));
     const TensorView value = b->view(sends ? n.in[0] : n.out[0]);
-    if (sends) stream_->wait(*made_[chunk]);  // what comes back follows it
+    // What a receive brings depends on an earlier send, so only sends wait for the forward pass.
+    if (sends) stream_->wait(*made_[chunk]);
     sends ? carrier_->send(*stream_, value.data, value.desc.bytes(), device_of(op.stage))
           : carrier_->receive(*stream_, value.data, value.desc.bytes(), device_of(op.stage));
     stream_->record(*crossed_[chunk]);
@@ -92,13 +93,13 @@ void DeviceLinks::follow(const StageOp& op, const DeviceBinding* b) {
   }
 }
 
-// A stage's slot is free again once what was there has gone.
+// A stage's slot is free again when the batch that used it has been transferred.
 void DeviceLinks::begin_test(int stage, int64_t batch) {
   if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)
     wait_for_crossed(slot(stage, turn_of(there)));
 }
 
-// Hosts are a few batches ahead, so that no wait is for a whole evaluation.
+// Limits how far the host runs ahead, so that a wait never takes as long as a whole evaluation.
 void DeviceLinks::end_test(int stage, int64_t batch) {
   cuda::Event& made = *made_[slot(stage, turn_of(batch))];
   if (batch >= session_.turns()) gpus_.wait(made);

@@ -1,21 +1,21 @@
-// Stages whose GPUs are processes, where none sees the other's memory: what crosses is sent and
-// received (carrier.h).
+// Stages whose GPUs belong to different processes: values cross by send and receive (carrier.h).
 //
-// The earlier stage of two keeps what it sends, and has room for what comes back, from a chunk's
-// forward to its backward part, so it sends as soon as that forward part is done, takes what comes
-// whenever it comes, and waits for both before the backward part. The later stage receives and
-// sends in the middle of its parts, where its program has the copies.
+// The earlier of two stages keeps what it sends, and has memory for what it receives back, from a
+// chunk's forward pass to its backward pass. So it sends when the forward pass is done, receives at
+// any time, and waits for both before the backward pass. The later stage receives and sends within
+// its passes, where its program has the copies.
 //
-// Note [one list]: every GPU of a run goes through one list, the ops of all stages in an order in
-// which each follows what it needs, and tells its GPU its side of each op's copies: of its own ops
-// as their kernels, of others' as it follows them. All that may wait for another GPU, the sums of
-// replicas too, goes to one stream of each GPU in that order. So among all that is not done yet the
-// first of the list can always be done: what it needs stands before it, and on no GPU stands
-// anything else in front of it. That holds whatever NCCL's calls share, how many of its kernels fit
-// on a GPU at once, and where a call blocks the host until the other side has come, as the first
-// one between two GPUs does. Calls of one communicator come in the same order on all ranks. All of
-// it holds within a captured step, too: within one, every event that is waited for was recorded
-// there, and the context's stream, behind the verdict, has waited for all calls.
+// Note [one list]: all GPUs of a run go through the same list: the ops of all stages, in an order
+// in which each op follows the ops that it depends on. For each op, a GPU enqueues its side of the
+// op's copies: as kernels if the op is its own, in follow() otherwise. Everything that may wait for
+// another GPU, including the sums over replicas, is enqueued on one stream of each GPU in that
+// order. So the first op of the list that is not done can always proceed: its dependencies are
+// earlier in the list, and on no GPU does anything else precede it. This is true no matter what
+// resources NCCL's calls share, how many of its kernels fit on a GPU at once, and whether a call
+// blocks the host until the other side arrives, as the first call between two GPUs does. Calls of a
+// communicator have the same order on all its ranks. It also holds within a captured step: every
+// event that is waited for was recorded in the same capture, and the context's stream, which
+// continues after the verdict, has then waited for all calls.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,8 @@ namespace dpt {
 
 class DeviceLinks final : public DeviceStages {
  public:
-  // All workers; waits for the others. REQUIRES: session.stages_apart(); all references outlive it.
+  // Called on all workers; waits for the others. REQUIRES: session.stages_apart(); all references
+  // outlive it.
   DeviceLinks(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
 
   std::unique_ptr<Kernel> copy(const Copy& way) override;
@@ -46,7 +47,7 @@ class DeviceLinks final : public DeviceStages {
   bool gather_powers(DeviceUpdate& update) override;
   void tell() override;
   const cuda::StepState* hear() override;
-  void end_step() override {}  // that the verdict is here says that all else has come and gone
+  void end_step() override {}  // when the verdict has arrived, all other transfers are done
   cuda::Stream* calls() override { return stream_.get(); }
   void check() override { carrier_->check(); }
   void finish() override { carrier_->finish(); }
@@ -54,23 +55,26 @@ class DeviceLinks final : public DeviceStages {
 
  private:
   bool sees(int stage) const override { return has(stage); }
-  // What lies at `data` on that device, behind what the context's stream was told before, goes to
-  // the same memory of the other one, before what it is told afterwards.
+  // Copies `data` of device `from` to `data` of device `to`, ordered behind the work already
+  // enqueued on the context's stream and before later work.
   void pass(std::byte* data, size_t bytes, int from, int to);
   void broadcast_verdict();
-  void join();  // the context's stream goes on once all that was to cross has crossed
+  void join();  // the context's stream waits for all transfers
   void wait_for_crossed(size_t slot);
-  // Of an own stage, and a chunk or an evaluation's turn.
+  // Index of an own stage's chunk, or of its evaluation slot.
   size_t slot(int stage, size_t chunk) const;
 
   std::vector<StageOp> ops_;  // of all devices
   std::unique_ptr<cuda::Stream> stream_;
-  std::unique_ptr<cuda::Event> begun_, ended_;  // of pass()
-  // The forward part; the last that has gone from there, or come back.
-  std::vector<std::unique_ptr<cuda::Event>> made_, crossed_;  // [slot()]
-  // Whether something has that nobody waited for: a captured step can't wait for what came before.
+  std::unique_ptr<cuda::Event> begun_, ended_;  // used by pass()
+  // [slot()] made_: the forward pass is done. crossed_: the last transfer from or to the stage is
+  // done.
+  std::vector<std::unique_ptr<cuda::Event>> made_, crossed_;
+  // [slot()] a transfer that nothing has waited for yet; a captured step must not wait for
+  // transfers that were enqueued before it.
   std::vector<bool> crosses_;
-  std::unique_ptr<DeviceCarrier> carrier_;  // gone before what its calls may be waiting with
+  // Destroyed before the memory and events its calls may be waiting for.
+  std::unique_ptr<DeviceCarrier> carrier_;
 };
 
 }  // namespace dpt

@@ -42,7 +42,7 @@ DeviceThreads::Present::~Present() {
   tell_failure(gpus_);
   try {
     stream_.synchronise();
-  } catch (const Error&) {  // told already
+  } catch (const Error&) {  // reported already
   }
   gpus_.leave();
 }
@@ -63,7 +63,7 @@ void DeviceThreads::record(cuda::Event& event) {
   gpus_.team().post(gpus_.worker());
 }
 
-// A forward part follows that of the stage before, a backward part that of the stage behind.
+// A forward pass needs that of the stage before; a backward pass needs that of the stage behind.
 void DeviceThreads::begin(const StageOp& op) {
   const int before = op.backward ? op.stage + 1 : op.stage - 1;
   if (before < 0 || before > last() || has(before)) return;
@@ -109,8 +109,8 @@ void DeviceThreads::end_step() {
         static_cast<uint32_t>(ops_of(d).size()) + (d == device_of(last()) ? 2 : 1);
 }
 
-// A stage's slot is free again when the last stage, behind which nobody reads, is done with the
-// batch that was there.
+// A stage's slot is free again when the last stage is done with the batch that used it: nothing
+// reads that batch afterwards.
 void DeviceThreads::begin_test(int stage, int64_t batch) {
   if (stage > 0) wait_for_test(stage - 1, batch);
   if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)

@@ -1,10 +1,9 @@
-// Stages whose GPUs are threads of one process, where neighbours read and write each other's
-// memory.
+// Stages whose GPUs belong to threads of one process: neighbors read and write each other's memory.
 //
-// A later stage copies to itself what it reads of an earlier one, and the gradient back, on its own
-// GPU's stream, which waits for an event of the other GPU's; so no host waits for a GPU. An event
-// is waited for only once the other host has recorded it: hosts say so by posting to the team, one
-// post for each thing that they told their GPU, in the order of the schedule.
+// The later of two stages copies what it reads from the earlier one, and copies the gradient back,
+// on its own GPU's stream, which first waits for an event of the other GPU; no host waits for a
+// GPU. A stream may wait for an event only after the other host has recorded it. For this, each
+// host posts to the team once for each event that it records, in the order of the schedule.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@ namespace dpt {
 
 class DeviceThreads final : public DeviceStages {
  public:
-  // All workers; waits for the others. REQUIRES: all references outlive it.
+  // Called on all workers; waits for the others. REQUIRES: all references outlive it.
   DeviceThreads(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
 
   std::unique_ptr<Kernel> copy(const Copy&) override { return nullptr; }
@@ -35,21 +34,24 @@ class DeviceThreads final : public DeviceStages {
   void tell() override;
   const cuda::StepState* hear() override;
   void end_step() override;
-  // While something is thrown: others must know before it can be caught, or they would wait for
-  // this GPU, which waits for them. Whoever catches it tells what it is.
+  // Called while an exception is in flight: breaks the team up before the exception can be caught.
+  // Otherwise the others would wait for this GPU, which waits for them. The catcher reports the
+  // error.
   void give_up() noexcept override { tell_failure(gpus_); }
 
  private:
-  // What others use of this GPU.
+  // What other workers read of this GPU: addresses and events.
   struct Shared {
     std::byte* activations = nullptr;
     const double* powers = nullptr;
     const std::byte* verdict = nullptr;
-    // Of each own stage, chunk (in an evaluation: turn), and direction.
-    std::vector<std::array<std::unique_ptr<cuda::Event>, 2>> done;  // [stage * chunks + chunk]
+    // done: [stage * chunks + chunk][backward]. Events behind each forward and backward pass of the
+    // own stages; in an evaluation `chunk` is the slot.
+    std::vector<std::array<std::unique_ptr<cuda::Event>, 2>> done;
     std::unique_ptr<cuda::Event> measured, judged;
   };
-  // As long as it lives, others may use what lies here; its end waits until none does, or a while.
+  // While it lives, other workers may use this GPU's memory and events. Its destructor waits, for a
+  // limited time, until no worker does.
   class Present {
    public:
     Present(DeviceTeam& gpus, cuda::Stream& stream);
@@ -70,13 +72,14 @@ class DeviceThreads final : public DeviceStages {
     return *reinterpret_cast<Shared*>(gpus_.published(gpus_.worker_of(device)));
   }
   std::unique_ptr<cuda::Event>& done(Shared& of, int stage, size_t chunk, bool backward) const;
-  // The stream goes on behind that event, which the device's host records with so many more posts.
+  // Makes the stream wait for an event that the device's host records with its `posts`-th post of
+  // this step or evaluation.
   void wait_for(int device, uint32_t posts, cuda::Event& event);
   void record(cuda::Event& event);
   void wait_for_test(int stage, int64_t batch);
 
   Shared shared_;
-  std::vector<uint32_t> posted_;  // by each device, up to this step or evaluation
+  std::vector<uint32_t> posted_;  // [devices] posts of each before this step or evaluation
   std::optional<Present> present_;
 };
 

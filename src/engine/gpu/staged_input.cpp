@@ -43,7 +43,7 @@ size_t StagedFeed::make(const StepInput& input, bool again) {
   const size_t at = next_;
   next_ = (next_ + 1) % places_.size();
   Place& place = places_[at];
-  request_.wait_for(*place.filled);  // what was copied from here two batches ago is on the GPU
+  request_.wait_for(*place.filled);  // the copy of two batches ago has read the pinned memory
   const size_t micro_batches = input.rows->micro.size();
   for (size_t m = 0; m < micro_batches; ++m)
     make_rows(input, m, again ? nullptr : request_.ahead, place.pinned.data() + m * micro_bytes_);

@@ -1,5 +1,5 @@
-// Batches that the host makes in pinned memory and a stream of its own copies to the GPU, one ahead
-// of the one that is computed.
+// Batches that the host makes in pinned memory. A separate stream copies them to the GPU, one batch
+// ahead of the one in progress.
 #pragma once
 
 #include <array>
@@ -22,8 +22,9 @@ class StagedFeed : public DeviceFeed {
 
  private:
   struct Place {
-    cuda::Memory pinned, device;                // [micro-batch] of an input and a target
-    std::unique_ptr<cuda::Event> filled, free;  // on the GPU
+    cuda::Memory pinned, device;  // [micro-batch] its input, then its target
+    // events: the copy to `device` is done; its step is done
+    std::unique_ptr<cuda::Event> filled, free;
   };
   void make_rows(const StepInput& input, size_t micro, Ahead* ahead, std::byte* to) const;
 

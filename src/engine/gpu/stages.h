@@ -1,7 +1,8 @@
-// GPUs that a model's stages lie on (graph/graph.h, note [stages]): the memory of their
-// activations, and who waits for whom. Stages are threads of one process, which reach into each
-// other's memory (stage_threads.h), or a process each, which send (stage_links.h). Of the latter
-// steps are captured, if by NCCL (Session::captures_steps()): within one no host has a part.
+// The stages of a model on several GPUs (Note [stages] in graph/graph.h): the memory of their
+// activations, and the order between GPUs. Either the GPUs belong to threads of one process, which
+// use each other's memory (stage_threads.h), or to a process each, which send and receive
+// (stage_links.h). Steps of the second kind are captured if NCCL is used
+// (Session::captures_steps()): then no host takes part within a step.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ namespace dpt {
 
 class DeviceStages {
  public:
-  // REQUIRES: a replica lies on several devices; all references outlive it.
+  // REQUIRES: a replica has several devices; all references outlive it.
   DeviceStages(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
   virtual ~DeviceStages() = default;
   DeviceStages(const DeviceStages&) = delete;
@@ -32,47 +33,48 @@ class DeviceStages {
   int last() const { return session_.graph.stages() - 1; }
   std::vector<int> own() const;
 
-  // Where a stage keeps what it makes of a chunk, and what is made within a part; null where
-  // another process has it. last: the chunk has memory of its own, since it alone keeps its
-  // activations.
+  // A stage's memory for a chunk's activations, and its scratch within one part; null if another
+  // process has the stage. last: the last chunk, which has memory of another size since only it
+  // keeps its activations.
   std::byte* kept(int stage, size_t chunk, bool last) const {
     return sees(stage) ? arenas_->kept(0, stage, static_cast<int>(chunk), last) : nullptr;
   }
   std::byte* scratch(int stage) const { return sees(stage) ? arenas_->scratch(0, stage) : nullptr; }
-  // The kernel of a copy between stages that this GPU can't make by itself, else null.
+  // The kernel of a copy between stages that needs the other GPU's cooperation, else null.
   virtual std::unique_ptr<Kernel> copy(const Copy& way) = 0;
 
-  // What this GPU has to do with, in its order: ops of its own stages stand between begin() and
-  // end(), those of others it follows. b: the chunk's program; null: it has no rows.
+  // The ops that this GPU handles, in order. Ops of its own stages are enqueued between begin() and
+  // end(); for all others call follow(). b: the chunk's binding; null: it has no rows.
   virtual const std::vector<StageOp>& ops() const = 0;
   virtual void begin(const StageOp& op) = 0;
   virtual void end(const StageOp& op) = 0;
   virtual void follow(const StageOp& op, const DeviceBinding* b) = 0;
-  // The same of a batch of an evaluation of so many, whose forward parts follow each other.
+  // The same for evaluation batches, which only have forward passes.
   virtual void begin_test(int stage, int64_t batch) = 0;
   virtual void end_test(int stage, int64_t batch) = 0;
   virtual void follow_test(int stage, int64_t batch, const DeviceBinding* b) = 0;
   virtual void end_evaluation(int64_t batches) = 0;
-  // In search of trouble, all workers, once the forward part of each stage has been enqueued where
-  // it lies: what it reads of others has come from there once the stream is done.
+  // Used by the non-finite check, on all workers, after a stage's forward pass is enqueued on its
+  // GPU: once the stream is done, the next stage's GPU has what it reads of it.
   virtual void hand_on(const StageOp&, const DeviceBinding*) {}
 
-  // Behind the schedule's ops and DeviceUpdate::join_pieces(): where the last stage is, the powers
-  // of all GPUs, and true. Then that GPU judges, and tell() gives its state to the others; these
-  // hear() it: what they are to follow, in their own memory.
+  // At the end of a step, after DeviceUpdate::join_pieces(). gather_powers() collects the norm
+  // partials of all GPUs on the GPU with the last stage and returns true there. That GPU judges the
+  // step and calls tell(), which broadcasts its state. The others call hear(), which returns that
+  // state in their own memory.
   virtual bool gather_powers(DeviceUpdate& update) = 0;
   virtual void tell() = 0;
   virtual const cuda::StepState* hear() = 0;
   virtual void end_step() = 0;
 
-  // The stream that all which waits for other GPUs has to go to; null: each may have its own.
+  // The stream on which all calls that wait for other GPUs must be enqueued; null: any stream.
   virtual cuda::Stream* calls() { return nullptr; }
-  virtual void check() {}   // throws what went wrong between GPUs
-  virtual void finish() {}  // all workers, after the last step
+  virtual void check() {}   // throws an error of a transfer between GPUs
+  virtual void finish() {}  // on all workers, after the last step
 
-  // What this GPU waits for others with, if anything.
+  // The communicator whose calls may wait for other GPUs; null: none.
   virtual cuda::Communicator* communicator() { return nullptr; }
-  // Before anything of this GPU ends: others may wait for it.
+  // Call it before anything of this GPU is destroyed: other GPUs may be waiting for it.
   virtual void give_up() noexcept {}
 
  protected:
@@ -91,7 +93,7 @@ class DeviceStages {
   size_t turns_;
 };
 
-// All workers; waits for the others.
+// Called on all workers; waits for the others.
 std::unique_ptr<DeviceStages> make_device_stages(const Session& session,
                                                  cuda::DeviceContext& context, DeviceTeam& gpus);
 

@@ -1,5 +1,5 @@
-// What one GPU is told for a step, which is captured or goes straight to its stream: batches in,
-// forward, loss, backward, sums over GPUs, judgement, update.
+// DeviceExecutor: one training step as it is enqueued or captured: input, forward, loss, backward,
+// sums over GPUs, judgement, update.
 #include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/gather.h"
 #include "engine/gpu/executor.h"
@@ -7,7 +7,7 @@
 
 namespace dpt {
 
-// b: null where this GPU has no rows of the micro-batch; here and below.
+// Below, b is null if this GPU has no rows of the micro-batch.
 void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t micro,
                            const cuda::StepEntry* entry, bool divides) {
   const auto place = [&](ValueId Graph::*what) {
@@ -48,7 +48,7 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
   if (exchange_) exchange_->share_weights();
 }
 
-// Of all micro-batches and GPUs, and what they are judged by.
+// Sums gradients over micro-batches and GPUs, then computes what judge() needs.
 void DeviceExecutor::sum_gradients(bool losses) {
   if (exchange_)
     exchange_->end(losses);
@@ -71,12 +71,13 @@ void DeviceExecutor::judge(const StepRows& rows, size_t step, const std::byte* l
                1);
 }
 
-// Without rows: any, for the order of sums.
+// Without rows any program will do: the order of the sums is the same in all.
 const Program& DeviceExecutor::program_of(const DeviceBinding* b) const {
   return b ? b->program() : session_.programs.begin()->second;
 }
 
-// With what batch norm sums over all GPUs, where it is asked to; without rows only that.
+// Runs a part, with the sums over GPUs of sync_batch_norm. Without rows it only takes part in the
+// sums.
 template <class After>
 void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
   const Program& program = program_of(b);
@@ -91,7 +92,8 @@ void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
   }
 }
 
-// Gives the loss where it stays until the step's end and nothing is summed with it, else null.
+// Returns the loss if it is the step's only one and stays in place until judge() reads it, else
+// null.
 const std::byte* DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b) {
   if (!gather_) {
     if (b) b->run(Part::loss);
@@ -127,7 +129,7 @@ void DeviceExecutor::enqueue_backward(size_t number, bool last, DeviceBinding* b
   if (b && !sums && number > 0) update_.add_gradients(0, session_.layout.stored);
 }
 
-// Where the targets decide what the loss is divided by: before anything else.
+// If the targets determine the divisor of the loss, it is computed before the forward pass.
 void DeviceExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t place) {
   auto* const weights = reinterpret_cast<double*>(target_weights_.data());
   for (size_t m = 0; m < rows.micro.size(); ++m) {

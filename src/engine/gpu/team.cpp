@@ -16,11 +16,12 @@ namespace dpt {
 
 struct alignas(128) DeviceTeam::Seat {
   enum Presence : int { away, here, gone };
-  std::atomic<uint64_t> steps;     // that it has begun
-  std::atomic<double> seen;        // when it last was heard of: now_s() is that of the machine
-  char bus_id[32];                 // with a 0 behind it
-  cuda::CommunicatorId id;         // of its peers, where it is the first of them
-  std::atomic<Presence> presence;  // where workers of its replica use its memory
+  std::atomic<uint64_t> steps;  // begun by this worker
+  // When the worker was last alive; now_s() has one origin for all processes.
+  std::atomic<double> seen;
+  char bus_id[32];                 // 0-terminated
+  cuda::CommunicatorId id;         // of the communicator of which it is the first rank
+  std::atomic<Presence> presence;  // whether workers of its replica may use its memory
   std::byte* memory;
   double number;
 };
@@ -49,7 +50,8 @@ std::unique_ptr<cuda::Communicator> DeviceTeam::join_replica(cuda::DeviceApi& ap
   return join(api, workers, most_blocks);
 }
 
-// In the order of their ranks there. The next id is made when all of them have come by this one.
+// `workers`: in the order of their ranks. join() returns when all have joined, so ids can be
+// reused.
 std::unique_ptr<cuda::Communicator> DeviceTeam::join(cuda::DeviceApi& api,
                                                      const std::vector<int>& workers,
                                                      int most_blocks) {
@@ -143,7 +145,7 @@ void DeviceTeam::wait_until(const std::function<bool()>& done) {
   const double since = now_s();
   while (!done()) {
     look(since);
-    // A step of a small net takes less than a sleep.
+    // A step of a small model takes less time than the shortest sleep.
     if (now_s() - since > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
@@ -155,7 +157,7 @@ void DeviceTeam::look(double since) {
   if (now - since > stuck_s_) give_up(now);
 }
 
-// To blame is who has begun fewer steps, or is in a call that does not return.
+// Blames the workers that have begun fewer steps, or that are in a call that does not return.
 void DeviceTeam::give_up(double now) {
   const uint64_t mine = seat(worker_).steps.load(std::memory_order_acquire);
   const int per_rank = team_.shape().workers_per_rank;

@@ -1,5 +1,5 @@
-// How the GPUs of a run find each other, and how a rank that does not come is found out. What they
-// share lies in the memory that the team's workers share.
+// How the GPUs of a run find each other, and how a missing rank is detected. Their shared data lies
+// in the memory that the team's workers share.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace dpt {
 
-// Opens the GPU of that number, called by the thread that uses it. Throws Error{device}.
+// Opens the GPU with that index. Called by the thread that will use it. Throws Error{device}.
 using OpenGpu = std::function<std::unique_ptr<cuda::DeviceApi>(int index)>;
 
-// How a worker comes to its GPU, and to the other GPUs of its run.
+// A worker's access to its GPU, and to the other GPUs of the run.
 struct GpuAccess {
   OpenGpu open;
-  // DeviceTeam::bytes(), and what else workers want of room(), zeroed at the run's start.
+  // Memory that all workers share, zeroed at the start: DeviceTeam::bytes(), then room().
   std::byte* shared = nullptr;
-  // How long a GPU, or a call to its driver, may take to end: hosts whose processes run wait for so
-  // long for a step of theirs and of each other.
+  // Seconds that a step, or a call to the driver, may take before the GPU is given up as stuck.
+  // Hosts whose processes are alive wait this long for their GPUs and for each other.
   double stuck_s = 600;
 };
 
@@ -30,59 +30,61 @@ class DeviceTeam {
  public:
   static size_t bytes(int workers);
 
-  // span: GPUs of a replica, each a worker; its peers are the GPUs with the same stages of others.
+  // span: GPUs of a replica, each with one worker. The peers of a worker are the workers with the
+  // same stages in the other replicas.
   DeviceTeam(Team team, int worker, int span, const GpuAccess& access);
 
   int worker() const { return worker_; }
-  int device() const { return worker_ % span_; }  // in its replica
+  int device() const { return worker_ % span_; }  // index in the replica
   int replica() const { return worker_ / span_; }
-  int worker_of(int device) const { return replica() * span_ + device; }  // of its replica
+  int worker_of(int device) const { return replica() * span_ + device; }  // in the same replica
   Team team() const { return team_; }
   bool first_of_rank() const { return worker_ % team_.shape().workers_per_rank == 0; }
   int agreed_stop() const { return alone() ? team_.agreed_stop() : team_.agreed_stop(worker_); }
   bool alone() const { return team_.shape().workers() == 1; }
 
-  // All workers: the communicator of the peers, where a rank is a replica, or of the replica, where
-  // it is a device. Throws Error{device} where two of all workers have the same GPU, TeamBroken
-  // where one does not come.
-  // most_blocks: as DeviceApi::join.
+  // Called on all workers: join the communicator of the peers (each rank is a replica), or of the
+  // replica (each rank is a device). most_blocks: see DeviceApi::join. Throws Error{device} if two
+  // workers have the same GPU, and TeamBroken if a worker does not arrive.
   std::unique_ptr<cuda::Communicator> join_peers(cuda::DeviceApi& api) {
     return join(api, peers_, 0);
   }
   std::unique_ptr<cuda::Communicator> join_replica(cuda::DeviceApi& api, int most_blocks);
 
-  // Nothing where it is alone.
+  // A barrier of all workers; nothing if there is only one.
   void meet() {
     if (!alone()) team_.meet(worker_);
   }
   void meet_rank() { team_.meet_rank(worker_); }
   void meet_peers() { span_ == 1 ? meet() : team_.meet_some(worker_, peers_); }
-  // Of workers of a replica, which use each other's memory and events: one that has come says so
-  // before the others can know where those are, and, once it uses no other's any more, waits until
-  // that holds for all. Not for ever: one may be in a call that does not return.
+  // For workers of a replica that use each other's memory and events. arrive(): from now on others
+  // may use this worker's. leave(): this worker uses none of the others' any more; waits until all
+  // have left. That wait is limited, since a worker may be in a call that never returns.
   void arrive() noexcept;
   void leave() noexcept;
-  // Where GPUs of one process leave something for another worker; seen after a meeting.
+  // Publishes an address for another worker of the same process, which may read it after a barrier.
   void publish(int worker, std::byte* memory) noexcept;
   std::byte* published(int worker) const noexcept;
 
-  // All peers: the numbers of all, in their order.
+  // Called on all peers: their values, in the order of the peers.
   std::vector<double> all(double own);
-  int64_t largest(int64_t own);  // all workers; 0 or more
-  // All workers: how many of them have the GPU of that bus id, whatever its index in each process.
+  int64_t largest(int64_t own);  // the maximum over all workers; 0 or more
+  // Called on all workers: how many of them use the GPU with this bus id, whatever its index in
+  // their processes.
   int sharing(const std::string& bus_id);
 
-  // Says that this worker begins a step, or a batch of an evaluation in stages. All workers.
+  // Called by every worker when it begins a step, or a batch of an evaluation in stages. The counts
+  // show which worker is behind.
   void begin_step() noexcept;
 
-  // The calling thread waits for what its GPU does, which may be waiting for others; or for what
-  // another worker does. Throws TeamBroken where the team is broken up meanwhile, which it does
-  // itself after GpuAccess::stuck_s, naming who has not come; and what check() throws.
+  // Waits for the worker's GPU, which may be waiting for others, or for another worker. check() is
+  // called while waiting; its exceptions are passed on. Throws TeamBroken if the team is broken up
+  // meanwhile. After GpuAccess::stuck_s the worker breaks it up itself and names the workers that
+  // are missing.
   void wait(cuda::Event& event, const std::function<void()>& check = {});
   void wait_until(const std::function<bool()>& done);
 
-  // Memory that all workers share behind what DeviceTeam takes of it, zeroed at the run's start; at
-  // a multiple of 128.
+  // Shared memory behind DeviceTeam's own, zeroed at the start of the run. Aligned to 128 bytes.
   std::byte* room() const;
 
  private:

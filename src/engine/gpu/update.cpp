@@ -68,8 +68,8 @@ DeviceUpdate::DeviceUpdate(const Session& session, int replica, const DeviceShar
   context_.reserve(sizeof(double) * partials_of(pieces_));
 }
 
-// Elements [begin, end) of the share, which lie at `to` and behind. What of them nobody writes is
-// 0: the gaps between parameters.
+// Uploads elements [begin, end) of the share to `to`. Gaps between parameters, which f does not
+// write, become 0.
 template <class F>
 void DeviceUpdate::upload(float* to, size_t begin, size_t end, F f) {
   auto* const host = reinterpret_cast<float*>(host_.data());
@@ -97,7 +97,7 @@ void DeviceUpdate::download(const float* from, size_t begin, size_t end, F f) {
   }
 }
 
-// f(number of the state, its elements on the GPU, the piece of the share that they are of), of all
+// Calls f(number of the state, its elements on the GPU, the piece of the share) for every piece
 // that this GPU updates.
 template <class F>
 void DeviceUpdate::each_state(F f) const {
@@ -184,7 +184,7 @@ double DeviceUpdate::norm_type() const {
   return std::isinf(type) ? 0 : type;
 }
 
-// How powers become one: f is called with a value of a type that combines two.
+// Calls f with the operation that combines two norm partials: the maximum or the sum.
 template <class F>
 void DeviceUpdate::with_combine(F f) const {
   norm_type() == 0 ? f(cuda::Larger{}) : f(cuda::Plus{});
@@ -251,7 +251,7 @@ void DeviceUpdate::update() {
     cuda::UpdateBuffers buffers{
         context_.state,       reinterpret_cast<float*>(weights_.data()) + p.begin,      {},
         gradient() + p.begin, static_cast<float>(session_.spec.clip.value.value_or(0)), half};
-    for (size_t i = 0, next = 0; i < names.size(); ++i)  // a place without a name has no buffer
+    for (size_t i = 0, next = 0; i < names.size(); ++i)  // a slot without a name has no buffer
       if (!names[i].empty())
         buffers.states[i] = reinterpret_cast<float*>(states_.data()) + next++ * elements_ + before;
     std::visit(

@@ -1,6 +1,6 @@
-// What follows the backward pass on one GPU, and the memory that it is about: weights, gradients
-// and the optimizer's states lie flat, as the session's layout and this GPU's share of it say.
-// Elements count from the share's first.
+// The optimizer update on one GPU, and the flat memory that it works on: weights, gradients and
+// optimizer states, in the order of the session's layout and restricted to this GPU's share.
+// Element indices count from the start of the share.
 #pragma once
 
 #include <cstddef>
@@ -23,61 +23,65 @@ class DeviceUpdate {
                cuda::DeviceContext& context, const DeviceFlights& flights);
 
   std::byte* weights() const { return weights_.data(); }
-  // Where a micro-batch leaves its gradients: those of a later one are added to the first one's.
+  // The buffer that a micro-batch writes its gradients to. `later` micro-batches have a second
+  // buffer, which is added to the first.
   std::byte* gradients(bool later) const { return later ? more_.data() : gradients_.data(); }
 
-  void upload(const Buffers& buffers);  // the host's weights and states; waits
-  // Back; wait. Of all replicas' GPUs the first one's weights, and states by who has them.
+  void upload(const Buffers& buffers);  // copies the host's weights and states to the GPU; waits
+  // Copy back to the host and wait. Weights: only on the first replica. States: on the first
+  // replica, or with `shard: optimizer` on every replica for its own pieces.
   void download_weights(const Buffers& buffers);
   void download_states(const Buffers& buffers);
-  // Elements [begin, end) of the weights, whose places in the flat buffers are read or written
-  // there (`flat`: their first element); wait.
+  // Copy elements [begin, end) of the weights to or from the host's flat buffers, and wait. flat:
+  // element 0 of the flat buffers.
   void read(size_t begin, size_t end, float* flat);
   void write(size_t begin, size_t end, const float* flat);
-  // Whether the flat buffers have the same bits there; waits.
+  // True if the host's flat buffers have the same bits in elements [begin, end); waits.
   bool equal(size_t begin, size_t end, const float* flat);
 
-  // Of all micro-batches, summed over GPUs where there are several.
+  // The sum over all micro-batches and, after the exchange, over all GPUs.
   float* gradient() const { return reinterpret_cast<float*>(gradients_.data()); }
   size_t gradient_bytes() const { return share_.trained() * sizeof(float); }
-  // [2 * losses_of_step()]: this GPU's, then those of the first one alone.
+  // [2 * losses_of_step()]: the losses, then those of the first rank alone.
   double* losses() const { return reinterpret_cast<double*>(losses_.data()); }
-  // One for each micro-batch; where one GPU computes those of all replicas, for each of these.
+  // One per micro-batch; if one GPU computes the loss of all replicas, one per micro-batch and
+  // shard.
   static size_t losses_of_step(const Session& session);
 
-  // Each enqueues. A loss; null: there are no rows, or another GPU computes it.
+  // Each call enqueues. Stores a loss. loss: null: no rows, or another GPU computes it; stores 0.
   void keep_loss(size_t which, const std::byte* loss);
-  // Adds a later micro-batch's gradients to those before.
+  // Elements [begin, end): adds a later micro-batch's gradients to the sum of those before, or sets
+  // the sum to 0.
   void add_gradients(size_t begin, size_t end);
   void no_gradients(size_t begin, size_t end);
-  // Rounds them to the half that `compress` asks for, where there is nobody to send them to.
+  // Rounds the gradients to the type of `compress` if there is no other GPU to exchange them with.
   void round_gradients();
-  // After all of them, what their norm is made of, where somebody looks at it: device_powers()
-  // [devices of a replica], of which this GPU's is set. With pieces first powers() [replicas], of
-  // which this one's is set and others are 0, and, once these are summed over replicas, the other
-  // one by join_pieces().
+  // Computes the norm partial of this GPU's gradients, if looks(). It is stored in device_powers()
+  // [devices of a replica]. With `shard: optimizer` it is first stored in powers() [replicas],
+  // whose other elements are 0; when these are summed over replicas, join_pieces() combines them
+  // into device_powers().
   void measure();
   void join_pieces();
   bool looks() const { return session_.spec.clip.max_norm.has_value() || session_.scaler.on; }
   double* powers() const { return reinterpret_cast<double*>(powers_.data()); }
   double* device_powers() const { return powers() + (all_states() ? 0 : session_.who.replicas()); }
-  // Once all device_powers() are there: whether the gradients are used, and how; then the
-  // optimizer. step: of the launch. loss: where it lies if it is the step's only one; null: kept
-  // above.
+  // When all device_powers() are present: judge() decides whether the gradients are used and how
+  // they are scaled; update() runs the optimizer. step: index in the launch. loss: address of the
+  // step's only loss; null: the losses were kept by keep_loss().
   void judge(size_t step, const std::byte* loss);
   void update();
 
-  // Of all states that a GPU keeps.
+  // Bytes of all optimizer states of one GPU.
   static size_t state_bytes(const Session& session, const DeviceShare& share);
 
  private:
   bool all_states() const { return !session_.exchange.shard_states; }
-  double norm_type() const;  // 0: the largest
+  double norm_type() const;  // 0: the maximum norm
   template <class F>
   void with_combine(F f) const;
   void combine(const double* powers, int count, double* to) const;
-  // Through pinned memory, a piece after the other: f(where the piece begins in the flat buffers,
-  // its elements in the host's memory, their number), before or after the copy.
+  // Copies through pinned memory, one piece at a time. Calls f(first element in the flat buffers,
+  // its elements in the host's memory, count) before the upload, or after the download.
   template <class F>
   void upload(float* to, size_t begin, size_t end, F f);
   template <class F>
@@ -89,13 +93,14 @@ class DeviceUpdate {
   const DeviceShare& share_;
   cuda::DeviceContext& context_;
   const DeviceFlights& flights_;
-  OptimizerStep kind_;  // which optimizer, whatever its numbers
+  OptimizerStep kind_;  // selects the optimizer; its numbers are not used
   cuda::Memory weights_, gradients_, more_, states_;
-  std::vector<Bucket> pieces_;  // that this GPU updates; states have these alone, without gaps
+  std::vector<Bucket> pieces_;  // that this GPU updates; its states have only these, without gaps
   size_t elements_ = 0;         // of one state
   int replica_;
-  cuda::Memory host_;                     // pinned
-  cuda::Memory losses_, powers_, power_;  // what is judged: of each micro-batch; of the gradients
+  cuda::Memory host_;  // pinned
+  // Losses of the micro-batches, the norm partials, and their total in a replica.
+  cuda::Memory losses_, powers_, power_;
 };
 
 }  // namespace dpt
