@@ -1,5 +1,5 @@
-// The rows of attention and its gradient (graph/operators/products/attention.cpp): one head of one
-// sample after the other.
+// The CPU implementations of attention and its gradient (graph/operators/products/attention.cpp).
+// They compute one head of one sample at a time.
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"
@@ -27,7 +27,7 @@ class HeadByHead : public Kernel {
   }
 
  protected:
-  // Calls f(head, first element in qkv, in y, in logsumexp).
+  // Calls f(head, offset of its first element in qkv, in y, in logsumexp) for every head.
   template <class F>
   void each_head(const float* qkv, F f) const {
     if (head_.places == 0) return;

@@ -1,5 +1,6 @@
-// The rows of batch normalisation (graph/operators/norms/batch_norm.cpp) over rows of channels.
-// What is the same for all elements of a channel is computed first, in double.
+// The CPU implementations of batch normalization (graph/operators/norms/batch_norm.cpp) for
+// channels_last images: rows of channels. What all elements of a channel share is computed first,
+// in double.
 #include <algorithm>
 #include <vector>
 
@@ -23,14 +24,15 @@ std::string refuses_input_gradient(const KernelQuery& q) {
   return refuses(q);
 }
 
-// The half to which operators that are fused round what each of them makes, the last one included.
+// Fused operators round after each of the operators they replace, including the last one. So the
+// type of their result and `between` have to be the same half, or neither is rounded.
 std::string refuses_between(const KernelQuery& q) {
   if (q.rounds != DType::f32 && q.rounds != settings<BatchNorm>(q).between)
     return "it rounds all that it makes, or nothing";
   return refuses(q);
 }
 
-// Rows of channels, and memory for `kTables` numbers of each channel.
+// Base of kernels on rows of channels, with memory for `kTables` numbers per channel.
 template <size_t kTables>
 class RowsOfChannels : public Kernel {
  public:
@@ -46,8 +48,8 @@ class RowsOfChannels : public Kernel {
 
   double* table(size_t i) { return tables_.data() + i * stride_; }
 
-  // Batch norm as x * scale + shift. Places among the inputs: of the moments, and of the weight,
-  // behind which the bias is.
+  // Writes batch norm as x * scale + shift. moments, weight: indices of these inputs; the bias
+  // follows the weight.
   void lay_scale(const KernelArgs& a, size_t moments, size_t weight, double* scale,
                  double* shift) const {
     const auto m = a.in[moments].as<const double>();
@@ -62,14 +64,14 @@ class RowsOfChannels : public Kernel {
     std::fill_n(first, c_, 0.0);
     std::fill_n(second, c_, 0.0);
   }
-  // [2 C + 1], as channel_sums and batch_norm_sums give them.
+  // Writes sums [2 C + 1]: both sums of each channel, then the row count.
   void give(const TensorView& to, const double* first, const double* second) const {
     const auto sums = to.as<double>();
     std::copy_n(first, c_, sums.begin());
     std::copy_n(second, c_, sums.begin() + static_cast<std::ptrdiff_t>(c_));
     sums.back() = static_cast<double>(rows_);
   }
-  // Sums of a gradient that passes(sum, along, mean) adds up, `along` of dy * (x - mean).
+  // Computes the sums of a gradient. `passes` adds dy to `sum` and dy * (x - mean) to `along`.
   template <class F>
   void sum_gradient(const TensorView& moments, const TensorView& to, F passes) {
     double *sum = table(0), *along = table(1), *mean = table(2);
@@ -98,7 +100,7 @@ class ChannelSums : public RowsOfChannels<2> {
   }
 };
 
-// batch_norm, with or without relu behind it.
+// batch_norm, optionally with relu fused.
 template <bool kRelu>
 class Forward : public RowsOfChannels<2> {
  public:
@@ -149,7 +151,8 @@ class AddReluGradient : public RowsOfChannels<3> {
   }
 };
 
-// dx = rstd * w * (dy - mean of dy - h * mean of dy * h), h the normalised x, as a line.
+// dx = rstd * w * (dy - mean(dy) - h * mean(dy * h)) with h the normalized x, rewritten as a linear
+// function of dy and x with three coefficients per channel.
 template <bool kRelu>
 class InputGradient : public RowsOfChannels<5> {
  public:

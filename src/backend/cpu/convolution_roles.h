@@ -1,14 +1,14 @@
-// What each operator of a convolution has where.
+// Which tensors of a convolution operator are x, w and y.
 #pragma once
 
 #include "graph/kernel.h"
 
 namespace dpt {
 
-// x, w and y of y = convolution(x, w), whichever of the three the operator makes.
+// The x, w and y of y = convolution(x, w), and which of the three the operator computes.
 struct ConvolutionRoles {
   enum class Made { y, x, w } made;
-  const TensorDesc *x, *w, *y;  // of the query, which outlives it
+  const TensorDesc *x, *w, *y;  // point into the query, which must outlive this object
 
   explicit ConvolutionRoles(const KernelQuery& q) {
     if (q.op == "convolution") {

@@ -1,4 +1,5 @@
-// The rows of activations, losses, norms, dropout and of operators that only move elements.
+// The CPU implementations of activations, losses, layer norm, dropout, and operators that only move
+// elements.
 #include <algorithm>
 #include <cstring>
 
@@ -92,8 +93,8 @@ std::unique_ptr<Kernel> prepare_activation(const KernelQuery& q) {
   });
 }
 
-// The slope of prelu is one for all, or one for each of the channels, whose elements stand
-// together.
+// prelu has one slope for all elements, or one per channel. `together` adjacent elements have the
+// same slope: all of them, a channel's of one sample, or one in channels_last.
 std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
   const bool gradient = q.op == "prelu_gradient";
   const TensorDesc &x = q.in[gradient ? 1 : 0], &w = q.in[gradient ? 2 : 1];
@@ -102,7 +103,7 @@ std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
   const size_t together = slopes == 1 ? n
                           : last      ? 1
                                       : static_cast<size_t>(x.shape.tail(2).elements());
-  // A row of channels has all the slopes, in their order.
+  // In channels_last every position has all channels, so the slopes are read in order.
   const size_t step = slopes > 1 && together == 1 ? 1 : 0;
   const size_t length = step == 1 ? slopes : together;
   return call([=](const KernelArgs& a) {
@@ -334,7 +335,8 @@ std::unique_ptr<Kernel> prepare_position_embedding_gradient(const KernelQuery& q
   });
 }
 
-// Bytes of all extents behind `dim`, and how often they come.
+// How a tensor is divided at `dim`: the product of the dimensions before it, and the bytes of those
+// behind it.
 struct Stride {
   size_t outer = 1, inner = sizeof(float);
   Stride(const Shape& s, int dim) {
@@ -357,7 +359,7 @@ std::unique_ptr<Kernel> prepare_concat(const KernelQuery& q) {
   });
 }
 
-// Both ways: a piece out of the whole, or into a whole of zeros.
+// slice copies a part of the whole; slice_gradient writes it into a tensor of zeros.
 std::unique_ptr<Kernel> prepare_slice(const KernelQuery& q) {
   const auto slice = settings<SliceOf>(q);
   const bool out_of = q.op == "slice";

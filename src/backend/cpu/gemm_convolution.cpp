@@ -1,6 +1,6 @@
-// Convolutions and their gradients as products of matrices whose rows are places of images
-// (simd/gemm.h), over all samples at once: a weight that is read once for all of them, and no
-// order of sums that depends on a sample's neighbours.
+// Convolutions and their gradients as matrix products over positions (simd/gemm.h), for all samples
+// at once. The weight is read once for all samples, and the order of sums does not depend on the
+// other samples of a batch.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +20,7 @@ using Roles = ConvolutionRoles;
 size_t channels(const Roles& r) { return static_cast<size_t>(r.w->shape[1]); }
 size_t filters(const Roles& r) { return static_cast<size_t>(r.w->shape[0]); }
 
-// The height (0) or width (1) of images, or of a window of them; those of one extent have height 1.
+// The height (axis 0) or width (axis 1) of an image or a window; 1-d images have height 1.
 int64_t extent(const Shape& s, size_t axis) {
   if (s.rank() == 4) return s[static_cast<int>(2 + axis)];
   return axis == 0 ? 1 : s[2];
@@ -34,8 +34,8 @@ bool is_identity(const Roles& r, const Window& w) {
   return true;
 }
 
-// For each place of the window the pairs of places that it brings together: of x and y, or of y and
-// x where x is made.
+// For each position of the window (tap), the pairs of rows to combine: (x, y), or (y, x) if the
+// operator computes x. A row has the channels of one position.
 class Taps {
  public:
   Taps(const Roles& r, const Window& w) {
@@ -88,7 +88,7 @@ const Window& window(const KernelQuery& q) {
   return std::any_cast<const Convolution&>(q.attrs).window;
 }
 
-// A convolution or its input gradient: the places of the result that no tap reaches are 0, or the
+// A convolution or its input gradient. Positions of the result that no tap reaches get 0, or the
 // bias.
 class RowProducts : public Kernel {
  public:
@@ -170,8 +170,8 @@ std::string refuses(const KernelQuery& q) {
   if (s.groups > 1) return "it takes no groups";
   constexpr size_t kLeast = 32;
   if (channels(r) < kLeast || filters(r) < kLeast) return "it would leave most of its panels empty";
-  // oneDNN takes one sample after the other, which costs only where a weight does not stay in the
-  // caches from one to the next, and is used for few places each time.
+  // oneDNN computes sample by sample (Note [one sample at a time]). That is only slower if the
+  // weight does not stay in the caches between samples and is used at few positions of each.
   constexpr int64_t kLargeWeight = int64_t{1} << 20, kFewPlaces = 100;
   const int64_t taps = extent(r.w->shape, 0) * extent(r.w->shape, 1);
   const int64_t places = extent(r.y->shape, 0) * extent(r.y->shape, 1);

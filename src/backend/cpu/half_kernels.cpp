@@ -1,4 +1,4 @@
-// The rows of conversions between floats and halves.
+// The CPU implementations of conversions between f32 and halves.
 #include "backend/cpu/half_kernels.h"
 
 #include <fmt/format.h>

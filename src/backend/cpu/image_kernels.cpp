@@ -1,4 +1,4 @@
-// The rows of what moves and pools images that lie channels_last.
+// The CPU implementations of pooling, channel sums and layout changes of images in channels_last.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -33,7 +33,7 @@ std::string refuses(const KernelQuery& q) {
   return "";
 }
 
-// Where windows lie in x, and what their sums are divided by.
+// Where the windows of a pooling operator lie in x, and the divisors of their sums.
 struct Places {
   size_t c, w, oh, ow;
   size_t x_size, y_size;  // elements of one sample
@@ -58,7 +58,7 @@ struct Places {
             {first[1].data(), last[1].data(), step[1]},
             divisors.data()};
   }
-  // f gives the elements of place i along extent `dim`.
+  // Sets the range of each window: f(dimension, window index) gives it.
   template <class F>
   void lay(F f) {
     for (size_t dim = 0; dim < 2; ++dim)
@@ -90,7 +90,7 @@ Places windows(const Shape& x, const Shape& y, const Pool& s) {
   };
   p.weigh([&](size_t i, size_t j) -> int64_t {
     if (s.divisor_override != 0) return s.divisor_override;
-    // Where there is nothing to sum the result is 0.
+    // An empty window has the mean 0.
     const int64_t here = p.inside(i, j);
     return here == 0 ? 1 : s.count_include_pad ? counted(0, i) * counted(1, j) : here;
   });
@@ -105,7 +105,7 @@ Places pieces(const Shape& x, const Shape& y) {
   return p;
 }
 
-// One function for each sample.
+// Calls a function for each sample.
 class EachSample : public Kernel {
  public:
   using Run = std::function<void(const KernelArgs& args, int64_t sample)>;

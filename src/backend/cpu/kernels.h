@@ -1,5 +1,6 @@
-// The CPU's kernels, best first, the plain loops last: `compile` takes the first that does not
-// refuse. Every row is single-threaded; the machine's cores share the batch instead.
+// The kernels of the CPU, best first and the reference implementations last; `compile` takes the
+// first that does not refuse. Every kernel runs on one thread: the cores of a machine share the
+// batch instead.
 #pragma once
 
 #include <span>
@@ -10,9 +11,10 @@
 namespace dpt {
 
 std::span<const KernelType> cpu_kernels();        // what runs are compiled with
-std::span<const KernelType> reference_kernels();  // the operators' own plain loops, for every query
+std::span<const KernelType> reference_kernels();  // the reference implementations only
 
-// The rows of one file each.
+// The implementations of one file each. The two of oneDNN are empty if dptrain was built without
+// it.
 std::vector<KernelType> linear_kernels();
 std::vector<KernelType> attention_kernels();
 std::vector<KernelType> batch_norm_kernels();
@@ -20,8 +22,7 @@ std::vector<KernelType> half_kernels();
 std::vector<KernelType> elementwise_kernels();
 std::vector<KernelType> image_kernels();
 std::vector<KernelType> gemm_convolution_kernels();
-std::vector<KernelType>
-onednn_kernels();  // these two: empty where dptrain was built without oneDNN
+std::vector<KernelType> onednn_kernels();
 std::vector<KernelType> onednn_convolution_kernels();
 
 }  // namespace dpt

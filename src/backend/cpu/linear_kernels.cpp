@@ -1,9 +1,10 @@
-// The rows of `linear` and its gradients that call the hand-written kernels.
+// The CPU implementations of `linear` and its gradients with hand-written kernels.
 //
-// Note [wide layers]: rows of a matrix that are long enough to be pages apart are packed first
-// (simd/gemm.h), where there are enough rows for that to pay; so is what meets a matrix that is too
-// large to be read again for each few columns of the result, the places of all samples. The bits
-// are the same.
+// Note [wide layers]: a matrix with long rows is packed first (simd/gemm.h), if there are enough
+// rows of the other operand to make up for the packing: its rows are so far apart in memory that
+// each few columns of the result would touch as many pages. It is also packed if the other operand,
+// which has the rows of all samples, is too large to be read again for each few columns of the
+// result. Packing does not change any bit.
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/simd/gemm.h"
@@ -21,16 +22,16 @@ std::string refuses(const KernelQuery& query) {
 }
 
 size_t size(int64_t n) { return static_cast<size_t>(n); }
-// The extents before the last, any of which may be 0.
+// The product of all dimensions but the last; may be 0.
 size_t rows(const Shape& s) { return size(s.with(s.rank() - 1, 1).elements()); }
 
 bool transposed(const TensorDesc& weight) { return weight.layout == Layout::transposed; }
 
 constexpr size_t kLongRow = 256, kEnoughRows = 24;
-constexpr size_t kLarge = size_t{256} * 1024;  // elements: half of the second level of the caches
+constexpr size_t kLarge = size_t{256} * 1024;  // elements: 1 MiB, half of a common L2 cache
 
-// Rows of the weight in memory are what one output is made of, or what one input is multiplied by:
-// that decides which product it is, together with the operator.
+// y = x w^T (linear_) or y = x w. A row of the weight in memory holds either the factors of one
+// output or the factors of one input; this and the operator decide which product it is.
 class Product : public Kernel {
  public:
   explicit Product(const KernelQuery& q)
@@ -76,10 +77,10 @@ class Product : public Kernel {
   const GemmKernels& gemm_ = gemm_simd(simd_.isa);
   bool linear_;
   size_t out_, in_, n_, usual_n_;
-  bool packs_;  // note [wide layers]
+  bool packs_;  // Note [wide layers]
 };
 
-// dy^T x, or x^T dy where the weight is transposed.
+// dw = dy^T x, or x^T dy if the weight is transposed.
 class LinearWeightGradient : public Kernel {
  public:
   explicit LinearWeightGradient(const KernelQuery& q)
@@ -123,7 +124,7 @@ class LinearWeightGradient : public Kernel {
   const SimdKernels& simd_ = simd_kernels();
   const GemmKernels& gemm_ = gemm_simd(simd_.isa);
   size_t left_, rows_, columns_, n_;
-  bool packs_;  // note [wide layers]
+  bool packs_;  // Note [wide layers]
 };
 
 class SumRows : public Kernel {

@@ -1,4 +1,4 @@
-// What the files that know oneDNN share. Only for them, and only where dptrain is built with it.
+// Shared by the files that use oneDNN. Only included if dptrain is built with it.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 namespace dpt::onednn {
 
 dnnl::engine& engine();
-// Primitives of this thread take one core, when they are made and when they run. oneDNN asks
-// OpenMP, whose answer belongs to the thread.
+// Makes oneDNN use one core for primitives that this thread creates or runs. oneDNN asks OpenMP for
+// the number of threads, which is a setting of the calling thread.
 void use_one_core();
 
-// Neither f32 nor, on CPUs with AMX, bf16; or empty.
+// Why oneDNN cannot take the query: a type other than f32, or bf16 without AMX; empty: it can.
 std::string refuses(const KernelQuery& query);
 
 // REQUIRES: f32 or bf16.

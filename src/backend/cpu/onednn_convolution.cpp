@@ -1,10 +1,10 @@
 // Convolutions and their gradients by oneDNN.
 //
-// Note [one sample at a time]: which of its algorithms oneDNN takes depends on the batch, and with
-// it the order of sums. So a convolution and its input gradient are computed for one sample after
-// the other, whose values then depend on nothing else. Measured over ResNet-50's convolutions that
-// costs nothing. Weight gradients are sums over the samples of a shard, and are computed for all of
-// them.
+// Note [one sample at a time]: oneDNN chooses an algorithm by the batch size, and the order of sums
+// depends on the algorithm. So convolutions and their input gradients are computed for one sample
+// at a time, and a sample's values do not depend on the batch. For the convolutions of ResNet-50
+// this was measured to cost nothing. Weight gradients sum over the samples of a shard and are
+// computed for all of them at once.
 #include "backend/cpu/kernels.h"
 
 #if DPT_ONEDNN
@@ -26,10 +26,10 @@ namespace {
 using dnnl::memory;
 using onednn::engine;
 
-// x, w and y of y = convolution(x, w), as oneDNN has them.
+// The dimensions of x, w and y of y = convolution(x, w) in oneDNN's form.
 struct Shapes {
   memory::dims x, w, y, stride, dilation, before, behind;
-  memory::dims w_strides;  // as the weight is given
+  memory::dims w_strides;  // of the weight as it is given
 
   Shapes(const Shape& from, const TensorDesc& weight, const Shape& to, const Convolution& s) {
     const auto image = [](const Shape& t) {
@@ -105,7 +105,7 @@ class ConvolutionKernel : public Kernel {
   }
 
  private:
-  // type: of the weight; gradients of weights are f32 whatever the values are.
+  // type: of the weight. Weight gradients are always f32.
   void choose(const Shapes& s, const memory::desc& x, const memory::desc& y,
               memory::data_type type) {
     const memory::desc w(s.w, type, memory::format_tag::any), given(s.w, type, s.w_strides);
@@ -157,7 +157,7 @@ class ConvolutionKernel : public Kernel {
         {from, from_}, {to, to_}, {weight_name, weight_}, {DNNL_ARG_SCRATCHPAD, scratchpad_}};
   }
 
-  // oneDNN's input gradient takes none.
+  // oneDNN's input gradient has no bias.
   bool adds_bias() const { return bias_ && made_ == Made::x; }
 
   void round(std::byte* values, size_t bytes) const {
@@ -183,12 +183,11 @@ class ConvolutionKernel : public Kernel {
   bool bias_;
   Rounding rounding_;
   int64_t samples_ = 1;
-  size_t weight_bytes_ = 0;  // of the weight in oneDNN's own format; 0: it is given so
+  size_t weight_bytes_ = 0;  // of the weight in oneDNN's own format; 0: that is the given format
   dnnl::stream stream_;
   dnnl::primitive primitive_;
   dnnl::reorder reorder_;
-  // The two ends of the convolution, in the order in which the arguments have them; for weight
-  // gradients dy and x.
+  // The image that is read and the image that is written; for weight gradients dy and x, both read.
   memory from_, to_, weight_, given_weight_, bias_memory_, scratchpad_;
   std::unordered_map<int, memory> arguments_;
 };
@@ -198,13 +197,13 @@ std::string refuses(const KernelQuery& q) {
   for (size_t i = 0; i < 2; ++i)
     if (s.window.behind[i] < 0 || s.output_padding[i] >= s.window.stride[i])
       return "it takes no output_padding of a stride or more";
-  // It adds strides, padding and windows up in 32 bits.
+  // oneDNN adds strides, padding and windows in 32-bit integers.
   constexpr int64_t kLarge = int64_t{1} << 29;
   for (size_t i = 0; i < 2; ++i)
     if (std::max({covered(s.window, i), s.window.stride[i], s.window.dilation[i],
                   s.window.before[i], s.window.behind[i]}) > kLarge)
       return "its windows, strides and padding are smaller";
-  // oneDNN 2.6 copies what a stride leaves of so few channels into too little memory.
+  // oneDNN 2.6 copies strided inputs with few channels into a buffer that is too small.
   constexpr int64_t kVector = 16;
   if (q.op == "convolution_weight_gradient" && s.window.kernel == Pair{1, 1} &&
       s.window.stride != Pair{1, 1} && q.out[0].shape[1] < kVector)
@@ -217,7 +216,7 @@ std::string refuses(const KernelQuery& q) {
 std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
   try {
     return std::make_unique<ConvolutionKernel>(q);
-  } catch (const dnnl::error&) {  // its text names its own objects
+  } catch (const dnnl::error&) {  // its message names internal objects
     fail(Fault::device,
          "oneDNN cannot compute the convolution of {} to {} on this machine; use other sizes",
          q.in[0].shape.str(), q.out[0].shape.str());

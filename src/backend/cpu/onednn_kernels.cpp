@@ -1,4 +1,4 @@
-// Matrix products by oneDNN, for CPUs that the hand-written kernels are not made for.
+// Matrix products by oneDNN, for CPUs without hand-written kernels.
 #include "backend/cpu/kernels.h"
 
 #if DPT_ONEDNN
@@ -14,7 +14,7 @@ namespace {
 using onednn::engine;
 using onednn::refuses;
 
-// c[m, n] = a[m, k] b[k, n] (+ bias[n]), each operand as it lies or transposed.
+// c[m, n] = a[m, k] b[k, n] (+ bias[n]), each operand plain or transposed.
 class MatMul : public Kernel {
  public:
   struct Operands {
@@ -77,7 +77,7 @@ std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
 }
 
 std::string refuses_weight_gradient(const KernelQuery& q) {
-  if (q.in[0].dtype != DType::f32) return "its rows are made in f32";  // program.h, note [fused]
+  if (q.in[0].dtype != DType::f32) return "its rows are made in f32";  // Note [fused] in program.h
   return transposed(q.out[0]) ? "it makes no transposed weight" : refuses(q);
 }
 

@@ -1,17 +1,16 @@
-// Memory for intermediate results that no kernel needs after its run: all kernels of a thread share
-// it.
+// Scratch memory of kernels. All kernels of a thread share it, and its content is lost after a run.
 #pragma once
 
 #include <cstddef>
 
 namespace dpt {
 
-// This thread's, at least `bytes`, beginning at a cache line. Grows where it must: call it when
-// preparing, and nothing is allocated in run().
+// This thread's scratch memory: at least `bytes`, aligned to a cache line. It grows if necessary,
+// so call it when a kernel is prepared; then run() does not allocate.
 std::byte* scratch(size_t bytes);
 
-float* gemm_workspace();  // as simd/gemm.h wants it, of this memory
+float* gemm_workspace();  // kGemmWorkspace floats of scratch memory, for simd/gemm.h
 
-size_t scratch_bytes();  // of this thread
+size_t scratch_bytes();  // current size of this thread's scratch memory
 
 }  // namespace dpt

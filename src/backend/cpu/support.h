@@ -1,4 +1,4 @@
-// What the files of this folder that list kernel rows share.
+// Helpers for the files of this folder that list kernel implementations.
 #pragma once
 
 #include <any>
@@ -17,7 +17,7 @@ namespace dpt {
 inline float* data(const TensorView& v) { return reinterpret_cast<float*>(v.data); }
 inline size_t elements(const TensorDesc& d) { return static_cast<size_t>(d.shape.elements()); }
 
-// An operator's settings; the defaults where none were given.
+// An operator's settings, or their defaults if the query has none.
 template <class A>
 A settings(const KernelQuery& q) {
   return q.attrs.has_value() ? std::any_cast<const A&>(q.attrs) : A{};
@@ -27,19 +27,20 @@ inline RoundTo round_to(DType half) {
   return half == DType::bf16 ? RoundTo::bf16 : half == DType::f16 ? RoundTo::f16 : RoundTo::f32;
 }
 
-// Why kernels of f32 refuse it; empty: they don't.
+// Why f32 kernels refuse this tensor; empty: they accept it.
 inline std::string not_f32(const TensorDesc& d) {
   return d.dtype == DType::f32 ? "" : fmt::format("it computes in f32, not {}", name_of(d.dtype));
 }
 
-// Why kernels over rows of channels refuse it. [N, C] is such rows by itself.
+// Why kernels on rows of channels refuse this tensor; empty: they accept it. [N, C] is always
+// accepted.
 inline std::string not_rows_of_channels(const TensorDesc& d) {
   if (d.shape.rank() > 2 && !same_order(d.shape, d.layout, Layout::channels_last))
     return "it takes images channels_last";
   return not_f32(d);
 }
 
-// A kernel that is one function with what it has to know.
+// A kernel that consists of one callable.
 template <class F>
 class Call : public Kernel {
  public:

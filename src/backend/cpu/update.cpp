@@ -6,7 +6,7 @@
 namespace dpt {
 namespace {
 
-// Not a number is larger than all.
+// A nan counts as the largest value.
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 }  // namespace
