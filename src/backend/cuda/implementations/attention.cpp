@@ -1,4 +1,4 @@
-// The rows of attention: cuDNN's for halves, and own ones for the rest.
+// The GPU implementations of attention: cuDNN's for halves, own kernels otherwise.
 #include "backend/cuda/kernels/attention.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The rows of batch norm by the batch's own moments and of its gradients: cuDNN's, and own kernels
-// one after the other.
+// The GPU implementations of batch norm with the moments of the batch, and of its gradients:
+// cuDNN's, or several own kernels.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -10,12 +10,13 @@
 namespace dpt::cuda {
 namespace {
 
-// What the inputs of a node are, and of which numbers its moments are.
+// The inputs and sizes of a batch norm node.
 struct Parts {
   bool add, relu;
-  size_t weight, running;  // where the weights stand, and the running statistics or the end
+  // Index of the weight, and of the running statistics (or the number of inputs).
+  size_t weight, running;
   int64_t channels;
-  double elements;  // of a channel
+  double elements;  // of one channel
   BatchNorm settings;
 
   explicit Parts(const KernelQuery& q)
@@ -126,7 +127,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
   });
 }
 
-// The gradients: inputs dy, x, moments, w, then y behind relu, then perhaps a second dy.
+// The gradients have the inputs dy, x, moments, w; with relu also y; and optionally a second dy.
 bool makes_dr(const KernelQuery& q) { return q.out.size() > 3; }
 bool behind_relu(const KernelQuery& q) { return q.in.size() > 4; }
 
@@ -144,14 +145,14 @@ std::string library_refuses_gradients(const KernelQuery& q) {
   return library_refuses_images(q.in[1]);
 }
 
-// The own kernel of an operator that is a step of another one.
+// The own kernel of an operator that is a step of this one.
 std::shared_ptr<Kernel> own_kernel(const KernelQuery& q) {
   for (const KernelType& row : cuda_kernels())
     if (row.op == q.op && row.name == "own") return row.prepare(q);
   fail(Fault::failed, "{} has an own kernel", q.op);
 }
 
-// Where nobody wants dr its place is that of dx.
+// If dr is not a result, it is stored in dx.
 std::unique_ptr<Kernel> gradient_steps(const KernelQuery& q) {
   const TensorDesc &dy = q.in[0], &x = q.in[1], &moments = q.in[2], &w = q.in[3];
   const TensorDesc sums{DType::f64, {2 * x.shape[1] + 1}};

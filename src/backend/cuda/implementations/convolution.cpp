@@ -1,4 +1,4 @@
-// The rows of convolutions: cuDNN's for what lies channels_last, and own ones for the rest.
+// The GPU implementations of convolutions: cuDNN's for channels_last, own kernels otherwise.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -9,7 +9,7 @@
 namespace dpt::cuda {
 namespace {
 
-// The image, the weight and the result of the convolution that a node is, or is a gradient of.
+// The x, w and y of y = convolution(x, w), whichever of them the node computes.
 struct Operands {
   const TensorDesc *x, *w, *y;
   ConvolutionPass pass;
@@ -46,7 +46,7 @@ std::string library_refuses(const KernelQuery& q) {
     if (d->shape.elements() == 0) return "it takes no empty tensors";
   }
   if (has_bias(q) && o.pass != ConvolutionPass::forward) return "it adds no bias to this";
-  // Of a transposed convolution whose output_padding reaches over a whole stride.
+  // Fails for transposed convolutions whose output_padding is at least a stride.
   const Window w = settings<Convolution>(q).window;
   const Shape x = with_height(o.x->shape), y = with_height(o.y->shape);
   for (size_t i = 0; i < 2; ++i) {
@@ -60,8 +60,8 @@ std::string library_refuses(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> convolve(const KernelQuery& q);
 
-// With relu where cuDNN has such an algorithm (without a bias only engines that it compiles have
-// one), or without.
+// With relu if cuDNN has such an algorithm, else relu is applied afterwards. (Without a bias only
+// engines that cuDNN compiles at run time have relu.)
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   const Operands o = operands_of(q);
   const auto s = settings<Convolution>(q);
@@ -88,7 +88,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
     context.fall_back(prepared.why + "; dptrain's own kernel computes it, far slower");
     return convolve(q);
   }
-  const bool swaps = o.pass == ConvolutionPass::weight_gradient;  // x stands first there
+  const bool swaps = o.pass == ConvolutionPass::weight_gradient;  // x is the first tensor there
   return enqueue([=, work = prepared.work, bias = d.bias](const KernelArgs& a, DeviceContext& c) {
     const std::array<std::byte*, 4> tensors = {a.in[swaps ? 1 : 0].data, a.in[swaps ? 0 : 1].data,
                                                a.out[0].data, bias ? a.in[2].data : nullptr};

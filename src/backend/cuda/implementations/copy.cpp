@@ -1,5 +1,5 @@
-// The rows of what moves elements: layouts, slices, padding, rows of an embedding, of positions
-// too.
+// The GPU implementations of operators that move elements: layouts, slices, padding, concatenation,
+// embeddings and position embeddings.
 #include "backend/cuda/kernels/copy.h"
 
 #include "backend/cuda/implementations/kernels.h"
@@ -17,7 +17,7 @@ std::string refuses(const KernelQuery& q) {
   return size == 4 || size == 2 ? "" : fmt::format("it moves no {}", name_of(q.in[0].dtype));
 }
 
-// `from` with its coordinates moved by `before` to those of `to`.
+// Coordinates of `from` minus `before` are coordinates of `to`.
 Box box_of(const TensorDesc& from, const TensorDesc& to,
            std::span<const int64_t> before = std::span<const int64_t>()) {
   Box box{};
@@ -35,7 +35,7 @@ Box box_of(const TensorDesc& from, const TensorDesc& to,
   return box;
 }
 
-// Calls f with a value of the size of the first input's elements.
+// Calls f with an unsigned value as large as the first input's elements.
 template <class F>
 auto with_size(const KernelQuery& q, F f) {
   return size_of(q.in[0].dtype) == 2 ? f(uint16_t{}) : f(uint32_t{});
@@ -50,7 +50,7 @@ T bits_of(DType t, double value) {
     return t == DType::bf16 ? to_bf16(x) : to_f16(x);
 }
 
-// What is not inside of x becomes `value`.
+// Elements outside of x become `value`.
 std::unique_ptr<Kernel> take(const KernelQuery& q, const Box& box, double value = 0) {
   return with_size(q, [&]<class T>(T) {
     return enqueue([box, n = count(q.out[0]), v = bits_of<T>(q.in[0].dtype, value)](
@@ -73,7 +73,7 @@ std::unique_ptr<Kernel> pad(const KernelQuery& q) {
   return take(q, box_of(q.out[0], q.in[0], s.before), s.value);
 }
 
-// A slice begins `begin` later in x; in the gradient dy begins there.
+// In x the slice begins at `begin`; in the gradient dy does.
 std::unique_ptr<Kernel> slice(const KernelQuery& q) {
   const auto s = settings<SliceOf>(q);
   std::array<int64_t, kMostExtents> before{};
@@ -137,7 +137,7 @@ std::unique_ptr<Kernel> position_embedding(const KernelQuery& q) {
   });
 }
 
-// A sample is a row; rows of the weight behind the last place get 0.
+// Each sample is a row of the sum. Rows of the weight behind the last position get 0.
 std::unique_ptr<Kernel> position_embedding_gradient(const KernelQuery& q) {
   const Rows rows{q.in[0].shape.tail(1).elements(), 1, count(q.in[0])};
   const ColumnPlan plan(q.in[0].shape[0], rows.columns);
@@ -155,7 +155,7 @@ std::unique_ptr<Kernel> position_embedding_gradient(const KernelQuery& q) {
 
 std::vector<KernelType> copy_rows() {
   const auto takes_all = [](const KernelQuery&) { return std::string(); };
-  // Of one shard, the sum over the shards of a replica is a copy.
+  // A GPU has one shard, so the sum over its shards is a copy.
   return {
       own("copy", takes_all, copy),
       own("all_reduce", takes_all, copy),

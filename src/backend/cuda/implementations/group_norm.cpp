@@ -1,4 +1,4 @@
-// The rows of group, instance and layer normalisation: cuDNN's, and own ones for what it refuses.
+// The GPU implementations of group, instance and layer normalization: cuDNN's, or own kernels.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -15,7 +15,7 @@ double eps_of(const KernelQuery& q) {
   return is_layer(q) ? settings<LayerNorm>(q).eps : settings<GroupNorm>(q).eps;
 }
 
-// Group norm, and layer norm over the last extents as group norm of one group.
+// Group norm; layer norm over the last dimensions is group norm with one group.
 Groups groups_of(const KernelQuery& q, const TensorDesc& x, int64_t rows) {
   if (is_layer(q)) return {rows, 1, count(x) / std::max<int64_t>(1, rows), 1, true};
   const int64_t groups = settings<GroupNorm>(q).groups;
@@ -49,7 +49,7 @@ std::unique_ptr<Kernel> group_gradient(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> group_weight_gradient(const KernelQuery& q) {
   Groups g = groups_of(q, q.in[0], count(q.in[2]));
-  if (is_layer(q)) g.channels = count(q.out[0]);  // also of no rows
+  if (is_layer(q)) g.channels = count(q.out[0]);  // also correct without rows
   const ColumnPlan plan(g.samples * g.places, g.parameters());
   DeviceContext::current().reserve(plan.bytes(2));
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {

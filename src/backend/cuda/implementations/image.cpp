@@ -1,4 +1,4 @@
-// The rows of resizing, and of sums by channel of images in any layout.
+// The GPU implementations of resizing, and of sums by channel in any layout.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -35,7 +35,7 @@ std::unique_ptr<Kernel> upsample(const KernelQuery& q) {
 std::string refuses_sum(const KernelQuery& q) {
   return q.out[0].dtype != DType::f32 ? "it makes f32" : "";
 }
-// Of channels, or of the last extent.
+// Sums by channel (sum_channels), or by the last dimension (sum_rows).
 std::unique_ptr<Kernel> sum(const KernelQuery& q) {
   const Rows rows =
       q.op == "sum_rows" ? Rows{q.in[0].shape.back(), 1, count(q.in[0])} : channels_of(q.in[0]);

@@ -10,7 +10,8 @@ std::span<const KernelType> cuda_kernels() {
           &cuda::image_rows, &cuda::pool_rows, &cuda::batch_norm_rows, &cuda::norm_rows,
           &cuda::group_norm_rows, &cuda::attention_rows, &cuda::loss_rows})
       for (KernelType& row : rows()) {
-        // A program for a GPU has one shard, so nobody asks for less than the whole.
+        // A program for a GPU has one shard, so nothing depends on how results vary with the
+        // number of samples.
         row.by_sample = true;
         out.push_back(row);
       }

@@ -1,4 +1,4 @@
-// The kernels of GPUs, best first: `compile` takes the first that does not refuse. Refusing needs
+// The kernels of GPUs, best first: `compile` takes the first that does not refuse. `refuses` needs
 // no GPU; preparing and running need a current DeviceContext (context.h). run() enqueues and
 // returns.
 #pragma once
@@ -14,7 +14,7 @@ std::span<const KernelType> cuda_kernels();
 
 namespace cuda {
 
-// The rows of one file each.
+// The implementations of one file each.
 std::vector<KernelType> pointwise_rows();
 std::vector<KernelType> copy_rows();
 std::vector<KernelType> image_rows();

@@ -1,4 +1,4 @@
-// The rows of softmax, of losses and of what counts classes.
+// The GPU implementations of softmax, of losses and of counts of correct predictions.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -29,7 +29,7 @@ std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
   });
 }
 
-// Sums `terms` of them, to the first result, over the divisor where there is one.
+// The first result becomes the sum of `terms` terms, divided by *divisor unless that is null.
 template <class Term>
 void sum_terms(const KernelArgs& a, DeviceContext& c, const Term& term, int64_t terms,
                const float* divisor) {
@@ -43,7 +43,7 @@ void reserve_terms(int64_t terms) {
                                    static_cast<size_t>(PartialSums<ClassTerm>::blocks(terms)));
 }
 
-// weights: the places of the element's and of the positive ones' among the inputs; 0: none.
+// w, p: indices of the inputs with the weights of elements and of positive parts; 0: none.
 template <class F>
 std::unique_ptr<Kernel> pointwise(const KernelQuery& q, F f, size_t w = 0, size_t p = 0) {
   const int64_t n = count(q.in[0]);

@@ -1,4 +1,4 @@
-// The rows of batch normalisation in its steps.
+// The GPU implementations of the single steps of batch normalization.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -8,7 +8,7 @@
 namespace dpt::cuda {
 namespace {
 
-// Images, the first `images` inputs and what is made of them, are of one type; weights are f32.
+// Checks that the first `images` inputs and the result have one type, and that weights are f32.
 std::string refuses_images(const KernelQuery& q, size_t images) {
   const DType t = q.in[0].dtype;
   for (size_t i = 0; i < q.in.size(); ++i) {
@@ -23,7 +23,7 @@ std::string refuses_images(const KernelQuery& q, size_t images) {
 std::string refuses_one(const KernelQuery& q) { return refuses_images(q, 1); }
 std::string refuses_two(const KernelQuery& q) { return refuses_images(q, 2); }
 
-// The moments, the weight and the bias stand at these places among the inputs.
+// moments, weight: indices of these inputs; the bias follows the weight.
 template <class T>
 Normalisation<T> normalisation(const KernelArgs& a, size_t moments, size_t weight) {
   return {at<double>(a.in[moments]), at_or_null<float>(a.in, weight),
@@ -37,7 +37,7 @@ ColumnPlan plan_of(const TensorDesc& x, int terms) {
   return plan;
 }
 
-// sums [2 C + 1] of two terms.
+// Writes sums [2 C + 1]: both terms by channel, then the row count.
 template <class Term>
 void sum_moments(DeviceContext& c, const ColumnPlan& plan, const Term& term, const TensorView& to) {
   double* const sums = at<double>(to);

@@ -1,4 +1,4 @@
-// The rows of what is computed element by element.
+// The GPU implementations of elementwise operators.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -66,7 +66,7 @@ std::unique_ptr<Kernel> cast(const KernelQuery& q) {
   });
 }
 
-// From the first input to the last, each sum rounded to the values' type.
+// Adds the inputs in order. Each sum is rounded to the type of the values.
 std::unique_ptr<Kernel> add(const KernelQuery& q) {
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     return enqueue([n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> dropout(const KernelQuery& q) {
   });
 }
 
-// Where the slope of an element stands.
+// Which slope belongs to an element: see ParametricRelu.
 struct Slopes {
   int64_t slopes, together;
   Slopes(const TensorDesc& x, const TensorDesc& w)

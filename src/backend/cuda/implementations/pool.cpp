@@ -1,4 +1,4 @@
-// The rows of pooling: cuDNN's for what lies channels_last, and own ones for the rest.
+// The GPU implementations of pooling: cuDNN's for channels_last, own kernels otherwise.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/descriptions.h"
@@ -106,7 +106,7 @@ std::string no_bytes(const KernelQuery&) {
 
 }  // namespace
 
-// Its padding reaches to where the last window ends.
+// Extends the padding to the end of the last window, as cuDNN requires.
 DnnPool pool_of(const KernelQuery& q) {
   DnnPool d{.kind = is_max(q) ? PoolKind::max : PoolKind::mean,
             .pass = is_gradient(q) ? DnnPass::backward : DnnPass::forward,

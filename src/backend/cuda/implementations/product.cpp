@@ -1,4 +1,4 @@
-// The rows of matrix products: cuBLASLt's, and own ones for what it refuses.
+// The GPU implementations of matrix products: cuBLASLt's, own kernels for what it refuses.
 #include "backend/cuda/implementations/kernels.h"
 #include "backend/cuda/implementations/support.h"
 #include "backend/cuda/interface/launch.h"
@@ -8,14 +8,15 @@
 namespace dpt::cuda {
 namespace {
 
-// A node as a product of two matrices: which input is which, how both lie, and what else is made.
+// A node as a matrix product: which inputs are the operands, how they are stored, and what else the
+// node computes.
 struct Operands {
   Matmul m;
   size_t a = 0, b = 1;
   bool bias = false, relu = false, mask = false, sums = false, relu_gradient = false;
 
   Epilogue plain() const { return bias ? Epilogue::bias : Epilogue::none; }
-  // What makes all that the node does, or most of it, best first.
+  // The epilogues that compute all that the node does, or most of it, best first.
   std::vector<Epilogue> epilogues() const {
     std::vector<Epilogue> out;
     if (mask) out.push_back(with_mask(bias));
@@ -58,7 +59,7 @@ Operands operands_of(const KernelQuery& q) {
   return o;
 }
 
-// The product that makes the mask which a gradient of relu reads.
+// The product that made the mask for this gradient of relu.
 Matmul maker_of_mask(const KernelQuery& q, const Matmul& gradient) {
   const auto s = settings<ReluMask>(q);
   Matmul out = gradient;
@@ -85,7 +86,7 @@ std::string library_refuses(const KernelQuery& q) {
   return refuses(q);
 }
 
-// The sums of dy's rows.
+// Computes the sums of dy's rows: the bias gradient.
 AfterKernel sums_of(const KernelQuery& q) {
   const Rows rows{q.in[0].shape.back(), 1, count(q.in[0])};
   const ColumnPlan plan(rows_of(q.in[0].shape), rows.columns);
@@ -97,7 +98,7 @@ AfterKernel sums_of(const KernelQuery& q) {
   });
 }
 
-// relu's gradient, by its result.
+// Applies relu's gradient to the result, by the result of relu.
 AfterKernel by_result(const KernelQuery& q) {
   return with_number(q.out[0].dtype, [&]<class T>(T) -> AfterKernel {
     return [n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
@@ -106,7 +107,8 @@ AfterKernel by_result(const KernelQuery& q) {
   });
 }
 
-// What a product with such an epilogue leaves to do; nobody reads a mask that is not made.
+// What remains to be done after a product with this epilogue. If the product made no mask, nothing
+// reads it.
 AfterKernel rest_of(const Operands& o, const KernelQuery& q, Epilogue made) {
   if (o.relu && !has_relu(made)) return clip_result(q);
   if (o.sums && made != Epilogue::sums_of_a) return sums_of(q);
@@ -139,14 +141,14 @@ std::unique_ptr<Kernel> product(const KernelQuery& q) {
   });
 }
 
-// Whether the product before this gradient of relu finds an algorithm that makes the mask: it asks
-// for the same one.
+// True if cuBLASLt has an algorithm for the forward product that makes the mask. The forward node
+// asks for the same product, so it gets the same answer.
 bool makes_mask(const KernelQuery& q, const Matmul& gradient, DeviceContext& context) {
   const Matmul maker = maker_of_mask(q, gradient);
   return maker.k > 0 && context.prepared(maker).work != nullptr;
 }
 
-// With all that the node makes as an epilogue, or without where cuBLASLt has no such algorithm.
+// Takes the first epilogue for which cuBLASLt has an algorithm; the rest is done by own kernels.
 std::unique_ptr<Kernel> library(const KernelQuery& q) {
   Operands o = operands_of(q);
   DeviceContext& context = DeviceContext::current();

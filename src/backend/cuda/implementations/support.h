@@ -1,4 +1,4 @@
-// What the files that list rows for GPUs share.
+// Helpers for the files of this folder that list implementations.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ T* at_or_null(std::span<const TensorView> all, size_t i) {
 
 inline int64_t count(const TensorDesc& d) { return d.shape.elements(); }
 
-// Calls f with a value of the type in which such numbers lie in memory.
+// Calls f with a value of the type in which numbers of this type are stored.
 template <class F>
 decltype(auto) with_number(DType t, F&& f) {
   if (t == DType::bf16) return f(Bf16{});
@@ -38,7 +38,7 @@ decltype(auto) with_number(DType t, F&& f) {
   return f(float{});
 }
 
-// Why kernels in f32 refuse it.
+// Why f32 kernels refuse this query; empty: they accept it.
 inline std::string not_f32(const KernelQuery& q) {
   for (const auto* side : {&q.in, &q.out})
     for (const TensorDesc& d : *side)
@@ -46,7 +46,7 @@ inline std::string not_f32(const KernelQuery& q) {
   return "";
 }
 
-// Why kernels whose values are all of one type refuse it.
+// Why kernels for values of a single type refuse this query; empty: they accept it.
 inline std::string not_one_type(const KernelQuery& q) {
   const auto number = [](const TensorDesc& d) { return d.dtype == DType::f32 || is_half(d.dtype); };
   const TensorDesc* first = nullptr;
@@ -61,7 +61,8 @@ inline std::string not_one_type(const KernelQuery& q) {
   return "";
 }
 
-// A kernel that enqueues on the stream of the context that is current now.
+// A kernel that calls f(args, context) with the context that is current now. f enqueues on its
+// stream.
 template <class F>
 std::unique_ptr<Kernel> enqueue(F f) {
   return call([f = std::move(f), &context = DeviceContext::current()](const KernelArgs& a) {
@@ -74,12 +75,12 @@ inline KernelType own(std::string_view op, std::string (*refuses)(const KernelQu
   return {op, "own", refuses, prepare};
 }
 
-// [N, C], [N, C, W] or [N, C, H, W] as the last of these.
+// [N, C] or [N, C, W] as [N, C, H, W], with missing dimensions 1.
 inline Shape with_height(const Shape& s) {
   return s.rank() == 4 ? s : Shape{s[0], s[1], 1, s.rank() == 3 ? s[2] : 1};
 }
 
-// What is below 0 in the first result becomes 0.
+// Applies relu to the first result, in place.
 using AfterKernel = std::function<void(const KernelArgs&, DeviceContext&)>;
 inline AfterKernel clip_result(const KernelQuery& q) {
   return with_number(q.out[0].dtype, [&]<class T>(T) -> AfterKernel {
@@ -89,8 +90,8 @@ inline AfterKernel clip_result(const KernelQuery& q) {
   });
 }
 
-// Images with 3 extents have the height 1; what has other numbers of extents, those behind the
-// channels as its width.
+// The shape of an image. Rank 3 has height 1; for other ranks than 3 and 4, all dimensions behind
+// the channels are the width.
 inline ImageShape image_of(const TensorDesc& d) {
   const Shape& s = d.shape;
   const int64_t c = s.rank() > 1 ? s[1] : 1, h = s.rank() == 4 ? s[2] : 1;
@@ -99,7 +100,8 @@ inline ImageShape image_of(const TensorDesc& d) {
   return {s[0], c, h, w, step[0], step[1], step[2], step[3]};
 }
 
-// What an operator on images takes and makes, of which a node may be the gradient.
+// The image that an operator reads and the one that it makes; for a gradient, those of the
+// operator.
 inline bool is_gradient(const KernelQuery& q) { return q.op.ends_with("_gradient"); }
 inline const TensorDesc& image_in(const KernelQuery& q) {
   return is_gradient(q) ? q.out[0] : q.in[0];
@@ -108,18 +110,19 @@ inline const TensorDesc& image_out(const KernelQuery& q) {
   return is_gradient(q) ? q.in[0] : q.out[0];
 }
 
-// Channels as columns.
+// The channels as columns of a matrix.
 inline Rows channels_of(const TensorDesc& d) {
   const Shape& s = d.shape;
   const bool together = s.rank() < 3 || same_order(s, d.layout, Layout::channels_last);
   return {s[1], together ? 1 : s.tail(2).elements(), s.elements()};
 }
 
-// Sums over rows, by columns: which blocks make which pieces.
+// How the rows of a sum by column are divided into chunks, each summed by one block per 32 columns.
 struct ColumnPlan {
   int64_t rows, columns, chunk_rows;
   ColumnPlan(int64_t all_rows, int64_t all_columns) : rows(all_rows), columns(all_columns) {
-    constexpr int64_t kBlocks = 512, kLeast = 64;  // enough for a GPU; rows that a block is worth
+    // Enough blocks for a GPU; rows that are worth a block.
+    constexpr int64_t kBlocks = 512, kLeast = 64;
     const int64_t across = std::max<int64_t>(1, (columns + 31) / 32);
     const int64_t chunks = std::max<int64_t>(1, std::min(kBlocks / across, rows / kLeast));
     chunk_rows = std::max<int64_t>(1, (rows + chunks - 1) / chunks);
@@ -130,9 +133,8 @@ struct ColumnPlan {
   }
 };
 
-// Enqueues the sums of `term` over all rows, to out[k] by column, and behind the last one the
-// number of elements of a channel where that is not below 0. REQUIRES: p.bytes(kTerms) are
-// reserved.
+// Enqueues the sum of `term` over all rows: out[k] [columns] for term k. If elements >= 0, it is
+// written behind the last sum. REQUIRES: p.bytes(kTerms) of workspace are reserved.
 template <class Term, class To, size_t kTerms>
 void sum_columns(DeviceContext& c, const ColumnPlan& p, const Term& term, To* const (&out)[kTerms],
                  double elements = -1) {

@@ -1,4 +1,4 @@
-// What the kernels of one GPU share, while they are prepared and while they run.
+// Shared state of the kernels of one GPU, while they are prepared and while they run.
 #pragma once
 
 #include <algorithm>
@@ -23,35 +23,37 @@
 
 namespace dpt::cuda {
 
-// Kernels that are prepared while a context is current keep a reference to it. Whoever made it
-// allocates `workspace` once all are prepared, before the first one runs. Thread: one.
+// Kernels that are prepared while a context is current keep a reference to it. The owner allocates
+// `workspace` (workspace_bytes()) after all kernels are prepared and before the first one runs.
+// Thread: one.
 class DeviceContext {
  public:
   DeviceContext(DeviceApi& device, Stream& on, StepState* step_state)
       : api(device), stream(on), state(step_state), log_(device.properties().index) {}
 
   DeviceApi& api;
-  Stream& stream;     // what kernels enqueue on
+  Stream& stream;     // on which kernels are enqueued
   StepState* state;   // device memory
-  bool tf32 = false;  // products of f32 may round their factors to TF32
+  bool tf32 = false;  // products of f32 may round their operands to TF32
   std::byte* workspace = nullptr;
   // Bytes that the gradient of attention may take before it is made in pieces of the batch.
   size_t attention_workspace = kAttentionWorkspace;
 
-  // What a kernel wants for itself between its own launches; all share it, since a stream does one
-  // after the other.
+  // Requests scratch memory for a kernel's own use during its launches. All kernels share it, since
+  // a stream runs them one after another.
   void reserve(size_t bytes) {
     if (!collecting_) workspace_bytes_ = std::max(workspace_bytes_, bytes);
   }
   size_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Work that a library does, made once for all nodes of the same shapes; null where the library
-  // has no algorithm, and its words.
+  // A library's prepared work, shared by all nodes with the same description. work is null if the
+  // library has no algorithm; why: its message.
   struct Prepared {
     std::shared_ptr<DeviceWork> work;
     std::string why;
     std::string answer() const { return work ? work->algorithm() : "refused: " + why; }
   };
+  // Prepares the work at the first call for each description.
   template <class Description>
   Prepared prepared(const Description& d) {
     auto& known = std::get<Known<Description>>(prepared_);
@@ -62,19 +64,19 @@ class DeviceContext {
     return answered(known.emplace_back(d, finished(d, made(d))).second);
   }
 
-  // Makes cuDNN's plans for the kernels that `prepare` prepares, on plan_threads() threads, before
-  // the caller prepares these kernels again to keep them. cuDNN takes up to half a second a plan,
-  // one after the other. Calls `prepare` until nothing is missing: a refused plan may be replaced
-  // by another one. Kernels of such a call must not be run. Not while a stream captures.
+  // Makes cuDNN's plans on plan_threads() threads, since cuDNN takes up to half a second for each.
+  // `prepare` prepares all kernels of the program; the caller prepares them again afterwards, to
+  // keep them. Calls `prepare` until no plan is missing, because a refused plan may lead to another
+  // request. Kernels of these calls must not be run. Must not be called during a capture.
   void make_plans(const std::function<void()>& prepare);
 
-  // Records that an own kernel computes what the plan gives to a library, and the reason.
+  // Records that an own kernel computes what the plan gives to a library. sentence: the reason.
   void fall_back(std::string sentence) {
     if (collecting_) return;
     reasons_.insert(std::move(sentence));
     ++fallbacks_;
   }
-  int64_t fallbacks() const { return fallbacks_; }  // kernels of all programs
+  int64_t fallbacks() const { return fallbacks_; }  // number of such kernels in all programs
   // How the kernels differ from the plan, one line per difference.
   std::vector<std::string> not_as_planned() const;
 
@@ -148,7 +150,7 @@ class DeviceContext {
   bool collecting_ = false;             // within make_plans
   std::vector<DnnDescription> wanted_;  // and not known yet
   PlanLog log_;
-  std::vector<std::string> answers_;  // of libraries, for the operation that is being prepared
+  std::vector<std::string> answers_;  // of the libraries, for the operation that is being prepared
   std::set<std::string> reasons_;
   int64_t fallbacks_ = 0;
 };

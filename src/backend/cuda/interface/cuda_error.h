@@ -1,4 +1,4 @@
-// Messages of calls of the CUDA runtime that failed.
+// Error messages of failed CUDA runtime calls.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace dpt::cuda {
 
-// Whether a cudaError_t reports work that the GPU did, or failed to do, after an earlier call had
-// enqueued it. Every later call of the process returns it too, so the call that first does is not
-// the one to blame.
+// True if a cudaError_t reports earlier enqueued work that failed. Every later call of the process
+// returns this status too, so the first call that returns it is not necessarily the one that
+// failed.
 bool is_asynchronous(int status);
 
 struct CudaError {
@@ -16,14 +16,14 @@ struct CudaError {
   int status;                   // a cudaError_t
   std::string_view name, text;  // "cudaErrorMemoryAllocation", "out of memory"
 };
-// blocking: every call waited for its work (CUDA_LAUNCH_BLOCKING=1), so the call is the one to
-// blame.
+// blocking: with CUDA_LAUNCH_BLOCKING=1 every call waits for its work, so the named call is the one
+// that failed.
 std::string message_of(const CudaError& error, bool blocking);
 
-// Whether CUDA_LAUNCH_BLOCKING asks for that.
+// True if CUDA_LAUNCH_BLOCKING is set to a nonzero number.
 bool launches_block();
 
-// What to do where a failed call may report work of an earlier one; empty if launches block.
+// Advice to add to a message that may report the work of an earlier call; empty if launches block.
 std::string how_to_find_the_call();
 
 }  // namespace dpt::cuda

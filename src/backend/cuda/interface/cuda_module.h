@@ -1,4 +1,4 @@
-// What libdptrain_cuda.so offers once it is loaded (load.h).
+// The interface of libdptrain_cuda.so, once it is loaded (load.h).
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,20 @@ namespace dpt::cuda {
 class CudaModule {
  public:
   virtual ~CudaModule() = default;
-  virtual std::string build() const = 0;  // what it was built with and for
-  // All are opened, with their parts.
+  // Versions of the tools and GPU architectures it was built with.
+  virtual std::string build() const = 0;
+  // Opens every library, including the ones that it loads on demand.
   virtual std::vector<LibraryReport> libraries() = 0;
-  virtual std::string nccl_problem() = 0;  // why it can't be used; empty: it can
-  // GPUs that CUDA shows this process. Throws Error{device} where the driver is missing or too old.
+  virtual std::string nccl_problem() = 0;  // why NCCL cannot be used; empty: it can
+  // The GPUs that CUDA shows this process. Throws Error{device} if the driver is missing or too
+  // old.
   virtual std::vector<DeviceProperties> devices() = 0;
-  // Throws Error{device} where there is no such GPU, or one that no kernel was compiled for.
+  // Throws Error{device} if there is no such GPU, or if no kernels were compiled for it.
   virtual std::unique_ptr<DeviceApi> open(int index) = 0;
 };
 
-// Loading calls this first, and nothing else where something is not as the program expects it.
+// The module's entry point returns this. Loading checks it before it uses anything else of the
+// module.
 struct ModuleEntry {
   std::string version;   // of dptrain, with the compiler
   uint64_t kernels = 0;  // kKernelFingerprint

@@ -1,4 +1,4 @@
-// What rows ask cuDNN for, also for the test of its plans.
+// The cuDNN descriptions of operators, shared with the test of cuDNN's plans.
 #pragma once
 
 #include "backend/cuda/interface/device_work.h"
@@ -6,7 +6,7 @@
 
 namespace dpt::cuda {
 
-// REQUIRES: the row "cudnn" of the operator does not refuse.
+// REQUIRES: the operator's "cudnn" implementation does not refuse the query.
 DnnPool pool_of(const KernelQuery& q);
 DnnAttention attention_of(const KernelQuery& q);
 

@@ -1,5 +1,5 @@
-// How own kernels are called. It knows all of them, device_api.h none: most that use that header
-// call no kernel.
+// Launches own kernels. Separate from device_api.h, since this header includes all kernels and most
+// users of that header launch none.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dpt::cuda {
 
-// Enqueues an own kernel for so many elements or blocks; none: does nothing.
+// Enqueues an own kernel for `count` elements or blocks; count <= 0: does nothing.
 template <class K>
 requires ElementKernel<K> || BlockKernel<K>
 void launch(Stream& stream, const K& kernel, int64_t count) {

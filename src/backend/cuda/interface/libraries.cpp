@@ -16,8 +16,8 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// Folders `lib` below a Python environment's packages of NVIDIA: one for all of a CUDA version, or
-// one for each library.
+// Adds the `lib` folders of NVIDIA's packages in a Python environment: one for a whole CUDA
+// version, or one per library.
 void add_python_folders(const std::string& root, std::vector<std::string>& out) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -33,7 +33,7 @@ void add_python_folders(const std::string& root, std::vector<std::string>& out) 
   out.insert(out.end(), found.begin(), found.end());
 }
 
-// Those that the user names.
+// The folders of $DPTRAIN_CUDA_PATH.
 std::vector<std::string> named_folders() {
   std::vector<std::string> out;
   const std::string named = variable("DPTRAIN_CUDA_PATH");
@@ -45,7 +45,7 @@ std::vector<std::string> named_folders() {
   return out;
 }
 
-// "" stands for the loader's own places.
+// All folders to search, in order. "" stands for the dynamic loader's own search.
 std::vector<std::string> folders() {
   std::vector<std::string> out = named_folders();
   out.emplace_back();
@@ -55,21 +55,21 @@ std::vector<std::string> folders() {
   for (const char* environment : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const std::string root = variable(environment); !root.empty())
       add_python_folders(root, out);
-  // CUDA_HOME is often /usr/local/cuda.
+  // Remove duplicates: CUDA_HOME is often /usr/local/cuda.
   std::vector<std::string> once;
   for (const std::string& folder : out)
     if (std::find(once.begin(), once.end(), folder) == once.end()) once.push_back(folder);
   return once;
 }
 
-// The folder that the loader took it from.
+// The folder from which the dynamic loader loaded the library.
 std::string folder_of(void* handle) {
   std::string folder(4096, '\0');
   if (dlinfo(handle, RTLD_DI_ORIGIN, folder.data()) != 0) return "";
   return folder.c_str();
 }
 
-// The library of which the loader says that it can't be opened: "NAME: cannot open shared ...".
+// The library that a message of the dynamic loader says is missing: "NAME: cannot open shared ...".
 std::string missing_library(const std::string& words) {
   const size_t colon = words.find(": cannot open shared object file");
   return colon == std::string::npos ? "" : words.substr(0, colon);
@@ -95,24 +95,24 @@ FoundLibrary find_in(const std::vector<std::string>& places, std::string_view na
   return out;
 }
 
-// "9.19.0" of 91900.
+// "9.19.0" for 91900.
 std::string version_of_three(size_t v) {
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }
-// What a function says by a pointer; 0: it fails.
+// Calls a version function with an output argument; 0: it failed.
 int told_by(void* function) {
   int v = 0;
   return reinterpret_cast<int (*)(int*)>(function)(&v) == 0 ? v : 0;
 }
 size_t returned_by(void* function) { return reinterpret_cast<size_t (*)()>(function)(); }
 
-// One of CUDA 13's libraries.
+// One of the libraries of CUDA 13.
 struct CudaLibrary {
   std::string_view name, file;
-  std::string_view apt, pip;  // NVIDIA's packages
-  const char* function;       // says its version
+  std::string_view apt, pip;  // names of NVIDIA's packages
+  const char* function;       // returns its version
   std::string (*version)(void* function);
-  std::vector<std::string_view> parts = {};  // it loads them when they are first used
+  std::vector<std::string_view> parts = {};  // libraries that it loads on demand
   bool needed = false;
 };
 
@@ -140,7 +140,7 @@ const std::vector<CudaLibrary>& table() {
        .version = [](void* f) { return version_of_three(returned_by(f)); },
        .parts = {"libcudnn_graph.so.9", "libcudnn_heuristic.so.9",
                  "libcudnn_engines_precompiled.so.9", "libcudnn_engines_runtime_compiled.so.9"}},
-      // cuDNN compiles some kernels by it.
+      // cuDNN compiles some kernels with it.
       {.name = "NVRTC",
        .file = "libnvrtc.so.13",
        .apt = "cuda-nvrtc-13-0",
@@ -171,7 +171,7 @@ const CudaLibrary kDriver{.name = "driver",
                             return v > 0 ? "for CUDA " + cuda_version(v) : "";
                           }};
 
-// What to do where a file is missing or is something else.
+// What to do if a file is missing or is not the expected library.
 std::string remedy(std::string_view file) {
   const std::string folder = "name its folder in DPTRAIN_CUDA_PATH";
   if (file == kDriver.file) return "install NVIDIA's driver, or " + folder;
@@ -197,7 +197,7 @@ LibraryReport report(const CudaLibrary& library) {
   for (const std::string_view part : library.parts)
     if (out.problem.empty()) out.problem = find_library(part).problem();
   if (!out.problem.empty()) return out;
-  out.version = library.version(function);  // without its parts cuDNN would abort
+  out.version = library.version(function);  // cuDNN would abort without its parts
   if (out.version.empty())
     out.problem = fmt::format(
         "{} is a stub, which is only for linking; take its folder out of LD_LIBRARY_PATH and "
@@ -217,7 +217,7 @@ FoundLibrary find_library(std::string_view name) { return find_in(folders(), nam
 
 FoundLibrary open_with_needs(const std::string& path) {
   FoundLibrary out{.name = path.substr(path.rfind('/') + 1)};
-  // Else the folders that the file carries, and the loader's, go before what the user names.
+  // Load these first, or the module's own search path would take precedence over the user's.
   for (const CudaLibrary& library : table())
     if (library.needed) find_in(named_folders(), library.file);
   for (std::string before;;) {

@@ -1,5 +1,5 @@
-// Finds shared libraries of CUDA where distributions, NVIDIA's installers and Python packages put
-// them.
+// Finds the shared libraries of CUDA where distributions, NVIDIA's installers and Python packages
+// put them.
 #pragma once
 
 #include <string>
@@ -10,39 +10,40 @@ namespace dpt::cuda {
 
 struct FoundLibrary {
   std::string name;                // "libcublasLt.so.13"
-  void* handle = nullptr;          // of dlopen; stays open
+  void* handle = nullptr;          // of dlopen; never closed
   std::string path;                // where it was found
-  std::vector<std::string> tried;  // each place with the loader's words
-  std::string problem() const;     // why it can't be loaded, and what to do; empty: it is
+  std::vector<std::string> tried;  // each place, with the loader's message
+  std::string problem() const;     // why it cannot be loaded and what to do; empty: it is
 };
 
-// Looks in the folders of $DPTRAIN_CUDA_PATH (colons between), then where the system's loader looks
-// (LD_LIBRARY_PATH, its cache), in $CUDA_HOME, $CUDA_PATH and /usr/local/cuda, and in the packages
-// nvidia-* of an active Python environment ($VIRTUAL_ENV, $CONDA_PREFIX).
+// Searches in this order: the folders of $DPTRAIN_CUDA_PATH (separated by colons), the system's
+// loader (LD_LIBRARY_PATH, its cache), $CUDA_HOME, $CUDA_PATH, /usr/local/cuda, and the nvidia-*
+// packages of an active Python environment ($VIRTUAL_ENV, $CONDA_PREFIX).
 FoundLibrary find_library(std::string_view name);
 
-// Opens a file, and before it those libraries it asks for that the loader does not find by itself,
-// and those of CUDA that are in the folders of $DPTRAIN_CUDA_PATH.
+// Opens a library file. First opens its dependencies that the loader does not find by itself, and
+// the needed CUDA libraries that lie in folders of $DPTRAIN_CUDA_PATH.
 FoundLibrary open_with_needs(const std::string& path);
 
-// A function of an open library; null where it has none.
+// A function of an open library, or null.
 void* symbol_of(const FoundLibrary& library, const char* name);
 template <class F>
 F* function_of(const FoundLibrary& library, const char* name) {
   return reinterpret_cast<F*>(symbol_of(library, name));
 }
 
-// "13.0" of 13000, as CUDA counts.
+// "13.0" for 13000, CUDA's version number.
 std::string cuda_version(int version);
 
-// A library of CUDA as `dptrain doctor` prints it.
+// The state of a CUDA library as `dptrain doctor` prints it.
 struct LibraryReport {
   std::string name, version, path;
   std::string problem;  // empty: it works
   bool needed = true;   // false: only some runs need it
 };
 
-// Each is opened, with the parts that it would itself load later, and asked for its version.
+// Open each library, with the libraries that it loads on demand, and read its version.
+// cuda_library(): "cuDNN", say, or "driver", which cuda_libraries() does not include.
 std::vector<LibraryReport> cuda_libraries();
 LibraryReport cuda_library(
     std::string_view name);  // "cuDNN", or "driver", which is not among those

@@ -10,7 +10,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Parts of the names of cudnnStatus_t that stand for a fault, not for a graph that cuDNN lacks.
+// Parts of cudnnStatus_t names that mean a fault, rather than a graph that cuDNN does not support.
 constexpr std::array<std::string_view, 10> kFaults = {"INCOMPATIBLE_CUDA_DRIVER",
                                                       "INCOMPATIBLE_CUDART",
                                                       "RUNTIME_PREREQUISITE_MISSING",

@@ -1,6 +1,6 @@
-// The answer of cuBLASLt or cuDNN to a request to prepare work (device_work.h). Only a refusal lets
-// an own kernel compute the operation. Any other failure is an error of the machine or of dptrain,
-// which a slow fallback would hide.
+// Classifies the answers of cuBLASLt and cuDNN to a request to prepare work (device_work.h). Only
+// after a refusal may an own kernel compute the operation. Any other failure is an error of the
+// machine or of dptrain, which a slow fallback would hide.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ enum class DnnCode : uint8_t {
   other
 };
 
-// message: of the front end, with the statuses of cuDNN that it quotes. A missing NVRTC, a driver
-// that is too old or missing memory also end as "no engine", so the message decides as well.
+// message: of the front end, including the statuses of cuDNN that it quotes. A missing NVRTC, an
+// old driver and exhausted memory also end as "no engine", so the message is checked as well.
 Answer dnn_answer(DnnCode code, std::string_view message);
 
-// Whether the message says that memory is missing.
+// True if the message reports exhausted memory.
 bool says_out_of_memory(std::string_view message);
 
 }  // namespace dpt::cuda

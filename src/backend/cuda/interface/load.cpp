@@ -24,7 +24,7 @@ constexpr const char* kFile = "libdptrain_cuda.so";
 constexpr const char* kVariable = "DPTRAIN_CUDA_MODULE";
 constexpr const char* kAbsent = ": no such file";
 
-// Beside the program, in the build tree of the program or the tests, where it is installed.
+// Where the module may be: beside the program, in the build tree, or where it is installed.
 std::vector<std::string> places() {
   if (const char* named = std::getenv(kVariable)) return {named};
   const fs::path folder = program_folder();
@@ -37,7 +37,7 @@ std::vector<std::string> places() {
   return out;
 }
 
-// Empty: it is of this build.
+// Empty if the module is of the same build as the program.
 std::string mismatch(const ModuleEntry* entry) {
   std::string what;
   if (!entry)
@@ -79,7 +79,7 @@ LoadedModule load() {
   return out;
 }
 
-// The first place where there is something, or all: nobody has to read four times "no such file".
+// The first place with a file and its problem. If there is none, one message for all places.
 std::string why_not_loaded(const LoadedModule& loaded) {
   for (const std::string& tried : loaded.tried)
     if (!tried.ends_with(kAbsent)) return tried;
@@ -117,7 +117,7 @@ bool has_nvidia_gpu(const std::string& pci_devices) {
 }
 
 std::string why_no_gpu() {
-  // Before the module, which brings libraries of hundreds of megabytes.
+  // Check this before loading the module, which loads hundreds of megabytes of libraries.
   if (!find_library("libcuda.so.1").handle)
     return "there is no NVIDIA driver (libcuda.so.1); on a machine with a GPU, install it";
   if (const LibraryReport driver = cuda_library("driver"); !driver.problem.empty())
@@ -141,7 +141,7 @@ GpuSurvey survey_gpus() {
   if (!find_library("libcuda.so.1").handle) return {.problem = why_no_gpu()};
   struct Answer {
     int count;
-    char problem[1000], nccl_problem[1000];  // with a 0 behind it
+    char problem[1000], nccl_problem[1000];  // 0-terminated
   };
   const SharedMemory memory = SharedMemory::create(sizeof(Answer));
   auto& answer = *reinterpret_cast<Answer*>(memory.data());

@@ -1,4 +1,4 @@
-// Loads libdptrain_cuda.so. The program itself links nothing of CUDA, so it starts everywhere.
+// Loads libdptrain_cuda.so. The program does not link CUDA, so it starts on every machine.
 #pragma once
 
 #include <string>
@@ -8,33 +8,34 @@
 
 namespace dpt::cuda {
 
-// What was found of the module, loaded at the first call; by any thread.
+// The result of loading the module, which the first call does. Thread: any.
 struct LoadedModule {
   CudaModule* module = nullptr;
   std::string path;
-  std::vector<std::string> tried;  // what is wrong with each place
+  std::vector<std::string> tried;  // each place, with its problem
 };
 const LoadedModule& loaded_module();
 
-// Throws Error{device} with the reason and what to do where there is none.
+// Throws Error{device} with the reason and what to do if the module cannot be loaded.
 CudaModule& cuda_module();
 
-// Why no GPU can be used here, and what to install; empty: one can. Where there is a driver this
-// starts CUDA, which does not survive a fork: a process that will fork calls survey_gpus().
+// Why no GPU can be used and what to install; empty: one can. If there is a driver, this
+// initializes CUDA, which does not survive a fork: a process that will fork calls survey_gpus()
+// instead.
 std::string why_no_gpu();
 
-// Whether the machine has a GPU of NVIDIA's, as the kernel's list of PCI devices says: such a run
-// on a CPU may be a mistake.
+// True if the kernel's list of PCI devices has an NVIDIA GPU: a run on CPUs may then be a mistake.
 bool has_nvidia_gpu(const std::string& pci_devices = "/sys/bus/pci/devices");
 
 struct GpuSurvey {
-  int count = 0;             // that CUDA shows this process
+  int count = 0;             // GPUs that CUDA shows this process
   std::string problem;       // why none can be used; empty: at least one can
-  std::string nccl_problem;  // why they can't sum by NCCL
+  std::string nccl_problem;  // why NCCL cannot be used; empty: it can
 };
-// Starts CUDA in this process, and does not look for NCCL.
+// Initializes CUDA in this process; does not look for NCCL.
 GpuSurvey gpus_of_this_process();
-// Finds out in a child. REQUIRES: called from a process of one thread. Errors: Error{rank}.
+// Finds out in a child process, including nccl_problem. REQUIRES: the process has one thread.
+// Throws Error{rank}.
 GpuSurvey survey_gpus();
 
 }  // namespace dpt::cuda

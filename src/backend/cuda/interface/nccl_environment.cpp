@@ -7,7 +7,7 @@
 
 namespace dpt::cuda {
 
-// The process has one thread, as the header asks for.
+// The header requires that the process has one thread.
 // NOLINTBEGIN(concurrency-mt-unsafe)
 void set_nccl_environment() {
   const char* const blocking = std::getenv("NCCL_COMM_BLOCKING");

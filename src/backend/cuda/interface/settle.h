@@ -1,4 +1,4 @@
-// How a thread waits for a call of a library that goes on after it has returned, as NCCL's do.
+// Waits for a library call that continues after it has returned, as NCCL's calls do.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace dpt::cuda {
 
-// Seconds that a call which was given up has to end, so that nothing goes on behind the error.
+// Seconds in which an abandoned call should end, so that nothing continues after the error.
 inline constexpr double kSettleGrace = 1;
 
 struct SteadyTime {
@@ -23,12 +23,12 @@ struct SteadyTime {
   }
 };
 
-// Returns once in_progress() is false. Between two looks it calls `waiting`, which gives the call
-// up by throwing: then the call has kSettleGrace seconds to end, after which that error is thrown.
-// What in_progress() throws is thrown at once, unless the call was given up.
+// Returns when in_progress() is false. Calls `waiting` between two checks; if it throws, the call
+// is abandoned: it gets kSettleGrace seconds to end, then the exception is rethrown. An exception
+// of in_progress() is passed on at once, unless the call was abandoned.
 template <class InProgress, class Time = SteadyTime>
 void settle(InProgress in_progress, const WhileWaiting& waiting, const Time& time = {}) {
-  // Most calls take some microseconds, less than a sleep.
+  // Most calls take some microseconds, which is shorter than a sleep.
   constexpr double kYields = 200e-6, kSleep = 50e-6;
   const double begin = time.now();
   std::exception_ptr given_up;

@@ -1,5 +1,5 @@
-// What a library is asked to compute, in words, for messages and logs: "[100, 200] = [100, 784] x
-// [784, 200] + bias in f32, f32".
+// Describes the work of a library for messages and logs: "[100, 200] = [100, 784] x [784, 200] +
+// bias in f32, f32".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The lists of own kernels, whose order makes the ids.
+// All lists of own kernels. Their order determines the kernels' ids.
 #pragma once
 
 #include "backend/cuda/kernels/attention.h"
@@ -27,7 +27,7 @@ using AllKernels = KernelLists<BasicKernels, ActivationKernels, Bf16ActivationKe
 
 namespace detail {
 
-// The place of K in a list; its size where it is not there.
+// Index of K in a list; the list's size if it is not in it.
 template <class K, class... Kernel>
 consteval size_t place(KernelList<Kernel...>) {
   size_t at = 0;

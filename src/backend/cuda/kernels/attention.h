@@ -1,11 +1,11 @@
-// Attention by heads of any width, and its gradient by what the forward pass keeps. Formulas:
-// graph/operators/products/attention.cpp.
+// Attention with heads of any width, and its gradient. Formulas: graph/operators/products/
+// attention.cpp.
 //
-// Note [tiles]: a block makes kOwn rows of one head of one sample, kWide columns of them. It goes
-// through the rows that these meet, kOther at a time in their order: multiplies its rows with them,
-// keeps what softmax makes of the products in shared memory and adds the other rows, weighted by
-// it, to sums that its threads hold, each of one row and every kAcross-th column. So memory does
-// not grow with the places, and each sum has one order.
+// Note [tiles]: a block computes kOwn rows of one head of one sample, kWide columns of them. It
+// loops over the rows of the other operand, kOther at a time and in order: it multiplies its own
+// rows with them, keeps the softmax of the products in shared memory, and adds the other rows,
+// weighted by it, to sums in registers. Each thread has the sums of one row and every kAcross-th
+// column. So the memory does not grow with the sequence length, and the order of each sum is fixed.
 #pragma once
 
 #include <math.h>
@@ -18,18 +18,19 @@ namespace dpt::cuda {
 
 struct AttentionTiles {
   static constexpr int kThreads = 256, kOwn = 16, kOther = 32, kDepth = 32, kWide = 128;
-  static constexpr int kAcross = kThreads / kOwn;  // threads of a row
+  static constexpr int kAcross = kThreads / kOwn;  // threads per row
 };
 
-// What threads of a block share.
+// Shared memory of a block.
 struct AttentionShared : AttentionTiles {
-  float own[kOwn][kDepth + 1], other[kOther][kDepth + 1];  // some columns of both rows
+  float own[kOwn][kDepth + 1], other[kOther][kDepth + 1];  // kDepth columns of both operands
   float weight[kOwn][kOther + 1], slope[kOwn][kOther + 1];
   float wide[kOther][kWide];  // the other rows that are added
   float largest[kOwn], sum[kOwn], factor[kOwn];
 };
 
-// Rows of one head in memory, with zeros around them.
+// The rows of one head, padded with zeros: at() outside of [rows, columns] is 0, store() does
+// nothing.
 template <class T>
 struct HeadRows {
   T* first;
@@ -45,7 +46,7 @@ struct HeadRows {
   }
 };
 
-// What of a head a block makes: rows from `row`, columns from `column`.
+// What a block computes: rows from `row` and columns from `column` of one head.
 struct AttentionBlock {
   int64_t sample, head, row, column;
 };
@@ -53,9 +54,9 @@ struct AttentionBlock {
 enum class HeadPart : int { q, k, v };
 
 struct AttentionShape {
-  int64_t samples, places, heads, columns;  // columns: of a head
+  int64_t samples, places, heads, columns;  // columns: of one head
   bool causal;
-  float scale;  // of q . k
+  float scale;  // factor of q . k
 
   DPT_HOST_DEVICE int64_t tiles() const {
     return (places + AttentionTiles::kOwn - 1) / AttentionTiles::kOwn;
@@ -74,38 +75,38 @@ struct AttentionShape {
   DPT_HOST_DEVICE bool sees(int64_t query, int64_t key) const {
     return key < places && (!causal || key <= query);
   }
-  // Behind the last that rows of a block from this one see.
+  // End of the range of keys that the rows of a block starting at `row` attend to.
   DPT_HOST_DEVICE int64_t seen_end(int64_t row) const {
     const int64_t end = row + AttentionTiles::kOwn;
     return causal && end < places ? end : places;
   }
-  // Of a head of y or dy [N, T, E].
+  // One head of y or dy [N, T, E].
   template <class T>
   DPT_HOST_DEVICE HeadRows<T> of(T* y, const AttentionBlock& b) const {
     const int64_t step = heads * columns;
     return {y + b.sample * places * step + b.head * columns, step, places, columns};
   }
-  // Of a head of qkv or its gradient [N, T, 3E].
+  // One head of a part of qkv or its gradient [N, T, 3 E].
   template <class T>
   DPT_HOST_DEVICE HeadRows<T> of(T* qkv, const AttentionBlock& b, HeadPart part) const {
     const int64_t e = heads * columns;
     return {qkv + (b.sample * places * 3 + static_cast<int64_t>(part)) * e + b.head * columns,
             3 * e, places, columns};
   }
-  // Says that a part of the gradient [N, T, 3E] is written.
+  // Reports to a Visitor that a part of the gradient [N, T, 3 E] is written.
   template <class Visitor, class T>
   void writes(Visitor& v, T* dqkv, HeadPart part) const {
     const int64_t e = heads * columns;
     for (int64_t row = 0; row < samples * places; ++row)
       v.writes(dqkv + (3 * row + static_cast<int64_t>(part)) * e, e);
   }
-  // Of [N, heads, T].
+  // Index of a head's first element in [N, heads, T].
   DPT_HOST_DEVICE int64_t first(const AttentionBlock& b) const {
     return (b.sample * heads + b.head) * places;
   }
 };
 
-// What a thread holds: products of its row with every kAcross-th of the others, and sums.
+// Registers of a thread: products of its row with every kAcross-th of the other rows, and sums.
 struct AttentionProducts {
   float of[AttentionTiles::kOther / AttentionTiles::kAcross];
 };
@@ -113,7 +114,7 @@ struct AttentionSums {
   float of[AttentionTiles::kWide / AttentionTiles::kAcross];
 };
 
-// The steps that the kernels below share.
+// The steps that the kernels below have in common.
 template <class Block>
 struct AttentionSteps : AttentionTiles {
   using Shared = AttentionShared;
@@ -124,7 +125,7 @@ struct AttentionSteps : AttentionTiles {
     return n < most ? static_cast<int>(n) : most;
   }
 
-  // kColumns of each row of `to`, one column by a thread.
+  // Loads kColumns of each row of `to`. A thread loads elements of one column.
   template <int kColumns, class T, int kRows, int kStep>
   DPT_HOST_DEVICE static void load(int t, const HeadRows<T>& from, int64_t row, int64_t column,
                                    float (&to)[kRows][kStep]) {
@@ -132,7 +133,7 @@ struct AttentionSteps : AttentionTiles {
       to[i][t % kColumns] = from.at(row + i, column + t % kColumns);
   }
 
-  // Sets `to` to the products of own rows from `row` with others from `other`.
+  // to = products of the block's own rows, from `row`, with the other rows, from `other`.
   template <class T, class Products>
   DPT_HOST_DEVICE void multiply(const HeadRows<T>& own, int64_t row, const HeadRows<T>& others,
                                 int64_t other, Products& to) const {
@@ -151,7 +152,8 @@ struct AttentionSteps : AttentionTiles {
     }
   }
 
-  // Calls f(thread's row, other row, number among the thread's) for what each thread multiplied.
+  // Calls f(thread, shared, own row, other row, index of the product in the thread) for each
+  // product.
   template <class F>
   DPT_HOST_DEVICE void each(F f) const {
     block.phase([&](int t, Shared& s) {
@@ -159,8 +161,7 @@ struct AttentionSteps : AttentionTiles {
     });
   }
 
-  // Adds columns from `column` of other rows from `other`, weighted, to sums that were multiplied
-  // by factors before.
+  // Adds the other rows from `other` (columns from `column`), multiplied by weights, to the sums.
   template <class T, class Sums, class Weights>
   DPT_HOST_DEVICE void add(const HeadRows<T>& others, int64_t other, int64_t column, Sums& sums,
                            Weights weights) const {
@@ -184,8 +185,8 @@ struct AttentionSteps : AttentionTiles {
   }
 };
 
-// softmax over what the rows see is made as they come: with each tile the largest score may grow,
-// and what was summed before shrinks by a factor.
+// Online softmax: the largest score of a row may grow with each tile, and past sums are then
+// multiplied by a factor.
 template <class T>
 struct AttentionForward {
   static constexpr int kThreads = AttentionTiles::kThreads;
@@ -249,7 +250,7 @@ struct AttentionForward {
   }
 };
 
-// dots [N, heads, T]: of dy with y, by which the gradient of softmax goes.
+// dots [N, heads, T] = dy . y for each position and head, used by the gradient of softmax.
 template <class T>
 struct AttentionDots {
   AttentionShape s;
@@ -271,7 +272,7 @@ struct AttentionDots {
   }
 };
 
-// What both gradients read.
+// The inputs of both gradient kernels.
 template <class T>
 struct AttentionOperands {
   const T *dy, *qkv;
@@ -285,17 +286,17 @@ struct AttentionOperands {
   }
 };
 
-// Of a place as a query.
+// Weights and their gradients for the queries of one head.
 template <class T>
 struct QueryTerms {
   const AttentionShape& s;
   const AttentionOperands<T>& in;
-  int64_t first;  // of the head's in [N, heads, T]
+  int64_t first;  // index of the head's first element in [N, heads, T]
   DPT_HOST_DEVICE float weight(int64_t query, int64_t key, float product) const {
     if (query >= s.places || !s.sees(query, key)) return 0;
     return ::expf(s.scale * product - in.logsumexp[first + query]);
   }
-  // Of the score, for what was multiplied with it: dy . v.
+  // Gradient of the score. product: dy . v of this query and key.
   DPT_HOST_DEVICE float slope(int64_t query, float weight, float product) const {
     return query < s.places ? s.scale * weight * (product - in.dots[first + query]) : 0.0F;
   }
@@ -307,7 +308,7 @@ struct AttentionQueryGradient {
   using Shared = AttentionShared;
   AttentionShape s;
   AttentionOperands<T> in;
-  T* dqkv;  // [N, T, 3E], of which it makes dq
+  T* dqkv;  // [N, T, 3 E]; only dq is written
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
     in.touches(v, s);
@@ -340,14 +341,14 @@ struct AttentionQueryGradient {
   }
 };
 
-// Own rows are those of keys and values, the others those of queries that see them.
+// Own rows are keys and values; the other rows are the queries that attend to them.
 template <class T>
 struct AttentionKeyGradient {
   static constexpr int kThreads = AttentionTiles::kThreads;
   using Shared = AttentionShared;
   AttentionShape s;
   AttentionOperands<T> in;
-  T* dqkv;  // [N, T, 3E], of which it makes dk and dv
+  T* dqkv;  // [N, T, 3 E]; only dk and dv are written
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
     in.touches(v, s);

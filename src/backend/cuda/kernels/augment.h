@@ -1,5 +1,5 @@
-// Batches of images with random changes, out of a data set that lies in the GPU's memory: the bits
-// of the CPU's, by the same formulas (graph/formulas/augment.h).
+// Batches of images with random transforms, gathered from a data set on the GPU. The results have
+// the same bits as the CPU's, since both use the formulas of graph/formulas/augment.h.
 #pragma once
 
 #include "backend/cuda/kernels/gather.h"
@@ -7,7 +7,7 @@
 
 namespace dpt::cuda {
 
-// What is drawn for each row of a batch.
+// Draws the random transform of each row of a batch.
 struct MakeFrames {
   BatchRows rows;
   const uint64_t* epoch;
@@ -26,8 +26,8 @@ struct MakeFrames {
   }
 };
 
-// x[r, c, y, x] as the row's frame shows it, where bytes become table[c, byte] and floats stay.
-// T: uint8_t, float.
+// x[r, c, y, x] = the pixel that row r's frame shows there. Bytes are converted to table[c, byte];
+// floats are copied. T: uint8_t or float.
 template <class T>
 struct DrawFrames {
   BatchRows rows;

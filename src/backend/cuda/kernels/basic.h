@@ -18,8 +18,8 @@ struct Fill {
   }
 };
 
-// sums [rows]: of each row of x [rows, columns], in double; a block for each row. Always in the
-// same order: each thread every 256th element, then a tree.
+// sums [rows] = the sum of each row of x [rows, columns], in double. A block computes one row in a
+// fixed order: each thread adds every 256th element, then a binary tree combines the threads.
 struct SumRows {
   static constexpr int kThreads = 256;
   struct Shared {

@@ -1,17 +1,17 @@
-// Blocks of threads.
+// Thread blocks.
 //
-// Note [phases]: a kernel that works in blocks is a row of phases,
+// Note [phases]: a kernel that works in blocks is a sequence of phases:
 //
-//   auto sum = block.template per_thread<float>();   one for each thread, from phase to phase
+//   auto sum = block.template per_thread<float>();   one per thread, kept between phases
 //   block.phase([&](int t, Shared& s) { s.sums[t] = sum[t] = ...; });
 //   const bool any = block.agreed([&](const Shared& s) { return s.any[0]; });
 //
-// Every thread does a phase, then all meet. In a phase a thread may read what other threads wrote
-// in earlier ones, and write what no other thread reads or writes in this one. Shared memory can be
-// reached only in a phase, or by agreed(), which reads what is the same for all threads, for an
-// `if` or a loop around phases. So no barrier can be forgotten. What is left to go wrong, a thread
-// that reads what another one writes in the same phase, the host shows by doing the threads of a
-// phase in several orders, which must give the same bits.
+// All threads run a phase and then pass a barrier. In a phase a thread may read what other threads
+// wrote in earlier phases, and may write only what no other thread reads or writes in this phase.
+// Shared memory is accessible only in phases and in agreed(), which reads a value that is the same
+// for all threads, for conditions and loops around phases. So no barrier can be forgotten. The
+// remaining error, a thread that reads what another one writes in the same phase, is found by the
+// tests: the host runs the threads of a phase in different orders, which must give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace dpt::cuda {
 
-// The block of the thread that calls.
+// The block of the calling thread.
 template <class Shared>
 class DeviceBlock {
  public:
@@ -69,7 +69,7 @@ namespace dpt::cuda {
 
 enum class ThreadOrder { forward, reverse, shuffled };
 
-// All threads of a block, one after the other.
+// A block on the host, whose threads run one after another.
 template <class Shared>
 class HostBlock {
  public:

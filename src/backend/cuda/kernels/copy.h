@@ -10,15 +10,15 @@ namespace dpt::cuda {
 
 inline constexpr int kMostExtents = 6;
 
-// Of a dense tensor whose element at place p of memory has coordinate p / step[d] % extent[d], and
-// of another one that is seen from it: coordinate c is c - before[d] there, neighbours
-// other_step[d] apart.
+// A dense tensor, and its position in another one. The element at index i in memory has the
+// coordinate i / step[d] % extent[d] in dimension d. In the other tensor that coordinate is smaller
+// by before[d], and elements are other_step[d] apart.
 struct Box {
   int rank;
   int64_t extent[kMostExtents], step[kMostExtents];
   int64_t before[kMostExtents], other_extent[kMostExtents], other_step[kMostExtents];
   int64_t other_elements;
-  // The place in the other tensor, or -1 where it has none.
+  // Index in the other tensor of the element at `place`, or -1 if it lies outside.
   DPT_HOST_DEVICE int64_t other(int64_t place) const {
     int64_t at = 0;
     for (int d = 0; d < rank; ++d) {
@@ -30,10 +30,10 @@ struct Box {
   }
 };
 
-// For each element of y: that of x it lies on, or `value`.
+// y = the element of x at the same coordinates, or `value` outside of x.
 template <class T>
 struct Take {
-  Box box;  // of y; the other is x
+  Box box;  // of y; the other tensor is x
   const T* x;
   T* y;
   T value;
@@ -48,22 +48,22 @@ struct Take {
   }
 };
 
-// For each element of x: to y, inside of which it lies.
+// Copies each element of x into y, which contains x.
 template <class T>
 struct Give {
-  Box box;  // of x; the other is y
+  Box box;  // of x; the other tensor is y
   const T* x;
   T* y;
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
     v.reads(x, count);
-    v.reads(y, box.other_elements);  // the rest of it stays
+    v.reads(y, box.other_elements);  // the rest of y keeps its values
     v.writes(y, box.other_elements);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const { y[box.other(i)] = x[i]; }
 };
 
-// y[i, e] = w[index[i], e]; 0, and state->bad, where there is no such row.
+// y[i, e] = w[index[i], e]. For an index out of range the result is 0 and state->bad is set.
 template <class T>
 struct TakeRows {
   const int32_t* index;
@@ -85,13 +85,13 @@ struct TakeRows {
       y[i] = w[row * width + i % width];
     } else {
       put(y[i], 0.0F);
-      state->bad = 1;  // the same, whoever writes it
+      state->bad = 1;  // all threads write the same value
     }
   }
 };
 
-// dw[r, e] = the sum of dy[i, e] over the uses i of row r, in their order, in double. A block for
-// each row and each 256 columns.
+// dw[r, e] = the sum of dy[i, e] over all i with index[i] = r, in the order of i and in double. A
+// block computes one row and 256 columns.
 template <class T>
 struct SumUses {
   static constexpr int kThreads = 256, kUses = 2048;

@@ -1,5 +1,5 @@
-// What tells builds with other own kernels apart: only for who compares them, since every file that
-// includes this works it out.
+// Identifies the set of own kernels of a build. Only include it where it is compared: every file
+// that includes this header computes it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ consteval uint64_t fingerprint(KernelLists<List...>) {
 
 }  // namespace detail
 
-// FNV-1a of all names and sizes.
+// FNV-1a hash of the names and sizes of all kernels.
 inline constexpr uint64_t kKernelFingerprint = detail::fingerprint(AllKernels{});
 
 }  // namespace dpt::cuda

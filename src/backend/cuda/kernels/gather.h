@@ -1,5 +1,5 @@
-// The beginning of a micro-batch; batches out of a data set that lies in the GPU's memory: rows by
-// the epoch's order, converted and transformed in one pass (data/batch.h).
+// The start of a micro-batch, and batches gathered from a data set on the GPU: rows in the epoch's
+// order, converted and transformed in one pass (data/batch.h).
 #pragma once
 
 #include "backend/cuda/kernels/own_kernel.h"
@@ -7,15 +7,16 @@
 
 namespace dpt::cuda {
 
-// What the kernels of a micro-batch look up. One index.
+// Sets the step state that the kernels of a micro-batch read. Count: 1.
 struct BeginBatch {
   const StepEntry* entry;
   StepState* state;
-  int64_t offset;          // of its first row, from the step's first one on this device
-  int64_t first_sample;    // that row's place in the global batch
-  bool last_chunk;         // of those that a pipeline is given at once
-  bool divides;            // by what the entry says; else the state has the divisor
-  float *divisor, *scale;  // where the program has them; null where it has none
+  // Offset of the micro-batch's first row from this device's first row in the step.
+  int64_t offset;
+  int64_t first_sample;    // index of that row in the global batch
+  bool last_chunk;         // the last chunk of those that a pipeline processes together
+  bool divides;            // use the entry's divisor; else the state already has it
+  float *divisor, *scale;  // in the program's memory; null: it has none
   DPT_HOST_DEVICE void operator()(int64_t) const {
     state->step = entry->step;
     state->position = entry->position + offset;
@@ -35,7 +36,7 @@ struct BeginBatch {
   }
 };
 
-// Of an evaluation: the entry of the next batch. One index.
+// Evaluation: copies the entry of the next batch. Count: 1.
 struct NextTestBatch {
   const StepEntry* entries;  // of all batches
   int64_t count;
@@ -50,9 +51,9 @@ struct NextTestBatch {
   }
 };
 
-// Of an evaluation: what came out of a batch. One index.
+// Evaluation: adds the results of a batch. Count: 1.
 struct AddTestBatch {
-  const double *loss, *weight, *correct;  // null: the loss has no such
+  const double *loss, *weight, *correct;  // null: the loss has none
   TestSums* done;
   DPT_HOST_DEVICE void operator()(int64_t) const {
     done->batches += 1;
@@ -70,9 +71,9 @@ struct AddTestBatch {
   }
 };
 
-// The divisor of a loss that is divided by what its targets weigh. One index.
+// The divisor of a loss whose targets have weights: their sum. Count: 1.
 struct SumDivisor {
-  const double* weights;  // of each micro-batch
+  const double* weights;  // [micro_batches]
   int64_t micro_batches;
   StepState* state;
   DPT_HOST_DEVICE void operator()(int64_t) const {
@@ -88,7 +89,7 @@ struct SumDivisor {
   }
 };
 
-// Of the batch's row r: the number of its sample.
+// The sample number of row r of the micro-batch.
 struct BatchRows {
   const uint32_t* order;  // of the epoch
   const StepState* state;
@@ -101,7 +102,7 @@ struct BatchRows {
   }
 };
 
-// x[r, e] = table[channel of e, row's byte e]; `inner` elements of a channel stand together.
+// x[r, e] = table[channel of e, byte e of the row]. A channel has `inner` adjacent elements.
 struct GatherBytes {
   BatchRows rows;
   const uint8_t* data;
@@ -121,8 +122,8 @@ struct GatherBytes {
   }
 };
 
-// x[r, e] = row's element e: floats, or classes and tokens. Rows begin `step` elements apart, and
-// may overlap.
+// x[r, e] = element e of the row: floats, or classes and tokens. Rows begin `step` elements apart
+// and may overlap.
 template <class T>
 struct GatherRows {
   BatchRows rows;
@@ -140,7 +141,7 @@ struct GatherRows {
   }
 };
 
-// x[r, e] = values[class of the row, e]: what target transforms make of a class.
+// x[r, e] = values[class of the row, e]: the result of the target transforms for that class.
 struct GatherOfClass {
   BatchRows rows;
   const int32_t* classes;

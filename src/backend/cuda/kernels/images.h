@@ -1,5 +1,6 @@
-// Pooling and nearest neighbours of images [N, C, H, W] in any layout. Gradients gather: each
-// element of dx sums what windows over it bring, in the order of the windows, in double.
+// Pooling and nearest-neighbor resizing of images [N, C, H, W] in any layout. Gradients gather:
+// each element of dx is a sum over the windows that contain it, in the order of the windows and in
+// double.
 #pragma once
 
 #include <math.h>
@@ -9,7 +10,7 @@
 
 namespace dpt::cuda {
 
-// A dense image: extents, and how far apart neighbours are in memory.
+// A dense image: extents, and the distances of neighbors in memory.
 struct ImageShape {
   int64_t n, c, h, w;
   int64_t step_n, step_c, step_h, step_w;
@@ -21,19 +22,19 @@ struct ImageShape {
 struct Place {
   int64_t n, c, h, w;
 };
-// Of element i in memory.
+// Coordinates of the element at index i in memory.
 DPT_FORMULA Place place_of(const ImageShape& s, int64_t i) {
   return {i / s.step_n % s.n, i / s.step_c % s.c, i / s.step_h % s.h, i / s.step_w % s.w};
 }
 
 struct Range {
-  int64_t first, last;  // from first to below last
+  int64_t first, last;  // [first, last)
 };
 DPT_FORMULA int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 DPT_FORMULA int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// How windows of pooling, or the pieces of adaptive pooling, lie along one extent of `in` elements
-// and `out` windows (graph/windows.h).
+// Windows of pooling, or the pieces of adaptive pooling, along one axis of `in` elements and `out`
+// windows (graph/windows.h).
 struct Axis {
   int64_t in, out;
   int64_t kernel, stride, dilation, before, behind;
@@ -44,7 +45,7 @@ struct Axis {
     const int64_t missing = begin < 0 ? (-begin + dilation - 1) / dilation : 0;
     return {begin + missing * dilation, least(begin + dilation * (kernel - 1) + 1, in)};
   }
-  // Windows that may have element i; of these with dilation some have not.
+  // The windows that may contain element i. With dilation some of them do not: see has().
   DPT_HOST_DEVICE Range windows(int64_t i) const {
     if (adaptive) return {i * out / in, least(out, ((i + 1) * out + in - 1) / in)};
     const int64_t from = i + before - dilation * (kernel - 1);
@@ -53,7 +54,7 @@ struct Axis {
   DPT_HOST_DEVICE bool has(int64_t window, int64_t i) const {
     return adaptive || (i + before - window * stride) % dilation == 0;
   }
-  // Which element of the window i is, with padding.
+  // Index of element i in the window, including padding.
   DPT_HOST_DEVICE int64_t place(int64_t window, int64_t i) const {
     return (i + before - window * stride) / dilation;
   }
@@ -66,7 +67,7 @@ struct Axis {
 struct Windows {
   ImageShape x, y;
   Axis rows, columns;
-  // Where an element lies: in its plane, or, as a byte, in the window at `of`.
+  // Index of the element (h, w): in its plane, or as a byte in the window `of`.
   DPT_HOST_DEVICE void place(int32_t& out, const Place& /*of*/, int64_t h, int64_t w) const {
     out = static_cast<int32_t>(h * x.w + w);
   }
@@ -75,7 +76,7 @@ struct Windows {
   }
 };
 
-// P: of places, int32_t or uint8_t.
+// P: the type of indices, int32_t or uint8_t.
 template <class T, class P>
 struct MaxPool {
   Windows s;
@@ -104,7 +105,7 @@ struct MaxPool {
   }
 };
 
-// REQUIRES: places inside their windows, as MaxPool makes them.
+// REQUIRES: indices inside their windows, as MaxPool writes them.
 template <class T, class P>
 struct MaxPoolGradient {
   Windows s;
@@ -133,7 +134,7 @@ struct MaxPoolGradient {
   }
 };
 
-// What the sum of a window is divided by.
+// The divisor of a window's sum.
 struct MeanOf {
   bool with_padding;
   int64_t divisor_override;  // 0: none
@@ -192,7 +193,7 @@ struct MeanPoolGradient {
   }
 };
 
-// Where each of `out` elements comes from among `in` (graph/operators/images/upsample_nearest.cpp).
+// The source of each of `out` positions among `in` (graph/operators/images/upsample_nearest.cpp).
 struct Nearest {
   int64_t in, out;
   float ratio;
@@ -201,7 +202,7 @@ struct Nearest {
     if (out == 2 * in) return i / 2;
     return least(static_cast<int64_t>(::floorf(static_cast<float>(i) * ratio)), in - 1);
   }
-  // All elements whose source is i, with some beside them.
+  // A range that contains all positions whose source is i, and possibly others.
   DPT_HOST_DEVICE Range near(int64_t i) const {
     if (out == in) return {i, i + 1};
     if (out == 2 * in) return {2 * i, 2 * i + 2};

@@ -1,5 +1,5 @@
-// Losses element by element, nll_loss, and what is counted of classes. A loss is summed in double;
-// its gradient is divided by the divisor (layers/loss.h, note [divisor]).
+// Elementwise losses, nll_loss, and counts of correct predictions. A loss is summed in double; its
+// gradient is divided by the divisor (Note [divisor] in layers/loss.h).
 #pragma once
 
 #include "backend/cuda/kernels/softmax.h"
@@ -8,8 +8,8 @@
 
 namespace dpt::cuda {
 
-// Each with the term, and its slope by x; w and p are weights of the element and of what is
-// positive.
+// term(): the loss of one element; slope(): its derivative by x. x: prediction, t: target, w:
+// weight of the element, p: weight of the positive part.
 struct Mse {
   DPT_HOST_DEVICE double term(double x, double t, double, double) const {
     return formula::mse(x, t);
@@ -70,7 +70,7 @@ struct KlDivOf {
   }
 };
 
-// Of one element after the other; weights may be null, else they repeat over the samples.
+// The loss of element i. Weights are repeated for each sample; null: 1.
 template <class F>
 struct PointTerm {
   F f;
@@ -112,13 +112,13 @@ struct PointGradient {
   }
 };
 
-// Of each place with a class: -w[y] * x[y]; or, where x is null, w[y] (target_weight). 0, and
-// state->bad, for a class that is none.
+// The loss of each position with a class: -w[y] * x[y], or w[y] if x is null (target_weight). For
+// an invalid class it is 0 and state->bad is set.
 struct ClassTerm {
-  Lines lines;  // extent 0: any class will do
+  Lines lines;  // extent 0: every class is valid
   const float* x;
   const int32_t* classes;
-  const float* weight;  // [C] or null
+  const float* weight;  // [C]; null: 1
   int64_t ignore;
   StepState* state;
   template <class Visitor>
@@ -147,7 +147,7 @@ struct ClassTerm {
 };
 
 struct NllGradient {
-  ClassTerm term;  // x is not read
+  ClassTerm term;  // its x is not read
   const float* divisor;
   float* dx;
   template <class Visitor>
@@ -165,8 +165,8 @@ struct NllGradient {
   }
 };
 
-// 1 where argmax of a place, the first nan or else the first of equal maxima, is its class, which
-// is not to be ignored.
+// 1 if the argmax of a position is its class and the class is not ignored. Argmax is the first nan,
+// or the first of equal maxima.
 struct CorrectTerm {
   Lines lines;
   const float* x;

@@ -1,4 +1,4 @@
-// Batch normalisation and its fused forms, group and layer normalisation. Statistics in double.
+// Batch normalization and its fused forms, group and layer normalization. Statistics are in double.
 // Formulas: graph/operators/norms/batch_norm.cpp, group_norm.cpp, layer_norm.cpp.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace dpt::cuda {
 
-// (x - mean[c]) * rstd[c] * w[c] + b[c] in double; w and b may be null.
+// (x - mean[c]) * rstd[c] * w[c] + b[c] in double. w, b: null: 1, 0.
 template <class T>
 struct Normalisation {
-  const double* moments;  // [2 C]: means, then 1 / deviation
+  const double* moments;  // [2 C]: means, then 1 / standard deviation
   const float *w, *b;
   int64_t channels;
   template <class Visitor>
@@ -31,7 +31,7 @@ struct Normalisation {
   }
 };
 
-// sums of x and x^2 by channel
+// Sums of x and x^2 by channel.
 template <class T>
 struct MomentTerms {
   static constexpr int kTerms = 2;
@@ -48,7 +48,7 @@ struct MomentTerms {
   }
 };
 
-// sums of dy and dy * normalised x by channel; of what comes out of relu's gradient where `relu`.
+// Sums of dy and dy * normalized x by channel. relu: dy is first multiplied by relu's gradient.
 template <class T>
 struct GradientTerms {
   static constexpr int kTerms = 2;
@@ -70,7 +70,7 @@ struct GradientTerms {
   }
 };
 
-// The same of dr = relu's gradient of dy (+ dy2) by y, which it makes.
+// The same for dr = relu's gradient of dy (+ dy2) by y. Also writes dr.
 template <class T>
 struct ResidualTerms {
   static constexpr int kTerms = 2;
@@ -112,8 +112,8 @@ struct Moments {
   }
 };
 
-// Of means and 1 / deviation as cuDNN gives them: moments, and where they are not null, the sums
-// that these are of.
+// Converts cuDNN's mean and 1 / deviation to moments and, if `sums` is not null, to the sums that
+// have these moments.
 struct SavedMoments {
   const float *mean, *rstd;
   double *moments, *sums;
@@ -138,7 +138,7 @@ struct SavedMoments {
   }
 };
 
-// Moments as cuDNN takes them: means, then 1 / deviations.
+// Converts moments to cuDNN's form: means, then 1 / deviation, in f32.
 struct SingleMoments {
   const double* moments;
   float* single;
@@ -150,7 +150,7 @@ struct SingleMoments {
   DPT_HOST_DEVICE void operator()(int64_t i) const { single[i] = static_cast<float>(moments[i]); }
 };
 
-// y = batch norm of x, + r where it is not null, and relu where asked for.
+// y = batch norm of x, + r if it is not null, then relu if `relu`.
 template <class T>
 struct Normalise {
   Rows at_rows;
@@ -176,8 +176,8 @@ struct Normalise {
   }
 };
 
-// dx = rstd * w * (d - mean of d - h * mean of d * h), h the normalised x; the means where there
-// are sums. d: dy, or relu's gradient of it.
+// dx = rstd * w * (d - mean(d) - h * mean(d * h)) with h the normalized x; without the means if
+// `sums` is null. d: dy, or relu's gradient of it.
 template <class T>
 struct NormaliseGradient {
   Rows at_rows;
@@ -204,7 +204,7 @@ struct NormaliseGradient {
   }
 };
 
-// dw and db out of the sums.
+// Writes dw and db from the sums.
 struct AffineGradient {
   const double* sums;
   float *dw, *db;
@@ -221,11 +221,12 @@ struct AffineGradient {
   }
 };
 
-// What group norm normalises together: element e of group r = sample * groups + group. Layer norm
-// is that with one group and no more than one place, whose channels are all its elements.
-struct Groups {
-  int64_t samples, groups, channels, places;  // channels: of one group
-  bool last;                                  // a place's channels stand together
+// What group norm normalizes together: element e of group r = sample * groups + group. Layer norm
+// is the case of one group and one position, with all elements as channels.
+struct Groups {  // channels: of one group
+  // channels_last: the channels of a position are adjacent
+  int64_t samples, groups, channels, places;
+  bool last;  // a place's channels stand together
   DPT_HOST_DEVICE int64_t rows() const { return samples * groups; }
   DPT_HOST_DEVICE int64_t width() const { return channels * places; }
   DPT_HOST_DEVICE int64_t elements() const { return rows() * width(); }
@@ -240,7 +241,7 @@ struct Groups {
   }
 };
 
-// A block for each group.
+// A block computes one group.
 template <class T>
 struct GroupNormalise {
   static constexpr int kThreads = 256;
@@ -296,7 +297,7 @@ struct GroupNormalise {
   }
 };
 
-// With g = dy * w and h the normalised x: dx = rstd * (g - mean of g - h * mean of g * h).
+// dx = rstd * (g - mean(g) - h * mean(g * h)) with g = dy * w and h the normalized x.
 template <class T>
 struct GroupGradient {
   static constexpr int kThreads = 256;
@@ -342,7 +343,7 @@ struct GroupGradient {
   }
 };
 
-// By channel: dy * normalised x and dy, summed over samples and places.
+// Sums of dy * normalized x and of dy by channel, over samples and positions.
 template <class T>
 struct GroupWeightTerms {
   static constexpr int kTerms = 2;
@@ -356,7 +357,7 @@ struct GroupWeightTerms {
     v.reads(mean, g.rows());
     v.reads(rstd, g.rows());
   }
-  // row: sample * places + place
+  // row: sample * places + place.
   DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[2]) const {
     const int64_t sample = row / g.places, place = row % g.places;
     const int64_t i =

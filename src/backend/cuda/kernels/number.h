@@ -1,5 +1,5 @@
-// Numbers as they lie in a GPU's memory: float, and the two halves as 16 bits. Kernels compute in
-// float, or in double where they sum, and round once.
+// Number types in GPU memory: float, and the two halves as 16 bits. Kernels compute in float, or in
+// double for sums, and round once.
 #pragma once
 
 #include "base/half.h"
@@ -24,7 +24,7 @@ DPT_FORMULA void put(float& to, float x) { to = x; }
 DPT_FORMULA void put(Bf16& to, float x) { to.bits = to_bf16(x); }
 DPT_FORMULA void put(F16& to, float x) { to.bits = to_f16(x); }
 DPT_FORMULA void put(double& to, double x) { to = x; }
-// What was computed in double.
+// Rounds a double result to the type in memory.
 template <class T>
 DPT_FORMULA void put(T& to, double x) {
   put(to, static_cast<float>(x));

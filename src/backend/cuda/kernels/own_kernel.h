@@ -1,30 +1,30 @@
-// What an own kernel is, and how one is named across the seam.
+// Own kernels, and how the program refers to them without CUDA.
 //
 // Note [own kernels]: a kernel is a plain struct. Its members are its arguments: pointers to device
-// memory and numbers. libdptrain_cuda.so instantiates it for the device (module/entries.cuh), the
-// tests' fake instantiates the same text for the host. There are two forms.
+// memory and numbers. libdptrain_cuda.so instantiates it for the GPU (module/entries.cuh); the fake
+// module of the tests instantiates the same source for the host. There are two forms.
 //
-// A kernel that makes elements is called for each index from 0 to below a count, in any order:
+// An element kernel is called for each index in [0, count), in any order:
 //
 //   DPT_HOST_DEVICE void operator()(int64_t i) const;
 //
-// A kernel that works in blocks, say one for each row, is called for each of so many blocks and
-// says in phases what their threads do (block.h):
+// A block kernel is called for each of `count` blocks, for example one per row. It describes in
+// phases what the threads of a block do (block.h):
 //
-//   static constexpr int kThreads = 256;         of a block: whole warps
-//   struct Shared { double sum[kThreads]; };     what its threads share, at most 48 KiB
+//   static constexpr int kThreads = 256;         threads of a block: a multiple of 32
+//   struct Shared { double sum[kThreads]; };     shared memory of a block, at most 48 KiB
 //   template <class Block>
 //   DPT_HOST_DEVICE void operator()(Block& block) const;
 //
-// Both say which memory a call with so many elements or blocks uses, for the tests' checks of
-// bounds and of the order between streams:
+// Both declare which memory a call with `count` elements or blocks uses. The tests check bounds and
+// the order between streams with it:
 //
 //   template <class Visitor>
 //   void touches(Visitor& v, int64_t count) const { v.reads(x, count), v.writes(y, count); }
 //
-// To add one: write the struct and name it in its file's KernelList. To add a file: its list in
-// all.h, a .cu of a few lines in module/. A kernel's id is its place in these lists, so binary and
-// module must be of one build; loading checks that.
+// To add a kernel, write the struct and name it in its file's KernelList. To add a file, also name
+// its list in all.h and add a .cu of a few lines in module/. A kernel's id is its index in these
+// lists, so the program and the module must be of the same build; loading checks that.
 #pragma once
 
 #include <cstddef>
@@ -41,11 +41,11 @@
 namespace dpt::cuda {
 
 struct KernelId {
-  uint16_t list = 0, index = 0;  // which list of all.h, which kernel of it
+  uint16_t list = 0, index = 0;  // index of a list in all.h, and of a kernel in it
   bool operator==(const KernelId&) const = default;
 };
 
-// A call of an own kernel without its type; `count` elements or blocks.
+// A type-erased call of an own kernel for `count` elements or blocks.
 struct KernelLaunch {
   KernelId id;
   int64_t count = 0;
@@ -59,12 +59,13 @@ struct KernelList {
   static constexpr size_t size = sizeof...(K);
 };
 
-// Threads of a block of a kernel that makes elements.
+// Threads per block of element kernels.
 inline constexpr int kElementThreads = 256;
 
 namespace detail {
 template <class K>
-concept Plain = std::is_trivially_copyable_v<K> && sizeof(K) <= 4096;  // what a launch takes along
+// The limit of CUDA's kernel arguments.
+concept Plain = std::is_trivially_copyable_v<K> && sizeof(K) <= 4096;
 }
 
 template <class K>
@@ -78,7 +79,7 @@ concept ElementKernel = detail::Plain<K> && !BlockKernel<K> && requires(const K&
   kernel(int64_t{});
 };
 
-// The name of its type, "SumRows", "Fill<float>", for errors and lists of calls.
+// The name of a kernel's type, such as "SumRows" or "Fill<float>", for error messages and logs.
 template <class K>
 constexpr std::string_view kernel_name() {
   constexpr std::string_view text = __PRETTY_FUNCTION__, mark = "K = ", ours = "dpt::cuda::";

@@ -1,5 +1,5 @@
-// Element by element: activations and their gradients, conversions, sums of two, masks, dropout.
-// Formulas are those of graph/, computed in float; T is the type in memory.
+// Elementwise kernels: activations and their gradients, conversions, addition, masks, dropout. They
+// use the formulas of graph/ in float; T is the type in memory.
 #pragma once
 
 #include "backend/cuda/kernels/number.h"
@@ -10,7 +10,7 @@
 
 namespace dpt::cuda {
 
-// y = f(x)
+// y = f(x).
 template <class F, class T>
 struct Map {
   F f;
@@ -24,7 +24,7 @@ struct Map {
   DPT_HOST_DEVICE void operator()(int64_t i) const { put(y[i], f(number(x[i]))); }
 };
 
-// y = f(a, b); of an activation dx = f(x or y, dy).
+// y = f(a, b); for the gradient of an activation, dx = f(x or y, dy).
 template <class F, class T>
 struct Map2 {
   F f;
@@ -39,7 +39,7 @@ struct Map2 {
   DPT_HOST_DEVICE void operator()(int64_t i) const { put(y[i], f(number(a[i]), number(b[i]))); }
 };
 
-// y[i] = x[i] + w[i], w again for each `period` elements.
+// y[i] = x[i] + w[i % period].
 template <class T>
 struct AddRepeated {
   const T *x, *w;
@@ -165,7 +165,7 @@ struct Convert {
   DPT_HOST_DEVICE void operator()(int64_t i) const { put(y[i], number(x[i])); }
 };
 
-// x * (mask * scale): masks as bytes or in the type of x.
+// y = x * (mask * scale). Masks are bytes or of the type of x.
 template <class T, class Mask>
 struct Masks {
   const T* x;
@@ -183,14 +183,14 @@ struct Masks {
   }
 };
 
-// One index for each block of Philox's, which has the words of four elements
-// (graph/formulas/philox.h, note [dropout's words]); blocks_of(width) for each sample.
+// Dropout. Each index handles one Philox block, whose four words belong to four elements (Note
+// [dropout's words] in graph/formulas/philox.h). Count: rows * blocks_of(width).
 template <class T>
 struct Drop {
   const T* x;
   T* y;
   const StepState* state;
-  int64_t rows, width;  // samples, and the elements of one
+  int64_t rows, width;  // samples, and elements of a sample
   uint64_t layer, keep_below;
   float scale;
   DPT_HOST_DEVICE static int64_t blocks_of(int64_t width) { return (width + 63) / 64 * 16; }
@@ -215,8 +215,8 @@ struct Drop {
   }
 };
 
-// One slope for all elements, or one for each of the `slopes` channels, of which `together`
-// elements stand together.
+// prelu with one slope for all elements, or one for each of `slopes` channels, which have
+// `together` adjacent elements each.
 template <class T>
 struct ParametricRelu {
   const T *x, *w;

@@ -1,5 +1,6 @@
-// Matrix products and convolutions without a library: in tiles, sums in double over k in its order,
-// so that the bits are those of the plain loops. Slow; what runs where cuBLASLt or cuDNN refuse.
+// Matrix products and convolutions without a library. Products are computed in tiles and summed in
+// double in the order of k, so they have the bits of the reference implementation. They are slow
+// and only used if cuBLASLt or cuDNN refuse.
 #pragma once
 
 #include "backend/cuda/kernels/block.h"
@@ -9,8 +10,8 @@
 
 namespace dpt::cuda {
 
-// y [rows, columns] = the sum over k of a(row, k) * b(k, column), + bias [columns] where it is not
-// null; steps are how far apart neighbours lie. A block for each 16 x 16 of y.
+// y [rows, columns] = the sum over k of a(row, k) * b(k, column), + bias [columns] if not null.
+// a_row, a_k, b_k, b_column: distances of neighbors. A block computes a 16 x 16 tile of y.
 template <class T, class To>
 struct Product {
   static constexpr int kSide = 16, kThreads = kSide * kSide;
@@ -61,24 +62,25 @@ struct Product {
   }
 };
 
-// x [N, C, H, W], w [O, C / groups, kh, kw] and y [N, O, H', W'] of a convolution, in any layout.
+// A convolution of x [N, C, H, W] with w [O, C / groups, kh, kw] to y [N, O, H', W'], in any
+// layout.
 struct ConvolutionShape {
-  ImageShape x, w, y;  // of w: n is O, c is C / groups
+  ImageShape x, w, y;  // for w: n is O, c is C / groups
   int64_t groups;
   int64_t stride[2], dilation[2], before[2];
-  DPT_HOST_DEVICE int64_t outputs() const { return y.c / groups; }  // of one group
-  // The place in x that place i of y meets at place k of w; < 0 or beyond: padding.
+  DPT_HOST_DEVICE int64_t outputs() const { return y.c / groups; }  // output channels of one group
+  // The position in x that position i of y and position k of w read; < 0 or too large: padding.
   DPT_HOST_DEVICE int64_t source(int d, int64_t i, int64_t k) const {
     return i * stride[d] - before[d] + k * dilation[d];
   }
-  // The place in y that place i of x meets at place k of w, or -1.
+  // The position in y that reads position i of x at position k of w, or -1.
   DPT_HOST_DEVICE int64_t target(int d, int64_t i, int64_t k) const {
     const int64_t from = i + before[d] - k * dilation[d];
     return from < 0 || from % stride[d] != 0 ? -1 : from / stride[d];
   }
 };
 
-// y = x * w, + bias [O].
+// y = convolution of x and w, + bias [O] if not null.
 template <class T>
 struct Convolve {
   ConvolutionShape s;
@@ -108,7 +110,7 @@ struct Convolve {
   }
 };
 
-// dx of dy and w, + bias [C]: convolution_transpose, and the gradient of convolution's input.
+// dx from dy and w, + bias [C] if not null: convolution_transpose, and the input gradient.
 template <class T>
 struct ConvolveBack {
   ConvolutionShape s;
@@ -138,7 +140,7 @@ struct ConvolveBack {
   }
 };
 
-// dw of dy and x. A block for each element of dw.
+// dw from dy and x. A block computes one element of dw.
 template <class T>
 struct ConvolveWeight {
   static constexpr int kThreads = 128;

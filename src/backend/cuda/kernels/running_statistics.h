@@ -1,4 +1,4 @@
-// Running statistics of batch normalisation. Formulas: graph/operators/norms/batch_norm.cpp.
+// Running statistics of batch normalization. Formulas: graph/operators/norms/batch_norm.cpp.
 #pragma once
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 namespace dpt::cuda {
 
-// Of sums [2 C + 1]: mean and biased variance of channel c.
+// Mean and biased variance of channel c from sums [2 C + 1].
 struct MeanAndVariance {
   double mean, variance;
 };
@@ -36,8 +36,8 @@ struct RunningMoments {
   }
 };
 
-// The results may be the inputs' memory. One block, since all channels read how many batches there
-// were before one thread counts this one.
+// Moves the running statistics by the moments of a batch. The results may be in the memory of the
+// inputs. Count: 1 block, since all channels read the batch count before one thread increments it.
 struct UpdateRunning {
   static constexpr int kThreads = 256;
   const double* sums;
@@ -45,7 +45,7 @@ struct UpdateRunning {
   const int64_t* batches;
   float *new_mean, *new_variance;
   int64_t* new_batches;
-  double momentum;  // < 0: all batches count the same
+  double momentum;  // < 0: cumulative average
   int64_t channels;
   struct Shared {
     int64_t seen;
@@ -70,7 +70,7 @@ struct UpdateRunning {
       if (t == 0) *new_batches = s.seen;
     });
   }
-  // Of one channel, by the batch's variance, biased or not.
+  // Updates one channel with the batch's mean and its variance, biased or not.
   DPT_HOST_DEVICE void move(int64_t c, int64_t seen, bool biased) const {
     const double part = momentum < 0 ? 1 / static_cast<double>(seen) : momentum;
     const double n = sums[2 * channels];
@@ -82,11 +82,12 @@ struct UpdateRunning {
   }
 };
 
-// The same of a batch that comes in chunks: sums are gathered, and with the last chunk the running
-// statistics move. One block.
+// The same for a batch that is processed in chunks: the sums are accumulated, and with the last
+// chunk the running statistics move by the biased variance, as in torchgpipe's DeferredBatchNorm.
+// Count: 1 block.
 struct DeferRunning {
   static constexpr int kThreads = UpdateRunning::kThreads;
-  UpdateRunning batch;           // whose sums are `gathered`
+  UpdateRunning batch;           // its `sums` is `gathered`
   const double *chunk, *before;  // [2 C + 1]
   double* gathered;
   const StepState* state;

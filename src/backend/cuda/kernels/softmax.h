@@ -1,6 +1,6 @@
-// softmax, log_softmax and cross entropy. A block for each line of numbers that belong together;
-// sums in double. Formulas: graph/operators/activations/softmax.cpp, log_softmax.cpp,
-// cross_entropy.cpp.
+// softmax, log_softmax and cross entropy. A block computes one line: the elements along the
+// dimension of the softmax. Sums are in double. Formulas: graph/operators/activations/softmax.cpp,
+// log_softmax.cpp, graph/operators/losses/cross_entropy.cpp.
 #pragma once
 
 #include "backend/cuda/kernels/step_state.h"
@@ -8,7 +8,8 @@
 
 namespace dpt::cuda {
 
-// Element e of line l = outer * inner + i lies at (outer * extent + e) * inner + i.
+// The lines along one dimension. Element e of line outer * inner + i is at (outer * extent + e) *
+// inner + i.
 struct Lines {
   int64_t extent, inner, count;
   DPT_HOST_DEVICE int64_t at(int64_t line, int64_t e) const {
@@ -19,7 +20,7 @@ struct Lines {
 
 inline constexpr int kLineThreads = 128;
 
-// The largest element of a line, and the sum of exp(x - largest).
+// Computes a line's largest element (s.top) and the sum of exp(x - largest) (s.total).
 struct LineShared {
   double sum[kLineThreads], top, total;
 };
@@ -74,7 +75,7 @@ struct SoftmaxLines {
   }
 };
 
-// softmax: dx = y * (dy - sum of y * dy); log_softmax: dx = dy - exp(y) * sum of dy.
+// softmax: dx = y * (dy - sum(y * dy)); log_softmax: dx = dy - exp(y) * sum(dy).
 struct SoftmaxGradient {
   static constexpr int kThreads = kLineThreads;
   struct Shared {
@@ -112,12 +113,11 @@ struct SoftmaxGradient {
   }
 };
 
-// Cross entropy's weights q of -log softmax at one place
-// (graph/operators/losses/cross_entropy.cpp).
+// The weights q of -log_softmax at one position (graph/operators/losses/cross_entropy.cpp).
 struct ClassWeights {
-  const int32_t* classes;  // or null
+  const int32_t* classes;  // null: the targets are probabilities
   const float* probabilities;
-  const float* weight;  // [C] or null
+  const float* weight;  // [C]; null: 1
   int64_t ignore;
   double smoothing;
   template <class Visitor>
@@ -126,7 +126,7 @@ struct ClassWeights {
     if (probabilities) v.reads(probabilities, lines.elements());
     if (weight) v.reads(weight, lines.extent);
   }
-  // 0: the place counts; 1: it is to be ignored; 2: it has no such class.
+  // 0: the position counts; 1: its class is ignored; 2: its class is invalid.
   DPT_HOST_DEVICE int skips(const Lines& lines, int64_t line) const {
     if (!classes) return 0;
     const int64_t y = classes[line];
@@ -142,7 +142,7 @@ struct ClassWeights {
   }
 };
 
-// terms[line] = sum of -q * log softmax; 0 and state->bad for a class that is none.
+// terms[line] = sum(-q * log_softmax). For an invalid class it is 0 and state->bad is set.
 struct CrossEntropyTerms {
   static constexpr int kThreads = kLineThreads;
   using Shared = LineShared;
@@ -169,7 +169,7 @@ struct CrossEntropyTerms {
       for (int64_t e = t; skips == 0 && e < lines.extent; e += kThreads) {
         const double q = weights.q(lines, line, e);
         const double v = static_cast<double>(x[lines.at(line, e)]);
-        if (q != 0) sum -= q * (v - s.top - ::log(s.total));  // 0 times -inf is 0 here
+        if (q != 0) sum -= q * (v - s.top - ::log(s.total));  // define 0 * -inf as 0
       }
       s.sum[t] = sum;
       if (t == 0 && skips == 2) state->bad = 1;
@@ -181,7 +181,7 @@ struct CrossEntropyTerms {
   }
 };
 
-// dx = (softmax * sum of q - q) / divisor
+// dx = (softmax * sum(q) - q) / divisor.
 struct CrossEntropyGradient {
   static constexpr int kThreads = kLineThreads;
   using Shared = LineShared;

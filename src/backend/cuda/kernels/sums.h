@@ -1,9 +1,12 @@
-// Sums in double, in an order that shapes decide: pieces of fixed size by blocks, then the pieces.
+// Sums in double, in an order that only depends on shapes: blocks sum pieces of a fixed size, then
+// the pieces are summed.
 //
-// What is summed is a term: a struct of plain data with
-//   static constexpr const char* name; template <class V> void touches(V& v) const;
-// and operator()(int64_t i) -> double, or for sums by column
-//   operator()(int64_t row, int64_t column, double (&term)[kTerms]), kTerms.
+// A term is what is summed: a plain struct with
+//   template <class Visitor> void touches(Visitor& v) const;
+//   double operator()(int64_t i) const;
+// or, for sums by column,
+//   static constexpr int kTerms;
+//   void operator()(int64_t row, int64_t column, double (&term)[kTerms]) const;
 #pragma once
 
 #include <math.h>
@@ -20,11 +23,11 @@ struct Plus {
     return a + b;
   }
 };
-struct Larger {  // a nan is larger than all
+struct Larger {  // a nan counts as the largest value
   DPT_HOST_DEVICE double operator()(double a, double b) const { return a != a || a > b ? a : b; }
 };
 
-// values[0] of a block's shared memory becomes all of values[0, kThreads), in a binary tree.
+// Combines values[0, kThreads) of shared memory into values[0], in a binary tree.
 template <int kThreads, class Block, class Values, class Combine = Plus>
 DPT_HOST_DEVICE void combine(Block& block, Values values, Combine f = {}) {
   for (int half = kThreads / 2; half > 0; half /= 2)
@@ -34,7 +37,8 @@ DPT_HOST_DEVICE void combine(Block& block, Values values, Combine f = {}) {
     });
 }
 
-// partial[block]: of kChunk terms. Combine: Plus, or Larger for maxima of what is not negative.
+// partial[block] = the sum of kChunk terms. Combine: Plus, or Larger for the maximum of nonnegative
+// terms.
 template <class Term, class Combine = Plus>
 struct PartialSums {
   static constexpr int kThreads = 256;
@@ -68,7 +72,7 @@ struct PartialSums {
   }
 };
 
-// What a total is divided by: a number of type float, or nothing where it is null.
+// total = the sum (or maximum) of `partial`, divided by *divisor unless that is null.
 template <class Combine>
 struct TotalOf {
   static constexpr int kThreads = 256;
@@ -102,16 +106,16 @@ struct TotalOf {
 using Total = TotalOf<Plus>;
 using LargestTotal = TotalOf<Larger>;
 
-// partial[(chunk * kTerms + term) * columns + column]: of `chunk_rows` rows; or, of one chunk, what
-// SumChunks would make of that. A block for each chunk and each 32 columns; 8 threads share a
-// column.
+// partial[(chunk * kTerms + k) * columns + column] = the sum of term k over `chunk_rows` rows. With
+// one chunk, the sums may be written to `out` directly. A block computes one chunk of 32 columns; 8
+// threads share a column.
 template <class Term>
 struct ColumnSums {
   static constexpr int kAcross = 32, kDown = 8, kThreads = kAcross * kDown;
   static constexpr int kTerms = Term::kTerms;
   Term term;
   double* partial;
-  float* out[kTerms];  // null: to `partial`
+  float* out[kTerms];  // null: write to `partial`
   int64_t rows, columns, chunk_rows;
   struct Shared {
     double sum[kTerms][kThreads];
@@ -156,8 +160,8 @@ struct ColumnSums {
   }
 };
 
-// Of each column: the sum over the chunks, in their order. Sum k goes to out[k]; behind the last
-// one comes `elements` where `counts`: the sums of batch normalisation.
+// out[k][column] = the sum over the chunks, in order. counts: also writes `elements` behind the
+// last sum, as batch normalization's sums have it.
 template <class To, int kTerms>
 struct SumChunks {
   const double* partial;
@@ -182,15 +186,16 @@ struct SumChunks {
   }
 };
 
-// x[row, column] lies at row * row_step + column, or in a plain image at (row / inner * columns +
-// column) * inner + row % inner, where `inner` elements of a channel stand together.
+// The rows and columns of a matrix or an image whose columns are channels. x[row, column] is at row
+// * columns + column, or in a plain image at (row / inner * columns + column) * inner + row %
+// inner, where each channel has `inner` adjacent elements.
 struct Rows {
   int64_t columns, inner, elements;
   DPT_HOST_DEVICE int64_t at(int64_t row, int64_t column) const {
     return inner == 1 ? row * columns + column
                       : (row / inner * columns + column) * inner + row % inner;
   }
-  // The column of element i of memory.
+  // The column of the element at index i in memory.
   DPT_HOST_DEVICE int64_t column(int64_t i) const { return i / inner % columns; }
 };
 
@@ -208,7 +213,7 @@ struct ColumnTerm {
   }
 };
 
-// What prelu's slopes are multiplied by.
+// The terms of the gradient of prelu's slopes.
 template <class T>
 struct SlopeTerm {
   static constexpr int kTerms = 1;

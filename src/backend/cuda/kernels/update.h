@@ -1,5 +1,5 @@
-// What follows the backward pass: norms of gradients, the scale of the loss, the optimizers. What a
-// step needs to know lies in the GPU's memory (step_state.h), formulas are graph/'s.
+// The end of a step: gradient norms, the loss scale, the optimizers. Kernels read what changes
+// between steps from GPU memory (step_state.h) and use the formulas of graph/.
 #pragma once
 
 #include "backend/cuda/kernels/step_state.h"
@@ -9,7 +9,7 @@
 
 namespace dpt::cuda {
 
-// |x|^power, for norms; power 0: |x|, for the largest.
+// x|^power, for norms. power 0: |x|, for the maximum norm.
 struct PowerTerm {
   const float* x;
   double power;
@@ -24,22 +24,22 @@ struct PowerTerm {
   }
 };
 
-// Before the gradients are used: the loss of all micro-batches, the norm of what it brought without
-// its scale, and by it what gradients are multiplied by, and whether they are used at all. Then
-// what the host is told, and what the next step finds. One index.
+// Runs before the gradients are used. Computes the loss of all micro-batches and the norm of the
+// unscaled gradients; decides whether the gradients are used and how they are scaled; writes the
+// report to the host and the state of the next step. Count: 1.
 struct Judge {
-  const double* losses;  // of each micro-batch
+  const double* losses;  // [micro_batches]
   int64_t micro_batches;
-  const double* power;  // the sum of powers, or the largest; null: nothing looks at gradients
+  const double* power;  // the norm partial of all gradients; null: the norm is not needed
   StepState* state;
-  const int64_t* first_update;  // that the launch's table has a formula for
+  const int64_t* first_update;  // the first update for which the launch's table has a formula
   StepReport* report;
-  double norm_type;         // 0: the largest
+  double norm_type;         // 0: maximum norm
   double max_norm;          // 0: no clipping
-  bool scales;              // the loss is scaled: gradients that are not finite are skipped
-  formula::ScaleRule rule;  // where it is
-  // A divisor of 0 means that all targets are ignored: the loss is nan, the gradients are 0, and
-  // the step is made.
+  bool scales;              // the loss is scaled; steps with non-finite gradients are skipped
+  formula::ScaleRule rule;  // of the loss scale
+  // A divisor of 0 means that all targets are ignored. The loss is then nan, the gradients are 0,
+  // and the optimizer still makes its update.
   bool takes_empty = false;
   DPT_HOST_DEVICE static bool finite(double x) { return x - x == 0; }
   DPT_HOST_DEVICE void operator()(int64_t) const {
@@ -77,8 +77,8 @@ struct Judge {
   }
 };
 
-// What another GPU judged, where its copy of this state lies here: the same for this GPU and its
-// host, but for what the GPU itself found wrong. One index.
+// Copies the decision of another GPU, whose state was copied to `judged`, to this GPU's state and
+// report. `bad` remains this GPU's own. Count: 1.
 struct FollowVerdict {
   const StepState* judged;
   StepState* state;
@@ -106,7 +106,7 @@ struct FollowVerdict {
   }
 };
 
-// What the host is told of the first rank's own rows. Behind Judge. One index.
+// Adds the loss of rank 0's own rows to the report. Launch it after Judge. Count: 1.
 struct ReportFirst {
   const double *losses, *weights;
   int64_t losses_count, weights_count;
@@ -130,9 +130,9 @@ struct ReportFirst {
   }
 };
 
-// Sums of the gradients of shards, in the fixed tree (comm/tree.h): shard s lies at x + s * stride.
+// Sums the gradients of shards in the fixed tree order (comm/tree.h). Shard s is at x + s * stride.
 struct SumShards {
-  float* x;  // the sum goes here, in the first one's place
+  float* x;  // the sum is stored in shard 0's place
   int64_t stride;
   int shards;
   DPT_HOST_DEVICE void operator()(int64_t i) const {
@@ -149,7 +149,7 @@ struct SumShards {
   }
 };
 
-// x += more, of later micro-batches.
+// x += more: adds the gradients of a later micro-batch.
 struct AddTo {
   float* x;
   const float* more;
@@ -162,20 +162,20 @@ struct AddTo {
   }
 };
 
-// What optimizers share: gradients scaled, clipped by value, and weights rounded to a half where
-// the model is kept in one.
+// What all optimizers share: scaling and clipping of gradients, and rounding of weights if the
+// model is kept in a half.
 struct UpdateBuffers {
   const StepState* state;
   float* weight;
-  float* states[3];  // null where the formula has no such one
+  float* states[3];  // null: the formula does not use it
   const float* gradient;
-  float clip_value;  // 0: none
+  float clip_value;  // 0: no clipping
   int half;          // 0: none, 1: bf16, 2: f16
   DPT_HOST_DEVICE float gradient_at(int64_t i) const {
     const auto scale = static_cast<float>(state->grad_scale);
     float g = scale == 1 ? gradient[i] : gradient[i] * scale;
     if (clip_value > 0) {
-      const float low = g < -clip_value ? -clip_value : g;  // a nan stays one
+      const float low = g < -clip_value ? -clip_value : g;  // a nan remains a nan
       g = low > clip_value ? clip_value : low;
     }
     return g;
@@ -221,10 +221,10 @@ DPT_FORMULA void apply(const formula::Adadelta<float>& s, float& w, const Update
   formula::adadelta(s, w, b.states[0][i], b.states[1][i], g);
 }
 
-// One element of an optimizer's step. Formula: formula::Sgd<float> and the like.
+// One element of an optimizer update. Formula: formula::Sgd<float> etc.
 template <class Formula>
 struct Update {
-  const Formula* formulas;  // [formula_count], of which the state says this step's
+  const Formula* formulas;  // [formula_count]; state->formula is the index of this step's
   int64_t formula_count;
   UpdateBuffers buffers;
   DPT_HOST_DEVICE void operator()(int64_t i) const {

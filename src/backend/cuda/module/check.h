@@ -1,4 +1,4 @@
-// Return codes of CUDA's libraries become errors.
+// Converts return codes of CUDA's libraries to errors.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@
 
 namespace dpt::cuda {
 
-// call: the function, for the message "cudaMalloc: out of memory (cudaErrorMemoryAllocation)".
+// call: the function's name, for messages such as "cudaMalloc: out of memory
+// (cudaErrorMemoryAllocation)".
 inline void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // not again at the next call
+  cudaGetLastError();  // clears it, or the next call would return it again
   const Fault fault = status == cudaErrorMemoryAllocation ? Fault::memory : Fault::device;
   throw Error(fault, message_of({.call = call,
                                  .status = status,

@@ -14,7 +14,7 @@
 namespace dpt::cuda {
 namespace {
 
-// The functions that are used, by their own names.
+// The functions of NCCL that are used.
 struct Functions {
   explicit Functions(const FoundLibrary& library) {
     if (!library.handle) fail(Fault::device, "{}", library.problem());
@@ -94,7 +94,7 @@ class NcclCommunicator final : public Communicator {
     static_assert(sizeof theirs.internal == std::tuple_size_v<CommunicatorId>);
     std::memcpy(theirs.internal, id.data(), id.size());
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;  // so that a rank that is missing can be given up
+    config.blocking = 0;  // non-blocking, so that the wait for a missing rank can be abandoned
     if (most_blocks > 0) config.maxCTAs = most_blocks;
     const ncclResult_t status = nccl().comm_init(&comm_, ranks, theirs, rank, &config);
     try {
@@ -158,7 +158,7 @@ class NcclCommunicator final : public Communicator {
     dpt::cuda::check(nccl().group_end(), comm_, "ncclGroupEnd");
     settle("ncclGroupEnd");
   }
-  // What NCCL's own thread records should end before the caller's capture does.
+  // Waits until NCCL's own thread has recorded its work, which must happen before the capture ends.
   void cancel_group() noexcept override {
     groups_ = false;
     nccl().group_end();
@@ -192,15 +192,15 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  // Where NCCL wants it for calls in place.
+  // The address that NCCL expects for in-place calls.
   std::byte* own_row(void* data, size_t count, DType dtype) const {
     return static_cast<std::byte*>(data) + static_cast<size_t>(rank_) * count * size_of(dtype);
   }
   void need_comm() const {
     if (!comm_) throw Error(Fault::rank, "NCCL: this communicator was given up");
   }
-  // A call of a communicator that does not block may go on behind it, until all ranks made it.
-  // Those of a group do so at its end.
+  // A call of a non-blocking communicator may continue after it has returned, until all ranks have
+  // made it. Calls within a group do so at the group's end.
   void settle(const char* call) {
     if (groups_) return;
     dpt::cuda::settle(
@@ -215,7 +215,7 @@ class NcclCommunicator final : public Communicator {
   int rank_;
   WhileWaiting waiting_;
   ncclComm_t comm_ = nullptr;
-  bool groups_ = false;  // within a group
+  bool groups_ = false;  // between begin_group() and end_group()
 };
 
 }  // namespace
@@ -242,7 +242,7 @@ std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int 
   return std::make_unique<NcclCommunicator>(id, rank, ranks, waiting, most_blocks);
 }
 
-// Within a group each call only tells its kernels to end; what waits for the GPU follows at the
+// Within a group, each call only tells its kernels to end; what waits for the GPU happens at the
 // group's end.
 void abort_nccl(std::span<Communicator* const> communicators) noexcept {
   const auto any = [](Communicator* c) {

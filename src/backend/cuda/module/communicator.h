@@ -9,13 +9,14 @@
 
 namespace dpt::cuda {
 
-std::string nccl_problem();  // why it can't be used; empty: it can
+std::string nccl_problem();  // why it cannot be used; empty: it can
 
 CommunicatorId new_nccl_id();
-// Of the calling thread's GPU. Returns once all ranks have joined. most_blocks: as DeviceApi::join.
+// Joins with the calling thread's GPU; returns when all ranks have joined. most_blocks: see
+// DeviceApi::join.
 std::unique_ptr<Communicator> join_nccl(const CommunicatorId& id, int rank, int ranks,
                                         const WhileWaiting& waiting, int most_blocks);
-// All of them at once; null: none.
+// Aborts all of them at once; null entries are ignored.
 void abort_nccl(std::span<Communicator* const> communicators) noexcept;
 
 }  // namespace dpt::cuda

@@ -95,7 +95,8 @@ class DnnWork : public RuntimeWork {
   std::unique_ptr<DnnPlan> plan_;
 };
 
-// A weight gradient in f32 of what lies in a half T: made in the half behind cuDNN's workspace.
+// A weight gradient in f32 for operands of the half T. cuDNN writes it in T, behind its workspace,
+// and a kernel converts it.
 template <class T>
 class WidenedWork final : public DnnWork {
  public:
@@ -220,7 +221,7 @@ class RuntimeDevice final : public DeviceApi {
       fail(Fault::device, "{} cuDNN: {}", what, problem);
     return DnnHandles::Lease(dnn_);
   }
-  // Whether the own kernels were compiled for this GPU, or for one that this one can stand for.
+  // Throws if the own kernels were not compiled for this GPU or for a compatible one.
   void need_kernels() const {
     cudaFuncAttributes ignored;
     const cudaError_t status =

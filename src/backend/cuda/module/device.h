@@ -1,4 +1,4 @@
-// One GPU, by the CUDA runtime and its libraries.
+// A GPU through the CUDA runtime and its libraries.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace dpt::cuda {
 
-DeviceProperties properties_of(int index);  // starts nothing on the GPU
+DeviceProperties properties_of(int index);  // does not initialize the GPU
 std::unique_ptr<DeviceApi> open_runtime_device(int index);
 
 }  // namespace dpt::cuda

@@ -1,4 +1,4 @@
-// The rows of a list of own kernels: for each a function for the device, and one that enqueues it.
+// Makes the entries of a list of own kernels: for each, a device function and a launch function.
 #pragma once
 
 #include "backend/cuda/kernels/block.h"
@@ -28,8 +28,8 @@ const void* function_of() {
     return reinterpret_cast<const void*>(&run_blocks<K>);
 }
 
-// The status is that of this launch: cudaPeekAtLastError() behind <<<>>> would also give what an
-// earlier call had left.
+// Returns the status of this launch. cudaPeekAtLastError() after <<<>>> could also return an error
+// of an earlier call.
 template <class K>
 cudaError_t launch_kernel(const void* kernel, int64_t count, cudaStream_t stream) {
   int64_t blocks = count;
@@ -45,7 +45,7 @@ cudaError_t launch_kernel(const void* kernel, int64_t count, cudaStream_t stream
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(threads);
   config.stream = stream;
-  void* arguments[] = {const_cast<void*>(kernel), &count};  // blocks take the first alone
+  void* arguments[] = {const_cast<void*>(kernel), &count};  // block kernels only take the first
   return cudaLaunchKernelExC(&config, function_of<K>(), arguments);
 }
 

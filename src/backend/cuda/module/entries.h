@@ -1,5 +1,5 @@
-// Own kernels as the module launches them: a row for each kernel of the lists of kernels/all.h. The
-// .cu of a list instantiates its rows; nothing else needs nvcc.
+// The own kernels as the module launches them: one entry for each kernel of the lists in
+// kernels/all.h. The .cu file of a list instantiates its entries; nothing else needs nvcc.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace dpt::cuda {
 
 struct KernelEntry {
   std::string_view name;
-  size_t bytes;          // of the struct
+  size_t bytes;          // size of the kernel's struct
   const void* function;  // for cudaFuncGetAttributes
   cudaError_t (*launch)(const void* kernel, int64_t count, cudaStream_t stream);
 };
 
-// The rows of one list, in its order.
+// The entries of one list, in its order.
 template <class List>
 std::span<const KernelEntry> entries_of();
 

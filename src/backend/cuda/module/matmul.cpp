@@ -7,10 +7,10 @@
 #include "backend/cuda/module/check.h"
 #include "base/fail.h"
 
-// Note [row-major]: cuBLASLt knows column-major matrices. What lies row-major as [r, c] is there a
-// matrix of c rows and r columns, so it is asked for the transposed product: d^T [n, m] = op(b)^T
-// op(a)^T. Its A is our b, its B our a, and its rows are our columns, which is what its bias goes
-// along.
+// Note [row-major]: cuBLASLt uses column-major matrices. A row-major matrix [r, c] is a
+// column-major one of c rows and r columns, so cuBLASLt computes the transposed product: d^T [n, m]
+// = op(b)^T op(a)^T. Its A is our b and its B our a. Its rows are our columns, along which it
+// applies the bias.
 namespace dpt::cuda {
 namespace {
 
@@ -27,7 +27,7 @@ cudaDataType_t type_of(DType t) {
   }
 }
 
-// Owns a handle that one function destroys.
+// Owns a handle that `destroy` destroys.
 template <class T, cublasStatus_t (*destroy)(T)>
 struct Owned {
   T value = nullptr;
@@ -78,7 +78,8 @@ class MatmulWork final : public RuntimeWork {
   }
 
  private:
-  // Not known yet, but how it is aligned, which the choice of an algorithm depends on.
+  // A placeholder for addresses that are not known yet. The choice of an algorithm depends on their
+  // alignment.
   static constexpr uintptr_t kSomeAddress = 16;
 
   template <class T>

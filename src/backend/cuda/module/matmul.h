@@ -9,8 +9,8 @@
 
 namespace dpt::cuda {
 
-// The first algorithm of cuBLASLt's heuristics within kMatmulWorkspace: the same choice each time,
-// so the same bits. REQUIRES: the handle outlives it.
+// Prepares the first algorithm of cuBLASLt's heuristics within kMatmulWorkspace. The choice, and so
+// the bits, are the same each time. REQUIRES: the handle outlives the work.
 std::unique_ptr<RuntimeWork> prepare_matmul(cublasLtHandle_t handle, const Matmul& matmul);
 
 }  // namespace dpt::cuda

@@ -1,4 +1,4 @@
-// libdptrain_cuda.so as the program sees it.
+// The entry point of libdptrain_cuda.so.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace dpt::cuda {
 namespace {
 
-// The file that a function was loaded from.
+// The file from which a function was loaded.
 template <class F>
 std::string file_of(F* function) {
   Dl_info info{};

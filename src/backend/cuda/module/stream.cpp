@@ -32,7 +32,7 @@ class RuntimeEvent final : public Event {
   bool passed() override {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
-      cudaGetLastError();  // it is no error, and no later call is to find it
+      cudaGetLastError();  // not an error; clears it, or a later call would return it
       return false;
     }
     check(status, "cudaEventQuery");
@@ -47,9 +47,9 @@ class RuntimeEvent final : public Event {
 
 class RuntimeGraph final : public CapturedGraph {
  public:
-  explicit RuntimeGraph(cudaGraph_t graph) {  // takes it
+  explicit RuntimeGraph(cudaGraph_t graph) {  // takes ownership
     const cudaError_t counted = cudaGraphGetNodes(graph, nullptr, &nodes_);
-    // Nodes keep the priority of the stream that recorded them.
+    // Let nodes keep the priority of the stream that they were recorded on.
     const cudaError_t status =
         cudaGraphInstantiate(&graph_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
@@ -70,7 +70,7 @@ class RuntimeGraph final : public CapturedGraph {
 class RuntimeStream final : public Stream {
  public:
   explicit RuntimeStream(bool urgent) {
-    int lowest = 0, highest = 0;  // 0 is the usual one, and the lowest; higher ones are negative
+    int lowest = 0, highest = 0;  // 0 is the default and lowest priority; higher ones are negative
     if (urgent)
       check(cudaDeviceGetStreamPriorityRange(&lowest, &highest),
             "cudaDeviceGetStreamPriorityRange");
@@ -103,7 +103,7 @@ class RuntimeStream final : public Stream {
   }
   void synchronise() override { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
-  // Thread local: other threads, which drive other GPUs, may allocate meanwhile.
+  // Thread-local mode: other threads, which use other GPUs, may allocate meanwhile.
   void begin_capture() override {
     check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
           "cudaStreamBeginCapture");
@@ -117,7 +117,7 @@ class RuntimeStream final : public Stream {
     cudaGraph_t graph = nullptr;
     cudaStreamEndCapture(stream_, &graph);
     if (graph != nullptr) cudaGraphDestroy(graph);
-    cudaGetLastError();  // an invalid capture ends with an error, which is known
+    cudaGetLastError();  // clears the error with which an invalid capture ends
   }
   void launch(CapturedGraph& graph) override {
     check(cudaGraphLaunch(static_cast<RuntimeGraph&>(graph).handle(), stream_), "cudaGraphLaunch");

@@ -9,7 +9,7 @@
 
 namespace dpt::cuda {
 
-// Work of a library that the streams below can enqueue.
+// Work of a library that RuntimeStream can enqueue.
 class RuntimeWork : public DeviceWork {
  public:
   virtual void enqueue(cudaStream_t stream, std::span<std::byte* const> tensors,
@@ -17,7 +17,7 @@ class RuntimeWork : public DeviceWork {
 };
 
 void enqueue_kernel(const KernelLaunch& kernel, cudaStream_t stream);
-// urgent: of the highest priority, whose kernels start first.
+// urgent: with the highest priority, so that its kernels start first.
 std::unique_ptr<Stream> make_runtime_stream(bool urgent = false);
 std::unique_ptr<Event> make_runtime_event();
 cudaStream_t handle_of(Stream& stream);
