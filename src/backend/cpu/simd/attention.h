@@ -1,9 +1,9 @@
 // Hand-written kernels of attention (graph/operators/products/attention.cpp) for one head of one
-// sample and one CPU core: plain functions over pointers, as in simd.h, whose rules hold here too.
+// sample on one CPU core. The rules of simd.h apply.
 //
-// Scores exist for some rows at a time only, so memory grows with the places, not with their
-// square; backward computes them again. A causal head leaves out the blocks that are not seen. Sums
-// are taken in blocks that `places`, `columns` and `causal` decide.
+// Only some rows of the scores exist at a time, so memory grows linearly with the number of
+// positions; the backward pass computes the scores again. Causal heads skip blocks of which nothing
+// is seen. The order of sums only depends on `places`, `columns` and `causal`.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace dpt {
 
-// The rows of q, k and v lie `qkv_row` elements apart, those of y and dy `y_row`, each `columns`
-// long.
+// One head. places: positions of the sequence. Rows of q, k and v have `columns` elements and are
+// `qkv_row` elements apart, rows of y and dy `y_row`.
 struct AttentionHead {
   size_t places, columns, qkv_row, y_row;
-  bool causal;  // a place sees itself and those before it
+  bool causal;  // a position only attends to itself and to earlier ones
   const float *q, *k, *v;
 };
 
@@ -28,18 +28,18 @@ struct AttentionGradient {
 };
 
 struct AttentionKernels {
-  // workspace: attention_workspace floats, at a cache line.
+  // workspace: attention_workspace() floats, aligned to a cache line.
   void (*forward)(const AttentionHead& head, float* y, float* logsumexp, float* workspace);
   void (*backward)(const AttentionHead& head, const AttentionGradient& gradient, float* workspace);
 };
 
-// Enough for both, in floats.
+// Floats of workspace, enough for forward and backward.
 constexpr size_t attention_workspace(size_t places, size_t columns) {
   constexpr size_t kMostRows = 64, kPanel = 32, kMostBlocks = 32 * 1024;
   return (places + kPanel) * (5 * columns + kMostRows) + kMostRows * columns + kMostBlocks;
 }
 
-// Those of an instruction set that this CPU has.
+// REQUIRES: this CPU has the instruction set.
 const AttentionKernels& attention_simd(Isa isa);
 
 DPT_FOR_EACH_ISA(void add_attention(AttentionKernels& kernels))

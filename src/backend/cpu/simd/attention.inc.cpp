@@ -1,6 +1,6 @@
-// Forward: a tile's rows of scores against all places that they see, which stay in the second level
-// of the caches; softmax; times v. Backward: for a block of places that are seen, blocks of rows
-// that see them, each with its weights p and d scores.
+// Forward: the scores of a tile's rows with all positions that they attend to, which stay in L2;
+// then softmax; then the product with v. Backward: for each block of positions, blocks of the rows
+// that attend to them, each with its weights p and the gradients of its scores.
 #include "backend/cpu/simd/attention.h"
 
 #include "backend/cpu/simd/lanes_math.h"
@@ -9,12 +9,12 @@
 namespace dpt::DPT_ISA {
 namespace {
 
-constexpr size_t kPad = kLanes;  // rows of scores are not a power of two apart
+constexpr size_t kPad = kLanes;  // so that rows of scores are not a power of two apart
 
 DPT_SIMD size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 DPT_SIMD size_t up_to(size_t n, size_t multiple) { return pieces(n, multiple) * multiple; }
 
-// Takes `n` floats of the workspace, which begins at a cache line and stays at one.
+// Takes `n` floats of the workspace, keeping it aligned to cache lines.
 DPT_SIMD float* take(float*& workspace, size_t n) {
   float* const taken = workspace;
   workspace += up_to(n, kLine / sizeof(float));
@@ -25,7 +25,7 @@ DPT_SIMD float scale_of(const AttentionHead& h) {
   return 1 / __builtin_sqrtf(static_cast<float>(h.columns));
 }
 
-// to[r, c] = factor * from[r, c], without gaps.
+// to[r, c] = factor * from[r, c]; `to` has no gaps.
 void copy_rows(const float* from, size_t stride, size_t rows, size_t columns, float factor,
                float* to) {
   const Lanes f = all(factor);
@@ -35,7 +35,8 @@ void copy_rows(const float* from, size_t stride, size_t rows, size_t columns, fl
                      __attribute__((always_inline)) { at.put(to + c, at.get(from + c) * f); });
 }
 
-// panels[r / 2 vectors][c, r % 2 vectors] = from[r, c], zeros behind the last row.
+// Panels of two vectors of rows: panels[r / kTileColumns][c, r % kTileColumns] = from[r, c]. Rows
+// behind the last are 0.
 void transpose_rows(const float* from, size_t stride, size_t rows, size_t columns, float* panels) {
   for (size_t r = 0; r < rows; r += kLanes) {
     float* const panel = panels + r / kTileColumns * kTileColumns * columns + r % kTileColumns;
@@ -57,13 +58,14 @@ void transpose_rows(const float* from, size_t stride, size_t rows, size_t column
   }
 }
 
-// exp(x). REQUIRES: x <= 1 or nan, so that nothing has to be held back on that side.
+// exp(x) without the upper clamp. REQUIRES: x <= 1 or nan.
 DPT_SIMD Lanes exp_of_low(Lanes x) {
-  const Reduced e = reduce_exp(max(Lanes(-104), x));  // which becomes 0; nan stays
+  // Below -104 the result is 0; a nan remains a nan.
+  const Reduced e = reduce_exp(max(Lanes(-104), x));
   return scale(Lanes(1) + e.expm1_r, e.n);
 }
 
-// x[i] = exp(x[i] - top) for i < n, 0 for n <= i < end; gives their sum.
+// x[i] = exp(x[i] - top) for i < n, 0 for n <= i < end. Returns the sum.
 DPT_SIMD float make_weights(float* x, size_t n, size_t end, Lanes top) {
   Lanes sum = zero();
   each_vector(
@@ -76,12 +78,12 @@ DPT_SIMD float make_weights(float* x, size_t n, size_t end, Lanes top) {
   return sum_of(sum);
 }
 
-constexpr size_t kRowSums = 16;  // a vector on each instruction set, or several
+constexpr size_t kRowSums = 16;  // at least a vector on each instruction set
 static_assert(kTileRows <= kRowSums);
 
-// Softmax of `rows` rows of scores without the division; gives the sums of the weights and the
-// logarithm of the sum of exp(score). The first row sees `seen` places, each further one `more`
-// more, and holds `end`.
+// Softmax of `rows` rows of scores without the division. Writes the sums of the weights and
+// log(sum(exp(scores))). The first row attends to `seen` positions, each further row to `more`
+// more; every row has `end` elements.
 void soften(float* scores, size_t stride, size_t rows, size_t seen, size_t more, size_t end,
             float* sums, float* logsumexp) {
   float tops[kRowSums] = {};
@@ -141,13 +143,14 @@ void forward(const AttentionHead& h, float* y, float* logsumexp, float* workspac
 constexpr size_t kBlockRows = 4 * kTileRows, kBlockPlaces = 64;
 constexpr size_t kBlockStride = kBlockPlaces + kPad;
 
-// What a backward pass keeps of a head, in rows without gaps.
+// Copies of a head for the backward pass, without gaps.
 struct Copies {
-  float *queries, *keys;  // both times the scale
+  float *queries, *keys;  // both multiplied by the scale
   float* dy;
   float *key_panels, *value_panels;  // transposed
-  float* along;                      // dy . y of each place
-  float *weights, *slopes;           // [kBlockRows, kBlockStride]: p and d scores of a block
+  float* along;                      // dy . y of each position
+  // [kBlockRows, kBlockStride] p and the gradients of the scores of a block.
+  float *weights, *slopes;
 };
 
 Copies copies_of(const AttentionHead& h, const AttentionGradient& g, float* workspace) {
@@ -177,7 +180,8 @@ Copies copies_of(const AttentionHead& h, const AttentionGradient& g, float* work
   return c;
 }
 
-// Of scores and dy v^T of a row: p and p * (dy v^T - along) for i < n, 0 for n <= i < end.
+// Replaces the scores in `p` by exp(score - logsumexp), and dy v^T in `slopes` by
+// p * (dy v^T - along), for i < n; by 0 for n <= i < end.
 DPT_SIMD void make_slopes(float* p, float* slopes, size_t n, size_t end, float logsumexp,
                           float along) {
   const Lanes top = all(logsumexp), d = all(along);
@@ -190,8 +194,8 @@ DPT_SIMD void make_slopes(float* p, float* slopes, size_t n, size_t end, float l
   for (size_t i = n; i < end; ++i) p[i] = slopes[i] = 0;
 }
 
-// c (+)= a b, where `begin` and `end` give what the depth of a tile is cut down to, from its first
-// row and the one behind its last; the sum so far is taken on unless `first`.
+// c = a b, or c += a b unless `first`. For a tile of rows [r, r + height) the depth is limited to
+// [begin(r), end(r + height)).
 template <class Begin, class End>
 DPT_SIMD void add_product(const Product& p, size_t rows, size_t columns, bool first, Begin begin,
                           End end) {
@@ -217,13 +221,14 @@ DPT_SIMD void add_product(const Product& p, size_t rows, size_t columns, bool fi
   }
 }
 
-// Rows [r, r + rows), which see some of the places [k, k + width).
+// Rows [r, r + rows), which attend to some of the positions [k, k + width).
 struct Block {
   size_t r, rows, k, width;
   bool causal;
-  bool first_rows;  // that see these places
+  bool first_rows;  // the first block of rows that attends to these positions
 
-  // How many of the places row i sees, and how many of the rows don't see place j.
+  // seen(i): how many of the positions row i attends to. blind(j): how many of the rows do not
+  // attend to position j.
   [[gnu::always_inline]] size_t seen(size_t i) const {
     return causal ? smaller(width, r + i + 1 - k) : width;
   }
@@ -232,7 +237,7 @@ struct Block {
   }
 };
 
-// p and d scores of a block.
+// Computes p and the gradients of the scores of a block.
 void make_block(const AttentionHead& h, const AttentionGradient& g, const Copies& c,
                 const Block& b) {
   const size_t columns = h.columns;

@@ -1,4 +1,5 @@
-// Batch normalisation over rows of channels: all its passes are bound by memory, and in double.
+// Batch normalization on rows of channels. All passes compute in double and are limited by memory
+// bandwidth.
 #include "backend/cpu/simd/batch_norm.h"
 
 #include "backend/cpu/simd/doubles.h"
@@ -12,14 +13,16 @@ namespace {
 
 static_assert(kChannelBlock % kLanes == 0);
 
-// Rows that are gone through at once, so that what each channel has is loaded once for all.
+// Rows that are processed together, so that the numbers of a channel are loaded once for all of
+// them.
 template <int kRows>
 struct Rows {
   size_t first;
 };
 constexpr int kAtOnce = 4;
 
-// Calls f(Rows, channel, access) for all vectors of all rows; those of a channel from the top down.
+// Calls f(Rows, channel, access) for all vectors of all rows; for each channel in the order of
+// rows.
 template <class F>
 DPT_SIMD void each_block(size_t rows, size_t c, F f) {
   size_t r = 0;
@@ -31,15 +34,15 @@ DPT_SIMD void each_block(size_t rows, size_t c, F f) {
         c, [&](size_t i, auto at) __attribute__((always_inline)) { f(Rows<1>{r}, i, at); });
 }
 
-// Calls f(place of channel i in the row) for the rows of a block.
+// Calls f(index of channel i in x) for the rows of a block.
 template <int kRows, class F>
 DPT_SIMD void each_row(Rows<kRows> block, size_t c, size_t i, F f) {
   DPT_UNROLL
   for (int r = 0; r < kRows; ++r) f((block.first + static_cast<size_t>(r)) * c + i);
 }
 
-// What is only read comes from memory faster where it is asked for a page ahead; where something is
-// written, too, that does not help.
+// Prefetches a page ahead, which makes passes that only read faster. It does not help passes that
+// also write.
 DPT_SIMD void ahead(const float* p) { __builtin_prefetch(p + 1024, 0, 2); }
 
 void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
@@ -58,7 +61,7 @@ void sums(const float* x, double* sum, double* squares, size_t rows, size_t c) {
       });
 }
 
-// y = f(x * scale + shift, place, access), where f rounds
+// y = f(x * scale + shift, index, access); f rounds.
 template <class F>
 DPT_SIMD void scale_and(const float* x, const double* scale, const double* shift, float* y,
                         size_t rows, size_t c, F f) {
@@ -108,7 +111,7 @@ void scale_add_relu(const float* x, const float* r, const double* scale, const d
       });
 }
 
-// relu's gradient where its input is computed anew.
+// relu's gradient, with relu's input computed again.
 struct Relu {
   const double *scale, *shift;
   [[gnu::always_inline]] Doubles operator()(Lanes dy, Doubles x, size_t i) const {
@@ -116,7 +119,7 @@ struct Relu {
   }
 };
 
-// gradient(x, place, channel, access) gives dy as doubles.
+// gradient(x, index, channel, access) returns dy in double.
 template <class F>
 DPT_SIMD void sum_gradient(const float* x, const double* mean, double* sum, double* along,
                            size_t rows, size_t c, F gradient) {
@@ -177,7 +180,7 @@ void add_relu_gradient(const float* y, const float* x, const float* dy, const fl
       });
 }
 
-// gradient: as of sum_gradient.
+// gradient: see sum_gradient().
 template <class F>
 DPT_SIMD void gradient_of_input(const float* x, const BatchNormKernels::Line& line, float* dx,
                                 size_t rows, size_t c, RoundTo to, F gradient) {

@@ -1,5 +1,5 @@
-// Lanes in double, two vectors for one of floats: for sums over many elements, and for formulas
-// whose terms cancel. Only for .inc.cpp files, see isa.h.
+// Lanes in double, as two vectors: for sums over many elements and formulas with cancellation. Only
+// for .inc.cpp files, see isa.h.
 #pragma once
 
 #include "backend/cpu/simd/lanes.h"
@@ -22,7 +22,7 @@ DPT_SIMD Doubles operator+(Doubles a, Doubles b) { return {a.low + b.low, a.high
 DPT_SIMD Doubles operator-(Doubles a, Doubles b) { return {a.low - b.low, a.high - b.high}; }
 DPT_SIMD Doubles& operator+=(Doubles& a, Doubles b) { return a = a + b; }
 
-// The lanes of p[0 .. kLanes). Half by half: a structure that is copied whole goes through memory.
+// Loads p[0, kLanes). Half by half, since compilers copy a whole structure through memory.
 DPT_SIMD Doubles load(const double* p) {
   Doubles d;
   __builtin_memcpy(&d.low, p, sizeof d.low);
@@ -68,7 +68,8 @@ DPT_SIMD Lanes narrow(Doubles d) {
 }
 #endif
 
-// A vector from memory: conversion takes it from there half by half, and needs no shuffle.
+// Loads a vector and widens it. For a whole vector, each half is converted while it is loaded,
+// which saves a shuffle.
 DPT_SIMD Doubles get_wide(Whole at, const float* p) {
 #if defined(__AVX512F__)
   (void)at;

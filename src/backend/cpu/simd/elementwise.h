@@ -1,9 +1,9 @@
-// Hand-written kernels of activations, losses, dropout and norms, for one CPU core: plain functions
-// over pointers, as in simd.h, whose rules hold here too.
+// Hand-written kernels of activations, losses, dropout and norms for one CPU core. The rules of
+// simd.h apply.
 //
-// An element of an element-wise result depends on its own inputs alone, a row's results on the row
-// alone, never on where they stand: so no cut into shards can change them. Sums over samples are
-// taken in the order of the samples.
+// An elementwise result only depends on its own inputs, and the results of a row only on that row,
+// not on their position. So results do not depend on how a batch is divided into shards. Sums over
+// samples are in the order of the samples.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace dpt {
 
-// Formulas of graph/formulas/activation.h. Settings s: leaky_relu {slope}, elu {alpha},
-// softplus {beta, threshold}.
+// Formulas: graph/formulas/activation.h. Settings s: leaky_relu {slope}, elu {alpha}, softplus
+// {beta, threshold}.
 enum class Activation {
   relu,
   relu6,
@@ -32,18 +32,18 @@ enum class Activation {
 };
 inline constexpr int kActivations = 12;
 
-// Formulas of graph/formulas/loss.h. Settings s: smooth_l1 {beta}, huber {delta}.
+// Formulas: graph/formulas/loss.h. Settings s: smooth_l1 {beta}, huber {delta}.
 enum class PointLoss { mse, l1, smooth_l1, huber, bce, bce_with_logits, kl_div, kl_div_log_target };
 inline constexpr int kPointLosses = 8;
 
 struct DropoutArgs {
   uint32_t key[2];        // philox::layer_key
-  uint64_t step, sample;  // the first row's place in the global batch
+  uint64_t step, sample;  // sample: index of the first row in the global batch
   uint64_t keep_below;    // philox::keep_below
-  float scale;            // of what is kept
+  float scale;            // factor of kept elements
 };
 
-// Classes i32[n] for outputs [n, c], all in range or to be ignored.
+// Classes i32 [n] for outputs [n, c]. Every class is in [0, c) or equal to `ignore`.
 struct ClassLossArgs {
   const float* x;
   const int32_t* target;
@@ -51,43 +51,43 @@ struct ClassLossArgs {
   size_t n, c;
   int64_t ignore;
   float smoothing;
-  float factor;  // of the gradient: 1 / divisor
+  float factor;  // factor of the gradient: 1 / divisor
 };
 
 struct ElementwiseKernels {
-  // y[i] = f(x[i])
+  // y[i] = f(x[i]).
   void (*activation[kActivations])(const float* x, float* y, size_t n, const float* s);
-  // dx[i] = dy[i] f'(at), where at[i] is x[i], or y[i] for relu, relu6, sigmoid and tanh
+  // dx[i] = dy[i] * f'(x[i]). at[i] is x[i], or y[i] for relu, relu6, sigmoid and tanh.
   void (*activation_gradient[kActivations])(const float* at, const float* dy, float* dx, size_t n,
                                             const float* s);
-  // The sum of the terms of x[i] and t[i].
+  // Returns the sum of the terms of (x[i], t[i]).
   double (*loss[kPointLosses])(const float* x, const float* t, size_t n, const float* s);
-  // dx[i] = factor * (slope of the term)
+  // dx[i] = factor * derivative of the term.
   void (*loss_gradient[kPointLosses])(const float* x, const float* t, float* dx, size_t n,
                                       const float* s, float factor);
 
-  // y[i] = x[i] where x[i] > 0, else w[i] x[i]; dx[i] = dy[i], else w[i] dy[i]. Steps of w: 1, or 0
-  // for one w.
+  // y[i] = x[i] > 0 ? x[i] : w[i] * x[i]; dx[i] = x[i] > 0 ? dy[i] : w[i] * dy[i]. step: distance
+  // of the elements of w: 1, or 0 for a single slope.
   void (*prelu)(const float* x, const float* w, size_t step, float* y, size_t n);
   void (*prelu_gradient)(const float* dy, const float* x, const float* w, size_t step, float* dx,
                          size_t n);
   void (*add)(const float* a, const float* b, float* y, size_t n);  // y may be a
-  // y[i] = x[i] * (mask[i] * scale)
+  // y[i] = x[i] * (mask[i] * scale).
   void (*masked)(const float* x, const float* mask, float* y, size_t n, float scale);
   void (*masked_u8)(const float* x, const uint8_t* mask, float* y, size_t n, float scale);
   void (*dropout)(const float* x, float* y, size_t rows, size_t width, const DropoutArgs& args);
 
-  // Along the columns of x[rows, columns].
+  // Along the columns of x [rows, columns].
   void (*softmax)(const float* x, float* y, size_t rows, size_t columns);
   void (*softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows, size_t columns);
   void (*log_softmax)(const float* x, float* y, size_t rows, size_t columns);
   void (*log_softmax_gradient)(const float* y, const float* dy, float* dx, size_t rows,
                                size_t columns);
 
-  double (*cross_entropy)(const ClassLossArgs& args);  // the sum of the terms
+  double (*cross_entropy)(const ClassLossArgs& args);  // returns the sum of the terms
   void (*cross_entropy_gradient)(const ClassLossArgs& args, float* dx);
 
-  // See graph/operators/norms/layer_norm.cpp; w and b [columns] may be null.
+  // Formulas: graph/operators/norms/layer_norm.cpp. w and b [columns] may be null.
   void (*layer_norm)(const float* x, const float* w, const float* b, float* y, float* mean,
                      float* rstd, size_t rows, size_t columns, float eps);
   void (*layer_norm_input_gradient)(const float* dy, const float* x, const float* mean,
@@ -98,7 +98,7 @@ struct ElementwiseKernels {
                                      size_t columns);
 };
 
-// Those of an instruction set that this CPU has.
+// REQUIRES: this CPU has the instruction set.
 const ElementwiseKernels& elementwise_simd(Isa isa);
 
 DPT_FOR_EACH_ISA(void add_activations(ElementwiseKernels& kernels))

@@ -1,4 +1,4 @@
-// Activations and their gradients: the shared formulas, on vectors.
+// Activations and their gradients: the formulas of graph/formulas on vectors.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes_math.h"
 #include "graph/formulas/activation.h"
@@ -63,7 +63,7 @@ void add_one(ElementwiseKernels& kernels) {
   kernels.activation_gradient[static_cast<int>(kind)] = backward<kind>;
 }
 
-// Calls f(i, access, w) with the slopes of elements i ...
+// Calls f(i, access, w) with the slopes of the elements from i.
 template <class F>
 DPT_SIMD void each_slope(const float* w, size_t step, size_t n, F f) {
   const Lanes one = all(step == 0 && n > 0 ? *w : 0.0F);

@@ -1,4 +1,4 @@
-// Dropout by Philox4x32-10 on vectors of blocks (graph/formulas/philox.h), and by given masks.
+// Dropout with Philox4x32-10 on vectors of blocks (graph/formulas/philox.h), and with given masks.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes.h"
 #include "graph/formulas/philox.h"
@@ -10,10 +10,10 @@
 namespace dpt::DPT_ISA {
 namespace {
 
-// Vectors of 64-bit lanes, of which a word of Philox takes the low half: that is where the product
-// of two words needs room, and instructions for it are.
+// Vectors of 64-bit lanes, each with a Philox word in its low half: the product of two words needs
+// 64 bits, and there are instructions for it.
 typedef uint64_t Wide __attribute__((vector_size(sizeof(Vector))));
-constexpr size_t kWide = kLanes / 2;  // blocks in one
+constexpr size_t kWide = kLanes / 2;  // Philox blocks per vector
 
 DPT_SIMD Wide product(Wide a, uint32_t b) {  // of the low halves
 #if defined(__AVX512F__)
@@ -36,7 +36,7 @@ DPT_SIMD WideBlocks philox_blocks(WideBlocks c, uint32_t k0, uint32_t k1) {
   for (int round = 0; round < 10; ++round) {
     const Wide a = product(c.w[0], 0xD2511F53), b = product(c.w[2], 0xCD9E8D57);
     c.w[0] = (b >> 32) ^ c.w[1] ^ uint64_t { k0 };
-    c.w[1] = b;  // the upper halves hold what nobody looks at
+    c.w[1] = b;  // the upper halves are not used
     c.w[2] = (a >> 32) ^ c.w[3] ^ uint64_t { k1 };
     c.w[3] = a;
     k0 += 0x9E3779B9;
@@ -45,7 +45,7 @@ DPT_SIMD WideBlocks philox_blocks(WideBlocks c, uint32_t k0, uint32_t k1) {
   return c;
 }
 
-// out[w][j] = word w of block number first_block + j, for 16 blocks of one sample.
+// out[w][j] = word w of block first_block + j, for 16 blocks of one sample.
 DPT_SIMD void words_of_16_blocks(const DropoutArgs& args, uint64_t sample, uint32_t first_block,
                                  uint32_t out[4][16]) {
   const philox::Words base = philox::sample_counter(args.step, sample, 0);
@@ -67,7 +67,7 @@ DPT_SIMD void words_of_16_blocks(const DropoutArgs& args, uint64_t sample, uint3
 void dropout(const float* x, float* y, size_t rows, size_t width, const DropoutArgs& args) {
   const Lanes scale = all(args.scale);
   const Words last = Words{} + static_cast<uint32_t>(args.keep_below - 1);
-  const uint32_t any = args.keep_below == 0 ? 0 : ~uint32_t{0};  // p = 1 keeps none
+  const uint32_t any = args.keep_below == 0 ? 0 : ~uint32_t{0};  // p = 1 keeps nothing
   for (size_t r = 0; r < rows; ++r)
     for (size_t first = 0; first < width; first += 64) {
       uint32_t words[4][16];

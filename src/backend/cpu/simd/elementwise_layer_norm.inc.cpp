@@ -1,4 +1,4 @@
-// layer_norm over the columns of x[rows, columns], and its gradients.
+// Layer norm over the columns of x [rows, columns], and its gradients.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes.h"
 
@@ -18,7 +18,7 @@ void layer_norm(const float* x, const float* w, const float* b, float* y, float*
     each_vector(
         columns, [&](size_t i, auto at) __attribute__((always_inline)) {
           const Lanes d = at.get(x + i) - m;
-          // Lanes behind the end hold 0 - mean.
+          // Lanes behind the end would add (0 - mean)^2.
           squares += select(at.or_lowest(zero()) < Lanes(0), Lanes(0), d * d);
         });
     rstd[r] = 1 / __builtin_sqrtf(sum_of(squares) / n + eps);
@@ -32,7 +32,7 @@ void layer_norm(const float* x, const float* w, const float* b, float* y, float*
   }
 }
 
-// With g = dy * w and h the normalised x: dx = rstd * (g - mean of g - h * mean of g * h).
+// dx = rstd * (g - mean(g) - h * mean(g * h)) with g = dy * w and h the normalized x.
 void layer_norm_input_gradient(const float* dy, const float* x, const float* mean,
                                const float* rstd, const float* w, float* dx, size_t rows,
                                size_t columns) {
@@ -55,7 +55,7 @@ void layer_norm_input_gradient(const float* dy, const float* x, const float* mea
   }
 }
 
-// A vector of columns at a time, down all rows.
+// Each vector of columns is summed down all rows.
 void layer_norm_weight_gradient(const float* dy, const float* x, const float* mean,
                                 const float* rstd, float* dw, float* db, size_t rows,
                                 size_t columns) {

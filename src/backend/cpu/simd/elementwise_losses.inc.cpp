@@ -1,5 +1,5 @@
-// Element-wise losses and their slopes: the shared formulas, on vectors; terms are summed in
-// double.
+// Elementwise losses and their derivatives: the formulas of graph/formulas on vectors. Terms are
+// summed in double.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes_math.h"
 #include "graph/formulas/loss.h"
@@ -33,7 +33,7 @@ DPT_SIMD Lanes slope(Lanes x, Lanes t, [[maybe_unused]] Lanes s) {
   if constexpr (kind == L::kl_div_log_target) return formula::kl_div_log_target_slope(x, t);
 }
 
-// 16 chains on every instruction set, added up as a tree at the end.
+// Sums in 16 chains that a binary tree combines, in the same order on every instruction set.
 template <L kind>
 double forward(const float* x, const float* t, size_t n, const float* s) {
   const Lanes s0 = all(s[0]);

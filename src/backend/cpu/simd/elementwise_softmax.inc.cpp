@@ -1,12 +1,12 @@
 // Softmax, log_softmax and cross entropy along the rows of a matrix. A row that is shorter than a
-// vector, ten classes, is one vector with its last lanes at -inf.
+// vector (ten classes, say) is one vector whose last lanes are -inf.
 #include "backend/cpu/simd/elementwise.h"
 #include "backend/cpu/simd/lanes_math.h"
 
 namespace dpt::DPT_ISA {
 namespace {
 
-// Sum of exp(x - top); the last lanes give exp(-inf) = 0.
+// Sum of exp(x - top). Lanes behind the end are exp(-inf) = 0.
 DPT_SIMD float exp_sum(const float* x, size_t n, Lanes top) {
   Lanes sum = zero();
   each_vector(
@@ -22,7 +22,8 @@ DPT_SIMD float plain_sum(const float* x, size_t n) {
   return sum_of(sum);
 }
 
-// Rows whose logarithms are taken together, since a single one costs as much as a vector of them.
+// Rows whose logarithms are computed together, since one logarithm costs as much as a vector of
+// them.
 constexpr size_t kRows = 16;
 struct RowSums {
   float top[kRows], log_sum[kRows], sum[kRows];
@@ -103,12 +104,13 @@ void softmax_gradient(const float* y, const float* dy, float* dx, size_t rows, s
   }
 }
 
-// The weights of all classes together, and those of a row's terms weight * (log sum - x).
+// The sum of the weights of all classes.
 DPT_SIMD float total_weight(const ClassLossArgs& a) {
   return a.weight == nullptr ? static_cast<float>(a.c) : plain_sum(a.weight, a.c);
 }
 
-// Terms: (1 - e) w[y] (l - x[y]) + e / C (W l - sum of w x), where l = top + log sum.
+// Terms: (1 - e) w[y] (l - x[y]) + e / C (W l - sum(w x)) with l = top + log sum, e the label
+// smoothing and W the sum of w.
 double cross_entropy(const ClassLossArgs& a) {
   const float even = a.smoothing / static_cast<float>(a.c), all_weights = total_weight(a);
   double sum = 0;
@@ -136,7 +138,7 @@ double cross_entropy(const ClassLossArgs& a) {
   return sum;
 }
 
-// With q = (1 - e) w[y], at y, plus e / C w: softmax * (sum of q) - q, times the factor.
+// dx = (softmax * sum(q) - q) * factor, with q = e / C w, plus (1 - e) w[y] at y.
 void cross_entropy_gradient(const ClassLossArgs& a, float* dx) {
   const float even = a.smoothing / static_cast<float>(a.c), all_weights = total_weight(a);
   for (size_t r = 0; r < a.n; ++r) {

@@ -1,4 +1,4 @@
-// Rows of a data set as rows of a batch, converted on the way.
+// Gathers rows of a data set into a batch and converts them.
 #include "backend/cpu/simd/tables.h"
 #include "backend/cpu/simd/vector.h"
 
@@ -6,7 +6,7 @@ namespace dpt::DPT_ISA {
 namespace {
 
 #if defined(__AVX512F__)
-using Bytes = __m512i;  // kLanes of them, one in each 32-bit lane
+using Bytes = __m512i;  // kLanes bytes, one in each 32-bit lane
 DPT_SIMD Bytes load_bytes(const uint8_t* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
@@ -34,14 +34,14 @@ DPT_SIMD Vector look_up(const float* table, Bytes b) {
 DPT_SIMD Vector multiply(Vector a, Vector b) { return a * b; }
 #endif
 
-constexpr size_t kRowsAhead =
-    2;  // rows are taken in random order: no hardware fetches the next one
+// Rows are read in random order, so hardware does not prefetch the next ones.
+constexpr size_t kRowsAhead = 2;
 
 DPT_SIMD void prefetch_row(const void* row, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(row) + i);
 }
 
-// one(byte) and lanes(bytes) are the conversion.
+// one(byte) and lanes(bytes): the conversion of one and of kLanes bytes.
 template <class One, class Lanes>
 DPT_SIMD void gather_bytes(const uint8_t* rows, const int64_t* index, size_t n, size_t features,
                            float* x, One one, Lanes lanes) {

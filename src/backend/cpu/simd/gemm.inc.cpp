@@ -1,6 +1,5 @@
-// Large products: blocks of B are packed into panels two vectors wide, which stay in the second
-// level of the caches while all rows of A pass by; a tile of C is 14 rows of a panel's width, in
-// registers.
+// Large products. Blocks of B are packed into panels that are two vectors wide and stay in L2 while
+// all rows of A are processed. A tile of C is 14 rows of a panel's width, in registers.
 #include "backend/cpu/simd/gemm.h"
 
 #include "backend/cpu/simd/rounding.h"
@@ -11,14 +10,15 @@ namespace dpt::DPT_ISA {
 namespace {
 
 constexpr size_t kPanelFloats = size_t{192} * 1024;  // of packed B: 768 KiB
-constexpr size_t kDepth = 512;                       // of a block of a product
-constexpr size_t kSummedRows = 256;                  // of a block of a sum
-constexpr size_t kPad = kLanes;                      // rows of copies are not a power of two apart
+constexpr size_t kDepth = 512;                       // of a block of row_product
+constexpr size_t kSummedRows = 256;                  // rows of a block of row_sum
+// So that rows of copies are not a power of two apart.
+constexpr size_t kPad = kLanes;
 constexpr size_t kCopiedRow = (kTileRows + kLanes - 1) / kLanes * kLanes;
 static_assert(kPanelFloats + kTileRows * (kDepth + kPad) <= kGemmWorkspace &&
               kPanelFloats + kSummedRows * kCopiedRow <= kGemmWorkspace);
 
-// Element (r, k) of A is a[r * row + k * step].
+// One tile. Element (r, k) of A is a[r * row + k * step].
 struct Tile {
   size_t depth;
   const float* a;
@@ -26,13 +26,14 @@ struct Tile {
   const float* panel;  // [depth, 2 vectors]
   float* c[kTileRows];
   Mask masks[2];
-  bool full;          // all of both vectors
-  bool streams;       // C's rows are full and at a vector's size, and larger than the caches
-  bool adds;          // to what C holds, the sum
-  bool continues;     // the chains that C holds
-  const float* bias;  // of both vectors' columns, added last; or null
-  RoundTo to;         // what is stored
-  const char* ahead;  // what is fetched meanwhile: a line for each k
+  bool full;  // both vectors are complete
+  // Non-temporal stores: rows of C are complete and aligned, and C is larger than the caches.
+  bool streams;
+  bool adds;          // adds the result to C
+  bool continues;     // continues the chains in C
+  const float* bias;  // [2 vectors] added last; may be null
+  RoundTo to;         // rounding of the result
+  const char* ahead;  // prefetched meanwhile: one line per k
   size_t ahead_step;
 };
 
@@ -65,7 +66,7 @@ template <int kRows>
       for (int v = 0; v < 2; ++v) sum[r][v] = load_first(t.c[r] + v * kLanes, t.masks[v]);
     }
   }
-  // A pointer for every third row: the two rows behind it are at one and two times an index.
+  // A pointer to every third row: the next two rows are reached with an index times 1 and 2.
   constexpr int kPointers = (kRows + 2) / 3;
   const char* a[kPointers];
   const size_t row = t.row * sizeof(float), step = t.step * sizeof(float);
@@ -156,7 +157,7 @@ DPT_SIMD void panel_tile_of(const Tile& t, size_t rows) {
 }
 
 DPT_SIMD size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-// The next of `left` in about equal pieces of at most `most`.
+// The size of the next piece, if `left` is divided into similar pieces of at most `most`.
 constexpr size_t piece(size_t left, size_t most) {
   const size_t n = pieces(left, most);
   return (left + n - 1) / n;
@@ -173,7 +174,7 @@ DPT_SIMD void copy(const float* from, float* to, size_t n) {
   }
 }
 
-// panel[k, 0 .. 2 vectors) = b[row k, 0 .. columns), zeros behind; rows: null: k.
+// panel[k, 0 ... 2 vectors) = b[row k, 0 ... columns), followed by zeros. rows: null: row k is k.
 void pack(const float* b, size_t stride, const uint32_t* rows, size_t depth, size_t columns,
           float* panel) {
   const size_t high_columns = columns > kLanes ? columns - kLanes : 0;
@@ -185,7 +186,7 @@ void pack(const float* b, size_t stride, const uint32_t* rows, size_t depth, siz
   }
 }
 
-// panel[k, n] = b[n, k]
+// panel[k, n] = b[n, k].
 void pack_transposed(const float* b, size_t stride, size_t depth, size_t columns, float* panel) {
   for (size_t n = 0; n < kTileColumns; n += kLanes) {
     const size_t given = columns > n ? smaller(columns - n, kLanes) : 0;
@@ -213,14 +214,14 @@ void set_masks(Tile& t, size_t columns) {
   t.full = columns == kTileColumns;
 }
 
-// `lines` lines from t.ahead on are to be fetched by this tile and the next ones.
+// Makes this tile and the next ones prefetch `lines` cache lines, starting at t.ahead.
 DPT_SIMD void fetch_lines(Tile& t, size_t& lines) {
   t.ahead += t.ahead_step * t.depth;
   t.ahead_step = lines > 0 ? 64 : 0;
   lines -= smaller(lines, t.depth);
 }
 
-// The block [begin, begin + depth) of one tap's depth, and columns [first, first + columns).
+// The block [begin, begin + depth) of a tap's depth, and the columns [first, first + columns).
 struct Block {
   size_t begin, depth, first, columns;
   bool adds, last;
@@ -228,7 +229,7 @@ struct Block {
 
 void multiply(const RowProduct& p, const RowPairs& pairs, const Block& block, const float* panels,
               float* rows_of_a) {
-  // Rows a page apart would fight for few places of the first-level cache.
+  // Rows that are a multiple of a page apart would compete for few lines of L1.
   const bool copies = pairs.first != nullptr || p.depth % 1024 == 0;
   const size_t copied_row = block.depth + kPad;
   Tile t{};
@@ -290,7 +291,8 @@ void row_product(const RowProduct& p, float* workspace) {
   end_streams();
 }
 
-// Adds what rows [begin, begin + rows) of the pairs make of columns [first, first + columns).
+// Adds the products of rows [begin, begin + rows) of the pairs for the columns [first, first +
+// columns).
 void add_rows(const RowSum& s, const RowPairs& pairs, float* c, size_t begin, size_t rows,
               size_t first, size_t columns, float* workspace) {
   const uint32_t* const from = pairs.first != nullptr ? pairs.first + begin : nullptr;
@@ -299,7 +301,7 @@ void add_rows(const RowSum& s, const RowPairs& pairs, float* c, size_t begin, si
   const float* const b = s.b + (to != nullptr ? 0 : begin * s.columns) + first;
   for (size_t n = 0; n < columns; n += kTileColumns)
     pack(b + n, s.columns, to, rows, smaller(columns - n, kTileColumns), workspace + n * rows);
-  // What the next rows need, of b first.
+  // Prefetch the operands of the next rows, those of b first.
   const size_t after = columns == s.columns ? smaller(pairs.count - begin - rows, rows) : 0;
   size_t lines_of_b = to == nullptr ? after * s.columns / kLanes : 0;
   size_t lines_of_a = from == nullptr && s.a_row == s.depth ? after * s.depth / kLanes : 0;
@@ -307,7 +309,7 @@ void add_rows(const RowSum& s, const RowPairs& pairs, float* c, size_t begin, si
   t.ahead = reinterpret_cast<const char*>(b + rows * s.columns);
   t.depth = rows;
   t.row = 1;
-  // Rows of a are read where they are while many of them fit into the first-level cache.
+  // Rows of a are only copied if few of them would fit into L1.
   const bool copies = from != nullptr || s.a_row > 256;
   t.step = copies ? kCopiedRow : s.a_row;
   join(t, s.adds || begin > 0, s.chain);

@@ -1,4 +1,4 @@
-// Conversions between floats and halves, for one CPU core; simd.h's rules hold here too. To the
+// Conversions between floats and halves for one CPU core. The rules of simd.h apply. Rounding is to
 // nearest, ties to even; the formulas are those of base/half.h.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace dpt {
 
-// Whose numbers floats are to be.
+// The type to whose numbers floats are rounded.
 enum class RoundTo { f32, bf16, f16 };
 
 struct HalfKernels {
@@ -18,13 +18,13 @@ struct HalfKernels {
   void (*from_bf16)(const uint16_t* x, float* y, size_t n);
   void (*to_f16)(const float* x, uint16_t* y, size_t n);
   void (*from_f16)(const uint16_t* x, float* y, size_t n);
-  // The nearest numbers of the half, as floats; y may be x.
+  // Round to numbers of the half, stored as floats; y may be x.
   void (*round_bf16)(const float* x, float* y, size_t n);
   void (*round_f16)(const float* x, float* y, size_t n);
   void (*scale)(const float* x, float scale, float* y, size_t n);
 };
 
-// Those of an instruction set that this CPU has.
+// REQUIRES: this CPU has the instruction set.
 const HalfKernels& half_simd(Isa isa);
 
 DPT_FOR_EACH_ISA(void add_halves(HalfKernels& kernels))

@@ -7,8 +7,8 @@ namespace {
 
 typedef uint16_t Short __attribute__((vector_size(sizeof(Vector) / 2)));
 
-// Of a float that rounding has made an f16, its bits: subnormals are so many times 2^-24, which is
-// what floats between 1/2 and 1 are multiples of.
+// The bits of the f16 nearest to a float. Floats in [1/2, 1) are multiples of 2^-24, like the
+// subnormals of f16.
 DPT_SIMD Words f16_bits(Vector v) {
   const Words x = (Words)rounded_to_f16(v), rest = x & 0x7fffffffU;
   const Words tiny = (Words)((Vector)rest + all(0.5F)) - 0x3f000000U;
@@ -25,7 +25,7 @@ DPT_SIMD Words from_f16_bits(Words h) {
   return out | (h & 0x8000U) << 16;
 }
 
-// bits(x): the half's, in the lower 16 of a lane.
+// bits(x): the bits of the half in the lower 16 bits of each lane.
 template <class Bits>
 DPT_SIMD void narrow(const float* x, uint16_t* y, size_t n, Bits bits) {
   each_vector(

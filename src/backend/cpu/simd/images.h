@@ -1,8 +1,8 @@
-// Hand-written kernels of what moves and pools images, for one CPU core: plain functions over
-// pointers, as in simd.h, whose rules hold here too.
+// Hand-written kernels of image transposition and pooling for one CPU core. The rules of simd.h
+// apply.
 //
-// Images lie channels_last, x[h, w, c], one sample a call: a place of an image is a row of
-// channels, and all loops are over rows.
+// Images are in channels_last, x [h, w, c], one sample per call: a position of an image is a row of
+// channels, and all inner loops run over rows.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace dpt {
 
-// A window's places along one extent of x: of place i of y the elements first[i], first[i] + step,
-// ... below last[i], all inside x.
+// The windows along one dimension of x. The window of position i of y has the positions first[i],
+// first[i] + step, ... < last[i], all inside x.
 struct Stretches {
   const int32_t* first;
   const int32_t* last;
@@ -23,24 +23,25 @@ struct Stretches {
 
 struct PoolArgs {
   size_t c, w;    // channels, width of x
-  size_t oh, ow;  // extents of y
+  size_t oh, ow;  // height and width of y
   Stretches rows, columns;
-  const float* divisor;  // means: [oh, ow], of a sum
+  const float* divisor;  // for means: [oh, ow]
 };
 
 struct ImageKernels {
-  // y[j, i] = x[i, j]
+  // y[j, i] = x[i, j].
   void (*transpose)(const float* x, float* y, size_t rows, size_t columns);
-  // The largest, and its place h * w + w in its plane: the first of equal ones; nan is the largest.
+  // The maximum, and its index h * width + w in x: the first of equal maxima. A nan counts as the
+  // largest.
   void (*max_pool)(const float* x, float* y, int32_t* place, const PoolArgs& args);
-  // dx, which is 0 at first, += dy at the places.
+  // dx[place] += dy. REQUIRES: dx is 0 at first.
   void (*max_pool_gradient)(const float* dy, const int32_t* place, float* dx, const PoolArgs& args);
   void (*mean_pool)(const float* x, float* y, const PoolArgs& args);
-  // dx, which is 0 at first, += dy / divisor all over the window.
+  // dx += dy / divisor in the whole window. REQUIRES: dx is 0 at first.
   void (*mean_pool_gradient)(const float* dy, float* dx, const PoolArgs& args);
 };
 
-// Those of an instruction set that this CPU has.
+// REQUIRES: this CPU has the instruction set.
 const ImageKernels& image_simd(Isa isa);
 
 DPT_FOR_EACH_ISA(void add_images(ImageKernels& kernels))

@@ -1,4 +1,4 @@
-// Images that lie channels_last: transposition from and to planes, pooling.
+// Images in channels_last: transposition to and from planes, pooling.
 #include "backend/cpu/simd/images.h"
 
 #include "backend/cpu/simd/lanes.h"
@@ -6,7 +6,7 @@
 namespace dpt::DPT_ISA {
 namespace {
 
-// Squares of kLanes by kLanes, then what is left over.
+// Transposes squares of kLanes x kLanes, then the remaining elements.
 void transpose_matrix(const float* x, float* y, size_t rows, size_t columns) {
   size_t i = 0;
   for (; i + kLanes <= rows; i += kLanes) {
@@ -21,7 +21,7 @@ void transpose_matrix(const float* x, float* y, size_t rows, size_t columns) {
     for (size_t j = 0; j < columns; ++j) y[j * rows + i] = x[i * columns + j];
 }
 
-// Calls f(place in x) for the elements of the window of place (i, j) of y, row by row.
+// Calls f(index in x) for the elements of the window of position (i, j) of y, row by row.
 template <class F>
 DPT_SIMD void each_place(const PoolArgs& a, size_t i, size_t j, F f) {
   for (int32_t h = a.rows.first[i]; h < a.rows.last[i]; h += a.rows.step)
@@ -29,7 +29,7 @@ DPT_SIMD void each_place(const PoolArgs& a, size_t i, size_t j, F f) {
       f(static_cast<size_t>(h) * a.w + static_cast<size_t>(w));
 }
 
-// Places as lanes, with their bits.
+// The bits of an index as lanes.
 DPT_SIMD Lanes bits_of(int32_t place) {
   float bits;
   __builtin_memcpy(&bits, &place, sizeof bits);
@@ -46,7 +46,8 @@ void max_pool(const float* x, float* y, int32_t* place, const PoolArgs& a) {
             each_place(
                 a, i, j, [&](size_t p) __attribute__((always_inline)) {
                   const Lanes v = at.get(x + p * a.c + c);
-                  // v > best, or v is nan: not (v <= best); once best is nan, v must be nan itself.
+                  // Take v if v > best or v is nan, that is, not v <= best. If best is nan, only
+                  // another nan is taken.
                   const Which keeps = v <= best, still = best == best, number = v == v;
                   const Lanes here = bits_of(static_cast<int32_t>(p));
                   const Lanes newer = select(keeps, found, here);

@@ -1,5 +1,5 @@
-// Lanes: a Vector with operators and comparisons, so that a formula written for a number runs on a
-// vector of them. Only for .inc.cpp files, see isa.h.
+// Lanes: a Vector with operators and comparisons, so that a formula written for numbers works on
+// vectors. Only for .inc.cpp files, see isa.h.
 #pragma once
 
 #include "backend/cpu/simd/vector.h"
@@ -24,7 +24,7 @@ struct Lanes {
   [[gnu::always_inline]] explicit Lanes(double x) : v(all(static_cast<float>(x))) {}
 };
 
-// What a comparison gives: a yes or no for each lane.
+// The result of a comparison: true or false for each lane.
 struct Which {
   Choice c;
 };
@@ -61,7 +61,7 @@ DPT_SIMD Lanes max(Lanes a, Lanes b) { return select(b < a, a, b); }
 DPT_SIMD Which operator>(Lanes a, Lanes b) { return b < a; }
 DPT_SIMD Which operator>=(Lanes a, Lanes b) { return b <= a; }
 
-// Sum and maximum of all lanes, in one order on every instruction set's own width.
+// Sum and maximum of all lanes. The order of the sum only depends on the instruction set.
 DPT_SIMD float sum_of(Lanes a) {
 #if defined(__AVX512F__)
   return _mm512_reduce_add_ps(a.v);
@@ -84,8 +84,8 @@ DPT_SIMD float max_of(Lanes a) {
 #endif
 }
 
-// How a loop reaches the elements of one vector: all lanes, or the first few at the end of an
-// array. Lanes beyond are read as 0.
+// How a loop accesses one vector of an array: Whole: all lanes; Rest: the first few lanes at the
+// end of the array, the other lanes are read as 0 and not written.
 struct Whole {
   [[gnu::always_inline]] Lanes get(const float* p) const { return load(p); }
   [[gnu::always_inline]] void put(float* p, Lanes x) const { store(p, x.v); }
@@ -93,7 +93,7 @@ struct Whole {
 };
 struct Rest {
   Mask mask;
-  Vector beyond;  // 0 in the lanes that count, -inf in the others
+  Vector beyond;  // 0 in the lanes that are used, -inf in the others
   [[gnu::always_inline]] Lanes get(const float* p) const { return load_first(p, mask); }
   [[gnu::always_inline]] void put(float* p, Lanes x) const { store_first(p, mask, x.v); }
   [[gnu::always_inline]] Lanes or_lowest(Lanes x) const { return x.v + beyond; }
@@ -107,7 +107,7 @@ DPT_SIMD Rest rest(size_t n) {
   return {first(n), load(kBeyond + 16 - n)};
 }
 
-// Calls f(i, access) for i = 0, kLanes, ... below n.
+// Calls f(i, access) for i = 0, kLanes, ... < n.
 template <class F>
 DPT_SIMD void each_vector(size_t n, F f) {
   size_t i = 0;

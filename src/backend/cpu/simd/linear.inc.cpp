@@ -1,11 +1,12 @@
-// Matrix products of a linear layer. Note [layouts]: y = x w^T has both operands contiguous in k,
-// matmul and the weight gradient have one contiguous in n, so x w^T needs other kernels than they.
+// Matrix products of a linear layer.
 //
-// x w^T, two ways; the shapes decide, and the usual number of rows:
-//   - dots: a tile of dot products, lanes over k, summed over the lanes at the end. The sums cost
-//     about 45 / K of the time;
-//   - panels: 2 vectors of rows of w transposed into a panel [k, o] that stays in L1, then the
-//     outer-product tile. The transposition costs about 10 / N.
+// Note [layouts]: in y = x w^T both operands are contiguous in k; in matmul and the weight gradient
+// one operand is contiguous in n. So x w^T needs different kernels. There are two for it, and the
+// shapes and the usual number of rows decide:
+//   - dots: a tile of dot products with lanes along k, which are summed at the end. These sums cost
+//     about 45 / K of the time.
+//   - panels: 2 vectors of rows of w are transposed into a panel [k, o] that stays in L1, followed
+//     by the outer-product tile. The transposition costs about 10 / N.
 #include "backend/cpu/simd/linear_order.h"
 #include "backend/cpu/simd/pairs.h"
 #include "backend/cpu/simd/tables.h"
@@ -22,7 +23,7 @@ struct Dots {
   const float* bias;
   float* y;
   size_t depth, ldy;
-  // What to fetch meanwhile: a line for each vector of k.
+  // Prefetched meanwhile: a line for each vector of k.
   const char* ahead;
   size_t ahead_step;
 };
@@ -47,7 +48,7 @@ template <int kX, int kW>
   const char* ahead = d.ahead;
   size_t k = 0;
   for (; k + kLanes <= depth; k += kLanes, ahead += d.ahead_step) {
-    __builtin_prefetch(ahead, 0, 2);  // into the second level: the first is full of x and w
+    __builtin_prefetch(ahead, 0, 2);  // into L2: L1 is full of x and w
     round(
         [](const float* p) __attribute__((always_inline)) { return load(p); }, k);
   }
@@ -74,8 +75,8 @@ void dots(const Dots& d, size_t rows, size_t columns) {
   dot_tile<kX, kW>(d);
 }
 
-// Rows of w outside: w is read once, it may have to come from another core's cache. So the next
-// rows are fetched while these are multiplied with all of x.
+// The outer loop runs over rows of w, so w is read once: it may have to come from another core's
+// cache. The next rows are prefetched while the current ones are multiplied with all of x.
 void linear_by_dots(const float* x, const float* w, const float* bias, float* y, size_t n,
                     size_t out, size_t in) {
   const size_t all_x_tiles = (n + kDotX - 1) / kDotX, vectors = in / kLanes;
@@ -97,7 +98,7 @@ void linear_by_dots(const float* x, const float* w, const float* bias, float* y,
 
 constexpr size_t kPanelDepth = 256;  // 256 x 2 vectors: 32 KiB with AVX-512
 
-// panel[k - begin, o] = w[o, k]; rows of w past the last one repeat it, what they give is not
+// panel[k - begin, o] = w[o, k]. Missing rows of w repeat the last one; their results are not
 // stored.
 void fill_panel(const float* w, size_t in, size_t columns, size_t begin, size_t end, float* panel) {
   const float* rows[kTileColumns];
@@ -128,7 +129,7 @@ void linear_by_panels(const float* x, const float* w, const float* bias, float* 
                       .c = y + o,
                       .ldc = out,
                       .bias = bias != nullptr && end == in ? bias + o : nullptr,
-                      // The next panel's rows of w lie as long as this panel.
+                      // The next panel's rows of w have the size of this panel.
                       .next = in <= kPanelDepth && o + kTileColumns < out
                                   ? w + (o + kTileColumns) * in
                                   : nullptr};
@@ -150,11 +151,12 @@ void linear(const float* x, const float* w, const float* bias, float* y, size_t 
   }
 }
 
-// c[m, n] = a b[k, n] for a and c as in `p`, which begins at column 0. Columns of tiles outside.
+// c [m, n] = a b [k, n], with a and c as in `p`, which is at column 0. The outer loop runs over
+// columns of tiles.
 //
-// Note [long rows]: where the rows of b are pages apart, each column of tiles would wait for the
-// translation of an address per row and tile, and the rows would fight for few places of L1; so
-// that part of b is copied into a panel first. The copy costs about 2 / m.
+// Note [long rows]: if the rows of b are pages apart, each column of tiles would wait for an
+// address translation per row and tile, and the rows would compete for few lines of L1. So this
+// part of b is copied into a panel first. The copy costs about 2 / m of the time.
 constexpr size_t kLongRow = 4096 / sizeof(float);
 constexpr size_t kCopiedDepth = 512;
 
@@ -189,11 +191,13 @@ void outer_product(Product p, size_t m, size_t n) {
   }
 }
 
-// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`. continued: c holds the chains so far.
+// c [m, n] = a [m, k] b [k, n] (+ bias), with a and c as in `p`. continued: c holds the chains so
+// far.
 void product(Product p, size_t m, size_t n, bool continued = false) {
-  if (p.depth == 0) p.a = p.b = p.c;  // empty arrays may be null, to which nothing may be added
-  // A strip of b two vectors wide and this deep would not stay in L1 for all tiles of a column; the
-  // blocks of pairs.h do, zeros or not.
+  // Empty arrays may be null, and no offset may be added to null.
+  if (p.depth == 0) p.a = p.b = p.c;
+  // A strip of b that is two vectors wide and this deep would not stay in L1 for all tiles of a
+  // column. The blocks of pairs.h do, even without zeros.
   constexpr size_t kDeep = 256;
   const bool deep = p.row != 1 && p.depth > kDeep && n >= 4 * kLanes;
   if (deep || has_zeros(p, m, n)) return pair_product(p, m, n, continued);
@@ -242,7 +246,7 @@ void linear_weight_gradient(const float* dy, size_t stride, const float* x, floa
           out, in, continued);
 }
 
-// Each column is one chain over n, whatever the width.
+// Each column is one chain over n, whatever the number of columns.
 void sum_rows(const float* dy, float* db, size_t n, size_t out) {
   constexpr size_t kColumns = 8 * kLanes;  // enough chains to hide the latency of an addition
   size_t o = 0;

@@ -1,4 +1,5 @@
-// In which order linear (simd.h) sums, for those who make the same bits in another way.
+// The order in which linear (simd.h) sums, for code that has to compute the same bits in another
+// way.
 #pragma once
 
 #include <stddef.h>
@@ -7,9 +8,9 @@
 
 namespace dpt {
 
-// Whether each of its sums is one chain over k, as matmul's: where transposing w costs less, 10 /
-// usual_n of the time, than sums over lanes, 45 / in. REQUIRES: out > 16; what is narrower than a
-// vector, whose panels would be mostly empty, is never chains.
+// True if each sum of linear is one chain over k, like matmul's. This is the case if transposing w,
+// which costs 10 / usual_n of the time, is cheaper than sums over lanes, which cost 45 / in.
+// REQUIRES: out > 16. Smaller layers, whose panels would be mostly empty, never use chains.
 DPT_SIMD constexpr bool linear_is_chains(size_t usual_n, size_t in) {
   return usual_n * 9 > in * 2 && in > 0;
 }

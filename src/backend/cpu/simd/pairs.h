@@ -1,9 +1,10 @@
-// Products whose left operand holds many zeros, as images, and gradients behind a relu, do: two
-// rows of C at a time, and only those k where one of their two A is not 0. Only for .inc.cpp files.
+// Products whose left operand has many zeros, such as images and gradients behind relu. They
+// compute two rows of C at a time and only visit the k where at least one of the two elements of A
+// is not 0. Only for .inc.cpp files.
 //
-// What is left out would add a zero, so the bits are those of the full chain (but for B's that are
-// not finite, which such a zero would turn into nan). Two rows, because one would need as many
-// loads of B as it has fma, and neighbours have most of their zeros in common.
+// A skipped term would add 0, so the bits are those of the full chain (except that a skipped term
+// of a non-finite B would have made nan). Two rows are used because a single row would need as many
+// loads of B as fma, and adjacent rows have most of their zeros in common.
 #pragma once
 
 #include "backend/cpu/simd/like_rows.h"
@@ -12,13 +13,12 @@
 namespace dpt::DPT_ISA {
 
 constexpr int kPairVectors = kLanes == 16 ? 13 : 6;  // two rows of them fill the registers
-// Rows of B that are used again and again for the pairs of a column should stay in L1; a mask has
-// 64 bits.
+// Rows of B that all pairs of a column use should stay in L1, and a mask has 64 bits.
 constexpr size_t kPairDepth = kLanes == 16 ? 52 : 64;
 constexpr size_t kPairColumns = kPairVectors * kLanes;
 
-// masks[r]: a bit for each k < depth where A(r, k) is not 0, for kLanes rows, or for `rows` that
-// are fewer. Columns of A, for the product with a transposed one, and rows.
+// masks[r]: a bit for each k < depth where A(r, k) is not 0, for kLanes rows or for the first
+// `rows`. nonzero_in_columns: for a transposed A; nonzero_in_rows: otherwise.
 DPT_SIMD void nonzero_in_columns(const Product& p, size_t begin, size_t rows, uint64_t* masks) {
   const float* const a = p.a + begin;
   const Mask lanes = first(rows);
@@ -34,7 +34,8 @@ DPT_SIMD void nonzero_in_columns(const Product& p, size_t begin, size_t rows, ui
   _mm512_storeu_si512(masks, low);
   _mm512_storeu_si512(masks + 8, high);
 #elif defined(__AVX2__)
-  const auto half = [&](size_t k, size_t end) __attribute__((always_inline)) {  // of 32 bits
+  // 32 bits of the mask
+  const auto half = [&](size_t k, size_t end) __attribute__((always_inline)) {
     __m256i found = _mm256_setzero_si256(), bit = _mm256_set1_epi32(1);
     for (; k < end; ++k, bit = _mm256_add_epi32(bit, bit)) {
       const __m256 a_k = load_first(a + k * p.step, lanes);
@@ -75,9 +76,9 @@ DPT_SIMD void nonzero_in_rows(const Product& p, const uint8_t* order, size_t row
   }
 }
 
-// Rows of B that follow, fetched while those before are used: another core may have written them. A
-// line at a time, or its own loads would wait behind those that come from far away. Some more than
-// the rows are fetched, which are what comes behind them.
+// Prefetches the next rows of B while the current ones are used, since another core may have
+// written them. It fetches one line at a time, or loads of the current rows would wait behind
+// distant lines. It may run past the last row, which is harmless.
 struct Ahead {
   uintptr_t next, step;
 
@@ -91,7 +92,7 @@ struct Ahead {
   }
 };
 
-// What all pairs of a column share, as it is used: distances in bytes.
+// What all pairs of a column share. Distances are in bytes.
 struct PairColumn {
   const float* b;
   size_t ldb, step;
@@ -99,7 +100,7 @@ struct PairColumn {
   Mask last;
 };
 
-// Two rows of kVectors vectors, the last one masked. a, c: of these two rows of A and C.
+// Two rows of kVectors vectors, of which the last is masked. a0, a1, c0, c1: these rows of A and C.
 template <int kVectors, bool kContinued>
 DPT_SIMD void pair(const PairColumn& p, const float* a0, const float* a1, float* c0, float* c1,
                    uint64_t mask, Ahead& ahead) {
@@ -149,14 +150,14 @@ DPT_SIMD void pair(const PairColumn& p, const float* a0, const float* a1, float*
   finish(c1, sum[1]);
 }
 
-// Which rows of A are pairs, and where they have numbers.
+// The order of the rows of A, and their masks.
 struct PairRows {
   const uint8_t* order;
   uint64_t* masks;  // a whole number of vectors
-  bool found;       // the masks, by a column before
+  bool found;       // the masks are known from an earlier column
 };
 
-// One column of C, and p.depth <= kPairDepth.
+// One column of C. REQUIRES: p.depth <= kPairDepth.
 template <int kVectors, bool kContinued>
 [[gnu::noinline]] static void pair_column(const Product& p, size_t rows, size_t columns,
                                           const PairRows& pairs, Ahead ahead) {
@@ -191,8 +192,8 @@ DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, cons
   pair_column<kVectors, kContinued>(p, rows, columns, pairs, ahead);
 }
 
-// p.b's rows, `columns` of each, copied to where each vector lies in one cache line: of a row that
-// does not begin at one each vector lies in two, and there are no more loads than a core can do.
+// Copies `columns` columns of B's rows to where each vector lies in one cache line. In a row that
+// is not aligned, each vector lies in two lines, and loads are already the bottleneck.
 DPT_SIMD void copy_to_lines(const Product& p, size_t columns, float* panel) {
   const size_t whole = columns / kLanes * kLanes;
   const Mask last = first(columns - whole);
@@ -210,9 +211,9 @@ DPT_SIMD bool lies_in_lines(const Product& p) {
 
 constexpr size_t kOrderedRows = 256;
 
-// Of no more than kOrderedRows rows of C.
+// At most kOrderedRows rows of C.
 DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) {
-  // Rows of A. A copy takes as long as twelve, and a tenth is what it wins.
+  // In rows of A: the copy costs as much as twelve rows and gains a tenth.
   constexpr size_t kWorthCopying = 128;
   Product p = all;
   uint8_t order[kOrderedRows];
@@ -226,7 +227,7 @@ DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) 
     const size_t left = all.depth - k - p.depth;
     size_t columns_left = pieces(n, kPairColumns);
     for (size_t i = 0, columns; i < n; i += columns, --columns_left) {
-      // Whole vectors, about as many in each column.
+      // Whole vectors, about the same number in each column.
       columns = pieces(pieces(n - i, kLanes), columns_left) * kLanes;
       if (columns > n - i) columns = n - i;
       p.b = all.b + k * all.ldb + i;
@@ -249,7 +250,7 @@ DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) 
   }
 }
 
-// c[m, n] = a[m, k] b[k, n] (+ bias) for a and c as in `p`, which begins at column 0. continued: c
+// c [m, n] = a [m, k] b [k, n] (+ bias), with a and c as in `p`, which is at column 0. continued: c
 // holds the chains so far.
 [[maybe_unused]] static void pair_product(Product p, size_t m, size_t n, bool continued) {
   for (size_t left = m; left > 0;) {
@@ -261,7 +262,7 @@ DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) 
   }
 }
 
-// Whether that pays: about how many of the pairs, looked at in a few places, are not 0.
+// True if pair_product() pays: estimates from some samples how many pairs of A are not 0.
 DPT_SIMD bool has_zeros(const Product& p, size_t m, size_t n) {
   if (n < 4 * kLanes || m < 2 || p.depth == 0) return false;
   constexpr size_t kPlaces = 6;

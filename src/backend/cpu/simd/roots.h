@@ -1,10 +1,10 @@
-// Square roots, rounded correctly: the bits of sqrt. Only for .inc.cpp files.
+// Square roots that are correctly rounded: the bits of sqrt. Only for .inc.cpp files.
 //
-// A square root of 16 lanes keeps AVX-512's divider busy for 18 cycles, when it may still be at
-// work on a division. Newton's iteration on the other ports costs 6: Markstein's sequence, as in
-// Cornea, Harrison, Tang, "Scientific Computing on Itanium", 2002, ends in one fma whose rounding
-// is that of the exact root. It needs fma's remainder to be exact, so numbers near 0, and 0 itself,
-// take the instruction.
+// A square root of 16 lanes occupies AVX-512's divider for 18 cycles, and it may still be busy with
+// a division. Newton's iteration on the other ports takes 6. Markstein's sequence (Cornea,
+// Harrison, Tang, "Scientific Computing on Itanium", 2002) ends in one fma that rounds like the
+// exact root. It requires that fma's remainder is exact, so 0 and numbers near 0 use the
+// instruction instead.
 #pragma once
 
 #include "backend/cpu/simd/lanes.h"
@@ -13,7 +13,8 @@ namespace dpt::DPT_ISA {
 
 #if defined(__AVX512F__)
 DPT_SIMD __m512 square_root(__m512 a) {
-  // As integers, numbers of one sign are in order; negative ones are behind all others, nan too.
+  // Compared as unsigned integers, positive numbers are in order; negative numbers and nan are
+  // larger.
   const auto bits = [](float x) __attribute__((always_inline)) {
     return _mm512_castps_si512(all(x));
   };
@@ -22,7 +23,8 @@ DPT_SIMD __m512 square_root(__m512 a) {
   const __m512i room = _mm512_sub_epi32(bits(0x1p126F), least);
   if (_mm512_cmpgt_epu32_mask(above, room) != 0) [[unlikely]] {
     const __m512i raw = _mm512_castps_si512(a);
-    return _mm512_test_epi32_mask(raw, raw) == 0 ? a : _mm512_sqrt_ps(a);  // weights of dead pixels
+    // All 0 for the weights of pixels that are always 0.
+    return _mm512_test_epi32_mask(raw, raw) == 0 ? a : _mm512_sqrt_ps(a);
   }
   const __m512 y = _mm512_rsqrt14_ps(a);
   __m512 root = _mm512_mul_ps(a, y), half = _mm512_mul_ps(all(0.5F), y);

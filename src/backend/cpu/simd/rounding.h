@@ -1,4 +1,4 @@
-// Rounding to numbers of a half that stay floats, on the way to memory. Only for .inc.cpp files,
+// Rounds floats to numbers of a half, before they are stored as floats. Only for .inc.cpp files,
 // see isa.h.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace dpt::DPT_ISA {
 
-// All bits of a lane where it holds.
+// All bits of the lanes where the condition holds.
 DPT_SIMD Words where(Ints condition) { return (Words)condition; }
 DPT_SIMD Words pick(Words which, Words a, Words b) { return (which & a) | (~which & b); }
 
-// The 16 upper bits are the bf16, the lower ones 0.
+// The upper 16 bits are the bf16; the lower bits are 0.
 DPT_SIMD Words bf16_bits(Words x) {
   const Words nan = where((Ints)(x & 0x7fffffffU) > 0x7f800000);
   const Words rounded = x + 0x7fffU + ((x >> 16) & 1U);
@@ -21,7 +21,7 @@ DPT_SIMD Words bf16_bits(Words x) {
 DPT_SIMD Vector rounded_to_f16(Vector v) {
   const Words x = (Words)v, sign = x & 0x80000000U, rest = x & 0x7fffffffU;
   const Words normal = (rest + 0xfffU + ((rest >> 13) & 1U)) & ~0x1fffU;
-  // Between 1/2 and 1 floats are multiples of 2^-24, as the subnormals of f16.
+  // Floats in [1/2, 1) are multiples of 2^-24, like the subnormals of f16.
   const Words tiny = (Words)(((Vector)rest + all(0.5F)) - all(0.5F));
   Words out = pick(where((Ints)rest < 0x38800000), tiny, normal);
   out = pick(where((Ints)rest >= 0x477ff000), Words{} + 0x7f800000U, out);
@@ -40,7 +40,7 @@ struct ToF16 {
   [[gnu::always_inline]] Lanes operator()(Lanes x) const { return rounded_to_f16(x.v); }
 };
 
-// Calls f with one of the three.
+// Calls f with Exact, ToBf16 or ToF16.
 template <class F>
 DPT_SIMD void with_rounding(RoundTo to, F f) {
   if (to == RoundTo::bf16)

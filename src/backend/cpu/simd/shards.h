@@ -1,16 +1,16 @@
-// The sum of a tile of all shards' gradients, out of place, in the order of comm/tree.h:
-// parts[s] + parts[s + 1], then + 2, + 4, ... Only for .inc.cpp files.
+// Sums a tile of all shards' gradients, out of place, in the order of comm/tree.h: parts[s] +
+// parts[s + 1], then + 2, + 4, ... Only for .inc.cpp files.
 #pragma once
 
 #include "backend/cpu/simd/vector.h"
 
 namespace dpt::DPT_ISA {
 
-constexpr size_t kShardTile =
-    512;                          // elements, so that a tile and the levels of the tree stay in L1
+// Elements; a tile and the levels of the tree stay in L1.
+constexpr size_t kShardTile = 512;
 constexpr int kShardLevels = 32;  // of the tree; shard counts are ints
 
-// The order of a tree over kCount shards, 1 .. 4, in registers.
+// Sums kCount shards, 1 to 4, in registers and in the order of the tree.
 template <int kCount>
 DPT_SIMD void sum_few(float* to, const float* const* shards, size_t offset, size_t count) {
   const float* a = shards[0] + offset;
@@ -37,19 +37,19 @@ DPT_SIMD void sum_few(float* to, const float* const* shards, size_t offset, size
           i));
 }
 
-// to may be a or b.
+// `to` may be a or b.
 DPT_SIMD void add_tiles(float* to, const float* a, const float* b, size_t count) {
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) store(to + i, add(load(a + i), load(b + i)));
   for (; i < count; ++i) to[i] = a[i] + b[i];
 }
 
-// Any number of shards as a binary counter: the stack holds sums of finished blocks of shards, of
-// 2^l each with l falling towards the top; two of one size become one.
+// Sums any number of shards like a binary counter: the stack holds sums of blocks of 2^l shards,
+// with l decreasing towards the top; two blocks of equal size are added.
 [[gnu::noinline]] static void sum_many(float* to, const float* const* shards, int shard_count,
                                        size_t offset, size_t count) {
   float stack[kShardLevels][kShardTile];
-  int top = 0;  // blocks on the stack
+  int top = 0;  // number of blocks on the stack
   for (int s = 0; s + 2 <= shard_count; s += 2) {
     add_tiles(stack[top++], shards[s] + offset, shards[s + 1] + offset, count);
     for (int pairs = s / 2 + 1; pairs % 2 == 0; pairs /= 2, --top)
@@ -68,7 +68,8 @@ DPT_SIMD void add_tiles(float* to, const float* a, const float* b, size_t count)
   add_tiles(to, stack[0], right, count);
 }
 
-// to[i] = the sum of shards[s][offset + i], i < count <= kShardTile. `to` may be one of them.
+// to[i] = the sum over s of shards[s][offset + i], i < count <= kShardTile. `to` may be one of the
+// shards.
 DPT_SIMD void sum_shards(float* to, const float* const* shards, int shard_count, size_t offset,
                          size_t count) {
   switch (shard_count) {

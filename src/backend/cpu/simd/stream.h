@@ -1,6 +1,6 @@
-// Stores past the caches, for arrays that are larger than these: the lines of such an array need
-// not be read before they are written, and are gone anyway when somebody reads them. Only for
-// .inc.cpp files, see isa.h.
+// Non-temporal stores for arrays that are larger than the caches. The cache lines of such an array
+// need not be read before they are written, and they would be evicted before anybody reads them.
+// Only for .inc.cpp files, see isa.h.
 #pragma once
 
 #include "backend/cpu/simd/lanes.h"
@@ -9,14 +9,14 @@ namespace dpt::DPT_ISA {
 
 constexpr size_t kStreamedBytes = size_t{1} << 20;
 
-// As the caches have it.
+// Ordinary stores.
 struct Cached {
   [[gnu::always_inline]] void operator()(Whole at, float* p, Lanes x) const { at.put(p, x); }
   [[gnu::always_inline]] void operator()(Rest at, float* p, Lanes x) const { at.put(p, x); }
 };
 
 #if defined(__AVX2__)
-// REQUIRES: p is aligned to a vector.
+// Non-temporal stores. REQUIRES: p is aligned to a vector.
 struct Streamed {
   [[gnu::always_inline]] void operator()(Whole, float* p, Lanes x) const {
 #if defined(__AVX512F__)
@@ -29,14 +29,14 @@ struct Streamed {
 };
 #endif
 
-// For the cores that read what was streamed after a meeting.
+// Makes streamed data visible to cores that read it after a barrier.
 DPT_SIMD void end_streams() {
 #if defined(__AVX2__)
   _mm_sfence();
 #endif
 }
 
-// Calls f(Cached or Streamed) for an array of rows of c floats, which f writes with it.
+// Calls f(Cached or Streamed) with the stores to use for an array of `rows` rows of `c` floats.
 template <class F>
 DPT_SIMD void with_store_to(const float* to, size_t rows, size_t c, F f) {
 #if defined(__AVX2__)

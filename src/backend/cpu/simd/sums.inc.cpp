@@ -28,7 +28,8 @@ DPT_SIMD void add_squares(double* sum, const float* x) {
 #endif
 }
 
-// 16 chains on every instruction set; a square of a float is exact in double.
+// 16 chains on every instruction set, so that the bits are the same. The square of a float is exact
+// in double.
 void sum_squares(const float* x, size_t size, size_t first_chunk, size_t last_chunk,
                  double* partial) {
   for (size_t c = first_chunk; c < last_chunk; ++c) {

@@ -1,4 +1,4 @@
-// Which functions of a kernel table are those of an instruction set. Not for .inc.cpp files.
+// Selects the kernels of an instruction set. Not for .inc.cpp files.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace dpt {
 
-// The functions of one name, in the order of Isa: what an .inc.cpp file defines.
+// The functions with this name that an .inc.cpp file defines, in the order of Isa.
 #if defined(__x86_64__)
 #define DPT_OF_EACH_ISA(function) \
   { simd_baseline::function, simd_avx2::function, simd_avx512::function }
@@ -24,9 +24,9 @@ inline constexpr size_t kIsas = 1;
 template <class Table>
 using AddOfEachIsa = std::array<void (*)(Table&), kIsas>;
 
-// The one table of this type and instruction set, which each of `parts` has added its functions to.
-// What adds them is itself compiled for its instruction set, so it is called only where that one is
-// asked for. REQUIRES: this CPU runs `isa`; the same parts whenever it is called.
+// The table of this type for an instruction set. `parts` add their functions to it at the first
+// call; they are compiled for the instruction set, so only those of `isa` are called. REQUIRES:
+// this CPU supports `isa`; every call passes the same parts.
 template <class Table>
 const Table& table_of(Isa isa, std::initializer_list<AddOfEachIsa<Table>> parts) {
   static std::array<Table, kIsas> tables{};

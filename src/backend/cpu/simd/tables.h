@@ -1,4 +1,4 @@
-// The kernels of each instruction set; every .inc.cpp file fills in its own. Only for this folder.
+// The entry points of the .inc.cpp files that fill in SimdKernels. Only for this folder.
 #pragma once
 
 #include "backend/cpu/simd/isa.h"

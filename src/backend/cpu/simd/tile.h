@@ -1,12 +1,12 @@
-// The register tile of the outer-product kernels: C[m, n] from A[m, k] and B[k, n], n contiguous.
+// The register tile of outer-product kernels: C [m, n] = A [m, k] B [k, n] with contiguous n.
 #pragma once
 
 #include "backend/cpu/simd/vector.h"
 
 namespace dpt::DPT_ISA {
 
-// Rows of a tile of two vectors: the accumulators fill the registers, two vectors of B and a
-// broadcast of A still fit.
+// Rows of a tile that is two vectors wide: the accumulators, two vectors of B and a broadcast
+// element of A fill the registers.
 constexpr int kTileRows = kLanes == 16 ? 14 : 6;
 constexpr int kTileColumns = 2 * kLanes;
 
@@ -14,23 +14,23 @@ constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
 
 enum class Store { set, continued };
 
-// What all tiles of one product share. A's element (m, k) is a[m * row + k * step].
+// What all tiles of one product share. Element (m, k) of A is a[m * row + k * step].
 struct Product {
   size_t depth;    // k
-  const float* a;  // where this tile begins
+  const float* a;  // at the current tile
   size_t row, step;
   const float* b;  // [k, ldb]
   size_t ldb;
   float* c;  // [m, ldc]
   size_t ldc;
-  const float* bias;  // [n] added to every row, or null
-  // What will be needed after b, fetched beside it, row by row; null: rows of b that follow.
+  const float* bias;  // [n] added to every row; may be null
+  // What is needed after b; it is prefetched row by row. null: the following rows of b.
   const float* next = nullptr;
 };
 
-// kRows x (kVectors * kLanes) elements; with kMasked only `mask` of the last vector is read and
-// written. Each element is one chain of fma over k from 0, or from C's value if kStore is
-// continued.
+// kRows x (kVectors * kLanes) elements of C. kMasked: only `mask` of the last vector is read and
+// written. Each element is one chain of fma over k, starting at 0, or at C's value if kStore is
+// `continued`.
 template <int kRows, int kVectors, bool kMasked, Store kStore>
 DPT_SIMD void tile(const Product& p, Mask mask) {
   Vector sum[kRows][kVectors];
@@ -48,11 +48,12 @@ DPT_SIMD void tile(const Product& p, Mask mask) {
   }
   const float* a = p.a;
   const float* b = p.b;
-  // Far enough for another core's cache.
+  // Far enough ahead for data from another core's cache.
   const uintptr_t ahead =
       p.next == nullptr ? 24 * p.ldb * sizeof(float)
                         : reinterpret_cast<uintptr_t>(p.next) - reinterpret_cast<uintptr_t>(b);
-  const uintptr_t next_rows = (2 * kRows - 1) * p.row * sizeof(float);  // the last of the next tile
+  // The last row of the next tile.
+  const uintptr_t next_rows = (2 * kRows - 1) * p.row * sizeof(float);
   for (size_t k = 0; k < p.depth; ++k) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(a) + next_rows));
     Vector right[kVectors];
@@ -95,8 +96,8 @@ template <int kRows, int kVectors, bool kMasked, Store kStore>
   tile<kRows, kVectors, kMasked, kStore>(p, first(last));
 }
 
-// One column of tiles: `rows` rows of C, cut into tiles of about the same height, `columns` of
-// them, 1 .. kTileColumns.
+// One column of tiles: `rows` rows of C, divided into tiles of similar height, and `columns`
+// columns, 1 to kTileColumns.
 template <Store kStore, int kRows>
 DPT_SIMD void tile_of(const Product& p, size_t rows, size_t columns) {
   if constexpr (kRows > 1) {

@@ -1,6 +1,7 @@
-// The optimizers: gradients of all shards summed tile by tile, and the formula applied while the
-// tile is in L1. The formulas are those of graph/formulas/optimizer.h; compilers make vectors of
-// the loops here, which is why the flags of a formula are constants in them; but for Adam's.
+// The optimizers. Gradients of all shards are summed tile by tile, and the formula is applied while
+// the tile is in L1. The formulas are those of graph/formulas/optimizer.h. Compilers vectorize the
+// loops here (except Adam's, which uses Lanes), for which the flags of a formula have to be
+// constants.
 #include "backend/cpu/simd/roots.h"
 #include "backend/cpu/simd/shards.h"
 #include "backend/cpu/simd/tables.h"
@@ -15,7 +16,7 @@ struct No {
   static constexpr bool value = false;
 };
 
-// Calls f with a type, so that the flag is a constant in it.
+// Calls f with a type in which the flag is a constant.
 template <class F>
 DPT_SIMD void with_flag(bool flag, F f) {
   if (flag) {
@@ -25,7 +26,8 @@ DPT_SIMD void with_flag(bool flag, F f) {
   }
 }
 
-// What .grad would hold, for the tile [offset, offset + count): in `g`, or where it is already.
+// Prepares PyTorch's .grad of the tile [offset, offset + count), in `g` or where it already is, and
+// returns its address.
 DPT_SIMD const float* prepare_gradient(const UpdateArgs& args, size_t offset, size_t count,
                                        float* g) {
   if (args.shard_count == 1 && args.grad_scale == 1 && !(args.clip_value > 0) &&
@@ -37,7 +39,7 @@ DPT_SIMD const float* prepare_gradient(const UpdateArgs& args, size_t offset, si
   }
   if (const float limit = args.clip_value; limit > 0) {
     for (size_t i = 0; i < count; ++i) {
-      const float low = g[i] < -limit ? -limit : g[i];  // nan stays nan, as in torch.clamp
+      const float low = g[i] < -limit ? -limit : g[i];  // a nan remains a nan, as in torch.clamp
       g[i] = low > limit ? limit : low;
     }
   }
@@ -46,7 +48,7 @@ DPT_SIMD const float* prepare_gradient(const UpdateArgs& args, size_t offset, si
   return g;
 }
 
-// apply(weight, states.., gradient, count) for each tile; pointers overlap no others.
+// Calls apply(weight, states..., gradient, count) for each tile. The arrays do not overlap.
 template <class Apply>
 DPT_SIMD void for_each_tile(const UpdateArgs& args, Apply apply) {
   alignas(64) float gradient[kShardTile];
@@ -87,8 +89,8 @@ void update_sgd(const UpdateArgs& args, const formula::Sgd<float>& scalars) {
                 });
 }
 
-// formula::adam on lanes, with the roots of roots.h: operation by operation, so the bits are the
-// formula's.
+// formula::adam on Lanes, with the square roots of roots.h. The operations are the same and in the
+// same order, so the bits are those of the formula.
 template <bool kAmsgrad>
 [[gnu::noinline]] void adam_loop(formula::Adam<float> s, float* __restrict w, float* __restrict m,
                                  float* __restrict v, float* __restrict top,
@@ -99,7 +101,7 @@ template <bool kAmsgrad>
               one_minus_beta1 = scalar(s.one_minus_beta1), beta2 = scalar(s.beta2),
               one_minus_beta2 = scalar(s.one_minus_beta2), step_size = scalar(s.step_size),
               correction = scalar(s.inverse_correction), eps = scalar(s.eps);
-  constexpr size_t kAhead = 32 * kLine;  // a line may take a fifth of a microsecond to come
+  constexpr size_t kAhead = 32 * kLine;  // a line may take 0.2 microseconds to arrive
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     own_line(w + i, kAhead);

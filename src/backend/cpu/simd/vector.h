@@ -1,8 +1,8 @@
-// A vector of floats as wide as the instruction set this is compiled for, and the few operations
-// that compilers don't find by themselves. Only for .inc.cpp files, see isa.h.
+// A vector of floats as wide as the instruction set, and the few operations that compilers do not
+// find by themselves. Only for .inc.cpp files, see isa.h.
 //
-// fma is fused where the instruction set has it, else a product and a sum with two roundings.
-// Loads and stores need no alignment.
+// fma is fused if the instruction set has it, else a product and a sum, each rounded. Loads and
+// stores need no alignment.
 #pragma once
 
 #include <stddef.h>
@@ -28,11 +28,11 @@ DPT_SIMD Vector load(const float* p) { return _mm512_loadu_ps(p); }
 DPT_SIMD void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
 DPT_SIMD Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 DPT_SIMD Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
-// The first n lanes, 0 <= n <= kLanes.
+// A mask of the first n lanes, 0 <= n <= kLanes.
 DPT_SIMD Mask first(size_t n) { return static_cast<Mask>((1U << n) - 1U); }
 DPT_SIMD Vector load_first(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
 DPT_SIMD void store_first(float* p, Mask m, Vector v) { _mm512_mask_storeu_ps(p, m, v); }
-// A bit for each lane that is not 0, the first lane's lowest; nan is not 0.
+// A bit for each lane that is not 0, the first lane in the lowest bit; a nan is not 0.
 DPT_SIMD uint64_t nonzero(Vector v) { return _mm512_cmp_ps_mask(v, zero(), _CMP_NEQ_UQ); }
 
 #elif defined(__AVX2__)
@@ -52,7 +52,7 @@ DPT_SIMD Mask first(size_t n) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 DPT_SIMD Vector load_first(const float* p, Mask m) { return _mm256_maskload_ps(p, m); }
-// A masked store takes some cores a dozen cycles, and most vectors are whole.
+// Whole vectors use an ordinary store, since a masked store takes a dozen cycles on some cores.
 DPT_SIMD void store_first(float* p, Mask m, Vector v) {
   if (_mm256_movemask_ps(_mm256_castsi256_ps(m)) == 0xFF) {
     store(p, v);
@@ -64,7 +64,7 @@ DPT_SIMD uint64_t nonzero(Vector v) {
   return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(v, zero(), _CMP_NEQ_UQ)));
 }
 
-#else  // any machine: vectors of the compiler
+#else  // any machine: the compiler's vectors
 
 using Vector = float __attribute__((vector_size(16)));
 using Mask = size_t;
@@ -97,9 +97,10 @@ DPT_SIMD uint64_t nonzero(Vector v) {
 
 #endif
 
-// Makes v a register here: compilers fold a load into each fma that uses it, though it is the loads
-// that are scarce.
-// own_zero: 0 that a compiler doesn't copy from another register, since copies take turns with fma.
+// keep: forces v into a register here. Compilers fold a load into each fma that uses it, although
+// loads are the bottleneck.
+// own_zero: a 0 that the compiler does not copy from another register, since copies compete with
+// fma.
 #if defined(__AVX512F__)
 DPT_SIMD void keep(Vector& v) { __asm__("" : "+v"(v)); }
 DPT_SIMD Vector own_zero() {
@@ -121,15 +122,16 @@ DPT_SIMD Vector own_zero() { return zero(); }
 
 constexpr size_t kLine = 64;  // bytes of a cache line
 
-// Fetches the line so many bytes behind p, to write to it; there need not be anything. Other cores
-// may have read it, and would be asked to forget it for one line after the other by stores alone.
+// Prefetches the cache line `behind` bytes after p for writing; the address need not be valid.
+// Other cores may have read the line, and stores alone would invalidate their copies one line at a
+// time.
 DPT_SIMD void own_line(const float* p, size_t behind) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + behind), 1);
 }
 
 // The first steps of a sum over lanes, for two vectors at once: each block of kWidth lanes becomes
-// half as wide, a's beside b's: with kWidth = 4 [a0+a2 a1+a3 b0+b2 b1+b3] in each block of 4.
-// A lane is the sum of the same two lanes whatever its place: no result depends on the tile.
+// half as wide, a's sums beside b's. With kWidth = 4: [a0+a2 a1+a3 b0+b2 b1+b3] in each block of 4.
+// The same two lanes are added wherever a vector is used, so no result depends on the tile.
 template <int kWidth>
 DPT_SIMD Vector fold(Vector a, Vector b) {
 #if defined(__AVX512F__)
@@ -169,7 +171,7 @@ DPT_SIMD Vector fold(Vector a, Vector b) {
 #endif
 }
 
-// out[j] = the sum of the lanes of v[j], the halves added first, j < kCount.
+// out[j] = the sum of the lanes of v[j], j < kCount. The two halves of a vector are added first.
 template <int kCount>
 DPT_SIMD void sum_lanes(const Vector* v, float* out) {
   constexpr int kGroup = kCount >= 16 && kLanes >= 16 ? 16
@@ -215,8 +217,8 @@ DPT_SIMD void transpose(const float* const* from, size_t c, float* to, size_t st
     DPT_UNROLL
     for (int r = 0; r < 4; ++r) {
       const size_t at = c + 4 * q;
-      // A masked broadcast from memory is a load and a blend, an insert a shuffle on the one port
-      // that has them.
+      // A masked broadcast from memory is a load and a blend; an insert would be a shuffle, for
+      // which there is only one port.
       v[r] = _mm512_broadcast_f32x4(_mm_loadu_ps(from[r] + at));
       v[r] = _mm512_mask_broadcast_f32x4(v[r], 0x00F0, _mm_loadu_ps(from[r + 4] + at));
       v[r] = _mm512_mask_broadcast_f32x4(v[r], 0x0F00, _mm_loadu_ps(from[r + 8] + at));
