@@ -1,6 +1,6 @@
 #!/bin/sh
-# compile.sh LOG NVCC ARGUMENTS...: compiles own kernels; what ptxas says of their registers and shared
-# memory goes to LOG, and is shown where the compilation fails.
+# compile.sh LOG NVCC ARGUMENTS...: compiles own kernels. The report of ptxas on registers and shared memory
+# goes to LOG, which is printed if the compilation fails.
 log=$1
 shift
 "$@" 2>"$log" && exit
