@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> prepare_prelu(const KernelQuery& q) {
   });
 }
 
-// Element-wise losses.
+// Elementwise losses.
 
 struct LossRow {
   std::string_view op, gradient;
@@ -160,7 +160,7 @@ std::unique_ptr<Kernel> prepare_loss(const KernelQuery& q) {
   });
 }
 
-// Softmax and its like.
+// Softmax, log_softmax, cross entropy and layer norm.
 
 std::string refuses_softmax(const KernelQuery& q) {
   if (settings<Softmax>(q).dim != q.in[0].shape.rank() - 1)
@@ -279,7 +279,7 @@ std::unique_ptr<Kernel> prepare_add(const KernelQuery& q) {
   });
 }
 
-// What moves elements.
+// Embeddings, and operators that move elements.
 
 size_t embedding_row(std::span<const int32_t> indices, size_t i, const TensorDesc& desc,
                      int64_t rows) {

@@ -95,7 +95,7 @@ void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Pr
   const int first = static_cast<int>(shards.begin);
   const bool owner = session_.who.owner(first, device_) == worker_;
   if (owner) parts = {Part::prologue, Part::forward, Part::backward};
-  // In a test every owner computes its own loss.
+  // In an evaluation every worker computes the loss of its own shards.
   const bool own_loss = what == kTest || session_.who.loss_device < 0;
   if (own_loss ? owner : session_.who.loss_owner(first) == worker_) parts.push_back(Part::loss);
   if (what == kTrain && !rows_.empty()) parts.push_back(Part::update);
@@ -255,8 +255,8 @@ void Executor::do_action(Action action, int group, int micro, const StepInput& i
       return;
     case Action::forward:
       return run_part(Part::forward, group, micro, input);
-    case Action::feed_targets:  // with the prologue
-    case Action::gather:        // one memory: nothing to copy
+    case Action::feed_targets:  // done by the prologue
+    case Action::gather:        // CPUs share memory: nothing to copy
     case Action::scatter:
     case Action::draw_masks:
       return;
@@ -311,7 +311,7 @@ void Executor::loss(int group, int micro, const StepInput& input) {
     ShardResult& result = buffers_.result(input.number, static_cast<int>(s));
     const int64_t n = rows[static_cast<size_t>(s)].rows.count();
     if (micro == 0) result.loss = 0;
-    // A weight that is known is not written again: others may still be summing them.
+    // Do not write a known weight again: other workers may be reading it.
     if (!known) result.weight = (micro == 0 ? 0 : result.weight) + natural_divisor(n);
     if (n > 0) result.loss += b->loss(static_cast<size_t>(s - shards.begin));
   }
@@ -335,7 +335,7 @@ void Executor::finish_gradients(int group, int micro, const StepInput& input,
 }
 
 double Executor::natural_divisor(int64_t samples) const {
-  // Of targets the prologue finds it.
+  // For Divisor::targets the prologue computes it.
   if (session_.divisor == Divisor::one || session_.divisor == Divisor::targets) return 1;
   return static_cast<double>(samples * session_.terms_per_sample);
 }
@@ -362,7 +362,7 @@ void Executor::sum_loss(const StepInput& input) {
   result_.empty = session_.takes_empty_steps && divisor_ == 0;
   result_.finite = result_.empty || std::isfinite(result_.loss);
   result_.overflowed = session_.scaler.on && !result_.finite;
-  // Here, between two meetings, every worker reads the same.
+  // Between two barriers, so every worker reads the same number.
   result_.stop = team_.agreed_stop();
   result_.rank0_loss = result_.loss;
   if (session_.who.ranks > 1 && session_.divisor != Divisor::one)

@@ -21,7 +21,7 @@ void Executor::run_pipeline(const StepInput& input) {
     posted_[d] += static_cast<uint32_t>(schedule[d].size());
 }
 
-// A forward pass needs that of the stage before; a backward pass needs that of the stage behind.
+// A forward pass follows the previous stage's, a backward pass the next stage's.
 void Executor::wait_for(const StageOp& op) {
   const int before = op.backward ? op.stage + 1 : op.stage - 1;
   if (before < 0 || before > last_stage() || has_stage(before)) return;

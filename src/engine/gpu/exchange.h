@@ -138,7 +138,7 @@ class DeviceExchange {
   cuda::Memory gradients_, terms_;
   std::optional<CompressedGradients> compressed_;
   uint64_t steps_ = 0;  // that ended
-  // By NCCL. Destroyed before the memory and events that its calls may be waiting for.
+  // By NCCL. Destroyed before the memory and events that its waiting calls may use.
   std::unique_ptr<cuda::Communicator> all_;
 };
 

@@ -90,7 +90,7 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
             if (communicator_) communicator_->check();
             if (stages_) stages_->check();
           });
-        } catch (...) {  // before memory is freed, which waits for the GPU
+        } catch (...) {  // abort first: freeing memory waits for the GPU
           give_up();
           throw;
         }
@@ -108,7 +108,7 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
   if (session_.who.span > 1) stages_ = make_device_stages(session_, context_, gpus_);
   bind();
   if (session_.who.replicas() > 1) make_exchange();
-  make_feeds(samples);  // last: the data set gets what the others leave of the GPU's memory
+  make_feeds(samples);  // last: data sets get the rest of the GPU's memory
   upload_state(0, GradientScaler(session_.scaler).state());
   update_.upload(buffers_);
 }
@@ -168,12 +168,13 @@ void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& 
 
 // Bytes of GPU memory available for data sets. Call it when everything else is allocated.
 size_t DeviceExecutor::room_for_data() {
-  constexpr size_t kSpare = size_t{256} << 20;  // for what libraries load
-  // NCCL takes its buffers when a communicator is joined, those for sends at the first one.
+  constexpr size_t kSpare = size_t{256} << 20;  // for code that libraries load
+  // NCCL allocates buffers when a communicator is joined, and those for sends at the first send.
   constexpr size_t kSends = size_t{512} << 20;
   const bool sends = gather_ ? exchange_->by_nccl() : stages_ && stages_->communicator();
   const size_t spare = kSpare + (sends ? kSends : 0);
-  // Replicas or stages on the same GPU share it. Here all have come, so all have taken theirs.
+  // Replicas or stages on the same GPU share its memory. sharing() contains a barrier, so all have
+  // allocated everything else.
   const auto sharing = static_cast<size_t>(gpus_.sharing(api_->properties().bus_id));
   const size_t share = api_->free_memory() / sharing;
   return share > spare ? share - spare : 0;
@@ -192,7 +193,7 @@ void DeviceExecutor::make_feeds(const Samples& samples) {
                             shard_,
                             wait_for_};
   const bool feeds = request.input_bytes + request.target_bytes > 0;
-  // One way for all GPUs: by the two ways steps are captured at different times.
+  // All GPUs use the same kind of input: the two kinds capture steps at different times.
   const auto resident = [&](const Feeder& feeder) {
     return gpus_.largest(feeds && !fits_on_gpu(feeder, room) ? 1 : 0) == 0;
   };
@@ -292,7 +293,7 @@ size_t DeviceExecutor::steps_together(const StepRows& rows) {
   if (!captures(rows)) return 1;
   const bool made_one_by_one = feed_ && feed_->places() > 1;
   const size_t nodes = made_one_by_one ? DeviceFlights::kMostNodes : graph(rows, 0, 1).nodes();
-  // The same on all GPUs, or one would wait for what another has not begun.
+  // The same number on all GPUs, or one would wait for a step that another has not launched.
   return DeviceFlights::together(static_cast<size_t>(gpus_.largest(static_cast<int64_t>(nodes))));
 }
 
@@ -314,7 +315,7 @@ void DeviceExecutor::run(StepLoop& loop) {
   StepInput input;
   while (stop_ == 0 && loop.next(input)) {
     gpus_.begin_step();
-    gpus_.meet();  // who has not come is found out here, and Ctrl-C
+    gpus_.meet();  // detects missing ranks; makes Ctrl-C known to all
     stop_ = gpus_.agreed_stop();
     if (!std::exchange(begun, true) && feed_) feed_->begin(input.order, input.epoch);
     if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {
@@ -333,7 +334,8 @@ void DeviceExecutor::run(StepLoop& loop) {
 void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps) {
   if (flights_.full()) land(loop, true);
   const size_t place = feed_ ? feed_->make(steps[0].input) : 0;
-  // Where steps are skipped that are still under way, the next update is one of several.
+  // With a loss scale, submitted steps may still be skipped, so the next update's number is not
+  // known yet: send the formulas of all possible ones.
   const bool unsure = session_.scaler.on;
   const auto under_way = static_cast<int64_t>(flights_.steps());
   const int64_t first = loop.updates() + (unsure ? 0 : under_way);
@@ -347,7 +349,7 @@ void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step>
     for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, place);
   if (feed_) feed_->enqueued(place);
   flights_.land_here();
-  // Of several GPUs none may know more than another.
+  // With several GPUs, all have to complete a step at the same time.
   while (gpus_.alone() && !flights_.empty() && land(loop, false)) continue;
 }
 

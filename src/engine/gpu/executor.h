@@ -150,8 +150,8 @@ class DeviceExecutor : public StepExecutor {
   cuda::Memory test_entry_, test_sums_;   // entry of the current batch; sums over past batches
   std::unique_ptr<DeviceStages> stages_;  // null: this GPU has all stages
   std::unique_ptr<DeviceGather> gather_;  // null: each GPU computes the loss of its own rows
-  // Null: the run has one replica. Destroyed before stages_ and gather_, whose memory its calls may
-  // be waiting for.
+  // Null: the run has one replica. Destroyed before stages_ and gather_, whose memory its waiting
+  // calls may use.
   std::unique_ptr<DeviceExchange> exchange_;
   // The captured graphs, keyed by the row counts of the micro-batches (a last batch is smaller),
   // the kind, the input slot, and the number of steps.

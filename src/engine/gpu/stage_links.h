@@ -73,7 +73,7 @@ class DeviceLinks final : public DeviceStages {
   // [slot()] a transfer that nothing has waited for yet; a captured step must not wait for
   // transfers that were enqueued before it.
   std::vector<bool> crosses_;
-  // Destroyed before the memory and events its calls may be waiting for.
+  // Destroyed before the memory and events that its waiting calls may use.
   std::unique_ptr<DeviceCarrier> carrier_;
 };
 

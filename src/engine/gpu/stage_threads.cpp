@@ -63,7 +63,7 @@ void DeviceThreads::record(cuda::Event& event) {
   gpus_.team().post(gpus_.worker());
 }
 
-// A forward pass needs that of the stage before; a backward pass needs that of the stage behind.
+// A forward pass follows the previous stage's, a backward pass the next stage's.
 void DeviceThreads::begin(const StageOp& op) {
   const int before = op.backward ? op.stage + 1 : op.stage - 1;
   if (before < 0 || before > last() || has(before)) return;

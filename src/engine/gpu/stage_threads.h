@@ -34,7 +34,7 @@ class DeviceThreads final : public DeviceStages {
   void tell() override;
   const cuda::StepState* hear() override;
   void end_step() override;
-  // Called while an exception is in flight: breaks the team up before the exception can be caught.
+  // If an exception is in flight: breaks the team up before the exception can be caught.
   // Otherwise the others would wait for this GPU, which waits for them. The catcher reports the
   // error.
   void give_up() noexcept override { tell_failure(gpus_); }

@@ -45,7 +45,6 @@ struct LibraryReport {
 // Open each library, with the libraries that it loads on demand, and read its version.
 // cuda_library(): "cuDNN", say, or "driver", which cuda_libraries() does not include.
 std::vector<LibraryReport> cuda_libraries();
-LibraryReport cuda_library(
-    std::string_view name);  // "cuDNN", or "driver", which is not among those
+LibraryReport cuda_library(std::string_view name);  // "cuDNN", or "driver", which is not among them
 
 }  // namespace dpt::cuda

@@ -1,5 +1,5 @@
-// Attention with heads of any width, and its gradient. Formulas: graph/operators/products/
-// attention.cpp.
+// Attention with heads of any width, and its gradient. Formulas:
+// graph/operators/products/attention.cpp.
 //
 // Note [tiles]: a block computes kOwn rows of one head of one sample, kWide columns of them. It
 // loops over the rows of the other operand, kOther at a time and in order: it multiplies its own

@@ -1,4 +1,4 @@
-// Kernels that belong to no operator.
+// Kernels that implement no operator.
 #pragma once
 
 #include "backend/cuda/kernels/block.h"

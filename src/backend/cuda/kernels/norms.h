@@ -223,10 +223,9 @@ struct AffineGradient {
 
 // What group norm normalizes together: element e of group r = sample * groups + group. Layer norm
 // is the case of one group and one position, with all elements as channels.
-struct Groups {  // channels: of one group
-  // channels_last: the channels of a position are adjacent
-  int64_t samples, groups, channels, places;
-  bool last;  // a place's channels stand together
+struct Groups {
+  int64_t samples, groups, channels, places;  // channels: of one group; places: positions
+  bool last;                                  // channels_last
   DPT_HOST_DEVICE int64_t rows() const { return samples * groups; }
   DPT_HOST_DEVICE int64_t width() const { return channels * places; }
   DPT_HOST_DEVICE int64_t elements() const { return rows() * width(); }
