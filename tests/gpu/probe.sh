@@ -77,7 +77,7 @@ says 'NCCL: one rank, captured'
 for name in dp-shared ddp-shared pipeline pipeline-processes pipelines; do says "^- \[x\] losses-$name "; done
 says '^- \[x\] memcheck-train '
 # Own kernels in a library's place are told, and are no success unless they are announced.
-DPT_FAKE_LIBRARIES=0 phase 1 --seconds 60 A
+DPT_FAKE_LIBRARIES=0 phase 1 --seconds 120 A
 says '^- \[ \] first-call-outside: '
 says '^- \[ \] operators-attention: '
 says 'conformance: \[ \] attention cudnn bf16: 3 of 3 comparisons failed; first with .* an own kernel ran instead: the fake GPU has no libraries'
@@ -93,10 +93,10 @@ unset DPT_FAKE_LIBRARIES DPT_OPERATORS
 # What fails or hangs stops nothing, and what has no time is told.
 rm "$here/bin/unit"
 script "$here/bin/unit" 'case $* in *captured*) echo "3 cases failed"; exit 1 ;; *outside*) exec sleep 60 ;; esac'
-phase 1 --seconds 15 A
+phase 1 --seconds 30 A
 says '^- \[ \] capture: exit code 1 '
 says '3 cases failed'
 says '^- \[ \] first-call-outside: not done after '
-says 'left out, the 15 s are over'
+says 'left out, the 30 s are over'
 if [ $failed -ne 0 ]; then tail -n 200 "$scratch"/report-*/report.md; fi
 exit $failed
