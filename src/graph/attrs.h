@@ -1,5 +1,5 @@
-// The settings of operators that have some, as GraphBuilder::apply takes them and kernels read
-// them. Operators that are not here take none.
+// Attributes of operators: the structs that GraphBuilder::apply() takes as `attrs` and kernels
+// read. An operator without a struct here has no attributes.
 #pragma once
 
 #include <array>
@@ -14,70 +14,71 @@ struct LeakyRelu {
   double negative_slope = 0.01;
 };
 struct PRelu {
-  int64_t parameters = 1;  // prelu_weight_gradient: of the weight
+  int64_t parameters = 1;  // prelu_weight_gradient: elements of the weight
 };
-struct ReluMask {     // matmul_relu_gradient: of the product that made the mask
-  int64_t depth = 1;  // the last extent of its x
+struct ReluMask {     // matmul_relu_gradient: about the linear layer that wrote the mask
+  int64_t depth = 1;  // its in_features
   bool bias = false;
 };
 struct Elu {
   double alpha = 1;
 };
 struct Gelu {
-  bool tanh = false;  // approximate='tanh'
+  bool tanh = false;  // PyTorch's approximate='tanh'
 };
 struct Softplus {
   double beta = 1, threshold = 20;
 };
 struct Softmax {
-  int dim = 1;  // counted from 0, the sample's extent included; never 0
+  int dim = 1;  // dimension, counted from 0 with the batch dimension included; never 0
 };
 struct LayerNorm {
-  int dims = 1;  // how many of the last extents are normalised over
+  int dims = 1;  // how many of the last dimensions are normalized
   double eps = 1e-5;
 };
 struct Attention {
   int64_t heads = 1;
-  bool causal = false;  // a place sees itself and those before it
+  bool causal = false;  // each position attends only to itself and earlier positions
 };
 struct Dropout {
   double p = 0.5;
-  uint64_t key = 0;  // tells the dropout layers of a model apart
+  uint64_t key = 0;  // number of the dropout layer, so that each layer draws its own mask
 };
 struct Masked {
-  double scale = 1;             // y = x * (mask * scale)
-  std::vector<int> order = {};  // of x's extents in torch's memory, in which torch draws the
-                                // mask (torch_order.h)
+  double scale = 1;  // y = x * (mask * scale)
+  // Dimensions of x, outermost first, in PyTorch's memory order; PyTorch draws the mask in this
+  // order (graph/passes/torch_order.h)
+  std::vector<int> order = {};
 };
 struct Embedding {
-  int64_t padding_idx = -1;  // the row without a gradient; -1: none
-  int64_t rows = 0;          // embedding_gradient: extent 0 of the weight
+  int64_t padding_idx = -1;  // row of the weight that gets no gradient; -1: none
+  int64_t rows = 0;          // embedding_gradient: rows of the weight
 };
 struct PositionEmbedding {
-  int64_t rows = 0;  // position_embedding_gradient: extent 0 of the weight
+  int64_t rows = 0;  // position_embedding_gradient: rows of the weight
 };
 struct Reshape {
-  Shape shape;  // the whole result, the sample's extent included
+  Shape shape;  // full shape of the result, batch dimension included
 };
 struct Reorder {
   Layout layout = Layout::plain;  // of the result
 };
 struct Cast {
-  DType dtype = DType::f32;  // of the result; round_to: whose numbers
+  DType dtype = DType::f32;  // dtype of the result; round_to: the half to round to
 };
 struct Concat {
   int dim = 1;
 };
-struct SliceOf {  // extents begin..begin+length of one dimension
+struct SliceOf {  // elements [begin, begin + length) of dimension `dim`
   int dim = 1;
   int64_t begin = 0, length = 0;
-  int64_t extent = 0;  // slice_gradient: of the whole dimension
+  int64_t extent = 0;  // slice_gradient: extent of the whole dimension
 };
 
-// Of values [N, C, W] or [N, C, H, W], as pairs of height and width; [N, C, W] has the height 1.
+// {height, width}. Values [N, C, W] are treated as [N, C, 1, W].
 using Pair = std::array<int64_t, 2>;
 
-// How a window goes over an image. Padding is in front of and behind each extent.
+// A sliding window. `before` and `behind` are the padding at the start and the end of each extent.
 struct Window {
   Pair kernel{1, 1}, stride{1, 1}, dilation{1, 1}, before{0, 0}, behind{0, 0};
   bool operator==(const Window&) const = default;
@@ -85,18 +86,19 @@ struct Window {
 struct Convolution {
   Window window;
   int64_t groups = 1;
-  Pair output_padding{0, 0};  // convolution_transpose: further extents of the result
+  Pair output_padding{0, 0};  // convolution_transpose: added to the result's extents
 };
 struct Pool {
   Window window;
   bool ceil_mode = false;
   bool count_include_pad = true;  // avg_pool
   int64_t divisor_override = 0;   // avg_pool; 0: none
-  Pair extents{0, 0};             // gradients: of x
+  Pair extents{0, 0};             // gradients: extents of x
 };
 struct Resize {
-  Pair extents{0, 0};  // of the result
-  // upsample_nearest: torch's scale_factor, which decides the source; 0: result / input
+  Pair extents{0, 0};  // extents of the result
+  // upsample_nearest: PyTorch's scale_factor, from which source indices are computed; 0: use result
+  // / input
   std::array<double, 2> scale{0, 0};
 };
 struct GroupNorm {
@@ -106,34 +108,34 @@ struct GroupNorm {
 struct BatchNorm {
   double eps = 1e-5;
   double momentum =
-      0.1;            // update_running: the part of the new batch; -1: all batches count the same
-  bool batch = true;  // the moments are those of the batch
-  // batch_norm_add_relu: the half to which each operator that it stands for rounds what it makes
+      0.1;            // update_running: weight of the new batch's moments; -1: cumulative average
+  bool batch = true;  // normalize with the batch's moments; else with the running statistics
+  // batch_norm_add_relu: the half to which the results of the replaced batch_norm and add are
+  // rounded; f32: no rounding
   DType between = DType::f32;
 };
-struct Pad {  // of each dimension in front and behind; negative: cut off
+struct Pad {  // elements added before and after each dimension; negative: removed
   std::array<int64_t, Shape::kMaxRank> before{}, behind{};
   double value = 0;
 };
 
-// Between stages of a graph (graph.h, note [stages]): where the value lies, and where it goes.
+// Copies a value from the memory of stage `from` to that of stage `to` (graph.h, Note [stages]).
 struct Copy {
   int from = 0, to = 0;
 };
 
-// Losses. Inputs: output, target, divisor f32[1] and, where there is one, the constant with
-// weights.
+// Losses. Inputs: output, target, divisor f32[1], then the constants with weights if there are any.
 struct CrossEntropy {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
-  int dim = 1;  // of the classes
+  int dim = 1;  // dimension of the classes
 };
 struct NllLoss {
   int64_t ignore_index = -100;
-  int dim = 1;  // of the classes; target_weight: not looked at
+  int dim = 1;  // dimension of the classes; target_weight ignores it
 };
 struct CountCorrect {
-  int dim = 1;  // of the classes
+  int dim = 1;  // dimension of the classes
   int64_t ignore_index = -100;
 };
 struct SmoothL1 {

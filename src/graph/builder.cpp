@@ -13,7 +13,7 @@ namespace dpt {
 namespace {
 
 void check_limits(const Shape& shape) {
-  int64_t left = kMostElements;  // of what the extents so far leave for the others
+  int64_t left = kMostElements;  // how many elements the remaining dimensions may have in total
   for (const int64_t extent : shape.extents()) {
     if (extent < 0 || extent > kMostExtent || extent > left)
       fail(Fault::spec,

@@ -1,4 +1,5 @@
-// Puts a Graph together; knows which layer of the spec it is building, for names and errors.
+// Builds a Graph node by node, and knows which layer of the spec it is building for names and
+// errors.
 #pragma once
 
 #include <any>
@@ -11,21 +12,20 @@
 
 namespace dpt {
 
-// The largest tensor that a graph may hold. Anything larger is a mistake in a spec, and below these
-// limits the offsets and counts that kernels compute cannot wrap around: extents fit into 32 bits,
-// and a sum over all tensors of a model fits into 64.
+// Limits of a tensor's size. They catch mistakes in a spec, and guarantee that offsets and counts
+// cannot overflow: an extent fits into 32 bits, and a sum over all tensors of a model into 64.
 inline constexpr int64_t kMostExtent = 2147483647;
 inline constexpr int64_t kMostElements = int64_t{1} << 40;
 
-// Every value of a graph is added through one of its functions, which throw Error{spec} for a
-// tensor beyond the limits above.
+// Every function that adds a value throws Error{spec} if its tensor exceeds the limits above.
 class GraphBuilder {
  public:
-  // What is common to all layers of one build.
+  // Settings that all layers of one build share.
   struct Mode {
-    bool training = true;      // false: dropout and the like do nothing
-    bool torch_masks = false;  // dropout takes masks that torch's generator draws
-    // Running statistics move once for all chunks that a pipeline is given at once.
+    bool training = true;      // false: layers such as dropout add no nodes
+    bool torch_masks = false;  // dropout masks are drawn by PyTorch's generator (`random: torch`)
+    // Running statistics are updated once for all chunks that a pipeline is given at once, rather
+    // than for each chunk.
     bool deferred_batch_norm = false;
   };
   GraphBuilder(Graph& graph, Mode mode) : graph_(graph), mode_(mode) {}
@@ -33,15 +33,16 @@ class GraphBuilder {
 
   const Mode& mode() const { return mode_; }
 
-  // The layer that is being built: names of its parameters begin with it, errors name its place.
+  // Starts a layer: `name` prefixes the names of its parameters, and errors refer to `where`.
   void enter(std::string name, Span where, bool trainable = true);
   void part(Part part) { part_ = part; }
-  // What follows is on this device: the stage goes on, or the next one begins, whether or not the
-  // layers so far have added nodes: so a model has as many stages when it is evaluated, where
-  // dropout adds none.
+  // Sets the device of the layers that follow; a change of device begins a new stage. Stages count
+  // even if their layers add no nodes, so that a model has the same stages in training and in
+  // evaluation, where dropout adds no nodes.
   void device(int device);
   void stage(int stage) { stage_ = stage; }
-  void range(int range) { range_ = range; }  // graph/passes/recompute.h
+  // Recomputation range, 0: none (graph/passes/recompute.h)
+  void range(int range) { range_ = range; }
   const std::string& scope() const { return scope_; }
 
   ValueId input(std::string name, TensorDesc desc, Role role = Role::input);
@@ -49,17 +50,18 @@ class GraphBuilder {
   ValueId mask(TensorDesc desc, double keep);
   ValueId parameter(std::string_view name, Shape shape, Init init);
 
-  // What is kept from step to step, all elements `first` at the beginning; saved: in files, too.
+  // A tensor that is kept between steps, with all elements `first` initially. saved: it is part of
+  // the state_dict.
   ValueId buffer(std::string_view name, TensorDesc desc, double first, bool saved = true);
   void update(ValueId buffer, ValueId next) { graph_.updates.push_back({buffer, next}); }
 
-  // Adds a node and gives its first result.
+  // Adds a node and returns its first result.
   ValueId apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs = {});
   ValueId apply(std::string_view name, std::vector<ValueId> in, std::any attrs = {}) {
     return apply(op(name), std::move(in), std::move(attrs));
   }
 
-  // By value: adding a node moves the values.
+  // Returned by value, because adding a node may reallocate Graph::values.
   TensorDesc desc(ValueId v) const { return graph_[v].desc; }
   Shape shape(ValueId v) const { return graph_[v].desc.shape; }
   Graph& graph() { return graph_; }

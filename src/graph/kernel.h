@@ -1,5 +1,5 @@
-// How one operator is run on one device: what a kernel is asked, what it is given, and the ordered
-// lists in which a back end offers its kernels.
+// The interface between graphs and back ends: what a kernel is asked, what it gets per step, and
+// the entries of a back end's kernel list.
 #pragma once
 
 #include <any>
@@ -15,25 +15,24 @@
 
 namespace dpt {
 
-// One node as a kernel sees it: what goes in, what comes out, the operator's settings.
+// One node as seen by a kernel: inputs, results and the operator's attributes.
 struct KernelQuery {
   std::string_view op;
   std::vector<TensorDesc> in, out;
   std::any attrs;
-  // How many samples the tensors hold, and the largest shard of the batch (program.h, note
-  // [groups]). A kernel that sums in one of several orders chooses by the latter. 0: it is not
-  // known.
+  // Samples in the tensors, and in the largest shard of the batch (program.h, Note [groups]). A
+  // kernel with several summation orders must choose by largest_shard. 0: unknown.
   int64_t samples = 0, largest_shard = 0;
-  DType rounds = DType::f32;  // a half: the first result, f32, is rounded to its numbers
+  DType rounds = DType::f32;  // a half: the first result is f32, rounded to the half's precision
 };
 
-// What changes from step to step. Note [randomness]: whatever is random is a function of these and
-// of an element's place, so that no mode, device or number of workers can change it.
+// What changes from step to step. Note [randomness]: every random number is a function of these
+// fields and of an element's index. So modes, devices and the number of workers do not change it.
 struct StepContext {
   uint64_t seed = 0;
-  uint64_t step = 0;         // optimizer steps done, over all epochs
-  int64_t first_sample = 0;  // the place of the shard's first sample in the global batch
-  bool last_chunk = true;    // of those that a pipeline is given at once
+  uint64_t step = 0;         // optimizer steps done so far, over all epochs
+  int64_t first_sample = 0;  // index of the shard's first sample in the global batch
+  bool last_chunk = true;    // the last of the chunks that a pipeline is given at once
 };
 
 struct KernelArgs {
@@ -41,29 +40,31 @@ struct KernelArgs {
   const StepContext* context = nullptr;
 };
 
-// Prepared once for fixed shapes, run every step. run() is called by one thread at a time for each
-// set of arguments and allocates nothing.
+// Prepared once for fixed shapes, then run every step. Calls with the same arguments come from one
+// thread at a time. run() allocates nothing.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
-  // Rows [begin, end) of the only result, a matrix whose elements are sums over samples, to `out`
-  // in the place of its own: the bits that run() gives. continued: `out` holds the sums over
-  // earlier samples, which go on; the bits are those of one call with all of them. REQUIRES: a type
-  // that makes rows.
+  // Computes rows [begin, end) of the kernel's only result, a matrix of sums over samples, and
+  // writes them contiguously to `out` instead of the result's memory, with the bits that run()
+  // gives. continued: adds to the sums over earlier samples in `out`; the bits are those of one
+  // call with all samples. REQUIRES: the kernel's type has makes_rows.
   virtual void run_rows(const KernelArgs& args, int64_t begin, int64_t end, bool continued,
                         std::byte* out);
 };
 
-// One row of an ordered list: best first, the first that does not refuse is taken.
+// An entry of a kernel list. Lists are ordered best first; the first entry that does not refuse is
+// used.
 struct KernelType {
   std::string_view op, name;  // "linear", "avx512"
-  // Empty: takes it; else the reason. Whether it takes halves depends on no number of samples.
+  // Returns why the kernel cannot run this query, or an empty string if it can. Whether it accepts
+  // halves must not depend on the number of samples.
   std::string (*refuses)(const KernelQuery& query);
   std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query);
-  bool makes_rows = false;  // its kernels have run_rows()
-  bool by_sample = false;   // a sample's results have the same bits whatever the number of samples
-  bool rounds = false;      // its kernels do what KernelQuery::rounds asks for
+  bool makes_rows = false;  // its kernels implement run_rows()
+  bool by_sample = false;   // a sample's results have the same bits for every number of samples
+  bool rounds = false;      // its kernels implement KernelQuery::rounds
 };
 
 }  // namespace dpt

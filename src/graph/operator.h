@@ -1,4 +1,4 @@
-// What an operator must say about itself. One file in graph/operators/ holds an operator and those
+// The description of an operator. Each file in graph/operators/ holds an operator and the operators
 // of its gradient.
 #pragma once
 
@@ -14,77 +14,75 @@ namespace dpt {
 
 class GraphBuilder;
 
-// How an operator runs in mixed precision: the classes of torch's autocast
-// (graph/passes/precision.h).
+// How an operator runs in mixed precision, by torch.autocast's classes (graph/passes/precision.h).
 enum class Precision {
-  compute,       // in the half: products
+  compute,       // in the half: matrix products and convolutions
   full,          // in f32: losses
-  full_on_cuda,  // as `full` by CUDA's list, as `follow` by the CPU's
-  statistics,    // as `follow`, even where the whole model is in a half: batch normalisation
-  follow         // in the widest type of what other layers give it; parameters stay as they are
+  full_on_cuda,  // `full` in CUDA's autocast list, `follow` in the CPU's
+  statistics,    // like `follow`, even if the whole model is in a half: batch norm
+  follow         // in the widest type of its activations; parameters are not cast
 };
 
-// Which layouts its values may have (base/tensor.h). `plain` is always one of them.
+// Which memory layouts an operator supports (base/tensor.h). All support `plain`.
 enum class Layouts {
   plain,
-  any,    // element by element: whatever all its inputs and results have in common
-  images  // those that are [N, C, ...] with 3 or 4 extents may be channels_last
+  any,    // element-wise: any layout that all inputs and results share
+  images  // values [N, C, ...] of rank 3 or 4 may be channels_last
 };
 
-// A case for conformance tests, gradient checks and benchmarks: shapes, settings, and what the
-// inputs may hold.
+// An example for conformance tests, gradient checks and benchmarks.
 struct Sample {
-  KernelQuery query;  // real inputs and results as f32; tests also run it with f64 in their place
+  KernelQuery query;  // floating-point tensors are f32; tests also run it with f64
   struct Range {
-    double low = -2, high = 2;  // real inputs: uniform in it; integer inputs: low <= i < high
+    // Float inputs: uniform in [low, high]; integer inputs: low <= i < high
+    double low = -2, high = 2;
   };
-  std::vector<Range> ranges{};  // for each input; missing: the default
-  std::vector<double> kinks{};  // x near one of these is moved away before differences are taken
+  std::vector<Range> ranges{};  // for each input; default if missing
+  std::vector<double> kinks{};  // gradient checks keep x away from these points
 };
 
 struct OperatorType {
   std::string_view name;
   Precision precision;
 
-  // Shapes and dtypes of the results. Throws Error{Fault::spec} with the shapes in the message.
+  // Shapes and dtypes of the results. Throws Error{spec} with the shapes in the message.
   std::vector<TensorDesc> (*infer)(std::span<const TensorDesc> in, const std::any& attrs);
 
-  // Adds the nodes of d loss / d input and gives a value for each input, kNoValue for none. `dy`
-  // has an entry for each result, kNoValue where nothing depends on it. Null: no gradient.
+  // Adds the nodes of d loss / d input. Returns one value per input, kNoValue for no gradient. `dy`
+  // has one entry per result, kNoValue if the loss does not depend on it. Null: not differentiable.
   std::vector<ValueId> (*gradient)(GraphBuilder& g, const GraphNode& n,
                                    std::span<const ValueId> dy);
 
-  // Plain loops on host memory for f32 and f64, sums in double: what every fast kernel is compared
-  // with, and what runs where there is none.
+  // Reference implementation on host memory for f32 and f64; sums are accumulated in double.
+  // Kernels are tested against it, and it runs where a back end has no kernel.
   void (*reference)(const KernelArgs& args, const std::any& attrs);
 
-  // Small cases; an operator without one fails a test.
+  // Small examples. A test fails if an operator has none.
   std::vector<Sample> (*samples)();
 
-  // Floating-point operations of one run. Null: one for each element of the first result.
+  // Floating-point operations of one run. Null: one per element of the first result.
   double (*flops)(std::span<const TensorDesc> in, std::span<const TensorDesc> out) = nullptr;
 
-  // The result is the first input's memory seen with another shape; nothing is run.
+  // The result is the first input's memory with another shape; no kernel runs.
   bool view = false;
 
-  // Its input, which every shard has, is summed over the shards of the replica (program.h, note
-  // [cuts]); the loops copy it, as they do for one shard.
+  // The input, of which each shard has its own, is summed over the replica's shards (program.h,
+  // Note [cuts]). The reference implementation copies it, which is the sum over one shard.
   bool over_shards = false;
 
   Layouts layouts = Layouts::plain;
-  // Its loops and copies take bf16 and f16 as well; those of all others, f32 in their place.
+  // The reference implementation also supports bf16 and f16; otherwise halves are computed as f32.
   bool halves = false;
 
-  // Its results are numbers of its inputs, or 0: of halves they need no rounding.
+  // Each result element is an input element or 0, so results of halves need no rounding.
   bool selects = false;
 
-  // A weight, which may be transposed: its place among the inputs and, behind them, the results;
-  // -1: there is none.
+  // Index of a weight that may be transposed, among the inputs followed by the results; -1: none.
   int weight = -1;
 };
 
 std::span<const OperatorType> operator_table();  // generated from graph/operators/meson.build
 
-const OperatorType& op(std::string_view name);  // REQUIRES: there is one of that name
+const OperatorType& op(std::string_view name);  // REQUIRES: an operator of this name exists
 
 }  // namespace dpt

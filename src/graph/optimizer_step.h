@@ -1,6 +1,6 @@
-// One step of an optimizer as numbers: what its formula needs, the same for all elements.
-// Optimizers compute it in double from their settings, the step and the learning rate; a back end
-// visits it and runs the formula over its range of the flat buffers.
+// One optimizer step as scalars: the arguments of its formula that are equal for all elements.
+// Optimizers compute them in double from their settings, the step number and the learning rate. A
+// back end visits the variant and applies the formula to its range of the flat buffers.
 #pragma once
 
 #include <variant>
@@ -13,7 +13,7 @@ using OptimizerStep =
     std::variant<formula::Sgd<double>, formula::Adam<double>, formula::RmsProp<double>,
                  formula::Adagrad<double>, formula::Adadelta<double>>;
 
-// The scalars in the type of the weights, each rounded once, as PyTorch does with Python's numbers.
+// The scalars in the type of the weights, each rounded once, as PyTorch does with Python numbers.
 template <class T>
 formula::Sgd<T> rounded(const formula::Sgd<double>& s) {
   return {.lr = T(s.lr),

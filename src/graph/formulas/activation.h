@@ -1,13 +1,12 @@
-// Activations and their gradients as torch has them, on one number or on a vector of them. A
-// gradient is the upstream dy times dy/dx, from the result y where torch keeps that one, else from
-// x.
+// Activation functions and their gradients as in PyTorch, on a scalar or a vector of scalars. A
+// gradient is dy * f'(x), computed from the result y if PyTorch saves y, otherwise from x.
 #pragma once
 
 #include "graph/formulas/math.h"
 
 namespace dpt::formula {
 
-// nan passes through: a comparison with it is false.
+// A nan passes through, because comparisons with nan are false.
 template <class T>
 DPT_FORMULA T relu(T x) {
   return select(x <= T(0), T(0), x);
@@ -17,7 +16,7 @@ DPT_FORMULA T relu_gradient(T y, T dy) {
   return select(y <= T(0), T(0), dy);
 }
 
-// The same, and no more than 6. y decides the slope as x does.
+// min(max(x, 0), 6). The gradient depends on y as it does on x.
 template <class T>
 DPT_FORMULA T relu6(T x) {
   return select(x <= T(0), T(0), select(x >= T(6), T(6), x));
@@ -45,7 +44,7 @@ DPT_FORMULA T elu_gradient(T x, T dy, T alpha) {
   return select(x > T(0), dy, dy * (alpha * exp(x)));
 }
 
-// Klambauer et al. 2017, equation 2 and its constants.
+// Klambauer et al., "Self-Normalizing Neural Networks", 2017, equation 2 and its constants.
 template <class T>
 DPT_FORMULA T selu(T x) {
   return T(1.0507009873554804934193349852946) * elu(x, T(1.6732632423543772848170429916717));
@@ -57,7 +56,7 @@ DPT_FORMULA T selu_gradient(T x, T dy) {
 }
 
 template <class T>
-DPT_FORMULA T gelu(T x) {  // x times the normal distribution's share below x
+DPT_FORMULA T gelu(T x) {  // x * Phi(x), Phi: the standard normal distribution
   return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440)));
 }
 template <class T>
@@ -67,7 +66,7 @@ DPT_FORMULA T gelu_gradient(T x, T dy) {
   return dy * (share + x * density);
 }
 
-// Hendrycks & Gimpel 2016: the same with tanh in erf's place.
+// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: the approximation with tanh.
 template <class T>
 DPT_FORMULA T gelu_tanh(T x) {
   const T u = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);

@@ -1,8 +1,7 @@
-// Random changes of images, written once for the CPU and for CUDA kernels, with the same bits:
-// which pixel of a sample stands where, as a function of the seed, the epoch and the sample's
-// number.
+// Random image transforms for CPU and CUDA kernels, with the same bits. They compute which source
+// pixel is at each output position, as a function of the seed, the epoch and the sample's number.
 //
-// nvcc reads this file: no fmt, no containers.
+// nvcc compiles this file: no fmt, no containers.
 #pragma once
 
 #include <variant>
@@ -14,7 +13,7 @@
 
 namespace dpt::augment {
 
-// The numbers of one transform for one sample.
+// The stream of random numbers of one transform for one sample.
 struct Draw {
   philox::Key key;
   uint64_t epoch, sample;
@@ -22,8 +21,8 @@ struct Draw {
   philox::Words words;
 };
 
-// place: of the transform in the list. Keys of transforms are not those of dropout layers, which
-// are counted from 0.
+// place: index of the transform in the list. Keys of transforms differ from those of dropout
+// layers, which count from 0.
 DPT_FORMULA Draw draw_of(uint64_t seed, uint64_t epoch, uint64_t sample, uint64_t place) {
   constexpr uint64_t kTransforms = uint64_t{1} << 63;
   return {philox::layer_key(seed, kTransforms + place), epoch, sample, 0, {}};
@@ -37,28 +36,28 @@ DPT_FORMULA double uniform(Draw& d) { return static_cast<double>(word(d)) * 0x1p
 DPT_FORMULA double uniform(Draw& d, double low, double high) {
   return low + (high - low) * uniform(d);
 }
-DPT_FORMULA int64_t below(Draw& d, int64_t n) {  // 0 .. n - 1
+DPT_FORMULA int64_t below(Draw& d, int64_t n) {  // uniform in 0 .. n - 1
   return static_cast<int64_t>(uint64_t{word(d)} * static_cast<uint64_t>(n) >> 32);
 }
 
-struct Rect {  // of pixels; bottom and right are outside
+struct Rect {  // in pixels; bottom and right are exclusive
   int64_t top, left, bottom, right;
 };
 
-// Pixels of one colour: those inside of the rectangle, or all others.
+// A patch of one color: the pixels inside of `rect`, or all pixels outside.
 struct Patch {
   Rect rect;
   bool inside;
-  int32_t colour;  // its number
+  int32_t colour;  // number of the transform that painted it
 };
 
-// An image seen through crops and flips, with patches over it. What is painted last lies on top;
-// crops and flips move what was painted before.
+// A view of an image through crops and flips, with patches painted on top; later patches cover
+// earlier ones. Crops and flips also move the patches painted so far.
 struct Frame {
   static constexpr int kMostPatches = 64;
   int64_t image_height, image_width;
   int64_t height, width;
-  // Row y is row y + top of the image; column x is x + left, or left - x where it is flipped.
+  // Row y is row y + top of the image. Column x is column x + left, or left - x if flipped.
   int64_t top, left;
   bool flipped;
   int32_t patches;
@@ -77,8 +76,8 @@ DPT_FORMULA void paint(Frame& f, const Rect& where, int32_t colour) {
   f.patch[f.patches++] = {where, true, colour};
 }
 
-// The part of that size whose first pixel was (top, left), which may be outside: such pixels get
-// the colour.
+// Crops to height x width pixels from (top, left). Pixels outside of the current frame get
+// `colour`.
 DPT_FORMULA void crop(Frame& f, int64_t top, int64_t left, int64_t height, int64_t width,
                       int32_t colour) {
   for (int32_t p = 0; p < f.patches; ++p) {
@@ -93,7 +92,7 @@ DPT_FORMULA void crop(Frame& f, int64_t top, int64_t left, int64_t height, int64
   f.width = width;
 }
 
-DPT_FORMULA void flip(Frame& f) {  // left is right
+DPT_FORMULA void flip(Frame& f) {  // mirrors left and right
   for (int32_t p = 0; p < f.patches; ++p) {
     Rect& r = f.patch[p].rect;
     r = {r.top, f.width - r.right, r.bottom, f.width - r.left};
@@ -102,8 +101,8 @@ DPT_FORMULA void flip(Frame& f) {  // left is right
   f.flipped = !f.flipped;
 }
 
-// What is seen at (y, x): a pixel of the image, counted in a channel, or where that is negative a
-// colour.
+// What is at (y, x): the index of an image pixel within its channel, or, if that is negative, a
+// color.
 struct Seen {
   int64_t pixel;
   int32_t colour;
@@ -117,27 +116,29 @@ DPT_FORMULA Seen seen(const Frame& f, int64_t y, int64_t x) {
   return {(y + f.top) * f.image_width + (f.flipped ? f.left - x : x + f.left), 0};
 }
 
-// e^x, from +, * and / alone, since libraries of CPUs and GPUs differ in the last bit. |x| < 700.
+// e^x for |x| < 700, with +, * and / only: the exp() of CPU and GPU libraries differ in the last
+// bit.
 DPT_FORMULA double exp_of(double x) {
   constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
   const double n = ::rint(x / 0.69314718055994530942);
   const double r = (x - n * kLn2High) - n * kLn2Low;  // |r| <= ln 2 / 2
   double sum = 1;
-  for (int i = 14; i > 0; --i) sum = 1 + sum * r / i;  // Taylor's, to 1e-18
+  for (int i = 14; i > 0; --i) sum = 1 + sum * r / i;  // Taylor series, error 1e-18
   return ::ldexp(sum, static_cast<int>(n));
 }
 
-// The transforms. draw: null for evaluation, in which only the size of an image may change.
+// The transforms. draw: null in evaluation, where only crops change the image.
 
-// A window of height x width anywhere in the image with its padding; evaluation takes the middle.
+// RandomCrop: a window of height x width at a random position in the padded image. In evaluation,
+// the center of the image.
 struct Crop {
   int64_t pad_top, pad_left, pad_bottom, pad_right;
-  int64_t height, width;  // 0: the image's own
+  int64_t height, width;  // 0: the image's own size
 };
 DPT_FORMULA void change(const Crop& c, Draw* draw, int32_t colour, Frame& f) {
   const int64_t height = c.height == 0 ? f.height : c.height;
   const int64_t width = c.width == 0 ? f.width : c.width;
-  if (draw == nullptr) {  // torchvision's rounding: halves to even
+  if (draw == nullptr) {  // torchvision rounds halves to even
     const double top = ::rint(static_cast<double>(f.height - height) / 2);
     const double left = ::rint(static_cast<double>(f.width - width) / 2);
     return crop(f, static_cast<int64_t>(top), static_cast<int64_t>(left), height, width, colour);
@@ -156,8 +157,9 @@ DPT_FORMULA void change(const Flip& c, Draw* draw, int32_t, Frame& f) {
   if (draw != nullptr && uniform(*draw) < c.p) flip(f);
 }
 
-// Zhong et al. 2017: a rectangle whose share of the image's area and whose height / width lie
-// between these. Ten tries are made to find one that fits.
+// RandomErasing (Zhong et al., "Random Erasing Data Augmentation", 2017): fills a rectangle whose
+// share of the image's area, and whose logarithm of height / width, are uniform in these ranges.
+// After ten draws that do not fit, the image stays as it is.
 struct Erasing {
   double p, least_area, most_area, least_log_ratio, most_log_ratio;
 };
@@ -176,7 +178,8 @@ DPT_FORMULA void change(const Erasing& c, Draw* draw, int32_t colour, Frame& f) 
   }
 }
 
-// DeVries and Taylor 2017: squares whose middles are anywhere in the image.
+// DeVries and Taylor, "Improved Regularization of CNNs with Cutout", 2017: fills squares of
+// `length` pixels, centered anywhere in the image.
 struct Cutout {
   int64_t length, holes;
 };
@@ -191,16 +194,16 @@ DPT_FORMULA void change(const Cutout& c, Draw* draw, int32_t colour, Frame& f) {
 
 using Change = std::variant<Crop, Flip, Erasing, Cutout>;
 
-// All transforms of a data set, in their order.
+// The transforms of a data set, in order.
 struct Changes {
   static constexpr int kMost = 8;  // each paints at most 8 patches
   struct One {
     Change change;
-    uint64_t place = 0;  // in the list of all transforms
+    uint64_t place = 0;  // index in the list of all transforms
   };
   One all[kMost];
   int32_t count = 0;
-  bool draws = true;  // false: evaluation
+  bool draws = true;  // false in evaluation
 };
 
 template <class C>
@@ -208,7 +211,8 @@ DPT_FORMULA void change_if(const Change& c, Draw* draw, int32_t colour, Frame& f
   if (const C* own = std::get_if<C>(&c)) change(*own, draw, colour, f);
 }
 
-// The frame of one sample of images [channels, height, width]; transform i paints with colour i.
+// Computes the frame of one sample for images [channels, height, width]. Transform i paints with
+// color i.
 DPT_FORMULA void make_frame(const Changes& changes, int64_t height, int64_t width, uint64_t seed,
                             uint64_t epoch, uint64_t sample, Frame& f) {
   begin(f, height, width);

@@ -1,5 +1,5 @@
-// One term of each element-wise loss, and its derivative by the model's output x; t is the target.
-// Formulas and limits as in torch (pytorch_semantics, section 9).
+// One term of each element-wise loss, and its derivative with respect to the model's output x; t is
+// the target. Formulas and limits are those of the losses in torch.nn.
 #pragma once
 
 #include "graph/formulas/math.h"
@@ -16,7 +16,7 @@ DPT_FORMULA T mse_slope(T x, T t) {
 }
 
 template <class T>
-DPT_FORMULA T sign(T d) {  // 0 at 0, nan at nan
+DPT_FORMULA T sign(T d) {  // 0 for 0, nan for nan
   return select(d > T(0), T(1), select(d < T(0), T(-1), d));
 }
 template <class T>
@@ -28,7 +28,7 @@ DPT_FORMULA T l1_slope(T x, T t) {
   return sign(x - t);
 }
 
-// beta = 0 is l1, as there.
+// beta = 0 gives l1, as in PyTorch.
 template <class T>
 DPT_FORMULA T smooth_l1(T x, T t, T beta) {
   const T d = abs(x - t);
@@ -51,7 +51,8 @@ DPT_FORMULA T huber_slope(T x, T t, T delta) {
   return select(abs(d) <= delta, d, delta * sign(d));
 }
 
-// Logarithms are held at -100, the slope's denominator at torch's 1e-12f: x may be 0 or 1.
+// As in PyTorch, logarithms are clamped to -100 and the derivative's denominator to 1e-12f, because
+// x may be 0 or 1.
 template <class T>
 DPT_FORMULA T bce(T x, T t) {
   const T yes = log(x), no = log1p(-x);
@@ -63,7 +64,7 @@ DPT_FORMULA T bce_slope(T x, T t) {
   return (x - t) / select(both < T(1e-12f), T(1e-12f), both);
 }
 
-// p weighs the positive part.
+// p: pos_weight, the weight of the positive term.
 template <class T>
 DPT_FORMULA T bce_with_logits(T x, T t, T p) {
   const T weight = (p - T(1)) * t + T(1);
@@ -77,7 +78,7 @@ DPT_FORMULA T bce_with_logits_slope(T x, T t, T p) {
 }
 
 template <class T>
-DPT_FORMULA T kl_div(T x, T t) {  // t log t is 0 at 0
+DPT_FORMULA T kl_div(T x, T t) {  // t log t is 0 for t = 0
   return select(t == T(0), T(0), t * log(t)) - t * x;
 }
 template <class T>

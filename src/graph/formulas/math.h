@@ -1,5 +1,5 @@
-// The functions that formulas call by name: here for float and double. The vectors of the CPU's
-// kernels bring their own, which a formula finds by its argument's type.
+// The functions that formulas call, for float and double. The CPU kernels' vector types bring their
+// own overloads, which are found by argument-dependent lookup.
 #pragma once
 
 #include <math.h>
@@ -22,7 +22,7 @@ DPT_FORMULA float erf(float x) { return ::erff(x); }
 DPT_FORMULA double erf(double x) { return ::erf(x); }
 DPT_FORMULA float abs(float x) { return ::fabsf(x); }
 DPT_FORMULA double abs(double x) { return ::fabs(x); }
-DPT_FORMULA float reciprocal(float x) { return 1 / x; }  // of x >= 1 or nan
+DPT_FORMULA float reciprocal(float x) { return 1 / x; }  // REQUIRES: x >= 1 or nan
 DPT_FORMULA double reciprocal(double x) { return 1 / x; }
 DPT_FORMULA float select(bool c, float a, float b) { return c ? a : b; }
 DPT_FORMULA double select(bool c, double a, double b) { return c ? a : b; }

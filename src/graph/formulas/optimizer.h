@@ -1,10 +1,10 @@
-// The update formulas of the optimizers, one element at a time, as torch.optim computes them on a
-// CPU (torch/optim/*.py, the single-tensor functions): the same operations in the same order.
+// Optimizer updates of one element, as in the single-tensor functions of torch/optim/*.py on a CPU:
+// the same operations in the same order.
 //
-// T is float, or double for the tests. What depends on the step is computed in double by the caller
-// and given as T, as PyTorch does with Python's numbers; t counts steps from 1. States start at 0
-// (adagrad's at initial_accumulator_value). Flags are the same for all elements, so that a caller
-// can make them constants and lose the branches.
+// T is float, or double in tests. The caller computes step-dependent scalars in double and rounds
+// them to T, as PyTorch does with Python numbers; t counts steps from 1. States start at 0
+// (adagrad's at initial_accumulator_value). Flags are equal for all elements, so callers can hoist
+// the branches on them out of the loop.
 #pragma once
 
 #include "graph/formulas/formulas.h"
@@ -23,10 +23,10 @@ template <class T>
 struct Sgd {
   T lr, momentum = 0, one_minus_dampening = 1, weight_decay = 0;
   bool nesterov = false, maximize = false;
-  bool first_step = false;  // the momentum buffer does not exist yet and becomes the gradient
+  bool first_step = false;  // there is no momentum buffer yet: it becomes the gradient
 };
 
-// State 0: momentum_buffer, not touched if momentum is 0.
+// State 0: momentum_buffer, unused if momentum is 0.
 template <class T>
 DPT_FORMULA void sgd(const Sgd<T>& s, T& weight, T* momentum_buffer, T gradient) {
   T g = s.maximize ? -gradient : gradient;
@@ -39,7 +39,7 @@ DPT_FORMULA void sgd(const Sgd<T>& s, T& weight, T* momentum_buffer, T gradient)
   weight = weight - s.lr * g;
 }
 
-// Adam, and AdamW if decoupled.
+// Adam, and AdamW, which is Adam with decoupled weight decay.
 template <class T>
 struct Adam {
   T step_size;  // lr / (1 - beta1^t)
@@ -47,15 +47,15 @@ struct Adam {
   T beta2, one_minus_beta2;
   T inverse_correction;  // 1 / sqrt(1 - beta2^t)
   T eps;
-  T weight_decay = 0;  // adam: coupled
-  T keep = 1;          // adam_w: 1 - lr * weight_decay, with weight_decay 0 above
+  T weight_decay = 0;  // adam: added to the gradient; adam_w: 0
+  T keep = 1;          // adam_w: 1 - lr * weight_decay; adam: 1
   bool amsgrad = false, maximize = false;
 };
 
-// The moments alone, and the two parts of the step: weight -= step_size * exp_avg / (root / sqrt(1
-// - beta2^t) + eps), where root is the square root of what this returns. PyTorch divides the root
-// by the correction where we multiply by its inverse: one rounding apart.
-// States: exp_avg, exp_avg_sq, max_exp_avg_sq (amsgrad).
+// Updates the moments: exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq. Returns v in the
+// update weight -= step_size * exp_avg / (sqrt(v) / sqrt(1 - beta2^t) + eps). PyTorch divides
+// sqrt(v) by sqrt(1 - beta2^t) where adam() multiplies by the inverse; results differ by one
+// rounding.
 template <class T>
 DPT_FORMULA T adam_moments(const Adam<T>& s, T weight, T& exp_avg, T& exp_avg_sq, T* max_exp_avg_sq,
                            T gradient) {
@@ -64,7 +64,7 @@ DPT_FORMULA T adam_moments(const Adam<T>& s, T weight, T& exp_avg, T& exp_avg_sq
   exp_avg = exp_avg + s.one_minus_beta1 * (g - exp_avg);
   exp_avg_sq = exp_avg_sq * s.beta2 + s.one_minus_beta2 * g * g;
   if (!s.amsgrad) return exp_avg_sq;
-  const T top = exp_avg_sq < *max_exp_avg_sq ? *max_exp_avg_sq : exp_avg_sq;  // nan stays
+  const T top = exp_avg_sq < *max_exp_avg_sq ? *max_exp_avg_sq : exp_avg_sq;  // keeps nan
   *max_exp_avg_sq = top;
   return top;
 }

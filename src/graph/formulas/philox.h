@@ -1,9 +1,9 @@
-// Philox4x32-10: a counter-based generator, Salmon et al. 2011 (Random123). The same counter and
-// key give the same four words on every device, in any order.
+// Philox4x32-10, a counter-based random generator: Salmon et al., "Parallel Random Numbers: As Easy
+// as 1, 2, 3", 2011. A counter and a key give the same four words on every device, in any order.
 //
-// Note [dropout's words]: element e of a sample takes word e / 16 % 4 of block e / 64 * 16 + e %
-// 16, so that 16 neighbours are one word of 16 neighbouring blocks: a vector of blocks gives
-// vectors of elements without a transposition.
+// Note [dropout's words]: element e of a sample uses word e / 16 % 4 of block e / 64 * 16 + e % 16.
+// So 16 consecutive elements use the same word of 16 consecutive blocks, and a vector of blocks
+// gives vectors of elements without a transposition.
 #pragma once
 
 #include <stdint.h>
@@ -32,7 +32,7 @@ DPT_FORMULA Words block(Words counter, Key key) {
   return counter;
 }
 
-// A layer's own key in a run: the seed, moved by the finalizer of SplitMix64 of the layer's number.
+// The key of a layer: SplitMix64's finalizer of the layer's number, xor the seed.
 DPT_FORMULA Key layer_key(uint64_t seed, uint64_t layer) {
   uint64_t z = layer + 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -41,20 +41,21 @@ DPT_FORMULA Key layer_key(uint64_t seed, uint64_t layer) {
   return {{static_cast<uint32_t>(z), static_cast<uint32_t>(z >> 32)}};
 }
 
-// The counter of a block of a sample, which is counted over the global batch.
+// The counter of a block of a sample. Samples are numbered within the global batch.
 DPT_FORMULA Words sample_counter(uint64_t step, uint64_t sample, uint32_t block_number) {
   const uint64_t high = (step >> 32) ^ ((sample >> 32) << 16);
   return {{block_number, static_cast<uint32_t>(sample), static_cast<uint32_t>(step),
            static_cast<uint32_t>(high)}};
 }
 
-// The word of one element, for plain loops.
+// The word of one element, for reference implementations.
 DPT_FORMULA uint32_t element_word(Key key, uint64_t step, uint64_t sample, uint64_t element) {
   const uint32_t number = static_cast<uint32_t>(element / 64 * 16 + element % 16);
   return block(sample_counter(step, sample, number), key).w[element / 16 % 4];
 }
 
-// An element is kept where its word is below this: 0 keeps none, 2^32 all.
+// The threshold for drop probability p: an element is kept if its word is below it. 0 keeps none,
+// 2^32 all.
 DPT_FORMULA uint64_t keep_below(double p) {
   return static_cast<uint64_t>((1 - p) * 4294967296.0 + 0.5);
 }

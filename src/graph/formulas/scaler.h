@@ -1,5 +1,5 @@
-// How the scale of a loss goes on after a step: torch.amp.GradScaler's rules
-// (aten/src/ATen/native/cuda/AmpKernels.cu, amp_update_scale), one for CPUs and GPUs.
+// The loss scale's update after a step, with the rules of torch.amp.GradScaler (amp_update_scale in
+// aten/src/ATen/native/cuda/AmpKernels.cu), for CPUs and GPUs.
 #pragma once
 
 #include <stdint.h>
@@ -10,10 +10,10 @@ namespace dpt::formula {
 
 struct ScaleRule {
   double growth_factor, backoff_factor;
-  int64_t growth_interval;  // steps without overflow until it grows
+  int64_t growth_interval;  // consecutive steps without overflow before the scale grows
 };
 
-// The scale is a float in torch; one that would not be finite does not grow.
+// As in PyTorch, the scale is rounded to float and does not grow beyond the largest finite float.
 DPT_FORMULA void update_scale(const ScaleRule& rule, bool overflowed, double& scale,
                               int64_t& growth_tracker) {
   if (!overflowed && ++growth_tracker < rule.growth_interval) return;

@@ -1,4 +1,4 @@
-// What the files of this folder share: settings, shape complaints, plain loops and sample cases.
+// Helpers for the operators of this folder: attributes, shape checks, loops and samples.
 #pragma once
 
 #include <any>
@@ -19,7 +19,7 @@
 
 namespace dpt::operators {
 
-// An operator's settings; the defaults where none were given.
+// An operator's attributes, or the defaults if none were given.
 template <class A>
 const A& settings(const std::any& attrs) {
   static const A defaults{};
@@ -32,17 +32,17 @@ inline std::string str(const TensorDesc& d) {
 
 inline bool is_real(DType t) { return t == DType::f32 || t == DType::f64 || is_half(t); }
 
-// Of what must not be rounded to a half: statistics of a half's values, and gradients of weights,
+// The dtype of results that must not be rounded to a half: statistics, and gradients of weights,
 // which are sums over many samples.
 inline DType full(DType t) { return is_half(t) ? DType::f32 : t; }
 
-// Complains about an input that is not of floating type: embedding's indices where numbers must be.
+// Throws Error{spec} if the dtype of x is not floating point, such as an embedding's indices.
 inline void need_real(std::string_view op, const TensorDesc& x) {
   if (!is_real(x.dtype))
     fail(Fault::spec, "{}: the input must be real numbers, not {}", op, str(x));
 }
 
-// One dimension of a tensor between those before and those after it.
+// The extent of one dimension, and the number of elements of the dimensions before and after it.
 struct Along {
   int64_t outer, extent, inner;
 };
@@ -59,7 +59,7 @@ inline void need_dim(std::string_view op, const TensorDesc& x, int dim) {
          dim);
 }
 
-// Calls f with a value of the C++ type of the first input; the loops inside take that type.
+// Calls f with a value of the C++ type of v, which is float or double.
 template <class F>
 void with_type_of(const TensorView& v, F f) {
   with_real(v.desc.dtype, [&](auto* null) { f(std::remove_pointer_t<decltype(null)>{}); });
@@ -81,7 +81,7 @@ void map(const KernelArgs& args, F f) {
   });
 }
 
-// An operator with its layouts, and the place of its weight.
+// Set an operator's layouts and the index of its weight.
 inline OperatorType in_any_layout(OperatorType t) {
   t.layouts = Layouts::any;
   return t;
@@ -103,7 +103,8 @@ inline OperatorType selecting(OperatorType t) {
 inline TensorDesc f32(Shape s) { return {DType::f32, s}; }
 inline TensorDesc i32(Shape s) { return {DType::i32, s}; }
 
-// Activations: one real input of any shape; gradients: two of the same.
+// Shape rule of activations, which take one floating-point tensor, and of their gradients, which
+// take two of the same shape.
 inline std::vector<TensorDesc> same_as_first(std::string_view op, std::span<const TensorDesc> in) {
   need_real(op, in[0]);
   for (const TensorDesc& d : in)

@@ -1,5 +1,5 @@
-// Reverse-mode differentiation of a graph: each node's gradient is added as nodes, in reverse
-// order, and what nobody needs is taken out again.
+// Reverse-mode differentiation of a graph. Appends the gradient of each node in reverse order, then
+// removes the nodes whose results are not used.
 #include <algorithm>
 #include <map>
 
@@ -18,9 +18,10 @@ class Backward {
 
   void run() {
     find_wanted();
-    // The loss alone has a gradient without a value: the constant 1.
+    // The gradient of the loss itself is the constant 1, so it has no value; loss operators know
+    // that.
     for (size_t i = first_node_; i-- > 0;) {
-      const GraphNode node = graph_.nodes[i];  // a copy: adding nodes moves them
+      const GraphNode node = graph_.nodes[i];  // a copy: adding nodes invalidates references
       const bool ends = std::ranges::find(node.out, graph_.loss) != node.out.end();
       if (!ends && !reached(node)) continue;
       if (!wanted(node)) continue;
@@ -35,7 +36,7 @@ class Backward {
       if (graph_.gradients[i] == kNoValue)
         fail(Fault::spec, "the loss does not depend on parameter '{}'; freeze it or use its layer",
              graph_[p].name);
-      // Not of what it was cast to.
+      // Named after the parameter, not after the cast of it that mixed precision inserts.
       graph_.values[static_cast<size_t>(graph_.gradients[i])].name = "d " + graph_[p].name;
     }
     drop_unused();
@@ -74,13 +75,13 @@ class Backward {
         parts_[node.in[i]].push_back(dx[i]);
   }
 
-  // The gradient of v, of which every use has given its part by now.
+  // The gradient of v. All uses of v have been differentiated by now.
   ValueId sum_of(ValueId v) {
     const auto it = parts_.find(v);
     if (it == parts_.end()) return kNoValue;
     std::vector<ValueId>& parts = it->second;
     if (parts.size() > 1) {
-      std::ranges::reverse(parts);  // the order of the uses; they come last one first
+      std::ranges::reverse(parts);  // into the order of the uses; they were visited last to first
       g_.part(v == graph_.output ? Part::loss : Part::backward);
       parts = {g_.apply("add", parts)};
     }
@@ -89,14 +90,15 @@ class Backward {
     return parts[0];
   }
 
-  // "d lin1.weight". What passes through an addition keeps the name it got above it.
+  // "d lin1.weight". An addition passes its gradient on unchanged; such a gradient keeps its first
+  // name.
   void name(ValueId gradient, ValueId of) {
     Value& d = graph_.values[static_cast<size_t>(gradient)];
     if (!d.name.starts_with("d ")) d.name = "d " + graph_[of].name;
   }
 
-  // Takes out the added nodes whose results nobody uses, last first, and closes the gaps that their
-  // values leave. What was there before keeps its numbers.
+  // Removes the added nodes whose results are not used, and renumbers the added values without
+  // gaps. Values from before differentiate() keep their ids.
   void drop_unused() {
     std::vector<bool> used(graph_.values.size(), false);
     const auto use = [&](ValueId v) {
@@ -148,7 +150,8 @@ class Backward {
   size_t first_node_;
   ValueId first_value_;
   std::vector<bool> wanted_;
-  std::map<ValueId, std::vector<ValueId>> parts_;  // of a value's gradient, one for each use
+  // Gradient contributions of each value, one per use
+  std::map<ValueId, std::vector<ValueId>> parts_;
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ class Fusion {
       for (ValueId v : graph.nodes[i].in) ++readers_[static_cast<size_t>(v)];
       for (ValueId v : graph.nodes[i].out) maker_[static_cast<size_t>(v)] = i;
     }
-    // What others than nodes read.
+    // Readers that are not nodes.
     for (ValueId v : {graph.output, graph.output_gradient})
       if (v != kNoValue) ++readers_[static_cast<size_t>(v)];
     for (ValueId v : graph.gradients)
@@ -44,7 +44,7 @@ class Fusion {
     graph_.part.resize(last);
   }
 
-  // What relu follows.
+  // Fuses a relu with the batch_norm, or the batch_norm and add, before it.
   void relu(size_t node) {
     GraphNode& n = graph_.nodes[node];
     if (n.op->name != "relu") return;
@@ -79,7 +79,8 @@ class Fusion {
     }
   }
 
-  // What follows the gradient of a linear layer's input, which is what a linear_relu made.
+  // Fuses a relu gradient with the input gradient of the linear layer before it. The linear_relu
+  // whose result it needs then also writes a mask.
   void relu_gradient(size_t node) {
     GraphNode& n = graph_.nodes[node];
     if (n.op->name != "relu_gradient") return;
@@ -98,7 +99,7 @@ class Fusion {
     n.attrs = ReluMask{graph_[forward.in[0]].desc.shape.back(), forward.in.size() > 2};
   }
 
-  // The sum of the rows of dy, behind dy^T x.
+  // Fuses a bias gradient, the sum of dy's rows, with the weight gradient dy^T x.
   void bias_gradient(size_t node) {
     const GraphNode& sum = graph_.nodes[node];
     if (sum.op->name != "sum_rows") return;
@@ -114,7 +115,7 @@ class Fusion {
     }
   }
 
-  // Places of pooling as bytes, where nobody but its gradient reads them.
+  // Stores the indices of max pooling as bytes if only its gradient reads them.
   void places(size_t node) {
     GraphNode& n = graph_.nodes[node];
     if (n.op->name != "max_pool") return;
@@ -122,7 +123,7 @@ class Fusion {
     const ValueId place = n.out[1];
     const int readers = readers_[static_cast<size_t>(place)];
     const size_t gradient = reader(place, "max_pool_gradient");
-    // cuDNN's bytes have a sign.
+    // cuDNN's indices are signed bytes.
     if (w.kernel[0] * w.kernel[1] > 128 || readers > 1 || (readers == 1) != (gradient != kNoNode))
       return;
     n.op = &op("max_pool_bytes");
@@ -130,7 +131,8 @@ class Fusion {
     if (readers == 1) graph_.nodes[gradient].op = &op("max_pool_bytes_gradient");
   }
 
-  // What stands before the norm: x -> sums -> those of all -> moments, and running statistics.
+  // Fuses x -> channel_sums -> all_reduce -> moments and update_running with the norm that reads
+  // the moments.
   void training(size_t node) {
     GraphNode& n = graph_.nodes[node];
     const bool adds = n.op->name == "batch_norm_add_relu";
@@ -159,7 +161,7 @@ class Fusion {
     for (const size_t i : {sums, sum, moments}) dropped_[i] = true;
   }
 
-  // The last of the gradients of a batch_norm_training: dy -> [dr] -> sums -> dw, db and dx.
+  // Fuses the gradients of a batch_norm_training: dy -> [dr] -> sums -> dw, db and dx.
   void batch_norm_backward(size_t node) {
     GraphNode& n = graph_.nodes[node];
     const bool relu = n.op->name == "batch_norm_relu_input_gradient";
@@ -190,7 +192,7 @@ class Fusion {
     for (const size_t i : {made, all, weight}) dropped_[i] = true;
   }
 
-  // The gradients of a layer or group norm's input and of its weights.
+  // Fuses the gradients of a layer or group norm's input and weights.
   void norm_backward(size_t node) {
     GraphNode& n = graph_.nodes[node];
     for (const std::string norm : {"layer_norm", "group_norm"}) {
@@ -217,20 +219,20 @@ class Fusion {
   }
 
  private:
-  // The node that makes v, if that is an `op` of the same part as `reader`.
+  // The node that computes v if it is an `op` in the same part as `reader`, else kNoNode.
   size_t made_by(ValueId v, size_t reader, std::string_view op) const {
     const size_t made = maker_[static_cast<size_t>(v)];
     const bool fits = made != kNoNode && graph_.nodes[made].op->name == op &&
                       graph_.part[made] == graph_.part[reader];
     return fits ? made : kNoNode;
   }
-  // A node of that name that reads v.
+  // A node with operator `op` that reads v, or kNoNode.
   size_t reader(ValueId v, std::string_view op) const {
     for (size_t i = 0; i < graph_.nodes.size(); ++i)
       if (graph_.nodes[i].op->name == op && std::ranges::count(graph_.nodes[i].in, v) > 0) return i;
     return kNoNode;
   }
-  // And if nobody else reads it.
+  // As made_by(), if v has no other reader.
   size_t only_for(ValueId v, size_t reader, std::string_view op) const {
     return readers_[static_cast<size_t>(v)] == 1 ? made_by(v, reader, op) : kNoNode;
   }
@@ -243,7 +245,8 @@ class Fusion {
 
   bool has_bias(size_t node) const { return graph_.nodes[node].in.size() > 2; }
 
-  // `node`, the last of those that become one, becomes `name`, with the settings of `first`.
+  // Turns `node`, the last of the fused nodes, into `name` with the attributes of `first`, and
+  // drops `first`.
   void take(size_t node, std::string_view name, size_t first, std::vector<ValueId> in) {
     graph_.nodes[node].op = &op(name);
     graph_.nodes[node].attrs = graph_.nodes[first].attrs;
@@ -252,9 +255,9 @@ class Fusion {
   }
 
   Graph& graph_;
-  std::vector<size_t> maker_;  // of each value
-  std::vector<int> readers_;   // the same: how many
-  std::vector<bool> dropped_;  // of each node
+  std::vector<size_t> maker_;  // for each value: the node that computes it
+  std::vector<int> readers_;   // for each value: how many readers it has
+  std::vector<bool> dropped_;  // for each node
 };
 
 }  // namespace

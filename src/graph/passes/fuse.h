@@ -1,28 +1,29 @@
-// Operators that go through the same memory one after the other become one that goes through it
-// once. No bit changes.
+// Operator fusion: operators that pass over the same memory one after the other become one operator
+// with one pass. Results keep their bits.
 #pragma once
 
 #include "graph/graph.h"
 
 namespace dpt {
 
-// batch_norm + relu, and batch_norm + add + relu, where nothing else reads what is between.
-// REQUIRES: not differentiated yet: the operators that are put in know their gradients.
+// batch_norm + relu, and batch_norm + add + relu, if no other node reads the intermediate values.
+// REQUIRES: not yet differentiated; the fused operators bring their own gradients.
 void fuse(Graph& graph);
 
-// The sum of two gradients, in the pass over the sum. REQUIRES: differentiated.
+// Computes the sum of two gradients in the operator that reads the sum. REQUIRES: differentiated.
 void fuse_gradients(Graph& graph);
 
-// The sums, the moments and the running statistics of a batch with the norm that they are for, as
-// batch_norm_training, and its gradients as batch_norm_backward. REQUIRES: differentiated, where it
-// will be; no sums are added to those.
+// Joins channel_sums, all_reduce, moments and update_running with the norm that uses them
+// (batch_norm_training), and likewise the gradients (batch_norm_backward). REQUIRES:
+// differentiated, if the graph is going to be; the sums of a shard are not added to those of
+// others.
 void fuse_batch_norms(Graph& graph);
 
-// What the libraries of GPUs compute at once: linear + relu, and convolution + bias + relu, where
-// nothing else reads what is between, relu's gradient with the product before it, and the gradients
-// of a linear layer's weight and bias, and those of a layer or group norm. Places of pooling
-// become bytes.
-// REQUIRES: differentiated, where it will be: relu's gradient needs nothing but its result.
+// Fusions that GPU libraries offer: linear + relu, convolution + bias + relu, a relu gradient with
+// the product before it, a linear layer's weight and bias gradients, and all gradients of a layer
+// or group norm. Intermediate values must have no other reader. Also stores the indices of max
+// pooling as bytes. REQUIRES: differentiated, if the graph is going to be: relu's gradient then
+// needs only its result.
 void fuse_products(Graph& graph);
 
 }  // namespace dpt

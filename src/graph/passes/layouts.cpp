@@ -30,25 +30,27 @@ class LayoutChoice : Rewriter {
   }
 
  private:
-  // Value number `place` of a node: inputs first, then results.
+  // The value with index `place` among a node's inputs followed by its results.
   static ValueId& at(GraphNode& n, size_t place) {
     return place < n.in.size() ? n.in[place] : n.out[place - n.in.size()];
   }
   Layout& layout(ValueId v) { return graph_.values[static_cast<size_t>(v)].desc.layout; }
 
-  // Where another layout is the same order the value keeps the plain one: fewer nodes, wider use.
+  // Uses `plain` if both layouts give the same order: this needs fewer reorders and more kernels
+  // accept it.
   void set(ValueId v, Layout wanted) {
     layout(v) = same_order(graph_[v].desc.shape, wanted, Layout::plain) ? Layout::plain : wanted;
   }
 
-  // Of a weight, and of the parameter that it was made of element by element.
+  // Sets the layout of a weight, and of the parameter from which it was computed element-wise.
   void set_weight(ValueId v, Layout wanted) {
     set(v, wanted);
     if (const auto it = made_of_.find(v); it != made_of_.end()) set_weight(it->second, wanted);
   }
 
-  // Where a linear layer's input needs no gradient, rows of x and of the transposed weight are
-  // multiplied in all its products, and zeros of x, often half of an image, are left out.
+  // If the input x of a linear layer needs no gradient, a transposed weight lets all its products
+  // combine rows of x with rows of the weight. Kernels then skip the zeros of x, which are often
+  // half of an image.
   Layout weight_layout(GraphNode& n) {
     if (weights_ == WeightLayouts::channels_last)
       return n.op->layouts == Layouts::images ? Layout::channels_last : Layout::plain;
@@ -76,7 +78,7 @@ class LayoutChoice : Rewriter {
       if (!own(n.in.size() + i)) set(n.out[i], of(n.out[i]));
   }
 
-  // v itself, or a reordered copy, which is made once.
+  // v itself, or a reordered copy, which all users share.
   ValueId in_layout(ValueId v, Layout wanted, const GraphNode& user) {
     const TensorDesc d = graph_[v].desc;
     if (same_order(d.shape, d.layout, wanted)) return v;
@@ -92,7 +94,7 @@ class LayoutChoice : Rewriter {
   WeightLayouts weights_;
   std::vector<bool> trained_;
   std::map<std::pair<ValueId, Layout>, ValueId> copies_;
-  std::map<ValueId, ValueId> made_of_;  // by one operator, element by element
+  std::map<ValueId, ValueId> made_of_;  // the input of an element-wise, one-input operator
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ class Autocast : Rewriter {
   }
 
  private:
-  // What others give it, whose type decides where an operator follows.
+  // Whether the dtype of v counts where an operator follows its inputs: parameters do not.
   bool decides(ValueId v) const {
     const Value& value = graph_[v];
     return is_short(value.desc.dtype) &&
@@ -43,7 +43,7 @@ class Autocast : Rewriter {
     return is_short(graph_[v].desc.dtype) && graph_[v].role != Role::mask;
   }
 
-  // From o2 on the model is in the half, whatever its operators' classes.
+  // From o2 on the model is in the half, whatever the precision classes of its operators.
   bool in_model() const { return policy_.level >= Level::model && part_ == Part::forward; }
   bool full(const GraphNode& n) const {
     return !in_model() && (n.op->precision == Precision::full ||
@@ -90,7 +90,7 @@ class Autocast : Rewriter {
       graph_.values[static_cast<size_t>(n.out[i])].desc.dtype = out[i].dtype;
   }
 
-  // The output as f32, and what multiplies its gradient.
+  // Casts the model's output to f32 and inserts the operator that scales its gradient.
   void leave_model() {
     const ValueId output = graph_.output;
     if (output == kNoValue) return;

@@ -26,7 +26,7 @@ class Recomputation : Rewriter {
   }
 
  private:
-  // What the backward part reads in the place of v.
+  // The value that the backward part reads instead of v.
   ValueId again(ValueId v) {
     const auto maker = maker_.find(v);
     if (maker == maker_.end()) return v;
@@ -46,8 +46,9 @@ class Recomputation : Rewriter {
     return made_[v];
   }
 
-  std::vector<GraphNode> forward_;   // those of ranges
-  std::map<ValueId, size_t> maker_;  // of a range's values
+  std::vector<GraphNode> forward_;   // forward nodes in ranges
+  std::map<ValueId, size_t> maker_;  // index in forward_ of the node that computes a value
+  // Recomputed values, by the original value.
   std::map<ValueId, ValueId> made_;
 };
 

@@ -1,16 +1,16 @@
-// Activation checkpointing: what a range of layers makes is not kept for the backward part but
-// computed there again, from the range's inputs (Chen et al., "Training Deep Nets with Sublinear
-// Memory Cost", 2016; torch.utils.checkpoint).
+// Activation checkpointing: the values of a range of layers are not stored for the backward part
+// but computed again there, from the inputs of the range (Chen et al., "Training Deep Nets with
+// Sublinear Memory Cost", 2016; torch.utils.checkpoint).
 #pragma once
 
 #include "graph/graph.h"
 
 namespace dpt {
 
-// Before the first gradient that reads a value of a range (GraphNode::range), the nodes that it is
-// made of are put into the backward part once more. They give the same bits: dropout is a function
-// of the step, and running statistics move in the forward part alone. Copies between stages are
-// kept. stages: all that a stage computes is a range. REQUIRES: differentiated.
+// Inserts copies of the forward nodes of each range (GraphNode::range) into the backward part,
+// before the first gradient that reads their values. The copies give the same bits: dropout is a
+// function of the step, and only the forward part updates running statistics. Copies between stages
+// are not recomputed. stages: each stage is a range. REQUIRES: differentiated.
 void recompute(Graph& graph, bool stages = false);
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-// What passes over a graph share that put nodes between those that are there.
+// Base class of passes that insert nodes between the nodes of a graph.
 #pragma once
 
 #include <any>
@@ -15,8 +15,7 @@ class Rewriter {
  protected:
   explicit Rewriter(Graph& graph) : graph_(graph) {}
 
-  // Takes the nodes out of the graph and calls f for each in turn, which pushes what takes its
-  // place.
+  // Takes all nodes out of the graph and calls f for each in order; f pushes its replacement.
   template <class F>
   void each_node(F f) {
     std::vector<GraphNode> nodes = std::exchange(graph_.nodes, {});
@@ -38,7 +37,7 @@ class Rewriter {
     graph_.part.push_back(part_);
   }
 
-  // y = name(x), where x lies, for what the layer of `user` wants.
+  // Pushes y = name(x), in the stage where x lies, on behalf of the layer of `user`.
   void insert(std::string_view name, std::any attrs, ValueId x, ValueId y, const GraphNode& user) {
     const auto home = home_.find(x);
     const int stage = home == home_.end() ? user.stage : home->second;
@@ -53,10 +52,10 @@ class Rewriter {
   }
 
   Graph& graph_;
-  Part part_ = Part::forward;  // of what is pushed
+  Part part_ = Part::forward;  // part of the nodes that are pushed
 
  private:
-  std::map<ValueId, int> home_;  // of what nodes have made so far
+  std::map<ValueId, int> home_;  // stages of the results pushed so far
 };
 
 }  // namespace dpt

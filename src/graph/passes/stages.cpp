@@ -25,7 +25,8 @@ class Copies : Rewriter {
   }
 
  private:
-  // What the loss reads; the copy belongs to the model.
+  // Copies the output to the last stage, where the loss reads it. The copy belongs to the forward
+  // part.
   void move_output() {
     part_ = Part::forward;
     const GraphNode last = graph_.nodes.back();

@@ -1,13 +1,14 @@
-// Layers on several devices: graph.h, note [stages].
+// Copies between pipeline stages (graph.h, Note [stages]).
 #pragma once
 
 #include "graph/graph.h"
 
 namespace dpt {
 
-// Puts a `copy` wherever a stage reads what an earlier one has made; the model's output then lies
-// in the last stage. The copy is run by the later stage, which knows that the earlier one still
-// keeps its part of the step; so is its gradient's. REQUIRES: not differentiated, not fused.
+// Inserts a `copy` wherever a stage reads a value of an earlier stage, and copies the model's
+// output to the last stage. The later stage runs the copy and the copy of its gradient: at both
+// times the earlier stage keeps its activations, so it need not be waited for. REQUIRES: not
+// differentiated, not fused.
 void copy_between_stages(Graph& graph);
 
 }  // namespace dpt

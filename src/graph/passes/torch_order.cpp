@@ -16,13 +16,13 @@ const GraphNode* maker_of(const Graph& graph, ValueId v) {
   return n == graph.nodes.end() ? nullptr : &*n;
 }
 
-// torch's TensorIterator gives a result the order of its first full-sized input.
+// PyTorch's TensorIterator gives a result the memory order of its first full-sized input.
 bool element_wise(const GraphNode& n) {
   constexpr std::string_view kBroadcast[] = {"dropout", "prelu", "position_embedding"};
   return n.op->layouts == Layouts::any || std::ranges::count(kBroadcast, n.op->name) > 0;
 }
 
-// A pad that adds nothing is a copy in torch, which keeps the order.
+// In PyTorch, a pad that adds nothing is a copy, which keeps the memory order.
 bool only_cuts(const GraphNode& n) {
   if (n.op->name != "pad") return false;
   const auto* pad = std::any_cast<Pad>(&n.attrs);
@@ -37,8 +37,8 @@ std::vector<int> torch_order(const Graph& graph, ValueId v) {
   while (n && (element_wise(*n) || only_cuts(*n))) n = maker_of(graph, n->in.at(0));
   std::vector<int> order(static_cast<size_t>(graph[v].desc.shape.rank()));
   std::iota(order.begin(), order.end(), 0);
-  // nn.MultiheadAttention(batch_first=True) computes [T, N, E] and gives back its transpose. Every
-  // other operator makes its result in row-major order, whatever the order of its input.
+  // nn.MultiheadAttention(batch_first=True) computes [T, N, E] and returns a transposed view. The
+  // results of all other operators are row-major, whatever the order of their inputs.
   if (n && n->op->name == "linear") {
     const GraphNode* from = maker_of(graph, n->in.at(0));
     if (from && from->op->name == "attention") std::swap(order.at(0), order.at(1));

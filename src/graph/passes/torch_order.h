@@ -1,5 +1,5 @@
-// How torch orders the elements of a value in memory. dptrain stores values in orders of its own;
-// but torch draws dropout masks in the order of its memory (`random: torch`).
+// The order of a value's elements in PyTorch's memory. dptrain stores values in other orders, but
+// PyTorch draws dropout masks in its own (`random: torch`).
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace dpt {
 
-// The extents of `v`, outermost first, as torch's strides order them: {1, 0, 2} where [N, T, E] is
-// a transposed [T, N, E]. REQUIRES: layers made the graph, and nothing was fused in it.
+// The dimensions of v, outermost first, by PyTorch's strides: {1, 0, 2} if [N, T, E] is a
+// transposed [T, N, E]. REQUIRES: a graph as built by layers, before fusion.
 std::vector<int> torch_order(const Graph& graph, ValueId v);
 
 }  // namespace dpt

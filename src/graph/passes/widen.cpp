@@ -28,12 +28,12 @@ class Widening : Rewriter {
   }
 
  private:
-  // Where the numbers of a half are; at least one is known.
+  // The values that hold a half's numbers. At least one is known.
   struct Half {
-    ValueId unrounded = kNoValue;  // f32
-    ValueId wide = kNoValue;       // the same numbers as f32
-    bool made = false;             // as 16 bits, in the value itself
-    size_t maker = kNoNode;        // whose first result the unrounded one is
+    ValueId unrounded = kNoValue;  // f32, before rounding
+    ValueId wide = kNoValue;       // f32, after rounding
+    bool made = false;             // stored as 16 bits, in the value itself
+    size_t maker = kNoNode;        // index of the node whose first result is `unrounded`
   };
 
   bool half(ValueId v) const { return is_half(graph_[v].desc.dtype); }
@@ -71,7 +71,7 @@ class Widening : Rewriter {
     push(std::move(n));
   }
 
-  // Nothing is done until somebody reads it.
+  // A cast is not inserted until a node reads its result.
   void put_cast(const GraphNode& n) {
     const ValueId x = n.in[0], y = n.out[0];
     if (half(y))
@@ -115,7 +115,7 @@ class Widening : Rewriter {
 
   std::span<const KernelType> kernels_;
   std::map<ValueId, Half> halves_;
-  std::map<ValueId, ValueId> alias_;  // of casts to f32 that are not made
+  std::map<ValueId, ValueId> alias_;  // replacements for the results of casts to f32
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Halves for kernels that compute in f32.
+// Lets kernels that compute in f32 run operators on halves.
 #pragma once
 
 #include <span>
@@ -8,11 +8,12 @@
 
 namespace dpt {
 
-// An operator on halves is the operator in f32 on the same numbers, with results rounded once.
-// Where no kernel of the list takes halves, the operator gets and makes f32, which is rounded to
-// numbers of a half (GraphNode::rounds, or `round_to` of what no operator made): the same numbers
-// that torch's kernels have, without a conversion to 16 bits and back. Where one takes them, they
-// lie in memory as 16 bits. The choice depends on operators and not on shapes.
+// An operator on halves is defined as the operator in f32 on the same numbers, with each result
+// rounded once. If no kernel of the list accepts halves, the operator reads and writes f32 whose
+// values are rounded to the half (GraphNode::rounds, or a `round_to` node for values that no node
+// computes). This gives the numbers of PyTorch's kernels without conversions to 16 bits and back.
+// If a kernel accepts halves, values are stored in 16 bits. The choice depends on operators, not on
+// shapes.
 void widen_halves(Graph& graph, std::span<const KernelType> kernels);
 
 }  // namespace dpt

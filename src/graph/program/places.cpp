@@ -10,28 +10,28 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kLine = 64;  // bytes; tensors begin at cache lines
+constexpr size_t kLine = 64;  // bytes of a cache line; tensors are aligned to it
 
-// The bytes of a value, up to the next cache line.
+// Bytes of a value, rounded up to whole cache lines.
 size_t aligned_bytes(const Graph& graph, ValueId v) {
   return Checked(graph[v].desc.bytes()).rounded_up(kLine).size();
 }
 
 void add(size_t& bytes, size_t more) { bytes = (Checked(bytes) + more).size(); }
 
-// When a value must be in memory, as numbers of instructions.
+// The first and the last instruction that use a value.
 struct Lifetime {
   size_t first = 0, last = 0;
   bool used = false;
 };
 
-// The value whose memory a value is: itself, or what it views.
+// The value that owns the memory of `v`: `v` itself, or the value it is a view of.
 ValueId owner_of(const std::vector<ValueId>& views, ValueId v) {
   while (views[static_cast<size_t>(v)] != v) v = views[static_cast<size_t>(v)];
   return v;
 }
 
-// Of each value: itself, or what it views.
+// For each value: itself, or the value it is a view of.
 std::vector<ValueId> views_of(const Graph& graph) {
   std::vector<ValueId> out(graph.values.size());
   std::iota(out.begin(), out.end(), 0);
@@ -69,7 +69,7 @@ void place_constants(Program& p) {
   }
 }
 
-// The nodes of a part as they are run: stage after stage, backward from the last one.
+// The nodes of a part in execution order: by stage, in the backward part from the last stage on.
 std::vector<size_t> run_order(const Graph& graph, Part part) {
   std::vector<size_t> out;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
@@ -79,7 +79,7 @@ std::vector<size_t> run_order(const Graph& graph, Part part) {
   return out;
 }
 
-// Of all values that have no place yet.
+// For all values that have no location yet.
 std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& views) {
   const Graph& graph = p.graph;
   std::vector<Lifetime> life(views.size());
@@ -96,17 +96,20 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
   };
   for (ValueId v : {graph.input, graph.target, graph.divisor, graph.scale}) touch(v, 0);
   touch_masks(0);
-  // In run order; the nodes of a part, and of its stages, need not stand together in the graph.
+  // Execution order differs from node order: a part's or a stage's nodes may be scattered in the
+  // graph.
   size_t now = 0;
   for (Part part : kParts)
     for (size_t i : run_order(graph, part)) {
       const GraphNode& n = graph.nodes[i];
-      if (part != Part::update) ++now;  // those are run row by row, as if all at once
+      // Update nodes run interleaved, row by row: all of them count as one instant
+      if (part != Part::update) ++now;
       if (part != Part::update)
         for (ValueId v : n.out) touch(v, now);
       for (ValueId v : n.in) touch(v, part == Part::update ? now + 1 : now);
     }
-  // What the executor reads or fills lives through the whole step.
+  // The executor reads or fills these values outside of the parts, so they live through the whole
+  // step.
   for (ValueId v : {graph.target, graph.divisor, graph.scale, graph.loss, graph.target_weight,
                     graph.correct, graph.output, graph.output_gradient})
     touch(v, now + 1);
@@ -114,7 +117,8 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
   return life;
 }
 
-// Whether only one part of one stage knows the value, so that nothing of it need outlive the part.
+// For each value: whether a single part of a single stage uses it, so that its memory is free again
+// when that part ends.
 std::vector<bool> within_a_part(const Program& p, const std::vector<ValueId>& views) {
   const Graph& graph = p.graph;
   const std::vector<int> homes = graph.homes();
@@ -144,8 +148,8 @@ std::vector<bool> within_a_part(const Program& p, const std::vector<ValueId>& vi
   return out;
 }
 
-// Offsets for the values `which`: each takes the lowest place that is free during its life, in the
-// order in which they come to life. Gives the bytes that this takes.
+// Assigns offsets to the values `which`, in order of their first use. Each gets the lowest offset
+// that is free during its lifetime. Returns the size of the arena in bytes.
 size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>& life,
                 const std::vector<ValueId>& which) {
   struct Block {

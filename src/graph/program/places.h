@@ -1,17 +1,17 @@
-// Where the values of a program lie.
+// Assigns memory to the values of a program.
 #pragma once
 
 #include "graph/program/program.h"
 
 namespace dpt {
 
-// The order in which parts run.
+// The order in which the parts of a step run.
 inline constexpr Part kParts[] = {Part::prologue, Part::forward, Part::loss, Part::backward,
                                   Part::update};
 
-// Fills in p.place and the sizes of all memories: parameters and stored gradients as in the flat
-// buffers, activations so that two share memory where no instruction needs both. in_flight: as of
-// compile(). REQUIRES: p.extent is known.
+// Sets p.place and the size of each arena. Parameters and stored gradients lie as in the flat
+// buffers. Activations share memory if their lifetimes do not overlap. in_flight: see compile().
+// REQUIRES: p.extent is set.
 void place_values(Program& p, const FlatLayout& layout, bool in_flight);
 
 }  // namespace dpt

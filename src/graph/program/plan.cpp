@@ -17,7 +17,7 @@ constexpr std::string_view kActionNames[] = {
 constexpr std::string_view kWhoNames[] = {"each shard", "loss device", "pipeline", "each worker",
                                           "first worker"};
 
-// "F0 F1 B0 B1"; of several stages on a device: "0F0 2F0".
+// "F0 F1 B0 B1", or "0F0 2F0" if the device has several stages.
 std::string ops_of(const std::vector<StageOp>& ops) {
   const bool several =
       std::ranges::any_of(ops, [&](const StageOp& op) { return op.stage != ops[0].stage; });
@@ -36,7 +36,7 @@ int Plan::cuts(Action a) const {
 }
 
 int Plan::meetings(int64_t micro_batches) const {
-  if (!schedule.empty()) micro_batches = 1;  // it has all of them
+  if (!schedule.empty()) micro_batches = 1;  // the schedule covers all micro-batches
   const auto count = [](const std::vector<Stage>& stages, Stage::Meet meet) {
     return std::ranges::count(stages, meet, &Stage::meet);
   };
@@ -108,7 +108,8 @@ Plan basic_plan(const PlanQuery& query) {
 void run_in_stages(Plan& plan, PipelineSchedule schedule) {
   for (Stage& s : plan.micro) {
     if (s.who == Stage::Who::shards) s.who = Stage::Who::pipeline;
-    if (s.meet == Stage::Meet::between) s.meet = Stage::Meet::never;  // they are all one schedule's
+    // One schedule covers all micro-batches
+    if (s.meet == Stage::Meet::between) s.meet = Stage::Meet::never;
   }
   plan.schedule = std::move(schedule);
 }

@@ -1,8 +1,9 @@
-// A training step as a list of things to do, made before the first batch. Every worker has the same
-// plan; parallel modes are rewrites of it. It prints as stable text: `dptrain plan`.
+// A training step as a list of steps, made before the first batch. All workers have the same plan.
+// Parallel modes rewrite it, and `dptrain plan` prints it as stable text.
 //
-// The global batch is cut into shards. A Program (graph/program/program.h) is what is computed for
-// some of them. A Plan says when the parts of programs are run, by whom, and where workers meet.
+// The global batch is split into shards. A Program (graph/program/program.h) is what is computed
+// for a shard group. A Plan says when the parts of programs run, on which workers, and where
+// barriers are.
 #pragma once
 
 #include <cstdint>
@@ -11,45 +12,49 @@
 
 namespace dpt {
 
-// What a stage is made of.
+// What a worker does in a stage.
 enum class Action {
-  feed,          // gather the shard's rows of the batch, convert, transform: input and target
+  feed,          // gather the shard's samples, convert and transform them: input and target
   feed_targets,  // targets only, for the prologue
-  draw_masks,    // dropout's masks, by torch's generator, in its order
-  prologue,      // the nodes of that part
+  draw_masks,    // draw dropout masks from PyTorch's generator, in PyTorch's order
+  prologue,      // run the nodes of this part
   forward,
   loss,
   backward,
-  gather,       // outputs to the loss's device: one memory, so nothing is copied
-  scatter,      // their gradients back
-  sum_divisor,  // what the loss divides by, summed over all shards
-  sum_loss,     // over all shards; a loss that is no number ends the run before the update
-  compress,     // the shard's stored gradients, into the halves that others read
+  gather,       // outputs to the loss's device; memory is shared, so nothing is copied
+  scatter,      // gradients of the outputs back to their devices
+  sum_divisor,  // sum over shards of what the loss divides by
+  sum_loss,     // sum over shards; a non-finite loss ends the run before the update
+  compress,     // convert the shard's stored gradients to halves, which other workers read
   sum_squares,  // of the summed gradients, for clipping by norm
-  update        // sum the shards' gradients in the fixed tree, then the optimizer, in one pass over
-                // the worker's share of the parameters
+  // Sum gradients over shards in the fixed tree and run the optimizer, in one pass over the
+  // worker's partition of the parameters
+  update
 };
 
-// In a pipeline (graph.h, note [stages]) a device does for one micro-batch, or chunk, what belongs
-// to a stage: its forward part, and the loss after the last one, or its backward part.
+// An operation of a pipeline (graph.h, Note [stages]): the forward or the backward part of one
+// stage for one chunk (micro-batch). The forward operation of the last stage includes the loss.
 struct StageOp {
   int stage = 0, chunk = 0;
   bool backward = false;
   bool operator==(const StageOp&) const = default;
 };
-// Of each device of a replica, in its order.
+// The operations of each device of a replica, in execution order.
 using PipelineSchedule = std::vector<std::vector<StageOp>>;
 
+// A step of a plan: actions, the workers that run them, and whether a barrier follows. Not to be
+// confused with a pipeline's stage (graph.h, Note [stages]).
 struct Stage {
   enum class Who {
-    shards,       // for each shard in turn: its owner runs all actions
+    shards,       // for each shard: its owner runs all actions
     loss_device,  // for each shard: a worker of the device that computes the loss
-    pipeline,     // for each shard: the worker of each device does its ops of the schedule, each as
-                  // soon as the stage before it (behind it: backward) is done with the chunk
-    workers,      // every worker once, on its own range of elements
-    first         // the first worker of each process
+    // For each shard: one worker per device runs that device's operations of the schedule, each as
+    // soon as the neighboring stage has finished the chunk
+    pipeline,
+    workers,  // each worker once, on its own range of elements
+    first     // the first worker of each process
   };
-  // Afterwards all workers meet; `between`: only where another micro-batch follows.
+  // Whether a barrier of all workers follows. between: only if another micro-batch follows.
   enum class Meet { never, between, always };
   Who who = Who::shards;
   std::vector<Action> actions;
@@ -58,24 +63,26 @@ struct Stage {
 
 struct Plan {
   std::string mode = "single";
-  std::vector<Stage> prologue;              // once a step, over all micro-batches
+  std::vector<Stage> prologue;              // once per step, over all micro-batches
   std::vector<Stage> micro;                 // for each micro-batch
-  std::vector<Stage> update;                // once a step
-  int forward_cuts = 0, backward_cuts = 0;  // note [cuts]
-  bool cuts_sum_all = false;                // over all replicas; else over each one's shards
-  bool accumulates = false;                 // a step may have several micro-batches
-  PipelineSchedule schedule;                // over all micro-batches; empty: there is one stage
+  std::vector<Stage> update;                // once per step
+  int forward_cuts = 0, backward_cuts = 0;  // sync points, program.h, Note [cuts]
+  bool cuts_sum_all = false;  // sync points sum over all replicas, not only over their own
+  bool accumulates = false;   // a step may have several micro-batches
+  PipelineSchedule schedule;  // covers all micro-batches; empty: one stage
   int cuts() const { return forward_cuts + backward_cuts; }
   int cuts(Action action) const;
-  int meetings(int64_t micro_batches) const;  // of a step, but for those at cuts
-  bool splits_shards() const;                 // a shard's activations outlive a stage
+  int meetings(int64_t micro_batches) const;  // barriers of a step, without those at sync points
+  bool splits_shards() const;  // a shard's activations must outlive a stage of the plan
   std::string str() const;
 };
 
-// The plan of one worker that has the whole batch: no communication. Modes rewrite it.
+// What basic_plan() must know. It returns the plan of `single`, which has no communication; other
+// modes rewrite it.
 struct PlanQuery {
   bool divisor_from_targets = false;
-  bool clip_norm = false;  // or an overflow: all gradients are looked at before any is used
+  // Gradients are needed before the update: for clipping, or to detect overflow
+  bool clip_norm = false;
   bool torch_masks = false;
   bool compresses = false;
   int forward_cuts = 0, backward_cuts = 0;
@@ -83,7 +90,8 @@ struct PlanQuery {
 };
 Plan basic_plan(const PlanQuery& query);
 
-// What owners of shards do for each micro-batch, the devices of the schedule do for all.
+// Turns the stages that run shard by shard into pipeline stages; `schedule` covers all
+// micro-batches.
 void run_in_stages(Plan& plan, PipelineSchedule schedule);
 
 }  // namespace dpt

@@ -17,7 +17,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kLine = 64;  // bytes; parameters begin at cache lines
+constexpr size_t kLine = 64;  // bytes of a cache line; parameters are aligned to it
 
 std::vector<Instruction>& list_of(Program& p, Part part) {
   return const_cast<std::vector<Instruction>&>(p.part(part));
@@ -43,8 +43,9 @@ Instruction instruction_for(const Program& p, size_t node, std::span<const Kerne
   return out;
 }
 
-// What a sample has a part of grows with their number; what is made of that without growing each
-// shard has, unless it is summed over all.
+// A value whose shape changes with the number of samples is per sample. A value of fixed size that
+// is computed from per-sample or per-shard values is per shard, unless it is summed over all
+// shards.
 std::vector<Extent> extents(const Program& p) {
   std::vector<Extent> out(p.graph.values.size(), Extent::common);
   if (p.shard_graphs.empty()) return out;
@@ -77,7 +78,7 @@ const KernelType& first_that_takes(const KernelQuery& query, std::span<const Ker
   fail(Fault::device, "no kernel for {}: {}", query.op, fmt::join(refusals, "; "));
 }
 
-// What makes numbers of a half of the first result, where it lies.
+// The query of the in-place rounding of q's first result.
 KernelQuery rounding_of(const KernelQuery& q) {
   return {"round_to", {q.out[0]}, {q.out[0]}, Cast{q.rounds}, q.samples, q.largest_shard};
 }

@@ -1,5 +1,5 @@
-// A graph compiled for so many rows: for each node the first kernel that takes it, for each value
-// its place in memory.
+// A graph compiled for given batch sizes: a kernel for each node and a memory location for each
+// value.
 #pragma once
 
 #include <compare>
@@ -17,124 +17,127 @@
 
 namespace dpt {
 
-// Where the parameters lie in the flat buffers of weights, gradients and optimizer states: those
-// whose gradients are stored first, in the order in which backward completes them, then fused ones,
-// which have no gradient buffer, then frozen ones and buffers (weights only). Offsets and sizes in
-// elements; each parameter begins at a cache line.
+// The order of parameters in the flat buffers of weights, gradients and optimizer states. First
+// come parameters with stored gradients, in the order in which the backward part completes them.
+// Then come parameters with fused gradients, which have no gradient buffer. Frozen parameters and
+// buffers follow; these exist in the weight buffer only. Offsets and sizes are in elements
+// (floats), and each parameter begins at a cache line.
 //
-// Note [fused]: the gradient of a linear layer's weight, dy^T x, is far larger than dy and x. Where
-// nobody asks for the gradient itself, the optimizer's pass makes it from the dy and x of all
-// shards: some rows, one chain over the samples of all shards in their order, the update, the next
-// rows. So the number of shards neither costs anything here nor changes a bit. What workers read of
-// each other is factors in the place of products (Xie et al., "Lighter-Communication Distributed
-// Machine Learning via Sufficient Factor Broadcasting", 2016), and a gradient never leaves the
-// cache of the core that uses it.
+// Note [fused]: the gradient of a linear layer's weight, dy^T x, is far larger than dy and x.
+// Unless the gradient itself is needed, the optimizer update computes it from dy and x of all
+// shards, a few rows at a time: one chain of additions over the samples of all shards in their
+// order, then the update of these rows. So the number of shards costs nothing here and does not
+// change the bits. Workers read each other's factors instead of products (Xie et al.,
+// "Lighter-Communication Distributed Machine Learning via Sufficient Factor Broadcasting", 2016),
+// and a gradient never leaves the cache of the core that uses it.
 struct FlatLayout {
-  std::vector<size_t> offset;         // of each of graph.parameters
-  std::vector<bool> fused;            // the same
-  size_t stored = 0;                  // elements of the gradient buffers
-  size_t trainable = 0;               // elements of the state buffers
+  std::vector<size_t> offset;         // of each parameter in graph.parameters
+  std::vector<bool> fused;            // for each parameter: its gradient is fused
+  size_t stored = 0;                  // elements of a gradient buffer
+  size_t trainable = 0;               // elements of an optimizer state buffer
   std::vector<size_t> buffer_offset;  // of each of graph.buffers, in the weight buffer
   size_t total = 0;                   // elements of the weight buffer
 };
-// fused: of each parameter; empty: none. REQUIRES: differentiated.
+// fused: for each parameter; empty: none. REQUIRES: the graph is differentiated.
 FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused = {});
 
-// Of each value: the parameter of which it is the gradient, as an index into graph.parameters, or
+// For each value: the index in graph.parameters of the parameter whose gradient it is, or
 // kNoParameter.
 inline constexpr auto kNoParameter = static_cast<size_t>(-1);
 std::vector<size_t> parameters_by_gradient(const Graph& graph);
 
-// Which parameters can be fused: their gradients are made by one node that nothing else reads, with
-// a kernel that makes rows. Recomputation (graph/passes/recompute.h) does not change the answer: a
-// fused gradient sums in another order than a stored one, so `checkpoint` would change bits. A
-// recomputed input of a fused gradient is therefore kept until the update.
+// Which parameters may have fused gradients: one node computes the gradient, no node reads it, and
+// its kernel has makes_rows. The answer is the same with recomputation (graph/passes/recompute.h):
+// fused and stored gradients are summed in different orders, so `checkpoint` would otherwise change
+// bits. A recomputed input of a fused gradient is therefore kept until the update.
 std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels);
 
-// A tensor in one of a worker's memories. Offsets in bytes.
+// The location of a tensor in a worker's memory. Offsets are in bytes.
 enum class Arena { none, weights, gradients, sums, activations, scratch, constants };
 struct Slice {
   Arena arena = Arena::none;
   size_t offset = 0;
-  int stage = 0;  // of activations and scratch: in whose memory
+  int stage = 0;  // activations and scratch: the stage whose memory this is
 };
 
-// Bytes that a stage needs for one micro-batch (graph.h, note [stages]).
+// Bytes that a stage needs for one micro-batch (graph.h, Note [stages]).
 struct StageBytes {
-  size_t kept = 0;     // Arena::activations: from its forward part to its backward part
-  size_t scratch = 0;  // within one of the two, so that all micro-batches share it
+  size_t kept = 0;     // Arena::activations: lives from the forward to the backward part
+  size_t scratch = 0;  // Arena::scratch: lives within one part, so all micro-batches share it
 };
 
 struct Instruction {
-  size_t node = 0;  // of the graph
+  size_t node = 0;  // index in graph.nodes
   const KernelType* kernel = nullptr;
-  const KernelType* rounding = nullptr;  // what rounds the first result after it
-  bool each_shard = false;               // run for each shard of the group
-  bool cut = false;                      // note [cuts]
-  bool first_only = false;  // run by the first group alone: it makes the next value of a buffer
-  std::vector<std::string> refusals;  // "avx512: ..." of the rows above the chosen one
+  const KernelType* rounding = nullptr;  // rounds the first result afterwards; null: none
+  bool each_shard = false;               // runs once per shard of the group
+  bool cut = false;                      // a sync point, Note [cuts]
+  bool first_only = false;  // only the first group runs it: it computes the next value of a buffer
+  std::vector<std::string> refusals;  // "avx512: ..." for each entry before the chosen one
 };
 
-// Note [groups]: consecutive shards of one worker, a group, are computed as one batch, where no bit
-// shows it: where all kernels that have results for each sample make them whatever the number of
-// samples (KernelType::by_sample). What sums over samples is run for each shard, on its rows.
+// Note [groups]: consecutive shards of one worker form a shard group and are computed as one batch
+// if this changes no bit: if every kernel with per-sample results is independent of the number of
+// samples (KernelType::by_sample). Operators that sum over samples run once per shard, on its rows.
 struct GroupRows {
-  std::vector<int64_t> shards;  // rows of each; some may be empty, not all
-  int64_t largest = 0;          // rows of the largest shard of the (micro-)batch, of all groups
+  std::vector<int64_t> shards;  // samples of each shard; some may be 0, but not all
+  int64_t largest = 0;  // samples of the largest shard of the (micro-)batch, over all groups
   int64_t total() const;
   auto operator<=>(const GroupRows&) const = default;
 };
 
-// What a kernel is asked to run a node. rows: of the group of shards, where it is known.
+// The question that kernels are asked for a node. rows: of the shard group, if known.
 KernelQuery query_of(const Graph& graph, const GraphNode& node, const GroupRows& rows = {});
 inline KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& rows = {}) {
   return query_of(graph, graph.nodes[node], rows);
 }
-// The first row that takes it. Throws Error{device} where none does.
+// The first entry that accepts the node. Throws Error{device} if there is none.
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels,
                           const GroupRows& rows = {});
 
-// The kernel of query_of(...), with the rounding that follows it.
+// The kernel for query_of(...), followed by its rounding if it needs one.
 std::unique_ptr<Kernel> prepare(const Instruction& chosen, const KernelQuery& query);
 
-// Note [cuts]: what batch normalisation sums over the batch is summed over the shards of a replica
-// in the middle of a part. There the part is cut: each shard has left its sums where all can read
-// them (Arena::sums, the same place in every program), all meet, and every group adds those of its
-// replica in the fixed tree.
+// Note [cuts]: batch normalization sums its statistics over all shards of a replica in the middle
+// of a part. The part is split there, at a sync point: each shard leaves its sums in shared memory
+// (Arena::sums, at the same offset in every program), all workers pass a barrier, and each group
+// adds the sums of its replica's shards in the fixed tree.
 
-// Of what a value has a part.
+// How a value's size scales with the batch: not at all (weights, sums over all shards), with the
+// number of samples, or with the number of shards (sums over one shard).
 enum class Extent { common, sample, shard };
 
-// REQUIRES: the kernel list outlives it.
+// REQUIRES: the kernel list outlives the program.
 struct Program {
   GroupRows rows;
-  Graph graph;  // of the whole group
-  // The same of one shard, by its rows; empty where the group has one shard that is not empty.
+  Graph graph;  // for the whole group
+  // For one shard, by its number of samples. Empty if at most one shard of the group has samples.
   std::map<int64_t, Graph> shard_graphs;
   std::vector<Extent> extent;  // of each value
-  // Of each value; views lie where what they view lies. A value that each shard has lies at that of
-  // the first, the next ones follow.
+  // Of each value. A view has the location of the value it views. For Extent::shard it is the
+  // location of the first shard's copy; those of the other shards follow, shard_stride() bytes
+  // apart.
   std::vector<Slice> place;
   std::vector<Instruction> prologue, forward, loss, backward;
-  std::vector<Instruction> update;  // note [fused]
+  std::vector<Instruction> update;  // see Note [fused]
   std::vector<StageBytes> arena;    // of each stage
   size_t constant_bytes = 0;
-  size_t sum_bytes = 0;  // of each shard
+  size_t sum_bytes = 0;  // of Arena::sums, per shard
   const std::vector<Instruction>& part(Part p) const;
-  bool by_sample() const;  // the group's results have the bits of its shards', one by one
-  size_t shard_stride(ValueId v) const;  // bytes between the places of a value that each shard has
+  bool by_sample() const;                // computing the group gives each shard's bits
+  size_t shard_stride(ValueId v) const;  // bytes between the copies of a value with Extent::shard
   std::string str() const;
 };
 
-// Chooses a kernel for each node and gives each value its place; two values share memory where no
-// instruction needs both. Gradients of fused parameters get none. graph_of: the graph of so many
-// rows; the same nodes whatever the number. in_flight: a stage begins further micro-batches before
-// it has ended this one; else all lies in Arena::activations. REQUIRES: `layout` is of a graph with
-// the same parameters.
+// Chooses kernels and assigns memory locations. Values share memory if their lifetimes do not
+// overlap. Fused gradients get no memory. graph_of(n) must return the graph for n samples; its
+// nodes must not depend on n. in_flight: a stage may begin further micro-batches before it finishes
+// this one, so values that live within a part go to Arena::scratch; otherwise all go to
+// Arena::activations. REQUIRES: `layout` is of a graph with the same parameters.
 Program compile(const GroupRows& rows, const std::function<Graph(int64_t rows)>& graph_of,
                 std::span<const KernelType> kernels, const FlatLayout& layout,
                 bool in_flight = false);
-// One shard of as many rows as the graph's input.
+// A program for one shard; the graph's input decides the number of samples.
 Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayout& layout);
 
 }  // namespace dpt

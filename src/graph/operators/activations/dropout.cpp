@@ -1,6 +1,6 @@
-// dropout: y = x / (1 - p) where an element is kept, else 0. Whether it is kept is a function of
-// the run's seed, the step, the layer and the element's place in the global batch (Note
-// [randomness], Note [dropout's words]), so the gradient draws the same again: dx = dropout of dy.
+// dropout: y = x / (1 - p) for kept elements, else 0. Which elements are kept is a function of the
+// seed, the step, the layer and the element's index in the global batch (Note [randomness], Note
+// [dropout's words]). The gradient therefore draws the same mask again: dx = dropout(dy).
 #include <algorithm>
 
 #include "graph/formulas/philox.h"
@@ -18,7 +18,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("dropout_gradient", {dy[0]}, n.attrs)};
 }
 
-// In the inputs' own precision, as torch: x * (1 / (1 - p)).
+// In the type of x, as PyTorch: x * (1 / (1 - p)).
 void reference(const KernelArgs& args, const std::any& attrs) {
   const auto& s = settings<Dropout>(attrs);
   require(args.context != nullptr, "dropout needs the step's context");

@@ -1,4 +1,4 @@
-// elu: y = x where x > 0, else alpha * (exp(x) - 1).
+// elu: y = x if x > 0, else alpha * (exp(x) - 1).
 #include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 

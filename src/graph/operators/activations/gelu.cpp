@@ -1,4 +1,4 @@
-// gelu: y = x * P(normal < x), exact or with tanh.
+// gelu: y = x * Phi(x), Phi: the standard normal distribution; exact or approximated with tanh.
 #include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 

@@ -1,4 +1,4 @@
-// leaky_relu: y = x where x > 0, else negative_slope * x.
+// leaky_relu: y = x if x > 0, else negative_slope * x.
 #include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 

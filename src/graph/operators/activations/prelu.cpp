@@ -1,7 +1,7 @@
-// prelu: y = x where x > 0, else w[c] * x, with one w for all of x, or one for each channel of
-// x[N, C, ...] (He et al. 2015).
+// prelu: y = x if x > 0, else w[c] * x (He et al., "Delving Deep into Rectifiers", 2015). w is [1],
+// or [C] with one weight for each channel of x[N, C, ...].
 //   prelu_gradient(dy, x, w) -> dx
-//   prelu_weight_gradient(dy, x) -> dw[1 or C], as the attribute says
+//   prelu_weight_gradient(dy, x) -> dw[PRelu::parameters]
 #include "graph/formulas/activation.h"
 #include "graph/operators/images/image.h"
 
@@ -38,7 +38,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
           g.apply("prelu_weight_gradient", {dy[0], x}, PRelu{g.shape(w)[0]})};
 }
 
-// Calls f(place in x, place in the weight).
+// Calls f(offset in x, index in the weight) for all elements.
 template <class F>
 void each_element(const TensorView& view, size_t parameters, F f) {
   const Image x(view);

@@ -1,4 +1,4 @@
-// relu: y = max(0, x), any shape; dx = dy where y > 0, else 0. nan passes through.
+// relu: y = max(0, x); dx = dy if y > 0, else 0. nan is kept.
 #include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 

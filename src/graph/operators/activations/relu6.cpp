@@ -1,4 +1,4 @@
-// relu6: y = min(max(0, x), 6), any shape; dx = dy where 0 < x < 6, else 0. nan passes through.
+// relu6: y = min(max(0, x), 6); dx = dy if 0 < x < 6, else 0. nan is kept.
 #include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 

@@ -1,4 +1,4 @@
-// selu: y = scale * elu(x), with the constants that keep mean 0 and variance 1.
+// selu: y = scale * elu(x), with constants that preserve mean 0 and variance 1.
 #include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 

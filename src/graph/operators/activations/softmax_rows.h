@@ -1,5 +1,5 @@
-// What softmax and log_softmax share: settings, shapes, and the walk over the lines of numbers that
-// are normalised together.
+// Helpers of softmax and log_softmax: the shape rule, and a loop over the lines along one dimension
+// that are normalized together.
 #pragma once
 
 #include "graph/operators/support.h"
@@ -14,7 +14,7 @@ inline std::vector<TensorDesc> infer_softmax(std::string_view op, std::span<cons
   return {in[0]};
 }
 
-// Calls f(extent, at): at(i) is the place of element i of a line.
+// Calls f(extent, at) for each line; at(i) is the offset of its element i.
 template <class F>
 void for_each_line(const Shape& s, int dim, F f) {
   const Along a = along(s, dim);

@@ -1,4 +1,4 @@
-// softplus: y = log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+// softplus: y = log(1 + exp(beta * x)) / beta, or x if beta * x > threshold.
 #include "graph/formulas/activation.h"
 #include "graph/operators/support.h"
 

@@ -1,6 +1,6 @@
-// adaptive_avg_pool: y[N, C, H', W'] = the mean of x[N, C, H, W] over extents floor(i H / H') to
-// ceil((i + 1) H / H'), and the like of W.
-//   adaptive_avg_pool_gradient(dy) -> dx, whose extents are the attribute's
+// adaptive_avg_pool: y[N, C, H', W'] = the mean of x[N, C, H, W] over rows floor(i H / H') to
+// ceil((i + 1) H / H') (exclusive) for output row i, and columns likewise.
+//   adaptive_avg_pool_gradient(dy) -> dx[N, C, Resize::extents]
 #include "graph/operators/images/image.h"
 
 namespace dpt::operators {
@@ -21,7 +21,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
       g.apply("adaptive_avg_pool_gradient", {dy[0]}, Resize{Image(g.shape(n.in[0])).extents()})};
 }
 
-// Calls f(place in x, place in y, elements of the mean).
+// Calls f(offset in x, offset in y, number of averaged elements).
 template <class F>
 void each_element(const Image& x, const Image& y, F f) {
   y.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {

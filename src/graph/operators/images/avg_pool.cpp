@@ -1,7 +1,7 @@
-// avg_pool: y[N, C, H', W'] = the sum of each window of x[N, C, H, W] over its divisor:
-// divisor_override where it is not 0; else the elements of the window, with count_include_pad those
-// of the padding too.
-//   avg_pool_gradient(dy) -> dx
+// avg_pool: y[N, C, H', W'] = the sum over each window of x[N, C, H, W], divided by
+// divisor_override if that is not 0, else by the number of elements in the window. Padding counts
+// only with count_include_pad.
+//   avg_pool_gradient(dy) -> dx[N, C, Pool::extents]
 #include "graph/operators/images/image.h"
 
 namespace dpt::operators {
@@ -25,7 +25,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("avg_pool_gradient", {dy[0]}, s)};
 }
 
-// Calls f(place in x, place in y, divisor) for every element of every window.
+// Calls f(offset in x, offset in y, divisor) for every element of every window.
 template <class F>
 void each_element(const Image& x, const Image& y, const Pool& s, F f) {
   const Window& k = s.window;

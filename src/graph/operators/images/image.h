@@ -1,4 +1,4 @@
-// What operators on values [N, C, W] and [N, C, H, W] share: both are seen with four extents.
+// Helpers for operators on values [N, C, W] and [N, C, H, W]. Both are handled as [N, C, H, W].
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace dpt::operators {
 
-// Four extents and how far apart their elements are; what has other numbers of extents than 3 or 4
-// has those behind the channels as its width. A weight [O, I, kh, kw] has O as n and I as c.
+// Extents and strides of a tensor as [n, c, h, w]. [N, C, W] has h = 1; for other ranks, w is the
+// product of all extents after the channels. For a weight [O, I, kh, kw], n is O and c is I.
 struct Image {
   int64_t n = 1, c = 1, h = 1, w = 1;
   explicit Image(const TensorDesc& d) {
@@ -30,7 +30,7 @@ struct Image {
   size_t at(int64_t in, int64_t ic, int64_t ih, int64_t iw) const {
     return static_cast<size_t>(in * step_[0] + ic * step_[1] + ih * step_[2] + iw * step_[3]);
   }
-  // Calls f(n, c, h, w) for all places.
+  // Calls f(n, c, h, w) for all elements.
   template <class F>
   void each(F f) const {
     for (int64_t in = 0; in < n; ++in)
@@ -43,7 +43,7 @@ struct Image {
   std::array<int64_t, 4> step_{};
 };
 
-// The same number of extents as `like`, with other channels, height and width.
+// A shape of the rank of `like`, with other channels, height and width. Rank 3 has no height.
 inline Shape image_shape(const Shape& like, int64_t channels, Pair extents) {
   return like.rank() == 4 ? Shape{like[0], channels, extents[0], extents[1]}
                           : Shape{like[0], channels, extents[1]};
@@ -55,8 +55,8 @@ inline void need_image(std::string_view op, const TensorDesc& x) {
     fail(Fault::spec, "{}: takes [N, C, W] or [N, C, H, W], not {}", op, x.shape.str());
 }
 
-// The shape rule of what gives images other extents, as the attribute Resize says. `why`: there is
-// nothing to do it with.
+// Shape rule of operators that change the extents of images to Resize::extents. `why` explains in
+// the error why the extents must not be 0.
 inline std::vector<TensorDesc> infer_resized(std::string_view op, std::string_view why,
                                              std::span<const TensorDesc> in,
                                              const std::any& attrs) {
@@ -69,8 +69,9 @@ inline std::vector<TensorDesc> infer_resized(std::string_view op, std::string_vi
   return {{in[0].dtype, image_shape(x, x[1], wanted)}};
 }
 
-// How many places a window has along each extent. With ceil_mode the last may reach beyond the
-// padding, but must begin before it (torch's pooling_output_shape).
+// How many positions a window has along each extent. With ceil_mode the last window may reach
+// beyond the padding, but must begin within the image or the padding before it
+// (pooling_output_shape in PyTorch).
 inline Pair places(std::string_view op, const Shape& x, const Window& w, bool ceil_mode = false) {
   const Pair in = Image(x).extents();
   Pair out{};
@@ -80,7 +81,7 @@ inline Pair places(std::string_view op, const Shape& x, const Window& w, bool ce
     if (left < 0)
       fail(Fault::spec, "{}: a window that covers {} does not fit into {}, padded to {}", op,
            covered(w, i), x.str(), padded(w, i, in[i]));
-    // The last window that fits, and with ceil_mode one that begins where it ends.
+    // The last window that fits; with ceil_mode one more, if elements are left over.
     const bool further = ceil_mode && left % w.stride[i] != 0;
     out[i] = left / w.stride[i] + (further ? 2 : 1);
     if (ceil_mode && (Checked(out[i] - 1) * w.stride[i] - in[i]).value() >= w.before[i]) --out[i];
@@ -88,7 +89,7 @@ inline Pair places(std::string_view op, const Shape& x, const Window& w, bool ce
   return out;
 }
 
-// Sums in double, rounded once.
+// Rounds sums in double to the result's type.
 template <class T>
 void store(const std::vector<double>& sums, std::span<T> to) {
   for (size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(sums[i]);

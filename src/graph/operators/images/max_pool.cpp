@@ -1,9 +1,9 @@
-// max_pool: y[N, C, H', W'] = the largest element of each window of x[N, C, H, W]; padding is never
-// the largest, nan always is. Results: y, and i32 where it lies in its plane, h * W + w, the first
-// where several are equal.
-//   max_pool_gradient(dy, places) -> dx
-// max_pool_bytes: the same with u8 places in their windows, row * kernel[1] + column with padding.
-//   max_pool_bytes_gradient(dy, places) -> dx
+// max_pool: y[N, C, H', W'] = the largest element of each window of x[N, C, H, W], without padding;
+// nan counts as the largest. The second result is its index, i32: h * W + w in its channel, the
+// first index if several elements are equal.
+//   max_pool_gradient(dy, indices) -> dx[N, C, Pool::extents]
+// max_pool_bytes: the same with u8 indices in the window, row * kernel[1] + column.
+//   max_pool_bytes_gradient(dy, indices) -> dx
 #include <cmath>
 #include <limits>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 constexpr DType place_type(int32_t) { return DType::i32; }
 constexpr DType place_type(uint8_t) { return DType::u8; }
 
-// P: of places, int32_t in the plane or uint8_t in the window.
+// P: type of the indices, int32_t within a channel or uint8_t within a window.
 template <class P>
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   const auto& s = settings<Pool>(attrs);
@@ -41,7 +41,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply(std::string(n.op->name) + "_gradient", {dy[0], n.out[1]}, s)};
 }
 
-// Of element i, j of a plane in the window of h, w.
+// The index of x's element (i, j) in the window of output (h, w).
 template <class P>
 P place_of(const Window& k, const Image& x, int64_t h, int64_t w, int64_t i, int64_t j) {
   if constexpr (std::is_same_v<P, int32_t>) return static_cast<P>(i * x.w + j);
@@ -50,7 +50,7 @@ P place_of(const Window& k, const Image& x, int64_t h, int64_t w, int64_t i, int
   return static_cast<P>(row * k.kernel[1] + column);
 }
 
-// The other way round.
+// The inverse of place_of(): x's element (i, j).
 template <class P>
 Pair element_at(const Window& k, const Image& x, int64_t h, int64_t w, P place) {
   if constexpr (std::is_same_v<P, int32_t>) return {place / x.w, place % x.w};
@@ -93,7 +93,7 @@ void backward(const KernelArgs& args, const std::any& attrs) {
     from.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
       const size_t at = from.at(n, c, h, w);
       const auto [i, j] = element_at(k, to, h, w, place[at]);
-      if (i >= 0 && i < to.h && j >= 0 && j < to.w)  // else it is in the padding
+      if (i >= 0 && i < to.h && j >= 0 && j < to.w)  // samples may hold indices of padding
         sums[to.at(n, c, i, j)] += static_cast<double>(dy[at]);
     });
     store(sums, args.out[0].as<T>());
@@ -125,7 +125,8 @@ std::vector<Case> cases() {
   };
 }
 
-// Far apart, so that differences of 1e-6 change no choice.
+// A wide range keeps elements apart, so that a gradient check's differences of 1e-6 do not change
+// which one is the largest.
 template <class P>
 std::vector<Sample> samples() {
   constexpr DType type = place_type(P{});

@@ -1,6 +1,7 @@
-// upsample_nearest: y[N, C, H', W'] whose element h is x's floor(h * r) in float32, r = 1 / scale,
-// or H / H' where no scale is given; the like of W (torch's nearest, not its nearest-exact).
-//   upsample_nearest_gradient(dy) -> dx, whose extents are the attribute's
+// upsample_nearest: row i of y[N, C, H', W'] is row floor(i * r) of x[N, C, H, W], computed in
+// float32, with r = 1 / scale, or H / H' if no scale is given; columns likewise. This is PyTorch's
+// mode 'nearest', not 'nearest-exact'.
+//   upsample_nearest_gradient(dy) -> dx[N, C, Resize::extents]
 #include <cmath>
 
 #include "graph/operators/images/image.h"
@@ -8,7 +9,7 @@
 namespace dpt::operators {
 namespace {
 
-// Where each of `out` elements comes from among `in`.
+// For each of `out` elements: the index of its source among `in`.
 std::vector<int64_t> sources(int64_t in, int64_t out, double scale) {
   std::vector<int64_t> from(static_cast<size_t>(out));
   const float ratio =
@@ -38,7 +39,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
                   Resize{Image(g.shape(n.in[0])).extents(), settings<Resize>(n.attrs).scale})};
 }
 
-// Calls f(place in x, place in y).
+// Calls f(offset in x, offset in y) for each element of y.
 template <class F>
 void each_element(const Image& x, const Image& y, const Resize& s, F f) {
   const std::vector<int64_t> rows = sources(x.h, y.h, s.scale[0]),

@@ -1,5 +1,5 @@
-// bce_loss: -w (target log output + (1 - target) log(1 - output)), logarithms held at -100. A
-// fourth input holds the weights w of a sample's last extents.
+// bce_loss: -w (target log output + (1 - target) log(1 - output)), with logarithms clamped to -100.
+// An optional fourth input holds weights w, broadcast over the leading dimensions.
 #include "graph/formulas/loss.h"
 #include "graph/operators/losses/loss_support.h"
 

@@ -1,5 +1,6 @@
-// bce_with_logits_loss: bce_loss of sigmoid(output), without its overflows. Behind the divisor
-// follow the weights of a sample's last extents and the weights of positive targets, as attrs say.
+// bce_with_logits_loss: bce_loss of sigmoid(output), without its overflows. After the divisor
+// follow the constants that BceWithLogits names: weight, broadcast over the leading dimensions, and
+// pos_weight.
 #include "graph/formulas/loss.h"
 #include "graph/operators/losses/loss_support.h"
 

@@ -1,5 +1,5 @@
-// What losses by class share: outputs [N, ...] of which the extent `dim` has a score for each
-// class, and a class for each place, i32 of the output's shape without that extent.
+// Helpers for losses with class targets. The output is [N, ...] and holds a score for each class
+// along dimension `dim`. The targets are class indices, i32, of the output's shape without `dim`.
 #pragma once
 
 #include <algorithm>
@@ -27,13 +27,14 @@ inline void need_class_weight(std::string_view op, std::span<const TensorDesc> i
          in[3].shape.str(), in[0].shape[dim], str(in[0]));
 }
 
-// One place of an output: element c of its classes stands at `first + c * step`.
+// One position of an output: the score of class c is element first + c * step.
 struct Place {
   size_t first, step;
   int64_t classes, target;
 };
 
-// Calls f for each place whose target is not to be ignored.
+// Calls f for each position whose target is not `ignore`. Throws Error{data} if a target is out of
+// range.
 template <class F>
 void for_each_place(const TensorView& output, const TensorView& target, int dim, int64_t ignore,
                     F f) {

@@ -1,5 +1,6 @@
-// count_correct: in how many places of an output argmax along the extent `dim` is the target class,
-// which is not ignore_index. As torch.argmax: the first nan, or else the first of equal maxima.
+// count_correct: at how many positions of an output the argmax along `dim` is the target class.
+// Targets equal to ignore_index do not count. argmax as in PyTorch: the first nan, or else the
+// first of equal maxima.
 #include <cmath>
 
 #include "graph/operators/losses/class_targets.h"

@@ -1,9 +1,9 @@
-// cross_entropy: with lp = log_softmax of a place's C outputs, of the extent `dim`, weights w (1
-// without) and smoothing e,
-//   class targets y:    -(1 - e) w[y] lp[y] - e / C * sum of w lp; nothing where y is ignored
-//   probabilities p[C]: -sum of w p' lp, where p' = p (1 - e) + e / C
-// Either is a sum of -q lp with weights q that do not depend on the output, hence the gradient
-// softmax * (sum of q) - q.
+// cross_entropy: lp = log_softmax(output) along the dimension of C classes, w the class weights (or
+// 1), e the label smoothing. For each position:
+//   class target y:    -(1 - e) w[y] lp[y] - e / C * sum of w lp; 0 if y is ignored
+//   probabilities p[C]: -sum of w p' lp, with p' = p (1 - e) + e / C
+// Both are sums of -q lp with weights q that do not depend on the output, so the gradient is
+// softmax(output) * (sum of q) - q. The formulas are those of torch.nn.CrossEntropyLoss.
 #include <algorithm>
 #include <cmath>
 
@@ -39,7 +39,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "cross_entropy_gradient", dy);
 }
 
-// Calls f(place, q) for each place that counts.
+// Calls f(position, q) for each position that is not ignored.
 template <class T, class F>
 void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
   const TensorView &output = args.in[0], &target = args.in[1], *w = input_or_none(args, 3);
@@ -68,7 +68,7 @@ void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
     }
 }
 
-// log_softmax of a place.
+// log_softmax of the scores at one position.
 template <class T>
 void log_softmax_at(std::span<const T> x, const Place& p, std::vector<double>& lp) {
   lp.resize(static_cast<size_t>(p.classes));
@@ -89,7 +89,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
                   [&](const Place& p, const std::vector<double>& q) {
                     log_softmax_at(x, p, lp);
                     for (size_t c = 0; c < q.size(); ++c)
-                      if (q[c] != 0) sum -= q[c] * lp[c];  // 0 times -inf is 0 here, as in torch
+                      if (q[c] != 0) sum -= q[c] * lp[c];  // 0 * -inf counts as 0, as in PyTorch
                   });
     args.out[0].as<double>()[0] = sum / static_cast<double>(args.in[2].as<const T>()[0]);
   });

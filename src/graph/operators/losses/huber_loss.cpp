@@ -1,4 +1,4 @@
-// huber_loss: d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2); d = output - target.
+// huber_loss: d^2 / 2 if |d| <= delta, else delta * (|d| - delta / 2), where d = output - target.
 #include "graph/formulas/loss.h"
 #include "graph/operators/losses/loss_support.h"
 

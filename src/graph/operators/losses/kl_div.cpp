@@ -1,5 +1,5 @@
-// kl_div: target (log target - output) for each element, where the output holds logarithms; with
-// log_target the target does too: exp(target) (target - output).
+// kl_div: target * (log(target) - output) for each element; the output holds log-probabilities.
+// With log_target the target does too: exp(target) * (target - output).
 #include "graph/formulas/loss.h"
 #include "graph/operators/losses/loss_support.h"
 

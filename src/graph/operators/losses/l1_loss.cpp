@@ -1,4 +1,4 @@
-// l1_loss: |output - target| for each element; the slope is 0 where they are equal.
+// l1_loss: |output - target| for each element; the gradient is 0 where they are equal.
 #include "graph/formulas/loss.h"
 #include "graph/operators/losses/loss_support.h"
 

@@ -1,6 +1,7 @@
-// What losses share. Inputs: output, target, divisor [1] and constants with weights; the result is
-// f64[1], this shard's sum of terms over the divisor (Note [divisor]). A gradient operator takes
-// the same inputs and gives d loss / d output; nothing stands behind the loss, so there is no dy.
+// Helpers for losses. Inputs: output, target, divisor [1], and constants with weights. The result
+// is f64[1]: this shard's sum of terms divided by the divisor (layers/loss.h, Note [divisor]). A
+// gradient operator takes the same inputs and returns d loss / d output; since the loss is the last
+// node, there is no dy.
 #pragma once
 
 #include "graph/operators/support.h"
@@ -15,14 +16,14 @@ inline std::vector<ValueId> loss_gradient(GraphBuilder& g, const GraphNode& n, s
   return out;
 }
 
-// The kind of result that is summed over shards.
+// The result of a loss, which is summed over shards.
 inline std::vector<TensorDesc> one_double() { return {{DType::f64, {1}}}; }
 
 inline void need_divisor(const TensorDesc& output, const TensorDesc& divisor) {
   require(divisor.shape == Shape{1} && divisor.dtype == output.dtype, "a loss takes a divisor [1]");
 }
 
-// Targets of the output's shape and type, and weights that fit its last extents.
+// Targets must have the output's shape and dtype; weights must fit the output's last dimensions.
 inline void need_pointwise(std::string_view op, std::span<const TensorDesc> in) {
   const TensorDesc &x = in[0], &t = in[1];
   need_real(op, x);
@@ -40,7 +41,7 @@ inline void need_pointwise(std::string_view op, std::span<const TensorDesc> in) 
   }
 }
 
-// Element i of a constant that is repeated over the samples; 1 where there is none.
+// Element i of a weight that is broadcast over the leading dimensions; 1 if there is no weight.
 inline double weight_at(const TensorView* w, size_t i) {
   if (w == nullptr) return 1;
   const size_t n = static_cast<size_t>(w->desc.shape.elements());
@@ -52,7 +53,7 @@ inline const TensorView* input_or_none(const KernelArgs& args, size_t i) {
   return i < args.in.size() ? &args.in[i] : nullptr;
 }
 
-// Calls f(x, t, i) for each element and gives the divisor.
+// Calls f(x, t, i) for each element and returns the divisor.
 template <class F>
 double for_each_term(const KernelArgs& args, F f) {
   double divisor = 1;
@@ -84,8 +85,8 @@ void map_slopes(const KernelArgs& args, F slope) {
   });
 }
 
-// Samples of an element-wise loss: once far, once near the target, so that both pieces of those
-// with two are met and no kink is. `weights`: how many constants follow the divisor.
+// Samples of an element-wise loss, with outputs in range x and targets in range t. `weights`: how
+// many constants follow the divisor.
 inline std::vector<Sample> pointwise_samples(std::string_view op, bool gradient, std::any attrs,
                                              Sample::Range x, Sample::Range t, int weights = 0) {
   std::vector<Sample> out;

@@ -1,5 +1,5 @@
-// nll_loss: -w[y] * output[y] for class targets y; nothing where y is ignored. The extent `dim` of
-// the output holds logarithms of probabilities.
+// nll_loss: -w[y] * output[y] for a class target y, 0 if y is ignored. The output holds
+// log-probabilities along dimension `dim`.
 #include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {
@@ -30,7 +30,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return loss_gradient(g, n, "nll_loss_gradient", dy);
 }
 
-// Calls f(place of the target's element, its weight).
+// Calls f(offset of the target class's element, its weight).
 template <class F>
 void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
   const TensorView* w = input_or_none(args, 3);

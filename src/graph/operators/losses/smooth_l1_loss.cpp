@@ -1,4 +1,4 @@
-// smooth_l1_loss: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2; d = output - target.
+// smooth_l1_loss: d^2 / (2 beta) if |d| < beta, else |d| - beta / 2, where d = output - target.
 #include "graph/formulas/loss.h"
 #include "graph/operators/losses/loss_support.h"
 

@@ -1,5 +1,5 @@
-// target_weight: the sum of w[y] over class targets y that are not ignored, or how many they are:
-// this shard's share of what a mean over targets divides by.
+// target_weight: the sum of w[y] over class targets y that are not ignored, or their number without
+// weights: this shard's part of the divisor of a mean over targets.
 #include "graph/operators/losses/class_targets.h"
 
 namespace dpt::operators {

@@ -1,4 +1,4 @@
-// add: the sum of two or more inputs of one shape, from the first to the last.
+// add: the sum of two or more inputs of one shape, added from the first to the last.
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -16,7 +16,7 @@ std::vector<ValueId> gradient(GraphBuilder&, const GraphNode& n, std::span<const
   return std::vector<ValueId>(n.in.size(), dy[0]);
 }
 
-// In the inputs' own precision: the order is part of the result.
+// In the type of the inputs, because the order of additions is part of the result.
 void reference(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto y = args.out[0].as<T>();

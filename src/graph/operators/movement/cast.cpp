@@ -1,9 +1,9 @@
-// What changes the type of numbers, and what mixed precision needs beside it.
-//   cast(x) -> x in another floating type
-//   round_to(x f32) -> the nearest numbers of a half, as f32: what a half is to operators that
-//     compute in f32 (graph/passes/widen.h)
-//   scale_gradient(x, scale f32[1]) -> x; what comes back is multiplied by the scale, the loss
-//     scaling of Micikevicius et al., "Mixed Precision Training", 2018
+// Conversions of dtype, and loss scaling.
+//   cast(x) -> x in another floating-point dtype
+//   round_to(x f32) -> f32 with the nearest numbers of a half, for operators on halves that compute
+//     in f32 (graph/passes/widen.h)
+//   scale_gradient(x, scale f32[1]) -> x; its gradient is dy * scale: the loss scaling of
+//     Micikevicius et al., "Mixed Precision Training", 2018
 //   scale(x, scale f32[1]) -> x * scale
 #include <cstring>
 
@@ -20,7 +20,8 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {{type_of(attrs), in[0].shape, in[0].layout}};
 }
 
-// A gradient that is wider than what it belongs to stays so: those of weights are f32.
+// dx has the dtype of x. If x is an f32 weight and y a half, dy is f32 already: gradients of
+// weights are never rounded to a half (see full()).
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   const DType type = g.desc(n.in[0]).dtype;
   return {g.desc(dy[0]).dtype == type ? dy[0] : g.apply("cast", {dy[0]}, Cast{type})};
@@ -109,7 +110,8 @@ void scale_reference(const KernelArgs& args, const std::any&) {
 }
 
 std::vector<Sample> scale_samples(std::string_view op) {
-  // By 1, or the gradient would be of another function.
+  // Scale 1 only: otherwise the gradient would not be that of the identity, and gradient checks
+  // fail.
   const std::vector<Sample::Range> ranges = {{-2, 2}, {1, 1}};
   return {{{op, {f32({3, 5}), f32({1})}, {f32({3, 5})}, {}}, ranges},
           {{op, {f32({1, 33}), f32({1})}, {f32({1, 33})}, {}}, ranges}};

@@ -1,4 +1,4 @@
-// concat: the inputs one behind the other along a dimension; the gradient cuts dy up again.
+// concat: joins inputs along one dimension. The gradient slices dy.
 #include "base/checked.h"
 #include "graph/operators/support.h"
 

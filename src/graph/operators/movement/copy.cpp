@@ -1,5 +1,5 @@
-// copy: a value of one stage, in the memory of another (graph.h, note [stages]); its gradient goes
-// back.
+// copy: copies a value from the memory of one stage to that of another (graph.h, Note [stages]).
+// The gradient is copied in the opposite direction.
 #include <cstring>
 
 #include "graph/operators/support.h"

@@ -1,6 +1,6 @@
-// embedding: y[N, ..., E] = the rows of w[R, E] that indices i32[N, ...] name.
-//   embedding_gradient(dy, indices) -> dw[R, E]: the sum of dy over the uses of a row, in the order
-//   of the samples; the padding row's is 0.
+// embedding: y[N, ..., E] = the rows of w[R, E] with indices i32[N, ...].
+//   embedding_gradient(dy, indices) -> dw[R, E]: for each row the sum of dy over its uses, in the
+//   order of samples; 0 for padding_idx
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -40,7 +40,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {kNoValue, g.apply("embedding_gradient", {dy[0], n.in[0]}, attrs)};
 }
 
-// The row that use number i names; a wrong one names the sample it stands in.
+// The i-th index. Throws Error{data} with the number of its sample if it is out of range.
 int64_t row_at(const TensorView& indices, size_t i, int64_t rows) {
   const int32_t row = indices.as<const int32_t>()[i];
   const int64_t uses = indices.desc.shape.elements() / indices.desc.shape[0];

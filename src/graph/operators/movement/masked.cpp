@@ -1,5 +1,5 @@
-// masked: y = x * (mask * scale), where the mask holds 0 and 1, as bytes, floats or x's type;
-// dx = dy masked likewise. What dropout is when the executor draws its masks (`random: torch`).
+// masked: y = x * (mask * scale); the mask holds 0 and 1 as bytes, f32 or x's dtype. dx =
+// masked(dy). It implements dropout when the executor draws masks (`random: torch`).
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
@@ -7,7 +7,7 @@ namespace {
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
   need_real("masked", in[0]);
-  // Floats are what torch's generator draws, whatever type autocast gives x.
+  // PyTorch's generator draws masks as f32, whatever dtype autocast gives x.
   const bool known =
       in[1].dtype == DType::u8 || in[1].dtype == DType::f32 || in[1].dtype == in[0].dtype;
   if (in[1].shape != in[0].shape || !known)

@@ -1,5 +1,5 @@
-// pad: x with elements of one value in front of and behind each extent, or with some cut off where
-// the amount is negative. Its gradient cuts off what was added, and adds zeros where it was cut.
+// pad: adds elements of one value before and after each dimension, or removes elements where the
+// amount is negative. The gradient is a pad with negated amounts and zeros.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -41,7 +41,7 @@ void reference(const KernelArgs& args, const std::any& attrs) {
     const auto read = strides_of(from, args.in[0].desc.layout);
     const auto write = strides_of(to, args.out[0].desc.layout);
     for (size_t e = 0; e < y.size(); ++e) {
-      // Element e of y in torch's order, extent by extent from the last.
+      // Element e of y in row-major order, decomposed into coordinates from the last dimension on.
       auto rest = static_cast<int64_t>(e);
       int64_t source = 0, at = 0;
       bool inside = true;

@@ -1,7 +1,7 @@
-// position_embedding: y[N, T, E] = x[N, T, E] + w[T, E], a row for each place of a sequence, the
-// same in all samples. w[R, E] may have more rows: these are for longer sequences.
+// position_embedding: y[N, T, E] = x[N, T, E] + w[T, E], broadcast over samples. w[R, E] may have
+// more rows than T, for longer sequences.
 //   position_embedding_gradient(dy) -> dw[R, E]: the sum of dy over the samples, in their order; 0
-//   where no place is.
+//   for rows from T on
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,5 +1,5 @@
-// reorder: the same values in another layout of memory (base/tensor.h). choose_layouts() puts it
-// where layouts meet; it needs no gradient, since gradients are there by then.
+// reorder: converts a value to another memory layout (base/tensor.h). choose_layouts() inserts it
+// after differentiation, so it has no gradient.
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,4 +1,4 @@
-// reshape: the same elements in the same order, seen with another shape.
+// reshape: a view of the same elements, in the same order, with another shape.
 #include <cstring>
 
 #include "graph/operators/support.h"

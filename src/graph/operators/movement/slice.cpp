@@ -1,5 +1,5 @@
-// slice: extents begin .. begin + length of one dimension.
-//   slice_gradient(dy): dy where it was cut out, zeros around it
+// slice: elements begin .. begin + length - 1 of one dimension.
+//   slice_gradient(dy) -> dx: dy at these elements, zeros elsewhere
 #include "graph/operators/support.h"
 
 namespace dpt::operators {

@@ -1,18 +1,18 @@
-// Batch normalisation, y[N, C, ...] = (x - mean[C]) * rstd[C] * w[C] + b[C], in the steps between
-// which shards are summed. Sums are in double, so that the variance is E[x^2] - mean^2 without
-// loss.
-//   channel_sums(x) -> sums[2 C + 1]: of x and of x^2 by channel, and the elements of a channel
-//   all_reduce(a) -> a, summed over the shards of the replica (graph/program/program.h, note
-//   [cuts]) moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
+// Batch normalization (Ioffe and Szegedy, 2015): y[N, C, ...] = (x - mean[C]) * rstd[C] * w[C] +
+// b[C], as a sequence of operators between which shards are summed. Formulas are PyTorch's. Sums
+// are in double, so that the variance E[x^2] - mean^2 does not lose precision.
+//   channel_sums(x) -> sums[2 C + 1]: of x and of x^2 for each channel, and elements per channel
+//   all_reduce(a) -> a summed over the shards of the replica (program.h, Note [cuts])
+//   moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
 //   running_moments(mean[C], variance[C]) -> moments[2 C]
-//   update_running(sums, mean[C], variance[C], batches[]) -> the three after this batch; or also
-//     [pending of the shape of sums] and it after this chunk: the three move with the last
-//     chunk, by the sums over all of them (torch's DeferredBatchNorm)
+//   update_running(sums, mean[C], variance[C], batches[]) -> the last three after this batch
+//   update_running(sums, mean, variance, batches, pending[2 C + 1]) -> the last four after this
+//     chunk: pending adds up the sums of chunks, and the last chunk updates the others from it
+//     (DeferredBatchNorm of PyTorch's pipelines)
 //   batch_norm(x, moments, [w], [b]) -> y
 //   batch_norm_sums(dy, x, moments) -> sums[2 C + 1]: of dy and of dy * (x - mean) * rstd, elements
 //   batch_norm_input_gradient(dy, x, moments, [sums], [w]) -> dx
 //   batch_norm_weight_gradient(sums, w) -> dw[C], db[C]
-// Ioffe & Szegedy 2015; torch's formulas.
 #include "graph/operators/norms/batch_norm.h"
 
 #include <cmath>
@@ -56,7 +56,7 @@ std::vector<TensorDesc> infer_moments(std::span<const TensorDesc> in, const std:
   return {f64({2 * channels_of_sums(in[0])})};
 }
 
-// Of sums: mean and biased variance of channel c.
+// Mean and biased variance of channel c.
 struct Moments {
   double mean, variance;
   Moments(std::span<const double> sums, size_t c)
@@ -100,8 +100,9 @@ std::vector<TensorDesc> infer_update(std::span<const TensorDesc> in, const std::
   return {in.begin() + 1, in.end()};
 }
 
-// The results may be the inputs' memory. The running variance is of the unbiased ones, of which a
-// single element has none; where it is deferred, of the biased ones, as torch has it.
+// Results may share memory with the inputs. The running variance averages unbiased variances; a
+// channel with a single element has none and leaves it unchanged. DeferredBatchNorm averages biased
+// variances.
 void move_running(const KernelArgs& args, const BatchNorm& s, std::span<const double> sums,
                   bool biased) {
   const auto seen = args.in[3].as<const int64_t>()[0] + 1;
@@ -243,7 +244,8 @@ std::vector<Sample> update_samples() {
        {{2, 4}, {}, kPositive, {0, 9}, {2, 4}}}};
 }
 
-// Of constant moments: those of the batch change with x, which is for the layer's tests.
+// With constant moments. If moments depend on x, gradient checks of this operator alone do not
+// apply; the tests of the layer cover that case.
 std::vector<Sample> samples() {
   const BatchNorm constant{.batch = false};
   const std::vector<Sample::Range> ranges = {{}, kPositive};

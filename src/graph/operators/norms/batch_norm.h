@@ -1,4 +1,6 @@
-// What the files of batch normalisation share.
+// Helpers of the batch norm operators. moments[2 C]: the mean of each channel, then its rstd, 1 /
+// sqrt(variance + eps). sums[2 C + 1]: two sums for each channel, then the number of elements per
+// channel.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +9,7 @@
 
 namespace dpt::operators {
 
-// Moments and sums as samples have them: rstd and counts are above 0.
+// Range of moments and sums in samples: rstd and counts must be positive.
 inline constexpr Sample::Range kPositive{0.5, 2};
 
 inline TensorDesc f64(Shape s) { return {DType::f64, s}; }
@@ -26,7 +28,8 @@ inline void need_shape(std::string_view op, const TensorDesc& d, const Shape& wa
          wanted.str());
 }
 
-// x, and behind it at `moments` these, the weight and the bias, where they are there.
+// Checks x, in[0], against the inputs from index `moments` on: the moments and, optionally, the
+// weight and the bias.
 inline void need_normalisation(std::string_view op, std::span<const TensorDesc> in,
                                size_t moments) {
   need_channels(op, in[0]);
@@ -35,14 +38,14 @@ inline void need_normalisation(std::string_view op, std::span<const TensorDesc> 
   for (const TensorDesc& p : in.subspan(moments + 1)) need_shape(op, p, {c});
 }
 
-// dy, x and the moments.
+// Checks the inputs dy, x and moments.
 inline void need_gradient(std::string_view op, std::span<const TensorDesc> in) {
   need_channels(op, in[1]);
   need_shape(op, in[0], in[1].shape);
   need_shape(op, in[2], {2 * channels_of(in[1])});
 }
 
-// Calls f(place in memory, channel) for all elements.
+// Calls f(offset, channel) for all elements.
 template <class F>
 void each_element(const TensorView& x, F f) {
   const Image image(x);
@@ -61,11 +64,11 @@ std::span<const T> optional_input(const KernelArgs& args, size_t i) {
   return args.in.size() > i ? args.in[i].as<const T>() : std::span<const T>{};
 }
 
-// (x - mean[c]) * rstd[c] * w[c] + b[c] in double, rounded once.
+// (x - mean[c]) * rstd[c] * w[c] + b[c], computed in double and rounded once.
 template <class T>
 class Normalisation {
  public:
-  // Places of the moments and of the weight, behind which the bias is, among the inputs.
+  // Indices of the moments and of the weight among the inputs; the bias follows the weight.
   Normalisation(const KernelArgs& args, size_t moments, size_t weight)
       : moments_(args.in[moments].as<const double>()),
         w_(optional_input<T>(args, weight)),
@@ -85,13 +88,13 @@ class Normalisation {
   std::span<const T> w_, b_;
 };
 
-// What of the gradient goes through the moments of this batch is part of dx.
+// Gradients of a batch norm. x includes the gradient through the batch's moments.
 struct BatchNormGradients {
   ValueId x, w = kNoValue, b = kNoValue;
 };
-// Of a node of settings `attrs` with the weights `affine`: [w, [b]] or none. in: dy, x and moments,
-// to which `input_gradient` takes [the sums] and `weights` of the affine ones. sums: kNoValue where
-// neither the moments nor the weights need any.
+// Adds the gradient nodes of a batch norm with attributes `attrs`. in: dy, x and moments. affine:
+// [w, [b]] or empty. input_gradient: the operator for dx; it takes `in`, [the sums], and the first
+// `weights` of `affine`. sums: kNoValue if neither the moments nor the weights need them.
 inline BatchNormGradients gradients_from_sums(GraphBuilder& g, std::string_view input_gradient,
                                               std::vector<ValueId> in, ValueId sums,
                                               std::span<const ValueId> affine, size_t weights,
@@ -107,7 +110,8 @@ inline BatchNormGradients gradients_from_sums(GraphBuilder& g, std::string_view 
   return out;
 }
 
-// sums[2 C + 1] of dy(i, c), the gradient at place i of channel c, and of dy * normalised x.
+// sums[2 C + 1] of dy and of dy * normalized x for each channel c; dy(i, c) is the gradient at
+// offset i.
 template <class T, class Dy>
 void sum_gradient(const TensorView& x, const Normalisation<T>& n, std::span<double> sums, Dy dy) {
   const auto values = x.as<const T>();
@@ -120,8 +124,8 @@ void sum_gradient(const TensorView& x, const Normalisation<T>& n, std::span<doub
   sums.back() = elements_of_channel(x);
 }
 
-// dx = rstd * w * (dy - mean of dy - h * mean of dy * h), h the normalised x; the means only where
-// there are sums: the moments are this batch's.
+// dx = rstd * w * (dy - mean(dy) - h * mean(dy * h)), h the normalized x. If `sums` is empty the
+// moments are constants, and both means are left out.
 template <class T, class Dy>
 void gradient_of_input(const TensorView& x, const Normalisation<T>& n, std::span<const double> sums,
                        std::span<T> dx, Dy dy) {
@@ -134,7 +138,7 @@ void gradient_of_input(const TensorView& x, const Normalisation<T>& n, std::span
   });
 }
 
-// dy, x, moments, [sums], and up to `weights` of [C].
+// Checks dy, x, moments, [sums] and further inputs [C].
 inline void need_input_gradient(std::string_view op, std::span<const TensorDesc> in,
                                 const std::any& attrs) {
   need_gradient(op, in);
@@ -144,8 +148,8 @@ inline void need_input_gradient(std::string_view op, std::span<const TensorDesc>
   for (const TensorDesc& p : in.subspan(at)) need_shape(op, p, {c});
 }
 
-// Samples of what takes `images` of one shape, the moments, and 0, 1 or 2 of [C]. out: of the
-// shape.
+// Samples of an operator with `images` inputs of one shape, moments, and 0 to 2 inputs [C].
+// out(shape) is its result.
 template <class Out>
 std::vector<Sample> affine_samples(std::string_view op, size_t images, const std::any& attrs,
                                    Out out) {
@@ -161,7 +165,7 @@ std::vector<Sample> affine_samples(std::string_view op, size_t images, const std
   return samples;
 }
 
-// Samples of an input gradient: with and without sums, with 0 to `weights` of [C].
+// Samples of an input gradient, with and without sums, with 0 to `weights` inputs [C].
 inline std::vector<Sample> input_gradient_samples_of(std::string_view op, size_t weights) {
   std::vector<Sample> out;
   for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})

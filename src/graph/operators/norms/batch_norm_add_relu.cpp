@@ -1,9 +1,9 @@
-// The end of a residual block in one pass, which graph/passes/fuse.cpp makes of batch_norm, add and
-// relu.
+// Batch norm, addition and relu in one pass: the end of a residual block. Made by
+// graph/passes/fuse.cpp.
 //   batch_norm_add_relu(x, r, moments, [w], [b]) -> y = relu(batch_norm(x, ...) + r)
 //   batch_norm_add_relu_gradient(y, x, moments, dy, [dy2]) -> dr, sums
-//     dr: relu's dx of dy, or of dy + dy2, where r and batch_norm share it; sums: batch_norm_sums
-//     of it
+//     dr: relu's gradient of dy, or of dy + dy2; it is also the dy of batch_norm
+//     sums: batch_norm_sums of dr
 #include "base/half.h"
 #include "graph/formulas/activation.h"
 #include "graph/operators/norms/batch_norm.h"
@@ -36,7 +36,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return out;
 }
 
-// What would be stored between the operators.
+// Rounds as storing a half between the operators would.
 template <class T>
 auto rounding(const std::any& attrs) {
   return [half = settings<BatchNorm>(attrs).between](T x) {
@@ -44,7 +44,7 @@ auto rounding(const std::any& attrs) {
   };
 }
 
-// The sum in the inputs' own precision, as add's.
+// The addition is in the type of the inputs, as in `add`.
 void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>(), r = args.in[1].as<const T>();
@@ -77,7 +77,7 @@ void gradients(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// Of constant moments, as batch_norm's.
+// With constant moments, as in batch_norm.cpp.
 std::vector<Sample> samples() {
   return affine_samples("batch_norm_add_relu", 2, BatchNorm{.batch = false}, f32);
 }

@@ -1,10 +1,10 @@
-// All gradients of batch_norm_training (batch_norm_training.cpp) as one operator, which
-// graph/passes/fuse.cpp makes for GPUs of those that batch_norm, batch_norm_relu and
-// batch_norm_add_relu have, where nobody else adds to the sums. relu's mask is where y is above 0.
+// All gradients of batch_norm_training (batch_norm_training.cpp) as one operator, for GPUs. Made by
+// graph/passes/fuse.cpp from the gradients of batch_norm, batch_norm_relu and batch_norm_add_relu;
+// it sums over a single shard only. relu passes gradients where y > 0.
 //   batch_norm_backward(dy, x, moments, w) -> dx, dw[C], db[C]
 //   batch_norm_relu_backward(dy, x, moments, w, y) -> dx, dw, db
-//   batch_norm_add_relu_backward(dy, x, moments, w, y, [dy2]) -> dx, dw, db, dr: of dy, or of
-//     dy + dy2
+//   batch_norm_add_relu_backward(dy, x, moments, w, y, [dy2]) -> dx, dw, db, dr; the gradient of y
+//     is dy, or dy + dy2
 #include "graph/operators/norms/batch_norm.h"
 
 namespace dpt::operators {
@@ -22,7 +22,7 @@ std::vector<TensorDesc> infer_of(std::string_view op, std::span<const TensorDesc
   return out;
 }
 
-// By the operators that it is made of. Where nobody wants dr its place is that of dx.
+// Runs the operators that it replaces. If dr is not a result, it is computed in the memory of dx.
 void backward_of(std::string_view name, const KernelArgs& args, const std::any& attrs) {
   std::vector<double> numbers(static_cast<size_t>(2 * channels_of(args.in[1].desc) + 1));
   const TensorView sums{f64({std::ssize(numbers)}), reinterpret_cast<std::byte*>(numbers.data())};

@@ -1,7 +1,7 @@
-// Batch normalisation and relu in one pass, which graph/passes/fuse.cpp makes of the two. Where y
-// is above 0 the gradients compute anew, so that it need not be kept, nor anything between.
+// Batch norm and relu in one pass. Made by graph/passes/fuse.cpp. The gradients recompute where y >
+// 0, so neither y nor the value between the two is kept for them.
 //   batch_norm_relu(x, moments, [w], [b]) -> y = relu(batch_norm(x, ...))
-//   batch_norm_relu_sums(dy, x, moments, [w], [b]) -> sums, as batch_norm_sums of relu's dx
+//   batch_norm_relu_sums(dy, x, moments, [w], [b]) -> sums: batch_norm_sums of relu's dx
 //   batch_norm_relu_input_gradient(dy, x, moments, [sums], [w], [b]) -> dx
 #include "graph/formulas/activation.h"
 #include "graph/operators/norms/batch_norm.h"
@@ -46,7 +46,7 @@ std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const std::an
   return {f64({in[2].shape[0] + 1})};
 }
 
-// The gradient behind relu: f(place, channel).
+// relu's dx, which is batch_norm's dy, as a function of (offset, channel).
 template <class T>
 auto before_relu(const KernelArgs& args, const Normalisation<T>& n) {
   return [dy = args.in[0].as<const T>(), x = args.in[1].as<const T>(), n](size_t i, size_t c) {
@@ -77,7 +77,7 @@ void input_gradient(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// Of constant moments, as batch_norm's.
+// With constant moments, as in batch_norm.cpp.
 std::vector<Sample> samples() {
   return affine_samples("batch_norm_relu", 1, BatchNorm{.batch = false}, f32);
 }

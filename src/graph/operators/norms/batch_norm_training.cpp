@@ -1,17 +1,17 @@
-// Batch normalisation by the batch's own moments as one operator, which graph/passes/fuse.cpp makes
-// for GPUs of channel_sums, moments, update_running and batch_norm (batch_norm.cpp), where nobody
-// else adds to the sums.
-//   batch_norm_training(x, [w], [b], [mean[C], variance[C], batches[]]) -> y, moments[2 C], [the
-//     three after this batch]
-//   batch_norm_relu_training(x, ...):        of batch_norm_relu
-//   batch_norm_add_relu_training(x, r, ...): of batch_norm_add_relu
+// Batch norm with the batch's own moments as one operator, for GPUs. Made by graph/passes/fuse.cpp
+// from channel_sums, all_reduce, moments, update_running and batch_norm; it sums over a single
+// shard only.
+//   batch_norm_training(x, [w], [b], [mean[C], variance[C], batches[]]) -> y, moments[2 C], [mean,
+//     variance and batches after this batch]
+//   batch_norm_relu_training(x, ...):        with relu
+//   batch_norm_add_relu_training(x, r, ...): with the addition of r and relu
 #include "graph/operators/norms/batch_norm.h"
 
 namespace dpt::operators {
 namespace {
 
-// The inputs of one of the three: x and perhaps r, up to two of [C], and perhaps running
-// statistics.
+// How many inputs of each kind an operator has: x and perhaps r, up to two [C], and perhaps the
+// three running statistics.
 struct Inputs {
   size_t images, affine, running;
   Inputs(std::string_view op, size_t inputs, bool runs)
@@ -41,7 +41,7 @@ std::vector<TensorDesc> infer_of(std::string_view op, std::span<const TensorDesc
   return out;
 }
 
-// By the operators that it is made of.
+// Runs the operators that it replaces.
 void forward_of(std::string_view name, const KernelArgs& args, const std::any& attrs) {
   std::vector<TensorDesc> descs;
   for (const TensorView& v : args.in) descs.push_back(v.desc);
@@ -70,7 +70,7 @@ std::vector<Sample> samples_of(std::string_view name) {
   const size_t images = name == "batch_norm_add_relu_training" ? 2 : 1;
   for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
     for (size_t affine = 0; affine <= 2; ++affine)
-      for (const double momentum : {0.1, -1.0, 0.0}) {  // 0: none run
+      for (const double momentum : {0.1, -1.0, 0.0}) {  // 0: without running statistics
         Sample sample{{name,
                        std::vector(images, f32(s)),
                        {f32(s), f64({2 * s[1]})},

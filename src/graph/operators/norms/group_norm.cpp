@@ -1,12 +1,11 @@
-// group_norm: y = (x - mean) * rstd * w[c] + b[c] of x[N, C, ...], with mean and 1 / deviation over
-// the C / groups channels of each group of a sample; w and b are [C], may both be left out, or b
-// alone. Results: y, and mean[N, groups] and rstd[N, groups] for the gradient. The deviation is
-// sqrt(biased variance + eps). With as many groups as channels it is instance normalisation.
+// group_norm (Wu and He, 2018): y = (x - mean) * rstd * w[c] + b[c] for x[N, C, ...], with moments
+// over the C / groups channels of each group of a sample; rstd = 1 / sqrt(biased variance + eps). w
+// and b are [C]; b, or both, may be missing. Further results for the gradient: mean[N, groups] and
+// rstd[N, groups]. With C groups it is instance normalization.
 //   group_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   group_norm_weight_gradient(dy, x, mean, rstd) -> dw[C], db[C]
-//   group_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/passes/fuse.cpp
-//   makes of the
-//     two for GPUs
+//   group_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both in one pass, for GPUs; made by
+//     graph/passes/fuse.cpp
 #include <cmath>
 
 #include "graph/operators/images/image.h"
@@ -14,10 +13,11 @@
 namespace dpt::operators {
 namespace {
 
-// The groups of all samples, as rows; calls f(place in x, channel) for all elements of one.
+// The groups of all samples as rows. each_of() calls f(offset in x, channel) for each element of a
+// row.
 struct Groups {
   Image x;
-  int64_t groups, channels;  // channels of a group
+  int64_t groups, channels;  // channels per group
   Groups(const TensorView& view, const GroupNorm& s)
       : x(view), groups(s.groups), channels(x.c / s.groups) {}
   size_t rows() const { return static_cast<size_t>(x.n * groups); }
@@ -45,7 +45,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   return {in[0], per_group, per_group};
 }
 
-// Of dy, x, mean, rstd and perhaps w.
+// Checks dy, x, mean, rstd and perhaps w.
 void need_gradient(std::string_view op, std::span<const TensorDesc> in, const std::any& attrs) {
   const Shape& x = in[1].shape;
   const int64_t groups = settings<GroupNorm>(attrs).groups;
@@ -116,7 +116,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// With g = dy * w and h the normalised x: dx = rstd * (g - mean of g - h * mean of g * h).
+// With g = dy * w and h the normalized x: dx = rstd * (g - mean(g) - h * mean(g * h)).
 void input_gradient(const KernelArgs& args, const std::any& attrs) {
   const Groups groups(args.in[0], settings<GroupNorm>(attrs));
   with_type_of(args.in[0], [&]<class T>(T) {

@@ -1,11 +1,10 @@
-// layer_norm: y = (x - mean) * rstd * w + b, with mean and 1 / deviation over the last `dims`
-// extents of x[M..., K...]; w and b are [K...], may both be left out, or b alone. Results: y, and
-// mean[M...] and rstd[M...] for the gradient. The deviation is sqrt(biased variance + eps).
+// layer_norm (Ba et al., 2016): y = (x - mean) * rstd * w + b, with moments over the last `dims`
+// dimensions of x[M..., K...]; rstd = 1 / sqrt(biased variance + eps). w and b are [K...]; b, or
+// both, may be missing. Further results for the gradient: mean[M...] and rstd[M...].
 //   layer_norm_input_gradient(dy, x, mean, rstd, [w]) -> dx
 //   layer_norm_weight_gradient(dy, x, mean, rstd) -> dw[K...], db[K...]
-//   layer_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both, which graph/passes/fuse.cpp
-//   makes of the
-//     two for GPUs
+//   layer_norm_backward(dy, x, mean, rstd, w) -> dx, dw, db: both in one pass, for GPUs; made by
+//     graph/passes/fuse.cpp
 #include <algorithm>
 #include <cmath>
 
@@ -92,7 +91,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// With g = dy * w and h the normalised x: dx = rstd * (g - mean of g - h * mean of g * h).
+// With g = dy * w and h the normalized x: dx = rstd * (g - mean(g) - h * mean(g * h)).
 void input_gradient(const KernelArgs& args, const std::any&) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
@@ -143,7 +142,7 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   input_gradient({args.in, args.out.first(1), args.context}, attrs);
 }
 
-// Each with the shapes of x, of a row's mean and of the parameters.
+// The shapes of x, of the mean and of the parameters.
 struct Case {
   Shape x, row, w;
   int dims;

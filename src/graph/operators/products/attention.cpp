@@ -1,10 +1,11 @@
-// attention: y[N, T, E] = softmax(q k^T / sqrt(E / heads)) v for each sample and head, of
-// qkv[N, T, 3E], whose last extent is q, k and v beside each other, E columns each; head h has
-// columns [h, h + 1) * E / heads of each and of y. causal: a place sees itself and those before it.
-// The second result, logsumexp[N, heads, T] over the scores of each place, is the gradient's own.
+// attention: y[N, T, E] = softmax(q k^T / sqrt(E / heads)) v for each sample and head, as PyTorch's
+// scaled_dot_product_attention. qkv[N, T, 3E] holds q, k and v side by side in its last dimension,
+// E columns each. Head h has columns h * E / heads to (h + 1) * E / heads of each, and of y.
+// causal: a position attends only to itself and earlier positions. The second result is for the
+// gradient: logsumexp[N, heads, T] over the scores of each position.
 //   attention_gradient(dy, qkv, y, logsumexp) -> dqkv
-// As torch's scaled_dot_product_attention. Source of both: Dao et al., FlashAttention,
-// arxiv.org/abs/2205.14135, section 3.1 and appendix B.
+// Formulas: Dao et al., "FlashAttention", 2022 (arxiv.org/abs/2205.14135), section 3.1 and appendix
+// B.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +14,7 @@
 namespace dpt::operators {
 namespace {
 
-// REQUIRES: qkv and y are as above.
+// REQUIRES: y is [N, T, E].
 TensorDesc logsumexp_of(const TensorDesc& y, int64_t heads) {
   return {full(y.dtype), {y.shape[0], heads, y.shape[1]}};
 }
@@ -43,11 +44,11 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return {g.apply("attention_gradient", {dy[0], n.in[0], n.out[0], n.out[1]}, n.attrs)};
 }
 
-// One head of one sample: where its rows lie, and which places see which.
+// One head of one sample: offsets and strides of its rows, and which positions attend to which.
 struct Head {
   int64_t places, columns;    // T, E / heads
   int64_t qkv_row, y_row;     // 3E, E
-  int64_t qkv, y, logsumexp;  // the first element of each
+  int64_t qkv, y, logsumexp;  // offsets of the head's first elements
   double scale;
   bool causal;
 
@@ -108,8 +109,8 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// With p = softmax(scores) and D = dy . y of a place: dv = p^T dy, d scores = p * (dy v^T - D), and
-// of these dq and dk.
+// With p = softmax(scores) and D = dot(dy, y) of each row: dv = p^T dy, dscores = p * (dy v^T - D),
+// from which dq = dscores k and dk = dscores^T q.
 void backward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const T *dy = args.in[0].as<const T>().data(), *qkv = args.in[1].as<const T>().data();
@@ -137,14 +138,14 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   });
 }
 
-// Two products of [T, E / heads] and [T, T] for each head, each two operations for each term; that
-// a causal one needs half of them is not counted, as by torch's FlopCounterMode.
+// Two products of [T, E / heads] and [T, T] per head, with two operations per term. A causal mask
+// is not taken into account, as in PyTorch's FlopCounterMode.
 double flops(std::span<const TensorDesc>, std::span<const TensorDesc> out) {
   const Shape& y = out[0].shape;
   return 4.0 * static_cast<double>(y.elements()) * static_cast<double>(y[1]);
 }
 
-// Five of them.
+// Five such products.
 double gradient_flops(std::span<const TensorDesc> in, std::span<const TensorDesc>) {
   const Shape& y = in[0].shape;
   return 10.0 * static_cast<double>(y.elements()) * static_cast<double>(y[1]);
@@ -173,7 +174,8 @@ std::vector<Sample> gradient_samples() {
     const TensorDesc qkv = f32(c.qkv);
     const std::vector<TensorDesc> made = infer({&qkv, 1}, c.attrs);
     out.push_back({{"attention_gradient", {made[0], qkv, made[0], made[1]}, {qkv}, c.attrs},
-                   {{}, {-1, 1}, {-1, 1}, {2, 4}}});  // a logsumexp is at least the largest score
+                   // Logsumexp is not less than the largest score
+                   {{}, {-1, 1}, {-1, 1}, {2, 4}}});
   }
   return out;
 }

@@ -1,9 +1,10 @@
-// convolution: y[N, O, H', W'] = the sum over windows of x[N, C, H, W] w[O, C / groups, kh, kw],
-// plus b[O] where a third input is given; H' = (H + before + behind - dilation (kh - 1) - 1) /
-// stride + 1. convolution_transpose: y[N, C, H, W] of x[N, O, H', W'] and the same w, plus b[C]; H
-// is the least that gives H', plus output_padding. Each is the other's input gradient.
-//   convolution_weight_gradient: dw of dy[N, O, H', W'] and x[N, C, H, W]
-//   sum_channels:                db[C] = the sum of all dy[N, C, ...] of a channel
+// convolution: y[N, O, H', W'] = the sum over windows of x[N, C, H, W] * w[O, C / groups, kh, kw],
+// plus the optional b[O]; H' = (H + before + behind - dilation (kh - 1) - 1) / stride + 1.
+// convolution_transpose: y[N, C, H, W] from x[N, O, H', W'] and the same w, plus the optional b[C];
+// H is the least height that convolution maps to H', plus output_padding. Each is the input
+// gradient of the other.
+//   convolution_weight_gradient(dy[N, O, H', W'], x[N, C, H, W]) -> dw
+//   sum_channels(dy[N, C, ...]) -> db[C]: the sum over all elements of a channel
 // Values [N, C, W] have weights [O, C / groups, kw].
 #include "graph/operators/images/image.h"
 
@@ -72,7 +73,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   Convolution s = settings<Convolution>(n.attrs);
   std::vector<ValueId> out;
   if (n.op->name == "convolution") {
-    // What the strides leave over at the end of x.
+    // Rows and columns at the end of x that no window covers, because of the stride.
     const Pair in = Image(g.shape(x)).extents();
     for (size_t i = 0; i < 2; ++i)
       s.output_padding[i] =
@@ -81,7 +82,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
     out = {g.apply("convolution_transpose", {dy[0], w}, s),
            g.apply("convolution_weight_gradient", {dy[0], x}, n.attrs)};
   } else {
-    // Whole strides of output_padding, which dilation allows, get no window.
+    // output_padding may exceed the stride if the dilation does. Whole strides of it would add
+    // windows, so the padding is reduced by them.
     for (size_t i = 0; i < 2; ++i)
       s.window.behind[i] -= s.output_padding[i] / s.window.stride[i] * s.window.stride[i];
     out = {g.apply("convolution", {dy[0], w}, s),
@@ -91,7 +93,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return out;
 }
 
-// Calls f(place in x, place in w, place in y) for every product of a convolution y of x and w.
+// Calls f(offset in x, offset in w, offset in y) for each product of the convolution y of x and w.
 template <class F>
 void each_product(const Image& x, const Image& w, const Image& y, const Convolution& s, F f) {
   const Window& k = s.window;
@@ -172,8 +174,8 @@ void sum(const KernelArgs& args, const std::any&) {
   });
 }
 
-// Two for each product, padding included; a weight is used once for each place of what has the
-// weight's first extent as channels.
+// Two operations per product, those with padding included. Each element of the tensor with w's
+// first extent as channels takes part in w.tail(1) products.
 double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
   return 2.0 * static_cast<double>(out[0].shape.elements()) *
          static_cast<double>(in[1].shape.tail(1).elements());
@@ -187,7 +189,7 @@ double weight_flops(std::span<const TensorDesc> in, std::span<const TensorDesc> 
          static_cast<double>(out[0].shape.tail(1).elements());
 }
 
-// A convolution as shapes.
+// The shapes of a convolution and its attributes.
 struct Case {
   Shape x, w, y;
   Convolution s{};

@@ -1,21 +1,19 @@
-// linear: y[..., O] = x[..., I] w[O, I]^T, plus b[O] where a third input is given.
-// matmul: y[..., O] = x[..., I] w[I, O], plus b[O] where a third input is given. Each is the
-// other's input gradient.
-//   linear_weight_gradient: dw[O, I] = dy[..., O]^T x[..., I], the extents "..." taken as rows
-//   sum_rows:               db[O] = the sum of all rows of dy[..., O]
-//   linear_weight_bias_gradient(dy, x) -> dw, db: both, which graph/passes/fuse.cpp makes of the
-//   two
+// linear: y[..., O] = x[..., I] w[O, I]^T, plus the optional b[O]. matmul: y[..., O] = x[..., I]
+// w[I, O], plus the optional b[O]. Each is the input gradient of the other.
+//   linear_weight_gradient(dy, x) -> dw[O, I] = dy[..., O]^T x[..., I], with "..." flattened to
+//   rows sum_rows(dy) -> db[O]: the sum of all rows of dy[..., O] linear_weight_bias_gradient(dy,
+//   x) -> dw, db: both in one pass; made by graph/passes/fuse.cpp
 #include "graph/operators/support.h"
 
 namespace dpt::operators {
 namespace {
 
-// The extents before the last, any of which may be 0.
+// The product of all extents but the last, any of which may be 0.
 int64_t rows_of(const Shape& s) { return s.with(s.rank() - 1, 1).elements(); }
 
 Shape with_last(const Shape& s, int64_t extent) { return s.with(s.rank() - 1, extent); }
 
-// x and w as above; `of_x` and `of_y`: the extents of w that fit them.
+// Shape rule of x and w. of_x, of_y: the dimensions of w that match the last dimensions of x and y.
 std::vector<TensorDesc> infer_product(std::string_view op, std::span<const TensorDesc> in, int of_x,
                                       int of_y) {
   need_real(op, in[0]);
@@ -60,8 +58,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
   return out;
 }
 
-// c[m, n] = sum over k of a(m, k) * b(k, n), plus bias[n]; the operands as functions of two
-// indices.
+// c[m, n] = sum over k of a(m, k) * b(k, n), plus bias(n).
 template <class A, class B, class Bias, class T>
 void multiply(int64_t rows, int64_t columns, int64_t depth, A a, B b, Bias bias, std::span<T> c) {
   for (int64_t m = 0; m < rows; ++m)
@@ -75,7 +72,7 @@ void multiply(int64_t rows, int64_t columns, int64_t depth, A a, B b, Bias bias,
 
 double no_bias(int64_t) { return 0; }
 
-// w(k, n) is w's element (n, k), or (k, n) if k_first.
+// k_first: w is [k, n], otherwise [n, k].
 template <class T>
 void product(const KernelArgs& args, bool k_first) {
   const auto steps = strides_of(args.in[1].desc.shape, args.in[1].desc.layout);
@@ -103,7 +100,7 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
     const auto dy = args.in[0].as<const T>(), x = args.in[1].as<const T>();
     const int64_t outs = args.in[0].desc.shape.back(), ins = args.in[1].desc.shape.back();
     const int64_t depth = rows_of(args.in[0].desc.shape);
-    // Transposed it is x^T dy in rows.
+    // A transposed dw is stored as x^T dy.
     const bool transposed = args.out[0].desc.layout == Layout::transposed;
     const auto &left = transposed ? x : dy, &right = transposed ? dy : x;
     const int64_t rows = transposed ? ins : outs, columns = transposed ? outs : ins;
@@ -128,7 +125,7 @@ void weight_bias_gradient(const KernelArgs& args, const std::any& attrs) {
   sum({args.in.first(1), args.out.subspan(1)}, attrs);
 }
 
-// Two for each product: x w of the result, or of the operand that is not summed away.
+// Two operations per product.
 double flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) {
   return 2.0 * static_cast<double>(out[0].shape.elements()) *
          static_cast<double>(in[0].shape.back());

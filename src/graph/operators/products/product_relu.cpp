@@ -1,11 +1,13 @@
-// A product and relu in one, which graph/passes/fuse.cpp makes of the two for GPUs, where the
-// libraries compute them so, once the graph has its gradients: relu's reads y alone.
+// A product and relu in one operator, as GPU libraries offer it. Made by graph/passes/fuse.cpp once
+// the graph is differentiated, because relu's gradient reads only y.
 //   linear_relu(x, w, [b]) -> y = relu(linear(x, w, [b]))
 //   convolution_relu(x, w, [b]) -> y = relu(convolution(x, w, [b]))
-// And the product that relu's gradient follows, where a library reads from bits what y says, too:
-//   linear_relu_mask(x, w, [b]) -> y, mask[..., 16 bytes for each 128 of y's last extent]
+// The product before relu's gradient. The library does not read y, but a mask with one bit per
+// element:
+//   linear_relu_mask(x, w, [b]) -> y, mask[..., 16 bytes per 128 elements of y's last dimension]
 //   matmul_relu_gradient(dy, w, y, mask) -> dx = relu_gradient(y, matmul(dy, w))
-// The mask is its maker's own: who else makes dx goes by y, and leaves the mask as it is.
+// Only the library that writes the mask can read it. The reference implementation uses y and fills
+// the mask with zeros.
 #include <algorithm>
 
 #include "graph/formulas/activation.h"
