@@ -1,5 +1,5 @@
-// adaptive_avg_pool2d: means of pieces of the image, as many as are asked for, [N, C, H, W] -> [N,
-// C, output_size].
+// adaptive_avg_pool2d: averages over as many regions of the image as output_size asks for, [N, C,
+// H, W] -> [N, C, output_size].
 #include "layers/layer.h"
 #include "layers/window.h"
 

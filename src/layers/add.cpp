@@ -1,4 +1,4 @@
-// add: the sum of several values of one shape, from left to right; takes them by `from`.
+// add: the sum of several values of one shape, from left to right. It takes them from `from`.
 #include "base/fail.h"
 #include "layers/layer.h"
 

@@ -1,4 +1,4 @@
-// concat: torch.cat, [N, A, ...] and [N, B, ...] -> [N, A + B, ...]; takes several values by
+// concat: torch.cat, [N, A, ...] and [N, B, ...] -> [N, A + B, ...]. It takes its inputs from
 // `from`.
 #include "base/fail.h"
 #include "graph/attrs.h"

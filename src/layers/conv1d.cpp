@@ -1,4 +1,4 @@
-// conv1d: a learned window over a sequence, [N, C, L] -> [N, out_channels, L'].
+// conv1d: convolution of a sequence, [N, C, L] -> [N, out_channels, L'].
 #include "layers/convolution.h"
 
 namespace dpt::layers {

@@ -1,4 +1,4 @@
-// conv2d: a learned window over an image, [N, C, H, W] -> [N, out_channels, H', W'].
+// conv2d: convolution of an image, [N, C, H, W] -> [N, out_channels, H', W'].
 #include "layers/convolution.h"
 
 namespace dpt::layers {

@@ -1,5 +1,6 @@
-// conv_transpose2d: what a convolution's input gradient computes, [N, C, H, W] -> [N, out_channels,
-// H', W'] with H' = (H - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+// conv_transpose2d: transposed convolution, the operation of a convolution's input gradient: [N, C,
+// H, W] -> [N, out_channels, H', W'], where H' = (H - 1) stride - 2 padding + dilation (kernel_size
+// - 1) + output_padding + 1.
 #include "layers/kaiming.h"
 #include "layers/layer.h"
 #include "layers/window.h"
@@ -60,7 +61,7 @@ struct ConvTranspose {
            in.shape.str(), groups);
     const Convolution s = settings();
     const Pair k = s.window.kernel;
-    // torch takes the weight's second extent for what one output sums over.
+    // PyTorch computes fan_in from dimension 1 of the weight, here the output channels.
     const double fan_in = static_cast<double>(out_channels / groups) * static_cast<double>(k[0]) *
                           static_cast<double>(k[1]);
     std::vector<ValueId> inputs = {

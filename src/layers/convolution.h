@@ -1,4 +1,4 @@
-// What conv1d and conv2d are: they differ in the number of extents.
+// The layers conv1d and conv2d, as one template over the number of spatial dimensions.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace dpt::layers {
 
-// 'same', 'valid', or numbers.
+// The key `padding`: 'same', 'valid', or numbers.
 struct Padding {
   std::string word;
   Sizes sizes = {0};

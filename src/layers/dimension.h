@@ -1,4 +1,4 @@
-// Dimensions as torch counts them, of which a layer may not touch the first: that is the batch.
+// Dimension arguments of layers, which count as in PyTorch but must not be the batch dimension.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace dpt::layers {
 
-// `dim` counted from 0, where negative ones count from the end. Throws Error{spec} where the input
-// has no such extent, or where it is the batch, whose samples no layer may mix.
+// Converts `dim`, which may be negative to count from the end, to a dimension counted from 0.
+// Throws Error{spec} if x has no such dimension, or if it is the batch: layers must not mix
+// samples.
 inline int sample_dimension(std::string_view layer, std::string_view key, int64_t dim,
                             const Shape& x) {
   if (dim < -x.rank() || dim >= x.rank())

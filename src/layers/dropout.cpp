@@ -1,5 +1,5 @@
-// dropout: in training each element is zero with probability p, and those that stay are divided by
-// 1 - p; any shape. In evaluation x itself (Srivastava et al. 2014).
+// dropout (Srivastava et al., 2014): in training, sets each element to 0 with probability p and
+// divides the others by 1 - p. The identity in evaluation. Any shape.
 #include <algorithm>
 
 #include "formats/python_call.h"
@@ -20,10 +20,10 @@ struct DropoutLayer {
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     if (!g.mode().training || p == 0) return x;
-    // p = 1 draws nothing in torch either, and its counter-based mask is all zeros.
+    // For p = 1 PyTorch draws no random numbers either, and the counter-based mask is all zeros.
     if (!g.mode().torch_masks || p == 1) return g.apply("dropout", {x}, Dropout{p, number(g)});
     const ValueId mask = g.mask(g.desc(x), 1 - p);
-    // The mask is divided by 1 - p in f32, as torch does.
+    // PyTorch divides the mask by 1 - p in f32.
     const float scale = 1.0F / static_cast<float>(1 - p);
     return g.apply("masked", {x, mask}, Masked{scale, torch_order(g.graph(), x)});
   }
@@ -31,7 +31,7 @@ struct DropoutLayer {
   std::string torch(const Shape&) const { return PythonCall("nn.Dropout").arg(p).str(); }
 
  private:
-  // Tells this dropout layer apart from the others of the model.
+  // The number of this dropout layer in the model; each layer draws its own mask.
   static uint64_t number(GraphBuilder& g) {
     return static_cast<uint64_t>(std::ranges::count_if(
         g.graph().nodes, [](const GraphNode& n) { return n.op->name == "dropout"; }));

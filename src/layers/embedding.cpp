@@ -1,4 +1,4 @@
-// embedding: a row of a learned table for each number, i32 [N, ...] -> [N, ..., embedding_dim].
+// embedding: looks up a learned row for each index, i32 [N, ...] -> [N, ..., embedding_dim].
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"

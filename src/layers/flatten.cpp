@@ -1,5 +1,5 @@
-// flatten: makes the extents start_dim..end_dim one; by default all of a sample's, [N, ...] -> [N,
-// F].
+// flatten: joins dimensions start_dim to end_dim into one; by default all of a sample's, [N, ...]
+// -> [N, F].
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"

@@ -1,4 +1,4 @@
-// identity: gives its input back; a name for a place in the model, or one end of a residual.
+// identity: returns its input. Used to name a point of the model, or as a residual's shortcut.
 #include "layers/layer.h"
 
 namespace dpt::layers {

@@ -1,5 +1,5 @@
-// Formulas and the order of their operations are torch.nn.init's (Glorot & Bengio 2010, He et al.
-// 2015): bounds and deviations in double.
+// Formulas are those of torch.nn.init, in the same order of operations: bounds and deviations are
+// computed in double (Glorot and Bengio, 2010; He et al., 2015).
 #include "layers/initialisation.h"
 
 #include <array>
@@ -23,7 +23,7 @@ PythonCall call_of(std::string_view name, std::string_view parameter) {
   return call;
 }
 
-// How many elements one output sums over, and one input goes into.
+// fan_in: how many inputs each output depends on. fan_out: how many outputs each input affects.
 struct Fans {
   double in, out;
   Fans(std::string_view name, const Shape& shape) {
@@ -74,7 +74,7 @@ struct Normal {
 
 struct TruncNormal {
   static constexpr std::string_view kName = "trunc_normal";
-  // Below, torch draws by another method.
+  // If less probability than this lies in [a, b], PyTorch draws by another method.
   static constexpr double kLeast = 0.3;
   double std = 1, mean = 0, a = -2, b = 2;
 

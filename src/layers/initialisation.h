@@ -1,5 +1,5 @@
-// What a spec can name under `init:` beside a layer: the functions of torch.nn.init that draw each
-// element for itself.
+// The registry of `init:`, which a spec gives beside a layer: the functions of torch.nn.init that
+// draw each element independently.
 #pragma once
 
 #include <any>
@@ -14,9 +14,10 @@
 namespace dpt {
 
 struct InitialisationType : Nameable {
-  // Of a parameter of this shape, [out, in, ...]. Throws Error{Fault::spec} where it needs another.
+  // The initialization of a parameter of this shape, [out, in, ...]. Throws Error{spec} if the
+  // function does not support the shape.
   Init (*make)(const std::any& settings, const Shape& shape);
-  // As a statement of PyTorch, `parameter` being an expression of it.
+  // The same as a Python statement for PyTorch; `parameter` is an expression for the parameter.
   std::string (*torch)(const std::any& settings, std::string_view parameter);
 };
 

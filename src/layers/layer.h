@@ -1,4 +1,4 @@
-// What a spec can name under `model:`. One file in layers/ holds one LayerType.
+// The registry of `model:`. Each file in layers/ holds one LayerType.
 #pragma once
 
 #include <any>
@@ -13,14 +13,15 @@
 namespace dpt {
 
 struct LayerType : Nameable {
-  // Lowers the layer to operators. `x` has one value, or several where `from` is a list and the
-  // layer takes several. Throws Error{Fault::spec} where the shapes do not fit.
+  // Adds the layer's operators and parameters to a graph, and returns its output. `x` has one
+  // value; it has several if `from` is a list and several_inputs. Throws Error{spec} if shapes do
+  // not fit.
   ValueId (*build)(const std::any& settings, GraphBuilder& g, std::span<const ValueId> x);
   bool several_inputs = false;  // add, concat
-  // The same layer as an expression of PyTorch, with the sizes that dptrain infers:
-  // "nn.Linear(784, 200)".
+  // The layer as a Python expression for PyTorch, with inferred sizes: "nn.Linear(784, 200)". x:
+  // shape of the input.
   std::string (*torch)(const std::any& settings, const Shape& x);
-  // The definition of what that expression names, where PyTorch has no such module; else empty.
+  // Python source of the class that the expression uses, if PyTorch has no such module; else empty.
   std::string_view torch_class{};
 };
 

@@ -1,4 +1,4 @@
-// linear: a fully connected layer on the last extent, [N, ..., I] -> [N, ..., out_features].
+// linear: a fully connected layer on the last dimension, [N, ..., I] -> [N, ..., out_features].
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "layers/kaiming.h"

@@ -1,8 +1,8 @@
-// What a spec can name under `loss:`. One file in layers/losses/ holds one LossType.
+// The registry of `loss:`. Each file in layers/losses/ holds one LossType.
 //
-// Note [divisor]: a loss node gives this shard's sum of terms over a divisor that is the same for
-// all shards of the global batch. So a plain sum over shards is the mean, in every mode, however
-// uneven the shards are, and no other place divides.
+// Note [divisor]: a loss node returns this shard's sum of terms, divided by a divisor that is equal
+// for all shards of the global batch. So the sum over shards is the mean in every mode, even if
+// shards differ in size, and nothing else divides.
 #pragma once
 
 #include <any>
@@ -16,28 +16,28 @@
 
 namespace dpt {
 
-// What a loss divides by, for a global batch of N samples: 1; N; N times the places of a sample
-// that have C scores each, which is one for [N, C]; N times its elements; what target_weight sums
-// to.
+// What a loss divides by, for a global batch of N samples. one: 1. samples: N. places: N times the
+// number of positions of a sample that have C scores each, which is 1 for an output [N, C].
+// elements: N times the elements of a sample. targets: the sum of target_weight.
 enum class Divisor { one, samples, places, elements, targets };
 
 struct LossType : Nameable {
-  // d[1] is the divisor value; gives f64[1], this shard's sum of terms / divisor.
+  // divisor: f32[1]. Returns f64[1]: this shard's sum of terms / divisor.
   ValueId (*build)(const std::any& settings, GraphBuilder& g, ValueId output, ValueId target,
                    ValueId divisor);
   Divisor (*divisor)(const std::any& settings);
-  // Divisor::targets only: f64[1], the sum over this shard of the weights of its targets.
+  // Divisor::targets only: f64[1], the sum of the weights of this shard's targets.
   ValueId (*target_weight)(const std::any& settings, GraphBuilder& g, ValueId target);
-  // Divisor::targets only: the class whose targets count nothing.
+  // Divisor::targets only: targets of this class are ignored.
   int64_t (*ignore_index)(const std::any& settings) = nullptr;
-  bool classes = false;  // targets are class indices i32[N, ...]: accuracy has a meaning
-  // Where `classes`: which extent of an output [N, ...] has a score for each class.
+  bool classes = false;  // targets are class indices i32[N, ...], so accuracy can be computed
+  // If `classes`: the dimension of an output [N, ...] that holds the scores of the classes.
   int (*class_dim)(const std::any& settings, const Shape& output) = nullptr;
-  bool unit_targets = false;  // every target must be in [0, 1], as PyTorch asks
-  // What it asks of the model's outputs, and what to do: told where it is not finite though they
-  // are. Empty: nothing.
+  bool unit_targets = false;  // every target must be in [0, 1], as PyTorch requires
+  // What the loss requires of the model's outputs, and a remedy. Shown if the loss is not finite
+  // though the outputs are. Empty: no requirement.
   std::string_view needs{};
-  // As an expression of PyTorch: "nn.CrossEntropyLoss(label_smoothing=0.1)".
+  // The loss as a Python expression for PyTorch: "nn.CrossEntropyLoss(label_smoothing=0.1)".
   std::string (*torch)(const std::any& settings);
 };
 

@@ -15,7 +15,7 @@
 namespace dpt {
 namespace {
 
-// Errors about the spec become complaints at `where`.
+// Runs f and reports its Error{spec} to `d` at `where`, with `more` appended.
 template <class F>
 void complaining(Diagnostics& d, Span where, F f, const std::string& more = "") {
   try {
@@ -26,7 +26,7 @@ void complaining(Diagnostics& d, Span where, F f, const std::string& more = "") 
   }
 }
 
-// The values that `from` may name in one list of the model, and those of the lists around it.
+// The values that `from` may name in one list of the model, and those of the enclosing lists.
 struct Scope {
   const Scope* outer = nullptr;
   std::map<std::string, ValueId, std::less<>> values{};
@@ -47,7 +47,7 @@ class ModelLowering {
                 std::vector<LoweredLayer>* layers)
       : g_(g), placement_(placement), d_(d), layers_(layers) {}
 
-  // What a list gives for x; kNoValue after a complaint, since what follows has no input then.
+  // Lowers a list with input x and returns its output; kNoValue after an error.
   ValueId sequence(const std::vector<ModelItem>& items, const std::string& prefix, ValueId x,
                    const Scope& outer, bool freeze) {
     Scope scope{&outer};
@@ -70,7 +70,8 @@ class ModelLowering {
   }
 
  private:
-  // Of what is computed again: a block or residual, or layers that follow each other.
+  // Begins a recomputation range if the entry has `checkpoint`. Consecutive layers share a range; a
+  // block or residual has its own.
   void begin_range(const std::vector<ModelItem>& items, size_t at) {
     const auto is_layer = [&](size_t i) {
       return items[i].checkpoint && items[i].kind == ModelItem::Kind::layer;
@@ -80,7 +81,7 @@ class ModelLowering {
     g_.range(range_ = goes_on ? ranges_ : ++ranges_);
   }
 
-  // The values that items[at] takes; empty after a complaint.
+  // The inputs of items[at]; empty after an error.
   std::vector<ValueId> inputs(const std::vector<ModelItem>& items, size_t at, ValueId x,
                               const Scope& scope) {
     const ModelItem& item = items[at];
@@ -141,7 +142,7 @@ class ModelLowering {
     return kNoValue;
   }
 
-  // Each unit on its device. What lies inside a residual goes where its first entry was put.
+  // Sets the device of a unit. Layers in a residual are on the device of the residual.
   void place(const ModelItem& item) {
     if (placement_.empty()) {
       if (item.device) device_ = static_cast<int>(*item.device);
@@ -180,7 +181,8 @@ class ModelLowering {
     return y;
   }
 
-  // Of the parameters from `before` on, which are the layer's.
+  // Sets the initialization of a parameter of the current layer, whose parameters start at index
+  // `before`.
   void initialise(const Choice& init, std::string_view parameter, const ModelItem& item,
                   size_t before) {
     if (!init) return;
@@ -197,7 +199,8 @@ class ModelLowering {
          init.what->name);
   }
 
-  // A layer of a block stands in the file once and in the model often: which of these it is.
+  // A layer in a block appears once in the spec but may be used several times; errors say which
+  // use.
   std::string use_of(const std::string& name) const {
     return uses_.empty() ? ""
                          : fmt::format("; here it is layer '{}', which line {} makes", name,
@@ -228,26 +231,27 @@ class ModelLowering {
   GraphBuilder& g_;
   const std::vector<int>& placement_;
   size_t unit_ = 0;
-  int device_ = 0;     // of the entry before, where nothing says otherwise
-  int residuals_ = 0;  // around
-  int range_ = 0;      // of what is lowered now; 0: of none
-  int ranges_ = 0;     // so far
+  int device_ = 0;     // of the previous entry; entries without `device` keep it
+  int residuals_ = 0;  // how many residuals enclose the current entry
+  int range_ = 0;      // recomputation range of the current entry; 0: none
+  int ranges_ = 0;     // number of ranges so far
   Diagnostics& d_;
   std::vector<LoweredLayer>* layers_;
   std::set<std::string> parameters_;
-  std::vector<Span> uses_;  // of the blocks and repeats around, outermost first
+  std::vector<Span> uses_;  // enclosing uses of blocks and repeats, outermost first
 };
 
 const LossType& type_of(const Choice& loss) { return *static_cast<const LossType*>(loss.what); }
 
-// Class targets that a loss or the count of right answers would look up beyond the scores.
+// Throws if class targets can exceed the number of scores, which the loss and the accuracy would
+// index.
 void check_classes(const LossType& type, int64_t scores, int64_t classes) {
   if (classes > 0 && scores < classes)
     fail(Fault::spec, "{}: the model outputs {} per sample, but the data has {}", type.name,
          counted(scores, "score"), counted(classes, "class", "classes"));
 }
 
-// Tokens that an embedding would look up beyond its rows.
+// Reports embeddings with fewer rows than the data has tokens.
 void check_tokens(const Graph& graph, int64_t tokens, Diagnostics& d) {
   for (const GraphNode& n : graph.nodes) {
     if (n.op->name != "embedding" || n.in[0] != graph.input) continue;
@@ -259,8 +263,8 @@ void check_tokens(const Graph& graph, int64_t tokens, Diagnostics& d) {
   }
 }
 
-// Where the layer stands whose parameter differentiate() has found to be unused: the first
-// trainable one without a gradient.
+// The line of the layer with the first trainable parameter without a gradient: the one that
+// differentiate() complained about.
 Span place_of_unused(const Graph& graph, Span otherwise) {
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const ValueId p = graph.parameters[i];
@@ -280,7 +284,7 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   graph.divisor = g.input("divisor", {DType::f32, {1}}, Role::divisor);
   const bool by_class = type.classes && q.target.dtype == DType::i32;
 
-  // A place that counts nothing makes the weights of the others uneven.
+  // Ignored targets make the number of counted positions uneven between shards.
   const Divisor divisor = type.divisor(loss.settings);
   if (divisor == Divisor::targets || (divisor == Divisor::places && by_class && q.ignores)) {
     g.part(Part::prologue);
@@ -292,7 +296,7 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
   const Shape y = graph[graph.output].desc.shape;
   const int dim = type.class_dim(loss.settings, y);
   check_classes(type, y[dim], q.classes);
-  // Accuracy is for evaluation: a training step would pay for what nobody reads.
+  // Only evaluation reports accuracy.
   if (!q.differentiate)
     graph.correct = g.apply("count_correct", {graph.output, graph.target},
                             CountCorrect{dim, type.ignore_index(loss.settings)});

@@ -1,4 +1,4 @@
-// From the model and the loss of a spec to one graph.
+// Builds a graph from the model and the loss of a spec.
 #pragma once
 
 #include <cstdint>
@@ -13,67 +13,68 @@
 
 namespace dpt {
 
-// What a graph is wanted for: the sizes of one shard, and what the shard does.
+// The shapes of one shard, and what its graph must contain.
 struct ModelQuery {
-  TensorDesc input;   // [n, ...]: what the model takes, after transforms
-  TensorDesc target;  // [n, ...]: what it should give, after target transforms
+  TensorDesc input;   // [n, ...]: input of the model, after transforms
+  TensorDesc target;  // [n, ...]: targets, after target transforms
   GraphBuilder::Mode mode{};
-  bool loss = true;           // false: the model alone; `target` is not looked at
+  bool loss = true;           // false: the model only; `target` is ignored
   bool differentiate = true;  // REQUIRES: loss
-  bool fuse = true;  // with a loss: operators become one where that is faster (graph/passes/fuse.h)
-  int64_t classes = 0;  // class targets are 0 <= c < classes; 0: not known, or they are values
-  int64_t tokens = 0;   // the input's tokens are 0 <= t < tokens; 0: not known, or they are numbers
+  bool fuse = true;           // operator fusion, only with a loss (graph/passes/fuse.h)
+  int64_t classes = 0;        // class targets are in [0, classes); 0: unknown, or not classes
+  int64_t tokens = 0;         // input tokens are in [0, tokens); 0: unknown, or not tokens
   PrecisionPolicy precision{};
-  bool ignores =
-      false;  // some target is the loss's ignore_index: what it divides by must be summed
-  // The device of each unit, a layer or a residual that stands in no residual; empty: the entries'
-  // own `device` says it.
+  // Some target may be the loss's ignore_index, so the divisor is summed over targets.
+  bool ignores = false;
+  // The device of each unit: a layer or residual that is not inside of a residual. Empty: use the
+  // keys `device` of the model.
   std::vector<int> placement{};
-  bool copies = true;  // between devices: graph/passes/stages.h
-  bool recompute_stages =
-      false;  // graph/passes/recompute.h; else where the entries' `checkpoint` says so
+  bool copies = true;  // insert copies between devices (graph/passes/stages.h)
+  // Recompute all activations of a stage (graph/passes/recompute.h); otherwise those of entries
+  // with `checkpoint`.
+  bool recompute_stages = false;
 };
 
-// One layer of the model as it was lowered.
+// A layer of the model and its values in the graph.
 struct LoweredLayer {
-  const ModelItem* item;  // belongs to the spec
+  const ModelItem* item;  // owned by the spec
   std::string name;       // "layer1.0.conv"
   std::vector<ValueId> in;
   ValueId out;
 };
 
-// Lowers spec.model and spec.loss. Parameters have torch's state_dict names and stand in the order
-// in which torch's modules would be made. Complaints about shapes and `from` go to `d`, at the
-// place of the layer or the loss; the graph is of use only where d is still ok. `layers`, where
-// given, gets every layer in the order in which they run.
+// Builds the graph of spec.model and spec.loss. Parameters have the names of PyTorch's state_dict,
+// and the order in which PyTorch would create them. Errors about shapes and `from` are reported to
+// `d` at the line of the layer or loss; the graph is valid only if d.ok() afterwards. `layers`, if
+// given, receives all layers in execution order.
 //
-// REQUIRES: `spec` was read without complaints.
+// REQUIRES: `spec` was read without errors.
 Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
                   std::vector<LoweredLayer>* layers = nullptr);
 
-// The names of the model's units, in their order; see ModelQuery::placement.
+// The names of the model's units in order; see ModelQuery::placement.
 std::vector<std::string> units_of(const std::vector<ModelItem>& model);
 
-// One more than the highest `device` in the model.
+// 1 + the highest `device` in the model.
 int devices_of(const std::vector<ModelItem>& model);
 
-// What the loss of a graph that build_graph made divides by, for which see Note [divisor]:
-// `targets` exactly where graph.target_weight is there.
+// What the loss of a graph from build_graph() divides by (Note [divisor]). It is `targets` if and
+// only if the graph has a target_weight.
 Divisor divisor_of(const Spec& spec, const Graph& graph);
 
-// Whether a divisor of 0 means that the loss ignores every target of the batch, so that all
-// gradients are 0. False where the targets do not decide the divisor, and where a class weight of 0
-// could make it 0: PyTorch's gradients are nan then, and so are these.
+// Whether a divisor of 0 means that every target of the batch is ignored, so that all gradients are
+// 0. False if the divisor does not depend on targets, and if a class weight is 0: then gradients
+// are nan, as in PyTorch.
 bool zero_divisor_ignores_all(const Graph& graph);
 
-// What one sample adds to a divisor that counts samples, places or elements of an output [N, ...]
-// of which an extent, class_dim, has the scores of a place.
+// How much one sample adds to a divisor that counts samples, places or elements of an output [N,
+// ...]. class_dim: the dimension of the class scores.
 int64_t terms_per_sample(Divisor divisor, const Shape& output, int class_dim = 1);
 
-// That extent, which is 1 where the loss has no classes.
+// The dimension of the class scores; 1 if the loss has no classes.
 int class_dim_of(const Spec& spec, const Shape& output);
 
-// Elements of all parameters, frozen ones included.
+// Number of elements of all parameters, including frozen ones.
 int64_t parameter_count(const Graph& graph);
 
 }  // namespace dpt

@@ -1,6 +1,5 @@
-// multihead_attention: each place of a sequence takes what others hold, by how well its query fits
-// their keys (Vaswani et al. 2017); self-attention alone, [N, T, E] -> [N, T, E].
-// nn.MultiheadAttention with batch_first=True; its dropout of attention weights is not offered.
+// multihead_attention (Vaswani et al., 2017): self-attention, [N, T, E] -> [N, T, E]. Same as
+// nn.MultiheadAttention with batch_first=True; dropout of attention weights is not supported.
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"
@@ -52,8 +51,8 @@ struct MultiheadAttention {
     if (features % num_heads != 0)
       fail(Fault::spec, "multihead_attention: the {} features of {} can't be cut into {} heads",
            features, in.shape.str(), num_heads);
-    // nn.MultiheadAttention makes out_proj as a linear layer, bias and all, draws in_proj_weight
-    // behind it, and then forgets the bias that was drawn.
+    // nn.MultiheadAttention creates out_proj as a linear layer and draws its weight and bias, then
+    // draws in_proj_weight, and finally sets the bias of out_proj to 0.
     const auto fan_in = static_cast<double>(features);
     Init first = xavier_uniform(fan_in, 3 * fan_in);
     first.after = bias ? 3 : 1;

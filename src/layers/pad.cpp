@@ -1,5 +1,5 @@
-// pad: elements of one value around the last extents of each sample, or some cut off where a number
-// is negative; torch's ConstantPad and ZeroPad.
+// pad: adds elements of one value around the last dimensions of each sample, or removes elements
+// where a number is negative. Same as PyTorch's ConstantPad and ZeroPad.
 #include <algorithm>
 
 #include "base/fail.h"
@@ -61,7 +61,7 @@ struct PadLayer {
  private:
   std::vector<int64_t> all_sides(const Shape& x) const {
     if (padding.size() != 1) return padding;
-    // Of [N, C, ...] all extents behind the channels, of [N, F] the only one.
+    // One number pads all dimensions after the channels of [N, C, ...], or the only one of [N, F].
     const int dims = std::clamp(x.rank() - 2, 1, 3);
     return std::vector<int64_t>(static_cast<size_t>(2 * dims), padding[0]);
   }

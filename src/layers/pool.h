@@ -1,4 +1,4 @@
-// What max_pool2d and avg_pool2d share.
+// Common part of max_pool2d and avg_pool2d.
 #pragma once
 
 #include "layers/layer.h"
@@ -7,7 +7,7 @@
 namespace dpt::layers {
 
 struct PoolKeys {
-  Sizes kernel_size, stride, padding = {0}, dilation = {1};  // stride empty: kernel_size
+  Sizes kernel_size, stride, padding = {0}, dilation = {1};  // empty stride: kernel_size
   bool ceil_mode = false;
 
   template <class Layer>

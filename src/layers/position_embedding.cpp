@@ -1,6 +1,6 @@
-// position_embedding: adds a learned row for each place of a sequence, [N, T, E] -> [N, T, E], as
-// GPT does (Radford et al. 2018). PyTorch has no such module; it is an nn.Embedding of the numbers
-// of the places, and is drawn like one.
+// position_embedding: adds a learned row to each position of a sequence, [N, T, E] -> [N, T, E], as
+// in GPT (Radford et al., 2018). PyTorch has no such module; it corresponds to an nn.Embedding of
+// the positions, and is initialized like one.
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"

@@ -1,5 +1,5 @@
-// upsample: more (or fewer) pixels by repeating the nearest, [N, C, ...] -> [N, C, size] with one
-// or two extents; torch's nn.Upsample with mode='nearest'.
+// upsample: resizes by repeating the nearest pixel, [N, C, ...] -> [N, C, size] with one or two
+// spatial dimensions. Same as nn.Upsample with mode='nearest'.
 #include <cmath>
 
 #include <fmt/ranges.h>
@@ -64,7 +64,7 @@ struct Upsample {
   std::string torch(const Shape&) const {
     PythonCall call("nn.Upsample");
     if (!size.empty()) return add_sizes(call, "size", size).str();
-    // One float stands for all extents; several must be a tuple.
+    // A plain float applies to all dimensions; several factors must be a tuple.
     return scale_factor.size() == 1
                ? call.key("scale_factor", scale_factor[0]).str()
                : call.expression("scale_factor", fmt::format("({})", fmt::join(scale_factor, ", ")))

@@ -1,4 +1,4 @@
-// Keys of layers that move a window over images: one number, or one for each extent, as in torch.
+// Keys of layers with a window over images: one number, or one for each dimension, as in PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace dpt::layers {
 
 using Sizes = std::vector<int64_t>;
 
-// The same number for all extents, or the one of each; heights of [N, C, W] get `none`.
+// The sizes as {height, width}. A single size is a width; the height is then `none`.
 inline Pair pair_of(const Sizes& sizes, int64_t none = 1) {
   return sizes.size() == 2 ? Pair{sizes[0], sizes[1]} : Pair{none, sizes[0]};
 }
 
-// Of `dims` extents: one number stands for all of them.
+// Sizes for `dims` dimensions: a single number applies to all of them.
 inline Sizes spread(const Sizes& sizes, int dims) {
   return sizes.size() == 1 ? Sizes(static_cast<size_t>(dims), sizes[0]) : sizes;
 }
@@ -36,7 +36,7 @@ inline void check_count(std::string_view key, const Sizes& sizes, int dims, cons
                         dims == 1 ? "" : fmt::format(", or {}", dims), sizes.size()));
 }
 
-// A number where all are the same, as people write it.
+// Adds sizes to a call: as one number if all are equal. `usual`: the default, which is left out.
 inline PythonCall& add_sizes(PythonCall& call, std::string_view name, const Sizes& sizes) {
   const bool same = std::ranges::all_of(sizes, [&](int64_t s) { return s == sizes[0]; });
   if (name.empty()) return same ? call.arg(sizes[0]) : call.arg(sizes);
@@ -48,7 +48,7 @@ inline PythonCall& add_sizes(PythonCall& call, std::string_view name, const Size
   return left_out ? call : add_sizes(call, name, sizes);
 }
 
-// Real numbers [N, channels, ...] with `dims` extents behind.
+// Throws Error{spec} unless x is f32 [N, channels, ...] with `dims` further dimensions.
 inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
   const char* wanted = dims == 1 ? "[N, channels, length]" : "[N, channels, height, width]";
   if (x.shape.rank() != dims + 2)
@@ -58,7 +58,7 @@ inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
          name_of(x.dtype), x.shape.str());
 }
 
-// The window must fit into what padding makes of the input.
+// Throws Error{spec} unless the window fits into the padded input.
 inline void need_room(std::string_view layer, const Shape& x, const Window& w, int dims) {
   for (int i = 0; i < dims; ++i) {
     const auto at = static_cast<size_t>(2 - dims + i);

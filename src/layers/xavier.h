@@ -1,4 +1,5 @@
-// torch.nn.init.xavier_uniform_ and xavier_normal_ (Glorot & Bengio 2010), as torch evaluates them.
+// torch.nn.init.xavier_uniform_ and xavier_normal_ (Glorot and Bengio, 2010), evaluated as in
+// PyTorch.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// elu: x where x > 0, else alpha * (exp(x) - 1); any shape (Clevert et al. 2016).
+// elu: x if x > 0, else alpha * (exp(x) - 1); any shape (Clevert et al., 2016).
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"

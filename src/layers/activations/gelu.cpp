@@ -1,5 +1,5 @@
-// gelu: x * P(X <= x) for a normal X, any shape (Hendrycks & Gimpel 2016); with approximate: tanh
-// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+// gelu: x * Phi(x), Phi: the standard normal distribution (Hendrycks and Gimpel, 2016); with
+// approximate: tanh, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Any shape.
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"

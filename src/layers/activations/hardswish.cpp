@@ -1,4 +1,4 @@
-// hardswish: x * min(max(x + 3, 0), 6) / 6, any shape (Howard et al. 2019).
+// hardswish: x * min(max(x + 3, 0), 6) / 6; any shape (Howard et al., 2019).
 #include "layers/layer.h"
 
 namespace dpt::layers {

@@ -1,4 +1,4 @@
-// leaky_relu: x where x > 0, else negative_slope * x; any shape.
+// leaky_relu: x if x > 0, else negative_slope * x; any shape.
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"

@@ -1,4 +1,4 @@
-// log_softmax: x - log(sum of exp(x)) over one extent; any shape.
+// log_softmax: x - log(sum of exp(x)) over one dimension; any shape.
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/activations/softmax_dimension.h"

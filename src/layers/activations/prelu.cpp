@@ -1,5 +1,5 @@
-// prelu: x where x > 0, else a learned number times x, one for all or one for each channel of
-// [N, C, ...] (He et al. 2015).
+// prelu: x if x > 0, else a * x with a learned slope a, one for all or one for each channel of [N,
+// C, ...] (He et al., 2015).
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "layers/layer.h"

@@ -1,4 +1,4 @@
-// softmax: exp(x) / sum of exp(x) over one extent; any shape.
+// softmax: exp(x) / sum of exp(x) over one dimension; any shape.
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/activations/softmax_dimension.h"

@@ -1,4 +1,4 @@
-// Which extent softmax and log_softmax go over: nn.Softmax's rules, implicit choice included.
+// The dimension of softmax and log_softmax, by nn.Softmax's rules, including its implicit choice.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace dpt::layers {
 
-// Without `dim` torch takes extent 1 of inputs with 2 or 4 extents, and the batch of those with 3,
-// which is an error here.
+// Without `dim` PyTorch uses dimension 0 for inputs of rank 1 or 3, and 1 for others. Dimension 0
+// is the batch, so it is an error here.
 inline int softmax_dimension(std::string_view layer, std::optional<int64_t> dim, const Shape& x) {
   if (dim) return sample_dimension(layer, "dim", *dim, x);
   if (x.rank() == 1 || x.rank() == 3)

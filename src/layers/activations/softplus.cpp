@@ -1,4 +1,4 @@
-// softplus: log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold; any shape.
+// softplus: log(1 + exp(beta * x)) / beta, or x if beta * x > threshold; any shape.
 #include "formats/python_call.h"
 #include "graph/attrs.h"
 #include "layers/layer.h"

@@ -1,5 +1,5 @@
-// bce_loss: -w (t log y + (1 - t) log(1 - y)) of each element, logarithms held at -100, for
-// probabilities y (what sigmoid gives); any shape.
+// bce_loss: -w (t log y + (1 - t) log(1 - y)) for each element, with logarithms clamped to -100,
+// for probabilities y, such as the output of sigmoid; any shape.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

@@ -1,5 +1,5 @@
-// bce_with_logits_loss: sigmoid and bce_loss in one, which no size of x overflows:
-// w ((1 - t) x + (1 + (pos_weight - 1) t) (log1p(exp(-|x|)) + max(-x, 0))); any shape.
+// bce_with_logits_loss: sigmoid and bce_loss in one, without overflow for large |x|: w ((1 - t) x +
+// (1 + (pos_weight - 1) t) (log1p(exp(-|x|)) + max(-x, 0))); any shape.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

@@ -11,7 +11,7 @@ void require_values(std::string_view loss, const GraphBuilder& g, ValueId output
          "{} takes real numbers, but the targets are class numbers {}{}: add `target_transforms: "
          "[one_hot]`, or store them as float32 if they are not classes",
          loss, name_of(t.dtype), t.shape.str());
-  if (t.dtype != DType::f32)  // one number a sample: regression, or two classes
+  if (t.dtype != DType::f32)  // one number per sample: regression, or two classes
     fail(Fault::spec,
          "{} takes real numbers, but the targets are integers {}{}: store them as float32 (csv: "
          "leave `classes` out)",
@@ -29,7 +29,7 @@ Shape without(const Shape& s, int dim) {
   return Shape(extents);
 }
 
-// How targets become classes: by a key of `csv`, or in the files of other data sets.
+// How to get class targets: with a key of `csv`, or by the dtype in the files of other data sets.
 std::string store_integers(int64_t classes) {
   return fmt::format(
       "if they are class numbers, set `classes: {}` in the dataset `csv`, or store them as "
@@ -37,7 +37,7 @@ std::string store_integers(int64_t classes) {
       classes);
 }
 
-// What would make targets of the shape `t` right, where that is likely.
+// A likely fix for targets of shape t; may be empty.
 std::string_view remedy(const Shape& y, const Shape& t, int dim) {
   if (t.rank() == 1 && y.rank() > 2) return "; is a flatten missing before the first linear?";
   if (dim == 1 && y.rank() > 2 && without(y, y.rank() - 1) == t)

@@ -1,4 +1,4 @@
-// What losses share: how they are put into their table, reductions, and complaints about targets.
+// Helpers for losses: registration, reductions, and checks of targets.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@
 namespace dpt::losses {
 
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId output,
-// ValueId target, ValueId divisor) const`, `Divisor divisor() const`, `std::string torch() const`
-// and, where targets are classes, `ValueId target_weight(GraphBuilder&, ValueId) const`, `int64_t
-// ignore_index` and `int dim(const Shape& output) const`, the extent of the classes.
+// ValueId target, ValueId divisor) const`, `Divisor divisor() const` and `std::string torch()
+// const`. If targets are classes, L also has `ValueId target_weight(GraphBuilder&, ValueId) const`,
+// `int64_t ignore_index` and `int dim(const Shape& output) const`, the dimension of the classes.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{nameable<L>(name, summary)};
@@ -38,13 +38,13 @@ LossType loss_type(std::string_view name, std::string_view summary) {
   return type;
 }
 
-// The settings of every loss begin with it.
+// Base class of all losses' settings.
 struct Reduction {
   std::string reduction = "mean";
 
   static constexpr std::string_view kDoc = "how the losses of all elements become one number";
 
-  // torch's third word is known, and has no meaning here.
+  // PyTorch's 'none' is recognized in order to explain why it cannot be used.
   static void check(const Reduction& r, const Owner& owner, Diagnostics& d) {
     if (r.reduction == "none")
       d.error(owner.at("reduction"), "reduction 'none' cannot be trained: use 'mean' or 'sum'");
@@ -52,10 +52,10 @@ struct Reduction {
   Divisor over(Divisor mean) const { return reduction == "sum" ? Divisor::one : mean; }
 };
 
-// Losses between values: output and target must be f32 of one shape, which torch would broadcast.
+// Throws Error{spec} unless output and target are f32 of one shape; PyTorch would broadcast them.
 void require_values(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target);
 
-// Where the scores of a place are; a key of the losses over classes.
+// A key of losses over classes: the dimension of the class scores.
 struct ClassDim {
   int64_t class_dim = 1;
 
@@ -67,20 +67,21 @@ struct ClassDim {
   int dim(const Shape& output) const { return class_dim < 0 ? output.rank() - 1 : 1; }
 };
 
-// Losses over classes: output f32 [N, ...], of which the extent `dim` has the scores, target i32
-// of its shape without that extent.
+// Throws Error{spec} unless the output is f32 [N, ...] with class scores along `dim`, and the
+// target is i32 of its shape without `dim`.
 void require_classes(std::string_view loss, const GraphBuilder& g, ValueId output, ValueId target,
                      int dim);
 
-// Targets f32 of a loss over classes: probabilities of the output's shape.
+// Throws Error{spec} unless the target has the shape of the output: a probability for each class.
 void require_probabilities(std::string_view loss, const GraphBuilder& g, ValueId output,
                            ValueId target);
 
-// A constant for the weights of the last extent (values) or of the classes; `extent` must match.
+// A constant with weights of classes, or of elements of the last dimension. Throws Error{spec}
+// unless there are `extent` weights; `of` names what they belong to.
 ValueId weight_constant(std::string_view loss, std::string_view key, GraphBuilder& g,
                         const std::vector<double>& weight, int64_t extent, std::string_view of);
 
-// "torch.tensor([1.0, 2.5], dtype=torch.float32)": as f32, whatever numbers are in it.
+// "torch.tensor([1.0, 2.5], dtype=torch.float32)"; without the dtype, integers would make int64.
 std::string torch_tensor(const std::vector<double>& values);
 
 }  // namespace dpt::losses

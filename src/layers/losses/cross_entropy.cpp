@@ -1,5 +1,5 @@
-// cross_entropy: log_softmax and nll_loss in one, from scores [N, C, d...] to classes i32 [N, d...]
-// or to probabilities f32 [N, C, d...] (pytorch_semantics, losses); or from [N, d..., C].
+// cross_entropy: log_softmax and nll_loss in one, for scores [N, C, d...] or, with class_dim -1,
+// [N, d..., C]. Targets are classes i32 [N, d...] or probabilities f32 of the scores' shape.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {
@@ -40,13 +40,14 @@ struct CrossEntropyLoss : Reduction, ClassDim {
     return g.apply("cross_entropy", in, CrossEntropy{label_smoothing, ignore_index, dim(y)});
   }
 
-  // build_graph knows whether any target is -100; without, every place weighs one.
+  // If some target is -100, build_graph() uses Divisor::targets instead.
   Divisor divisor() const {
     return over(weight.empty() && ignore_index == kNoClass ? Divisor::places : Divisor::targets);
   }
 
   ValueId target_weight(GraphBuilder& g, ValueId target) const {
-    if (probabilities(g, target)) return kNoValue;  // torch counts them, whatever the weights
+    // PyTorch divides by the number of positions, whatever the weights
+    if (probabilities(g, target)) return kNoValue;
     std::vector<ValueId> in = {target};
     if (!weight.empty())
       in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));

@@ -1,4 +1,4 @@
-// huber_loss: d^2 / 2 where |d| < delta, else delta (|d| - delta / 2), for d = y - t; any shape.
+// huber_loss: d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2), where d = y - t; any shape.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

@@ -1,6 +1,6 @@
-// kl_div: t (log t - y) of each element, 0 where t = 0, for log-probabilities y (what log_softmax
-// gives); with log_target the targets are logarithms too. Any shape. `mean` is over all elements,
-// as in torch; the divergence itself is batchmean.
+// kl_div: t (log t - y) for each element, 0 if t = 0, for log-probabilities y, such as the output
+// of log_softmax. With log_target, targets are log-probabilities too. Any shape. As in PyTorch,
+// `mean` is over all elements; `batchmean` gives the mathematical divergence.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

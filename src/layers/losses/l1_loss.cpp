@@ -1,4 +1,4 @@
-// l1_loss: |y - t| of each element; any shape.
+// l1_loss: |y - t| for each element; any shape.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

@@ -1,4 +1,4 @@
-// mse_loss: (y - t)^2 of each element; any shape.
+// mse_loss: (y - t)^2 for each element; any shape.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

@@ -1,5 +1,6 @@
-// nll_loss: minus the log-probability of the right class, from log-probabilities [N, C, d...] (what
-// log_softmax gives) to classes i32 [N, d...]; or from [N, d..., C].
+// nll_loss: minus the log-probability of the target class, for log-probabilities [N, C, d...], such
+// as the output of log_softmax, or, with class_dim -1, [N, d..., C]. Targets are classes i32 [N,
+// d...].
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

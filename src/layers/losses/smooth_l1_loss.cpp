@@ -1,4 +1,4 @@
-// smooth_l1_loss: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, for d = y - t; any shape.
+// smooth_l1_loss: d^2 / (2 beta) if |d| < beta, else |d| - beta / 2, where d = y - t; any shape.
 #include "layers/losses/common.h"
 
 namespace dpt::losses {

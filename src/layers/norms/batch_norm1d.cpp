@@ -1,4 +1,4 @@
-// batch_norm1d: batch normalisation of [N, C] or [N, C, L]; see batch_norm.h.
+// batch_norm1d: batch normalization of [N, C] or [N, C, L]; see batch_norm.h.
 #include "layers/norms/batch_norm.h"
 
 namespace dpt::layers {

@@ -1,4 +1,4 @@
-// batch_norm2d: batch normalisation of [N, C, H, W]; see batch_norm.h.
+// batch_norm2d: batch normalization of [N, C, H, W]; see batch_norm.h.
 #include "layers/norms/batch_norm.h"
 
 namespace dpt::layers {

@@ -1,5 +1,5 @@
-// group_norm: (x - mean) / sqrt(variance + eps) over groups of a sample's channels, then scaled and
-// shifted by channel; [N, C, ...] (Wu & He 2018). The variance is the biased one.
+// group_norm (Wu and He, 2018): (x - mean) / sqrt(variance + eps) over groups of a sample's
+// channels, then scaled and shifted for each channel; [N, C, ...]. The variance is biased.
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"

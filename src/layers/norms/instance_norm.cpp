@@ -1,6 +1,6 @@
-// instance_norm: (x - mean) / sqrt(variance + eps) over each channel of each sample, [N, C, ...],
-// in training and evaluation alike (Ulyanov et al. 2016): torch's InstanceNorm without running
-// statistics. The variance is the biased one.
+// instance_norm (Ulyanov et al., 2016): (x - mean) / sqrt(variance + eps) over each channel of each
+// sample, [N, C, ...], in training and in evaluation. Same as PyTorch's InstanceNorm without
+// running statistics. The variance is biased.
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"

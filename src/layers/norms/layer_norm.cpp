@@ -1,5 +1,5 @@
-// layer_norm: (x - mean) / sqrt(variance + eps) over the last extents of each sample, then scaled
-// and shifted; any shape (Ba et al. 2016). The variance is the biased one.
+// layer_norm (Ba et al., 2016): (x - mean) / sqrt(variance + eps) over the last dimensions of each
+// sample, then scaled and shifted; any shape. The variance is biased.
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "graph/attrs.h"
@@ -9,7 +9,7 @@ namespace dpt::layers {
 namespace {
 
 struct LayerNormLayer {
-  std::vector<int64_t> normalized_shape;  // empty: the last extent
+  std::vector<int64_t> normalized_shape;  // empty: the last dimension
   double eps = 1e-5;
   bool elementwise_affine = true, bias = true;
 

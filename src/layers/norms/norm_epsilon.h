@@ -1,11 +1,11 @@
-// The limits of a norm's `eps`, which is also the value that a bare number means.
+// The range of a norm's `eps`, the layer's first key, which a plain number in the spec sets.
 #pragma once
 
 #include "spec/keys.h"
 
 namespace dpt::layers {
 
-// Users of torch write the number of channels there, which is inferred here.
+// Users may write PyTorch's first argument, the number of channels, which is inferred here.
 inline constexpr Range kNormEpsilon{
     "must be at least 0 and below 1 (the number of channels is inferred, so do not write it)", 0, 1,
     false, true};
