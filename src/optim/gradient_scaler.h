@@ -1,5 +1,5 @@
-// The scale of the loss in mixed precision, so that small gradients are not rounded to 0 as halves:
-// torch.amp.GradScaler with its names, defaults and rules.
+// Loss scaling for mixed precision: keeps small fp16 gradients from being rounded to 0. Names,
+// defaults and rules are those of torch.amp.GradScaler.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@ struct ScalerSettings {
   double init_scale = 65536;
   double growth_factor = 2;
   double backoff_factor = 0.5;
-  int64_t growth_interval = 2000;  // steps without overflow until it grows
+  int64_t growth_interval = 2000;  // consecutive steps without overflow before the scale grows
 };
 
-// Every worker has its own and all agree, since all see the same overflows.
+// The loss scale of a run. Each worker has its own; all stay equal, because all workers see the
+// same overflows. Not thread-safe.
 class GradientScaler {
  public:
   explicit GradientScaler(const ScalerSettings& s)
@@ -22,24 +23,24 @@ class GradientScaler {
 
   double scale() const { return scale_; }
   int64_t growth_tracker() const { return tracker_; }
-  int64_t skipped() const { return skipped_; }  // steps, over the whole run
+  int64_t skipped() const { return skipped_; }  // skipped steps of the whole run
   int64_t skipped_in_a_row() const { return in_a_row_; }
 
-  // All that changes, for one that goes on with it.
+  // Everything that changes, for checkpoints.
   struct State {
     double scale = 1;
     int64_t growth_tracker = 0, skipped = 0, skipped_in_a_row = 0;
   };
   State state() const { return {scale_, tracker_, skipped_, in_a_row_}; }
   void restore(const State& s) {
-    skipped_ = s.skipped;  // also where nothing is scaled any more: these steps changed nothing
+    skipped_ = s.skipped;  // also without scaling: these steps did not update the weights
     if (!settings_.on) return;
     scale_ = s.scale;
     tracker_ = s.growth_tracker;
     in_a_row_ = s.skipped_in_a_row;
   }
 
-  // After a step. overflowed: the gradients were not finite, and nothing was updated.
+  // Call after each step. overflowed: gradients were not finite, so nothing was updated.
   void update(bool overflowed);
 
  private:

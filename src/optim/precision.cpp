@@ -12,7 +12,7 @@ struct Plain {
   static KeyTable<Plain> keys() { return {}; }
 };
 
-// What bf16 and fp16 have in common.
+// Common keys of bf16 and fp16.
 struct Autocast {
   std::string level = "o1";
   std::string lists = "device";

@@ -1,4 +1,4 @@
-// What a spec can name under `precision:`.
+// The registry of `precision:`.
 #pragma once
 
 #include <any>
@@ -16,14 +16,14 @@ namespace dpt {
 // The settings of bf16 and fp16.
 struct MixedPrecision {
   PrecisionPolicy::Level level = PrecisionPolicy::Level::autocast;
-  std::optional<bool> cuda_lists;  // empty: the lists of the device that it runs on
-  bool emulate = false;            // where nothing computes in the half
+  std::optional<bool> cuda_lists;  // empty: the autocast lists of the device that is used
+  bool emulate = false;            // run even if the device cannot compute in the half
   ScalerSettings scaler;
 };
 
 struct PrecisionType : Nameable {
-  DType dtype;                                        // of products
-  MixedPrecision (*mixed)(const std::any& settings);  // null: nothing is mixed
+  DType dtype;                                        // dtype of matrix products
+  MixedPrecision (*mixed)(const std::any& settings);  // null: no mixed precision
 };
 
 std::span<const PrecisionType> precision_table();

@@ -10,12 +10,12 @@
 namespace dpt {
 namespace {
 
-// The Nameable of a Choice is the base of a row of our own table.
+// The Nameable of this Choice is the base of a ScheduleType.
 const ScheduleType& type_of(const ScheduleSpec& spec) {
   return static_cast<const ScheduleType&>(*spec.schedule.what);
 }
 
-// How many intervals are left for the schedule behind its warm-up.
+// How many intervals remain after the warm-up.
 int64_t after_warmup(const ScheduleSpec& spec, int64_t total) {
   return std::max<int64_t>(1, total - spec.warmup);
 }
@@ -29,7 +29,7 @@ class Constant : public Schedule {
   double base_;
 };
 
-// Linear warm-up in front of any schedule, which then counts from 0: torch's SequentialLR of a
+// Linear warm-up before another schedule, which then counts from 0: PyTorch's SequentialLR of a
 // LinearLR and the schedule.
 class Warmup : public Schedule {
  public:
@@ -45,7 +45,7 @@ class Warmup : public Schedule {
   std::optional<double> momentum(int64_t k) override {
     return then_->momentum(std::max<int64_t>(0, k - length_));
   }
-  // A loss of the warm-up is no progress to measure the rest by.
+  // Losses during the warm-up are not a baseline for later progress.
   void metric(double value) override {
     if (warm_) then_->metric(value);
   }
@@ -65,7 +65,7 @@ class Warmup : public Schedule {
   double base_;
   int64_t length_;
   double factor_;
-  bool warm_ = false;  // the last lr() was of an interval behind the warm-up
+  bool warm_ = false;  // the last lr() was for an interval after the warm-up
 };
 
 }  // namespace
@@ -75,7 +75,7 @@ std::unique_ptr<Schedule> make_schedule(const ScheduleSpec& spec, double base_lr
       spec.schedule ? type_of(spec).make(spec.schedule.settings, base_lr, after_warmup(spec, total))
                     : std::make_unique<Constant>(base_lr);
   if (spec.warmup == 0) return schedule;
-  // As in torch, where the constructor of OneCycleLR sets the rate that LinearLR then multiplies.
+  // As in PyTorch, where OneCycleLR's constructor sets the learning rate that LinearLR multiplies.
   const bool own_rate = spec.schedule && type_of(spec).own_rate;
   const double goal = own_rate ? schedule->lr(0) : base_lr;
   return std::make_unique<Warmup>(std::move(schedule), goal, spec.warmup, spec.warmup_factor);

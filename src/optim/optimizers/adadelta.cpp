@@ -1,5 +1,5 @@
-// adadelta: steps in the unit of the weights, from averages of squared gradients and steps (Zeiler
-// 2012), as torch.optim.Adadelta.
+// adadelta (Zeiler, 2012): steps in the unit of the weights, from averages of squared gradients and
+// squared steps, as torch.optim.Adadelta.
 #include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 

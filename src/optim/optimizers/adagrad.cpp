@@ -1,5 +1,5 @@
-// adagrad: the gradient over the root of the sum of all its squares (Duchi et al. 2011), as
-// torch.optim.Adagrad.
+// adagrad (Duchi et al., 2011): divides the gradient by the root of the sum of all squared
+// gradients, as torch.optim.Adagrad.
 #include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 

@@ -1,4 +1,4 @@
-// adam: Kingma & Ba 2015, algorithm 1, with amsgrad (Reddi et al. 2018), as torch.optim.Adam.
+// adam: Kingma and Ba, 2015, algorithm 1, with amsgrad (Reddi et al., 2018), as torch.optim.Adam.
 #include "optim/optimizers/adam_settings.h"
 
 namespace dpt::optimizers {

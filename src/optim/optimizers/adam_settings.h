@@ -1,4 +1,4 @@
-// What adam and adam_w share: all but where the weight decay goes.
+// Common part of adam and adam_w, which differ in the weight decay.
 #pragma once
 
 #include <cmath>
@@ -45,7 +45,7 @@ struct AdamSettings {
     return {"exp_avg", "exp_avg_sq"};
   }
 
-  // Without weight decay: that is where the two differ.
+  // The scalars without weight decay.
   formula::Adam<double> moments(int64_t t, double rate, std::optional<double> cycled) const {
     const double beta1 = cycled.value_or(betas[0]), beta2 = betas[1];
     const auto steps = static_cast<double>(t);

@@ -1,5 +1,5 @@
-// adam_w: Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2), as
-// torch.optim.AdamW: the decay is not averaged and not divided by the root.
+// adam_w: Adam with decoupled weight decay (Loshchilov and Hutter, 2019, algorithm 2), as
+// torch.optim.AdamW. The decay does not enter the moments.
 #include "optim/optimizers/adam_settings.h"
 
 namespace dpt::optimizers {

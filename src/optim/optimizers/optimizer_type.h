@@ -1,4 +1,4 @@
-// What a file in optim/optimizers/ needs besides its keys: a settings struct becomes a table's row.
+// Turns the settings struct of a file in optim/optimizers/ into a registry entry.
 #pragma once
 
 #include <any>
@@ -13,9 +13,9 @@ namespace dpt {
 
 // REQUIRES: Settings has keys(), a double lr, and
 //   std::vector<std::string> states(bool cycles_momentum) const;
-//   a formula's scalars step(int64_t t, double lr, std::optional<double> momentum) const;
-//   std::string torch() const.
-// It may have double initial_state() const and a static constexpr bool kHasMomentum.
+//   step(int64_t t, double lr, std::optional<double> momentum) const, returning a formula's
+//   scalars; std::string torch() const.
+// Optional: double initial_state() const, and static constexpr bool kHasMomentum.
 template <class Settings>
 OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
   OptimizerType type{

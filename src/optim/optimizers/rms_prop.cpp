@@ -1,5 +1,5 @@
-// rms_prop: the gradient over the root of the average of its square (Hinton's lecture 6e), centered
-// by its average (Graves 2013) where asked, as torch.optim.RMSprop.
+// rms_prop: divides the gradient by the root of the average of its squares (Hinton, lecture 6e),
+// optionally by the root of its variance (centered; Graves, 2013), as torch.optim.RMSprop.
 #include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 

@@ -1,6 +1,6 @@
-// sgd: stochastic gradient descent with momentum, as torch.optim.SGD. Its momentum is not divided
-// by anything (Sutskever et al. 2013 scale the gradient by lr first), and begins with the gradient
-// itself.
+// sgd: stochastic gradient descent with momentum, as torch.optim.SGD. The momentum buffer
+// accumulates gradients, not steps as in Sutskever et al., 2013, and starts with the first
+// gradient.
 #include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 

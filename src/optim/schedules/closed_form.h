@@ -1,6 +1,6 @@
-// A schedule that is a formula of the interval alone: what a file in optim/schedules/ needs besides
-// its keys. Torch computes most of these step by step, from the rate before; the values agree but
-// for the rounding that torch accumulates.
+// Turns the settings struct of a schedule that is a function of the interval alone into a registry
+// entry. PyTorch computes most of these step by step from the previous learning rate, so values
+// differ by the rounding errors that it accumulates.
 #pragma once
 
 #include <any>
@@ -14,9 +14,9 @@
 
 namespace dpt {
 
-// REQUIRES: Settings has keys(); double lr(double base, int64_t k, int64_t total) const;
-// std::string torch(int64_t total) const. It may have std::optional<double> momentum(k, total)
-// const.
+// REQUIRES: Settings has keys(), double lr(double base, int64_t k, int64_t total) const, and
+// std::string torch(int64_t total) const. Optional: std::optional<double> momentum(int64_t k,
+// int64_t total) const.
 template <class Settings>
 class ClosedForm : public Schedule {
  public:

@@ -1,4 +1,4 @@
-// constant: the optimizer's own learning rate, all the time.
+// constant: the optimizer's own learning rate.
 #include "formats/python_call.h"
 #include "optim/schedules/closed_form.h"
 
@@ -10,7 +10,7 @@ struct Constant {
 
   double lr(double base, int64_t, int64_t) const { return base; }
 
-  // Torch's ConstantLR lowers the rate for the first five epochs unless told otherwise.
+  // PyTorch's ConstantLR lowers the rate for the first five epochs by default, hence the factor 1.
   std::string torch(int64_t) const {
     return PythonCall("lr_scheduler.ConstantLR").expression("optimizer").key("factor", 1.0).str();
   }

@@ -1,5 +1,5 @@
-// cosine_annealing: eta_min + (lr - eta_min) * (1 + cos(pi * k / T_max)) / 2, as torch's
-// CosineAnnealingLR (Loshchilov & Hutter 2017, without restarts); it rises again after T_max.
+// cosine_annealing: eta_min + (lr - eta_min) * (1 + cos(pi * k / T_max)) / 2, as PyTorch's
+// CosineAnnealingLR (Loshchilov and Hutter, 2017, without restarts). It rises again after T_max.
 #include <cmath>
 #include <numbers>
 #include <optional>

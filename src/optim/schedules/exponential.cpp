@@ -1,4 +1,4 @@
-// exponential: lr * gamma^k, as torch's ExponentialLR.
+// exponential: lr * gamma^k, as PyTorch's ExponentialLR.
 #include <cmath>
 
 #include "formats/python_call.h"

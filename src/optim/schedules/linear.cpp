@@ -1,5 +1,5 @@
-// linear: lr times a factor that goes from start_factor to end_factor in total_iters intervals, as
-// torch's LinearLR.
+// linear: lr * f, where f goes from start_factor to end_factor in total_iters intervals, as
+// PyTorch's LinearLR.
 #include <algorithm>
 
 #include "formats/python_call.h"

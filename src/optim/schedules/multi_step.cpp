@@ -1,5 +1,5 @@
-// multi_step: lr * gamma^(number of milestones <= k), as torch's MultiStepLR; a milestone written
-// twice counts twice there, and here.
+// multi_step: lr * gamma^(number of milestones <= k), as PyTorch's MultiStepLR. A repeated
+// milestone counts repeatedly.
 #include <algorithm>
 #include <cmath>
 

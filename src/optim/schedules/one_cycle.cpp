@@ -1,6 +1,6 @@
-// one_cycle: up to max_lr, then down far below the start, with momentum going the other way, as
-// torch's OneCycleLR (Smith & Topin 2018). It sets the learning rate itself: the optimizer's is not
-// looked at. Its length is the run's.
+// one_cycle: raises the learning rate to max_lr and lowers it far below the start over the whole
+// run; momentum changes in the opposite direction. Same as PyTorch's OneCycleLR (Smith and Topin,
+// 2018). The optimizer's learning rate is not used.
 #include <cmath>
 #include <numbers>
 #include <optional>
@@ -39,7 +39,7 @@ struct OneCycle {
                   "whether it comes down to the first learning rate as fast as it rose");
   }
 
-  // One phase: it ends at interval `end` (which need not be whole) with these values.
+  // The end of a phase: its interval, which need not be whole, and the values there.
   struct Phase {
     double end, lr, momentum;
   };
@@ -49,7 +49,7 @@ struct OneCycle {
     return to + (from - to) / 2 * (std::cos(std::numbers::pi * part) + 1);
   }
 
-  // Where interval k stands: one field of the phase that holds it, between its two ends.
+  // Interpolates a field of Phase at interval k.
   double at(int64_t k, int64_t total, double Phase::*value) const {
     const double first = max_lr / div_factor, last = first / final_div_factor;
     const double rise = pct_start * static_cast<double>(total);
@@ -63,7 +63,7 @@ struct OneCycle {
     size_t i = 1;
     while (i + 1 < phases.size() && now > phases[i].end) ++i;
     const double length = phases[i].end - phases[i - 1].end;
-    // A phase without length (torch divides by zero there) is already at its end.
+    // A phase of length 0, for which PyTorch divides by 0, is at its end.
     const double part = length == 0 ? 1 : (now - phases[i - 1].end) / length;
     return anneal(phases[i - 1].*value, phases[i].*value, part);
   }

@@ -1,6 +1,6 @@
-// reduce_on_plateau: lr * factor whenever the loss has not got better for `patience` times, as
-// torch's ReduceLROnPlateau, whose step() is called with the test loss after each evaluation, or,
-// where the spec evaluates nothing, with the loss of each epoch.
+// reduce_on_plateau: multiplies the learning rate by `factor` if the loss has not improved for
+// `patience` values, as PyTorch's ReduceLROnPlateau. The values are the test losses of evaluations,
+// or the losses of epochs if the spec has no evaluation.
 #include <algorithm>
 #include <limits>
 
@@ -97,10 +97,11 @@ class Plateau : public Schedule {
   std::vector<double> state() const override {
     return {lr_, best_, static_cast<double>(bad_), static_cast<double>(cooling_), base_};
   }
-  // Another rate of the optimizer is one before decays, as it is for the other schedules.
+  // If the optimizer's learning rate has changed, the decays so far apply to the new one, as with
+  // other schedules.
   std::string restore(std::span<const double> state) override {
     if (state.size() != 4 && state.size() != 5) return "";
-    const bool same = state.size() == 4 || base_ == state[4];  // four: as they once were written
+    const bool same = state.size() == 4 || base_ == state[4];  // size 4: written by older versions
     lr_ = same ? state[0] : state[4] > 0 ? base_ * (state[0] / state[4]) : base_;
     best_ = state[1];
     bad_ = static_cast<int64_t>(state[2]);
@@ -116,8 +117,8 @@ class Plateau : public Schedule {
   ReduceOnPlateau settings_;
   double base_, lr_;
   double best_;
-  int64_t bad_ = 0;      // values in a row that were no progress
-  int64_t cooling_ = 0;  // values left in which nothing is counted
+  int64_t bad_ = 0;      // consecutive values without improvement
+  int64_t cooling_ = 0;  // remaining values that are not counted
 };
 
 }  // namespace

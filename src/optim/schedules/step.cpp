@@ -1,4 +1,4 @@
-// step: lr * gamma^(k / step_size), as torch's StepLR.
+// step: lr * gamma^floor(k / step_size), as PyTorch's StepLR.
 #include <cmath>
 
 #include "formats/python_call.h"
