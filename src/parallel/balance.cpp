@@ -12,8 +12,8 @@ std::vector<int> balance(const std::vector<double>& cost, int parts) {
   require(parts >= 1 && k <= n, "a part has at least one link");
   std::vector<double> sum(n + 1);
   for (size_t i = 0; i < n; ++i) sum[i + 1] = sum[i] + cost[i];
-  // worst[p][i]: the most expensive of p + 1 parts of the links from i on; next[p][i]: where the
-  // first of them ends.
+  // worst[p][i]: cost of the most expensive part if links i... are split into p + 1 parts.
+  // next[p][i]: end of the first of these parts.
   constexpr double kNone = std::numeric_limits<double>::infinity();
   std::vector worst(k, std::vector<double>(n + 1, kNone));
   std::vector next(k, std::vector<size_t>(n + 1, n));

@@ -1,13 +1,13 @@
-// Cuts a chain into parts of about the same cost.
+// Splits a chain into parts of about equal cost.
 #pragma once
 
 #include <vector>
 
 namespace dpt {
 
-// The part of each link, ascending from 0: consecutive links, none of the parts empty, so that the
-// most expensive part costs as little as can be, and the earlier parts as much as that allows.
-// REQUIRES: 1 <= parts <= cost.size(); no cost is negative.
+// Assigns each link of a chain to a part, in ascending order from 0. Parts are non-empty runs of
+// consecutive links. The most expensive part is as cheap as possible; under this condition, earlier
+// parts are as expensive as possible. REQUIRES: 1 <= parts <= cost.size(); costs are not negative.
 std::vector<int> balance(const std::vector<double>& cost, int parts);
 
 }  // namespace dpt

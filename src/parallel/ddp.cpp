@@ -1,10 +1,10 @@
-// ddp: torch.nn.parallel.DistributedDataParallel. A process for each device, samples dealt out as
-// DistributedSampler does, gradients summed over all ranks.
+// ddp: torch.nn.parallel.DistributedDataParallel. One process per device, samples assigned as by
+// DistributedSampler, gradients summed over all ranks.
 //
-// On CPUs ranks keep weights, gradients and optimizer states in shared memory, so the sum
-// over ranks is the sum over shards, each range of weights is updated once and read by all, and
-// nothing is broadcast: the plan is single's, but its meetings span processes. On GPUs each rank
-// has its own, and gradients are summed by NCCL (engine/gpu/exchange.h).
+// On CPUs, ranks have weights, gradients and optimizer states in shared memory. The sum over ranks
+// is then the sum over shards, each range of weights is updated once and read by all, and nothing
+// is broadcast: the plan is that of `single`, with barriers across processes. On GPUs each rank has
+// its own copies, and NCCL sums gradients (engine/gpu/exchange.h).
 #include <algorithm>
 
 #include "parallel/mode.h"
@@ -29,7 +29,7 @@ struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
   }
 };
 
-// A launcher's number of ranks replaces the spec's number of devices.
+// The number of ranks that a launcher started overrides the number of devices in the spec.
 Topology topology(const std::any&, const ModeQuery& query) {
   ModeQuery q = query;
   if (q.world) q.devices = *q.world * query.span;

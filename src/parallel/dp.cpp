@@ -1,7 +1,8 @@
-// dp: torch.nn.DataParallel. Several devices in one process; the batch is scattered over them by
-// torch's chunks, and one optimizer step follows for all. The loss is computed on the gathered
-// output, on device 0 or `output_device`, or, `loss: distributed`, by each replica for itself: the
-// same numbers, since a loss divides by the global batch (note [divisor]).
+// dp: torch.nn.DataParallel. Several devices in one process. The batch is scattered over them as by
+// torch.chunk; one optimizer step follows. The loss is computed on the gathered outputs on one
+// device, device 0 or `output_device`; with `loss: distributed` each replica computes its own part.
+// Both give the same numbers, because a loss divides by the global batch (layers/loss.h, Note
+// [divisor]).
 #include <algorithm>
 
 #include "base/fail.h"
@@ -53,8 +54,8 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
   return who;
 }
 
-// The loss leaves the stage in which owners compute and gets one of its own on its device, between
-// two meetings.
+// Moves the loss out of the stage that the shards' owners compute, into a stage of its own on the
+// loss's device, between two barriers.
 void gather_for_loss(Plan& plan) {
   const auto stage = std::ranges::find(plan.micro, Stage::Who::shards, &Stage::who);
   const auto loss = std::ranges::find(stage->actions, Action::loss);

@@ -1,5 +1,5 @@
-// How replicas that are processes share a step's gradients and the optimizer's states: what
-// `shard:` and `compress:` ask for, beside the other keys of a mode.
+// How ranks share a step's gradients and the optimizer's states: the keys `shard`, `compress`,
+// `backend` and `bucket_cap_mb` of the modes.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,23 @@
 namespace dpt {
 
 struct Exchange {
-  // What of a shard's gradients others read: halves of that type; empty: all of it, as f32. As
-  // torch's fp16_compress_hook and bf16_compress_hook:
-  //   gradient = half(sum over shards, in the fixed tree and in f32, of half(the shard's))
+  // The half to which gradients are compressed; empty: f32. As PyTorch's fp16_compress_hook and
+  // bf16_compress_hook:
+  //   gradient = half(sum over shards, in the fixed tree and in f32, of half(the shard's gradient))
   std::optional<DType> compress;
-  // Each worker keeps the states of its share of the parameters for itself, as torch's
-  // ZeroRedundancyOptimizer does with ranks; else they lie where all could reach them.
+  // Each worker keeps the optimizer states of its share of the parameters for itself, as ranks do
+  // with PyTorch's ZeroRedundancyOptimizer. Otherwise states are in shared memory.
   bool shard_states = false;
-  // Who sums the gradients of GPUs, and copies between those of different processes; empty: NCCL,
-  // or the CPUs where a GPU has several of them.
+  // Who sums gradients of GPUs, and copies between GPUs of different processes. Empty: NCCL, or the
+  // host if replicas share a GPU.
   enum class Backend { nccl, host };
   std::optional<Backend> backend;
-  // MiB of gradients that GPUs sum at once while backward makes others; the first ones are 1 MiB at
-  // most, as torch's.
+  // Bucket size in MiB: gradients that GPUs sum together while the backward part computes others.
+  // The first bucket is 1 MiB, or `bucket_mib` if that is smaller, as in PyTorch.
   std::optional<double> bucket_mib;
 };
 
-// The keys of modes that have several GPUs, for their KeyTables.
+// Keys of modes with several GPUs, for their KeyTables.
 struct GpuExchangeKeys {
   std::optional<std::string> backend;
   std::optional<double> bucket_cap_mb;
@@ -51,7 +51,7 @@ struct GpuExchangeKeys {
   }
 };
 
-// The keys, for the KeyTable of a mode whose settings derive from this.
+// Keys of modes with several ranks. Their settings derive from this struct.
 struct ExchangeKeys {
   std::optional<std::string> shard, compress;
 

@@ -56,8 +56,8 @@ void share_update(Plan& plan, const Topology& who) {
       s.meet = always;
       still_read = true;
     }
-  // Masks that the first worker draws, and the sums of a single cut, are still read when the next
-  // micro-batch would write them again.
+  // The next micro-batch overwrites masks drawn by the first worker, and the sums of a single sync
+  // point, while other workers may still read them.
   if (still_read && plan.accumulates) plan.micro.back().meet = between;
   for (Stage& s : plan.update) s.meet = always;
   if (plan.update.front().who != Stage::Who::shards)

@@ -1,5 +1,5 @@
-// What a spec can name under `parallel:`. One file in parallel/ holds one ModeType: where the work
-// is done, and what it adds to a plan.
+// The registry of `parallel:`. Each file in parallel/ holds one ModeType: where work is done, and
+// how the plan is rewritten.
 #pragma once
 
 #include <any>
@@ -16,47 +16,48 @@
 
 namespace dpt {
 
-// What the machine and the spec offer.
+// What the machine and the spec offer to a mode.
 struct ModeQuery {
-  std::optional<int> devices;  // as written; empty: the mode's own default
-  std::optional<int> cores;    // of each device, as written; empty: the machine's, shared evenly
+  std::optional<int> devices;  // as in the spec; empty: the mode's default
+  std::optional<int> cores;    // per device, as in the spec; empty: the machine's, divided evenly
   std::optional<int> shards;   // reproducible: {shards: n}
-  int machine_cores = 1;       // that this process may use
-  std::optional<int> world;    // ranks that somebody else has started
-  int span = 1;                // devices that the layers of a replica are placed on
+  int machine_cores = 1;       // cores that this process may use
+  std::optional<int> world;    // number of ranks, if an external launcher started them
+  int span = 1;                // devices per replica, on which its layers are placed
 };
 
-// How the work of one replica is cut up: layers into stages, a batch into chunks.
+// How a pipeline splits a replica's work: layers into stages, batches into chunks.
 struct Pipeline {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  int chunks = 1;                // of a micro-batch
-  int stages_a_device = 1;       // interleaved
-  bool by_memory = false;        // stages are balanced by bytes in the place of FLOPs
+  int chunks = 1;                // per micro-batch
+  int stages_a_device = 1;       // more than 1: interleaved
+  bool by_memory = false;        // balance stages by bytes instead of FLOPs
   std::vector<std::string> cut;  // units that begin a stage; empty: balanced
   Checkpointing checkpoint = Checkpointing::never;
-  bool deferred_batch_norm = false;  // running statistics are of whole batches, not of chunks
+  bool deferred_batch_norm = false;  // update running statistics once per batch, not per chunk
 };
 
 struct ModeType : Nameable {
-  // Throws Error{Fault::spec} where the settings and the machine do not fit.
+  // Throws Error{spec} if the settings do not fit the machine.
   Topology (*topology)(const std::any& settings, const ModeQuery& query);
-  // Adds what communicates and leaves the rest as it was. Pure: nothing is touched but the plan.
+  // Adds communication to a plan and leaves the rest unchanged. No side effects.
   void (*rewrite)(Plan& plan, const Topology& who);
-  // Seconds that ranks wait for each other; empty: the usual ones. Null: there are no ranks.
+  // Seconds of silence until a rank counts as lost; empty: the default. Null: the mode has one
+  // rank.
   std::optional<double> (*timeout)(const std::any& settings) = nullptr;
-  bool processes = false;  // every rank is a process of its own
-  // Cuts the layers into stages itself; null: `device` of the layers says where they lie.
+  bool processes = false;  // each rank is a process
+  // The mode splits layers into stages itself. Null: the layers' key `device` places them.
   Pipeline (*pipeline)(const std::any& settings) = nullptr;
-  // Null: what others read is all there is, and states are everyone's.
+  // Null: gradients are not compressed, and optimizer states are shared.
   Exchange (*exchange)(const std::any& settings) = nullptr;
-  // The value of the mode's own key `devices`; empty: not written. Null: the mode has no such key.
+  // The value of the mode's own key `devices`; empty: not given. Null: the mode has no such key.
   std::optional<int64_t> (*devices)(const std::any& settings) = nullptr;
 };
 
 std::span<const ModeType> mode_table();  // generated from parallel/meson.build
 std::vector<const Nameable*> mode_words();
 
-// A mode with its defaults. REQUIRES: there is one of that name.
+// A mode with default settings. REQUIRES: a mode of this name exists.
 Choice mode_choice(std::string_view name);
 
 // The main key of dp and ddp.
@@ -66,17 +67,19 @@ inline constexpr std::string_view kDevicesDoc =
     "own number";
 inline constexpr Range kDeviceCount{"must be between 1 and 4096", 1, 4096};
 
-// How many devices a spec asks for: the top-level `devices`, or the mode's own key; empty: neither
-// is written. REQUIRES: `parallel` is a mode. Throws Error{Fault::spec} where the two differ.
+// The number of devices in the spec: the top-level `devices`, or the mode's own key; empty: neither
+// is given. Throws Error{spec} if they differ. REQUIRES: `parallel` is a mode.
 std::optional<int64_t> devices_asked(const Choice& parallel, std::optional<int64_t> devices);
 
-// Shared by the modes: the number of devices where none is written (`preferred` replicas), cores of
-// each, and the number of shards. `processes`: a replica is a rank. Throws Error{Fault::spec} where
-// the devices make no whole replicas.
+// Computes the topology of a mode: the number of devices (for `preferred_replicas` replicas if the
+// spec gives none), the cores of each, and the number of shards. processes: each replica is a rank.
+// Throws Error{spec} if devices is not a multiple of devices per replica, or if there are too many
+// workers.
 Topology place_workers(const ModeQuery& query, int preferred_replicas, bool processes);
 
-// All workers meet before gradients are summed and after the weights are there; each sums and
-// updates its own range. The same text for every mode: what differs is whom a meeting spans.
+// Adds the barriers of the update: one before gradients are summed, and one after the weights are
+// updated, each worker summing and updating its own range. The plan's text is the same in all
+// modes; they differ in which workers the barriers span.
 void share_update(Plan& plan, const Topology& who);
 
 }  // namespace dpt

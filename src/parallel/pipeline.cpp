@@ -1,7 +1,7 @@
-// pipeline: the layers of a replica lie on several devices, a batch is computed in chunks, and
-// while one device has a chunk the others have other chunks. torch's retired Pipe, and the
-// schedules of torch.distributed.pipelining. Replicas of the pipeline share the batch as ranks of
-// ddp do.
+// pipeline: the layers of a replica are placed on several devices, and a batch is computed in
+// chunks, so that devices compute different chunks at the same time. Same as PyTorch's retired Pipe
+// and the schedules of torch.distributed.pipelining. Replicas of the pipeline share a batch as
+// ranks of ddp do.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@ namespace {
 
 int devices_of(const std::vector<int>& device) { return *std::ranges::max_element(device) + 1; }
 
-// The forward or backward parts of a chunk, stage by stage.
+// Appends the forward or backward parts of a chunk, stage by stage.
 void add_all(PipelineSchedule& out, const std::vector<int>& device, int chunk, bool backward) {
   const int stages = static_cast<int>(device.size());
   for (int i = 0; i < stages; ++i) {
@@ -32,7 +32,7 @@ PipelineSchedule fill_and_drain(const std::vector<int>& device, int chunks) {
   return out;
 }
 
-// One forward and one backward part in turn after `ahead` forward parts, each the next of its list.
+// After `ahead` forward parts, alternates between a forward and a backward part.
 std::vector<StageOp> in_turn(const std::vector<StageOp>& forward,
                              const std::vector<StageOp>& backward, size_t ahead) {
   std::vector<StageOp> out;
@@ -45,10 +45,10 @@ std::vector<StageOp> in_turn(const std::vector<StageOp>& forward,
   return out;
 }
 
-// Chunks go round the devices in groups as large as there are devices.
+// Chunks pass through the devices in groups of as many chunks as there are devices.
 PipelineSchedule one_forward_one_backward(const std::vector<int>& device, int chunks) {
   const int devices = devices_of(device), stages = static_cast<int>(device.size());
-  const int turns = stages / devices;  // stages of each device
+  const int turns = stages / devices;  // stages per device
   require(stages % devices == 0 && (turns == 1 || chunks % devices == 0),
           "interleaved stages go round evenly");
   PipelineSchedule out;
@@ -98,7 +98,7 @@ std::vector<StageOp> in_one_order(const PipelineSchedule& schedule) {
   for (size_t d = 0; d < schedule.size(); ++d)
     for (size_t i = 0; i < schedule[d].size(); ++i)
       all.push_back({timing.spans[d][i].begin, schedule[d][i]});
-  // What an op needs has begun before it, not with it.
+  // The sort is correct because an operation begins strictly later than those it depends on.
   std::ranges::stable_sort(all, {}, &Begun::at);
   std::vector<StageOp> out;
   for (const Begun& b : all) out.push_back(b.op);
@@ -110,7 +110,7 @@ Timing simulate(const PipelineSchedule& schedule, const std::vector<double>& for
   const size_t stages = forward.size(), devices = schedule.size();
   Timing out;
   out.spans.resize(devices);
-  // When each part of each chunk is done; negative: not yet.
+  // [forward, backward][stage][chunk]: when it ends; negative: not yet known.
   std::vector<std::vector<double>> done[2];
   size_t chunks = 0;
   for (const auto& ops : schedule)

@@ -1,4 +1,4 @@
-// single: one device; its cores are workers, each with a shard of the batch.
+// single: one device, whose cores are workers, each with a shard of the batch.
 #include "base/fail.h"
 #include "parallel/mode.h"
 

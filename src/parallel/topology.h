@@ -1,10 +1,11 @@
-// Who does what: ranks (processes), devices in each, workers (cores) of each device, and the shards
-// that the global batch is cut into. A replica of the model lies on one device, or on several that
-// follow each other (graph/graph.h, note [stages]); worker w of each of them has the same shards.
+// The distribution of work: ranks (processes), devices per rank, workers (cores) per device, and
+// the shards of the global batch. A replica of the model is on one device, or on several
+// consecutive ones (graph/graph.h, Note [stages]); worker w of each of its devices has the same
+// shards.
 //
-// Note [same bits]: gradients are summed over shards in one fixed tree (comm/tree.h), so the bits
-// of a run depend on which samples stand in which shard, and on nothing else. A plan's shards are
-// numbered 0..shards-1 over all ranks; workers are numbered over all ranks, too.
+// Note [same bits]: gradients are summed over shards in one fixed tree (comm/tree.h). The bits of a
+// run depend only on which samples are in which shard. Shards are numbered 0..shards-1 over all
+// ranks, and so are workers.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace dpt {
 
-// Samples begin..end of a batch.
+// Samples [begin, end) of a batch.
 struct Rows {
   int64_t begin = 0, end = 0;
   int64_t count() const { return end - begin; }
@@ -21,45 +22,47 @@ struct Rows {
 
 struct Topology {
   int ranks = 1;
-  int devices = 1;  // of each rank
-  int workers = 1;  // of each device
-  int span = 1;     // devices that a replica lies on; ranks * devices is a multiple
+  int devices = 1;  // per rank
+  int workers = 1;  // per device
+  int span = 1;     // devices per replica; ranks * devices is a multiple of it
   int shards = 1;   // of the global batch
-  // Shards are cut from the global batch evenly, whoever owns them, and every mode takes the
-  // samples in the same order. Else each device and worker takes torch's chunks.
+  // The global batch is split evenly into shards, whoever owns them, and every mode uses the same
+  // order of samples. Otherwise devices and workers get the chunks of torch.chunk.
   bool reproducible = false;
-  // Each replica has an order of its own, as DistributedSampler gives it; else all share one.
+  // Per-replica sampling: each replica has its own order of samples, as by DistributedSampler.
+  // Otherwise all share one order.
   bool dealt = false;
-  int loss_device = -1;  // dp with the loss on one device: its number; -1: every owner's own
+  int loss_device = -1;  // dp: the device that computes the loss; -1: each shard's owner does
 
   int total_workers() const { return ranks * devices * workers; }
   int workers_per_rank() const { return devices * workers; }
   int rank_of(int worker) const { return worker / workers_per_rank(); }
   int replicas() const { return ranks * devices / span; }
-  int device_of(int worker) const { return worker / workers % span; }  // in its replica
+  int device_of(int worker) const { return worker / workers % span; }  // within its replica
   int replica(int worker) const { return worker / workers / span; }
-  // The worker that computes it, on the first device of its replica or on that one.
+  // The worker that computes the shard on device `device` of its replica.
   int owner(int shard, int device = 0) const;
-  int loss_owner(int shard) const;  // the worker that computes its loss
+  int loss_owner(int shard) const;  // the worker that computes the shard's loss
   std::vector<int> shards_of(int worker) const;
-  Rows shards_of_rank(int rank) const;  // a range of shard numbers, those of its replicas
-  // The shards of one replica, or of all, belong to several workers, which meet to sum over them.
+  Rows shards_of_rank(int rank) const;  // shard numbers of the rank's replicas
+  // Whether sums at sync points, over a replica or over all replicas, need a barrier because
+  // several workers own the shards.
   bool replicas_meet(bool all) const { return workers > 1 || (all && replicas() > 1); }
-  // The shards that batch normalisation sums over for this one: of the same device, or all.
+  // The shards over which batch norm sums for this shard: those of its replica, or all.
   Rows replica_of(int shard, bool all) const;
-  // Consecutive shards that have the same owner and the same owner of their loss; or, where each is
-  // `alone`, as many groups as shards.
+  // The shard groups: consecutive shards with the same owner and the same loss owner. alone: each
+  // shard is its own group.
   std::vector<Rows> groups(bool alone) const;
 };
 
-// torch.chunk: pieces of ceil(n / parts), the last is the rest, and there may be fewer: 5 in 4
-// gives 2, 2, 1, 0.
+// torch.chunk: parts of ceil(n / parts) elements, the last one smaller; the remaining ones are
+// empty. 5 in 4 parts gives 2, 2, 1, 0.
 std::vector<Rows> chunk(int64_t n, int parts);
-Rows chunk(int64_t n, int parts, int part);  // one of them
+Rows chunk(int64_t n, int parts, int part);  // a single part
 
-// The rows of every shard in one (micro-)batch, counted from the start of the batch that it is cut
-// from. batches: how many samples each replica has in it, where samples are dealt to them; else one
-// number, of the common batch.
+// The rows of each shard in one (micro-)batch, relative to the start of the batch from which it is
+// split. batches: with per-replica sampling, the number of samples of each replica; otherwise one
+// number, that of the common batch.
 std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches);
 
 }  // namespace dpt
