@@ -5,7 +5,7 @@ namespace {
 
 constexpr uint32_t kBroken = 1, kNext = 2;
 
-// A meeting that was complete counts, even if the barrier was broken right after it.
+// A barrier that all workers reached counts as met, even if it was broken right afterwards.
 Meeting outcome(uint32_t before, uint32_t now) {
   return (now & ~kBroken) == before ? Meeting::broken : Meeting::met;
 }

@@ -1,4 +1,4 @@
-// Barrier: where workers wait for each other; threads or processes, in shared memory.
+// A barrier for threads of one or several processes, in shared memory.
 #pragma once
 
 #include <atomic>
@@ -8,24 +8,26 @@
 
 namespace dpt {
 
+// Result of waiting. late: the time limit has passed.
 enum class Meeting { met, broken, late };
 
-// All zero bytes are a fresh barrier. What a worker wrote before it came, all see after the
-// meeting. Once broken, it stays so. Late: this worker no longer waits.
+// Zero-filled memory is a valid new barrier. After meet(), every worker sees what all workers wrote
+// before their calls. Once broken, a barrier stays broken. A worker that gets `late` stays counted
+// as arrived.
 struct Barrier {
-  // Waits until `workers` calls have come. broken: break_up() was called before all had come.
+  // Waits until `workers` calls have arrived. broken: break_up() was called first.
   Meeting meet(uint32_t workers, const Patience& patience) noexcept;
 
-  // Wakes all that wait here, now or later. May be called by anyone, also in a signal handler.
+  // Wakes all current and future waiters. Any thread may call it, also in a signal handler.
   void break_up() noexcept;
 
  private:
   Meeting wait(uint32_t before, const Patience& patience) noexcept;
 
-  // Two pairs of cache lines, as the hardware fetches lines in pairs: who comes writes the first,
-  // who waits reads the second.
+  // Arrivals write the first variable, waiters read the second. They are two cache lines apart
+  // because hardware prefetches lines in pairs.
   alignas(128) std::atomic<uint32_t> arrived_ = 0;
-  alignas(128) std::atomic<uint32_t> round_ = 0;  // + 2 for each meeting; + 1: broken
+  alignas(128) std::atomic<uint32_t> round_ = 0;  // + 2 per completed barrier; + 1: broken
   std::atomic<uint32_t> sleepers_ = 0;
 };
 

@@ -1,16 +1,17 @@
-// A piece of work in a process of its own, whose memory and threads end with it.
+// Runs a function in a forked child process, whose memory and threads end with it.
 #pragma once
 
 #include <functional>
 
 namespace dpt {
 
-// What this process has printed and not yet written: before a fork, or both would print it.
+// Writes out buffered output of this process. Call it before fork(), or both processes print it.
 void flush_all();
 
-// Runs body() in a forked child and waits for it. Returns its exit code: what body returns, or 128
-// plus the signal that killed it. The child dies with this process, however that ends.
-// REQUIRES: called from a process of one thread; body throws nothing. Errors: Error{rank}.
+// Runs body() in a forked child and waits for it. Returns the child's exit code: the result of
+// body, or 128 plus the signal that killed it. The child dies with this process, however that ends.
+// Throws Error{rank} if no child can be started. REQUIRES: the process has one thread; body does
+// not throw.
 int run_in_child(const std::function<int()>& body);
 
 }  // namespace dpt

@@ -14,14 +14,13 @@
 namespace dpt {
 namespace {
 
-// Above all cores: held by a process while it chooses, or two that start at the same moment could
-// both find too few.
+// A byte beyond all cores. A process holds it while it chooses: otherwise two processes that start
+// at the same time could each take some cores and both find too few.
 constexpr int kChoosing = CPU_SETSIZE;
 
 enum class Lock { taken, held_by_another, impossible };
 
-// A lock of the open file, not of the process: forked ranks have it, too, and it ends with the
-// last.
+// Sets an open file description lock. Forked ranks share it, and it ends with the last of them.
 Lock set(int fd, int byte, short type) {
   struct flock lock {};
   lock.l_type = type;
@@ -32,7 +31,7 @@ Lock set(int fd, int byte, short type) {
   return errno == EAGAIN || errno == EACCES ? Lock::held_by_another : Lock::impossible;
 }
 
-// A process that was stopped while it chose does not keep others from going on.
+// Waits at most 100 ms, so that a process that was stopped while choosing does not block others.
 void wait_to_choose(int fd) {
   for (int tries = 0; tries < 100 && set(fd, kChoosing, F_WRLCK) == Lock::held_by_another; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -61,7 +60,7 @@ CoreLease::CoreLease(std::span<const int> candidates, size_t wanted,
   if (file_) set(file_.get(), kChoosing, F_UNLCK);
 }
 
-// False: there are no such locks here.
+// Returns false if locks are impossible here.
 bool CoreLease::choose(std::span<const int> candidates, size_t wanted) {
   for (const int core : candidates) {
     if (cores_.size() == wanted) break;

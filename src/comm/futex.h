@@ -1,5 +1,5 @@
-// Waiting for a word in memory that threads or processes share: spinning first, then asleep in the
-// kernel (a futex that is not private, so that it works between processes).
+// Waiting for a 32-bit word in shared memory to change: first spinning, then sleeping in the
+// kernel. Uses shared (not FUTEX_PRIVATE_FLAG) futexes, so it works across processes.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace dpt {
 
 struct Patience {
-  double spin_us = 80;  // 0: sleep at once, for more workers than cores
-  double timeout_s = std::numeric_limits<double>::infinity();  // then it is late
+  double spin_us = 80;  // 0: sleep at once, when there are more workers than cores
+  double timeout_s = std::numeric_limits<double>::infinity();  // after this the wait is late
 };
 
 namespace futex {
@@ -43,15 +43,15 @@ inline void wake_all(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Until done(value of the word); gives the last value seen, which is not done where it is late.
-// Whoever moves the word changes it, then wakes where `sleepers` is not 0, both sequentially
-// consistent: either it sees the sleeper, or the sleeper's kernel call sees the change.
+// Waits until done(word) and returns the last value seen; if it is not done, the wait was late.
+// Whoever changes the word must then call wake_all() if `sleepers` is not 0, both with sequential
+// consistency. So either it sees the sleeper, or the sleeper's system call sees the change.
 template <class Done>
 uint32_t wait(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleepers,
               const Patience& patience, Done done) {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
-  constexpr int kGlances = 32;  // one look at the clock for so many at the word
+  constexpr int kGlances = 32;  // loads of the word per look at the clock
   uint32_t now = word.load(std::memory_order_acquire);
   if (done(now)) return now;
   const Seconds spin(patience.spin_us * 1e-6), limit(patience.timeout_s);

@@ -54,7 +54,7 @@ void Heartbeat::run() noexcept {
   const double period = std::min(timeout_s / kFewestBeats, kLongestPeriod);
   for (; stop_.load() == 0; futex::sleep_while(stop_, 0, period)) {
     team_.beat(rank_);
-    if (team_.broken()) continue;  // the ranks are on their way to the end
+    if (team_.broken()) continue;  // the run is ending
     check_starter();
     listen(std::ceil(timeout_s / period));
     if (rank_ == 0) notice_stall(std::ceil(team_.notice_s() / period));

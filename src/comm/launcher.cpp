@@ -40,9 +40,9 @@ int threads_of_this_process() {
   return error ? 1 : static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-// In the child: two ways to die with the launcher, and one look for whether it is dead already.
-// The pipe serves when the launching thread is not the launcher's last one or the first way is not
-// there: its end of file raises SIGKILL.
+// Runs in the child. Makes it die with the launcher in two ways, then checks whether the launcher
+// is already gone. The pipe, whose end of file raises SIGKILL, covers systems without
+// PR_SET_PDEATHSIG, and launching threads that are not the launcher's last one.
 void die_with(pid_t launcher, int pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   fcntl(pipe, F_SETOWN, getpid());
@@ -60,7 +60,7 @@ std::string in_words(int signal) {
 struct Child {
   int rank = 0;
   pid_t pid = 0;
-  int descriptor = -1;  // readable once the child has ended; -1: the system has no such thing
+  int descriptor = -1;  // a pidfd, readable once the child has ended; -1: not supported
   bool running = false;
   int code = 0;
 };
@@ -91,9 +91,9 @@ class Launch {
   pid_t self_ = getpid();
   int pipe_[2] = {-1, -1};
   std::vector<Child> children_;
-  bool ended_ = false;  // a rank
+  bool ended_ = false;  // some rank has ended
   bool failing_ = false, terminated_ = false, killed_ = false;
-  Clock::time_point whole_at_ = Clock::now();  // when the team was last seen so
+  Clock::time_point whole_at_ = Clock::now();  // when the team was last seen unbroken
   Clock::time_point failed_at_;
 };
 
@@ -103,7 +103,7 @@ Launch::Launch(Team team, const LaunchSettings& settings) : team_(team), setting
 }
 
 Launch::~Launch() {
-  signal_all(SIGKILL);  // those that are left, when a later one could not be started
+  signal_all(SIGKILL);  // if a later child could not be started
   for (Child& c : children_) {
     if (c.running && !killed_) waitpid(c.pid, nullptr, 0);
     if (c.descriptor >= 0) close(c.descriptor);
@@ -146,20 +146,20 @@ int Launch::wait_for_all() {
     if (failing_) hasten();
     if (killed_ &&
         Clock::now() - failed_at_ > milliseconds(settings_.grace_ms + settings_.terminate_ms + 400))
-      break;  // stuck in the kernel: it dies with this process
+      break;  // stuck in the kernel; it dies with this process
   }
   return result();
 }
 
 void Launch::sleep_until_news() {
   std::vector<pollfd> news;
-  int limit_ms = failing_ ? 10 : 1000;  // the team may be broken up without a rank's end
+  int limit_ms = failing_ ? 10 : 1000;  // the team may break up without any rank ending
   for (const Child& c : children_) {
     if (!c.running) continue;
-    if (c.descriptor < 0) limit_ms = 10;  // before Linux 5.3
+    if (c.descriptor < 0) limit_ms = 10;  // no pidfd before Linux 5.3
     news.push_back({.fd = c.descriptor, .events = POLLIN, .revents = 0});
   }
-  poll(news.data(), news.size(), limit_ms);  // a signal ends it too, to no effect
+  poll(news.data(), news.size(), limit_ms);  // interrupted by signals too, which is harmless
 }
 
 void Launch::collect(Child& child) {
@@ -170,7 +170,7 @@ void Launch::collect(Child& child) {
   ended_ = true;
 }
 
-// The run has failed once the team is broken up and a rank has ended, or none does.
+// The run has failed once the team is broken up and a rank has ended, or hang_ms have passed.
 void Launch::look_at_team() {
   if (!team_.broken()) whole_at_ = Clock::now();
   const bool hangs = Clock::now() - whole_at_ > milliseconds(settings_.hang_ms);
@@ -179,15 +179,14 @@ void Launch::look_at_team() {
   failed_at_ = Clock::now();
 }
 
-// Breaks the team up if this child is the first to fail and has not done so itself.
+// Handles a child's end. Breaks up the team if the child failed and has not done so itself.
 void Launch::judge(Child& child, int status) {
   const std::string who = team_.name_of(child.rank), where = team_.where_is(child.rank);
-  // Whoever read our output has enough of it: as a program of one process would, we end without a
-  // word.
+  // The reader of our output closed it. Like a program of one process, end without a message.
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
     child.code = 128 + SIGPIPE;
     if (team_.break_up(child.rank, "its output was closed", child.code, true))
-      team_.claim_message(child.rank);  // nobody says it
+      team_.claim_message(child.rank);  // nobody prints a message
     return;
   }
   if (WIFSIGNALED(status)) {
@@ -227,9 +226,9 @@ bool Launch::any_running() const {
 
 int Launch::result() {
   if (team_.broken()) {
-    if (team_.claim_message(team_.broken_by()))  // all are gone
+    if (team_.claim_message(team_.broken_by()))  // all ranks are gone
       say(team_.reason() + "; the other ranks were stopped");
-    // One that broke the team up while it was failing says at its end what it failed of.
+    // The rank that broke up the team may have ended with a more specific code.
     if (team_.exit_code() == kRankLost)
       for (const Child& c : children_)
         if (c.rank == team_.broken_by() && c.code > 0) return c.code;
@@ -248,7 +247,7 @@ int launch(Team team, const std::function<int(int rank)>& body, const LaunchSett
   if (ranks == 1) {
     team.set_pid(0, getpid());
     const int code = run_rank(team, 0, [&] { return body(0); });
-    if (team.broken() && team.claim_message()) say(team.reason());  // workers that did not come
+    if (team.broken() && team.claim_message()) say(team.reason());  // workers that did not arrive
     return code;
   }
   require(threads_of_this_process() == 1, "ranks are started before any thread is");

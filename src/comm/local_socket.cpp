@@ -47,7 +47,7 @@ bool try_connect(int socket, const fs::path& path) {
   return connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-// Nobody listens under a name whose process is dead, however it died.
+// If connecting is refused, the process of that name is dead.
 void remove_dead_names(const fs::path& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
@@ -58,7 +58,7 @@ void remove_dead_names(const fs::path& directory) {
   }
 }
 
-// Empty: this user alone can enter the directory.
+// Why others may enter the directory; empty: only this user can.
 std::string why_not_private(const fs::path& directory) {
   struct stat info {};
   if (lstat(directory.c_str(), &info) != 0) return words_of(errno);
@@ -68,7 +68,7 @@ std::string why_not_private(const fs::path& directory) {
   return "";
 }
 
-// Waits for an exclusive lock of the directory.
+// Waits for an exclusive lock on the directory. Throws Error{rank} after timeout_s.
 Descriptor lock_directory(const fs::path& directory, double timeout_s) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
@@ -138,8 +138,8 @@ fs::path socket_path(const fs::path& directory, std::string_view job) {
 }
 
 Listener::Listener(const fs::path& path, double timeout_s) : socket_(new_socket()) {
-  // One process at a time looks for dead names: a live one that has its name, but does not listen
-  // yet, looks dead.
+  // One process at a time may remove dead names: a live process that has bound its name but does
+  // not listen yet looks dead.
   const Descriptor lock = lock_directory(path.parent_path(), timeout_s);
   remove_dead_names(path.parent_path());
   const sockaddr_un address = address_of(path);
@@ -178,7 +178,7 @@ std::optional<pid_t> peer_of(int socket) {
 }
 
 bool send_message(int socket, std::span<const std::byte> message, int fd) noexcept {
-  // sendmsg() does not write through the pointer that it has no const for.
+  // sendmsg() does not write through iov_base, which is not const for recvmsg()'s sake.
   iovec piece{.iov_base = const_cast<std::byte*>(message.data()), .iov_len = message.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr header{};
@@ -204,10 +204,11 @@ Received receive_message(int socket, std::span<std::byte> buffer) noexcept {
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = CMSG_LEN(sizeof(int));  // room for one descriptor, and no more
+  header.msg_controllen = CMSG_LEN(sizeof(int));  // for exactly one descriptor
   const int flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC;
   ssize_t n = recvmsg(socket, &header, flags);
-  // The other end closed before it had read all; what it said before that comes after the error.
+  // The peer closed before reading everything. Its earlier messages can still be read after the
+  // error.
   if (n < 0 && errno == ECONNRESET) n = recvmsg(socket, &header, flags);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
   if (n <= 0) return {.what = Received::ended, .bytes = 0, .fd = {}};

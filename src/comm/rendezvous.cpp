@@ -28,23 +28,23 @@ using Seconds = std::chrono::duration<double>;
 using std::chrono::milliseconds;
 
 constexpr uint64_t kMagic = 0x326f6c6c65487044;  // "DpHello2"
-constexpr double kHelloSeconds = 5;              // for whoever connects to say who it is
-constexpr double kGraceSeconds =
-    5;  // rank 0 is the one to say who has not come, so others wait more
+constexpr double kHelloSeconds = 5;              // time for a new connection to send its hello
+// Extra time of other ranks, so that rank 0 is the one to report who is missing.
+constexpr double kGraceSeconds = 5;
 constexpr char kGoodbye = 'G';
 
 struct Hello {
   uint64_t magic = kMagic;
-  uint64_t spec = 0, build = 0, bytes = 0;  // hashes, and a size
+  uint64_t spec = 0, build = 0, bytes = 0;  // hashes, and the size of the memory
   int32_t rank = 0, size = 0;
-  std::array<char, 400> failure{};  // why the rank can't take part, with a zero behind it
-  uint64_t sum = 0;                 // a hash of what stands before it
+  std::array<char, 400> failure{};  // why the rank cannot take part; zero-terminated
+  uint64_t sum = 0;                 // hash of all bytes before it
 };
 
 struct Answer {
   uint64_t magic = kMagic;
   int32_t welcome = 0;
-  std::array<char, 500> reason{};  // ends with a zero
+  std::array<char, 500> reason{};  // zero-terminated
 };
 
 uint64_t hash_of(std::string_view text) {
@@ -53,7 +53,7 @@ uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// As much as there is room for, and a zero.
+// Copies as much as fits; the last byte stays 0.
 template <size_t N>
 void put_text(std::array<char, N>& to, std::string_view text) {
   text.copy(to.data(), N - 1);
@@ -74,7 +74,7 @@ Hello hello_of(const World& world, const Identity& identity, std::string_view fa
   return out;
 }
 
-// Whether a rank of some run can have sent it to rank 0.
+// Whether `hello` can come from a rank other than 0 of some run.
 bool is_valid(const Hello& hello) {
   return hello.magic == kMagic && hello.sum == sum_of(hello) && hello.rank >= 1 &&
          hello.rank < hello.size && hello.failure.back() == 0;
@@ -87,7 +87,7 @@ std::span<const std::byte> bytes_of(const T& message) {
 
 struct Peer {
   Descriptor socket;
-  int rank = -1;  // -1: has not said yet
+  int rank = -1;  // -1: no hello yet
   pid_t pid = 0;
   Clock::time_point since = Clock::now();
 };
@@ -106,16 +106,16 @@ Clock::time_point in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
 }
 
-// Rank 0's part: collects the others.
+// The part of rank 0: collects the other ranks.
 class Gathering {
  public:
   Gathering(const World& world, const Identity& identity)
       : world_(world), mine_(hello_of(world, identity)) {}
 
-  // Returns the others, by rank from 1 on, when all have come and have the memory.
+  // Returns the other ranks, in order, once all have connected. Throws Error{rank}.
   std::vector<Peer> gather(Listener& listener, Clock::time_point deadline, double timeout_s);
   void hand_over(std::vector<Peer>& peers, const SharedMemory& memory);
-  // Instead: tells the others, as they come, why there is no run.
+  // Instead of gather(): answers the other ranks, as they connect, with why there is no run.
   void refuse(Listener& listener, Clock::time_point deadline, const std::string& why);
 
  private:
@@ -124,9 +124,9 @@ class Gathering {
            world_.size - 1;
   }
   void look(Listener& listener, Clock::time_point deadline);
-  bool keep(Peer& peer);  // false: it is to be dropped
+  bool keep(Peer& peer);  // false: drop the connection
   void note(const Peer& stranger);
-  void check(const Hello& hello, const Peer& peer);  // sets reason_
+  void check(const Hello& hello, const Peer& peer);  // sets reason_ on a mismatch
   std::string missing() const;
   void answer_all(const std::string& why);
 
@@ -172,7 +172,8 @@ void Gathering::look(Listener& listener, Clock::time_point deadline) {
   if (!peer.socket) return;
   peer.pid = peer_of(peer.socket.get()).value_or(0);
   peers_.push_back(std::move(peer));
-  if (peers_.size() > 2 * static_cast<size_t>(world_.size) + 8)  // somebody knocks without a word
+  // Too many connections without a hello
+  if (peers_.size() > 2 * static_cast<size_t>(world_.size) + 8)
     peers_.erase(
         std::find_if(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank < 0; }));
 }
@@ -249,7 +250,8 @@ void Gathering::refuse(Listener& listener, Clock::time_point deadline, const std
   while (!all_here() && Clock::now() < deadline) {
     look(listener, deadline);
     answer_all(why);
-    std::this_thread::sleep_for(milliseconds(10));  // sockets of those that have ended have news
+    // Sockets of ended ranks stay readable: do not spin
+    std::this_thread::sleep_for(milliseconds(10));
   }
 }
 
@@ -260,7 +262,7 @@ void Gathering::hand_over(std::vector<Peer>& peers, const SharedMemory& memory) 
       fail(Fault::rank, "{} ended before all ranks had connected", name_of(p.rank, p.pid));
 }
 
-// What rank 0 says to a rank that has failed; empty where it says nothing in time.
+// Rank 0's answer to a rank that has failed; empty if there is none in time.
 std::string answer_of(int socket, Clock::time_point deadline) {
   while (Clock::now() < deadline) {
     pollfd news{.fd = socket, .events = POLLIN, .revents = 0};
@@ -290,12 +292,12 @@ Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
   }
 }
 
-// The others' part: returns the memory that rank 0 hands over.
+// The part of other ranks: returns the memory that rank 0 sends.
 SharedMemory ask_for_memory(int socket, const World& world, const Identity& identity,
                             double timeout_s) {
   const std::string rank_0 = name_of(0, peer_of(socket).value_or(0));
   const Clock::time_point deadline = in(timeout_s + kGraceSeconds);
-  send_message(socket, bytes_of(hello_of(world, identity)));  // if it fails, so does what follows
+  send_message(socket, bytes_of(hello_of(world, identity)));  // if this fails, receiving fails too
   for (;;) {
     pollfd news{.fd = socket, .events = POLLIN, .revents = 0};
     poll(&news, 1, 200);
@@ -323,14 +325,15 @@ struct Rendezvous::State {
   int rank = 0;
   Starter starter;
   SharedMemory memory;
-  std::vector<Peer> peers;  // rank 0: all others; the others: rank 0
-  Descriptor wake;          // ends the watcher
+  std::vector<Peer> peers;  // rank 0: all other ranks; otherwise rank 0
+  Descriptor wake;          // an eventfd that ends the watcher
   std::thread watcher;
 
   void watch(Team team);
 };
 
-// Sleeps until a peer says goodbye or is gone. Rank 0 sees all others go, and they see rank 0.
+// Waits until every peer has said goodbye or ended. Rank 0 watches all ranks; the others watch rank
+// 0.
 void Rendezvous::State::watch(Team team) {
   std::vector<pollfd> news = {{.fd = wake.get(), .events = POLLIN, .revents = 0}};
   for (const Peer& p : peers)
@@ -347,7 +350,7 @@ void Rendezvous::State::watch(Team team) {
       if (r.what == Received::ended || word != std::byte{kGoodbye})
         team.break_up(p.rank, fmt::format("rank {} (pid {}, signal unknown) ended unexpectedly {}",
                                           p.rank, p.pid, team.where_is(p.rank)));
-      news[i].fd = -1;  // poll() passes over it
+      news[i].fd = -1;  // poll() skips it
       --left;
     }
   }
@@ -415,7 +418,7 @@ bool tell_early_failure(const World& world, std::string_view why,
     Answer same;
     put_text(same.reason, failed_early(0, peer_of(rank_0.get()).value_or(0), why));
     return answer_of(rank_0.get(), deadline) == same.reason.data();
-  } catch (const std::exception&) {  // nobody is there to be told, or there is no way to
+  } catch (const std::exception&) {  // nobody is left to be told, or there is no way to reach them
     return false;
   }
 }

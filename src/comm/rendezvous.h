@@ -1,5 +1,5 @@
-// Rendezvous: ranks of one machine that somebody else started (torchrun, srun, mpirun) find each
-// other over a Unix socket, get the same shared memory, and notice when one of them is gone.
+// Rendezvous: ranks that an external launcher (torchrun, srun, mpirun) started on one machine find
+// each other over a Unix socket, map the same shared memory, and notice if one of them ends.
 #pragma once
 
 #include <filesystem>
@@ -15,40 +15,41 @@
 
 namespace dpt {
 
-// What must be the same in all ranks; rank 0 compares before anything is shared.
+// Must be equal in all ranks. Rank 0 compares before it shares anything.
 struct Identity {
-  std::string spec;   // the resolved spec's text
-  std::string build;  // version and whatever else decides the layout of the memory
-  size_t bytes = 0;   // of the shared memory
+  std::string spec;   // text of the resolved spec
+  std::string build;  // version, and what else decides the layout of the memory
+  size_t bytes = 0;   // of shared memory
 };
 
 struct RendezvousSettings {
-  double timeout_s = 60;            // for all ranks to come
-  std::filesystem::path directory;  // of the socket; empty: as socket_directories() has it
+  double timeout_s = 60;            // for all ranks to connect
+  std::filesystem::path directory;  // of the socket; empty: see socket_directories()
 };
 
-// No TCP port at any time. The socket lies in a directory that only this user can enter, both ends
-// check each other's user, and it is removed as soon as all have come or one has failed.
+// Never opens a TCP port. The socket is in a directory that only this user can enter, both ends
+// check each other's user, and it is removed once all ranks have connected or one has failed.
 class Rendezvous {
  public:
-  // Rank 0 creates identity.bytes of shared memory, calls prepare(memory) on it (Team::create, and
-  // nothing that takes long or fails: the others learn of that through the team), waits for the
-  // others and hands it to them; they return when they have it. Errors: Error{rank} when ranks do
-  // not come in time, differ, or come twice, naming them; in the ranks that only hear of that from
-  // rank 0 it is a TeamBroken, so that one of them speaks. Connections that send no valid hello are
-  // dropped and noted once on stderr; the others are not delayed.
+  // Connects all ranks. Rank 0 creates identity.bytes of shared memory, calls prepare(memory),
+  // waits for the other ranks and sends the memory to them; they return when they have it.
+  // prepare() must call Team::create(), and do nothing that takes long or fails: errors after
+  // join() reach the other ranks through the team. Throws Error{rank}, naming the ranks, if ranks
+  // do not connect in time, differ, or connect twice. In the ranks that learn of this from rank 0
+  // it is a TeamBroken, so that only one prints it. Connections without a valid hello are dropped,
+  // reported once on stderr, and delay nobody.
   static Rendezvous join(const World& world, const Identity& identity,
                          const std::function<void(SharedMemory&)>& prepare,
                          const RendezvousSettings& settings = {});
 
   Rendezvous(Rendezvous&&) noexcept;
   Rendezvous& operator=(Rendezvous&&) = delete;
-  ~Rendezvous();  // without goodbye(): the others take this rank for dead
+  ~Rendezvous();  // without goodbye(), the other ranks take this one for dead
 
   const SharedMemory& memory() const;
   const Starter& starter() const;
 
-  // From now on a thread breaks the team up when a rank ends without goodbye(). Call it once.
+  // Starts a thread that breaks up the team if a rank ends without goodbye(). Call it once.
   void watch(Team team);
   void goodbye() noexcept;
 
@@ -58,16 +59,15 @@ class Rendezvous {
   std::unique_ptr<State> state_;
 };
 
-// In the place of Rendezvous::join(), when this rank has failed before: the others end at once with
-// `why`, one line for the user. Waits for them no longer than settings.timeout_s. Returns whether
-// rank 0 has failed for the same reason, which it then reports itself; false for rank 0.
+// Replaces Rendezvous::join() if this rank has already failed: the other ranks end at once with
+// `why`, one line for the user. Waits at most settings.timeout_s. Returns whether rank 0 has failed
+// for the same reason and reports it itself; false for rank 0.
 bool tell_early_failure(const World& world, std::string_view why,
                         const RendezvousSettings& settings) noexcept;
 
-// What launch() is for ranks that dptrain starts: calls body() through run_rank() with signals
-// handled, a heartbeat, and the others and the process that started this rank watched, and returns
-// this rank's exit code. If the team was broken up and nobody has told the user why, this rank
-// does.
+// The counterpart of launch() for ranks that dptrain did not start. Calls body() through run_rank()
+// with signal handling, a heartbeat, and watching of the other ranks and the launcher. Returns this
+// rank's exit code. If the team was broken up and no rank has printed why, this rank prints it.
 int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<int()>& body);
 
 }  // namespace dpt

@@ -36,7 +36,7 @@ void check_fits_machine(size_t bytes) {
          in_words(bytes), in_words(physical), kAdvice);
 }
 
-// Maps `bytes` at a 2 MiB boundary: takes that much more address space and gives the rest back.
+// Maps `bytes` at a 2 MiB boundary: reserves 2 MiB more than needed, then unmaps the rest.
 std::byte* map_aligned(size_t bytes, int flags, int fd) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t length = (bytes + page - 1) / page * page, reserved = length + kHugePage;
@@ -54,7 +54,7 @@ std::byte* map_aligned(size_t bytes, int flags, int fd) {
   }
   if (before > 0) munmap(start, before);
   munmap(at + length, reserved - before - length);
-  if (bytes >= kHugePage) madvise(at, length, MADV_HUGEPAGE);  // a wish; refusal costs speed only
+  if (bytes >= kHugePage) madvise(at, length, MADV_HUGEPAGE);  // only a hint; failure costs speed
   return at;
 }
 
@@ -76,7 +76,7 @@ SharedMemory SharedMemory::create(size_t bytes, Pages pages) {
   const int fd = memfd_create("dptrain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) fail(Fault::memory, "cannot create shared memory: {}", words_of(errno));
   SharedMemory memory(nullptr, bytes, fd);  // owns fd from here on
-  // Sealed: no process can cut it and so end the others by SIGBUS.
+  // Seals prevent any process from shrinking the file, which would kill the others with SIGBUS.
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0 ||
       (memory.data_ = map_aligned(bytes, MAP_SHARED, fd)) == nullptr)
@@ -126,7 +126,7 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
 }
 
 SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) munmap(data_, bytes_);  // to the end of the last page
+  if (data_ != nullptr) munmap(data_, bytes_);  // munmap() rounds up to whole pages
   if (fd_ >= 0) close(fd_);
 }
 

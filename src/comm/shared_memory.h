@@ -1,5 +1,5 @@
-// SharedMemory: the one mapping in which the workers of a machine keep what they share (weights,
-// gradient buffers, optimizer states), whether they are threads or processes.
+// SharedMemory: the mapping that holds what the workers of a machine share (weights, gradient
+// buffers, optimizer states), whether they are threads or processes.
 #pragma once
 
 #include <cstddef>
@@ -7,22 +7,23 @@
 
 namespace dpt {
 
-// Begins at a 2 MiB boundary, is zero at first, and asks for huge pages where it is large enough.
-// It has no name anywhere: it is gone when the last process that maps it is, however that ends.
+// Aligned to 2 MiB and zero-filled; requests huge pages if it is large enough. It has no name in
+// the file system: it is freed when the last process that maps it is gone, however that ends.
 class SharedMemory {
  public:
-  enum class Pages { on_touch, now };  // now: a machine that is too small is found out at once
+  enum class Pages { on_touch, now };  // now: fail at once if there is too little memory
 
-  // For several processes: children forked later see it at the same address; others adopt() fd().
-  // Errors: Error{memory}.
+  // Memory for several processes. Children forked later have it at the same address; other
+  // processes adopt() fd(). Throws Error{memory}.
   static SharedMemory create(size_t bytes, Pages pages = Pages::on_touch);
 
-  // For the threads of one process only; fd() is -1. Gets huge pages also where the system keeps
-  // them from shared mappings, as Debian does. A child that is forked gets a copy: not shared.
+  // Memory for the threads of one process; fd() is -1. It gets huge pages even where the system
+  // does not give them to shared mappings, as on Debian. A forked child gets a copy, not shared
+  // memory.
   static SharedMemory create_private(size_t bytes, Pages pages = Pages::on_touch);
 
-  // Maps what another process created and handed over. Takes the descriptor, also when it throws.
-  // Errors: Error{rank} when it is smaller than `bytes` or could still be shrunk.
+  // Maps memory that another process created. Takes ownership of fd, even if it throws. Throws
+  // Error{rank} if the memory is smaller than `bytes` or not sealed against shrinking.
   static SharedMemory adopt(int fd, size_t bytes);
 
   SharedMemory(SharedMemory&& other) noexcept;

@@ -1,5 +1,5 @@
-// Signal: one worker says how far it is, others wait until it is so far; threads or processes, in
-// shared memory.
+// Signal: one worker counts its progress, others wait for a count. For threads of one or several
+// processes, in shared memory.
 #pragma once
 
 #include <atomic>
@@ -9,21 +9,21 @@
 
 namespace dpt {
 
-// All zero bytes are a fresh signal. What the worker wrote before it posted, those who waited for
-// that see. Once broken, it stays so. Counts go round at 2^31; who waits is less than half of that
-// behind or ahead.
+// Zero-filled memory is a valid new signal. After wait(), a worker sees what the poster wrote
+// before that post(). Once broken, a signal stays broken. Counts wrap around at 2^31; a waiter may
+// be at most half of that behind or ahead.
 class alignas(128) Signal {
  public:
   void post() noexcept;
 
-  // Until there have been `count` posts. broken: break_up() was called before.
+  // Waits until there were `count` posts. broken: break_up() was called first.
   Meeting wait(uint32_t count, const Patience& patience) noexcept;
 
-  // Wakes all that wait here, now or later. May be called by anyone, also in a signal handler.
+  // Wakes all current and future waiters. Any thread may call it, also in a signal handler.
   void break_up() noexcept;
 
  private:
-  std::atomic<uint32_t> word_ = 0;  // + 2 for each post; + 1: broken
+  std::atomic<uint32_t> word_ = 0;  // + 2 per post; + 1: broken
   std::atomic<uint32_t> sleepers_ = 0;
 };
 

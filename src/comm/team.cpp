@@ -13,32 +13,32 @@
 
 namespace dpt {
 
-// A worker's own words, on cache lines of their own.
+// State of a worker, on its own cache lines.
 struct alignas(128) Team::Seat {
-  std::atomic<uint64_t> meetings = 0;       // of the team that it has come to
-  std::atomic<uint64_t> rank_meetings = 0;  // of its rank
+  std::atomic<uint64_t> meetings = 0;       // calls of meet()
+  std::atomic<uint64_t> rank_meetings = 0;  // calls of meet_rank()
   std::atomic<int64_t> epoch = 0;
   std::atomic<int64_t> step = 0;
   std::atomic<Phase> phase = Phase::starting;
-  uint32_t visits = 0;  // to meetings of some; its own
+  uint32_t visits = 0;  // calls of meet_some(); read by this worker only
   Signal done, come;
 };
 
-// What belongs to a rank.
+// State of a rank.
 struct alignas(128) Team::Side {
   Barrier meeting;
   std::atomic<int> pid = 0;
   std::atomic<uint32_t> beats = 0;
 };
 
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is written often lies apart
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): frequently written members are apart
 struct alignas(128) Team::Header {
   enum Break : uint32_t { none, being_written, written };
   enum Message : uint32_t { open, promised, told };
 
   std::atomic<uint64_t> magic = 0;  // written last
   TeamShape shape;
-  Patience patience;  // of workers for each other
+  Patience patience;  // of workers waiting for each other
   double timeout_s = 0, notice_s = 0;
   Barrier meeting;
 
@@ -50,8 +50,8 @@ struct alignas(128) Team::Header {
 
   alignas(128) std::atomic<int> stop_asked = 0;
   alignas(128) std::atomic<int> stop_agreed = 0;
-  std::atomic<uint64_t> stop_meeting = 0;  // the first after which it holds
-  std::atomic<int64_t> pause_after = -1;   // steps
+  std::atomic<uint64_t> stop_meeting = 0;  // the agreement holds after this many calls of meet()
+  std::atomic<int64_t> pause_after = -1;   // in steps
 };
 
 namespace {
@@ -222,7 +222,7 @@ bool Team::break_up(int rank, std::string_view reason, int code, bool tells) noe
     std::memcpy(h.reason, reason.data(), std::min(reason.size(), kLongestReason));
     h.state.store(Header::written, std::memory_order_release);
   }
-  // Also by those who come second: the first may have been killed before it got here.
+  // Later callers do this too: the first one may have been killed before it got here.
   h.meeting.break_up();
   for (int r = 0; r < h.shape.ranks; ++r) side(r).meeting.break_up();
   for (int w = 0; w < h.shape.workers(); ++w) {
@@ -239,7 +239,7 @@ bool Team::broken() const noexcept {
 std::string Team::reason() const {
   using std::chrono::milliseconds;
   if (!broken()) return {};
-  // Whoever was first may still be writing, for less than a microsecond unless it was killed.
+  // The first caller of break_up() may still be writing: less than 1 us, unless it was killed.
   for (int i = 0; i < 50; ++i) {
     if (header_->state.load(std::memory_order_acquire) == Header::written) return header_->reason;
     std::this_thread::sleep_for(milliseconds(1));
@@ -262,7 +262,7 @@ double Team::timeout_s() const noexcept { return header_->timeout_s; }
 double Team::notice_s() const noexcept { return header_->notice_s; }
 
 void Team::beat(int rank) noexcept {
-  std::atomic<uint32_t>& mine = side(rank).beats;  // nobody else writes it
+  std::atomic<uint32_t>& mine = side(rank).beats;  // no other rank writes it
   const uint32_t next = mine.load(std::memory_order_relaxed) + 1;
   mine.store(next == kEnded ? 1 : next, std::memory_order_relaxed);
 }
@@ -317,8 +317,8 @@ void Team::publish_stop(int worker) noexcept {
   h.stop_agreed.store(asked, std::memory_order_release);
 }
 
-// A worker that has not been to that meeting may or may not see the signal, but takes it for 0
-// either way.
+// A worker that has not passed that barrier may or may not see the signal yet; it returns 0 in both
+// cases.
 int Team::agreed_stop(int worker) const noexcept {
   const int agreed = header_->stop_agreed.load(std::memory_order_acquire);
   if (agreed == 0) return 0;

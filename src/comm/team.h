@@ -1,5 +1,5 @@
-// Team: all workers of a run on this machine, threads of one process or of several (the ranks).
-// They meet, say how far they are, agree on when to stop, and end together when one of them fails.
+// Team: all workers of a run on this machine, threads of one or several processes (the ranks). It
+// gives them barriers, progress, an agreed stop, and a common end if one of them fails.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@ struct Patience;  // comm/futex.h
 
 struct TeamShape {
   int ranks = 1;             // processes
-  int workers_per_rank = 1;  // threads of each
+  int workers_per_rank = 1;  // threads per process
   int workers() const { return ranks * workers_per_rank; }
 };
 
-// Where a worker stands. Workers are numbered through all ranks: those of rank 1 follow rank 0's.
+// A worker's position. Workers are numbered over all ranks: those of rank 1 follow those of rank 0.
 struct TeamPlace {
   int worker = 0;
   int workers = 1;
@@ -32,13 +32,14 @@ struct TeamPlace {
 };
 
 struct TeamSettings {
-  int cores = 0;          // that the team may use; 0: those this process may run on
-  double spin_us = 80;    // how long a barrier spins before it sleeps; more workers than cores
-                          // never spin
-  double timeout_s = 60;  // a rank whose process has been silent for so long is lost
-  double notice_s = 600;  // without a step, after which the user is told where the ranks are
-  // How long a worker waits for another one whose process runs. Workers on CPUs wait for as long as
-  // a step or a save takes; a call to a GPU's driver may never return.
+  int cores = 0;  // cores for the team; 0: all that this process may run on
+  // How long a barrier spins before it sleeps; 0 if there are more workers than cores
+  double spin_us = 80;
+  double timeout_s = 60;  // silence after which a rank is lost (comm/heartbeat.h)
+  double notice_s = 600;  // time without a new step after which rank 0 prints where all ranks are
+  // How long a worker waits for another one whose process runs. CPU workers wait for as long as a
+  // step or a save takes. With GPUs there is a limit, because a call to the driver may never
+  // return.
   double stuck_s = std::numeric_limits<double>::infinity();
 };
 
@@ -51,71 +52,71 @@ struct Progress {
   bool operator==(const Progress&) const = default;
 };
 
-// What a worker throws that was waiting for a team that somebody else broke up. Not a failure of
-// its own: whoever catches it says nothing, unless claim_message() tells it to.
+// Thrown by a worker that uses a team which another worker broke up. It is not a failure of its
+// own: who catches it prints nothing, unless claim_message() returns true.
 class TeamBroken : public Error {
  public:
   explicit TeamBroken(const std::string& reason) : Error(Fault::rank, reason) {}
 };
 
-// A view of a header in shared memory, so a copy is the same team. Threads: every function may be
-// called by any thread of any rank, those with a `worker` only as that worker.
+// A view of a header in shared memory; copies refer to the same team. Thread-safe: any thread of
+// any rank may call any function. Functions with a `worker` must be called by that worker.
 class Team {
  public:
   static constexpr size_t kLongestReason = 500;  // bytes; the rest is cut off
 
-  // Size of the header: a multiple of 4096.
+  // Size of the header in bytes: a multiple of 4096.
   static size_t bytes(const TeamShape& shape);
 
-  // Makes the header, once, in zeroed memory that all ranks share; for one rank any will do.
-  // REQUIRES: header.size() >= bytes(shape), at a multiple of 128.
+  // Creates the header in zeroed memory that all ranks share; any memory will do for one rank. Call
+  // it once. REQUIRES: header.size() >= bytes(shape); alignment 128.
   static Team create(std::span<std::byte> header, const TeamShape& shape,
                      const TeamSettings& settings = {});
-  // The same team, in a process that got the memory by its descriptor. Errors: Error{rank}.
+  // The same team in a process that received the memory. Throws Error{rank} if it has no header.
   static Team attach(std::span<std::byte> header);
 
   const TeamShape& shape() const;
   TeamPlace place(int worker) const;
 
-  // Waits until all workers have come. What they wrote before is seen by all afterwards.
-  // Throws TeamBroken when the team is broken up meanwhile or was before. A worker that waits for
-  // longer than `stuck_s` breaks the team up itself, naming those who have not come.
+  // A barrier of all workers: what they wrote before is visible to all afterwards. Throws
+  // TeamBroken if the team is broken up. A worker that waits for longer than `stuck_s` breaks up
+  // the team and names the workers that have not arrived.
   void meet(int worker);
-  // The same without that limit: somebody writes files meanwhile, for as long as that takes.
+  // The same without the time limit, for while a worker writes files.
   void meet_patiently(int worker);
-  // The same for the workers of the worker's own rank.
+  // A barrier of the workers of the worker's own rank.
   void meet_rank(int worker);
 
-  // Says that the worker has done one more piece of work.
+  // Counts one more finished piece of work of this worker.
   void post(int worker) noexcept;
-  // Waits until `other` has said so `count` times since the team was made (counts go round at
-  // 2^31). What it wrote before is seen afterwards. Throws as meet() does.
+  // Waits until `other` has posted `count` times since the team was created (counts wrap around at
+  // 2^31). What it wrote before is then visible. Throws as meet() does.
   void wait_for(int other, uint32_t count);
-  // Waits until all of these have come here, a meeting of some; each of them calls it with the same
-  // ones. Workers may belong to one such set only. Throws as meet() does.
+  // A barrier of some workers; each of them must pass the same list. A worker may belong to one
+  // such list only. Throws as meet() does.
   void meet_some(int worker, std::span<const int> workers);
 
-  // Ends the team: all who wait, and all who come, throw. The first call's reason is everybody's;
-  // true for that one. `rank` is the one to blame, `code` the exit code of the run; tells: that
-  // rank will claim_message() itself. May be called in a signal handler.
+  // Ends the team: all waiting workers, and all that call meet() later, throw TeamBroken. The first
+  // call decides the reason, and returns true. rank: who is to blame. code: the exit code of the
+  // run. tells: `rank` will call claim_message() itself. May be called in a signal handler.
   bool break_up(int rank, std::string_view reason, int code = static_cast<int>(Fault::rank),
                 bool tells = false) noexcept;
   bool broken() const noexcept;
-  std::string reason() const;  // empty while nothing is broken
-  int broken_by() const;       // the rank; -1 while nothing is broken
-  int exit_code() const;       // 0 while nothing is broken
-  // True for exactly one caller of all ranks: the one that tells the user what ended the run. When
-  // the rank to blame tells that itself, only it is asked, or whoever speaks for it once it is
-  // gone.
+  std::string reason() const;  // empty: not broken
+  int broken_by() const;       // the rank to blame; -1: not broken
+  int exit_code() const;       // 0: not broken
+  // True for exactly one caller in all ranks, who must tell the user why the run ended. If the rank
+  // to blame promised to (tells), only a call with that `rank` gets true, which the launcher makes
+  // for it if the rank is gone.
   bool claim_message(int rank = -1) noexcept;
 
-  // A rank's heartbeat (comm/heartbeat.h): a count that changes for as long as its process runs.
+  // A rank's heartbeat (comm/heartbeat.h): a counter that changes as long as its process runs.
   static constexpr uint32_t kEnded = std::numeric_limits<uint32_t>::max();
   double timeout_s() const noexcept;
   double notice_s() const noexcept;
   void beat(int rank) noexcept;
-  void end_heartbeat(int rank) noexcept;        // the rank is done: the count is kEnded
-  uint32_t heartbeat(int rank) const noexcept;  // 0: it has not begun
+  void end_heartbeat(int rank) noexcept;        // the rank is done: its count becomes kEnded
+  uint32_t heartbeat(int rank) const noexcept;  // 0: not begun
 
   void set_progress(int worker, const Progress& progress) noexcept;
   Progress progress(int rank) const noexcept;  // of the rank's first worker
@@ -124,20 +125,21 @@ class Team {
   std::string name_of(int rank) const;
   std::string where_is(int rank) const;
 
-  // An orderly end, all workers after the same step. A signal handler writes the signal's number
-  // into stop_word(). Worker 0 calls publish_stop() once a step (for others it does nothing); from
-  // the next meet() on, agreed_stop(worker) is that number, for each worker as soon as that very
-  // meeting is behind it and not before. 0: go on. Without a worker: for those who are none.
+  // An orderly stop of all workers after the same step. A signal handler writes the signal's number
+  // into stop_word(). Worker 0 calls publish_stop() once per step; for other workers it does
+  // nothing. After the next meet(), agreed_stop(worker) returns that number in every worker;
+  // before, it returns 0, which means: continue. agreed_stop() without a worker is for threads that
+  // are not workers.
   std::atomic<int>& stop_word() noexcept;
   void publish_stop(int worker) noexcept;
   int agreed_stop(int worker) const noexcept;
   int agreed_stop() const noexcept;
 
-  // A pause between two steps that worker 0 decides on, by a clock for example. Before it begins a
-  // step, worker 0 may call publish_pause(n), n: the steps that are complete after it. From that
-  // step's first barrier on, every worker reads that number from agreed_pause(). REQUIRES: all
-  // workers pass a barrier in each step, and pause together after step n, before worker 0 publishes
-  // another number.
+  // A pause between two steps, which worker 0 decides on, for example by a clock. Before it begins
+  // a step, worker 0 may call publish_pause(n), where n is the number of complete steps after it.
+  // From that step's first barrier on, agreed_pause() is n in every worker. REQUIRES: all workers
+  // pass a barrier in each step, and pause together after step n before worker 0 publishes another
+  // number.
   void publish_pause(int64_t after) noexcept;
   int64_t agreed_pause() const noexcept;  // -1: none so far
 

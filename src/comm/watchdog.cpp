@@ -24,7 +24,7 @@ Watchdog::~Watchdog() {
 void Watchdog::run() noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr double kPeriod = 0.25;
-  Clock::time_point whole = Clock::now();  // when the team was last seen so
+  Clock::time_point whole = Clock::now();  // when the team was last seen unbroken
   for (; stop_.load() == 0; futex::sleep_while(stop_, 0, kPeriod))
     if (!team_.broken())
       whole = Clock::now();

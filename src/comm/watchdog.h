@@ -1,4 +1,4 @@
-// Watchdog: ends a process that does not end by itself once its run has failed.
+// Watchdog: ends a process that does not end by itself after its run has failed.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@
 
 namespace dpt {
 
-// For ranks whose workers call a GPU's driver, where a call may never return. While one lives, a
-// thread looks at the team. `limit_s` after the team was broken up it prints why, unless a rank has
-// or will, and ends the process by _exit: with the run's exit code where `rank` is to blame, else
-// with that of Fault::rank. The system then takes the GPU away from the process.
+// For ranks whose workers call a GPU's driver, where a call may never return. While the object
+// lives, a thread watches the team. If the process still runs `limit_s` after the team was broken
+// up, the thread prints the reason, unless a rank has or will, and calls _exit(). The exit code is
+// the run's if `rank` is to blame, else that of Fault::rank. The system then releases the GPU.
 //
-// Threads: any may make it; its own thread has all signals blocked. REQUIRES: made after the rank
-// was forked. Errors: Error{rank} when the thread cannot be started.
+// Threads: any thread may create it; its own thread blocks all signals. Throws Error{rank} if the
+// thread cannot be started. REQUIRES: created after the rank was forked.
 class Watchdog {
  public:
   Watchdog(Team team, int rank, double limit_s);

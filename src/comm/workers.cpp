@@ -18,7 +18,7 @@
 namespace dpt {
 namespace {
 
-// Pins the thread it is made on, and lets it go again.
+// Pins the current thread to a core, and restores its previous cores in the destructor.
 class Pinned {
  public:
   Pinned(std::span<const int> cpus, size_t index) {
@@ -105,7 +105,7 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
     for (int i = 1; i < count; ++i) {
       try {
         others.emplace_back(work, i);
-      } catch (const std::exception& e) {  // those that run already wait for this one
+      } catch (const std::exception& e) {  // workers that run already wait for this one
         const std::string why = fmt::format(
             "cannot start worker {} of {}: {}; raise the limit on processes (ulimit -u), or take "
             "fewer with cores=N",
@@ -127,7 +127,7 @@ int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
   try {
     const int code = body();
     const bool stopped = team.agreed_stop() != 0 && code == exit_code_of(team.agreed_stop());
-    // Whoever returns a code has said why.
+    // Whoever returns a code has printed why.
     if (code != 0 && !stopped &&
         team.break_up(rank, fmt::format("{} ended with code {}", team.name_of(rank), code), code,
                       true))
@@ -136,7 +136,8 @@ int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
   } catch (...) {
     const Failure failure = current_failure();
     if (failure.own) team.break_up(rank, failure.report, failure.code, true);
-    const bool first = failure.own && team.broken_by() == rank;  // maybe by one of its workers
+    // One of this rank's workers may have broken it up
+    const bool first = failure.own && team.broken_by() == rank;
     if (first && team.claim_message(rank)) {
       const std::string who = team.shape().ranks > 1 ? fmt::format("rank {}: ", rank) : "";
       print_stderr("dptrain: {}{}\n", who, failure.report);

@@ -13,7 +13,7 @@
 namespace dpt {
 namespace {
 
-// How one launcher names its variables; an empty name: it has none for that.
+// A launcher's names of its variables; empty: it has no such variable.
 struct Names {
   std::string_view launcher, rank, size, local_rank, local_size, nodes;
 };
@@ -77,7 +77,7 @@ void check(const World& w, const Names& n) {
          w.local_rank, counted(w.local_size, "rank"), advice(n));
 }
 
-// How many ranks the variables say are on this machine; all, when they do not say.
+// Number of ranks on this machine according to the variables; all ranks if they do not say.
 int local_size(const Reader& env, const Names& n, int size) {
   if (const auto local = env.number(n.local_size)) return *local;
   const int nodes = env.number(n.nodes).value_or(1);
@@ -96,22 +96,22 @@ World read(const Reader& env, const Names& n) {
   return w;
 }
 
-// The first of the given variables that says anything, or the process that started all ranks.
+// A name of the job: the given variables that are set, or else the process that started all ranks.
 std::string job_of(const Reader& env, const Names& n,
                    std::initializer_list<std::string_view> names) {
   std::string job(n.launcher);
   bool known = false;
   for (const std::string_view name : names) {
     const std::string value = env.text(name);
-    if (value.empty() || value == "none") continue;  // torchrun's default for its run's name
+    if (value.empty() || value == "none") continue;  // torchrun's default run id
     job += fmt::format(" {}={}", name, value);
     known = true;
   }
   return known ? job : fmt::format("{} parent={}", job, getppid());
 }
 
-// A batch script is SLURM's task 0 of as many as the job asks for, but only srun starts them, as a
-// step.
+// SLURM runs a batch script as task 0 of as many as the job requests, but only srun starts them
+// all.
 bool slurm_started_ranks(const Reader& env) {
   const std::string name = env.text("SLURM_JOB_NAME"), tasks = env.text("SLURM_NTASKS");
   if (!env.has("SLURM_PROCID") || tasks == "1" || name == "bash" || name == "interactive")
