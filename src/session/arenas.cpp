@@ -9,14 +9,14 @@
 namespace dpt {
 namespace {
 
-// Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
+// Not a multiple of the page size: the arenas of workers would compete for the same cache sets.
 size_t stride_of(size_t bytes) { return (Checked(bytes).rounded_up(4096) + 1088).size(); }
 
 bool by_group(const Session& s) {
   return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
 }
 
-// The most that any of the programs needs of a stage.
+// The most memory that any of the programs needs for a stage.
 StageBytes most_of(std::initializer_list<const std::map<GroupRows, Program>*> all, int stage) {
   StageBytes most{64, 0};
   for (const auto* programs : all)
@@ -28,14 +28,14 @@ StageBytes most_of(std::initializer_list<const std::map<GroupRows, Program>*> al
   return most;
 }
 
-// A group's part of the memory of each device, stage by stage; scratch is shared by the stages of a
-// device, which run one after the other.
+// Offsets of a group's memory on each device. The stages of a device share scratch memory, because
+// they run one after the other.
 struct Group {
   struct Stage {
     size_t first, stride, slots, last;
   };
   std::vector<Stage> stages;
-  std::vector<size_t> scratch;  // of each device
+  std::vector<size_t> scratch;  // offset on each device
   std::vector<size_t> on;       // bytes on each device
   size_t bytes() const {
     Checked sum = 0;

@@ -1,7 +1,7 @@
-// Where activations lie: one arena for each worker, or for each group of shards where a group's
-// activations must outlive a stage of the plan; with stages on several devices, a slot of it for
-// each chunk that a stage may have in flight, one of another size for a last chunk that is not
-// checkpointed, and what chunks share.
+// Memory for activations: one arena per worker, or one per shard group if a group's activations
+// must outlive a stage of the plan. In a pipeline, each stage has a slot for each chunk that it may
+// have in flight, a slot of another size for a last chunk that is not recomputed, and scratch
+// memory that its chunks share. Does not own the memory.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,15 @@ namespace dpt {
 class Arenas {
  public:
   static size_t bytes(const Session& session);
-  // Of these, what lies on one device of a replica, for all replicas together.
+  // The part of bytes() on one device of a replica, summed over all replicas.
   static size_t bytes_on(const Session& session, int device);
 
-  // REQUIRES: `memory` holds bytes(session) and begins at a multiple of 64.
+  // REQUIRES: `memory` has bytes(session) bytes and is aligned to 64.
   Arenas(const Session& session, std::byte* memory);
-  // Of one group, whose devices have memory of their own, bytes_on() each.
+  // The arenas of a single group whose devices have memory of their own: bytes_on() for each
+  // device.
   Arenas(const Session& session, const std::vector<std::byte*>& of_devices);
-  // Of a stage, for the micro-batch of that number, or for one with a program of its own, the last.
+  // A stage's slot for micro-batch `chunk`. last: the slot of a last chunk with its own program.
   std::byte* kept(int group, int stage, int chunk, bool last = false) const;
   std::byte* scratch(int group, int stage) const { return place(group, stage).scratch; }
 

@@ -7,8 +7,8 @@ namespace {
 
 Checked aligned(Checked n) { return n.rounded_up(64); }
 
-// Begins of buffers, each at a cache line of its own. Sizes that are powers of two would put the
-// same element of all buffers into the same set of a cache: hence the odd line between them.
+// Offsets of buffers, each aligned to a cache line. With sizes that are powers of two, equal
+// elements of all buffers would share a cache set; the extra line between buffers prevents this.
 struct Walk {
   size_t at = 0;
   size_t take(Checked bytes) {
@@ -24,7 +24,7 @@ struct Places {
   explicit Places(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
-    // Elements from one of several buffers to the next one.
+    // Elements between the starts of equal buffers.
     const auto stride_of = [](Checked elements, size_t size) {
       return (aligned(elements * size) + 64).size() / size;
     };

@@ -9,7 +9,7 @@
 namespace dpt {
 
 DeviceShare::DeviceShare(const Session& s, int device) : device_(device) {
-  // Where each parameter and buffer begins, and on which device.
+  // Offset and device of each parameter and buffer.
   std::vector<std::pair<size_t, int>> begins;
   const std::vector<int> homes = s.graph.homes();
   const auto add = [&](size_t offset, ValueId v) {
@@ -40,7 +40,7 @@ DeviceShare::DeviceShare(const Session& s, int device) : device_(device) {
   if (trains) pad_trained(pieces_multiple(s));
 }
 
-// REQUIRES: nothing else lies here yet.
+// REQUIRES: no elements without gradients have been added.
 void DeviceShare::pad_trained(size_t multiple) {
   trained_ = (trained_ + multiple - 1) / multiple * multiple;
   elements_ = trained_;

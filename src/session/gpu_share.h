@@ -1,5 +1,5 @@
-// Which elements of the flat buffers lie on one GPU, without gaps: all of them, or the parameters
-// and buffers of its stages (graph/graph.h, note [stages]).
+// The elements of the flat buffers on one GPU, stored without gaps: all of them, or the parameters
+// and buffers of the GPU's stages (graph/graph.h, Note [stages]).
 #pragma once
 
 #include <algorithm>
@@ -13,24 +13,24 @@ namespace dpt {
 
 class DeviceShare {
  public:
-  DeviceShare(const Session& session, int device);  // in its replica
+  DeviceShare(const Session& session, int device);  // device: index within its replica
   int device() const { return device_; }
 
-  // Elements begin..end of the flat weights, which lie here from element `at` on.
+  // Elements [begin, end) of the flat weights, stored on this GPU from element `at` on.
   struct Piece {
     size_t begin, end, at;
     size_t count() const { return end - begin; }
   };
   std::span<const Piece> pieces() const { return pieces_; }  // ascending
   size_t elements() const { return elements_; }              // of weights
-  // The first so many of these have gradients and states; with `shard: optimizer` a multiple of
-  // pieces_multiple(), of which the last ones may belong to nothing.
+  // The first trained() elements have gradients and states. With `shard: optimizer` this is a
+  // multiple of pieces_multiple(), padded at the end with unused elements.
   size_t trained() const { return trained_; }
   bool has(size_t element) const { return piece_of(element) != nullptr; }
   size_t at(size_t element) const;  // REQUIRES: has(element)
 
-  // f(where it begins in the flat buffers, where here, elements), of all here from `begin` to
-  // `end`.
+  // Calls f(offset in the flat buffers, offset on this GPU, elements) for each run of elements in
+  // the range [begin, end) of this GPU.
   template <class F>
   void each(size_t begin, size_t end, F f) const {
     for (const Piece& p : pieces_) {

@@ -14,14 +14,13 @@ namespace {
 
 using Backend = Exchange::Backend;
 
-// Several GPUs: a mode that forks, or whose ranks' number is that of GPUs.
 bool is_single(const Session& s) {
   return static_cast<const ModeType*>(s.spec.parallel.what)->name == "single";
 }
 
 std::string text_of(int gpus) { return counted(gpus, "GPU"); }
 
-// They are cut from the machine's cores in order, so there is no cpu:5 among two.
+// CPU devices share the machine's cores and are numbered from 0, so two devices have no cpu:5.
 void check_cpus(const std::vector<int64_t>& indices) {
   for (int64_t i : indices)
     if (i >= std::ssize(indices))
@@ -42,11 +41,11 @@ void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
     int gpu = w;
     if (!devices.indices.empty())
       gpu = static_cast<int>(devices.indices.at(static_cast<size_t>(w)));
-    else if (query.world && s.gpus.count > 0)  // a launcher may show each rank its own alone
+    else if (query.world && s.gpus.count > 0)  // a launcher may show each rank only its own GPU
       gpu = w % s.gpus.count;
     s.gpu_of_worker.push_back(gpu);
   }
-  if (s.gpus.count == 0) return;  // it is only looked at
+  if (s.gpus.count == 0) return;  // a plan without a run
   const int highest = std::ranges::max(s.gpu_of_worker);
   if (highest < s.gpus.count) return;
   if (!devices.indices.empty())
@@ -60,11 +59,11 @@ void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
        who.span > 1 ? "devices" : "replicas");
 }
 
-// How replicas sum, and stages that are processes copy.
+// Chooses who sums gradients over replicas, and copies between stages in different processes.
 void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
   const bool apart = s.stages_apart();
   const std::set<int> own(s.gpu_of_worker.begin(), s.gpu_of_worker.end());
-  // Ranks that somebody else started compare their GPUs once they meet.
+  // Ranks of an external launcher compare their GPUs after they have connected.
   const bool shared = !query.world && own.size() < s.gpu_of_worker.size();
   if (!s.exchange.backend) s.exchange.backend = shared ? Backend::host : Backend::nccl;
   if (s.exchange.backend == Backend::host) {
@@ -114,7 +113,7 @@ void choose_device(Session& s, const SessionQuery& query) {
   const std::string& wanted = s.spec.devices.device;
   if (wanted == "cuda") {
     s.device = "cuda";
-    // A plan is of GPUs that need not be there, as many as are.
+    // `dptrain plan` works without GPUs, for as many as the spec asks for.
     if (query.gpus)
       s.gpus = *query.gpus;
     else if (query.runs && is_single(s) && devices_of(s.spec.model) == 1)
@@ -129,7 +128,7 @@ void choose_device(Session& s, const SessionQuery& query) {
     return;
   }
   check_cpus(s.spec.devices.indices);
-  if (wanted != "auto" || !query.runs) return;  // only a run says why it is on a CPU
+  if (wanted != "auto" || !query.runs) return;  // only a run explains why it uses a CPU
   const std::string no_gpu = cuda::why_no_gpu();
   if (!no_gpu.empty() && !cuda::has_nvidia_gpu()) return;
   s.note = no_gpu.empty() ? "device: cpu (there is a GPU, but training on one is new: ask for it "
@@ -150,7 +149,7 @@ void place_on_gpus(Session& s, const SessionQuery& query, Diagnostics& d) {
   }
   choose_gpus(s, s.who, query);
   if (s.who.replicas() > 1 || s.stages_apart()) choose_backend(s, query, d);
-  if (s.who.replicas() == 1) s.exchange.shard_states = false;  // there is nobody to share them with
+  if (s.who.replicas() == 1) s.exchange.shard_states = false;  // there are no other replicas
   check_spec(s, d);
 }
 

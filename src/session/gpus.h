@@ -1,16 +1,16 @@
-// Which GPUs a session trains on, and what training on them does not do.
+// Chooses the GPUs of a session, and rejects what training on GPUs does not support.
 #pragma once
 
 #include "session/session.h"
 
 namespace dpt {
 
-// The session's device, and what CUDA shows where it is asked. A CPU in the place of a GPU is
-// explained in `note`. Throws Error{device} for a device that can't be had.
+// Sets the session's device, and asks CUDA for its GPUs if needed. If `device: auto` becomes a CPU
+// although there is a GPU, `note` says why. Throws Error{device} if the device is not available.
 void choose_device(Session& session, const SessionQuery& query);
 
-// A GPU for each replica, and who sums their gradients. REQUIRES: the topology is there. Complaints
-// go to `d`. Throws Error{device} for GPUs that are not there, or without NCCL.
+// Assigns a GPU to each worker, and chooses who sums gradients. Errors in the spec are reported to
+// `d`. Throws Error{device} if GPUs or NCCL are missing. REQUIRES: the topology is set.
 void place_on_gpus(Session& session, const SessionQuery& query, Diagnostics& d);
 
 }  // namespace dpt

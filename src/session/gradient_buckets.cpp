@@ -10,7 +10,7 @@ namespace {
 
 bool cut_into_pieces(const Session& s) { return s.exchange.shard_states && s.who.replicas() > 1; }
 
-// Where buckets may end: behind each parameter.
+// Possible ends of buckets: one at each parameter.
 std::vector<size_t> ends_of(const Session& s, const DeviceShare& share) {
   std::vector<size_t> out;
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {

@@ -1,5 +1,5 @@
-// How the flat gradients of GPUs are cut: into the buckets that are summed at once while backward
-// makes others, and, with `shard: optimizer`, each of these into a piece for every GPU.
+// How the gradients of GPUs are split: into buckets, each summed over GPUs while the backward part
+// computes others, and with `shard: optimizer` each bucket into a piece per GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,34 +10,36 @@
 
 namespace dpt {
 
-// Elements of the gradients on one GPU, counted from its share's first.
+// Elements [begin, end) of the gradients on one GPU, counted from the GPU's first.
 struct Bucket {
   size_t begin = 0, end = 0;
   size_t count() const { return end - begin; }
   bool operator==(const Bucket&) const = default;
 };
 
-// Whole parameters each; with `shard: optimizer` cut where all pieces are equal. The first takes
-// those up to 1 MiB, so that something is sent early, the others up to `mib`: torch's rule, by
-// which the parameter that fills a bucket is its last. One bucket where the CPUs sum.
+// The buckets of a GPU. They end at parameters; with `shard: optimizer`, these ends are rounded
+// down to multiples of pieces_multiple(), so that pieces are equal. As in PyTorch, a bucket ends
+// with the parameter that fills it: the first one at 1 MiB, so that communication begins early, the
+// others at `mib`. If the host sums, the overload below returns one bucket.
 std::vector<Bucket> gradient_buckets(const Session& session, const DeviceShare& share, double mib);
-// Of the size asked for.
+// With the bucket size of the session.
 std::vector<Bucket> gradient_buckets(const Session& session, const DeviceShare& share);
-double bucket_mib(const Session& session);  // as asked for, or torch's 25
+double bucket_mib(const Session& session);  // as in the spec, or PyTorch's 25
 
-// Of each bucket: the instruction of the backward part after which all before and in it are made.
+// For each bucket: the instruction of the backward part after which this and all earlier buckets
+// are complete.
 std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets);
-// Of stages on several GPUs: which op of the schedule of the share's GPU.
+// For stages on several GPUs: the operation in the schedule of the GPU.
 std::vector<size_t> made_after_ops(const Session& session, const DeviceShare& share,
                                    const std::vector<Bucket>& buckets);
 
-// Elements of the trained parameters whose states a GPU keeps and which it updates: all that are
-// here, or with `shard: optimizer` its replica's piece of each bucket (Rajbhandari et al., "ZeRO",
-// 2020, stage 1).
+// The trained elements whose states a GPU keeps and which it updates: all elements of the GPU, or
+// with `shard: optimizer` the replica's piece of each bucket (Rajbhandari et al., "ZeRO", 2020,
+// stage 1).
 std::vector<Bucket> own_pieces(const Session& session, const DeviceShare& share, int replica);
 Bucket own_piece(const Session& session, const Bucket& bucket, int replica);
 
-// Elements whose multiple what is trained has to be, so that GPUs have equal pieces of it.
+// The number of trained elements must be a multiple of this, so that GPUs have equal pieces.
 size_t pieces_multiple(const Session& session);
 
 }  // namespace dpt

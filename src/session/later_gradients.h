@@ -1,5 +1,5 @@
-// Gradients of a later micro-batch that are not summed where they are computed: how much memory
-// they take until they are added to those of the micro-batches before.
+// Memory for gradients of the second and later micro-batches, which are computed apart and then
+// added to those of earlier micro-batches.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@
 
 namespace dpt {
 
-// The rows of a weight and the elements of each, as they lie in memory.
+// The rows and columns of a weight in memory order.
 std::pair<int64_t, int64_t> rows_and_columns(const TensorDesc& weight);
 
-// Bytes up to the next cache line, where the next gradient begins.
+// Rounds up to whole cache lines; the next gradient begins there.
 constexpr size_t aligned_to_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Bytes for the gradients of the chosen stages: the largest piece that is computed at a time.
+// Bytes for the gradients of the chosen stages: those of the largest piece that is computed at
+// once.
 size_t later_bytes(const Program& program, const std::function<bool(int stage)>& chosen);
 
 }  // namespace dpt

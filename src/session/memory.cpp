@@ -21,12 +21,12 @@ void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
     const auto stage = static_cast<size_t>(homes[static_cast<size_t>(v)]);
     return out[static_cast<size_t>(s.graph.stage_device[stage])];
   };
-  // Gradients of each shard of a replica, and halves of what is compressed. A GPU has one shard,
-  // and with accumulation those of the first chunk and of the one that is added to them.
+  // Gradients of each shard of a replica, and halves of them if they are compressed. A GPU has one
+  // shard; with accumulation it has two buffers: the sum so far, and that of the current chunk.
   const double halves = s.exchange.compress ? 0.5 : 0;
   const double copies = s.on_gpu() ? (s.batches->accumulate() > 1 ? 2 : 1) + halves
                                    : s.who.shards * (1 + halves) / s.who.replicas();
-  // CPUs of a machine share out states and have them all the same.
+  // CPUs of a machine partition the states, but the machine still stores all of them.
   const double states =
       s.states() / (s.on_gpu() && s.exchange.shard_states ? double{1} * s.who.replicas() : 1);
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
@@ -54,7 +54,7 @@ Buffers::Sizes buffer_sizes(const Session& s) {
   for (const auto* programs : {&s.programs, &s.test_programs})
     for (const auto& [rows, program] : *programs) sums = std::max(sums, program.sum_bytes);
   return {.weights = s.layout.total,
-          // A GPU's gradients lie in its own memory, but where the CPUs sum them.
+          // Gradients of a GPU are in its own memory, unless the host sums them.
           .stored = s.on_gpu() && !s.sums_on_host() ? 0 : s.layout.stored,
           .halved = s.exchange.compress && (!s.on_gpu() || s.sums_on_host()) ? s.layout.stored : 0,
           .trainable = s.layout.trainable,
@@ -74,7 +74,7 @@ std::vector<DeviceUse> device_uses(const Session& s) {
   for (int d = 0; d < s.who.span; ++d)
     out[static_cast<size_t>(d)].activations =
         static_cast<double>(Arenas::bytes_on(s, d)) / s.who.replicas();
-  // The graph is of one shard; a replica has all samples of its share of the batch.
+  // The graph is for one shard; a replica computes all samples of its part of the batch.
   const double rows = static_cast<double>(s.graph[s.graph.input].desc.shape[0]);
   const double shards = static_cast<double>(s.global_batch) / s.who.replicas() / rows;
   for (const GraphNode& n : s.graph.nodes)

@@ -1,4 +1,4 @@
-// The memory that a session's buffers and the devices of a replica take.
+// Memory for a session's buffers, and for each device of a replica.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace dpt {
 
-// The sizes of the buffers that the workers of one machine share.
+// Sizes of the buffers that the workers of a machine share.
 Buffers::Sizes buffer_sizes(const Session& session);
 
-// What one device of a replica stores and sends. Bytes.
+// What one device of a replica stores and sends, in bytes.
 struct DeviceUse {
   std::vector<int> stages;
-  // Gradients and activations are those of the replica's own shards; weights and states are there
-  // once for all replicas of a machine.
+  // Gradients and activations are those of the replica's own shards. Weights and states exist once
+  // for all replicas of a machine.
   double weights = 0, gradients = 0, states = 0, activations = 0;
-  double sent = 0;  // activations and gradients copied to other devices of the replica in a step
+  double sent = 0;  // activations and gradients sent to other devices of the replica per step
   double total() const { return weights + gradients + states + activations; }
 };
-std::vector<DeviceUse> device_uses(const Session& session);  // [devices of a replica]
+std::vector<DeviceUse> device_uses(const Session& session);  // one per device of a replica
 
-// Why a device needs more than `memory_limit`, and what to do; empty if all devices fit, or without
-// a limit.
+// Why a device needs more than `memory_limit`, and a remedy. Empty if all devices fit or there is
+// no limit.
 std::string beyond_limit(const Session& session);
 
 }  // namespace dpt

@@ -14,8 +14,8 @@
 namespace dpt {
 namespace {
 
-// What each unit has of the work of a step, or of the memory: weights, gradients and as much again
-// for an optimizer's states, and what its layers make.
+// The cost of each unit: FLOPs of a step, or bytes. Bytes are 4 times the weights (weights,
+// gradients, two optimizer states) plus the results of its layers.
 std::vector<double> cost_of_units(const Graph& graph, size_t units, bool memory) {
   std::vector<double> out(units);
   const auto unit = [&](int stage) -> double& {
@@ -35,7 +35,8 @@ std::vector<double> cost_of_units(const Graph& graph, size_t units, bool memory)
   return out;
 }
 
-// The stage of each unit, begun at those that are named: a unit, or a block by its first one.
+// The stage of each unit if stages begin at `names`. A name is a unit, or a block for its first
+// unit.
 std::vector<int> cut_at(const std::vector<std::string>& names,
                         const std::vector<std::string>& units, Span where, Diagnostics& d) {
   std::vector<int> out(units.size());
@@ -63,8 +64,8 @@ std::vector<int> cut_at(const std::vector<std::string>& names,
   return out;
 }
 
-// The units that add nodes to the graph, each of which is a stage of it: `identity` does not, nor
-// does `dropout: 0`, nor a `flatten` of what is flat.
+// The units that add nodes to the graph. `identity`, `dropout: 0` and a `flatten` of flat input do
+// not. REQUIRES: each unit is on a device of its own.
 std::vector<size_t> computing_units(const Graph& graph) {
   std::set<size_t> out;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
@@ -107,7 +108,8 @@ std::vector<int> place_units(const Spec& spec, const Pipeline& pipeline, int dev
     std::vector<double> cost;
     for (const size_t unit : real) cost.push_back(all[unit]);
     const std::vector<int> split = balance(cost, stages);
-    // The others go where the layer in front of them goes, the first ones where the first one does.
+    // Units without nodes are placed with the unit before them, or at the start with the first
+    // unit.
     out.resize(units.size());
     for (size_t i = 0; i < real.size(); ++i)
       std::fill(out.begin() + static_cast<std::ptrdiff_t>(i == 0 ? 0 : real[i]), out.end(),

@@ -1,4 +1,4 @@
-// Which device of a pipeline each unit of the model (layers/model.h) is put on.
+// Chooses the device of each unit of a pipeline's model (layers/model.h).
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace dpt {
 
-// At the layers that the spec names, or so that stages have about the same work or memory.
-// graph_of: the graph that trains with that placement, without copies. Complaints go to `d`; of use
-// only where it is still ok.
+// Stages begin at the layers that the spec names, or are balanced by FLOPs or memory. graph_of must
+// return the training graph for a placement, without copies between stages. Errors are reported to
+// `d`; the result is valid only if d.ok() afterwards.
 std::vector<int> place_units(
     const Spec& spec, const Pipeline& pipeline, int devices,
     const std::function<Graph(const std::vector<int>& placement)>& graph_of, Diagnostics& d);

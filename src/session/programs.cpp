@@ -20,12 +20,12 @@ TensorDesc batch_of(const TensorDesc& sample, int64_t rows) {
   return {sample.dtype, Shape(extents)};
 }
 
-// A single chunk is the last one.
+// Whether no chunk is recomputed because the only chunk is also the last.
 bool keeps_all(const Session& s) {
   return s.pipeline->checkpoint == Checkpointing::except_last && s.batches->accumulate() == 1;
 }
 
-// What a program is for.
+// What a program is for. train_last: a last chunk that keeps its activations.
 enum class Purpose { train, train_last, test };
 
 ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
@@ -47,8 +47,8 @@ ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
   return q;
 }
 
-// Complaints about shapes, of the batch that the user wrote: a shard of it has shapes that the spec
-// does not show.
+// Reports shape errors for the batch in the spec: users would not recognize the shapes of a shard.
+// If the batch has no errors, those of the shard are reported.
 void complain_of_shapes(const Session& s, Diagnostics of_shard, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
   ModelQuery q = model_query(s, data.batch_size.value_or(data.batch_size_per_replica.value_or(1)),
@@ -88,10 +88,10 @@ std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& ba
   return out;
 }
 
-// How many chunks each stage has in flight.
+// For each stage: the most chunks that it has in flight.
 std::vector<int> slots_of(const Session& s) {
   if (s.graph.stages() == 1) return {1};
-  // A last chunk that keeps its activations has a place of its own.
+  // A last chunk that keeps its activations has a slot of its own.
   const bool apart = s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last;
   const int chunks = static_cast<int>(s.batches->accumulate()) - (apart ? 1 : 0);
   const PipelineSchedule schedule = schedule_of(s);
@@ -101,7 +101,7 @@ std::vector<int> slots_of(const Session& s) {
   return out;
 }
 
-// Makes what is trained a multiple of so many elements; what is more belongs to nothing.
+// Rounds the number of trained elements up to a multiple; the added elements are unused.
 void pad_trainable(FlatLayout& layout, size_t multiple) {
   const size_t trained = layout.trainable;
   const size_t more = (trained + multiple - 1) / multiple * multiple - trained;
@@ -139,9 +139,9 @@ void make_programs_of_shards(Session& s, Diagnostics& d) {
   if (d.ok()) s.graph = graph_for(s, largest, Purpose::train, d);
   if (!d.ok()) return;
   s.slots = slots_of(s);
-  // Clipping by norm wants all gradients before the first update, and accumulation more than one.
-  // A scaled loss is the same: an overflow anywhere means that nothing is updated. What is
-  // compressed is a gradient, not its factors.
+  // Gradients are stored if they must be complete before the first update (for clipping by norm,
+  // and because with a scaled loss an overflow anywhere skips the update), if several are added up
+  // (accumulation), or if they are compressed.
   const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
                       s.batches->accumulate() > 1 || s.exchange.compress.has_value();
   s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, kernels_of(s)));

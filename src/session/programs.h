@@ -1,4 +1,4 @@
-// The graph of a session, compiled for every size of a group of shards that occurs.
+// Compiles a session's graph for every size of a shard group that occurs.
 #pragma once
 
 #include "parallel/schedule.h"
@@ -6,11 +6,11 @@
 
 namespace dpt {
 
-// Sets all of the session that follows from its model: placement, graph, slots, layout, divisor,
-// groups and programs. Complaints about the spec go to `d`. REQUIRES: batches are cut.
+// Sets what follows from the session's model: placement, graph, slots, layout, divisor, groups and
+// programs. Errors in the spec are reported to `d`. REQUIRES: the session's batches are set.
 void make_programs(Session& s, Diagnostics& d);
 
-// Of a model on several devices: who does what when; empty for one.
+// The schedule for a model on several devices; empty for one device.
 PipelineSchedule schedule_of(const Session& s);
 
 }  // namespace dpt

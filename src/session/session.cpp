@@ -29,7 +29,7 @@
 namespace dpt {
 namespace {
 
-// Runs f; what the spec is to blame for becomes a complaint at `where`.
+// Runs f and reports its Error{spec} to `d` at `where`.
 template <class F>
 void complain(Diagnostics& d, Span where, F&& f) {
   try {
@@ -64,7 +64,7 @@ void choose_precision(Session& s) {
                                    : "no kernel for CPUs computes in it");
 }
 
-constexpr int kGpusOfPlans = 2;  // where nobody says how many there are
+constexpr int kGpusOfPlans = 2;  // for a plan, if the number of GPUs is unknown
 
 void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   s.mode = static_cast<const ModeType*>(s.spec.parallel.what);
@@ -75,7 +75,7 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
   if (s.spec.reproducible_shards) q.shards = static_cast<int>(*s.spec.reproducible_shards);
   q.machine_cores = static_cast<int>(usable_cores().size());
   if (s.on_gpu()) {
-    q.cores = 1;  // that tells it what to do
+    q.cores = 1;  // a thread that controls the GPU
     if (!q.devices && !query.world && s.mode->name != "single" && !s.mode->pipeline)
       q.devices = s.gpus.count > 0 ? s.gpus.count : kGpusOfPlans;
   }
@@ -92,13 +92,13 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
            [&] { s.who = s.mode->topology(s.spec.parallel.settings, q); });
 }
 
-// "96 or 128"; below `of` there is only one: "4".
+// "96 or 128"; if n is less than `of`, only the multiple above: "4".
 std::string multiples_around(int64_t n, int64_t of) {
   const int64_t below = n / of * of;
   return below == 0 ? fmt::format("{}", of) : fmt::format("{} or {}", below, below + of);
 }
 
-// What is kept of each micro-batch's share for each shard and each stage takes memory, too.
+// Limits the memory for bookkeeping per micro-batch and shard or stage.
 void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
   constexpr int64_t kMost = int64_t{1} << 20;
   const int64_t stages = s.pipeline ? int64_t{s.who.span} * s.pipeline->stages_a_device : 1;
@@ -111,7 +111,7 @@ void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
                         s.who.shards >= stages ? "shards" : "stages", pieces, kMost));
 }
 
-// The global batch, and how it is cut.
+// Sets the global batch, and splits it.
 void cut_batches(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
   const int64_t replicas = s.who.replicas();
@@ -143,7 +143,7 @@ void cut_batches(Session& s, Diagnostics& d) {
                 "drop_last out",
                 counted(n, "sample"), s.global_batch));
   if (!d.ok()) return;
-  // More micro-batches than samples would be empty ones.
+  // More micro-batches than samples would leave some of them empty.
   const int64_t parts = s.spec.accumulate * (s.pipeline ? s.pipeline->chunks : 1);
   if (s.pipeline && s.pipeline->stages_a_device > 1 && parts > batches.batch)
     d.error(
@@ -155,14 +155,14 @@ void cut_batches(Session& s, Diagnostics& d) {
   if (!d.ok()) return;
   s.batches.emplace(batches, s.who, std::min(parts, batches.batch));
   if (!s.test) return;
-  Topology common = s.who;  // the test set has one order, cut evenly over all shards
+  Topology common = s.who;  // the test set has one order, split evenly over all shards
   common.reproducible = true;
   s.test_batches.emplace(
       Batches{.deal = {s.test->size(), 1, Deal::Rest::exact}, .batch = s.spec.evaluate.batch_size},
       common, 1);
 }
 
-// Whether a batch leaves a replica with one sample alone.
+// Whether a replica has exactly one sample in some micro-batch of `batch`.
 bool leaves_one_sample(const Session& s, const StepCutter& batches, int64_t batch) {
   StepRows rows;
   batches.step(batch, rows);
@@ -177,7 +177,8 @@ bool leaves_one_sample(const Session& s, const StepCutter& batches, int64_t batc
   return false;
 }
 
-// Whether a sample has one value of a channel whose variance over the batch the graph takes.
+// Whether batch norm normalizes with moments over the batch alone: one value per sample and
+// channel.
 bool takes_variance_of_samples(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
     const Shape& x = graph[n.in[0]].desc.shape;
@@ -186,8 +187,8 @@ bool takes_variance_of_samples(const Graph& graph) {
   });
 }
 
-// The first batch that leaves a replica with one sample; -1: there is none. All are like the first
-// but the last ones.
+// The first batch that leaves a replica with one sample; -1: none. Only the last batches of an
+// epoch can differ from the first.
 int64_t batch_of_one_sample(const Session& s, const StepCutter& batches) {
   const int64_t steps = batches.steps();
   for (const int64_t batch : {int64_t{0}, std::max<int64_t>(0, steps - 2), steps - 1})
@@ -195,7 +196,7 @@ int64_t batch_of_one_sample(const Session& s, const StepCutter& batches) {
   return -1;
 }
 
-// A variance needs two values. PyTorch says so, too, but only when it comes to that batch.
+// A variance needs two values. PyTorch reports this too, but only when it reaches that batch.
 void check_batch_norm(const Session& s, Diagnostics& d) {
   const int64_t step = takes_variance_of_samples(s.graph) ? batch_of_one_sample(s, *s.batches) : -1;
   if (step >= 0)
@@ -217,7 +218,7 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
                 batch + 1, s.test_batches->steps()));
 }
 
-// Devices that are named leave none below them out, and each stage has something to do.
+// Devices must be numbered without gaps, and each stage must compute something.
 void check_placement(const Session& s, Diagnostics& d) {
   for (int device = 0; device < s.who.span; ++device)
     if (std::ranges::find(s.graph.stage_device, device) == s.graph.stage_device.end())
@@ -257,7 +258,7 @@ void make_plan(Session& s) {
   if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
 }
 
-// Labels of a sample, or all the numbers of its target.
+// The target of a sample: its class indices, or its values.
 template <class T>
 std::span<const T> target_of(const Table& targets, int64_t sample) {
   return values_of<T>(targets).subspan(static_cast<size_t>(sample * targets.step()),
@@ -272,7 +273,7 @@ int64_t count_ignored(const Dataset& d, std::optional<int64_t> ignore_index) {
   return out;
 }
 
-// PyTorch refuses such targets, too, but only when it comes to them.
+// PyTorch rejects such targets too, but only when it reaches them.
 void check_unit_targets(const Dataset& d, std::string_view set, const LossType& loss) {
   if (d.targets.desc.dtype != DType::f32 || !d.made) return;
   for (int64_t i = 0; i < d.size(); ++i)
@@ -284,16 +285,16 @@ void check_unit_targets(const Dataset& d, std::string_view set, const LossType& 
              i, set, t, loss.name);
 }
 
-// The order of samples is a permutation that PyTorch draws in another way from a certain size on.
+// PyTorch draws larger permutations by another algorithm.
 void check_samples(const Dataset& d) {
   if (d.size() > static_cast<int64_t>(Generator::kMaxPermutation))
     fail(Fault::data, "{} samples are too many to shuffle as PyTorch does; the limit is {}",
          d.size(), Generator::kMaxPermutation);
 }
 
-// How many epochs are begun, and how many steps that makes: `epochs` or `steps` ends the run,
-// whichever is reached first. At a million steps a second 2^40 take 13 days: more is a mistake, and
-// products with it might not fit into 64 bits.
+// Sets the number of steps, and of epochs that are begun: the run ends by `epochs` or `steps`,
+// whichever comes first. The limit 2^40 is 13 days at a million steps per second. Larger numbers
+// are mistakes, and products with them might overflow 64 bits.
 void count_steps(Session& s, Diagnostics& d) {
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t of_epoch = s.batches->steps();

@@ -1,5 +1,5 @@
-// A run as it will be, made before the first batch: data, who does what, programs for every size of
-// a group of shards, the plan. Nothing is computed here, and `dptrain plan` prints it.
+// Session: everything that is decided before the first batch: data, topology, programs for every
+// size of a shard group, and the plan. Nothing is computed yet. `dptrain plan` prints it.
 #pragma once
 
 #include <map>
@@ -23,74 +23,77 @@
 
 namespace dpt {
 
-// All words that a spec may use.
+// All names that a spec may use.
 Vocabulary vocabulary();
 
 struct Session {
   Spec spec;
-  std::string initial_weights_place;  // "spec.yaml:7:18", where the spec names them; else empty
+  // "spec.yaml:7:18" if the spec gives initial weights; else empty
+  std::string initial_weights_place;
   const ModeType* mode = nullptr;
   const LossType* loss = nullptr;
   const OptimizerType* optimizer = nullptr;
   Topology who;
   Exchange exchange;
   std::string device = "cpu";
-  std::string note;  // why `device: auto` is a CPU; empty: nothing to say
+  std::string note;  // why `device: auto` is a CPU; empty: nothing to report
   bool on_gpu() const { return device == "cuda"; }
-  cuda::GpuSurvey gpus;            // where CUDA was asked
-  std::vector<int> gpu_of_worker;  // numbers among those that CUDA shows
+  cuda::GpuSurvey gpus;            // set if CUDA was asked
+  std::vector<int> gpu_of_worker;  // numbers among the GPUs that CUDA shows
   bool sums_on_host() const {
     return on_gpu() && who.replicas() > 1 && exchange.backend == Exchange::Backend::host;
   }
-  // Optimizer states that workers keep for themselves; GPUs bring theirs to the buffers, like all.
+  // Whether the shared buffers have no optimizer states, because CPU workers keep them for
+  // themselves. GPUs copy theirs to the buffers, sharded or not (StepExecutor::gather).
   bool own_states() const { return exchange.shard_states && !on_gpu(); }
-  // The stages of a replica are processes, a device each.
+  // The stages of a replica are in different processes, one device each.
   bool stages_apart() const { return who.devices < who.span; }
-  // A GPU gets whole steps as graphs: no host takes part within one, neither by sums nor by saying
-  // that an event of another GPU is recorded.
+  // Whether steps on GPUs are captured as CUDA graphs. This is impossible if the host takes part
+  // within a step: to sum gradients, or to tell another GPU's thread that an event was recorded.
   bool captures_steps() const {
     const bool by_hosts =
         (who.replicas() > 1 || stages_apart()) && exchange.backend == Exchange::Backend::host;
     return on_gpu() && spec.graphs && !by_hosts && (who.span == 1 || stages_apart());
   }
-  bool tf32 = false;  // products on GPUs round factors of f32 to TF32
+  bool tf32 = false;  // matrix products on GPUs round f32 factors to TF32
 
   PrecisionPolicy precision;
   ScalerSettings scaler;
 
   Dataset train;
-  std::optional<Dataset> test;  // where the spec asks for evaluation
+  std::optional<Dataset> test;  // if the spec asks for evaluation
   std::unique_ptr<Feeder> feeder, test_feeder;
 
   std::optional<StepCutter> batches, test_batches;
-  int64_t global_batch = 1;  // what the optimizer sees
+  int64_t global_batch = 1;  // samples per optimizer step
   Divisor divisor = Divisor::samples;
-  bool takes_empty_steps = false;  // StepResult::empty can be: layers/model.h
+  bool takes_empty_steps = false;  // StepResult::empty is possible, see layers/model.h
   int64_t terms_per_sample = 1;    // see layers/model.h
 
-  Graph graph;               // of one shard of the usual size: for names, counts and plans
-  std::vector<Rows> groups;  // of shards, each computed as one batch: program.h, note [groups]
+  Graph graph;               // for a shard of the usual size: for names, counts and plans
+  std::vector<Rows> groups;  // shard groups, see program.h, Note [groups]
   FlatLayout layout;
-  std::optional<Pipeline> pipeline;  // where the mode cuts the layers into stages itself
-  std::vector<int> placement;        // of units, then: layers/model.h
-  std::vector<int> slots;            // of each stage: chunks that it may have in flight
-  int turns() const;                 // chunks after which all slots come round again
-  // Whether a pipeline that is given `chunks` micro-batches at once, of which the last ones may be
-  // empty, has no more behind this one. Without a pipeline each is alone.
+  std::optional<Pipeline> pipeline;  // if the mode splits layers into stages itself
+  std::vector<int> placement;        // device of each unit in a pipeline, see layers/model.h
+  std::vector<int> slots;            // for each stage: chunks that it may have in flight
+  int turns() const;                 // number of chunks after which all slots repeat
+  // Whether no non-empty micro-batch follows `micro` among the pipeline->chunks micro-batches that
+  // a pipeline is given at once. Without a pipeline, each micro-batch is given alone.
   bool last_chunk(const StepRows& rows, size_t micro) const;
-  // The last batch before this one that lay in the same slot of the stage; -1: none did.
+  // The latest earlier batch in the same slot of the stage; -1: none.
   int64_t same_slot_before(int stage, int64_t batch) const;
-  // Of an evaluation: parts that the stage's device has done once it is done with this batch.
+  // In an evaluation: how many parts the stage's device has finished once it is done with this
+  // batch.
   int64_t test_parts_until(int stage, int64_t batch) const;
   Plan plan;
-  int test_cuts = 0;  // of the forward part of an evaluation: program.h, note [cuts]
+  int test_cuts = 0;  // sync points in the forward part of an evaluation (program.h, Note [cuts])
   std::map<GroupRows, Program> programs, test_programs;
-  std::map<GroupRows, Program> last_programs;  // of a last chunk that alone keeps its activations
+  std::map<GroupRows, Program> last_programs;  // for a last chunk that keeps its activations
 
-  int64_t epochs = 0;            // that are begun: the last may be cut short by `steps`
+  int64_t epochs = 0;            // including one that `steps` ends early
   int64_t steps = 0;             // of the whole run
   int64_t parameters() const;    // trainable elements
-  int states() const;            // of the optimizer, for each parameter
+  int states() const;            // number of optimizer state buffers
   bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
   // Targets of the test set that the loss does not ignore: the denominator of the accuracy.
   // REQUIRES: test.
@@ -100,18 +103,19 @@ struct Session {
   bool ignores() const { return train.ignored > 0 || (test && test->ignored > 0); }
 };
 
-// How ranks that somebody else started change a session; empty: dptrain starts its own.
+// Circumstances that change a session.
 struct SessionQuery {
+  // Number of ranks that an external launcher started; empty: dptrain starts its own.
   std::optional<int> world;
-  bool runs = true;                     // false: it is only looked at, so a GPU need not be there
-  std::optional<cuda::GpuSurvey> gpus;  // in the place of asking CUDA
-  // Made-up data sets are not generated, only sized: the session can be described, but not run.
+  bool runs = true;                     // false: only described, so GPUs need not exist
+  std::optional<cuda::GpuSurvey> gpus;  // used instead of asking CUDA
+  // Synthetic data sets are sized but not generated: the session can be described, but not run.
   bool sizes_only = false;
 };
 
-// Complaints about the spec (shapes that do not fit, settings that exclude each other) go to `d`;
-// null then. Throws Error{data} where data can't be read, Error{device} for a device that is not
-// there.
+// Makes a session. Returns null after errors in the spec (shapes that do not fit, contradicting
+// settings), which are reported to `d`. Throws Error{data} if data cannot be read, Error{device} if
+// a device is not available.
 std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diagnostics& d);
 
 }  // namespace dpt

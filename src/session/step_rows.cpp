@@ -24,7 +24,7 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
   const int parts = static_cast<int>(accumulate_), ranks = batches_.deal.ranks;
   out.samples = batches_.global_count(step);
   out.micro.resize(static_cast<size_t>(parts));
-  int64_t before = 0;  // samples of earlier micro-batches, and of this one in lower replicas
+  int64_t before = 0;  // samples of earlier micro-batches, and of lower replicas in this one
   for (int m = 0; m < parts; ++m) {
     std::vector<int64_t> begins, counts;
     for (int r = 0; r < ranks; ++r) {
@@ -51,8 +51,8 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
 std::vector<GroupRows> StepCutter::group_rows(const std::vector<Rows>& groups) const {
   std::set<GroupRows> out;
   StepRows rows;
-  // All steps but an epoch's last few are alike: ranks run out of samples within one step of each
-  // other.
+  // Only the last few steps of an epoch can differ: ranks run out of samples within one step of
+  // each other.
   for (int64_t b = 0; b < steps(); b = b == 0 ? std::max<int64_t>(1, steps() - 3) : b + 1) {
     step(b, rows);
     for (const auto& micro : rows.micro)

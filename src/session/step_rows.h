@@ -1,4 +1,5 @@
-// Which samples each shard takes in each step of an epoch: every sample once, however uneven.
+// Which samples each shard computes in each step of an epoch. Every row of the epoch's order occurs
+// exactly once, unless drop_last leaves it out.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +11,36 @@
 
 namespace dpt {
 
-// A shard's part of one micro-batch. Rows count from the start of the epoch's order: its replica's
-// own where samples are dealt to replicas, else the common one.
+// A shard's part of one micro-batch. Rows are positions in the epoch's order: that of the shard's
+// replica with per-replica sampling, else the common order.
 struct ShardRows {
   Rows rows;
-  int64_t first_sample = 0;  // its first row's place in the batch of all replicas
+  int64_t first_sample = 0;  // index of its first row in the batch of all replicas
 };
 
 struct StepRows {
-  int64_t samples = 0;                        // of all ranks, in the whole batch
+  int64_t samples = 0;                        // in the batch of all ranks
   std::vector<std::vector<ShardRows>> micro;  // [micro-batch][shard]
 };
 
-// What a group of shards has of a micro-batch.
+// The rows of a shard group in a micro-batch.
 GroupRows group_rows(const std::vector<ShardRows>& micro, Rows group);
 
 class StepCutter {
  public:
-  // batches.deal.ranks: who.replicas() where samples are dealt to them, else 1. accumulate:
-  // micro-batches that a batch is computed in.
+  // batches.deal.ranks: who.replicas() with per-replica sampling, else 1. accumulate: number of
+  // micro-batches per batch.
   StepCutter(const Batches& batches, const Topology& who, int64_t accumulate);
 
-  int64_t steps() const { return batches_.steps(); }  // of an epoch
+  int64_t steps() const { return batches_.steps(); }  // per epoch
   int64_t accumulate() const { return accumulate_; }
   bool dealt() const { return batches_.deal.ranks > 1; }
   const Deal& deal() const { return batches_.deal; }
-  // Fills `out`; for a full batch allocates nothing when it was filled before. REQUIRES: 0 <= step
-  // < steps().
+  // Computes the rows of a step. Does not allocate if the batch is full and `out` was filled
+  // before. REQUIRES: 0 <= step < steps().
   void step(int64_t step, StepRows& out) const;
-  // What each of these groups of shards has, in all steps, ascending; without those that have no
-  // rows.
+  // All different rows of these shard groups over all steps, in ascending order, without empty
+  // groups.
   std::vector<GroupRows> group_rows(const std::vector<Rows>& groups) const;
 
  private:
@@ -48,7 +49,7 @@ class StepCutter {
   Batches batches_;
   Topology who_;
   int64_t accumulate_;
-  StepRows full_;  // step 0, which all steps with full batches are like
+  StepRows full_;  // step 0; other full batches only differ in the offset
 };
 
 }  // namespace dpt

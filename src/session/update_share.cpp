@@ -5,18 +5,19 @@
 namespace dpt {
 namespace {
 
-constexpr int64_t kGroup = 16;  // a cache line of elements, or the rows that kernels like together
+constexpr int64_t kGroup = 16;  // elements of a cache line; also rows that kernels compute together
 
-// What can be cut into groups: elements of stored gradients, or rows of a fused parameter.
+// Something to split: elements of stored gradients, or rows of a fused parameter.
 struct Stretch {
   UpdatePiece whole;
-  int64_t units = 0;  // elements or rows
-  double cost = 0;    // of one
+  int64_t units = 0;  // elements, or rows
+  double cost = 0;    // of one unit
 };
 
-// In units of one element's update, which is 17 cycles for 16 elements; a product and a sum for
-// each sample cost half a cycle for 16. Transposed weights are those of first layers, whose inputs
-// tend to hold zeros that are left out: of Fashion-MNIST's two cores wait least with 0.7.
+// Cost of an element relative to an update from a stored gradient, which takes 17 cycles for 16
+// elements. The gradient takes a multiplication and an addition per sample, half a cycle for 16
+// elements. Transposed weights are those of first layers, whose inputs often hold zeros, which
+// kernels skip. 0.7 minimizes waiting with Fashion-MNIST on two cores.
 double cost_of_element(const Value& parameter, int64_t batch) {
   return 1 + static_cast<double>(batch) / 34 *
                  (parameter.desc.layout == Layout::transposed ? 0.70 : 1.0);
@@ -35,7 +36,7 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
     if (!here(program.graph.nodes[program.update[i].node].stage)) continue;
     const size_t p = made[static_cast<size_t>(program.graph.nodes[program.update[i].node].out[0])];
     const Value& parameter = program.graph[program.graph.parameters[p]];
-    // As they lie in memory.
+    // Rows and columns in memory order.
     const Shape& shape = parameter.desc.shape;
     const int64_t rows = shape[parameter.desc.layout == Layout::transposed ? 1 : 0];
     const int64_t columns = shape.elements() / std::max<int64_t>(1, rows);
@@ -77,7 +78,7 @@ std::vector<std::vector<UpdatePiece>> share(const std::vector<Stretch>& all, int
     const double work = static_cast<double>(s.units) * s.cost;
     int64_t begin = 0;
     for (int w = 0; w < workers && begin < s.units; ++w) {
-      const double until = total * (w + 1) / workers;  // of all work
+      const double until = total * (w + 1) / workers;  // of the work of all workers
       int64_t end = s.units;
       if (w + 1 < workers && before + work > until) {
         const double units = std::max(0.0, (until - before) / s.cost);
@@ -109,7 +110,7 @@ std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const
 std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& layout,
                                        const std::function<bool(int stage)>& chosen) {
   const std::vector<int> homes = graph.homes();
-  // Parameters with stored gradients, as they lie; the last one's range ends where all end.
+  // Parameters with stored gradients in memory order; the last range ends at layout.stored.
   std::vector<size_t> order;
   for (size_t p = 0; p < graph.parameters.size(); ++p)
     if (graph.gradients[p] != kNoValue && !layout.fused[p]) order.push_back(p);
@@ -127,7 +128,7 @@ std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& lay
   return out;
 }
 
-// Many, since the samples' part of a product is read anew for each tile.
+// Tiles have many rows, because each tile reads the samples' inputs again.
 int64_t rows_of_tile(int64_t columns) {
   constexpr int64_t kElements = 65536;  // 256 KiB, for the second-level cache
   const int64_t rows = kElements / std::max<int64_t>(1, columns) / kGroup * kGroup;

@@ -1,4 +1,4 @@
-// A worker's share of the optimizer's pass: which ranges of the flat buffers are its own.
+// Partitions the optimizer's work over workers: which ranges of the flat buffers each one updates.
 #pragma once
 
 #include <cstddef>
@@ -11,41 +11,41 @@
 
 namespace dpt {
 
-// A range of the flat buffers: of parameters whose gradients are stored, or some rows of one that
-// is fused (program.h, note [fused]).
+// A range of the flat buffers: parameters with stored gradients, or rows of a parameter with a
+// fused gradient (program.h, Note [fused]).
 struct UpdatePiece {
   size_t begin = 0, end = 0;  // elements of the flat buffers
-  int fused = -1;             // the instruction of Part::update that makes its gradient; -1: stored
-  int64_t first_row = 0;      // fused: the rows of the parameter, each `columns` elements
+  // Index in Program::update of the instruction that computes its gradient; -1: stored
+  int fused = -1;
+  int64_t first_row = 0;  // fused: rows of the parameter, `columns` elements each
   int64_t rows = 0, columns = 0;
 };
 
-// All elements below layout.trainable that belong to a parameter are in one piece of one worker,
-// cut so that workers have about the same work with `batch` samples a step: whole cache lines, and
-// fused parameters by groups of rows. Parameters of a stage are those of the workers of its device.
-// `program`: of any size.
+// The pieces of each worker. Every element below layout.trainable that belongs to a parameter is in
+// exactly one piece. Workers get about equal work for `batch` samples per step. Stored gradients
+// are split at cache lines, fused parameters between groups of rows. Parameters of a stage go to
+// the workers of its device. program: for any number of samples.
 std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
                                                    int64_t batch, const Topology& who);
 
-// Where the flat buffers would begin if `first` were their element number `begin`: an address for
-// those who count from there, of which nothing before `first` is there.
+// A pointer p such that p + begin is `first`, for code that indexes flat buffers by their own
+// offsets. Elements before `first` must not be accessed.
 inline float* counted_from(float* first, size_t begin) {
   return reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(first) - begin * sizeof(float));
 }
 
-// Elements begin..end of the stored gradients.
+// Elements [begin, end) of the stored gradients.
 struct UpdateRange {
   size_t begin = 0, end = 0;
   size_t count() const { return end - begin; }
 };
-// Where the stored gradients of parameters lie that `chosen(stage)` has, one after another or, with
-// several stages, with others in between; empty: there are none.
+// The ranges of stored gradients whose stage is chosen, in ascending order. May be empty.
 std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& layout,
                                        const std::function<bool(int stage)>& chosen);
 
-// Rows of a fused parameter that are made at a time, so that they stay in the cache.
+// How many rows of a fused gradient are computed at once, so that they stay in the cache.
 int64_t rows_of_tile(int64_t columns);
-// Elements of the largest such tile that `share` needs.
+// Elements of the largest such tile in `share`.
 size_t tile_elements(const std::vector<UpdatePiece>& share);
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-// All words that a spec may use: the tables of every room.
+// All names that a spec may use: the registries of all components.
 #include "data/dataset.h"
 #include "layers/initialisation.h"
 #include "layers/layer.h"
