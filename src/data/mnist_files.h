@@ -8,9 +8,10 @@ namespace dpt {
 struct MnistFiles {
   std::string path;  // of the folder; empty: where find_files looks
   static KeyTable<MnistFiles> keys() {
-    return KeyTable<MnistFiles>().path("path", &MnistFiles::path,
-                                       "folder of the four files; none: $DPTRAIN_DATA, "
-                                       "datasets/, ../shared/datasets, user's cache");
+    return KeyTable<MnistFiles>().path(
+        "path", &MnistFiles::path,
+        "folder of the four files; none: searched in $DPTRAIN_DATA, datasets/, "
+        "../shared/datasets and the user's cache");
   }
 };
 

@@ -18,14 +18,13 @@ struct TextWindows {
   // Behind the path, which each data set has for itself.
   template <class Config>
   static void add_keys(KeyTable<Config>& table) {
-    table
-        .optional("sequence_length", &TextWindows::sequence_length, "characters of a sample", kSize)
+    table.optional("sequence_length", &TextWindows::sequence_length, "characters per sample", kSize)
         .optional("stride", &TextWindows::stride,
-                  "while training, characters from one sample's beginning to the next one's; 0: "
-                  "sequence_length, so that none overlap; 1: every sequence that there is",
+                  "characters from the start of one training sample to the start of the next; 0: "
+                  "sequence_length, so that samples do not overlap",
                   kSizeOrZero)
         .optional("test_share", &TextWindows::test_share,
-                  "share of the file, its end, that is evaluated on and not trained on", kBelowOne);
+                  "share of the file, at its end, that is the test set", kBelowOne);
   }
 };
 

@@ -7,12 +7,16 @@ namespace dpt::layers {
 namespace {
 
 struct AdaptiveAvgPool {
+  static constexpr Usage kUsage{"torch.nn.AdaptiveAvgPool2d",
+                                "- adaptive_avg_pool2d: 1\n"
+                                "- adaptive_avg_pool2d: {output_size: [7, 7]}"};
+
   Sizes output_size;
 
   static KeyTable<AdaptiveAvgPool> keys() {
-    return KeyTable<AdaptiveAvgPool>().required(
-        "output_size", &AdaptiveAvgPool::output_size,
-        "extents of the output: one number, or one for each", kSize);
+    return KeyTable<AdaptiveAvgPool>().required("output_size", &AdaptiveAvgPool::output_size,
+                                                "output height and width, or one number for both",
+                                                kSize);
   }
   static void check(const AdaptiveAvgPool& p, const Owner& owner, Diagnostics& d) {
     check_count("output_size", p.output_size, 2, owner, d);
@@ -32,8 +36,9 @@ struct AdaptiveAvgPool {
 }  // namespace
 
 LayerType adaptive_avg_pool2d() {
-  return layer_type<AdaptiveAvgPool>("adaptive_avg_pool2d",
-                                     "Means of as many pieces of the image as are asked for.");
+  return layer_type<AdaptiveAvgPool>(
+      "adaptive_avg_pool2d",
+      "Divides an image into output_size regions and takes the mean of each.");
 }
 
 }  // namespace dpt::layers

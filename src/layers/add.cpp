@@ -6,6 +6,9 @@ namespace dpt::layers {
 namespace {
 
 struct Add {
+  static constexpr Usage kUsage{"torch.add",
+                                "- add:\n"
+                                "  from: [left, right]"};
   static KeyTable<Add> keys() { return {}; }
 
   ValueId build(GraphBuilder& g, std::span<const ValueId> x) const {
@@ -24,11 +27,12 @@ struct Add {
 }  // namespace
 
 LayerType add() {
-  return {nameable<Add>("add", "The sum of several values of one shape."),
-          [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
-            return std::any_cast<const Add&>(settings).build(g, x);
-          },
-          true, [](const std::any&, const Shape&) -> std::string { return "sum(x)"; }};
+  return {
+      nameable<Add>("add", "Adds the outputs of several entries, which must have the same shape."),
+      [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
+        return std::any_cast<const Add&>(settings).build(g, x);
+      },
+      true, [](const std::any&, const Shape&) -> std::string { return "sum(x)"; }};
 }
 
 }  // namespace dpt::layers

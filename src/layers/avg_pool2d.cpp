@@ -5,6 +5,12 @@ namespace dpt::layers {
 namespace {
 
 struct AvgPool : PoolKeys {
+  static constexpr Usage kUsage{
+      "torch.nn.AvgPool2d",
+      "- avg_pool2d: 2\n"
+      "- avg_pool2d: {kernel_size: 3, stride: 2, padding: 1, ceil_mode: true,\n"
+      "    count_include_pad: false, divisor_override: 4}"};
+
   bool count_include_pad = true;
   std::optional<int64_t> divisor_override;
 
@@ -12,12 +18,13 @@ struct AvgPool : PoolKeys {
     KeyTable<AvgPool> table;
     add_size(table);
     return table
-        .optional("ceil_mode", &AvgPool::ceil_mode,
-                  "whether a last window may reach beyond the padding")
+        .optional(
+            "ceil_mode", &AvgPool::ceil_mode,
+            "whether a window may reach beyond the padding, so that the output size is rounded up")
         .optional("count_include_pad", &AvgPool::count_include_pad,
-                  "whether zeros of the padding count in the mean")
+                  "whether the padding counts in the mean")
         .optional("divisor_override", &AvgPool::divisor_override,
-                  "what sums are divided by; left out: the number of elements", kSize);
+                  "divisor of the window's sum; none: the number of elements", kSize);
   }
   static void check(const AvgPool& p, const Owner& owner, Diagnostics& d) {
     p.check_sizes(owner, d);
@@ -44,6 +51,8 @@ struct AvgPool : PoolKeys {
 
 }  // namespace
 
-LayerType avg_pool2d() { return layer_type<AvgPool>("avg_pool2d", "The mean of each window."); }
+LayerType avg_pool2d() {
+  return layer_type<AvgPool>("avg_pool2d", "Takes the mean of each window.");
+}
 
 }  // namespace dpt::layers

@@ -9,11 +9,15 @@ namespace dpt::layers {
 namespace {
 
 struct ConcatLayer {
+  static constexpr Usage kUsage{"torch.cat",
+                                "- concat: {dim: 1}\n"
+                                "  from: [left, right]"};
+
   int64_t dim = 1;
 
   static KeyTable<ConcatLayer> keys() {
     return KeyTable<ConcatLayer>().optional("dim", &ConcatLayer::dim,
-                                            "the extent in which they are put one after another");
+                                            "dimension along which to concatenate");
   }
 
   ValueId build(GraphBuilder& g, std::span<const ValueId> x) const {
@@ -33,7 +37,7 @@ struct ConcatLayer {
 }  // namespace
 
 LayerType concat() {
-  return {nameable<ConcatLayer>("concat", "Puts several values one after another."),
+  return {nameable<ConcatLayer>("concat", "Concatenates the outputs of several entries."),
           [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
             return std::any_cast<const ConcatLayer&>(settings).build(g, x);
           },

@@ -4,7 +4,7 @@
 namespace dpt::layers {
 
 LayerType conv1d() {
-  return layer_type<Conv<1>>("conv1d", "Convolution: a learned window over a sequence.");
+  return layer_type<Conv<1>>("conv1d", "1-D convolution: [N, C, L] to [N, out_channels, L'].");
 }
 
 }  // namespace dpt::layers

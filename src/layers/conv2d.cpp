@@ -4,7 +4,8 @@
 namespace dpt::layers {
 
 LayerType conv2d() {
-  return layer_type<Conv<2>>("conv2d", "Convolution: a learned window over an image.");
+  return layer_type<Conv<2>>("conv2d",
+                             "2-D convolution: [N, C, H, W] to [N, out_channels, H', W'].");
 }
 
 }  // namespace dpt::layers

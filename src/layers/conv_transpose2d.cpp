@@ -9,6 +9,12 @@ namespace dpt::layers {
 namespace {
 
 struct ConvTranspose {
+  static constexpr Usage kUsage{
+      "torch.nn.ConvTranspose2d",
+      "- conv_transpose2d: {out_channels: 8, kernel_size: 2, stride: 2}\n"
+      "- conv_transpose2d: {out_channels: 8, kernel_size: [3, 3], stride: 2, padding: 1,\n"
+      "    output_padding: 1, groups: 2, bias: false, dilation: 1, padding_mode: zeros}"};
+
   int64_t out_channels = 0;
   Sizes kernel_size, stride = {1}, padding = {0}, output_padding = {0}, dilation = {1};
   int64_t groups = 1;
@@ -17,20 +23,23 @@ struct ConvTranspose {
 
   static KeyTable<ConvTranspose> keys() {
     return KeyTable<ConvTranspose>()
-        .required("out_channels", &ConvTranspose::out_channels, "channels of the output", kSize)
+        .required("out_channels", &ConvTranspose::out_channels, "number of output channels", kSize)
         .required("kernel_size", &ConvTranspose::kernel_size,
-                  "extents of the window: one number, or one for each", kSize)
-        .optional("stride", &ConvTranspose::stride, "how far the window moves in the output", kSize)
-        .optional("padding", &ConvTranspose::padding, "what is cut off around the output",
-                  kSizeOrZero)
+                  "size of the window: one number, or one per dimension", kSize)
+        .optional("stride", &ConvTranspose::stride, "step of the window in the output", kSize)
+        .optional("padding", &ConvTranspose::padding,
+                  "rows and columns removed from each side of the output", kSizeOrZero)
         .optional("output_padding", &ConvTranspose::output_padding,
-                  "further extents at the output's end", kSizeOrZero)
-        .optional("groups", &ConvTranspose::groups,
-                  "groups of channels, each output sees the inputs of its own only", kSize)
-        .optional("bias", &ConvTranspose::bias, "whether a learned offset is added")
-        .optional("dilation", &ConvTranspose::dilation, "distance of the window's elements", kSize)
+                  "rows and columns added at the end of the output", kSizeOrZero)
+        .optional(
+            "groups", &ConvTranspose::groups,
+            "number of channel groups; an output channel sees only the input channels of its group",
+            kSize)
+        .optional("bias", &ConvTranspose::bias, "whether a learned bias is added")
+        .optional("dilation", &ConvTranspose::dilation, "distance between the window's elements",
+                  kSize)
         .choice("padding_mode", &ConvTranspose::padding_mode, {"zeros"},
-                "what the padding is filled with");
+                "how the padding is filled");
   }
 
   static void check(const ConvTranspose& c, const Owner& owner, Diagnostics& d) {
@@ -98,8 +107,8 @@ struct ConvTranspose {
 }  // namespace
 
 LayerType conv_transpose2d() {
-  return layer_type<ConvTranspose>("conv_transpose2d",
-                                   "Transposed convolution: each input adds a learned window.");
+  return layer_type<ConvTranspose>(
+      "conv_transpose2d", "Transposed 2-D convolution: [N, C, H, W] to [N, out_channels, H', W'].");
 }
 
 }  // namespace dpt::layers

@@ -46,6 +46,17 @@ inline constexpr const char* kPaddingSchema =
 
 template <int kDims>
 struct Conv {
+  static constexpr Usage kUsage =
+      kDims == 1
+          ? Usage{"torch.nn.Conv1d",
+                  "- conv1d: {out_channels: 16, kernel_size: 3, padding: same}\n"
+                  "- conv1d: {out_channels: 16, kernel_size: 3, stride: 2, padding: 1,\n"
+                  "    dilation: 1, groups: 4, bias: false, padding_mode: zeros}"}
+          : Usage{"torch.nn.Conv2d",
+                  "- conv2d: {out_channels: 16, kernel_size: 3, padding: same}\n"
+                  "- conv2d: {out_channels: 16, kernel_size: [3, 5], stride: 2, padding: [1, 2],\n"
+                  "    dilation: 1, groups: 4, bias: false, padding_mode: zeros}"};
+
   static constexpr std::string_view kName = kDims == 1 ? "conv1d" : "conv2d";
 
   int64_t out_channels = 0;
@@ -57,22 +68,24 @@ struct Conv {
 
   static KeyTable<Conv> keys() {
     return KeyTable<Conv>()
-        .required("out_channels", &Conv::out_channels, "channels of the output", kSize)
+        .required("out_channels", &Conv::out_channels, "number of output channels", kSize)
         .required("kernel_size", &Conv::kernel_size,
-                  "extents of the window: one number, or one for each", kSize)
-        .optional("stride", &Conv::stride, "how far the window moves", kSize)
+                  "size of the window: one number, or one per dimension", kSize)
+        .optional("stride", &Conv::stride, "step of the window", kSize)
         .optional_section(
             "padding",
-            "zeros around the input: numbers, or same (as many outputs as inputs), or valid (none)",
+            "zeros around the input: numbers, `same` (output size is input size) or `valid` (none)",
             [](Conv& c, const Node& n, Diagnostics& d) { Padding::read(c.padding, n, d); },
             {.kind = "an integer, a list of them, same or valid",
              .fallback = "0",
              .schema = kPaddingSchema})
-        .optional("dilation", &Conv::dilation, "distance of the window's elements", kSize)
-        .optional("groups", &Conv::groups,
-                  "groups of channels, each output sees the inputs of its own only", kSize)
-        .optional("bias", &Conv::bias, "whether a learned offset is added")
-        .choice("padding_mode", &Conv::padding_mode, {"zeros"}, "what the padding is filled with");
+        .optional("dilation", &Conv::dilation, "distance between the window's elements", kSize)
+        .optional(
+            "groups", &Conv::groups,
+            "number of channel groups; an output channel sees only the input channels of its group",
+            kSize)
+        .optional("bias", &Conv::bias, "whether a learned bias is added")
+        .choice("padding_mode", &Conv::padding_mode, {"zeros"}, "how the padding is filled");
   }
 
   static void check(const Conv& c, const Owner& owner, Diagnostics& d) {

@@ -11,11 +11,15 @@ namespace dpt::layers {
 namespace {
 
 struct DropoutLayer {
+  static constexpr Usage kUsage{"torch.nn.Dropout",
+                                "- dropout\n"
+                                "- dropout: {p: 0.2}"};
+
   double p = 0.5;
 
   static KeyTable<DropoutLayer> keys() {
     return KeyTable<DropoutLayer>().optional(
-        "p", &DropoutLayer::p, "the probability that an element becomes zero", kProbability);
+        "p", &DropoutLayer::p, "probability that an element becomes zero", kProbability);
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -41,7 +45,8 @@ struct DropoutLayer {
 }  // namespace
 
 LayerType dropout() {
-  return layer_type<DropoutLayer>("dropout", "Zeroes random elements in training.");
+  return layer_type<DropoutLayer>(
+      "dropout", "Sets random elements to zero in training and scales the others by 1 / (1 - p).");
 }
 
 }  // namespace dpt::layers

@@ -8,15 +8,21 @@ namespace dpt::layers {
 namespace {
 
 struct EmbeddingLayer {
+  static constexpr Usage kUsage{
+      "torch.nn.Embedding",
+      "- embedding: {num_embeddings: 1000, embedding_dim: 64, padding_idx: 0}"};
+
   int64_t num_embeddings = 0, embedding_dim = 0;
   std::optional<int64_t> padding_idx;
 
   static KeyTable<EmbeddingLayer> keys() {
     return KeyTable<EmbeddingLayer>()
-        .required("num_embeddings", &EmbeddingLayer::num_embeddings, "rows of the table", kSize)
-        .required("embedding_dim", &EmbeddingLayer::embedding_dim, "size of a row", kSize)
-        .optional("padding_idx", &EmbeddingLayer::padding_idx,
-                  "a row that starts as zeros and is never trained; negative: from the end");
+        .required("num_embeddings", &EmbeddingLayer::num_embeddings,
+                  "number of rows, which is the size of the vocabulary", kSize)
+        .required("embedding_dim", &EmbeddingLayer::embedding_dim, "size of each row", kSize)
+        .optional(
+            "padding_idx", &EmbeddingLayer::padding_idx,
+            "a row that starts as zeros and is never trained; negative: counted from the end");
   }
 
   static void check(const EmbeddingLayer& e, const Owner& owner, Diagnostics& d) {
@@ -58,7 +64,8 @@ struct EmbeddingLayer {
 }  // namespace
 
 LayerType embedding() {
-  return layer_type<EmbeddingLayer>("embedding", "A learned row for each token number.");
+  return layer_type<EmbeddingLayer>(
+      "embedding", "Replaces each token number by a learned row: [N, L] to [N, L, embedding_dim].");
 }
 
 }  // namespace dpt::layers

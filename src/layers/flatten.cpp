@@ -10,13 +10,16 @@ namespace dpt::layers {
 namespace {
 
 struct Flatten {
+  static constexpr Usage kUsage{"torch.nn.Flatten",
+                                "- flatten\n"
+                                "- flatten: {start_dim: 2, end_dim: -1}"};
+
   int64_t start_dim = 1, end_dim = -1;
 
   static KeyTable<Flatten> keys() {
     return KeyTable<Flatten>()
-        .optional("start_dim", &Flatten::start_dim, "the first extent to flatten; 0 is the batch")
-        .optional("end_dim", &Flatten::end_dim,
-                  "the last extent to flatten; -1: the last there is");
+        .optional("start_dim", &Flatten::start_dim, "first dimension to merge; 0 is the batch")
+        .optional("end_dim", &Flatten::end_dim, "last dimension to merge; -1: the last one");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -50,7 +53,7 @@ struct Flatten {
 }  // namespace
 
 LayerType flatten() {
-  return layer_type<Flatten>("flatten", "Makes one extent of several: [N, 1, 28, 28] to [N, 784].");
+  return layer_type<Flatten>("flatten", "Merges dimensions into one: [N, 1, 28, 28] to [N, 784].");
 }
 
 }  // namespace dpt::layers

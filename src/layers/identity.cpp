@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Identity {
+  static constexpr Usage kUsage{"torch.nn.Identity", "- identity"};
   static KeyTable<Identity> keys() { return {}; }
   ValueId build(GraphBuilder&, ValueId x) const { return x; }
   std::string torch(const Shape&) const { return "nn.Identity()"; }
@@ -12,6 +13,6 @@ struct Identity {
 
 }  // namespace
 
-LayerType identity() { return layer_type<Identity>("identity", "Gives its input back."); }
+LayerType identity() { return layer_type<Identity>("identity", "Returns its input unchanged."); }
 
 }  // namespace dpt::layers

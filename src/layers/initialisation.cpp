@@ -40,12 +40,15 @@ struct Fans {
 
 struct Uniform {
   static constexpr std::string_view kName = "uniform";
+  static constexpr Usage kUsage{"torch.nn.init.uniform_",
+                                "- linear: 10\n"
+                                "  init: {uniform: {a: -0.1, b: 0.1}}"};
   double a = 0, b = 1;
 
   static KeyTable<Uniform> keys() {
     return KeyTable<Uniform>()
-        .optional("a", &Uniform::a, "the smallest number", kFinite)
-        .optional("b", &Uniform::b, "what all are below", kFinite);
+        .optional("a", &Uniform::a, "smallest number", kFinite)
+        .optional("b", &Uniform::b, "upper limit, never drawn itself", kFinite);
   }
   static void check(const Uniform& u, const Owner& owner, Diagnostics& d) {
     if (u.a > u.b) d.error(owner.at("a"), fmt::format("a is {}, above b, which is {}", u.a, u.b));
@@ -58,13 +61,16 @@ struct Uniform {
 
 struct Normal {
   static constexpr std::string_view kName = "normal";
+  static constexpr Usage kUsage{"torch.nn.init.normal_",
+                                "- linear: 10\n"
+                                "  init: {normal: {std: 0.02, mean: 0}}"};
   double std = 1, mean = 0;
 
   static KeyTable<Normal> keys() {
     return KeyTable<Normal>()
-        .optional("std", &Normal::std, "the standard deviation",
+        .optional("std", &Normal::std, "standard deviation",
                   Range{"must not be negative", 0, kLargest})
-        .optional("mean", &Normal::mean, "the mean", kFinite);
+        .optional("mean", &Normal::mean, "mean", kFinite);
   }
   Init make(const Shape&) const { return {.kind = Init::Kind::normal, .a = mean, .b = std}; }
   std::string torch(std::string_view p) const {
@@ -74,17 +80,20 @@ struct Normal {
 
 struct TruncNormal {
   static constexpr std::string_view kName = "trunc_normal";
+  static constexpr Usage kUsage{"torch.nn.init.trunc_normal_",
+                                "- linear: 10\n"
+                                "  init: {trunc_normal: {std: 0.02, mean: 0, a: -0.04, b: 0.04}}"};
   // If less probability than this lies in [a, b], PyTorch draws by another method.
   static constexpr double kLeast = 0.3;
   double std = 1, mean = 0, a = -2, b = 2;
 
   static KeyTable<TruncNormal> keys() {
     return KeyTable<TruncNormal>()
-        .optional("std", &TruncNormal::std, "the standard deviation of what is cut",
+        .optional("std", &TruncNormal::std, "standard deviation before truncation",
                   Range{"must be positive", 0, kLargest, true})
-        .optional("mean", &TruncNormal::mean, "its mean", kFinite)
-        .optional("a", &TruncNormal::a, "the smallest number, not counted in deviations")
-        .optional("b", &TruncNormal::b, "the largest number");
+        .optional("mean", &TruncNormal::mean, "mean before truncation", kFinite)
+        .optional("a", &TruncNormal::a, "smallest number")
+        .optional("b", &TruncNormal::b, "largest number");
   }
   static void check(const TruncNormal& t, const Owner& owner, Diagnostics& d) {
     const double share = t.share();
@@ -117,10 +126,13 @@ struct TruncNormal {
 
 struct Constant {
   static constexpr std::string_view kName = "constant";
+  static constexpr Usage kUsage{"torch.nn.init.constant_",
+                                "- linear: 10\n"
+                                "  init: {weight: xavier_uniform, bias: {constant: {val: 0.1}}}"};
   double val = 0;
 
   static KeyTable<Constant> keys() {
-    return KeyTable<Constant>().required("val", &Constant::val, "each element", kFinite);
+    return KeyTable<Constant>().required("val", &Constant::val, "value of every element", kFinite);
   }
   Init make(const Shape&) const { return {.a = val}; }
   std::string torch(std::string_view p) const { return call_of(kName, p).arg(val).str(); }
@@ -128,6 +140,9 @@ struct Constant {
 
 struct Zeros {
   static constexpr std::string_view kName = "zeros";
+  static constexpr Usage kUsage{"torch.nn.init.zeros_",
+                                "- linear: 10\n"
+                                "  init: {bias: zeros}"};
   static KeyTable<Zeros> keys() { return {}; }
   Init make(const Shape&) const { return {.a = 0}; }
   std::string torch(std::string_view p) const { return call_of(kName, p).str(); }
@@ -135,6 +150,9 @@ struct Zeros {
 
 struct Ones {
   static constexpr std::string_view kName = "ones";
+  static constexpr Usage kUsage{"torch.nn.init.ones_",
+                                "- linear: 10\n"
+                                "  init: ones"};
   static KeyTable<Ones> keys() { return {}; }
   Init make(const Shape&) const { return {.a = 1}; }
   std::string torch(std::string_view p) const { return call_of(kName, p).str(); }
@@ -148,8 +166,13 @@ struct Xavier {
 
 struct XavierUniform : Xavier {
   static constexpr std::string_view kName = "xavier_uniform";
+  static constexpr Usage kUsage{"torch.nn.init.xavier_uniform_",
+                                "- linear: 10\n"
+                                "  init: xavier_uniform\n"
+                                "- linear: 10\n"
+                                "  init: {xavier_uniform: {gain: 2}}"};
   static KeyTable<XavierUniform> keys() {
-    return KeyTable<XavierUniform>().optional("gain", &Xavier::gain, "factor of the bound", kGain);
+    return KeyTable<XavierUniform>().optional("gain", &Xavier::gain, "factor of the range", kGain);
   }
   Init make(const Shape& shape) const {
     const Fans fans(kName, shape);
@@ -162,9 +185,14 @@ struct XavierUniform : Xavier {
 
 struct XavierNormal : Xavier {
   static constexpr std::string_view kName = "xavier_normal";
+  static constexpr Usage kUsage{"torch.nn.init.xavier_normal_",
+                                "- linear: 10\n"
+                                "  init: xavier_normal\n"
+                                "- linear: 10\n"
+                                "  init: {xavier_normal: {gain: 2}}"};
   static KeyTable<XavierNormal> keys() {
-    return KeyTable<XavierNormal>().optional("gain", &Xavier::gain, "factor of the deviation",
-                                             kGain);
+    return KeyTable<XavierNormal>().optional("gain", &Xavier::gain,
+                                             "factor of the standard deviation", kGain);
   }
   Init make(const Shape& shape) const {
     const Fans fans(kName, shape);
@@ -183,12 +211,12 @@ struct Kaiming {
   template <class Config>
   static KeyTable<Config> common() {
     return KeyTable<Config>()
-        .optional("a", &Config::a, "the slope of leaky_relu where its input is negative", kFinite)
+        .optional("a", &Config::a, "negative slope of the leaky_relu that follows", kFinite)
         .choice("mode", &Config::mode, {"fan_in", "fan_out"},
-                "which variance stays the same: that of values, or that of gradients")
+                "keeps the variance of activations (fan_in) or of gradients (fan_out)")
         .choice("nonlinearity", &Config::nonlinearity,
                 {"linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"},
-                "what follows the layer");
+                "activation that follows the layer");
   }
   double deviation(std::string_view name, const Shape& shape) const {
     const Fans fans(name, shape);
@@ -214,6 +242,10 @@ struct Kaiming {
 
 struct KaimingUniform : Kaiming {
   static constexpr std::string_view kName = "kaiming_uniform";
+  static constexpr Usage kUsage{
+      "torch.nn.init.kaiming_uniform_",
+      "- linear: 10\n"
+      "  init: {kaiming_uniform: {a: 0.2, mode: fan_out, nonlinearity: leaky_relu}}"};
   static KeyTable<KaimingUniform> keys() { return common<KaimingUniform>(); }
   Init make(const Shape& shape) const {
     const double bound = std::sqrt(3.0) * deviation(kName, shape);
@@ -224,6 +256,10 @@ struct KaimingUniform : Kaiming {
 
 struct KaimingNormal : Kaiming {
   static constexpr std::string_view kName = "kaiming_normal";
+  static constexpr Usage kUsage{
+      "torch.nn.init.kaiming_normal_",
+      "- linear: 10\n"
+      "  init: {weight: {kaiming_normal: {a: 0, mode: fan_in, nonlinearity: relu}}, bias: zeros}"};
   static KeyTable<KaimingNormal> keys() { return common<KaimingNormal>(); }
   Init make(const Shape& shape) const {
     return {.kind = Init::Kind::normal, .a = 0, .b = deviation(kName, shape)};
@@ -246,16 +282,22 @@ InitialisationType type_of(std::string_view summary) {
 
 std::span<const InitialisationType> initialisation_table() {
   static const std::array<InitialisationType, 10> table = {
-      type_of<Uniform>("Any number between two with the same probability."),
-      type_of<Normal>("A normal distribution."),
-      type_of<TruncNormal>("A normal distribution between two numbers."),
-      type_of<Constant>("One number everywhere."),
+      type_of<Uniform>("Uniform distribution from a to b."),
+      type_of<Normal>("Normal distribution."),
+      type_of<TruncNormal>("Normal distribution truncated to [a, b]."),
+      type_of<Constant>("The same number everywhere."),
       type_of<Zeros>("0 everywhere."),
       type_of<Ones>("1 everywhere."),
-      type_of<XavierUniform>("Uniform, by what goes in and out (Glorot & Bengio 2010)."),
-      type_of<XavierNormal>("Normal, by what goes in and out (Glorot & Bengio 2010)."),
-      type_of<KaimingUniform>("Uniform, by what goes in or out (He et al. 2015)."),
-      type_of<KaimingNormal>("Normal, by what goes in or out (He et al. 2015).")};
+      type_of<XavierUniform>(
+          "Uniform; the range follows from the numbers of inputs and outputs (Glorot & "
+          "Bengio 2010)."),
+      type_of<XavierNormal>(
+          "Normal; the deviation follows from the numbers of inputs and outputs (Glorot "
+          "& Bengio 2010)."),
+      type_of<KaimingUniform>(
+          "Uniform; the range follows from the number of inputs or outputs (He et al. 2015)."),
+      type_of<KaimingNormal>(
+          "Normal; the deviation follows from the number of inputs or outputs (He et al. 2015).")};
   return table;
 }
 

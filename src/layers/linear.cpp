@@ -8,13 +8,17 @@ namespace dpt::layers {
 namespace {
 
 struct Linear {
+  static constexpr Usage kUsage{"torch.nn.Linear",
+                                "- linear: 200\n"
+                                "- linear: {out_features: 200, bias: false}"};
+
   int64_t out_features = 0;
   bool bias = true;
 
   static KeyTable<Linear> keys() {
     return KeyTable<Linear>()
-        .required("out_features", &Linear::out_features, "size of each output sample", kSize)
-        .optional("bias", &Linear::bias, "whether a learned offset is added");
+        .required("out_features", &Linear::out_features, "number of output features", kSize)
+        .optional("bias", &Linear::bias, "whether a learned bias is added");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -41,7 +45,8 @@ struct Linear {
 }  // namespace
 
 LayerType linear() {
-  return layer_type<Linear>("linear", "Fully connected layer on the last extent.");
+  return layer_type<Linear>("linear",
+                            "Fully connected layer: [N, ..., I] to [N, ..., out_features].");
 }
 
 }  // namespace dpt::layers

@@ -5,13 +5,18 @@ namespace dpt::layers {
 namespace {
 
 struct MaxPool : PoolKeys {
+  static constexpr Usage kUsage{
+      "torch.nn.MaxPool2d",
+      "- max_pool2d: 2\n"
+      "- max_pool2d: {kernel_size: [3, 3], stride: 2, padding: 1, dilation: 1, ceil_mode: true}"};
   static KeyTable<MaxPool> keys() {
     KeyTable<MaxPool> table;
     add_size(table);
     return table
-        .optional("dilation", &MaxPool::dilation, "distance of the window's elements", kSize)
-        .optional("ceil_mode", &MaxPool::ceil_mode,
-                  "whether a last window may reach beyond the padding");
+        .optional("dilation", &MaxPool::dilation, "distance between the window's elements", kSize)
+        .optional(
+            "ceil_mode", &MaxPool::ceil_mode,
+            "whether a window may reach beyond the padding, so that the output size is rounded up");
   }
   static void check(const MaxPool& p, const Owner& owner, Diagnostics& d) {
     p.check_sizes(owner, d);
@@ -33,7 +38,7 @@ struct MaxPool : PoolKeys {
 }  // namespace
 
 LayerType max_pool2d() {
-  return layer_type<MaxPool>("max_pool2d", "The largest element of each window.");
+  return layer_type<MaxPool>("max_pool2d", "Takes the maximum of each window.");
 }
 
 }  // namespace dpt::layers

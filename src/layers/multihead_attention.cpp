@@ -27,17 +27,20 @@ constexpr std::string_view kClass = R"py(class MultiheadAttention(nn.MultiheadAt
 )py";
 
 struct MultiheadAttention {
+  static constexpr Usage kUsage{"torch.nn.MultiheadAttention",
+                                "- multihead_attention: {num_heads: 4, causal: true, bias: false}"};
+
   int64_t num_heads = 0;
   bool causal = false, bias = true;
 
   static KeyTable<MultiheadAttention> keys() {
     return KeyTable<MultiheadAttention>()
         .required("num_heads", &MultiheadAttention::num_heads,
-                  "how many parts the features are cut into, each with weights of its own", kSize)
+                  "number of heads; it divides the number of features", kSize)
         .optional("causal", &MultiheadAttention::causal,
-                  "whether a place sees only itself and those before it")
+                  "whether a position sees only itself and earlier positions")
         .optional("bias", &MultiheadAttention::bias,
-                  "whether learned offsets are added to both projections");
+                  "whether the input and output projections have a learned bias");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -83,7 +86,7 @@ struct MultiheadAttention {
 
 LayerType multihead_attention() {
   LayerType type = layer_type<MultiheadAttention>(
-      "multihead_attention", "Self-attention: each place takes what fits it from others.");
+      "multihead_attention", "Self-attention over a sequence: [N, L, E] to [N, L, E].");
   type.torch_class = kClass;
   return type;
 }

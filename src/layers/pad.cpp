@@ -11,16 +11,20 @@ namespace dpt::layers {
 namespace {
 
 struct PadLayer {
+  static constexpr Usage kUsage{"torch.nn.ConstantPad1d, torch.nn.ConstantPad2d",
+                                "- pad: 2\n"
+                                "- pad: {padding: [1, 2, 0, 0], value: 0.5}"};
+
   std::vector<int64_t> padding;
   double value = 0;
 
   static KeyTable<PadLayer> keys() {
     return KeyTable<PadLayer>()
         .required("padding", &PadLayer::padding,
-                  "one number for all sides of an image; or two for each extent, in front and "
-                  "behind, the last extent first: [left, right, top, bottom]",
+                  "one number for all sides of an image, or two per dimension, last dimension "
+                  "first: [left, right, top, bottom]; negative: removes elements",
                   Range{"must be between -2^31 and 2^31", -2147483648.0, 2147483648.0})
-        .optional("value", &PadLayer::value, "of the new elements");
+        .optional("value", &PadLayer::value, "value of the new elements");
   }
 
   static void check(const PadLayer& p, const Owner& owner, Diagnostics& d) {
@@ -69,6 +73,6 @@ struct PadLayer {
 
 }  // namespace
 
-LayerType pad() { return layer_type<PadLayer>("pad", "Puts elements of one value around images."); }
+LayerType pad() { return layer_type<PadLayer>("pad", "Pads the last dimensions with a constant."); }
 
 }  // namespace dpt::layers

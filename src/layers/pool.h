@@ -14,10 +14,10 @@ struct PoolKeys {
   static void add_size(KeyTable<Layer>& table) {
     table
         .required("kernel_size", &Layer::kernel_size,
-                  "extents of the window: one number, or one for each", kSize)
-        .optional("stride", &Layer::stride, "how far the window moves; left out: kernel_size",
-                  kSize)
-        .optional("padding", &Layer::padding, "at most half of the window, on each side",
+                  "size of the window: one number, or one per dimension", kSize)
+        .optional("stride", &Layer::stride, "step of the window; by default kernel_size", kSize)
+        .optional("padding", &Layer::padding,
+                  "zeros (max_pool2d: -inf) around the image, at most half the window",
                   kSizeOrZero);
   }
 

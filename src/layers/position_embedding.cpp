@@ -17,12 +17,16 @@ constexpr std::string_view kTorch = R"py(class PositionEmbedding(nn.Embedding):
 )py";
 
 struct PositionEmbeddingLayer {
+  static constexpr Usage kUsage{"",
+                                "- position_embedding\n"
+                                "- position_embedding: {num_embeddings: 256}"};
+
   int64_t num_embeddings = 0;
 
   static KeyTable<PositionEmbeddingLayer> keys() {
     return KeyTable<PositionEmbeddingLayer>().optional(
         "num_embeddings", &PositionEmbeddingLayer::num_embeddings,
-        "rows of the table, at least the places of a sequence; 0: as many as these", kSizeOrZero);
+        "number of rows, at least the sequence length; 0: the sequence length", kSizeOrZero);
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -52,7 +56,7 @@ struct PositionEmbeddingLayer {
 
 LayerType position_embedding() {
   LayerType type = layer_type<PositionEmbeddingLayer>(
-      "position_embedding", "Adds a learned row for each place of a sequence.");
+      "position_embedding", "Adds a learned row for each position of a sequence.");
   type.torch_class = kTorch;
   return type;
 }

@@ -11,6 +11,11 @@ namespace dpt::layers {
 namespace {
 
 struct Upsample {
+  static constexpr Usage kUsage{"torch.nn.Upsample",
+                                "- upsample: 2\n"
+                                "- upsample: {size: [32, 48], mode: nearest}\n"
+                                "- upsample: {scale_factor: [2, 3]}"};
+
   std::vector<double> scale_factor;
   Sizes size;
   std::string mode = "nearest";
@@ -18,10 +23,10 @@ struct Upsample {
   static KeyTable<Upsample> keys() {
     return KeyTable<Upsample>()
         .optional("scale_factor", &Upsample::scale_factor,
-                  "how many times larger: one number, or one for each extent", kPositive)
-        .optional("size", &Upsample::size, "extents of the output: one number, or one for each",
-                  kSize)
-        .choice("mode", &Upsample::mode, {"nearest"}, "what pixels in between are");
+                  "factor of the size: one number, or one per dimension; this or size", kPositive)
+        .optional("size", &Upsample::size,
+                  "output size: one number, or one per dimension; this or scale_factor", kSize)
+        .choice("mode", &Upsample::mode, {"nearest"}, "interpolation");
   }
 
   static void check(const Upsample& u, const Owner& owner, Diagnostics& d) {
@@ -75,7 +80,7 @@ struct Upsample {
 }  // namespace
 
 LayerType upsample() {
-  return layer_type<Upsample>("upsample", "Makes an image larger by repeating its pixels.");
+  return layer_type<Upsample>("upsample", "Enlarges an image by repeating its pixels.");
 }
 
 }  // namespace dpt::layers

@@ -22,12 +22,13 @@ struct Autocast {
   static KeyTable<Config> common() {
     return KeyTable<Config>()
         .choice("level", &Config::level, {"o1", "o0", "o2", "o3"},
-                "o1: what autocast says; o2: all but batch normalisation; o3: weights too; o0: "
+                "o1: as torch.autocast; o2: everything but batch norm; o3: also the weights; o0: "
                 "nothing")
-        .choice("lists", &Config::lists, {"device", "cpu", "cuda"},
-                "whose autocast: which operators stay in fp32")
+        .choice(
+            "lists", &Config::lists, {"device", "cpu", "cuda"},
+            "which of torch.autocast's operator lists applies; device: that of the device in use")
         .optional("emulate", &Config::emulate,
-                  "round results where nothing computes in it, to study what it does");
+                  "round results to this precision on CPUs that cannot compute in it");
   }
 
   MixedPrecision mixed() const {
@@ -40,10 +41,19 @@ struct Autocast {
 };
 
 struct Bf16 : Autocast {
+  static constexpr Usage kUsage{"torch.autocast(dtype=torch.bfloat16)",
+                                "precision: bf16\n"
+                                "precision: {bf16: {level: o2, lists: cuda, emulate: true}}"};
   static KeyTable<Bf16> keys() { return common<Bf16>(); }
 };
 
 struct Fp16 : Autocast {
+  static constexpr Usage kUsage{
+      "torch.autocast(dtype=torch.float16), torch.amp.GradScaler",
+      "precision: fp16\n"
+      "precision: {fp16: {level: o1, lists: cuda, emulate: true, scaler: true, init_scale: 1024,\n"
+      "    growth_factor: 2, backoff_factor: 0.5, growth_interval: 1000}}"};
+
   std::optional<bool> scaler;
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
   int64_t growth_interval = 2000;
@@ -51,15 +61,16 @@ struct Fp16 : Autocast {
   static KeyTable<Fp16> keys() {
     return common<Fp16>()
         .optional("scaler", &Fp16::scaler,
-                  "whether the loss is scaled, and steps with an overflow are skipped; none: but "
-                  "for o0 and o3")
-        .optional("init_scale", &Fp16::init_scale, "the first scale", kPositive)
+                  "whether the loss is scaled and steps with an overflow are skipped; none: for o1 "
+                  "and o2")
+        .optional("init_scale", &Fp16::init_scale, "initial scale", kPositive)
         .optional("growth_factor", &Fp16::growth_factor,
-                  "of the scale, after growth_interval steps without an overflow",
+                  "factor of the scale after growth_interval steps without an overflow",
                   Range{"must be above 1", 1, 1e9, true})
-        .optional("backoff_factor", &Fp16::backoff_factor, "of the scale, after an overflow",
+        .optional("backoff_factor", &Fp16::backoff_factor, "factor of the scale after an overflow",
                   Range{"must be above 0 and below 1", 0, 1, true, true})
-        .optional("growth_interval", &Fp16::growth_interval, "steps", kPositive);
+        .optional("growth_interval", &Fp16::growth_interval,
+                  "steps without an overflow before the scale grows", kPositive);
   }
 
   MixedPrecision mixed() const {
@@ -79,11 +90,16 @@ MixedPrecision mixed(const std::any& settings) {
 
 std::span<const PrecisionType> precision_table() {
   static const std::array<PrecisionType, 4> table = {{
-      {nameable<Plain>("fp32", "Single precision."), DType::f32, nullptr},
-      {nameable<Plain>("tf32", "On CUDA, products of numbers with 10 bits of fraction."),
+      {nameable<Plain>("fp32", "Single precision everywhere.",
+                       {"torch.float32", "precision: fp32"}),
+       DType::f32, nullptr},
+      {nameable<Plain>(
+           "tf32",
+           "Single precision; GPUs round the factors of products to TF32 (10 bits of fraction).",
+           {"torch.backends.cuda.matmul.allow_tf32", "precision: tf32"}),
        DType::f32, nullptr},
       {nameable<Bf16>("bf16", "Mixed precision with bfloat16."), DType::bf16, mixed<Bf16>},
-      {nameable<Fp16>("fp16", "Mixed precision with half precision and a scaled loss."), DType::f16,
+      {nameable<Fp16>("fp16", "Mixed precision with float16 and a scaled loss."), DType::f16,
        mixed<Fp16>},
   }};
   return table;

@@ -13,14 +13,20 @@ namespace dpt::modes {
 namespace {
 
 struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
+  static constexpr Usage kUsage{"torch.nn.parallel.DistributedDataParallel",
+                                "parallel: {ddp: 2}\n"
+                                "parallel: {ddp: {devices: 4, timeout: 120, shard: optimizer, "
+                                "compress: fp16, backend: nccl,\n"
+                                "    bucket_cap_mb: 10}}"};
+
   std::optional<int64_t> devices;
   std::optional<double> timeout;
   static KeyTable<DistributedDataParallel> keys() {
     KeyTable<DistributedDataParallel> table;
     table.optional(kDevicesKey, &DistributedDataParallel::devices, kDevicesDoc, kDeviceCount)
         .optional("timeout", &DistributedDataParallel::timeout,
-                  "seconds of silence after which a rank counts as lost (60): each process shows "
-                  "once a second that it runs, however long a step or a save takes; also how long "
+                  "seconds without a heartbeat after which a rank counts as lost (60). Each "
+                  "process sends one per second, also during a long step or save. Also how long "
                   "ranks of torchrun, srun or mpirun wait for each other at the start",
                   kPositive);
     ExchangeKeys::add(table);
@@ -59,16 +65,17 @@ Exchange exchange(const std::any& settings) {
 }  // namespace
 
 ModeType ddp() {
-  return {
-      nameable<DistributedDataParallel>(
-          "ddp", "DistributedDataParallel: a process for each device, gradients summed over all."),
-      topology,
-      rewrite,
-      timeout,
-      true,
-      nullptr,
-      exchange,
-      devices};
+  return {nameable<DistributedDataParallel>(
+              "ddp",
+              "DistributedDataParallel: one process per device; gradients are summed over "
+              "all processes."),
+          topology,
+          rewrite,
+          timeout,
+          true,
+          nullptr,
+          exchange,
+          devices};
 }
 
 }  // namespace dpt::modes

@@ -12,6 +12,12 @@ namespace dpt::modes {
 namespace {
 
 struct DataParallel : GpuExchangeKeys {
+  static constexpr Usage kUsage{
+      "torch.nn.DataParallel",
+      "parallel: {dp: 2}\n"
+      "parallel: {dp: {devices: 2, loss: gathered, output_device: 1, backend: gloo,\n"
+      "    bucket_cap_mb: 10}}"};
+
   std::optional<int64_t> devices;
   std::string loss = "gathered";
   int64_t output_device = 0;
@@ -20,10 +26,10 @@ struct DataParallel : GpuExchangeKeys {
     KeyTable<DataParallel> table;
     table.optional(kDevicesKey, &DataParallel::devices, kDevicesDoc, kDeviceCount)
         .choice("loss", &DataParallel::loss, {"gathered", "distributed"},
-                "where the loss is computed: on the output gathered on one device, or by each "
-                "replica for its own part")
+                "where the loss is computed: on one device from the gathered output, or on "
+                "each replica for its own samples")
         .optional("output_device", &DataParallel::output_device,
-                  "the device on which outputs are gathered", kNotNegative);
+                  "device on which outputs are gathered", kNotNegative);
     add(table);
     return table;
   }
@@ -87,15 +93,15 @@ Exchange exchange(const std::any& settings) {
 }  // namespace
 
 ModeType dp() {
-  return {
-      nameable<DataParallel>("dp", "DataParallel: one process, the batch scattered over devices."),
-      topology,
-      rewrite,
-      nullptr,
-      false,
-      nullptr,
-      exchange,
-      devices};
+  return {nameable<DataParallel>(
+              "dp", "DataParallel: one process scatters each batch over several devices."),
+          topology,
+          rewrite,
+          nullptr,
+          false,
+          nullptr,
+          exchange,
+          devices};
 }
 
 }  // namespace dpt::modes

@@ -35,12 +35,11 @@ struct GpuExchangeKeys {
   template <class Config>
   static void add(KeyTable<Config>& table) {
     table
-        .choice(
-            "backend", &Config::backend, {"nccl", "gloo"},
-            "who sums gradients, and copies between stages that are processes: GPUs by NCCL, or "
-            "the CPUs in the memory that ranks share")
+        .choice("backend", &Config::backend, {"nccl", "gloo"},
+                "how GPUs exchange gradients, and activations between processes: by NCCL, or "
+                "by the CPUs through shared memory (gloo)")
         .optional("bucket_cap_mb", &Config::bucket_cap_mb,
-                  "MiB of gradients that NCCL sums at once while backward makes others; none: 25",
+                  "MiB of gradients that NCCL sums at once during the backward pass; none: 25",
                   kPositive);
   }
 
@@ -59,11 +58,11 @@ struct ExchangeKeys {
   static void add(KeyTable<Config>& table) {
     table
         .choice("shard", &Config::shard, {"optimizer"},
-                "optimizer: a rank keeps the states of its own share of the parameters for itself, "
-                "as ZeroRedundancyOptimizer")
+                "optimizer: each rank holds the optimizer states of its share of the "
+                "parameters only, as PyTorch's ZeroRedundancyOptimizer")
         .choice("compress", &Config::compress, {"fp16", "bf16"},
-                "what ranks read of each other's gradients is rounded to it, as by torch's "
-                "compression hooks");
+                "precision of the gradients that ranks exchange, as PyTorch's fp16_compress_hook "
+                "and bf16_compress_hook");
   }
 
   Exchange exchange() const {

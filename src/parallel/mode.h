@@ -63,8 +63,7 @@ Choice mode_choice(std::string_view name);
 // The main key of dp and ddp.
 inline constexpr std::string_view kDevicesKey = "devices";
 inline constexpr std::string_view kDevicesDoc =
-    "how many devices share the work, as `devices` at the top level says, too; none: the mode's "
-    "own number";
+    "number of devices, the same as `devices` at the top level; none: the mode's default";
 inline constexpr Range kDeviceCount{"must be between 1 and 4096", 1, 4096};
 
 // The number of devices in the spec: the top-level `devices`, or the mode's own key; empty: neither

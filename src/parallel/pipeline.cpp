@@ -14,6 +14,16 @@ namespace dpt::modes {
 namespace {
 
 struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
+  static constexpr Usage kUsage{
+      "torch.distributed.pipelining",
+      "parallel: {pipeline: {stages: 2, chunks: 4}}\n"
+      "parallel: {pipeline: {stages: 2, chunks: 8, schedule: interleaved_1f1b, stages_a_device: "
+      "2,\n"
+      "    checkpoint: except_last, balance: memory, deferred_batch_norm: true, data_parallel: 2,\n"
+      "    processes: true, timeout: 120, shard: optimizer, compress: fp16, backend: nccl,\n"
+      "    bucket_cap_mb: 10}}\n"
+      "parallel: {pipeline: {stages: 2, cut: [layer3]}}"};
+
   int64_t stages = 2, chunks = 1, data_parallel = 1, stages_a_device = 2;
   std::string schedule = "1f1b", checkpoint = "never", balance = "flops";
   std::vector<std::string> cut;
@@ -23,28 +33,33 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
   static KeyTable<PipelineKeys> keys() {
     constexpr Range kFew{"must be between 1 and 1024", 1, 1024};
     KeyTable<PipelineKeys> table;
-    table.optional("stages", &PipelineKeys::stages, "devices that a replica's layers lie on", kFew)
-        .optional("chunks", &PipelineKeys::chunks, "parts that a batch is computed in", kFew)
+    table
+        .optional("stages", &PipelineKeys::stages, "number of devices that hold a replica's layers",
+                  kFew)
+        .optional("chunks", &PipelineKeys::chunks, "number of parts (micro-batches) of a batch",
+                  kFew)
         .choice("schedule", &PipelineKeys::schedule, {"gpipe", "1f1b", "interleaved_1f1b"},
-                "the order in which forward and backward parts of the chunks come")
+                "order of the chunks' forward and backward passes")
         .optional("stages_a_device", &PipelineKeys::stages_a_device,
-                  "interleaved_1f1b: how many stages each device has", kFew)
+                  "number of stages per device, for interleaved_1f1b", kFew)
         .choice("checkpoint", &PipelineKeys::checkpoint, {"always", "except_last", "never"},
-                "of which chunks activations are computed again in the place of being kept")
+                "chunks whose activations are recomputed in the backward pass instead of stored")
         .choice("balance", &PipelineKeys::balance, {"flops", "memory"},
-                "what stages have the same of, as far as layers allow")
+                "what to balance between stages: operations or memory")
         .optional("cut", &PipelineKeys::cut,
-                  "the layers that begin the second stage, the third, ...; none: balanced")
+                  "names of the layers that begin the second stage, the third, ...; by default "
+                  "balanced automatically")
         .optional("deferred_batch_norm", &PipelineKeys::deferred_batch_norm,
-                  "whether batch norm's running statistics move once a batch, by all its chunks; "
-                  "each chunk is normalised by its own all the same")
+                  "whether batch norm's running statistics are updated once per batch instead of "
+                  "once per chunk; each chunk is still normalized by its own statistics")
         .optional("data_parallel", &PipelineKeys::data_parallel,
-                  "replicas of the pipeline, each a process", kFew)
+                  "number of replicas of the pipeline, each in processes of its own", kFew)
         .optional("processes", &PipelineKeys::processes,
                   "whether each device is a process; false: a thread")
-        .optional("timeout", &PipelineKeys::timeout,
-                  "seconds of silence after which a process counts as lost (60), as in ddp",
-                  kPositive);
+        .optional(
+            "timeout", &PipelineKeys::timeout,
+            "seconds without a heartbeat after which a process counts as lost (60), as in ddp",
+            kPositive);
     ExchangeKeys::add(table);
     GpuExchangeKeys::add(table);
     return table;
@@ -140,8 +155,9 @@ Exchange exchange(const std::any& settings) {
 }  // namespace
 
 ModeType pipeline() {
-  return {nameable<PipelineKeys>(
-              "pipeline", "Layers on several devices, which work on different chunks of a batch."),
+  return {nameable<PipelineKeys>("pipeline",
+                                 "Pipeline parallel: layers on several devices, which compute "
+                                 "different chunks of a batch."),
           topology,
           rewrite,
           timeout,

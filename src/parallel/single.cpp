@@ -6,6 +6,7 @@ namespace dpt::modes {
 namespace {
 
 struct Single {
+  static constexpr Usage kUsage{"", "parallel: single"};
   static KeyTable<Single> keys() { return {}; }
 };
 
@@ -28,7 +29,8 @@ void rewrite(Plan& plan, const Topology& who) {
 }  // namespace
 
 ModeType single() {
-  return {nameable<Single>("single", "One device; its cores share each batch."), topology, rewrite};
+  return {nameable<Single>("single", "One device, whose cores share each batch."), topology,
+          rewrite};
 }
 
 }  // namespace dpt::modes

@@ -33,14 +33,19 @@ KeyDoc map_of(std::string fallback = "none", bool main = false) {
 struct LogKeys : LogSpec {
   static KeyTable<LogKeys> keys() {
     return KeyTable<LogKeys>()
+        .optional("every", &LogKeys::every,
+                  "steps between two step records in metrics.jsonl and log lines on standard "
+                  "error; 0: none",
+                  kNotNegative)
+        .usage("", "log: {every: 100}")
+        .choice(
+            "loss", &LogKeys::loss, {"global", "rank0"},
+            "which loss is printed: the mean over all samples of all ranks, or rank 0's own mean")
+        .usage("", "log: {loss: rank0}")
         .optional(
-            "every", &LogKeys::every,
-            "steps between two step records in metrics.jsonl and lines on standard error; 0: none",
-            kNotNegative)
-        .choice("loss", &LogKeys::loss, {"global", "rank0"},
-                "the mean over all samples of all ranks, or rank 0's own mean of its steps")
-        .optional("shapes", &LogKeys::shapes,
-                  "print the sizes of each replica's input and output in the first steps");
+            "shapes", &LogKeys::shapes,
+            "whether to print the shapes of each replica's input and output in the first steps")
+        .usage("", "log: {shapes: true}");
   }
 };
 
@@ -48,7 +53,10 @@ struct EvaluateKeys : EvaluateSpec {
   static KeyTable<EvaluateKeys> keys() {
     return KeyTable<EvaluateKeys>()
         .optional("every", &EvaluateKeys::every, "epochs between two evaluations", kPositive)
-        .optional("batch_size", &EvaluateKeys::batch_size, "samples of one batch", kCount);
+        .usage("", "evaluate: {every: 5}")
+        .optional("batch_size", &EvaluateKeys::batch_size, "samples per batch of an evaluation",
+                  kCount)
+        .usage("DataLoader(batch_size)", "evaluate: {batch_size: 500}");
   }
 };
 
@@ -56,34 +64,43 @@ struct SaveKeys : SaveSpec {
   static KeyTable<SaveKeys> keys() {
     return KeyTable<SaveKeys>()
         .optional("every_epochs", &SaveKeys::every_epochs,
-                  "epochs between two checkpoints; 0: only where the run ends or is stopped",
+                  "epochs between two checkpoints; 0: only when the run ends or is stopped",
                   kNotNegative)
+        .usage("", "save: {every_epochs: 5}")
         .optional("every_steps", &SaveKeys::every_steps,
-                  "steps between two checkpoints, beside those of epochs; 0: none", kNotNegative)
-        .optional("every_minutes", &SaveKeys::every_minutes,
-                  "minutes after a checkpoint until the next, beside the others; 0: never by time",
+                  "steps between two checkpoints, in addition to every_epochs; 0: none",
                   kNotNegative)
-        .optional("keep", &SaveKeys::keep, "how many of the newest checkpoints are kept", kCount);
+        .usage("", "save: {every_steps: 1000}")
+        .optional("every_minutes", &SaveKeys::every_minutes,
+                  "minutes between two checkpoints, in addition to the others; 0: none",
+                  kNotNegative)
+        .usage("", "save: {every_minutes: 30}")
+        .optional("keep", &SaveKeys::keep, "number of newest checkpoints to keep", kCount)
+        .usage("", "save: {keep: 3}");
   }
 };
 
 struct ClipKeys : ClipSpec {
   static KeyTable<ClipKeys> keys() {
     return KeyTable<ClipKeys>()
-        .required("max_norm", &ClipKeys::max_norm, "the largest norm of all gradients together",
+        .required("max_norm", &ClipKeys::max_norm, "largest norm of all gradients together",
                   kPositiveOrInfinite)
-        .optional("norm_type", &ClipKeys::norm_type, "p of the norm; .inf is the largest element",
-                  kPositiveOrInfinite);
+        .usage("clip_grad_norm_(max_norm)", "clip_grad_norm: {max_norm: 1}")
+        .optional("norm_type", &ClipKeys::norm_type, "p of the p-norm; .inf: the largest element",
+                  kPositiveOrInfinite)
+        .usage("clip_grad_norm_(norm_type)", "clip_grad_norm: {max_norm: 1, norm_type: .inf}");
   }
 };
 
 struct ReproducibleKeys {
   int64_t shards = 0;
   static KeyTable<ReproducibleKeys> keys() {
-    return KeyTable<ReproducibleKeys>().required(
-        "shards", &ReproducibleKeys::shards,
-        "into how many shards each global batch is split, whatever the number of devices",
-        Range{"must be between 1 and 4096", 1, 4096});
+    return KeyTable<ReproducibleKeys>()
+        .required(
+            "shards", &ReproducibleKeys::shards,
+            "number of shards that each global batch is split into, for any number of devices",
+            Range{"must be between 1 and 4096", 1, 4096})
+        .usage("", "reproducible: {shards: 8}");
   }
 };
 
@@ -91,12 +108,16 @@ struct ScheduleKeys : ScheduleSpec {
   static KeyTable<ScheduleKeys> keys() {
     return KeyTable<ScheduleKeys>()
         .choice("interval", &ScheduleKeys::interval, {"epoch", "step"},
-                "what the schedule counts; none: the schedule's own")
+                "what one interval of the schedule is; none: the schedule's own default")
+        .usage("", "schedule: {cosine_annealing: {}, interval: step}")
         .optional("warmup", &ScheduleKeys::warmup,
-                  "intervals of linear warm-up before the schedule", kNotNegative)
+                  "intervals of linear warm-up before the schedule starts; 0: none", kNotNegative)
+        .usage("LinearLR(total_iters), SequentialLR", "schedule: {constant: null, warmup: 300}")
         .optional("warmup_factor", &ScheduleKeys::warmup_factor,
-                  "of the learning rate, at the first interval of the warm-up",
-                  Range{"must be above 0 and at most 1", 0, 1, true});
+                  "factor of the learning rate in the first interval of the warm-up",
+                  Range{"must be above 0 and at most 1", 0, 1, true})
+        .usage("LinearLR(start_factor)",
+               "schedule: {constant: null, warmup: 300, warmup_factor: 0.1}");
   }
 };
 
@@ -178,18 +199,20 @@ constexpr const char* kNameSchema =
 
 void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
   t.section(
-       "loss", "what is minimised",
+       "loss", "loss function to minimize",
        [&v](TopKeys& s, const Node& n, Diagnostics& d) {
          s.loss = read_choice("loss", n, v.losses, d);
        },
        one_of("a loss", "losses"))
+      .usage("torch.nn", "loss: cross_entropy")
       .section(
-          "optimizer", "what changes the weights",
+          "optimizer", "algorithm that updates the weights",
           [&v](TopKeys& s, const Node& n, Diagnostics& d) {
             s.optimizer = read_choice("optimizer", n, v.optimizers, d);
           },
           one_of("an optimizer", "optimizers"))
-      .optional_section("schedule", "how the learning rate changes, with a warm-up in front",
+      .usage("torch.optim", "optimizer: {adam: 0.001}")
+      .optional_section("schedule", "how the learning rate changes, with an optional warm-up",
                         [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                           read_schedule(s.schedule, n, v.schedules, d);
                         },
@@ -197,64 +220,81 @@ void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
                          .fallback = "constant",
                          .keys = ScheduleKeys::keys().describe(),
                          .words = "schedules"})
+      .usage("torch.optim.lr_scheduler", "schedule: cosine_annealing")
       .optional_section(
-          "clip_grad_norm", "scale all gradients so that their norm is at most this",
+          "clip_grad_norm", "scales all gradients so that their norm is at most this",
           [](TopKeys& s, const Node& n, Diagnostics& d) {
             const ClipKeys c = ClipKeys::keys().decode(n, {"'clip_grad_norm'", n.where}, d);
             s.clip.max_norm = c.max_norm;
             s.clip.norm_type = c.norm_type;
           },
           map_of<ClipKeys>("none", true))
+      .usage("torch.nn.utils.clip_grad_norm_", "clip_grad_norm: 1")
       .optional("clip_grad_value", &TopKeys::clip_grad_value,
-                "cut each element of the gradients to at most this", kPositive)
+                "clamps each element of the gradients to [-value, value]", kPositive)
+      .usage("torch.nn.utils.clip_grad_value_", "clip_grad_value: 0.5")
       .optional("epochs", &TopKeys::epochs,
-                "passes over the data; 1 where 'steps' is not given either", kPositive)
-      .optional(
-          "steps", &TopKeys::steps,
-          "steps of the optimizer; beside 'epochs' the one that is reached first ends the run",
-          kPositive)
+                "passes over the training set; none: 1, or unlimited if `steps` is given",
+                kPositive)
+      .usage("", "epochs: 10")
+      .optional("steps", &TopKeys::steps,
+                "optimizer steps; with `epochs`, the limit reached first ends the run", kPositive)
+      .usage("", "steps: 5000")
       .optional("sync_batch_norm", &TopKeys::sync_batch_norm,
-                "whether batch normalisation takes the statistics of all replicas, not of each")
-      .optional("accumulate", &TopKeys::accumulate, "micro-batches that make one global batch",
-                kMicroBatches);
+                "whether batch norm uses the statistics of all replicas together")
+      .usage("torch.nn.SyncBatchNorm", "sync_batch_norm: true")
+      .optional("accumulate", &TopKeys::accumulate,
+                "micro-batches per global batch (gradient accumulation)", kMicroBatches)
+      .usage("DistributedDataParallel.no_sync", "accumulate: 4");
 }
 
 void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
   t.choice("device", &TopKeys::device, {"auto", "cpu", "cuda"},
-           "where it runs; auto: the CPU, since GPUs are new here")
+           "type of device; auto: the CPU, because GPU support is new")
+      .usage("torch.device", "device: cpu")
       .optional_section(
-          "devices", "how many devices, or which: [cpu:0, cpu:1]",
+          "devices", "number of devices, or a list of them",
           [](TopKeys& s, const Node& n, Diagnostics& d) { read_devices(s.devices, n, d); },
           {.kind = "an integer or a list", .schema = kDevicesSchema})
+      .usage("DataParallel(device_ids), torchrun --nproc-per-node", "devices: 2")
       .optional("cores", &TopKeys::cores,
-                "worker threads of each CPU device; none: the machine's, shared evenly",
+                "worker threads per CPU device; none: the machine's cores, divided evenly",
                 Range{"must be between 1 and 4096", 1, 4096})
+      .usage("torch.set_num_threads", "cores: 4")
       .optional("memory_limit", &TopKeys::memory_limit,
                 "MiB of weights, gradients, optimizer states and activations that a device may "
-                "hold; a run that needs more is refused; none: what the machine has",
+                "hold; a run that needs more is refused; none: the memory of the machine",
                 kPositive)
+      .usage("torch.cuda.set_per_process_memory_fraction", "memory_limit: 4096")
       .optional("graphs", &TopKeys::graphs,
-                "whether a GPU gets whole steps at a time, captured as CUDA graphs, or each kernel "
-                "by itself")
-      .optional_section("parallel", "how several devices share the work",
+                "whether a GPU runs steps as CUDA graphs; false: it launches each kernel by itself")
+      .usage("torch.cuda.CUDAGraph", "graphs: false")
+      .optional_section("parallel", "how devices share the work",
                         [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                           s.parallel = read_choice("parallel mode", n, v.modes, d);
                         },
                         {.kind = "a mode", .fallback = "single", .words = "modes"})
-      .optional_section("precision", "of the arithmetic; mixed: halves where autocast has them",
-                        [&v](TopKeys& s, const Node& n, Diagnostics& d) {
-                          s.precision = read_choice("precision", n, v.precisions, d);
-                        },
-                        {.kind = "a precision", .fallback = "fp32", .words = "precisions"})
-      .choice("random", &TopKeys::random, {"counter", "torch"},
-              "dropout masks: the same in every mode, or torch's own (single mode)")
+      .usage("", "parallel: ddp")
       .optional_section(
-          "reproducible", "the same bits for any number of devices and cores",
+          "precision",
+          "precision of arithmetic; bf16 and fp16 are mixed precision as in torch.autocast",
+          [&v](TopKeys& s, const Node& n, Diagnostics& d) {
+            s.precision = read_choice("precision", n, v.precisions, d);
+          },
+          {.kind = "a precision", .fallback = "fp32", .words = "precisions"})
+      .usage("torch.autocast", "precision: bf16")
+      .choice("random", &TopKeys::random, {"counter", "torch"},
+              "dropout masks: counter gives the same in every mode; torch gives PyTorch's, "
+              "in mode single")
+      .usage("", "random: torch")
+      .optional_section(
+          "reproducible", "the same results, bit for bit, for any number of devices and cores",
           [](TopKeys& s, const Node& n, Diagnostics& d) {
             const auto r = ReproducibleKeys::keys().decode(n, {"'reproducible'", n.where}, d);
             if (r.shards > 0) s.reproducible_shards = r.shards;
           },
-          map_of<ReproducibleKeys>("none", true));
+          map_of<ReproducibleKeys>("none", true))
+      .usage("", "reproducible: 8");
 }
 
 void read_name(TopKeys& s, const Node& n, Diagnostics& d) {
@@ -271,53 +311,68 @@ void read_name(TopKeys& s, const Node& n, Diagnostics& d) {
 KeyTable<DataSpec> data_keys(const Vocabulary& v) {
   KeyTable<DataSpec> t;
   t.section(
-       "dataset", "where samples come from",
+       "dataset", "source of the samples",
        [&v](DataSpec& s, const Node& n, Diagnostics& d) {
          s.dataset = read_choice("dataset", n, v.datasets, d);
        },
        one_of("a dataset", "datasets"))
+      .usage("torch.utils.data.Dataset", "data: {dataset: fashion_mnist}")
       .optional_section(
-          "transforms", "changes of each sample, first to last; random ones only while training",
+          "transforms", "changes of each sample, in order; random ones apply in training only",
           [&v](DataSpec& s, const Node& n, Diagnostics& d) {
             s.transforms = read_choices("transform", n, v.transforms, d);
           },
           some_of("a list of transforms", "transforms", "[]"))
+      .usage("torchvision.transforms.Compose", "data: {transforms: [to_tensor]}")
       .optional_section(
-          "target_transforms", "changes of each target, first to last",
+          "target_transforms", "changes of each target, in order",
           [&v](DataSpec& s, const Node& n, Diagnostics& d) {
             s.target_transforms = read_choices("target transform", n, v.target_transforms, d);
           },
           some_of("a list of target transforms", "target_transforms", "[]"))
+      .usage("torchvision.datasets.VisionDataset(target_transform)",
+             "data: {target_transforms: [one_hot]}")
       .optional("batch_size", &DataSpec::batch_size,
-                "samples of a step over all replicas together; this or batch_size_per_replica",
+                "samples per step, over all replicas together; this or batch_size_per_replica",
                 kCount)
+      .usage("DataLoader(batch_size)", "data: {batch_size: 128}")
       .optional("batch_size_per_replica", &DataSpec::batch_size_per_replica,
-                "samples of a step on each replica; this or batch_size", kCount)
-      .optional("shuffle", &DataSpec::shuffle, "whether samples come in random order")
+                "samples per step on each replica; this or batch_size", kCount)
+      .usage("DataLoader(batch_size)", "data: {batch_size_per_replica: 64}")
+      .optional("shuffle", &DataSpec::shuffle, "whether training samples are in random order")
+      .usage("DataLoader(shuffle)", "data: {shuffle: false}")
       .optional("reshuffle", &DataSpec::reshuffle,
-                "whether each epoch has its own order; false: all use the first epoch's")
-      .optional("drop_last", &DataSpec::drop_last, "leave out a smaller last batch")
+                "whether each epoch has its own random order; false: all use the first epoch's")
+      .usage("DistributedSampler.set_epoch", "data: {reshuffle: false}")
+      .optional("drop_last", &DataSpec::drop_last, "whether to drop a smaller last batch")
+      .usage("DataLoader(drop_last)", "data: {drop_last: true}")
       .optional("pad", &DataSpec::pad,
-                "ddp: repeat the first samples so that all ranks have equally many, as torch does")
-      .optional("limit", &DataSpec::limit, "use only the first N samples; 0: all", kNotNegative);
+                "whether ddp repeats the first samples so that all ranks have the same number, "
+                "as PyTorch's DistributedSampler")
+      .usage("DistributedSampler(drop_last=False)", "data: {pad: false}")
+      .optional("limit", &DataSpec::limit, "use only the first N samples; 0: all", kNotNegative)
+      .usage("torch.utils.data.Subset", "data: {limit: 1000}");
   return t;
 }
 
 KeyTable<TopKeys> top_keys(const Vocabulary& v) {
   const auto ignore = [](TopKeys&, const Node&, Diagnostics&) {};
   KeyTable<TopKeys> t;
-  t.optional("version", &TopKeys::version, "of the language",
-             Range{"must be 1, the version this dptrain reads", 1, 1})
-      .optional_section("name", "of the run; none: the file's without its ending", read_name,
-                        {.kind = "text", .type = KeyKind::text, .schema = kNameSchema})
-      .optional("seed", &TopKeys::seed, "as torch.manual_seed: initial weights and orders")
+  t.optional("version", &TopKeys::version, "version of the spec language",
+             Range{"must be 1 (the version this dptrain reads)", 1, 1})
+      .usage("", "version: 1")
+      .optional_section("name", "name of the run; none: the file name without its extension",
+                        read_name, {.kind = "text", .type = KeyKind::text, .schema = kNameSchema})
+      .usage("", "name: baseline")
+      .optional("seed", &TopKeys::seed, "seed of initial weights, sample orders and dropout")
+      .usage("torch.manual_seed", "seed: 1")
       .optional_section(
-          "extends",
-          "a base file whose keys this file overrides; the path is relative to this file",
+          "extends", "base file whose keys this file overrides; the path is relative to this file",
           [](TopKeys&, const Node& n, Diagnostics& d) {
             d.error(n.where, "'extends' is possible only in a file, not on the command line");
           },
           {.kind = "a path", .type = KeyKind::text})
+      .usage("", "extends: base.yaml")
       .section("data", "samples, their order and their batches",
                [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                  if (n.kind == Node::Kind::map)
@@ -327,27 +382,33 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
                  s.data.where = n.where;
                },
                {.kind = "a map", .keys = data_keys(v).describe()})
-      .optional_section("blocks", "lists of layers with parameters, to be used in the model",
+      .usage("torch.utils.data.DataLoader", "data: {dataset: mnist, batch_size: 100}")
+      .optional_section("blocks", "named lists of layers with parameters, for use in `model`",
                         ignore, {.kind = "a map of names and blocks", .words = "blocks"})
-      .section("model", "the layers, first to last", ignore,
+      .usage("", "blocks: {pair: {layers: [linear: 10, relu]}}")
+      .section("model", "layers, first to last", ignore,
                {.kind = "a list of layers", .words = "layers", .many = true})
+      .usage("torch.nn.Sequential", "model: [flatten, linear: 10]")
       .path("initial_weights", &TopKeys::initial_weights,
-            "a safetensors file to start from; none: torch's initialisation");
+            "safetensors file with the initial weights; none: PyTorch's initial weights")
+      .usage("load_state_dict", "initial_weights: trained.safetensors");
   add_run(t, v);
   add_machine(t, v);
   t.optional_section(
-       "evaluate", "evaluate on the test set: true, or how often",
+       "evaluate", "whether, or how often, to evaluate on the test set",
        [](TopKeys& s, const Node& n, Diagnostics& d) { read_evaluate(s.evaluate, n, d); },
        {.kind = "true, false or a map",
         .fallback = "false",
         .type = KeyKind::boolean,
         .keys = EvaluateKeys::keys().describe()})
-      .optional_section("save", "checkpoints for `--resume`: false, or how often",
+      .usage("model.eval()", "evaluate: true")
+      .optional_section("save", "whether, or how often, to save checkpoints for `--resume`",
                         [](TopKeys& s, const Node& n, Diagnostics& d) { read_save(s.save, n, d); },
                         {.kind = "true, false or a map",
                          .fallback = "true",
                          .type = KeyKind::boolean,
                          .keys = SaveKeys::keys().describe()})
+      .usage("torch.save", "save: false")
       .optional_section(
           "log", "what is recorded during the run",
           [](TopKeys& s, const Node& n, Diagnostics& d) {
@@ -357,9 +418,11 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
               d.error(n.where, "'log' must be a map of keys");
           },
           map_of<LogKeys>("the defaults"))
+      .usage("", "log: {every: 100}")
       .optional("out", &TopKeys::out,
-                "the run's folder, relative to the working directory; none: the next number in "
-                "runs/NAME, as runs/NAME/3");
+                "folder of the run, relative to the working directory; none: the next number "
+                "in runs/NAME, such as runs/NAME/3")
+      .usage("", "out: runs/first");
   return t;
 }
 

@@ -26,14 +26,16 @@ struct InitKeys {
   const Node* bias = nullptr;
 
   static KeyTable<InitKeys> keys() {
-    const KeyDoc one{.kind = "an initialisation", .words = "initialisations"};
+    const KeyDoc one{.kind = "an initialization", .words = "initialisations"};
     return KeyTable<InitKeys>()
         .optional_section(
-            "weight", "of the layer's weight",
+            "weight", "initialization of the weight",
             [](InitKeys& i, const Node& n, Diagnostics&) { i.weight = &n; }, one)
+        .usage("", "init: {weight: xavier_uniform}")
         .optional_section(
-            "bias", "of its bias", [](InitKeys& i, const Node& n, Diagnostics&) { i.bias = &n; },
-            one);
+            "bias", "initialization of the bias",
+            [](InitKeys& i, const Node& n, Diagnostics&) { i.bias = &n; }, one)
+        .usage("", "init: {bias: zeros}");
   }
 };
 
@@ -53,29 +55,37 @@ struct Beside {
   static KeyTable<Beside> keys() {
     return KeyTable<Beside>()
         .optional("name", &Beside::name,
-                  "what other entries' `from` and its parameters call it; without it parameters "
-                  "have its number in the list")
+                  "name of the entry, for `from` and for its parameters; none: parameters are "
+                  "named by its position in the list")
+        .usage("torch.nn.Module.add_module(name)", "{linear: 200, name: hidden}")
         .optional_section(
-            "from", "the entry, or list of entries, whose output it takes", read_from,
+            "from", "entry, or list of entries, whose output is the input; none: the entry before",
+            read_from,
             {.kind = "a name or a list of names", .type = KeyKind::texts, .schema = kFromSchema})
+        .usage("", "{add: null, from: [left, right]}")
         .optional_section(
             "init",
-            "how its weight starts, or {weight: ..., bias: ...}: drawn over torch's own once the "
-            "whole model has it, as torch.nn.init does; none: torch's own",
+            "initial weight, or {weight: ..., bias: ...}. It replaces PyTorch's default "
+            "after the whole model is initialized, as calls of torch.nn.init do; none: "
+            "PyTorch's default",
             [](Beside& b, const Node& n, Diagnostics&) { b.init = &n; },
-            {.kind = "an initialisation, or a map of weight and bias",
+            {.kind = "an initialization, or a map of weight and bias",
              .keys = InitKeys::keys().describe(),
              .main = true})
-        .optional("freeze", &Beside::freeze, "whether its parameters are left as they are")
+        .usage("torch.nn.init", "{linear: 200, init: xavier_uniform}")
+        .optional("freeze", &Beside::freeze, "whether its parameters are not trained")
+        .usage("requires_grad_(False)", "{linear: 200, freeze: true}")
         .optional("checkpoint", &Beside::checkpoint,
-                  "whether what it makes is computed again in the backward part in the place of "
-                  "being kept; layers that follow each other are one range")
+                  "whether its activations are recomputed in the backward pass instead of "
+                  "stored; consecutive layers form one range")
+        .usage("torch.utils.checkpoint", "{linear: 200, checkpoint: true}")
         .optional("device", &Beside::device,
-                  "the device that it lies on, counted in each replica from 0; else that of the "
-                  "entry before it",
+                  "device of the replica that computes it, from 0; none: that of the entry before",
                   Range{"must be between 0 and 1023", 0, 1023})
-        .optional("repeat", &Beside::repeat, "how often it stands there, as a sequence 0, 1, ...",
-                  Range{"must be between 1 and 20000", 1, kMostExpanded.layers});
+        .usage("Module.to(device)", "{linear: 200, device: 1}")
+        .optional("repeat", &Beside::repeat, "number of consecutive copies, named 0, 1, ...",
+                  Range{"must be between 1 and 20000", 1, kMostExpanded.layers})
+        .usage("", "{linear: 200, repeat: 3}");
   }
 
   static void read_from(Beside& b, const Node& n, Diagnostics& d) {
@@ -106,11 +116,13 @@ struct Residual {
     const KeyDoc items{.kind = "a list of layers", .words = "layers", .many = true};
     return KeyTable<Residual>()
         .section(
-            "body", "the layers whose output is added to the shortcut's",
+            "body", "layers whose output is added to the shortcut's",
             [](Residual& r, const Node& n, Diagnostics&) { r.body = &n; }, items)
+        .usage("", "residual: {body: [linear: 64, relu]}")
         .optional_section(
-            "shortcut", "the layers beside the body; none: the input as it is",
-            [](Residual& r, const Node& n, Diagnostics&) { r.shortcut = &n; }, items);
+            "shortcut", "layers of the shortcut; none: the input itself",
+            [](Residual& r, const Node& n, Diagnostics&) { r.shortcut = &n; }, items)
+        .usage("", "residual: {body: [relu], shortcut: [linear: 64]}");
   }
 };
 
@@ -121,7 +133,7 @@ struct BlockKeys {
   static KeyTable<BlockKeys> keys() {
     return KeyTable<BlockKeys>()
         .optional_section(
-            "parameters", "its parameters and their defaults; null: must be given where it stands",
+            "parameters", "parameters and their defaults; null: required at each use",
             [](BlockKeys& b, const Node& n, Diagnostics& d) {
               if (n.kind == Node::Kind::map)
                 b.parameters = &n;
@@ -129,9 +141,11 @@ struct BlockKeys {
                 d.error(n.where, "'parameters' must be a map of names and defaults");
             },
             {.kind = "a map of names and defaults", .schema = R"({"type": "object"})"})
-        .section("layers", "its layers, with ${parameter} and arithmetic in their values",
+        .usage("", "{parameters: {width: 64, p: null}, layers: [relu]}")
+        .section("layers", "layers, with ${parameter} and arithmetic in their values",
                  [](BlockKeys& b, const Node& n, Diagnostics&) { b.layers = &n; },
-                 {.kind = "a list of layers", .words = "layers", .many = true});
+                 {.kind = "a list of layers", .words = "layers", .many = true})
+        .usage("", "{layers: [linear: 10, relu]}");
   }
 };
 
@@ -261,7 +275,7 @@ void ModelReader::read_init(const Node& n, ModelItem& out) {
     return;
   }
   const auto read = [&](const Node* of) {
-    return of ? read_choice("initialisation", *of, words_.initialisations, d_) : Choice{};
+    return of ? read_choice("initialization", *of, words_.initialisations, d_) : Choice{};
   };
   if (!n.find("weight") && !n.find("bias")) {
     out.weight_init = read(&n);

@@ -10,21 +10,30 @@
 
 namespace dpt {
 
+// What the reference page says beside summary and keys.
+struct Usage {
+  std::string_view torch{};    // the same in PyTorch: "torch.nn.ReLU"; empty: PyTorch has none
+  std::string_view example{};  // lines of a spec that use the name and each of its keys
+};
+
 struct Nameable {
   std::string_view name;
   std::string_view summary;
   std::any (*decode)(const Node& settings, const Owner& owner, Diagnostics& d);
   std::vector<KeyDoc> (*describe)();
+  Usage usage{};
 };
 
-// REQUIRES: Config has `static KeyTable<Config> keys()`.
+// REQUIRES: Config has `static KeyTable<Config> keys()`, and may have `static constexpr Usage kUsage`.
 template <class Config>
-Nameable nameable(std::string_view name, std::string_view summary) {
+Nameable nameable(std::string_view name, std::string_view summary, Usage usage = {}) {
+  if constexpr (requires { Config::kUsage; })
+    if (usage.example.empty()) usage = Config::kUsage;
   return {name, summary,
           [](const Node& s, const Owner& o, Diagnostics& d) -> std::any {
             return Config::keys().decode(s, o, d);
           },
-          [] { return Config::keys().describe(); }};
+          [] { return Config::keys().describe(); }, usage};
 }
 
 // One thing that the spec named, with its settings; the room that owns the row casts them back.

@@ -1,5 +1,7 @@
 // The reference page and explain(), from the same tables that decode a spec.
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -13,26 +15,33 @@ namespace dpt {
 namespace {
 
 constexpr std::string_view kIntroduction =
-    "# The spec\n\n"
-    "This page is printed by `dptrain schema --markdown` from the tables that read a spec.\n\n"
-    "Whatever is chosen by name is written in one of three ways: `name`, `name: main value` or\n"
-    "`name: {key: value}`. The main value is that of the first key in its table. Numbers are\n"
-    "written in decimal digits (`010`, `0x10` and `1_000` are refused), booleans as `true` or\n"
-    "`false`. A path may begin with `~` or `$HOME`. Where the default is `none` or `[]`, `null` "
-    "stands for it, and `none` unless it is "
-    "text.\n"
-    "Any key can be set on the command line: `data.batch_size=256`, `optimizer.lr=0.1`,\n"
-    "`model.conv1.out_channels=64`, `model[2].p=0.1`. `extends: base.yaml` starts from another\n"
-    "file: maps merge deep, lists replace.\n\n";
+    "# Spec reference\n\n"
+    "On this page you can look up every key of a spec: its type and range, default, meaning,\n"
+    "PyTorch's name for it, and an example. [specs.md](specs.md) explains how to write a spec;\n"
+    "`dptrain explain WORD` prints one entry of this page.\n\n"
+    "The program writes this page: `dptrain schema --markdown > docs/spec-reference.md`.\n\n";
+
+constexpr std::string_view kRules =
+    "## Notation\n\n"
+    "- A choice by name is written as `name`, `name: main value` or `name: {key: value}`. The\n"
+    "  main value is that of the first key in the table of the name.\n"
+    "- Numbers have decimal digits: `010`, `0x10` and `1_000` are refused. Booleans are `true`\n"
+    "  and `false`. A path may begin with `~` or `$HOME`.\n"
+    "- A list may be replaced by its only element: `mean: 0.5`.\n"
+    "- `null` gives a key its default again. Where the default is `none`, the word `none` does,\n"
+    "  too, unless the key takes text.\n"
+    "- Layers, losses, optimizers, schedules, transforms and data sets have PyTorch's arguments\n"
+    "  as keys, with PyTorch's defaults, unless the table says otherwise.\n"
+    "- Every key can be set on the command line: `data.batch_size=256`, `optimizer.lr=0.1`,\n"
+    "  `model.conv1.out_channels=64`, `model[2].p=0.1`.\n\n";
 
 constexpr std::string_view kBlocks =
     "```yaml\n"
     "blocks:\n"
     "  mlp_block:\n"
-    "    parameters: {width: 64, p: 0.1}    # width: null would have to be given\n"
+    "    parameters: {width: 64, p: 0.1}    # width: null makes a parameter required\n"
     "    layers:\n"
-    "      - linear: ${width * 2}           # + - * / // % and parentheses; quoted inside { } and "
-    "[ ]\n"
+    "      - linear: ${width * 2}           # + - * / // % and parentheses\n"
     "      - dropout: ${p}\n"
     "model:\n"
     "  - mlp_block: {width: 128}\n"
@@ -46,7 +55,9 @@ std::string takes(const KeyDoc& k) {
   std::string_view rule = k.rule;
   for (std::string_view words : {"must be ", "must "})
     if (rule.starts_with(words)) rule.remove_prefix(words.size());
-  if (rule.starts_with("not be "))
+  if (rule.starts_with(k.kind))  // "a number that a float holds"
+    text = rule;
+  else if (rule.starts_with("not be "))
     text += fmt::format(", not {}", rule.substr(7));
   else if (!rule.empty())
     text += fmt::format(", {}", rule);
@@ -64,12 +75,105 @@ std::string in_cell(std::string_view text) {
   return out;
 }
 
+// Names and examples, each in quotes of code.
+std::string code(std::string_view text) {
+  return text.empty() ? std::string() : fmt::format("`{}`", in_cell(text));
+}
+
+// "integer, positive": a table needs no article, and no hint for those who broke the rule.
+std::string type_cell(const KeyDoc& k) {
+  std::string text;
+  for (const std::string_view choice : k.choices) text += (text.empty() ? "" : ", ") + code(choice);
+  if (!text.empty()) return text;
+  text = takes(k);
+  text = text.substr(0, text.find(" ("));
+  for (const std::string_view article : {"an ", "a "})
+    if (text.starts_with(article)) return in_cell(text.substr(article.size()));
+  return in_cell(text);
+}
+
+std::string code_list(std::string_view names) {
+  std::string out;
+  while (!names.empty()) {
+    const size_t comma = names.find(", ");
+    out += (out.empty() ? "" : ", ") + code(names.substr(0, comma));
+    names.remove_prefix(comma == names.npos ? names.size() : comma + 2);
+  }
+  return out;
+}
+
+// The keys of a layer, optimizer, ...: PyTorch has the same names, and one example shows all.
 std::string table(const std::vector<KeyDoc>& keys) {
   if (keys.empty()) return "No keys.\n\n";
-  std::string out = "| key | takes | default | meaning |\n|---|---|---|---|\n";
+  std::string out = "| key | type and range | default | meaning |\n|---|---|---|---|\n";
   for (const KeyDoc& k : keys)
-    out += fmt::format("| `{}` | {} | {} | {} |\n", k.name, in_cell(takes(k)), default_of(k),
+    out += fmt::format("| `{}` | {} | {} | {} |\n", k.name, type_cell(k), default_of(k),
                        in_cell(k.doc));
+  return out + "\n";
+}
+
+// Where the choices of a key are: "[losses](#losses)".
+std::string link_to(const KeyDoc& k) {
+  const auto list = std::ranges::find(word_lists(), k.words, &WordList::list);
+  if (list == word_lists().end()) return "";
+  std::string title, anchor;
+  for (const char c : list->title) {
+    title += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    anchor += c == ' ' ? '-' : title.back();
+  }
+  return fmt::format("[{}](#{})", title, anchor);
+}
+
+std::string section_table(const std::vector<KeyDoc>& keys) {
+  std::string out =
+      "| key | type and range | default | meaning | example |\n"
+      "|---|---|---|---|---|\n";
+  for (const KeyDoc& k : keys) {
+    std::string meaning = in_cell(k.doc);
+    if (const std::string link = link_to(k); !link.empty()) meaning += "; see " + link;
+    if (!k.torch.empty()) meaning += "; in PyTorch " + code_list(k.torch);
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", k.name, type_cell(k), default_of(k),
+                       meaning, code(k.example));
+  }
+  return out + "\n";
+}
+
+std::string entry(const Nameable& n) {
+  const std::string torch =
+      n.usage.torch.empty() ? "" : fmt::format(" PyTorch: {}.", code_list(n.usage.torch));
+  const std::string example =
+      n.usage.example.empty() ? "" : fmt::format("```yaml\n{}\n```\n\n", n.usage.example);
+  return fmt::format("### `{}`\n\n{}{}\n\n{}{}", n.name, n.summary, torch, table(n.describe()),
+                     example);
+}
+
+// The headings of the page as links. Where a heading comes again, GitHub and Pandoc name the
+// second one "linear-1".
+class Links {
+ public:
+  std::string operator()(std::string_view name) {
+    const int before = seen_[std::string(name)]++;
+    return before == 0 ? fmt::format(" [{0}](#{0})", name)
+                       : fmt::format(" [{0}](#{0}-{1})", name, before);
+  }
+
+ private:
+  std::map<std::string, int> seen_;
+};
+
+std::string contents(const Vocabulary& v) {
+  Links link;
+  std::string out =
+      "| part | entries |\n|---|---|\n"
+      "| [top level](#top-level) |";
+  for (const KeyDoc& k : top_keys(v).describe())
+    if (!k.keys.empty()) out += link(k.name);
+  out += " [entries of model](#entries-of-model)" + link("residual") + link("blocks") + " |\n";
+  for (const WordList& w : word_lists()) {
+    out += fmt::format("| {} |", link_to({.words = w.list}));
+    for (const Nameable* n : words_of(v, w.list)) out += link(n->name);
+    out += " |\n";
+  }
   return out + "\n";
 }
 
@@ -86,8 +190,17 @@ std::string lines(const std::vector<KeyDoc>& keys) {
 std::string with_main(const Nameable& n) {
   const std::vector<KeyDoc> keys = n.describe();
   std::string out = fmt::format("{}\n", n.summary);
-  if (keys.empty()) return out + "  takes no settings\n";
-  return out + lines(keys);
+  out += keys.empty() ? "  takes no settings\n" : lines(keys);
+  if (!n.usage.torch.empty()) out += fmt::format("  in PyTorch: {}\n", n.usage.torch);
+  if (!n.usage.example.empty()) {
+    out += "  example:\n";
+    for (size_t from = 0; from < n.usage.example.size();) {
+      const size_t end = std::min(n.usage.example.find('\n', from), n.usage.example.size());
+      out += fmt::format("    {}\n", n.usage.example.substr(from, end - from));
+      from = end + 1;
+    }
+  }
+  return out;
 }
 
 std::string meaning(const KeyDoc& k) {
@@ -177,19 +290,23 @@ void explain_settings(const Vocabulary& v, std::string_view word, std::string& o
 
 std::string reference_page(const Vocabulary& v) {
   std::string out(kIntroduction);
+  out += contents(v);
+  out += kRules;
   const std::vector<KeyDoc> top = top_keys(v).describe();
-  out += "## Top level\n\n" + table(top);
+  out += "## Top level\n\n" + section_table(top);
   for (const KeyDoc& k : top)
-    if (!k.keys.empty()) out += fmt::format("### `{}`\n\n{}", k.name, table(k.keys));
-  out += "### Entries of `model`\n\nBeside the name of a layer, a block or `residual`:\n\n";
-  out += table(item_keys()) + "### `residual`\n\n" + table(residual_keys());
-  out += fmt::format("### `blocks`\n\n{}{}", kBlocks, table(block_keys()));
+    if (!k.keys.empty()) out += fmt::format("### `{}`\n\n{}", k.name, section_table(k.keys));
+  out += "### Entries of `model`\n\n";
+  out += "Keys beside the name of a layer, a block or `residual`:\n\n";
+  out += section_table(item_keys()) + "### `residual`\n\n";
+  out += "Adds the output of two lists of layers with the same input.\n\n";
+  out += section_table(residual_keys());
+  out += fmt::format("### `blocks`\n\n{}{}", kBlocks, section_table(block_keys()));
   for (const WordList& w : word_lists()) {
     out += fmt::format("## {}\n\n", w.title);
-    for (const Nameable* n : words_of(v, w.list))
-      out += fmt::format("### `{}`\n\n{}\n\n{}", n->name, n->summary, table(n->describe()));
+    for (const Nameable* n : words_of(v, w.list)) out += entry(*n);
   }
-  return out;
+  return out.substr(0, out.size() - 1);
 }
 
 std::string explain(const Vocabulary& v, std::string_view word) {

@@ -328,7 +328,7 @@ const std::vector<WordList>& word_lists() {
       {"target_transforms", "Target transforms", "target_transform"},
       {"modes", "Parallel modes", "mode"},
       {"precisions", "Precisions", "precision"},
-      {"initialisations", "Initialisations", "initialisation"}};
+      {"initialisations", "Initializations", "initialization"}};
   return lists;
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("embedding refuses what is no number of a row") {
             lowered("model: [{embedding: {num_embeddings: 5, embedding_dim: 3, padding_idx: 5}}]",
                     numbers({2}))) == "error: padding_idx is 5, but there are 5 rows");
   CHECK(complaint(lowered("model: [{embedding: 5}]", numbers({2}))) ==
-        "error: layer 'embedding' needs 'embedding_dim': size of a row");
+        "error: layer 'embedding' needs 'embedding_dim': size of each row");
 }
 
 }  // namespace dpt

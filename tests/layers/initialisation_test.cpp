@@ -78,7 +78,7 @@ TEST_CASE("what can't be") {
   CHECK(complaint_about("{linear: 3, init: {weight: zeros, gain: 3}}") ==
         "error: unknown key 'gain' in 'init'; known: weight, bias");
   CHECK(complaint_about("{linear: 3, init: orthogonal}") ==
-        "error: unknown initialisation 'orthogonal'; known: uniform, normal, trunc_normal, "
+        "error: unknown initialization 'orthogonal'; known: uniform, normal, trunc_normal, "
         "constant, zeros, ones, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal");
 }
 

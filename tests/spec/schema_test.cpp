@@ -115,11 +115,11 @@ TEST_CASE("the reference page has each word and key with its default") {
   const std::string page = reference_page(test::words());
   CHECK(
       page.find(
-          "| `out_features` | an integer, positive | required | size of each output sample |\n") !=
+          "| `out_features` | integer, positive | required | size of each output sample |\n") !=
       std::string::npos);
-  CHECK(page.find("| `p` | a number, between 0 and 1 | 0.5 | probability of a zero |\n") !=
+  CHECK(page.find("| `p` | number, between 0 and 1 | 0.5 | probability of a zero |\n") !=
         std::string::npos);
-  CHECK(page.find("| `reduction` | mean, sum | mean | how terms become one number |\n") !=
+  CHECK(page.find("| `reduction` | `mean`, `sum` | mean | how terms become one number |\n") !=
         std::string::npos);
   for (const char* heading : {"## Top level", "### `data`", "### `residual`", "### `blocks`",
                               "## Layers", "### `relu`", "## Parallel modes", "### `ddp`"})

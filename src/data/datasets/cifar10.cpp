@@ -5,11 +5,16 @@ namespace {
 
 // Krizhevsky 2009: 50000 + 10000 photographs of ten sorts of animals and vehicles.
 struct Cifar10 {
+  static constexpr Usage kUsage{"torchvision.datasets.CIFAR10",
+                                "dataset: cifar10\n"
+                                "dataset: {cifar10: {path: ~/data/cifar10}}"};
+
   std::string path;
   static KeyTable<Cifar10> keys() {
-    return KeyTable<Cifar10>().path("path", &Cifar10::path,
-                                    "folder of the files or of their archive; none: $DPTRAIN_DATA, "
-                                    "datasets/, ../shared/datasets, user's cache");
+    return KeyTable<Cifar10>().path(
+        "path", &Cifar10::path,
+        "folder of the files or of their archive; none: searched in $DPTRAIN_DATA, "
+        "datasets/, ../shared/datasets and the user's cache");
   }
 };
 
@@ -37,9 +42,10 @@ std::string stand_in(const std::any&) {
 }  // namespace
 
 DatasetType cifar10() {
-  return {nameable<Cifar10>("cifar10",
-                            "CIFAR-10, binary version: 60000 colour photographs, 32 x 32, in ten "
-                            "classes (Krizhevsky 2009)."),
+  return {nameable<Cifar10>(
+              "cifar10",
+              "CIFAR-10, binary version: 60000 color photographs, 32 x 32, in ten classes "
+              "(Krizhevsky 2009)."),
           load, true, torch, stand_in};
 }
 

@@ -5,14 +5,19 @@ namespace {
 
 // Krizhevsky 2009: 50000 + 10000 photographs, each with one of 100 fine and of 20 coarse labels.
 struct Cifar100 {
+  static constexpr Usage kUsage{"torchvision.datasets.CIFAR100",
+                                "dataset: cifar100\n"
+                                "dataset: {cifar100: {path: ~/data/cifar100, labels: coarse}}"};
+
   std::string path;
   std::string labels = "fine";
   static KeyTable<Cifar100> keys() {
     return KeyTable<Cifar100>()
         .path("path", &Cifar100::path,
-              "folder of the files or of their archive; none: $DPTRAIN_DATA, datasets/, "
-              "../shared/datasets, user's cache")
-        .choice("labels", &Cifar100::labels, {"fine", "coarse"}, "the 100 classes, or the 20");
+              "folder of the files or of their archive; none: searched in $DPTRAIN_DATA, "
+              "datasets/, ../shared/datasets and the user's cache")
+        .choice("labels", &Cifar100::labels, {"fine", "coarse"},
+                "the 100 fine classes or the 20 coarse ones");
   }
 };
 
@@ -46,9 +51,10 @@ std::string stand_in(const std::any&) {
 }  // namespace
 
 DatasetType cifar100() {
-  return {nameable<Cifar100>("cifar100",
-                             "CIFAR-100, binary version: 60000 colour photographs, 32 x 32, in 100 "
-                             "classes (Krizhevsky 2009)."),
+  return {nameable<Cifar100>(
+              "cifar100",
+              "CIFAR-100, binary version: 60000 color photographs, 32 x 32, in 100 classes "
+              "(Krizhevsky 2009)."),
           load, true, torch, stand_in};
 }
 

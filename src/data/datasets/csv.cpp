@@ -13,23 +13,31 @@ namespace {
 // csv: a table of numbers as text, inputs f32 [N, columns]. Targets are f32 [N, columns], or, where
 // `classes` is given, one column of whole numbers.
 struct Csv {
+  static constexpr Usage kUsage{
+      "",
+      "dataset: {csv: {path: train.csv, test_path: test.csv, targets: label, classes: 3}}\n"
+      "dataset: {csv: {path: train.csv, inputs: [0, 1, 2], targets: [-1], delimiter: \";\", "
+      "header: no}}"};
+
   std::string path, test_path, delimiter = ",", header = "auto";
   std::vector<std::string> targets{"-1"}, inputs;
   int64_t classes = 0;
   static KeyTable<Csv> keys() {
     return KeyTable<Csv>()
-        .required_path("path", &Csv::path, "text file of numbers, a sample on each line")
-        .path("test_path", &Csv::test_path, "the same for evaluation")
+        .required_path("path", &Csv::path, "text file of numbers, one sample per line")
+        .path("test_path", &Csv::test_path, "the same for the test set")
         .optional("targets", &Csv::targets,
-                  "columns by name, or number from 0 (negative: from the end)")
-        .optional("inputs", &Csv::inputs, "the same; none: all columns that are not targets")
-        .optional("classes", &Csv::classes, "how many classes the target column has; 0: values",
+                  "target columns, by name or by number from 0 (negative: from the end)")
+        .optional("inputs", &Csv::inputs,
+                  "input columns, likewise; by default all columns that are not targets")
+        .optional("classes", &Csv::classes,
+                  "number of classes in the target column; 0: targets are real numbers",
                   kNotNegative)
         .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"},
-                "what stands between two numbers")
+                "character between two numbers")
         .choice("header", &Csv::header, {"auto", "yes", "no"},
-                "whether the first line names the columns; auto: if no field of it looks like a "
-                "number");
+                "whether the first line names the columns; auto: yes if none of its fields "
+                "looks like a number");
   }
   static void check(const Csv& c, const Owner& owner, Diagnostics& d) {
     if (c.targets.empty()) d.error(owner.at("targets"), "'targets' must name a column");
@@ -158,8 +166,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType csv() {
-  return {nameable<Csv>("csv", "A table of numbers as text, a sample on each line."), load, true,
-          torch};
+  return {nameable<Csv>("csv", "CSV file of numbers, one sample per line."), load, true, torch};
 }
 
 }  // namespace dpt::datasets

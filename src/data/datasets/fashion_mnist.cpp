@@ -17,7 +17,10 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 DatasetType fashion_mnist() {
   return {nameable<MnistFiles>("fashion_mnist",
                                "Fashion-MNIST: 70000 photographs of clothes, 28 x 28, in ten "
-                               "classes (Xiao et al. 2017)."),
+                               "classes (Xiao et al. 2017).",
+                               {"torchvision.datasets.FashionMNIST",
+                                "dataset: fashion_mnist\n"
+                                "dataset: {fashion_mnist: {path: ~/data/fashion-mnist}}"}),
           load, true, torch, like_mnist};
 }
 

@@ -10,15 +10,20 @@ namespace {
 // idx: any pair of IDX files. Inputs [N, H, W] become images [N, 1, H, W]; labels are u8 or whole
 // numbers [N]. The number of classes is that of the training labels unless it is given.
 struct Idx {
+  static constexpr Usage kUsage{"",
+                                "dataset: {idx: {images: x.gz, labels: y.gz, test_images: "
+                                "test_x.gz, test_labels: test_y.gz,\n"
+                                "    classes: 10}}"};
+
   std::string images, labels, test_images, test_labels;
   int64_t classes = 0;
   static KeyTable<Idx> keys() {
     return KeyTable<Idx>()
         .required_path("images", &Idx::images, "IDX file of the inputs, plain or .gz")
         .required_path("labels", &Idx::labels, "IDX file of the classes")
-        .path("test_images", &Idx::test_images, "the same for evaluation")
-        .path("test_labels", &Idx::test_labels, "the same for evaluation")
-        .optional("classes", &Idx::classes, "how many there are; 0: the largest label + 1",
+        .path("test_images", &Idx::test_images, "the same for the test set")
+        .path("test_labels", &Idx::test_labels, "the same for the test set")
+        .optional("classes", &Idx::classes, "number of classes; 0: the largest label + 1",
                   kNotNegative);
   }
   static void check(const Idx& c, const Owner& owner, Diagnostics& d) {
@@ -63,7 +68,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType idx() {
-  return {nameable<Idx>("idx", "Two IDX files (the format of MNIST): inputs and classes."), load,
+  return {nameable<Idx>("idx", "Two IDX files, the format of MNIST: inputs and classes."), load,
           true, torch};
 }
 

@@ -22,23 +22,24 @@ namespace fs = std::filesystem;
 // the way, resized as torchvision's Resize of a PIL image and cut as its CenterCrop, all with
 // Pillow 13.
 struct ImageFolder {
+  static constexpr Usage kUsage{
+      "torchvision.datasets.ImageFolder",
+      "dataset: {image_folder: {path: train, test_path: test, resize: 256, crop: 224}}"};
+
   std::string path, test_path;
   std::vector<int64_t> resize, crop;
   static KeyTable<ImageFolder> keys() {
     return KeyTable<ImageFolder>()
-        .required_path("path", &ImageFolder::path,
-                       "folder with a subfolder of images for each class")
-        .path("test_path", &ImageFolder::test_path, "the same for evaluation")
-        .optional(
-            "resize", &ImageFolder::resize,
-            "one number: the new length of the shorter side; two: height and width; none: images "
-            "keep their size. Resampled as Pillow 13 does",
-            kSide)
-        .optional(
-            "crop", &ImageFolder::crop,
-            "height and width of the center crop after resizing, one number for both; none: no "
-            "crop",
-            kSide);
+        .required_path("path", &ImageFolder::path, "folder with one subfolder of images per class")
+        .path("test_path", &ImageFolder::test_path, "the same for the test set")
+        .optional("resize", &ImageFolder::resize,
+                  "new length of the shorter side, or [height, width]; by default images keep "
+                  "their size. Resampled as by Pillow 13",
+                  kSide)
+        .optional("crop", &ImageFolder::crop,
+                  "height and width of the center crop after resizing, or one number for both; "
+                  "by default no crop",
+                  kSide);
   }
   static constexpr Range kSide{"must be between 1 and 16384", 1, 16384};
   static void check(const ImageFolder& c, const Owner& owner, Diagnostics& d) {
@@ -258,7 +259,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 DatasetType image_folder() {
   DatasetType t{
       nameable<ImageFolder>(
-          "image_folder", "JPEG and PNG images, a folder for each class, decoded during training."),
+          "image_folder", "JPEG and PNG images in one folder per class, decoded during training."),
       load, true, torch};
   t.torch_reads_samples = true;
   return t;

@@ -17,7 +17,10 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 DatasetType kmnist() {
   return {nameable<MnistFiles>("kmnist",
                                "KMNIST: 70000 cursive Japanese characters, 28 x 28, in ten classes "
-                               "(Clanuwat et al. 2018)."),
+                               "(Clanuwat et al. 2018).",
+                               {"torchvision.datasets.KMNIST",
+                                "dataset: kmnist\n"
+                                "dataset: {kmnist: {path: ~/data/kmnist}}"}),
           load, true, torch, like_mnist};
 }
 

@@ -15,9 +15,12 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType mnist() {
-  return {nameable<MnistFiles>("mnist",
-                               "MNIST: 70000 handwritten digits, 28 x 28 (LeCun et al. 1998)."),
-          load, true, torch, like_mnist};
+  return {
+      nameable<MnistFiles>("mnist", "MNIST: 70000 handwritten digits, 28 x 28 (LeCun et al. 1998).",
+                           {"torchvision.datasets.MNIST",
+                            "dataset: mnist\n"
+                            "dataset: {mnist: {path: ~/data/mnist}}"}),
+      load, true, torch, like_mnist};
 }
 
 }  // namespace dpt::datasets

@@ -11,15 +11,21 @@ namespace {
 // numbers. Targets of whole numbers [N] are classes, as many as the training targets need unless
 // `classes` says it; f4 and f8 are values, and [N] then counts as [N, 1].
 struct Npy {
+  static constexpr Usage kUsage{
+      "",
+      "dataset: {npy: {inputs: x.npy, targets: y.npy, test_inputs: test_x.npy,\n"
+      "    test_targets: test_y.npy, classes: 10}}"};
+
   std::string inputs, targets, test_inputs, test_targets;
   int64_t classes = 0;
   static KeyTable<Npy> keys() {
     return KeyTable<Npy>()
         .required_path("inputs", &Npy::inputs, "NPY file [N, ...]")
         .required_path("targets", &Npy::targets, "NPY file of classes [N] or values [N, ...]")
-        .path("test_inputs", &Npy::test_inputs, "the same for evaluation")
-        .path("test_targets", &Npy::test_targets, "the same for evaluation")
-        .optional("classes", &Npy::classes, "how many there are; 0: the largest + 1", kNotNegative);
+        .path("test_inputs", &Npy::test_inputs, "the same for the test set")
+        .path("test_targets", &Npy::test_targets, "the same for the test set")
+        .optional("classes", &Npy::classes, "number of classes; 0: the largest class + 1",
+                  kNotNegative);
   }
   static void check(const Npy& c, const Owner& owner, Diagnostics& d) {
     if (c.test_inputs.empty() != c.test_targets.empty())
@@ -74,8 +80,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType npy() {
-  return {nameable<Npy>("npy", "Two arrays as numpy.save writes them: inputs and targets."), load,
-          true, torch};
+  return {nameable<Npy>("npy", "Two arrays written by numpy.save: inputs and targets."), load, true,
+          torch};
 }
 
 }  // namespace dpt::datasets

@@ -10,14 +10,19 @@ namespace {
 // normal numbers: torch.randn of a generator with this seed, inputs first. The test split's seed is
 // one higher.
 struct Random {
+  static constexpr Usage kUsage{
+      "torch.randn",
+      "dataset: {random: {samples: 2048, in_features: 20, out_features: 1, seed: 0,\n"
+      "    test_samples: 100}}"};
+
   int64_t samples = 100, in_features = 10, out_features = 10, seed = 0, test_samples = 100;
   static KeyTable<Random> keys() {
     return KeyTable<Random>()
         .optional("samples", &Random::samples, "number of training samples", kSamples)
-        .optional("in_features", &Random::in_features, "numbers of an input", kSize)
-        .optional("out_features", &Random::out_features, "numbers of a target", kSize)
-        .optional("seed", &Random::seed, "of the generator; the test split's is one higher")
-        .optional("test_samples", &Random::test_samples, "how many to evaluate on", kSamples);
+        .optional("in_features", &Random::in_features, "number of input features", kSize)
+        .optional("out_features", &Random::out_features, "number of target values", kSize)
+        .optional("seed", &Random::seed, "seed of the generator; the test split uses seed + 1")
+        .optional("test_samples", &Random::test_samples, "number of test samples", kSamples);
   }
 };
 
@@ -60,7 +65,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 
 DatasetType random() {
   return {
-      nameable<Random>("random", "Normal random inputs and targets, as torch.randn makes them."),
+      nameable<Random>(
+          "random", "Normally distributed random inputs and targets, as torch.randn returns them."),
       load, true, torch};
 }
 

@@ -12,17 +12,23 @@ namespace {
 // pixels, dimmed, with noise. Integer and plain IEEE arithmetic only: the same bytes on every
 // machine. Sets that are large are painted on the way, and so are large sets of glyphs.
 struct Images {
+  static constexpr Usage kUsage{
+      "",
+      "dataset: synthetic_images\n"
+      "dataset: {synthetic_images: {samples: 1000, classes: 10, shape: [3, 32, 32], seed: 0,\n"
+      "    test_samples: 100}}"};
+
   int64_t samples = 60000, classes = 10, seed = 0, test_samples = 10000;
   std::vector<int64_t> shape{1, 28, 28};
   static KeyTable<Images> keys() {
     return KeyTable<Images>()
         .optional("samples", &Images::samples, "number of training samples", kSamples)
-        .optional("classes", &Images::classes, "how many glyphs",
+        .optional("classes", &Images::classes, "number of classes, one glyph each",
                   Range{"must be between 1 and 10000", 1, 10000})
-        .optional("shape", &Images::shape, "channels, height, width",
+        .optional("shape", &Images::shape, "[channels, height, width]",
                   Range{"must be between 1 and 1024", 1, 1024})
-        .optional("seed", &Images::seed, "decides the glyphs and the samples")
-        .optional("test_samples", &Images::test_samples, "how many to evaluate on", kSamples);
+        .optional("seed", &Images::seed, "seed of the glyphs and samples")
+        .optional("test_samples", &Images::test_samples, "number of test samples", kSamples);
   }
   static void check(const Images& c, const Owner& owner, Diagnostics& d) {
     if (c.shape.size() != 3)
@@ -169,9 +175,10 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_images() {
-  return {nameable<Images>("synthetic_images",
-                           "Made-up images in Fashion-MNIST's format, easy to learn."),
-          load, true, nullptr};
+  return {
+      nameable<Images>("synthetic_images",
+                       "Generated images of glyphs in the format of Fashion-MNIST, easy to learn."),
+      load, true, nullptr};
 }
 
 }  // namespace dpt::datasets

@@ -10,16 +10,21 @@ namespace {
 // linear layer finds W and b, and its mean squared error ends at noise^2. W and b are drawn from a
 // generator with the seed, x and the noise from one with seed + 1 (test split: + 2).
 struct Regression {
+  static constexpr Usage kUsage{"",
+                                "dataset: {synthetic_regression: {samples: 1000, in_features: 5, "
+                                "out_features: 2, noise: 0.1,\n"
+                                "    seed: 0, test_samples: 100}}"};
+
   int64_t samples = 1000, in_features = 10, out_features = 1, seed = 0, test_samples = 200;
   double noise = 0.1;
   static KeyTable<Regression> keys() {
     return KeyTable<Regression>()
         .optional("samples", &Regression::samples, "number of training samples", kSamples)
-        .optional("in_features", &Regression::in_features, "numbers of an input", kSize)
-        .optional("out_features", &Regression::out_features, "numbers of a target", kSize)
-        .optional("noise", &Regression::noise, "standard deviation of what is added", kNotNegative)
-        .optional("seed", &Regression::seed, "decides the weights and the samples")
-        .optional("test_samples", &Regression::test_samples, "how many to evaluate on", kSamples);
+        .optional("in_features", &Regression::in_features, "number of input features", kSize)
+        .optional("out_features", &Regression::out_features, "number of target values", kSize)
+        .optional("noise", &Regression::noise, "standard deviation of the noise", kNotNegative)
+        .optional("seed", &Regression::seed, "seed of the weights and samples")
+        .optional("test_samples", &Regression::test_samples, "number of test samples", kSamples);
   }
 };
 
@@ -85,7 +90,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_regression() {
-  return {nameable<Regression>("synthetic_regression", "y = x W + b + noise, with a known answer."),
+  return {nameable<Regression>("synthetic_regression",
+                               "Linear regression with known weights: y = x W + b + noise."),
           load, true, torch};
 }
 

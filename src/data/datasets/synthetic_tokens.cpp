@@ -14,6 +14,11 @@ namespace {
 // targets: values: each token's own normal numbers, f32 [N, T, out_features] or [N, out_features]:
 // what an Embedding can learn by heart.
 struct Tokens {
+  static constexpr Usage kUsage{
+      "",
+      "dataset: {synthetic_tokens: {samples: 1000, length: 16, vocabulary: 100, targets: values,\n"
+      "    out_features: 1, seed: 0, test_samples: 100}}"};
+
   int64_t samples = 1000, length = 8, vocabulary = 1000, out_features = 10, seed = 0,
           test_samples = 200;
   std::string targets = "classes";
@@ -21,15 +26,16 @@ struct Tokens {
     return KeyTable<Tokens>()
         .optional("samples", &Tokens::samples, "number of training samples", kSamples)
         .optional("length", &Tokens::length,
-                  "tokens of a sample; 0: one, without an extent of its own", kSizeOrZero)
-        .optional("vocabulary", &Tokens::vocabulary, "how many different tokens there are",
+                  "tokens per sample, [N, length]; 0: one token per sample, [N]", kSizeOrZero)
+        .optional("vocabulary", &Tokens::vocabulary, "number of different tokens",
                   Range{"must be between 1 and 2^27", 1, 1 << 27})
         .choice("targets", &Tokens::targets, {"classes", "next", "values"},
-                "the token behind the last one, the one behind each, or numbers for each token")
+                "classes: the token after the sample; next: the token after each token; "
+                "values: real numbers for each token")
         .optional("out_features", &Tokens::out_features,
-                  "numbers for each token, with targets: values", kSize)
-        .optional("seed", &Tokens::seed, "decides the tokens and the values")
-        .optional("test_samples", &Tokens::test_samples, "how many to evaluate on", kSamples);
+                  "real numbers per token, for `targets: values`", kSize)
+        .optional("seed", &Tokens::seed, "seed of the tokens and values")
+        .optional("test_samples", &Tokens::test_samples, "number of test samples", kSamples);
   }
 };
 
@@ -115,7 +121,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 
 DatasetType synthetic_tokens() {
   return {nameable<Tokens>("synthetic_tokens",
-                           "Random tokens; the next one or a value for each is to be learned."),
+                           "Random tokens with the next tokens, or real numbers, as targets."),
           load, true, torch};
 }
 

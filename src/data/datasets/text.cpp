@@ -5,10 +5,12 @@ namespace {
 
 // text: any file, whose bytes are the characters.
 struct Text : TextWindows {
+  static constexpr Usage kUsage{
+      "", "dataset: {text: {path: book.txt, sequence_length: 128, stride: 64, test_share: 0.1}}"};
   static KeyTable<Text> keys() {
     KeyTable<Text> table;
     table.required_path("path", &TextWindows::path,
-                        "a file of at most 1 GiB, whose bytes are the characters");
+                        "text file of at most 1 GiB; its bytes are the characters");
     add_keys(table);
     return table;
   }
@@ -27,9 +29,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType text() {
-  return {nameable<Text>("text",
-                         "A file of text as sequences of characters; the next ones are to be "
-                         "learned."),
+  return {nameable<Text>(
+              "text", "Text file as sequences of characters; the targets are the next characters."),
           load, true, torch};
 }
 

@@ -11,11 +11,16 @@ namespace {
 // Karpathy 2015, "The Unreasonable Effectiveness of Recurrent Neural Networks": 40000 lines of
 // Shakespeare, 65 characters.
 struct TinyShakespeare : TextWindows {
+  static constexpr Usage kUsage{
+      "",
+      "dataset: tiny_shakespeare\n"
+      "dataset: {tiny_shakespeare: {path: ~/data, sequence_length: 128, stride: 64,\n"
+      "    test_share: 0.1}}"};
   static KeyTable<TinyShakespeare> keys() {
     KeyTable<TinyShakespeare> table;
     table.path("path", &TextWindows::path,
-               "folder of input.txt; none: $DPTRAIN_DATA, datasets/, ../shared/datasets, user's "
-               "cache");
+               "folder of input.txt; none: searched in $DPTRAIN_DATA, datasets/, "
+               "../shared/datasets and the user's cache");
     add_keys(table);
     return table;
   }

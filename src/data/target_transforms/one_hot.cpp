@@ -9,11 +9,14 @@ namespace {
 
 // one_hot: class c -> f32 [num_classes], 1 at c and 0 elsewhere; torch's F.one_hot(y).float().
 struct OneHot {
+  static constexpr Usage kUsage{"torch.nn.functional.one_hot",
+                                "target_transforms: [one_hot]\n"
+                                "target_transforms: [{one_hot: {num_classes: 10}}]"};
+
   int64_t num_classes = 0;
   static KeyTable<OneHot> keys() {
-    return KeyTable<OneHot>().optional(
-        "num_classes", &OneHot::num_classes,
-        "how many numbers a class becomes; 0: as many as there are classes", kSizeOrZero);
+    return KeyTable<OneHot>().optional("num_classes", &OneHot::num_classes,
+                                       "length of the row; 0: the number of classes", kSizeOrZero);
   }
 };
 
@@ -50,7 +53,8 @@ std::string torch(const std::any& settings, int64_t classes) {
 }  // namespace
 
 TargetTransformType one_hot() {
-  return {nameable<OneHot>("one_hot", "A class becomes numbers: 1 at its place, 0 elsewhere."),
+  return {nameable<OneHot>("one_hot",
+                           "Replaces a class by a row of zeros with a 1 at the class's index."),
           infer, apply, torch};
 }
 

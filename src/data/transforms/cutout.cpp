@@ -8,14 +8,17 @@ namespace {
 // cutout: DeVries and Taylor 2017, as their code: squares whose middles are anywhere in the image,
 // so that they may stick out of it.
 struct Cutout {
+  static constexpr Usage kUsage{
+      "", "transforms: [{cutout: {length: 8, holes: 2, value: 0}}, to_tensor]"};
+
   int64_t length = 16, holes = 1;
   double value = 0;
   static KeyTable<Cutout> keys() {
     return KeyTable<Cutout>()
-        .required("length", &Cutout::length, "of a side, in pixels", kSize)
-        .optional("holes", &Cutout::holes, "how many squares",
+        .required("length", &Cutout::length, "side of a square in pixels", kSize)
+        .optional("holes", &Cutout::holes, "number of squares",
                   Range{"must be between 1 and 8", 1, 8})
-        .optional("value", &Cutout::value, "what stands there then");
+        .optional("value", &Cutout::value, "value of the erased pixels");
   }
 };
 
@@ -44,7 +47,7 @@ std::string torch(const std::any& settings, Split split) {
 
 TransformType cutout() {
   TransformType t{
-      nameable<Cutout>("cutout", "While training random squares of every image are painted over.")};
+      nameable<Cutout>("cutout", "Erases random squares of every image, in training only.")};
   t.random = {change, fill, nullptr, torch};
   return t;
 }

@@ -6,11 +6,12 @@ namespace dpt::transforms {
 namespace {
 
 struct Divide {
+  static constexpr Usage kUsage{"", "transforms: [{divide: {by: 255}}]"};
+
   double by = 0;
   static KeyTable<Divide> keys() {
     return KeyTable<Divide>().required(
-        "by", &Divide::by, "the divisor",
-        {"must not be zero", [](const double& v) { return v != 0; }});
+        "by", &Divide::by, "divisor", {"must not be zero", [](const double& v) { return v != 0; }});
   }
 };
 
@@ -27,7 +28,7 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType divide() {
-  return {nameable<Divide>("divide", "Every element divided by a number."), apply, false, nullptr,
+  return {nameable<Divide>("divide", "Divides every element by a number."), apply, false, nullptr,
           torch};
 }
 

@@ -9,13 +9,15 @@ namespace {
 // normalize: (x - mean[c]) / std[c] in f32, as torchvision's Normalize. Channel c is the place in
 // the first extent of a sample: an image's channel, a table's column.
 struct Normalize {
+  static constexpr Usage kUsage{
+      "torchvision.transforms.Normalize",
+      "transforms: [to_tensor, {normalize: {mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}}]"};
+
   std::vector<double> mean, std;
   static KeyTable<Normalize> keys() {
     return KeyTable<Normalize>()
-        .required("mean", &Normalize::mean,
-                  "what is subtracted: one number, or one for each channel")
-        .required("std", &Normalize::std,
-                  "what is divided by then: one number, or one for each channel", kPositive);
+        .required("mean", &Normalize::mean, "number to subtract, or one per channel")
+        .required("std", &Normalize::std, "number to divide by, or one per channel", kPositive);
   }
 };
 
@@ -51,8 +53,8 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType normalize() {
-  return {nameable<Normalize>("normalize", "(x - mean) / std, one mean and std for each channel."),
-          apply, true, refuses, torch};
+  return {nameable<Normalize>("normalize", "Normalizes channels: (x - mean) / std."), apply, true,
+          refuses, torch};
 }
 
 }  // namespace dpt::transforms

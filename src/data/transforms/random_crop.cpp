@@ -9,18 +9,24 @@ namespace {
 // random_crop: as torchvision's RandomCrop with padding_mode constant: a window of `size` anywhere
 // in the image with its padding. Evaluation takes the middle, as CenterCrop does.
 struct RandomCrop {
+  static constexpr Usage kUsage{
+      "torchvision.transforms.RandomCrop",
+      "transforms: [{random_crop: {size: 32, padding: 4, fill: 0}}, to_tensor]"};
+
   std::vector<int64_t> size, padding;
   double fill = 0;
   static KeyTable<RandomCrop> keys() {
     return KeyTable<RandomCrop>()
         .optional("size", &RandomCrop::size,
-                  "height and width of what is taken, one number for both; none: the image's own",
+                  "height and width of the crop, or one number for both; by default the size of "
+                  "the image",
                   kSize)
         .optional("padding", &RandomCrop::padding,
-                  "pixels around the image: one number; left and right, top and bottom; or left, "
-                  "top, right, bottom",
+                  "pixels around the image: one number, [left and right, top and bottom] or "
+                  "[left, top, right, bottom]",
                   kSizeOrZero)
-        .optional("fill", &RandomCrop::fill, "the padding's value, where this transform stands");
+        .optional("fill", &RandomCrop::fill,
+                  "value of the padding, before the transforms that follow");
   }
   static void check(const RandomCrop& c, const Owner& owner, Diagnostics& d) {
     if (c.size.size() > 2)
@@ -92,7 +98,7 @@ std::string torch(const std::any& settings, Split split) {
 TransformType random_crop() {
   TransformType t{nameable<RandomCrop>(
       "random_crop",
-      "While training a random window of the padded image; evaluation takes the middle.")};
+      "Takes a random crop of the padded image in training, and the center crop in evaluation.")};
   t.refuses = refuses;
   t.random = {change, fill, shape, torch};
   return t;

@@ -13,16 +13,22 @@ namespace {
 // share of the image's in `scale` and whose height / width is in `ratio`, log-uniformly. Ten tries
 // are made to find one that fits.
 struct Erasing {
+  static constexpr Usage kUsage{
+      "torchvision.transforms.RandomErasing",
+      "transforms: [to_tensor, {random_erasing: {p: 0.5, scale: [0.02, 0.33], ratio: [0.3, 3.3],\n"
+      "    value: 0}}]"};
+
   double p = 0.5;
   std::vector<double> scale{0.02, 0.33}, ratio{0.3, 3.3}, value{0};
   static KeyTable<Erasing> keys() {
     return KeyTable<Erasing>()
-        .optional("p", &Erasing::p, "how probable it is", kProbability)
-        .optional("scale", &Erasing::scale, "least and largest share of the image's area",
+        .optional("p", &Erasing::p, "probability that an image is erased", kProbability)
+        .optional("scale", &Erasing::scale, "smallest and largest share of the image's area",
                   kProbability)
-        .optional("ratio", &Erasing::ratio, "least and largest height / width", kPositive)
+        .optional("ratio", &Erasing::ratio, "smallest and largest ratio of height to width",
+                  kPositive)
         .optional("value", &Erasing::value,
-                  "what stands there then: one number, or one for each channel");
+                  "value of the erased pixels: one number, or one per channel");
   }
   static void check(const Erasing& c, const Owner& owner, Diagnostics& d) {
     for (const auto& [name, range] : {std::pair{"scale", &c.scale}, {"ratio", &c.ratio}})
@@ -64,8 +70,8 @@ std::string torch(const std::any& settings, Split split) {
 }  // namespace
 
 TransformType random_erasing() {
-  TransformType t{nameable<Erasing>(
-      "random_erasing", "While training a random rectangle of some images is painted over.")};
+  TransformType t{nameable<Erasing>("random_erasing",
+                                    "Erases a random rectangle of some images, in training only.")};
   t.refuses = refuses;
   t.random = {change, fill, nullptr, torch};
   return t;

@@ -6,9 +6,13 @@ namespace {
 
 // random_horizontal_flip: as torchvision's.
 struct Flip {
+  static constexpr Usage kUsage{"torchvision.transforms.RandomHorizontalFlip",
+                                "transforms: [{random_horizontal_flip: {p: 0.5}}, to_tensor]"};
+
   double p = 0.5;
   static KeyTable<Flip> keys() {
-    return KeyTable<Flip>().optional("p", &Flip::p, "how probable it is", kProbability);
+    return KeyTable<Flip>().optional("p", &Flip::p, "probability that an image is flipped",
+                                     kProbability);
   }
 };
 
@@ -26,8 +30,8 @@ std::string torch(const std::any& settings, Split split) {
 }  // namespace
 
 TransformType random_horizontal_flip() {
-  TransformType t{nameable<Flip>("random_horizontal_flip",
-                                 "While training left and right change places in some images.")};
+  TransformType t{
+      nameable<Flip>("random_horizontal_flip", "Mirrors some images, in training only.")};
   t.random.change = change;
   t.random.torch = torch;
   return t;

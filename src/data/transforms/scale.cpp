@@ -6,10 +6,10 @@ namespace dpt::transforms {
 namespace {
 
 struct Scale {
+  static constexpr Usage kUsage{"", "transforms: [to_tensor, {scale: {by: 2}}]"};
+
   double by = 0;
-  static KeyTable<Scale> keys() {
-    return KeyTable<Scale>().required("by", &Scale::by, "the factor");
-  }
+  static KeyTable<Scale> keys() { return KeyTable<Scale>().required("by", &Scale::by, "factor"); }
 };
 
 // In f32, as torch does for a tensor and a Python number.
@@ -25,7 +25,8 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType scale() {
-  return {nameable<Scale>("scale", "Every element times a number."), apply, false, nullptr, torch};
+  return {nameable<Scale>("scale", "Multiplies every element by a number."), apply, false, nullptr,
+          torch};
 }
 
 }  // namespace dpt::transforms

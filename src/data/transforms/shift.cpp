@@ -6,9 +6,11 @@ namespace dpt::transforms {
 namespace {
 
 struct Shift {
+  static constexpr Usage kUsage{"", "transforms: [to_tensor, {shift: {by: -0.5}}]"};
+
   double by = 0;
   static KeyTable<Shift> keys() {
-    return KeyTable<Shift>().required("by", &Shift::by, "what is added");
+    return KeyTable<Shift>().required("by", &Shift::by, "number to add");
   }
 };
 
@@ -25,7 +27,8 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType shift() {
-  return {nameable<Shift>("shift", "Every element plus a number."), apply, false, nullptr, torch};
+  return {nameable<Shift>("shift", "Adds a number to every element."), apply, false, nullptr,
+          torch};
 }
 
 }  // namespace dpt::transforms

@@ -5,6 +5,7 @@ namespace {
 
 // to_tensor: what torchvision's ToTensor does to bytes: u8 0..255 -> f32 0..1. Floats stay.
 struct ToTensor {
+  static constexpr Usage kUsage{"torchvision.transforms.ToTensor", "transforms: [to_tensor]"};
   static KeyTable<ToTensor> keys() { return {}; }
 };
 
@@ -20,8 +21,9 @@ std::string torch(const std::any& /*settings*/) {
 }  // namespace
 
 TransformType to_tensor() {
-  return {nameable<ToTensor>("to_tensor", "Bytes become 0..1, divided by 255; floats stay."), apply,
-          false, nullptr, torch};
+  return {nameable<ToTensor>("to_tensor",
+                             "Converts bytes to floats between 0 and 1; leaves floats unchanged."),
+          apply, false, nullptr, torch};
 }
 
 }  // namespace dpt::transforms

@@ -7,11 +7,15 @@ namespace dpt::layers {
 namespace {
 
 struct EluLayer {
+  static constexpr Usage kUsage{"torch.nn.ELU",
+                                "- elu\n"
+                                "- elu: {alpha: 0.5}"};
+
   double alpha = 1;
 
   static KeyTable<EluLayer> keys() {
     return KeyTable<EluLayer>().optional("alpha", &EluLayer::alpha,
-                                         "what it tends to, negated, for very negative x");
+                                         "minus the limit for very negative x");
   }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("elu", {x}, Elu{alpha}); }
   std::string torch(const Shape&) const {
@@ -21,6 +25,9 @@ struct EluLayer {
 
 }  // namespace
 
-LayerType elu() { return layer_type<EluLayer>("elu", "Exponential linear unit."); }
+LayerType elu() {
+  return layer_type<EluLayer>(
+      "elu", "Exponential linear unit: x, or alpha * (exp(x) - 1) if x is negative.");
+}
 
 }  // namespace dpt::layers

@@ -8,11 +8,16 @@ namespace dpt::layers {
 namespace {
 
 struct GeluLayer {
+  static constexpr Usage kUsage{"torch.nn.GELU",
+                                "- gelu\n"
+                                "- gelu: {approximate: tanh}"};
+
   std::string approximate = "none";
 
   static KeyTable<GeluLayer> keys() {
-    return KeyTable<GeluLayer>().choice("approximate", &GeluLayer::approximate, {"none", "tanh"},
-                                        "tanh: an approximation that needs no error function");
+    return KeyTable<GeluLayer>().choice(
+        "approximate", &GeluLayer::approximate, {"none", "tanh"},
+        "tanh: the approximation by tanh instead of the error function");
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
     return g.apply("gelu", {x}, Gelu{approximate == "tanh"});
@@ -24,6 +29,9 @@ struct GeluLayer {
 
 }  // namespace
 
-LayerType gelu() { return layer_type<GeluLayer>("gelu", "Gaussian error linear unit."); }
+LayerType gelu() {
+  return layer_type<GeluLayer>(
+      "gelu", "Gaussian error linear unit: x times the normal distribution function of x.");
+}
 
 }  // namespace dpt::layers

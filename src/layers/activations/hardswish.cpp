@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Hardswish {
+  static constexpr Usage kUsage{"torch.nn.Hardswish", "- hardswish"};
   static KeyTable<Hardswish> keys() { return {}; }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("hardswish", {x}); }
   std::string torch(const Shape&) const { return "nn.Hardswish()"; }

@@ -7,11 +7,15 @@ namespace dpt::layers {
 namespace {
 
 struct LeakyReluLayer {
+  static constexpr Usage kUsage{"torch.nn.LeakyReLU",
+                                "- leaky_relu\n"
+                                "- leaky_relu: {negative_slope: 0.2}"};
+
   double negative_slope = 0.01;
 
   static KeyTable<LeakyReluLayer> keys() {
     return KeyTable<LeakyReluLayer>().optional("negative_slope", &LeakyReluLayer::negative_slope,
-                                               "the slope where x is negative");
+                                               "slope for negative x");
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
     return g.apply("leaky_relu", {x}, LeakyRelu{negative_slope});
@@ -24,7 +28,7 @@ struct LeakyReluLayer {
 }  // namespace
 
 LayerType leaky_relu() {
-  return layer_type<LeakyReluLayer>("leaky_relu", "x, or negative_slope * x where x is negative.");
+  return layer_type<LeakyReluLayer>("leaky_relu", "x, or negative_slope * x if x is negative.");
 }
 
 }  // namespace dpt::layers

@@ -8,11 +8,15 @@ namespace dpt::layers {
 namespace {
 
 struct LogSoftmaxLayer {
+  static constexpr Usage kUsage{"torch.nn.LogSoftmax",
+                                "- log_softmax\n"
+                                "- log_softmax: {dim: -1}"};
+
   std::optional<int64_t> dim;
 
   static KeyTable<LogSoftmaxLayer> keys() {
     return KeyTable<LogSoftmaxLayer>().optional(
-        "dim", &LogSoftmaxLayer::dim, "the extent that sums to one; left out: 1, the features");
+        "dim", &LogSoftmaxLayer::dim, "dimension whose probabilities sum to 1; none: dimension 1");
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
     return g.apply("log_softmax", {x}, Softmax{softmax_dimension("log_softmax", dim, g.shape(x))});
@@ -25,8 +29,8 @@ struct LogSoftmaxLayer {
 }  // namespace
 
 LayerType log_softmax() {
-  return layer_type<LogSoftmaxLayer>("log_softmax",
-                                     "x - log of the sum of exp(x) over one extent.");
+  return layer_type<LogSoftmaxLayer>(
+      "log_softmax", "Logarithm of softmax: x - log(sum of exp(x)) along one dimension.");
 }
 
 }  // namespace dpt::layers

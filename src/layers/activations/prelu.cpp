@@ -8,14 +8,18 @@ namespace dpt::layers {
 namespace {
 
 struct PReluLayer {
+  static constexpr Usage kUsage{"torch.nn.PReLU",
+                                "- prelu\n"
+                                "- prelu: {num_parameters: 16, init: 0.1}"};
+
   int64_t num_parameters = 1;
   double init = 0.25;
 
   static KeyTable<PReluLayer> keys() {
     return KeyTable<PReluLayer>()
         .optional("num_parameters", &PReluLayer::num_parameters,
-                  "1, or the number of channels: one learned slope for each", kSize)
-        .optional("init", &PReluLayer::init, "the slope's first value");
+                  "1, or the number of channels for a slope per channel", kSize)
+        .optional("init", &PReluLayer::init, "initial slope");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -38,7 +42,7 @@ struct PReluLayer {
 }  // namespace
 
 LayerType prelu() {
-  return layer_type<PReluLayer>("prelu", "x, or a learned number times x where x is negative.");
+  return layer_type<PReluLayer>("prelu", "x, or a learned slope times x if x is negative.");
 }
 
 }  // namespace dpt::layers

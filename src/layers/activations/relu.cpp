@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Relu {
+  static constexpr Usage kUsage{"torch.nn.ReLU", "- relu"};
   static KeyTable<Relu> keys() { return {}; }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("relu", {x}); }
   std::string torch(const Shape&) const { return "nn.ReLU()"; }

@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Relu6 {
+  static constexpr Usage kUsage{"torch.nn.ReLU6", "- relu6"};
   static KeyTable<Relu6> keys() { return {}; }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("relu6", {x}); }
   std::string torch(const Shape&) const { return "nn.ReLU6()"; }
@@ -12,6 +13,6 @@ struct Relu6 {
 
 }  // namespace
 
-LayerType relu6() { return layer_type<Relu6>("relu6", "max(0, x), but no more than 6."); }
+LayerType relu6() { return layer_type<Relu6>("relu6", "min(max(0, x), 6)."); }
 
 }  // namespace dpt::layers

@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Selu {
+  static constexpr Usage kUsage{"torch.nn.SELU", "- selu"};
   static KeyTable<Selu> keys() { return {}; }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("selu", {x}); }
   std::string torch(const Shape&) const { return "nn.SELU()"; }

@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Sigmoid {
+  static constexpr Usage kUsage{"torch.nn.Sigmoid", "- sigmoid"};
   static KeyTable<Sigmoid> keys() { return {}; }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("sigmoid", {x}); }
   std::string torch(const Shape&) const { return "nn.Sigmoid()"; }

@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Silu {
+  static constexpr Usage kUsage{"torch.nn.SiLU", "- silu"};
   static KeyTable<Silu> keys() { return {}; }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("silu", {x}); }
   std::string torch(const Shape&) const { return "nn.SiLU()"; }

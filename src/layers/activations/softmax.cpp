@@ -8,11 +8,15 @@ namespace dpt::layers {
 namespace {
 
 struct SoftmaxLayer {
+  static constexpr Usage kUsage{"torch.nn.Softmax",
+                                "- softmax\n"
+                                "- softmax: {dim: -1}"};
+
   std::optional<int64_t> dim;
 
   static KeyTable<SoftmaxLayer> keys() {
     return KeyTable<SoftmaxLayer>().optional(
-        "dim", &SoftmaxLayer::dim, "the extent that sums to one; left out: 1, the features");
+        "dim", &SoftmaxLayer::dim, "dimension whose probabilities sum to 1; none: dimension 1");
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
     return g.apply("softmax", {x}, Softmax{softmax_dimension("softmax", dim, g.shape(x))});
@@ -25,7 +29,7 @@ struct SoftmaxLayer {
 }  // namespace
 
 LayerType softmax() {
-  return layer_type<SoftmaxLayer>("softmax", "exp(x) / sum of exp(x) over one extent.");
+  return layer_type<SoftmaxLayer>("softmax", "exp(x) / (sum of exp(x)) along one dimension.");
 }
 
 }  // namespace dpt::layers

@@ -7,12 +7,17 @@ namespace dpt::layers {
 namespace {
 
 struct SoftplusLayer {
+  static constexpr Usage kUsage{"torch.nn.Softplus",
+                                "- softplus\n"
+                                "- softplus: {beta: 2, threshold: 30}"};
+
   double beta = 1, threshold = 20;
 
   static KeyTable<SoftplusLayer> keys() {
     return KeyTable<SoftplusLayer>()
-        .optional("beta", &SoftplusLayer::beta, "how sharp the bend is", kPositive)
-        .optional("threshold", &SoftplusLayer::threshold, "beyond it, in beta * x, it is linear");
+        .optional("beta", &SoftplusLayer::beta, "sharpness of the bend", kPositive)
+        .optional("threshold", &SoftplusLayer::threshold,
+                  "the function is linear if beta * x is above this");
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
     return g.apply("softplus", {x}, Softplus{beta, threshold});
@@ -25,7 +30,7 @@ struct SoftplusLayer {
 }  // namespace
 
 LayerType softplus() {
-  return layer_type<SoftplusLayer>("softplus", "A smooth relu: log(1 + exp(beta * x)) / beta.");
+  return layer_type<SoftplusLayer>("softplus", "Smooth ReLU: log(1 + exp(beta * x)) / beta.");
 }
 
 }  // namespace dpt::layers

@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct Tanh {
+  static constexpr Usage kUsage{"torch.nn.Tanh", "- tanh"};
   static KeyTable<Tanh> keys() { return {}; }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("tanh", {x}); }
   std::string torch(const Shape&) const { return "nn.Tanh()"; }

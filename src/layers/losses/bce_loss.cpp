@@ -6,12 +6,16 @@ namespace dpt::losses {
 namespace {
 
 struct BceLoss : Reduction {
+  static constexpr Usage kUsage{"torch.nn.BCELoss",
+                                "loss: bce_loss\n"
+                                "loss: {bce_loss: {reduction: sum, weight: [1, 2]}}"};
+
   std::vector<double> weight;
 
   static KeyTable<BceLoss> keys() {
     return KeyTable<BceLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &BceLoss::weight, "of each element of the last extent");
+        .optional("weight", &BceLoss::weight, "weight of each element of the last dimension");
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
@@ -35,7 +39,8 @@ struct BceLoss : Reduction {
 }  // namespace
 
 LossType bce_loss() {
-  LossType type = loss_type<BceLoss>("bce_loss", "Binary cross entropy of probabilities.");
+  LossType type =
+      loss_type<BceLoss>("bce_loss", "Binary cross entropy of probabilities between 0 and 1.");
   type.unit_targets = true;
   type.needs =
       "all outputs of the model must be between 0 and 1; end it with a sigmoid, or take "

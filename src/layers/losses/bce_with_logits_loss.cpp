@@ -6,14 +6,20 @@ namespace dpt::losses {
 namespace {
 
 struct BceWithLogitsLoss : Reduction {
+  static constexpr Usage kUsage{
+      "torch.nn.BCEWithLogitsLoss",
+      "loss: bce_with_logits_loss\n"
+      "loss: {bce_with_logits_loss: {reduction: sum, weight: [1, 2], pos_weight: [1, 3]}}"};
+
   std::vector<double> weight, pos_weight;
 
   static KeyTable<BceWithLogitsLoss> keys() {
     return KeyTable<BceWithLogitsLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &BceWithLogitsLoss::weight, "of each element of the last extent")
+        .optional("weight", &BceWithLogitsLoss::weight,
+                  "weight of each element of the last dimension")
         .optional("pos_weight", &BceWithLogitsLoss::pos_weight,
-                  "of targets that are 1, for each element of the last extent");
+                  "weight of positive targets, for each element of the last dimension");
   }
 
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
@@ -44,7 +50,7 @@ struct BceWithLogitsLoss : Reduction {
 
 LossType bce_with_logits_loss() {
   return loss_type<BceWithLogitsLoss>("bce_with_logits_loss",
-                                      "Binary cross entropy of scores before a sigmoid.");
+                                      "Binary cross entropy of scores (logits).");
 }
 
 }  // namespace dpt::losses

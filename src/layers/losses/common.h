@@ -42,7 +42,8 @@ LossType loss_type(std::string_view name, std::string_view summary) {
 struct Reduction {
   std::string reduction = "mean";
 
-  static constexpr std::string_view kDoc = "how the losses of all elements become one number";
+  static constexpr std::string_view kDoc =
+      "how the losses of all elements are combined; none is not trainable";
 
   // PyTorch's 'none' is recognized in order to explain why it cannot be used.
   static void check(const Reduction& r, const Owner& owner, Diagnostics& d) {

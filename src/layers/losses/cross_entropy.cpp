@@ -6,6 +6,12 @@ namespace dpt::losses {
 namespace {
 
 struct CrossEntropyLoss : Reduction, ClassDim {
+  static constexpr Usage kUsage{
+      "torch.nn.CrossEntropyLoss",
+      "loss: cross_entropy\n"
+      "loss: {cross_entropy: {reduction: sum, weight: [1, 2, 1], ignore_index: 0,\n"
+      "    label_smoothing: 0.1, class_dim: -1}}"};
+
   std::vector<double> weight;
   int64_t ignore_index = kNoClass;
   double label_smoothing = 0;
@@ -15,10 +21,11 @@ struct CrossEntropyLoss : Reduction, ClassDim {
   static KeyTable<CrossEntropyLoss> keys() {
     return KeyTable<CrossEntropyLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &CrossEntropyLoss::weight, "of each class")
-        .optional("ignore_index", &CrossEntropyLoss::ignore_index, "a class that counts nothing")
+        .optional("weight", &CrossEntropyLoss::weight, "weight of each class")
+        .optional("ignore_index", &CrossEntropyLoss::ignore_index,
+                  "targets of this class are ignored")
         .optional("label_smoothing", &CrossEntropyLoss::label_smoothing,
-                  "the share of each target that is spread over all classes", kProbability)
+                  "share of each target that is spread evenly over all classes", kProbability)
         .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast);
   }
 
@@ -73,7 +80,7 @@ struct CrossEntropyLoss : Reduction, ClassDim {
 
 LossType cross_entropy() {
   return loss_type<CrossEntropyLoss>("cross_entropy",
-                                     "Between scores of classes and the right classes.");
+                                     "Cross entropy of scores (logits) and classes.");
 }
 
 }  // namespace dpt::losses

@@ -5,12 +5,17 @@ namespace dpt::losses {
 namespace {
 
 struct HuberLoss : Reduction {
+  static constexpr Usage kUsage{"torch.nn.HuberLoss",
+                                "loss: huber_loss\n"
+                                "loss: {huber_loss: {reduction: sum, delta: 0.5}}"};
+
   double delta = 1;
 
   static KeyTable<HuberLoss> keys() {
     return KeyTable<HuberLoss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("delta", &HuberLoss::delta, "where the square ends", kPositive);
+        .optional("delta", &HuberLoss::delta, "difference at which the loss becomes linear",
+                  kPositive);
   }
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
     require_values("huber_loss", g, output, target);
@@ -28,7 +33,7 @@ struct HuberLoss : Reduction {
 }  // namespace
 
 LossType huber_loss() {
-  return loss_type<HuberLoss>("huber_loss", "The squared difference, linear far from zero.");
+  return loss_type<HuberLoss>("huber_loss", "Squared difference, linear above delta.");
 }
 
 }  // namespace dpt::losses

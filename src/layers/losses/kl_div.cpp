@@ -7,6 +7,10 @@ namespace dpt::losses {
 namespace {
 
 struct KlDivLoss : Reduction {
+  static constexpr Usage kUsage{"torch.nn.KLDivLoss",
+                                "loss: {kl_div: batchmean}\n"
+                                "loss: {kl_div: {reduction: sum, log_target: true}}"};
+
   bool log_target = false;
 
   static KeyTable<KlDivLoss> keys() {

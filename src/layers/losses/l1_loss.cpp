@@ -5,6 +5,9 @@ namespace dpt::losses {
 namespace {
 
 struct L1Loss : Reduction {
+  static constexpr Usage kUsage{"torch.nn.L1Loss",
+                                "loss: l1_loss\n"
+                                "loss: {l1_loss: {reduction: sum}}"};
   static KeyTable<L1Loss> keys() {
     return KeyTable<L1Loss>().choice("reduction", &Reduction::reduction, {"mean", "sum", "none"},
                                      kDoc);
@@ -21,6 +24,6 @@ struct L1Loss : Reduction {
 
 }  // namespace
 
-LossType l1_loss() { return loss_type<L1Loss>("l1_loss", "The absolute difference."); }
+LossType l1_loss() { return loss_type<L1Loss>("l1_loss", "Mean absolute difference."); }
 
 }  // namespace dpt::losses

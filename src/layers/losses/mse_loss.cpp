@@ -5,6 +5,9 @@ namespace dpt::losses {
 namespace {
 
 struct MseLoss : Reduction {
+  static constexpr Usage kUsage{"torch.nn.MSELoss",
+                                "loss: mse_loss\n"
+                                "loss: {mse_loss: {reduction: sum}}"};
   static KeyTable<MseLoss> keys() {
     return KeyTable<MseLoss>().choice("reduction", &Reduction::reduction, {"mean", "sum", "none"},
                                       kDoc);
@@ -21,6 +24,6 @@ struct MseLoss : Reduction {
 
 }  // namespace
 
-LossType mse_loss() { return loss_type<MseLoss>("mse_loss", "The squared difference."); }
+LossType mse_loss() { return loss_type<MseLoss>("mse_loss", "Mean squared difference."); }
 
 }  // namespace dpt::losses

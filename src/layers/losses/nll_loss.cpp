@@ -7,6 +7,11 @@ namespace dpt::losses {
 namespace {
 
 struct NllLossLayer : Reduction, ClassDim {
+  static constexpr Usage kUsage{
+      "torch.nn.NLLLoss",
+      "loss: nll_loss\n"
+      "loss: {nll_loss: {reduction: sum, weight: [1, 2, 1], ignore_index: 0, class_dim: -1}}"};
+
   std::vector<double> weight;
   int64_t ignore_index = kNoClass;
 
@@ -15,8 +20,8 @@ struct NllLossLayer : Reduction, ClassDim {
   static KeyTable<NllLossLayer> keys() {
     return KeyTable<NllLossLayer>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("weight", &NllLossLayer::weight, "of each class")
-        .optional("ignore_index", &NllLossLayer::ignore_index, "a class that counts nothing")
+        .optional("weight", &NllLossLayer::weight, "weight of each class")
+        .optional("ignore_index", &NllLossLayer::ignore_index, "targets of this class are ignored")
         .optional("class_dim", &ClassDim::class_dim, kClassDim, kOneOrLast);
   }
 
@@ -52,7 +57,8 @@ struct NllLossLayer : Reduction, ClassDim {
 }  // namespace
 
 LossType nll_loss() {
-  return loss_type<NllLossLayer>("nll_loss", "Minus the log-probability of the right class.");
+  return loss_type<NllLossLayer>("nll_loss",
+                                 "Negative log-likelihood of log-probabilities and classes.");
 }
 
 }  // namespace dpt::losses

@@ -5,12 +5,18 @@ namespace dpt::losses {
 namespace {
 
 struct SmoothL1Loss : Reduction {
+  static constexpr Usage kUsage{"torch.nn.SmoothL1Loss",
+                                "loss: smooth_l1_loss\n"
+                                "loss: {smooth_l1_loss: {reduction: sum, beta: 0.5}}"};
+
   double beta = 1;
 
   static KeyTable<SmoothL1Loss> keys() {
     return KeyTable<SmoothL1Loss>()
         .choice("reduction", &Reduction::reduction, {"mean", "sum", "none"}, kDoc)
-        .optional("beta", &SmoothL1Loss::beta, "where the square ends; 0: l1_loss", kNotNegative);
+        .optional("beta", &SmoothL1Loss::beta,
+                  "difference at which the loss becomes linear; 0: the same as l1_loss",
+                  kNotNegative);
   }
   ValueId build(GraphBuilder& g, ValueId output, ValueId target, ValueId divisor) const {
     require_values("smooth_l1_loss", g, output, target);
@@ -28,7 +34,7 @@ struct SmoothL1Loss : Reduction {
 }  // namespace
 
 LossType smooth_l1_loss() {
-  return loss_type<SmoothL1Loss>("smooth_l1_loss", "The absolute difference, squared near zero.");
+  return loss_type<SmoothL1Loss>("smooth_l1_loss", "Absolute difference, squared below beta.");
 }
 
 }  // namespace dpt::losses

@@ -24,17 +24,16 @@ struct BatchNormLayer {
   template <class L>
   static KeyTable<L> keys_of() {
     return KeyTable<L>()
-        .optional("eps", &L::eps, "added to the variance", kNormEpsilon)
-        .optional("momentum", &L::momentum,
-                  "the part of a new batch in the running statistics; none: all batches count the "
-                  "same",
-                  kProbability)
-        .optional("affine", &L::affine,
-                  "whether there is a learned weight, and bias, for each channel")
-        .optional("bias", &L::bias, "whether a learned offset is added")
+        .optional("eps", &L::eps, "small number added to the variance", kNormEpsilon)
         .optional(
-            "track_running_stats", &L::track_running_stats,
-            "whether there are running statistics; without, evaluation takes the batch's too");
+            "momentum", &L::momentum,
+            "weight of a new batch in the running statistics; none: all batches weigh the same",
+            kProbability)
+        .optional("affine", &L::affine, "whether each channel has a learned scale and offset")
+        .optional("bias", &L::bias, "whether a learned bias is added")
+        .optional("track_running_stats", &L::track_running_stats,
+                  "whether running statistics are kept for evaluation; false: evaluation uses "
+                  "the batch's own");
   }
 
   ValueId lower(GraphBuilder& g, ValueId x) const {

@@ -5,6 +5,11 @@ namespace dpt::layers {
 namespace {
 
 struct BatchNorm1d : BatchNormLayer {
+  static constexpr Usage kUsage{
+      "torch.nn.BatchNorm1d",
+      "- batch_norm1d\n"
+      "- batch_norm1d: {eps: 0.001, momentum: 0.01, affine: true, bias: false,\n"
+      "    track_running_stats: false}"};
   static KeyTable<BatchNorm1d> keys() { return keys_of<BatchNorm1d>(); }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -22,7 +27,7 @@ struct BatchNorm1d : BatchNormLayer {
 
 LayerType batch_norm1d() {
   return layer_type<BatchNorm1d>("batch_norm1d",
-                                 "Normalises each channel over the batch; [N, C] or [N, C, L].");
+                                 "Normalizes each channel over the batch: [N, C] or [N, C, L].");
 }
 
 }  // namespace dpt::layers

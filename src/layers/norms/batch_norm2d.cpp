@@ -5,6 +5,11 @@ namespace dpt::layers {
 namespace {
 
 struct BatchNorm2d : BatchNormLayer {
+  static constexpr Usage kUsage{
+      "torch.nn.BatchNorm2d",
+      "- batch_norm2d\n"
+      "- batch_norm2d: {eps: 0.001, momentum: 0.01, affine: true, bias: false,\n"
+      "    track_running_stats: false}"};
   static KeyTable<BatchNorm2d> keys() { return keys_of<BatchNorm2d>(); }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -21,7 +26,7 @@ struct BatchNorm2d : BatchNormLayer {
 
 LayerType batch_norm2d() {
   return layer_type<BatchNorm2d>("batch_norm2d",
-                                 "Normalises each channel over the batch; [N, C, H, W].");
+                                 "Normalizes each channel over the batch: [N, C, H, W].");
 }
 
 }  // namespace dpt::layers

@@ -9,6 +9,11 @@ namespace dpt::layers {
 namespace {
 
 struct GroupNormLayer {
+  static constexpr Usage kUsage{
+      "torch.nn.GroupNorm",
+      "- group_norm: 8\n"
+      "- group_norm: {num_groups: 8, eps: 0.001, affine: true, bias: false}"};
+
   int64_t num_groups = 0;
   double eps = 1e-5;
   bool affine = true, bias = true;
@@ -16,11 +21,11 @@ struct GroupNormLayer {
   static KeyTable<GroupNormLayer> keys() {
     return KeyTable<GroupNormLayer>()
         .required("num_groups", &GroupNormLayer::num_groups,
-                  "how many groups the channels are made, each normalised by itself", kSize)
-        .optional("eps", &GroupNormLayer::eps, "added to the variance", kNotNegative)
+                  "number of groups; each is normalized by itself", kSize)
+        .optional("eps", &GroupNormLayer::eps, "small number added to the variance", kNotNegative)
         .optional("affine", &GroupNormLayer::affine,
-                  "whether there is a learned weight, and bias, for each channel")
-        .optional("bias", &GroupNormLayer::bias, "whether a learned offset is added");
+                  "whether each channel has a learned scale and offset")
+        .optional("bias", &GroupNormLayer::bias, "whether a learned bias is added");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -52,7 +57,7 @@ struct GroupNormLayer {
 }  // namespace
 
 LayerType group_norm() {
-  return layer_type<GroupNormLayer>("group_norm", "Normalises groups of each sample's channels.");
+  return layer_type<GroupNormLayer>("group_norm", "Normalizes groups of channels of each sample.");
 }
 
 }  // namespace dpt::layers

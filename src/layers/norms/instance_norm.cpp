@@ -11,15 +11,19 @@ namespace dpt::layers {
 namespace {
 
 struct InstanceNorm {
+  static constexpr Usage kUsage{"torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d",
+                                "- instance_norm\n"
+                                "- instance_norm: {eps: 0.001, affine: true, bias: false}"};
+
   double eps = 1e-5;
   bool affine = false, bias = true;
 
   static KeyTable<InstanceNorm> keys() {
     return KeyTable<InstanceNorm>()
-        .optional("eps", &InstanceNorm::eps, "added to the variance", kNormEpsilon)
+        .optional("eps", &InstanceNorm::eps, "small number added to the variance", kNormEpsilon)
         .optional("affine", &InstanceNorm::affine,
-                  "whether there is a learned weight, and bias, for each channel")
-        .optional("bias", &InstanceNorm::bias, "whether a learned offset is added");
+                  "whether each channel has a learned scale and offset")
+        .optional("bias", &InstanceNorm::bias, "whether a learned bias is added");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -53,7 +57,7 @@ struct InstanceNorm {
 }  // namespace
 
 LayerType instance_norm() {
-  return layer_type<InstanceNorm>("instance_norm", "Normalises each channel of each sample.");
+  return layer_type<InstanceNorm>("instance_norm", "Normalizes each channel of each sample.");
 }
 
 }  // namespace dpt::layers

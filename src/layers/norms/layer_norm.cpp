@@ -9,18 +9,25 @@ namespace dpt::layers {
 namespace {
 
 struct LayerNormLayer {
+  static constexpr Usage kUsage{"torch.nn.LayerNorm",
+                                "- layer_norm\n"
+                                "- layer_norm: {normalized_shape: [32, 64], eps: 1e-6, "
+                                "elementwise_affine: true, bias: false}"};
+
   std::vector<int64_t> normalized_shape;  // empty: the last dimension
   double eps = 1e-5;
   bool elementwise_affine = true, bias = true;
 
   static KeyTable<LayerNormLayer> keys() {
     return KeyTable<LayerNormLayer>()
-        .optional("normalized_shape", &LayerNormLayer::normalized_shape,
-                  "the last extents, which are normalised over; left out: the last one", kSize)
-        .optional("eps", &LayerNormLayer::eps, "added to the variance", kNotNegative)
+        .optional(
+            "normalized_shape", &LayerNormLayer::normalized_shape,
+            "sizes of the last dimensions, which are normalized together; by default the last one",
+            kSize)
+        .optional("eps", &LayerNormLayer::eps, "small number added to the variance", kNotNegative)
         .optional("elementwise_affine", &LayerNormLayer::elementwise_affine,
-                  "whether there is a learned weight, and bias, for each element")
-        .optional("bias", &LayerNormLayer::bias, "whether a learned offset is added");
+                  "whether each element has a learned scale and offset")
+        .optional("bias", &LayerNormLayer::bias, "whether a learned bias is added");
   }
 
   ValueId build(GraphBuilder& g, ValueId x) const {
@@ -61,7 +68,8 @@ struct LayerNormLayer {
 }  // namespace
 
 LayerType layer_norm() {
-  return layer_type<LayerNormLayer>("layer_norm", "Normalises each sample over its last extents.");
+  return layer_type<LayerNormLayer>("layer_norm",
+                                    "Normalizes each sample over its last dimensions.");
 }
 
 }  // namespace dpt::layers

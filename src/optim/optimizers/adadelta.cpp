@@ -7,6 +7,11 @@ namespace dpt::optimizers {
 namespace {
 
 struct Adadelta {
+  static constexpr Usage kUsage{
+      "torch.optim.Adadelta",
+      "optimizer: adadelta\n"
+      "optimizer: {adadelta: {lr: 1, rho: 0.95, eps: 1e-6, weight_decay: 0.01, maximize: false}}"};
+
   double lr = 1;
   double rho = 0.9;
   double eps = 1e-6;
@@ -16,12 +21,13 @@ struct Adadelta {
   static KeyTable<Adadelta> keys() {
     using S = Adadelta;
     return KeyTable<S>()
-        .optional("lr", &S::lr, "factor of each step", kNotNegative)
-        .optional("rho", &S::rho, "how much of both averages is kept", kProbability)
-        .optional("eps", &S::eps, "added under both roots", kNotNegative)
+        .optional("lr", &S::lr, "factor of each update", kNotNegative)
+        .optional("rho", &S::rho, "decay rate of both averages", kProbability)
+        .optional("eps", &S::eps, "small number added under both square roots", kNotNegative)
         .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
                   kNotNegative)
-        .optional("maximize", &S::maximize, "whether to go up");
+        .optional("maximize", &S::maximize,
+                  "whether to maximize the loss instead of minimizing it");
   }
 
   std::vector<std::string> states(bool) const { return {"square_avg", "acc_delta"}; }
@@ -51,7 +57,9 @@ struct Adadelta {
 }  // namespace
 
 OptimizerType adadelta() {
-  return optimizer_type<Adadelta>("adadelta", "Steps in the unit of the weights, without a rate.");
+  return optimizer_type<Adadelta>(
+      "adadelta",
+      "Adadelta (Zeiler 2012): updates scaled by averages of past updates and gradients.");
 }
 
 }  // namespace dpt::optimizers

@@ -7,6 +7,12 @@ namespace dpt::optimizers {
 namespace {
 
 struct Adagrad {
+  static constexpr Usage kUsage{
+      "torch.optim.Adagrad",
+      "optimizer: {adagrad: 0.01}\n"
+      "optimizer: {adagrad: {lr: 0.01, lr_decay: 0.001, weight_decay: 0.01,\n"
+      "    initial_accumulator_value: 0.1, eps: 1e-10, maximize: false}}"};
+
   double lr = 1e-2;
   double lr_decay = 0;
   double weight_decay = 0;
@@ -18,14 +24,16 @@ struct Adagrad {
     using S = Adagrad;
     return KeyTable<S>()
         .optional("lr", &S::lr, "learning rate", kNotNegative)
-        .optional("lr_decay", &S::lr_decay, "step t divides lr by 1 + (t - 1) times this",
+        .optional("lr_decay", &S::lr_decay,
+                  "decay of the learning rate: step t uses lr / (1 + (t - 1) * lr_decay)",
                   kNotNegative)
         .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
                   kNotNegative)
         .optional("initial_accumulator_value", &S::initial_accumulator_value,
-                  "what the sums of squares start from", kNotNegative)
-        .optional("eps", &S::eps, "added to the denominator", kNotNegative)
-        .optional("maximize", &S::maximize, "whether to go up");
+                  "initial value of the sums of squared gradients", kNotNegative)
+        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
+        .optional("maximize", &S::maximize,
+                  "whether to maximize the loss instead of minimizing it");
   }
 
   std::vector<std::string> states(bool) const { return {"sum"}; }
@@ -56,7 +64,9 @@ struct Adagrad {
 }  // namespace
 
 OptimizerType adagrad() {
-  return optimizer_type<Adagrad>("adagrad", "Steps scaled by the sum of all squared gradients.");
+  return optimizer_type<Adagrad>(
+      "adagrad",
+      "Adagrad (Duchi et al. 2011): gradients divided by the root of the sum of all squares.");
 }
 
 }  // namespace dpt::optimizers

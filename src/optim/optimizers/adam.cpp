@@ -5,6 +5,11 @@ namespace dpt::optimizers {
 namespace {
 
 struct Adam : AdamSettings {
+  static constexpr Usage kUsage{
+      "torch.optim.Adam",
+      "optimizer: {adam: 0.001}\n"
+      "optimizer: {adam: {lr: 0.001, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
+      "    amsgrad: true, maximize: false}}"};
   static KeyTable<Adam> keys() { return table<Adam>("L2 penalty, added to the gradient"); }
 
   formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
@@ -19,7 +24,10 @@ struct Adam : AdamSettings {
 }  // namespace
 
 OptimizerType adam() {
-  return optimizer_type<Adam>("adam", "Steps scaled by averages of the gradient and its square.");
+  return optimizer_type<Adam>(
+      "adam",
+      "Adam (Kingma & Ba 2015): averages of the gradient over the root of averages "
+      "of its square.");
 }
 
 }  // namespace dpt::optimizers

@@ -27,12 +27,13 @@ struct AdamSettings {
     using S = AdamSettings;
     return KeyTable<Config>()
         .optional("lr", &S::lr, "learning rate", kNotNegative)
-        .optional("betas", &S::betas, "how much of the averages of gradient and square is kept",
-                  kBelowOne)
-        .optional("eps", &S::eps, "added to the denominator", kNotNegative)
+        .optional("betas", &S::betas,
+                  "decay rates of the averages of the gradient and of its square", kBelowOne)
+        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
         .optional("weight_decay", &S::weight_decay, decay, kNotNegative)
-        .optional("amsgrad", &S::amsgrad, "whether the largest average of squares counts")
-        .optional("maximize", &S::maximize, "whether to go up");
+        .optional("amsgrad", &S::amsgrad, "whether to use the maximum of all averages of squares")
+        .optional("maximize", &S::maximize,
+                  "whether to maximize the loss instead of minimizing it");
   }
 
   static void check(const AdamSettings& s, const Owner& owner, Diagnostics& d) {

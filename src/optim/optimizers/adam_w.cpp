@@ -6,10 +6,17 @@ namespace dpt::optimizers {
 namespace {
 
 struct AdamW : AdamSettings {
+  static constexpr Usage kUsage{
+      "torch.optim.AdamW",
+      "optimizer: {adam_w: 0.001}\n"
+      "optimizer: {adam_w: {lr: 0.001, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
+      "    amsgrad: true, maximize: false}}"};
+
   AdamW() { weight_decay = 1e-2; }
 
   static KeyTable<AdamW> keys() {
-    return table<AdamW>("part of the weights, times lr, that each step takes away");
+    return table<AdamW>(
+        "decoupled weight decay: each step multiplies weights by 1 - lr * weight_decay");
   }
 
   formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
@@ -24,7 +31,8 @@ struct AdamW : AdamSettings {
 }  // namespace
 
 OptimizerType adam_w() {
-  return optimizer_type<AdamW>("adam_w", "Adam with decoupled weight decay.");
+  return optimizer_type<AdamW>("adam_w",
+                               "Adam with decoupled weight decay (Loshchilov & Hutter 2019).");
 }
 
 }  // namespace dpt::optimizers

@@ -7,6 +7,12 @@ namespace dpt::optimizers {
 namespace {
 
 struct RmsProp {
+  static constexpr Usage kUsage{
+      "torch.optim.RMSprop",
+      "optimizer: {rms_prop: 0.01}\n"
+      "optimizer: {rms_prop: {lr: 0.01, alpha: 0.9, eps: 1e-8, weight_decay: 0.01, momentum: 0.9,\n"
+      "    centered: true, maximize: false}}"};
+
   double lr = 1e-2;
   double alpha = 0.99;
   double eps = 1e-8;
@@ -21,13 +27,16 @@ struct RmsProp {
     using S = RmsProp;
     return KeyTable<S>()
         .optional("lr", &S::lr, "learning rate", kNotNegative)
-        .optional("alpha", &S::alpha, "how much of the average of squares is kept", kNotNegative)
-        .optional("eps", &S::eps, "added to the denominator", kNotNegative)
+        .optional("alpha", &S::alpha, "decay rate of the average of squared gradients",
+                  kNotNegative)
+        .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
         .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
                   kNotNegative)
-        .optional("momentum", &S::momentum, "how much of the last direction is kept", kNotNegative)
-        .optional("centered", &S::centered, "whether the variance takes the square's place")
-        .optional("maximize", &S::maximize, "whether to go up");
+        .optional("momentum", &S::momentum, "momentum factor", kNotNegative)
+        .optional("centered", &S::centered,
+                  "whether to divide by the standard deviation instead of the root mean square")
+        .optional("maximize", &S::maximize,
+                  "whether to maximize the loss instead of minimizing it");
   }
 
   std::vector<std::string> states(bool cycles_momentum) const {
@@ -66,7 +75,8 @@ struct RmsProp {
 }  // namespace
 
 OptimizerType rms_prop() {
-  return optimizer_type<RmsProp>("rms_prop", "Steps scaled by the average of squared gradients.");
+  return optimizer_type<RmsProp>("rms_prop",
+                                 "RMSprop: gradients divided by the root of their average square.");
 }
 
 }  // namespace dpt::optimizers

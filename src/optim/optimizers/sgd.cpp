@@ -8,6 +8,12 @@ namespace dpt::optimizers {
 namespace {
 
 struct Sgd {
+  static constexpr Usage kUsage{"torch.optim.SGD",
+                                "optimizer: {sgd: 0.1}\n"
+                                "optimizer: {sgd: {lr: 0.1, momentum: 0.9, dampening: 0, "
+                                "weight_decay: 0.0001, nesterov: true,\n"
+                                "    maximize: false}}"};
+
   double lr = 1e-3;
   double momentum = 0;
   double dampening = 0;
@@ -20,13 +26,14 @@ struct Sgd {
   static KeyTable<Sgd> keys() {
     return KeyTable<Sgd>()
         .optional("lr", &Sgd::lr, "learning rate", kNotNegative)
-        .optional("momentum", &Sgd::momentum, "how much of the last direction is kept",
-                  kNotNegative)
-        .optional("dampening", &Sgd::dampening, "the part of the gradient that momentum leaves out")
+        .optional("momentum", &Sgd::momentum, "momentum factor", kNotNegative)
+        .optional("dampening", &Sgd::dampening,
+                  "share of the gradient that is not added to the momentum buffer")
         .optional("weight_decay", &Sgd::weight_decay, "L2 penalty, added to the gradient",
                   kNotNegative)
-        .optional("nesterov", &Sgd::nesterov, "whether momentum looks one step ahead")
-        .optional("maximize", &Sgd::maximize, "whether to go up");
+        .optional("nesterov", &Sgd::nesterov, "whether to use Nesterov momentum")
+        .optional("maximize", &Sgd::maximize,
+                  "whether to maximize the loss instead of minimizing it");
   }
 
   static void check(const Sgd& s, const Owner& owner, Diagnostics& d) {

@@ -6,6 +6,7 @@ namespace dpt::schedules {
 namespace {
 
 struct Constant {
+  static constexpr Usage kUsage{"torch.optim.lr_scheduler.ConstantLR", "schedule: constant"};
   static KeyTable<Constant> keys() { return {}; }
 
   double lr(double base, int64_t, int64_t) const { return base; }
@@ -19,7 +20,7 @@ struct Constant {
 }  // namespace
 
 ScheduleType constant() {
-  return closed_form<Constant>("constant", "The optimizer's learning rate, all the time.");
+  return closed_form<Constant>("constant", "Keeps the optimizer's learning rate.");
 }
 
 }  // namespace dpt::schedules

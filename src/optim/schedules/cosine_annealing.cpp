@@ -11,14 +11,18 @@ namespace dpt::schedules {
 namespace {
 
 struct CosineAnnealing {
+  static constexpr Usage kUsage{"torch.optim.lr_scheduler.CosineAnnealingLR",
+                                "schedule: {cosine_annealing: {}, interval: step, warmup: 300}\n"
+                                "schedule: {cosine_annealing: {T_max: 10, eta_min: 0.0001}}"};
+
   std::optional<int64_t> t_max;
   double eta_min = 0;
 
   static KeyTable<CosineAnnealing> keys() {
     return KeyTable<CosineAnnealing>()
         .optional("T_max", &CosineAnnealing::t_max,
-                  "intervals down to eta_min; left out: those of the run", kPositive)
-        .optional("eta_min", &CosineAnnealing::eta_min, "the lowest learning rate", kNotNegative);
+                  "number of intervals until eta_min; none: the length of the run", kPositive)
+        .optional("eta_min", &CosineAnnealing::eta_min, "smallest learning rate", kNotNegative);
   }
 
   double lr(double base, int64_t k, int64_t total) const {
@@ -39,7 +43,7 @@ struct CosineAnnealing {
 
 ScheduleType cosine_annealing() {
   return closed_form<CosineAnnealing>("cosine_annealing",
-                                      "Half a cosine from the learning rate down to eta_min.");
+                                      "Lowers the learning rate to eta_min along half a cosine.");
 }
 
 }  // namespace dpt::schedules

@@ -8,6 +8,9 @@ namespace dpt::schedules {
 namespace {
 
 struct Exponential {
+  static constexpr Usage kUsage{"torch.optim.lr_scheduler.ExponentialLR",
+                                "schedule: {exponential: {gamma: 0.95}}"};
+
   double gamma = 0;
 
   static KeyTable<Exponential> keys() {

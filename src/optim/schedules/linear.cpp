@@ -12,16 +12,22 @@ constexpr double kStart = 1.0 / 3;
 constexpr Range kAboveZero{"must be above 0 and at most 1", 0, 1, true};
 
 struct Linear {
+  static constexpr Usage kUsage{
+      "torch.optim.lr_scheduler.LinearLR",
+      "schedule: {linear: {start_factor: 1, end_factor: 0.1, total_iters: 10}}"};
+
   double start_factor = kStart;
   double end_factor = 1;
   int64_t total_iters = 5;
 
   static KeyTable<Linear> keys() {
     return KeyTable<Linear>()
-        .optional("start_factor", &Linear::start_factor, "factor at the first interval", kAboveZero)
-        .optional("end_factor", &Linear::end_factor, "factor from total_iters on", kProbability)
-        .optional("total_iters", &Linear::total_iters, "intervals from one to the other",
-                  kPositive);
+        .optional("start_factor", &Linear::start_factor,
+                  "factor of the learning rate in the first interval", kAboveZero)
+        .optional("end_factor", &Linear::end_factor,
+                  "factor of the learning rate from interval total_iters on", kProbability)
+        .optional("total_iters", &Linear::total_iters,
+                  "number of intervals between the two factors", kPositive);
   }
 
   double lr(double base, int64_t k, int64_t) const {
@@ -43,7 +49,7 @@ struct Linear {
 }  // namespace
 
 ScheduleType linear() {
-  return closed_form<Linear>("linear", "A straight line between two factors of the learning rate.");
+  return closed_form<Linear>("linear", "Changes the learning rate linearly between two factors.");
 }
 
 }  // namespace dpt::schedules

@@ -10,13 +10,16 @@ namespace dpt::schedules {
 namespace {
 
 struct MultiStep {
+  static constexpr Usage kUsage{"torch.optim.lr_scheduler.MultiStepLR",
+                                "schedule: {multi_step: {milestones: [30, 60, 90], gamma: 0.1}}"};
+
   std::vector<int64_t> milestones;
   double gamma = 0.1;
 
   static KeyTable<MultiStep> keys() {
     return KeyTable<MultiStep>()
-        .required("milestones", &MultiStep::milestones, "the intervals that begin with a decay",
-                  kNotNegative)
+        .required("milestones", &MultiStep::milestones,
+                  "intervals at whose start the learning rate decays", kNotNegative)
         .optional("gamma", &MultiStep::gamma, "factor of the learning rate at each decay");
   }
 

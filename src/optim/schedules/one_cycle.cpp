@@ -13,6 +13,13 @@ namespace dpt::schedules {
 namespace {
 
 struct OneCycle {
+  static constexpr Usage kUsage{
+      "torch.optim.lr_scheduler.OneCycleLR",
+      "schedule: {one_cycle: 0.1}\n"
+      "schedule: {one_cycle: {max_lr: 0.1, pct_start: 0.3, anneal_strategy: linear,\n"
+      "    cycle_momentum: true, base_momentum: 0.85, max_momentum: 0.95, div_factor: 25,\n"
+      "    final_div_factor: 10000, three_phase: true}}"};
+
   double max_lr = 0;
   double pct_start = 0.3;
   std::string anneal_strategy = "cos";
@@ -24,19 +31,22 @@ struct OneCycle {
   static KeyTable<OneCycle> keys() {
     using C = OneCycle;
     return KeyTable<C>()
-        .required("max_lr", &C::max_lr, "the highest learning rate", kPositive)
-        .optional("pct_start", &C::pct_start, "part of the run in which it rises", kProbability)
-        .choice("anneal_strategy", &C::anneal_strategy, {"cos", "linear"},
-                "the shape of each phase")
+        .required("max_lr", &C::max_lr, "largest learning rate", kPositive)
+        .optional("pct_start", &C::pct_start, "share of the run in which the learning rate rises",
+                  kProbability)
+        .choice("anneal_strategy", &C::anneal_strategy, {"cos", "linear"}, "shape of each phase")
         .optional("cycle_momentum", &C::cycle_momentum,
-                  "whether momentum (beta1 of adam) goes the other way")
-        .optional("base_momentum", &C::base_momentum, "momentum at max_lr", kBelowOne)
-        .optional("max_momentum", &C::max_momentum, "momentum at both ends", kBelowOne)
-        .optional("div_factor", &C::div_factor, "max_lr / the first learning rate", kPositive)
+                  "whether momentum (Adam: the first beta) moves opposite to the learning rate")
+        .optional("base_momentum", &C::base_momentum, "momentum at the largest learning rate",
+                  kBelowOne)
+        .optional("max_momentum", &C::max_momentum, "momentum at the start and at the end",
+                  kBelowOne)
+        .optional("div_factor", &C::div_factor, "max_lr divided by the initial learning rate",
+                  kPositive)
         .optional("final_div_factor", &C::final_div_factor,
-                  "the first learning rate / the last one", kPositive)
+                  "initial learning rate divided by the final one", kPositive)
         .optional("three_phase", &C::three_phase,
-                  "whether it comes down to the first learning rate as fast as it rose");
+                  "whether a second phase mirrors the first one before the final decay");
   }
 
   // The end of a phase: its interval, which need not be whole, and the values there.
@@ -97,7 +107,9 @@ struct OneCycle {
 
 ScheduleType one_cycle() {
   ScheduleType type = closed_form<OneCycle>(
-      "one_cycle", "Up to max_lr and down again over the whole run, momentum the other way.");
+      "one_cycle",
+      "Raises the learning rate to max_lr and lowers it again over the run (Smith & "
+      "Topin 2019).");
   type.interval = "step";
   type.own_rate = true;
   return type;

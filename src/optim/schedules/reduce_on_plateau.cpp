@@ -13,6 +13,12 @@ namespace dpt::schedules {
 namespace {
 
 struct ReduceOnPlateau {
+  static constexpr Usage kUsage{
+      "torch.optim.lr_scheduler.ReduceLROnPlateau",
+      "schedule: reduce_on_plateau\n"
+      "schedule: {reduce_on_plateau: {mode: min, factor: 0.5, patience: 3, threshold: 0.001,\n"
+      "    threshold_mode: abs, cooldown: 2, min_lr: 1e-5, eps: 1e-8}}"};
+
   std::string mode = "min";
   double factor = 0.1;
   int64_t patience = 10;
@@ -25,20 +31,21 @@ struct ReduceOnPlateau {
   static KeyTable<ReduceOnPlateau> keys() {
     using C = ReduceOnPlateau;
     return KeyTable<C>()
-        .choice("mode", &C::mode, {"min", "max"}, "whether smaller or larger is better")
+        .choice("mode", &C::mode, {"min", "max"}, "whether a smaller or a larger value is better")
         .optional("factor", &C::factor, "factor of the learning rate at each decay", kBelowOne)
         .optional(
             "patience", &C::patience,
-            "evaluations (or epochs, where nothing is evaluated) without progress that are let "
-            "pass",
+            "number of evaluations (epochs, without evaluation) without improvement before a decay",
             kNotNegative)
-        .optional("threshold", &C::threshold, "progress that counts", kNotNegative)
+        .optional("threshold", &C::threshold, "smallest change that counts as an improvement",
+                  kNotNegative)
         .choice("threshold_mode", &C::threshold_mode, {"rel", "abs"},
-                "whether threshold is a part of the best value or a difference to it")
+                "whether threshold is relative to the best value or an absolute difference")
         .optional("cooldown", &C::cooldown,
-                  "evaluations (or epochs) after a decay in which nothing is counted", kNotNegative)
-        .optional("min_lr", &C::min_lr, "the lowest learning rate", kNotNegative)
-        .optional("eps", &C::eps, "a smaller change of the learning rate is not made",
+                  "number of evaluations (or epochs) after a decay that are not counted",
+                  kNotNegative)
+        .optional("min_lr", &C::min_lr, "smallest learning rate", kNotNegative)
+        .optional("eps", &C::eps, "smallest change of the learning rate that is applied",
                   kNotNegative);
   }
 
@@ -124,9 +131,10 @@ class Plateau : public Schedule {
 }  // namespace
 
 ScheduleType reduce_on_plateau() {
-  return {{nameable<ReduceOnPlateau>("reduce_on_plateau",
-                                     "Lowers the learning rate when the test loss, or without "
-                                     "evaluation the training loss, stops falling.")},
+  return {{nameable<ReduceOnPlateau>(
+              "reduce_on_plateau",
+              "Lowers the learning rate when the test loss (the training loss, without "
+              "evaluation) stops improving.")},
           [](const std::any& settings, double base, int64_t) -> std::unique_ptr<Schedule> {
             return std::make_unique<Plateau>(std::any_cast<const ReduceOnPlateau&>(settings), base);
           },

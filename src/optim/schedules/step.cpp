@@ -8,12 +8,16 @@ namespace dpt::schedules {
 namespace {
 
 struct Step {
+  static constexpr Usage kUsage{"torch.optim.lr_scheduler.StepLR",
+                                "schedule: {step: {step_size: 30, gamma: 0.1}}"};
+
   int64_t step_size = 0;
   double gamma = 0.1;
 
   static KeyTable<Step> keys() {
     return KeyTable<Step>()
-        .required("step_size", &Step::step_size, "intervals between two decays", kPositive)
+        .required("step_size", &Step::step_size, "number of intervals between two decays",
+                  kPositive)
         .optional("gamma", &Step::gamma, "factor of the learning rate at each decay");
   }
 
@@ -34,7 +38,8 @@ struct Step {
 }  // namespace
 
 ScheduleType step() {
-  return closed_form<Step>("step", "Multiplies the learning rate by gamma every step_size.");
+  return closed_form<Step>("step",
+                           "Multiplies the learning rate by gamma every step_size intervals.");
 }
 
 }  // namespace dpt::schedules
