@@ -114,8 +114,14 @@ def main():
     jsonschema.Draft7Validator.check_schema(schema)
     validator = jsonschema.Draft7Validator(schema)
     bad = []
-    for path in sorted((HERE.parent.parent / "configs").rglob("*.yaml")):
+    configs = sorted((HERE.parent.parent / "configs").rglob("*.yaml"))
+    for path in configs:
         bad += [f"{path}: {e}" for e in errors(validator, read(path.read_text()))]
+        named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text())
+        if not named or not (path.parent / named[1]).is_file() or json.loads((path.parent / named[1]).read_text()) != schema:
+            bad.append(f"{path}: its first line must name the schema that `dptrain schema` prints")
+    if len(configs) < 18:
+        bad.append(f"only {len(configs)} configs were checked")
     for text in VALID:
         bad += [f"{text}\n{e}" for e in errors(validator, read(text))]
     for text, expected in INVALID:
@@ -139,7 +145,7 @@ def main():
         if bool(found) == (path.stem in unknowable):
             bad.append(f"{path.name}: the schema {'rejects it: strike it off the list' if found else 'accepts it'}")
         seen += 1
-    if seen < 80:
+    if seen < 100:
         bad.append(f"only {seen} broken specs were compared")
     print(*bad, f"{seen} broken specs compared, {len(bad)} failures", sep="\n")
     sys.exit(bool(bad))
