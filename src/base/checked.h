@@ -1,6 +1,6 @@
-// Sizes, shapes, strides, bytes and counts that come from a spec: integers of 64 bits whose
-// arithmetic never wraps around. A result that does not fit throws Error{Fault::spec}; whoever
-// builds a layer or a session adds the place in the spec.
+// 64-bit integers whose arithmetic throws instead of wrapping around, for sizes, shapes, strides,
+// bytes and counts that come from a spec. A result that does not fit throws Error{Fault::spec}; the
+// caller that builds the layer or the session adds the location in the spec.
 #pragma once
 
 #include <concepts>
@@ -15,13 +15,13 @@ namespace dpt {
 class Checked {
  public:
   template <std::integral T>
-  constexpr Checked(T value)  // NOLINT(google-explicit-constructor): sums and products mix both
+  constexpr Checked(T value)  // NOLINT(google-explicit-constructor): mixes with plain integers
       : value_(static_cast<int64_t>(value)) {
     if (!std::in_range<int64_t>(value)) overflow();
   }
 
   constexpr int64_t value() const { return value_; }
-  // For sizes of memory. Throws where the value is negative.
+  // For memory sizes. Throws Error{spec} if the value is negative.
   constexpr size_t size() const {
     if (value_ < 0) overflow();
     return static_cast<size_t>(value_);
@@ -42,7 +42,7 @@ class Checked {
   Checked& operator+=(Checked more) { return *this = *this + more; }
   Checked& operator*=(Checked factor) { return *this = *this * factor; }
 
-  // The next multiple of `to`. REQUIRES: neither is negative, and `to` is not 0.
+  // The next multiple of `to`. REQUIRES: neither value is negative, and `to` is not 0.
   constexpr Checked rounded_up(Checked to) const {
     const int64_t rest = value_ % to.value_;
     return rest == 0 ? *this : *this + (to - rest);

@@ -9,7 +9,7 @@
 
 namespace dpt {
 
-// `plural`: empty, the noun with an s.
+// If `plural` is empty, the plural is the noun with an "s".
 template <std::integral N>
 std::string counted(N n, std::string_view noun, std::string_view plural = "") {
   if (n == 1) return fmt::format("1 {}", noun);

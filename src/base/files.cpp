@@ -57,7 +57,8 @@ struct Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 };
 
-// Reads until the end, or until there are more than `most_bytes`; false with errno where it fails.
+// Reads to the end of the file, or until `out` exceeds `most_bytes`. Returns false and errno if
+// reading fails.
 bool read_all(int fd, size_t most_bytes, std::string& out) {
   for (char block[1 << 14]; out.size() <= most_bytes;) {
     const ssize_t n = ::read(fd, block, sizeof block);
@@ -71,8 +72,7 @@ bool read_all(int fd, size_t most_bytes, std::string& out) {
 }  // namespace
 
 int open_regular_file(const std::string& path, Fault fault) {
-  // Not blocking, since opening a FIFO would wait for its writer; it means nothing for a regular
-  // file.
+  // O_NONBLOCK: opening a FIFO would wait for its writer. Regular files ignore the flag.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status {};
   if (fd < 0 || ::fstat(fd, &status) != 0) {

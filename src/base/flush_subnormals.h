@@ -1,6 +1,6 @@
-// Numbers below 1.2e-38 as 0 on the thread it is made on, as long as it lives. An operation on one
-// of them costs a hundred cycles on most CPUs, and a saturated softmax makes many; PyTorch has
-// torch.set_flush_denormal for it.
+// Treats subnormal floats (below 1.2e-38) as 0 on the constructing thread while the object lives.
+// An operation on a subnormal costs about a hundred cycles on most CPUs, and a saturated softmax
+// produces many; PyTorch has torch.set_flush_denormal for this.
 #pragma once
 
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ class FlushSubnormals {
 
  private:
 #if defined(__x86_64__)
-  static constexpr uint64_t kFlush = 0x8040;  // results and operands: MXCSR's FTZ and DAZ
+  static constexpr uint64_t kFlush = 0x8040;  // MXCSR's FTZ (results) and DAZ (operands)
   static uint64_t get() { return _mm_getcsr(); }
   static void set(uint64_t word) { _mm_setcsr(static_cast<unsigned>(word)); }
 #elif defined(__aarch64__)

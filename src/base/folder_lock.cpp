@@ -24,8 +24,8 @@ std::string text_in(int fd) {
   return {text.data(), n > 0 ? static_cast<size_t>(n) : 0};
 }
 
-// What the holder has written. It writes right after it has the lock, so an empty file is read
-// again for a while.
+// Who holds the lock, as the holder wrote it. It writes right after taking the lock, so an empty
+// file is read again for up to 0.2 seconds.
 std::string holder_in(int fd) {
   std::string out = text_in(fd);
   for (int tries = 0; out.empty() && tries < 20; ++tries) {
@@ -74,7 +74,7 @@ FolderLock::FolderLock(const std::string& folder, double patience_s,
   }
   const std::string me = this_process();
   if (ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) < 0)
-    errno = 0;  // it only tells
+    errno = 0;  // the text only serves other runs' error messages
 }
 
 FolderLock::FolderLock(FolderLock&& other) noexcept

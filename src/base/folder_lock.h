@@ -1,4 +1,4 @@
-// A folder that one run at a time writes to.
+// A lock on a folder, so that only one run at a time writes to it.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace dpt {
 
-// Another run has the folder.
+// Another run holds the folder's lock.
 class FolderLocked : public Error {
  public:
   FolderLocked(const std::string& message, std::string who)
@@ -21,16 +21,17 @@ class FolderLocked : public Error {
   std::string who_;
 };
 
-// While one lives, or a process that was forked meanwhile, nobody else gets one of this folder; the
-// system ends it with the last of them, however they end. Where a file system has no such locks
-// (some that lie on other machines), everybody gets one, with a warning.
+// An exclusive lock on a folder, held until this object and those inherited by forked processes are
+// gone, however the processes end. On file systems without locks (some network file systems)
+// everybody gets one, and a warning is printed.
 class FolderLock {
  public:
-  // Throws FolderLocked where somebody has it, Error{failed} where its file can't be made.
-  // patience_s: for ranks of a run that was killed, which end a moment later; the default is for
-  // is_locked().
-  // lock: flock(2), or what a test has for it.
-  // REQUIRES: the folder is there.
+  // Throws FolderLocked if another process holds the lock, and Error{failed} if the lock file
+  // cannot be created.
+  // patience_s: how long to retry, in seconds. Ranks of a killed run may hold the lock a moment
+  // longer. The default outlasts the instant for which is_locked() takes the lock.
+  // lock: flock(2), or a test's replacement.
+  // REQUIRES: the folder exists.
   explicit FolderLock(const std::string& folder, double patience_s = 0.02,
                       const std::function<int(int, int)>& lock = flock);
   FolderLock(FolderLock&& other) noexcept;
@@ -41,13 +42,14 @@ class FolderLock {
   bool exclusive() const { return exclusive_; }  // false: the file system has no locks
 
  private:
-  int fd_ = -1;  // of a file in it, which stays: removed, it could be locked twice
+  // Of FOLDER/.lock. If that file were ever removed, two processes could lock different files.
+  int fd_ = -1;
   bool exclusive_ = true;
 };
 
-// Whether a FolderLock of this folder exists, in any process. Changes nothing in the folder. Holds
-// the lock for an instant while it looks, which FolderLock waits out. False where that can't be
-// seen: no lock file, no permission to read it, or a file system without locks.
+// Whether any process holds a FolderLock on the folder. Does not change the folder, but takes the
+// lock for an instant. Returns false if that cannot be determined: no lock file, no read
+// permission, or a file system without locks.
 bool is_locked(const std::string& folder);
 
 }  // namespace dpt

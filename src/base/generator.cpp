@@ -16,12 +16,13 @@
 namespace dpt {
 namespace {
 
-// Note [fused products]: which of two products is fused with the addition decides the last bit, so
-// every fma below is written out, and the rest must not be contracted (-ffp-contract=off). std::fma
-// rounds once on every machine; glibc takes the instruction where there is one.
+// Note [fused products]: the last bit of a*b + c*d depends on which product is fused with the
+// addition. Every fused operation below is therefore written as std::fma, and the others must not
+// be contracted (-ffp-contract=off). std::fma rounds once on every machine; glibc uses the
+// instruction if the CPU has it.
 
-// Natural logarithm, 0 < x <= 1. Cephes' logf polynomial (S. Moshier), as torch's vector code has
-// it.
+// Natural logarithm for 0 < x <= 1: the polynomial of Cephes' logf (S. Moshier), which PyTorch's
+// vectorized code uses.
 float log_cephes(float x) {
   const auto bits = std::bit_cast<uint32_t>(std::max(x, 0x1p-126F));
   auto e = static_cast<float>(static_cast<int>(bits >> 23) - 126);
@@ -39,13 +40,13 @@ float log_cephes(float x) {
   float y = kP[0];
   for (int k = 1; k < 9; ++k) y = std::fma(y, m, kP[k]);
   y = y * m;
-  const float t = e * -2.12194440e-4F;  // this product is rounded, the next one fused
+  const float t = e * -2.12194440e-4F;  // rounded product; the next one is fused
   y = std::fma(y, z, t);
   y = std::fma(-z, 0.5F, y);
   return std::fma(e, 0.693359375F, m + y);
 }
 
-// Sine and cosine of x >= 0, likewise from Cephes.
+// Sine and cosine for x >= 0, also from Cephes.
 std::pair<float, float> sin_cos_cephes(float x) {
   const int octant = (static_cast<int>(x * 1.27323954473516F) + 1) & ~1;  // rounded up to even
   const auto k = static_cast<float>(octant);
@@ -56,7 +57,7 @@ std::pair<float, float> sin_cos_cephes(float x) {
   float c = std::fma(std::fma(2.443315711809948e-5F, z, -1.388731625493765e-3F), z,
                      4.166664568298827e-2F) *
             z;
-  const float half = z * 0.5F;  // this product is rounded, c * z is fused
+  const float half = z * 0.5F;  // rounded product; c * z is fused
   c = std::fma(c, z, -half) + 1;
   float s = std::fma(std::fma(-1.9515295891e-4F, z, 8.3321608736e-3F), z, -1.6666654611e-1F) * z;
   s = std::fma(s, x, x);
@@ -64,7 +65,7 @@ std::pair<float, float> sin_cos_cephes(float x) {
   return {(octant & 4) != 0 ? -s : s, (~(octant - 2) & 4) != 0 ? -c : c};
 }
 
-// Box and Muller on 16 uniform values: elements j and j + 8 make a pair.
+// Box-Muller transform of 16 uniform values in place: elements j and j + 8 form a pair.
 void normal_block(float* d, float mean, float sd) {
   for (int j = 0; j < 8; ++j) {
     const float radius = std::sqrt(-2.0F * log_cephes(1 - d[j]));
@@ -74,10 +75,10 @@ void normal_block(float* d, float mean, float sd) {
   }
 }
 
-// [0, 1) with 24 bits.
+// A float in [0, 1) from the low 24 bits.
 float unit_float(uint32_t word) { return static_cast<float>(word & 0xffffffU) * 0x1p-24F; }
 
-// Fisher and Yates, forward.
+// Forward Fisher-Yates shuffle.
 template <class Index>
 void permute(Generator& g, std::span<Index> out) {
   require(out.size() <= Generator::kMaxPermutation, "randperm of too many elements");
@@ -133,14 +134,14 @@ void Generator::normal_(std::span<float> out, double mean, double sd) {
   const auto mean_f = static_cast<float>(mean), sd_f = static_cast<float>(sd);
   for (float& x : out) x = unit_float(next());
   for (size_t i = 0; i + 15 < n; i += 16) normal_block(&out[i], mean_f, sd_f);
-  if (n % 16 != 0) {  // the last 16 are drawn once more
+  if (n % 16 != 0) {  // as in PyTorch, the last 16 elements are drawn again
     for (float& x : out.last(16)) x = unit_float(next());
     normal_block(&out[n - 16], mean_f, sd_f);
   }
 }
 
-// As the standard writes an engine: its words, and how many of them were drawn; then the normal
-// that is kept, as bits.
+// Format: the standard's text form of the engine (state words, then the index), has_cached_, and
+// the bits of cached_.
 std::string Generator::state() const {
   std::ostringstream out;
   out << engine_ << ' ' << has_cached_ << ' ' << std::bit_cast<uint64_t>(cached_);
@@ -148,7 +149,8 @@ std::string Generator::state() const {
 }
 
 std::optional<Generator> Generator::from_state(std::string_view state) {
-  // The library believes what it reads: 624 words, of which 0 to 624 were drawn.
+  // operator>> of the standard library does not validate: check for 624 words and an index of 0 to
+  // 624.
   std::vector<uint64_t> numbers;
   for (const char *at = state.data(), *end = at + state.size(); at != end;) {
     const auto read = std::from_chars(at, end, numbers.emplace_back());

@@ -14,14 +14,15 @@
 namespace dpt {
 namespace {
 
-// The files of control groups are one line: "max 100000", "200000 100000", "max", "4096".
+// Reads a control group's file, which has one line: "max 100000", "200000 100000", "max", "4096".
 bool read_line(const std::string& path, std::string& line) {
   std::ifstream in(path);
   return static_cast<bool>(std::getline(in, line));
 }
 
-// The folder of this process's control group and those above it, of a hierarchy that is mounted at
-// `mount`. In a container the path is often one that only the host knows; then those above count.
+// The folder of this process's control group and its ancestors, in the hierarchy mounted at
+// `mount`. In a container the path is often valid on the host only; then only the ancestors that
+// exist count.
 std::vector<std::string> with_parents(const std::string& mount, std::string path) {
   std::vector<std::string> out;
   for (; path.size() > 1; path.resize(path.find_last_of('/'))) out.push_back(mount + path);
@@ -29,7 +30,8 @@ std::vector<std::string> with_parents(const std::string& mount, std::string path
   return out;
 }
 
-// Lines of /proc/self/cgroup are "number:controllers:/path"; version 2 has one, "0::/path".
+// Parses /proc/self/cgroup, whose lines are "number:controllers:/path"; version 2 has one,
+// "0::/path".
 struct ControlGroups {
   std::vector<std::string> unified;  // version 2
   std::vector<std::string> memory;   // version 1, controller memory
@@ -47,8 +49,8 @@ struct ControlGroups {
   }
 };
 
-// The number after a key of a file of lines "key number" or "key: number kB"; 0 where it is not
-// there.
+// The number after a key in a file of lines "key number" or "key: number kB"; 0 if the key is
+// missing.
 size_t number_after(const std::string& path, std::string_view key) {
   std::ifstream in(path);
   for (std::string word, rest; in >> word && std::getline(in, rest);) {
@@ -68,12 +70,13 @@ size_t left_of(size_t limit, size_t used) { return limit > used ? limit - used :
 
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 
-// Pages of files that nobody reads any more are counted, but given back when memory is needed.
+// Bytes left under the tightest limit of the groups. Inactive file pages count as free, since the
+// kernel reclaims them when memory is needed.
 size_t left_in_groups(const std::vector<std::string>& groups, const char* limit, const char* used,
                       std::string_view reclaimable) {
   size_t least = kNoLimit;
   for (const std::string& group : groups) {
-    const size_t most = number_in(group + limit, kNoLimit);  // "max" is no number
+    const size_t most = number_in(group + limit, kNoLimit);  // "max" is not a number: no limit
     if (most == kNoLimit) continue;
     const size_t pages = number_after(group + "/memory.stat", reclaimable);
     least = std::min(least, left_of(most, left_of(number_in(group + used, 0), pages)));
@@ -81,7 +84,8 @@ size_t left_in_groups(const std::vector<std::string>& groups, const char* limit,
   return least;
 }
 
-// What a limit of this process leaves; `key`: what counts against it in /proc/self/status.
+// Bytes left under a resource limit of this process; `key` names the current use in
+// /proc/self/status.
 size_t left_of_limit(auto resource, const std::string& root, std::string_view key) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;

@@ -1,4 +1,4 @@
-// What this process may use of the machine.
+// How much of the machine this process may use: cores and memory.
 #pragma once
 
 #include <cstddef>
@@ -8,34 +8,34 @@
 
 namespace dpt {
 
-// Numbers of the cores that this process may run on: its affinity mask, cut to what the control
-// group's quota pays for (ceil of quota / period). Never empty.
+// The cores to run on: the affinity mask, truncated to the control group's CPU quota (ceil(quota /
+// period) cores). Never empty.
 std::vector<int> usable_cores();
 
-// The affinity mask alone, for choosing cores to pin to. Never empty.
+// All cores of the affinity mask, for choosing cores to pin to. Never empty.
 std::vector<int> allowed_cores();
 
-// Bytes of memory that this process may still take: the least that the machine, its control groups
-// (version 1 and 2) and its limits of address space and data (`ulimit -v`, `ulimit -d`) leave.
-// `root`: the folder that holds /proc and /sys; tests have one of their own.
+// Bytes of memory that this process can still allocate: the least of what the machine, its control
+// groups (version 1 and 2) and its limits on address space and data (`ulimit -v`, `ulimit -d`)
+// leave. `root`: the folder that holds /proc and /sys; tests pass their own.
 size_t usable_memory(const std::string& root = "");
 
-// Throws Error{memory} where `bytes` more are not free: "WHAT needs 12 MiB, but 3 MiB are free;
-// ADVICE". Call it before whatever a spec or a file decides the size of is allocated.
+// Throws Error{memory} if fewer than `bytes` are free: "WHAT needs 12 MiB, but 3 MiB are free;
+// ADVICE". Call it before allocating memory whose size a spec or a file determines.
 void need_memory(size_t bytes, std::string_view what, std::string_view advice);
 
-// Bytes of physical memory that a process occupies. What several processes map counts for each of
-// them in equal parts, so the sum over all that do is right; pages of files, such as the program's
-// code, count in full for each.
+// Physical memory of a process, in bytes. Memory that several processes map is divided equally
+// among them, so `own` can be summed over processes; file pages, such as the program's code, count
+// fully for each.
 struct MemoryUse {
   size_t own = 0;       // anonymous and shared memory
   size_t files = 0;     // pages of files
-  size_t resident = 0;  // of both, as if nobody shared them
-  size_t peak = 0;      // the most that this ever was
+  size_t resident = 0;  // all pages, shared ones counted fully
+  size_t peak = 0;      // the maximum of `resident` so far
 };
-// pid: 0 is this process. Zeros where the system does not say; see proc(5), smaps_rollup.
+// pid 0 is this process. Zeros if the system does not say. See proc(5), smaps_rollup.
 MemoryUse memory_use(int pid = 0);
 
-std::string cpu_name();  // "Intel(R) Xeon(R) Processor"; "unknown" where the system does not say
+std::string cpu_name();  // "Intel(R) Xeon(R) Processor"; "unknown" if the system does not say
 
 }  // namespace dpt

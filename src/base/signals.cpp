@@ -20,10 +20,10 @@ constexpr bool warns(int signal) { return signal == SIGUSR1 || signal == SIGUSR2
 constexpr bool only_asks(int signal) { return warns(signal) || signal == SIGPIPE; }
 constexpr int64_t kSameWishMs = 200;
 
-// A handler sees nothing but globals.
+// Global, because a signal handler has no other way to reach them.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<std::atomic<int>*> g_word = nullptr;
-std::atomic<bool> g_asked = false;    // this process got a signal, also where the word is gone
+std::atomic<bool> g_asked = false;    // a signal came; valid after g_word is gone
 std::atomic<int64_t> g_first_ms = 0;  // when this process got its first signal; 0: not yet
 std::array<struct sigaction, kSignals.size()> g_before;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)

@@ -1,6 +1,6 @@
-// Ctrl-C and SIGTERM: the first asks for an orderly end, a second one ends the process at once.
-// SIGUSR1 and SIGUSR2, by which batch systems warn of a time limit, only ever ask; so does SIGPIPE,
-// which comes where nobody reads standard output any more.
+// Stop signals. The first SIGINT (Ctrl-C) or SIGTERM asks for an orderly end, a second one ends the
+// process at once. SIGUSR1 and SIGUSR2, with which batch systems warn of a time limit, and SIGPIPE,
+// raised when nobody reads standard output any more, only ever ask.
 #pragma once
 
 #include <array>
@@ -9,36 +9,36 @@
 
 namespace dpt {
 
-// The exit code of a process that came to an orderly end by it: 128 + its number, as shells have
-// it, or, where it was a warning, EX_TEMPFAIL, by which a job script knows to start it again.
+// The exit code of a process that a signal brought to an orderly end: 128 + its number, as in
+// shells. For SIGUSR1 and SIGUSR2, EX_TEMPFAIL, which tells a job script to start the run again.
 int exit_code_of(int signal);
 
-// Whether one of these signals has come: to the word of the StopSignals that live, or, after them,
-// to the last ones. Thread: any.
+// Whether a stop signal has arrived: during the lifetime of a StopSignals, whether its word is set;
+// otherwise, whether this process got a signal since the last StopSignals was made. Thread: any.
 bool stop_asked() noexcept;
 
-// While one lives, these signals write their number into `word`, unless it holds one already.
-// Nothing else happens in the handler: whoever runs the steps looks at the word. A second SIGINT or
-// SIGTERM ends the process with 128 + its number; one that follows within 200 ms is taken as the
-// same wish, since timeout(1) and torchrun send theirs to the process and to its group.
+// During its lifetime, the first stop signal writes its number into `word`. The handler does
+// nothing else: the code that runs the steps polls the word. A second SIGINT or SIGTERM ends the
+// process with 128 + its number, unless it follows within 200 ms: timeout(1) and torchrun signal
+// both the process and its process group.
 //
-// The word may lie in memory that processes share. Children that are forked keep the handlers.
-// REQUIRES: one at a time in a process, and `word` outlives it.
+// The word may lie in memory shared with other processes. Forked children inherit the handlers.
+// REQUIRES: at most one per process at a time; `word` outlives it.
 class StopSignals {
  public:
   explicit StopSignals(std::atomic<int>& word);
-  ~StopSignals();  // what was before is back
+  ~StopSignals();  // restores the previous handlers
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 };
 
-// While one lives, these signals end the process at once, with exit_code_of(signal): before there
-// are steps after one of which a run can stop. A StopSignals takes them over for as long as it
-// lives. Children that are forked keep the handlers. REQUIRES: one at a time in a process.
+// During its lifetime, stop signals end the process at once with exit_code_of(signal). For the
+// start of a run, before there are steps to stop between. A StopSignals takes precedence while it
+// lives. Forked children inherit the handlers. REQUIRES: at most one per process at a time.
 class StartupSignals {
  public:
   StartupSignals();
-  ~StartupSignals();  // what was before is back
+  ~StartupSignals();  // restores the previous handlers
   StartupSignals(const StartupSignals&) = delete;
   StartupSignals& operator=(const StartupSignals&) = delete;
 

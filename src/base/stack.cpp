@@ -15,7 +15,8 @@ void prepare_stacks() {
   if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kWanted) {
     rlimit raised = limit;
     raised.rlim_cur = std::min(kWanted, limit.rlim_max);
-    if (setrlimit(RLIMIT_STACK, &raised) == 0) limit = raised;  // the kernel grows the stack to it
+    // The kernel grows the stack up to it.
+    if (setrlimit(RLIMIT_STACK, &raised) == 0) limit = raised;
     if (limit.rlim_cur < kLeast)
       fail(Fault::memory,
            "the stack is limited to {} KiB, and dptrain needs {} KiB; raise the limit with ulimit "

@@ -1,12 +1,12 @@
-// The stacks of this process, whatever limit it was started with (ulimit -s).
+// Makes the stacks large enough, whatever limit (ulimit -s) the process was started with.
 #pragma once
 
 namespace dpt {
 
-// Raises the limit of the calling thread's stack, as far as that is allowed, and gives all threads
-// that are started later 8 MiB. Throws Error{memory} where the limit stays below 1 MiB, at which
-// layers and kernels could overflow it. REQUIRES: called by the main thread, before any other is
-// started.
+// Raises the stack limit of the main thread to 8 MiB, as far as permitted, and sets the stack size
+// of threads started later to 8 MiB. Throws Error{memory} if the main thread's limit stays below 1
+// MiB, with which layers and kernels could overflow it. REQUIRES: called by the main thread before
+// it starts others.
 void prepare_stacks();
 
 }  // namespace dpt

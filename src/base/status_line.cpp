@@ -64,7 +64,7 @@ std::string rounded_short(double number) {
   constexpr std::array kUnits = {"", "k", "M", "G", "T"};
   if (!std::isfinite(number)) return fmt::format("{}", number);
   size_t unit = 0;
-  // 999.5 is 1000 in three digits.
+  // 999.5, not 1000: in three digits, 999.5 is printed as 1000.
   for (; std::abs(number) >= 999.5 && unit + 1 < kUnits.size(); ++unit) number /= 1000;
   return fmt::format("{:.3g}{}", number, kUnits[unit]);
 }

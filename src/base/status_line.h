@@ -1,4 +1,4 @@
-// The text of a terminal's status line: fields that fit into a width, and short numbers for them.
+// Text for a terminal's status line: fields fitted into a width, and short numbers for them.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 namespace dpt {
 
 struct StatusField {
-  std::string text;    // ASCII
-  int importance = 0;  // where the width does not suffice, the highest number goes first
-  std::optional<double> fraction;  // [0, 1]: a bar that takes the width that is left over
+  std::string text;                // ASCII
+  int importance = 0;              // if the width is too small, the highest number is dropped first
+  std::optional<double> fraction;  // [0, 1]: draws a progress bar that takes the remaining width
 };
 
-// The fields in their order, two spaces between them, in at most `columns` - 1 characters: in the
-// last column a terminal may begin a new line. The last field that is left is cut off.
+// Joins the fields with two spaces, in at most `columns` - 1 characters, since some terminals wrap
+// after writing the last column. If only one field is left and too long, it is truncated.
 std::string fit_fields(std::vector<StatusField> fields, int columns);
 
-// The width of the terminal on this descriptor at this moment; 80 if it is unknown.
+// The current width of the terminal on this descriptor; 80 if unknown.
 int terminal_columns(int fd);
 
 std::string grouped(int64_t number);             // "230,000"
-std::string rounded_short(double number);        // "230k", "91.8k", "8.32": three digits
-std::string clock_duration(double seconds);      // "0:07", "1:02:33"; 100 hours and more: "4d 05h"
+std::string rounded_short(double number);        // three digits: "230k", "91.8k", "8.32"
+std::string clock_duration(double seconds);      // "0:07", "1:02:33"; from 100 hours on, "4d 05h"
 std::string samples_per_second(double samples);  // "230,000 samples/s", "8.32 samples/s"
 
 }  // namespace dpt

@@ -17,12 +17,12 @@ namespace {
 
 constexpr std::string_view kEraseLine = "\r\x1b[K";
 
-// Whether the last line of the terminal may be a status line.
+// Whether the terminal's last line may hold a status line.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<bool> g_status = false;
 
-// While one lives, this thread's writes to a pipe without a reader fail with EPIPE and raise no
-// SIGPIPE: messages are for whoever reads them, and their end is not the run's.
+// During its lifetime, writes of this thread to a pipe without a reader fail with EPIPE instead of
+// raising SIGPIPE: losing the reader of messages must not end a run.
 class NoSigpipe {
  public:
   NoSigpipe() noexcept {
@@ -35,7 +35,7 @@ class NoSigpipe {
   }
   ~NoSigpipe() {
     const timespec now{};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);  // the one that the write raised
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);  // the one that our write raised
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   NoSigpipe(const NoSigpipe&) = delete;
@@ -86,8 +86,8 @@ bool has_status_line() {
 void write_status(std::string_view line) {
   const std::string text = std::string(kEraseLine).append(line);
   g_status = true;
-  write_all(text);  // in one write: the empty line is not seen
-  g_status = true;  // another thread may have written meanwhile
+  write_all(text);  // a single write, so that the erased line does not flicker
+  g_status = true;  // another thread may have written and cleared it meanwhile
 }
 
 void clear_status() noexcept {

@@ -23,7 +23,7 @@ void write_stdout(std::string_view bytes) noexcept {
   if (g_failure != 0) return;
   if (isatty(STDOUT_FILENO)) clear_status();
   const int failure = write_bytes(STDOUT_FILENO, bytes);
-  // Bytes that nobody reads after a stop was asked for are dropped; that is no failure.
+  // EAGAIN: after a stop was asked for, output that nobody reads is dropped; that is not a failure.
   if (failure != EAGAIN) g_failure = failure;
 }
 
@@ -32,7 +32,7 @@ void flush_output() {
   const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   int failure = g_failure;
   if (failure == 0 && !flushed) failure = errno != 0 ? errno : EIO;
-  if (failure == EPIPE) {  // too late for an orderly stop: ends as any program does
+  if (failure == EPIPE) {  // no step is left to stop after: end like any program does
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
   }

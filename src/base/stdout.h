@@ -1,5 +1,5 @@
-// Results on standard output. A write that fails does not end a run, which would lose what was
-// trained: it is remembered, and flush_output() reports it at the end.
+// Results on standard output. A failed write does not end a run, which would lose what was trained:
+// flush_output() reports it at the end.
 #pragma once
 
 #include <string_view>
@@ -11,19 +11,19 @@
 
 namespace dpt {
 
-// Writes the bytes at once, past the buffer of stdio. After a failure nothing more is written.
-// Where the reader of a pipe has gone, SIGPIPE is raised as for any program. Thread: any.
+// Writes the bytes immediately, bypassing stdio's buffer. After a failure nothing more is written.
+// If the reader of a pipe has gone, SIGPIPE is raised as usual. Thread: any.
 void write_stdout(std::string_view bytes) noexcept;
 
-// Formats the text, escapes its control bytes as print_stderr does, and writes it: names out of
-// files (layers, classes, paths) cannot steer the terminal.
+// Formats the text, escapes its control characters as print_stderr() does, and writes it, so that
+// names read from files (layers, classes, paths) cannot control the terminal.
 template <class... Args>
 void print_stdout(fmt::format_string<Args...> text, Args&&... args) {
   write_stdout(escape_controls(fmt::format(text, std::forward<Args>(args)...)));
 }
 
-// What was printed so far, by stdio too, leaves the process. Throws Error{failed} where any of it
-// could not be written; where a pipe has no reader any more, ends the process by SIGPIPE.
+// Flushes everything printed so far, through stdio too. Throws Error{failed} if any of it could not
+// be written; if a pipe has lost its reader, ends the process by SIGPIPE.
 void flush_output();
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-// What a tensor is (TensorDesc) and where one lies (TensorView). Nothing here owns memory.
+// TensorDesc describes a tensor, TensorView says where it lies in memory. Neither owns memory.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ enum class DType : uint8_t { f32, bf16, f16, f64, i64, i32, u8 };
 size_t size_of(DType t);
 std::string_view name_of(DType t);
 
-// Up to six extents, row-major: the last one varies fastest.
+// Up to six extents, outermost first.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
@@ -24,10 +24,10 @@ class Shape {
   explicit Shape(std::span<const int64_t> dims);
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return dims_[static_cast<size_t>(i)]; }
-  int64_t elements() const;  // Throws Error{spec} where they are more than 64 bits count
+  int64_t elements() const;  // throws Error{spec} if the count does not fit into 64 bits
   int64_t back() const { return (*this)[rank_ - 1]; }  // REQUIRES: rank() > 0
-  Shape with(int i, int64_t extent) const;             // the same but for one extent
-  Shape tail(int from) const;                          // the extents from number `from` on
+  Shape with(int i, int64_t extent) const;             // a copy with one extent replaced
+  Shape tail(int from) const;                          // extents from index `from` on
   std::span<const int64_t> extents() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
   std::string str() const;  // "[32, 784]"
   bool operator==(const Shape&) const = default;
@@ -37,11 +37,11 @@ class Shape {
   int rank_ = 0;
 };
 
-// The order in which a tensor's elements lie in memory; shapes, names and files are torch's in
-// each.
-//   plain          row-major: of [N, C, H, W] the width varies fastest
-//   channels_last  [N, ..., C]: what stands at one place of an image stands together
-//   transposed     of a weight [O, I, ...]: [..., I, O], what one input is multiplied by together
+// The order of a tensor's elements in memory. Shapes, names and files are PyTorch's in every
+// layout.
+//   plain          row-major: in [N, C, H, W] the width varies fastest
+//   channels_last  [N, ..., C]: the channels of a pixel are adjacent
+//   transposed     [O, I, ...] is stored as [..., I, O]: the weights of an input are adjacent
 enum class Layout : uint8_t { plain, channels_last, transposed };
 std::string_view name_of(Layout layout);
 
@@ -49,28 +49,28 @@ struct TensorDesc {
   DType dtype = DType::f32;
   Shape shape;
   Layout layout = Layout::plain;
-  size_t bytes() const;  // Throws as elements() does
+  size_t bytes() const;  // throws like Shape::elements()
   bool operator==(const TensorDesc&) const = default;
 };
 
-// How far apart in memory neighbours of each extent are, in elements.
+// The distance in memory between neighbors along each dimension, in elements.
 std::array<int64_t, Shape::kMaxRank> strides_of(const Shape& shape, Layout layout);
-// Both layouts put the elements of such a shape in the same order.
+// Whether both layouts store a tensor of this shape in the same order.
 bool same_order(const Shape& shape, Layout a, Layout b);
 
-// Copies elements of `size` bytes from one layout to another. REQUIRES: they don't overlap.
+// Copies elements of `size` bytes from one layout to another. REQUIRES: x and y do not overlap.
 void copy_layout(const Shape& shape, size_t size, Layout from, const std::byte* x, Layout to,
                  std::byte* y);
 
-// Calls f with a null pointer of the C++ type of a floating dtype: one place that knows which
-// types the plain loops are made for. REQUIRES: dtype is f32 or f64.
+// Calls f with a null pointer to the C++ type of a floating dtype. The one place that lists the
+// types for which the reference implementations are compiled. REQUIRES: dtype is f32 or f64.
 template <class F>
 decltype(auto) with_real(DType dtype, F&& f) {
   return dtype == DType::f64 ? f(static_cast<double*>(nullptr)) : f(static_cast<float*>(nullptr));
 }
 
-// Elements at `data`, without gaps, in the order of the layout, which belong to an arena that
-// outlives the view.
+// A contiguous tensor, in the order of its layout. The memory belongs to an arena that outlives the
+// view.
 struct TensorView {
   TensorDesc desc;
   std::byte* data = nullptr;

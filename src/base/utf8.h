@@ -1,4 +1,4 @@
-// UTF-8, character by character.
+// UTF-8 decoding, character by character.
 #pragma once
 
 #include <cstddef>
@@ -6,18 +6,18 @@
 
 namespace dpt {
 
-// Bytes of the character that the text begins with; 0: it begins with no valid one. Surrogates,
-// overlong forms and codes above U+10FFFF are not valid. REQUIRES: the text is not empty.
+// Length in bytes of the text's first character; 0 if it is not valid. Surrogates, overlong forms
+// and codes above U+10FFFF are invalid. REQUIRES: the text is not empty.
 size_t utf8_length(std::string_view text);
 
-// Whether one valid character is a control code: C0, delete, or C1, of which U+009B begins a
-// terminal's control sequence as ESC [ does. REQUIRES: the character is not empty.
+// Whether a valid character is a control code: C0, delete or C1. (U+009B of C1 starts a terminal
+// control sequence, like ESC [.) REQUIRES: the character is not empty.
 bool is_control(std::string_view character);
 
-// Where the first byte stands that belongs to no valid character; npos: nowhere.
+// Index of the first byte that is not part of a valid character; npos: all are valid.
 size_t invalid_utf8(std::string_view text);
 
-// Where the first control code stands that is none of `allowed`; npos: nowhere.
+// Index of the first control code that is not in `allowed`; npos: there is none.
 size_t find_control(std::string_view text, std::string_view allowed = "");
 
 }  // namespace dpt

@@ -13,20 +13,21 @@ namespace dpt {
 namespace {
 
 constexpr int kTryMs = 50, kGraceMs = 500;
-// A pipe that poll() calls writable takes so many bytes without blocking (PIPE_BUF on Linux).
+// A pipe that poll() reports as writable accepts this many bytes without blocking (PIPE_BUF on
+// Linux).
 constexpr size_t kPiece = 4096;
 
-// Milliseconds that this process has waited for readers since a stop was asked for.
+// How long this process has waited for readers since a stop was asked for, in milliseconds.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<int> g_waited_ms = 0;
 
-// Waits until a write would not block; false: nobody reads, and a stop was asked for.
+// Waits until a write would not block. Returns false if nobody reads and a stop was asked for.
 bool wait_until_writable(int fd) noexcept {
   while (true) {
     const bool stopping = stop_asked(), waits = !stopping || g_waited_ms < kGraceMs;
     pollfd out{.fd = fd, .events = POLLOUT, .revents = 0};
     const int ready = ::poll(&out, 1, waits ? kTryMs : 0);
-    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // the write says what is wrong
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // write() reports the error
     if (!waits) return false;
     if (stopping) g_waited_ms += kTryMs;
   }
