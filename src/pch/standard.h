@@ -1,6 +1,6 @@
-// What most files include, parsed once (meson's b_pch). A shorter build and nothing else: every
-// file still includes what it uses, which the build with clang checks by doing without this.
-#ifndef DPT_PCH_STANDARD_H  // gcc warns of a pragma in a header that it compiles itself
+// Precompiled header with what most files include (meson's b_pch). It only shortens the build:
+// every file still includes what it uses, which the clang build checks by not using this header.
+#ifndef DPT_PCH_STANDARD_H  // gcc warns about `#pragma once` in a header that it compiles
 #define DPT_PCH_STANDARD_H
 
 #include <algorithm>
