@@ -15,7 +15,7 @@ std::string json_text(std::string_view text) {
     const std::string_view character = text.substr(0, length == 0 ? 1 : length);
     if (length == 0)
       out += "\\ufffd";
-    else if (is_control(character))  // of C1, the second byte is the code
+    else if (is_control(character))  // the second byte of a C1 character is its code
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(character.back()));
     else if (character == "\"" || character == "\\")
       (out += '\\') += character;

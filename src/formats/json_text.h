@@ -5,10 +5,10 @@
 
 namespace dpt {
 
-// As JSON writes a string, quotes included (RFC 8259).
+// The text as a JSON string, quotes included (RFC 8259). Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(std::string_view text);
 
-// With nine digits, which tell a float; null where it is no number, which JSON has not.
+// Nine significant digits, enough to identify a float; null for infinity and NaN, which JSON lacks.
 std::string json_number(double x);
 
 }  // namespace dpt

@@ -12,9 +12,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// The name of the first file in a ZIP archive; empty where `head` does not hold all of it.
+// The name of the first file in a ZIP archive; empty if `head` ends before it does.
 std::string_view first_name(std::string_view head) {
-  constexpr size_t kLengthAt = 26, kNameAt = 30;  // of a local file header
+  constexpr size_t kLengthAt = 26, kNameAt = 30;  // offsets in a local file header
   if (head.size() < kNameAt) return "";
   const size_t length = static_cast<unsigned char>(head[kLengthAt]) |
                         size_t{static_cast<unsigned char>(head[kLengthAt + 1])} << 8;
@@ -45,11 +45,11 @@ std::string other_format(std::span<const std::byte> head, const std::string& pat
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.starts_with("PK\x03\x04"sv)) {
     if (first_name(text).ends_with(".npy")) return of_numpy(".npz", path);
-    // Its first file is NAME/data.pkl; of the older TorchScript, NAME/version or NAME/code.
+    // torch.save: the first file is NAME/data.pkl; older TorchScript: NAME/version or NAME/code.
     if (first_name(text).find('/') != std::string_view::npos) return of_torch(path);
     return "a ZIP archive; give the safetensors file itself";
   }
-  // torch.save without its zip format: a pickle that begins with the number 0x1950a86a20f9469cfc6c.
+  // torch.save's legacy format: a pickle that begins with the number 0x1950a86a20f9469cfc6c.
   if (text.starts_with("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv))
     return of_torch(path);
   if (text.starts_with("\x93NUMPY"sv)) return of_numpy(".npy", path);

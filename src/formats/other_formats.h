@@ -7,12 +7,12 @@
 
 namespace dpt {
 
-// How many of a file's first bytes other_format() looks at.
+// The number of bytes at a file's beginning that other_format() needs.
 inline constexpr size_t kFormatBytes = 512;
 
-// "a file of torch.save (PyTorch); convert it in Python: ...", by magic numbers: torch.save's zip
-// and pickle files, NumPy's .npy and .npz, HDF5, GGUF. Empty: none of these. `path` is the file's,
-// for the Python line.
+// Recognizes a file format by its first bytes and says how to convert it: "a file of torch.save
+// (PyTorch); convert it in Python: ...". Knows torch.save's zip and pickle files, NumPy's .npy and
+// .npz, HDF5 and GGUF; empty for any other. `path` appears in the Python line.
 std::string other_format(std::span<const std::byte> head, const std::string& path);
 
 }  // namespace dpt

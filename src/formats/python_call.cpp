@@ -16,7 +16,7 @@ std::string python(int64_t value) { return fmt::format("{}", value); }
 std::string python(double value) {
   if (!std::isfinite(value)) return fmt::format("float(\"{}\")", value);
   const std::string text = fmt::format("{}", value);
-  // "1" would be an int, which torch refuses in places (pct_start).
+  // Without ".0", Python reads an int, which PyTorch refuses for some arguments (pct_start).
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
@@ -28,7 +28,7 @@ std::string python(std::string_view value) {
       (out += '\\') += character;
     else if (character == "\t" || character == "\n")
       out += character == "\t" ? "\\t" : "\\n";
-    else if (is_control(character))  // of C1, the second byte is the code
+    else if (is_control(character))  // the second byte of a C1 character is its code
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character.back()));
     else
       out += character;

@@ -1,4 +1,4 @@
-// Writes a call as Python source: "optim.SGD(model.parameters(), lr=0.01, nesterov=True)".
+// Writes calls as Python source: "optim.SGD(model.parameters(), lr=0.01, nesterov=True)".
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@
 
 namespace dpt {
 
-// A literal that Python reads back as the same value and type; doubles with as few digits as that
-// takes.
+// A Python literal with the same value and type; doubles with as few digits as possible.
 std::string python(bool value);
 std::string python(int64_t value);
 std::string python(double value);
@@ -37,12 +36,12 @@ class PythonCall {
   PythonCall& key(std::string_view name, const T& value) {
     return add(name, python(value));
   }
-  // Left out where it is Python's own default, as people write it.
+  // Adds a keyword argument unless it equals Python's default `usual`, as people write it.
   template <class T>
   PythonCall& key(std::string_view name, const T& value, const std::type_identity_t<T>& usual) {
     return value == usual ? *this : key(name, value);
   }
-  // Arguments that are expressions themselves.
+  // Adds an argument that is itself Python source.
   PythonCall& expression(std::string_view value) { return add("", value); }
   PythonCall& expression(std::string_view name, std::string_view value) { return add(name, value); }
 

@@ -24,7 +24,7 @@ constexpr size_t kAlignment = 64;
 
 std::string reason() { return std::generic_category().message(errno); }
 
-// pread, not mmap: a file that shrinks must not kill the process.
+// pread(), not mmap(): if the file shrinks while mapped, reading it kills the process (SIGBUS).
 void read_at(int fd, uint64_t offset, std::span<std::byte> out, const std::string& path) {
   while (!out.empty()) {
     const ssize_t n = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
@@ -43,8 +43,8 @@ std::shared_ptr<std::byte[]> allocate(size_t bytes) {
   return {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kAlignment}); }};
 }
 
-// Throws for a file of `size` bytes whose header cannot have `header_bytes`: most often it has
-// another format.
+// Throws for a header length that the file (`size` bytes) cannot hold. Usually the file has another
+// format, which the message names.
 [[noreturn]] void refuse_header(int fd, const std::string& path, uint64_t size,
                                 uint64_t header_bytes) {
   std::vector<std::byte> head(std::min<uint64_t>(size, kFormatBytes));
@@ -56,7 +56,7 @@ std::shared_ptr<std::byte[]> allocate(size_t bytes) {
        header_bytes, size);
 }
 
-// The rows must cover the data exactly, one after another, and have names of their own.
+// Checks that the tensors cover the data without gaps or overlaps and that no name repeats.
 void check_cover(std::vector<SafeTensorsHeader::Row>& rows, uint64_t bytes,
                  const std::string& path) {
   std::set<std::string_view> names;
@@ -123,7 +123,7 @@ const SafeTensorsFile::Entry* SafeTensorsFile::find(std::string_view name) const
 
 SafeTensors SafeTensors::read(const std::string& path) {
   const SafeTensorsFile file(path);
-  // Each tensor gets a place that its type can be read from, whatever the file's offsets are.
+  // Each tensor is aligned in memory, whatever its offset in the file is.
   size_t room = 0;
   std::vector<size_t> places;
   for (const auto& e : file.entries()) {

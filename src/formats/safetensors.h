@@ -1,5 +1,5 @@
-// safetensors files: named tensors behind a JSON header. An own reader and writer, since a file may
-// come from anyone: nothing in it is believed before it is checked.
+// safetensors files: a JSON header, then the bytes of named tensors. dptrain has its own reader and
+// writer, because files come from untrusted sources: everything is checked before it is used.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace dpt {
 
-// An open file whose header was read and checked; a tensor's bytes are read when asked for, so
-// that a file which does not fit costs nothing but its header. dtypes F32 F64 F16 BF16 I64 I32 U8.
-// Thread: any, after construction.
+// An open file whose header has been read and checked. Reads a tensor's bytes on demand, so that
+// rejecting an unsuitable file costs only its header. Dtypes: F32 F64 F16 BF16 I64 I32 U8. Thread:
+// any, after construction.
 class SafeTensorsFile {
  public:
   struct Entry {
@@ -27,19 +27,20 @@ class SafeTensorsFile {
     uint64_t offset = 0;  // in the file
   };
 
-  // Throws Error{data} that names the file and what is wrong. Refused: what is no regular file,
-  // headers over 16 MiB, over 65536 tensors, names over 512 bytes, more extents than a Shape has,
-  // sizes that do not fit the shape, overlaps, holes, bytes after the last tensor, anything twice.
+  // Throws Error{data} with the file's name and the problem. Refused: anything but a regular file,
+  // headers over 16 MiB, more than 65536 tensors, names over 512 bytes, more dimensions than a
+  // Shape has, sizes that do not match the shape, overlaps, gaps, bytes after the last tensor,
+  // repeated keys.
   explicit SafeTensorsFile(const std::string& path);
   ~SafeTensorsFile();
   SafeTensorsFile(const SafeTensorsFile&) = delete;
   SafeTensorsFile& operator=(const SafeTensorsFile&) = delete;
 
   const std::vector<Entry>& entries() const { return entries_; }  // in the order of their bytes
-  const Entry* find(std::string_view name) const;                 // null: not there
+  const Entry* find(std::string_view name) const;                 // null: no such tensor
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // Reads a tensor of this file. REQUIRES: `out` has desc.bytes(). Throws Error{data}.
+  // Reads a tensor of this file. REQUIRES: `out` has entry.desc.bytes() bytes. Throws Error{data}.
   void read(const Entry& entry, std::span<std::byte> out) const;
 
  private:
@@ -49,21 +50,21 @@ class SafeTensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// A file, read in whole.
+// A file read completely into memory. Copies share the memory.
 class SafeTensors {
  public:
   struct Entry {
     std::string name;
     TensorDesc desc;
-    const std::byte* data = nullptr;  // aligned as its type wants
+    const std::byte* data = nullptr;  // aligned for its dtype; owned by the SafeTensors
   };
 
-  // Throws Error{data} as SafeTensorsFile does.
+  // Throws Error{data} for the same reasons as SafeTensorsFile.
   static SafeTensors read(const std::string& path);
 
   const std::vector<Entry>& entries() const& { return entries_; }  // in the order of their bytes
   void entries() && = delete;                      // a range-for over a temporary would dangle
-  const Entry* find(std::string_view name) const;  // null: not there
+  const Entry* find(std::string_view name) const;  // null: no such tensor
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
@@ -78,12 +79,13 @@ struct NamedTensor {
   const std::byte* data = nullptr;
 };
 
-// What stands in a file before the bytes of the tensors, in the order given: these start at a
+// The part of a file before the tensors' bytes, which follow in the given order. Its size is a
 // multiple of 64 bytes. REQUIRES: names are unique.
 std::string safetensors_head(std::span<const NamedTensor> tensors,
                              const std::map<std::string, std::string>& metadata = {});
 
-// By write_file(), and throws as it does. disk: null: the machine's. REQUIRES: names are unique.
+// Writes a file with write_file(), and throws like it. disk == nullptr: the real disk. REQUIRES:
+// names are unique.
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {},
                        Disk* disk = nullptr);

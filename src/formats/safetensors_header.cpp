@@ -78,7 +78,7 @@ class Parser {
     if (!take(c)) refuse(fmt::format("'{}' was expected", c));
   }
 
-  // f(key) reads the value.
+  // Calls f(key) for each member; f parses the value.
   template <class F>
   void members(F&& f) {
     expect('{');
