@@ -47,7 +47,7 @@ std::string buckets_text(const Session& s, const DeviceShare& share) {
   return out;
 }
 
-// Of replicas.
+// How gradients are summed over replicas.
 std::string sums_text(const Session& s) {
   std::string out;
   if (s.sums_on_host())
@@ -102,7 +102,7 @@ std::string gpus_text(const Session& s) {
   std::string out;
   if (several || s.who.span > 1) out += names_of(s);
   if (several) out += sums_text(s);
-  if (s.who.span > 1) return out;  // of what each has devices_text tells
+  if (s.who.span > 1) return out;  // devices_text() describes these devices
   const DeviceExecutor::Needs n = DeviceExecutor::needs(s);
   out += fmt::format(
       "memory of {} GPU: {:.2f} MiB (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, "

@@ -1,4 +1,4 @@
-// What `dptrain plan` prints of a session on GPUs.
+// The part of `dptrain plan` that describes a session on GPUs.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace dpt {
 
-// Which they are, how their gradients are summed, what each holds.
+// Which GPUs there are, how their gradients are summed, and how much memory each needs.
 std::string gpus_text(const Session& session);
 
-// Who does what when, where there are several; one does as its Plan says.
+// The steps of each GPU, in order. (For a single GPU, the session's Plan says it.)
 std::string steps_of_gpus_text(const Session& session);
 
 }  // namespace dpt

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMiB = 1048576;
 
-// Of one chunk: the forward part and the loss, and the backward part, of each stage.
+// FLOPs of each stage for one chunk: forward pass with the loss, and backward pass.
 void flops_of_stages(const Graph& graph, std::vector<double>& forward,
                      std::vector<double>& backward) {
   forward.assign(static_cast<size_t>(graph.stages()), 0);

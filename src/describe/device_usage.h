@@ -1,4 +1,4 @@
-// When each device of a replica computes what, and what it stores.
+// When each device of a replica computes what, and how much memory it needs.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace dpt {
 
-// When each device does what, if time goes by FLOPs. REQUIRES: the session has a schedule.
+// When each device does what, if time is proportional to FLOPs. REQUIRES: the session has a
+// pipeline schedule.
 Timing predicted_timing(const Session& session);
 
-// The lines that `dptrain plan` prints of devices; empty where a replica has one.
+// The lines about devices in `dptrain plan`; empty if a replica has only one.
 std::string devices_text(const Session& session);
 
 }  // namespace dpt

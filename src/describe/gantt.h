@@ -1,4 +1,4 @@
-// Pictures of a pipeline: who has which chunk when.
+// Pictures of a pipeline: which device computes which chunk when.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace dpt {
 
-// A line for each device: a chunk's number where its forward part begins, then '=', its number and
-// '#' for the backward part, '.' where the device waits.
+// One line for each device. A forward pass is the chunk's number and '=', a backward pass is its
+// number and '#', '.' is a bubble.
 std::string gantt_text(const PipelineSchedule& schedule, const Timing& timing);
 
-// The same as SVG.
+// The same as an SVG picture.
 std::string gantt_svg(const PipelineSchedule& schedule, const Timing& timing);
 
 }  // namespace dpt

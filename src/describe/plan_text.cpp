@@ -47,12 +47,12 @@ std::string parameters_text(const Session& s) {
   return out;
 }
 
-// parallel/exchange.h.
+// How ranks exchange gradients; see parallel/exchange.h.
 std::string exchange_text(const Session& s) {
   constexpr double kMiB = 1048576;
   const auto shares = share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who);
   std::vector<size_t> updated(static_cast<size_t>(s.who.ranks));  // elements, by rank
-  double foreign = 0;  // elements of gradients that are read of other ranks' shards
+  double foreign = 0;  // gradient elements read from other ranks' shards
   for (int w = 0; w < s.who.total_workers(); ++w) {
     const int rank = s.who.rank_of(w);
     for (const UpdatePiece& p : shares[static_cast<size_t>(w)]) {
@@ -107,7 +107,7 @@ std::string describe(const Session& s, bool refusals) {
   const Topology& who = s.who;
   StepRows first;
   s.batches->step(0, first);
-  // Where samples are fewer than shards, some groups have none.
+  // With fewer samples than shards, some shard groups are empty.
   const auto filled = std::ranges::find_if(
       s.groups, [&](const Rows& g) { return group_rows(first.micro[0], g).total() > 0; });
   const Program& program = s.programs.at(group_rows(first.micro[0], *filled));

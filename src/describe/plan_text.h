@@ -1,4 +1,4 @@
-// A session as stable text: `dptrain plan`.
+// The text of `dptrain plan`. It is stable, for golden files.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace dpt {
 
-// refusals: also why the kernels ahead of the chosen ones were not taken.
+// refusals: also list why earlier entries of each kernel list were not chosen.
 std::string describe(const Session& session, bool refusals);
 
 }  // namespace dpt
