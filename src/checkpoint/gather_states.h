@@ -1,5 +1,5 @@
-// Optimizer states that workers keep for themselves (own_states.h), brought together between two
-// steps, and given back.
+// Collects optimizer states that each worker keeps for itself (Session::own_states), between two
+// steps, and gives them back.
 #pragma once
 
 #include <span>
@@ -12,12 +12,13 @@
 
 namespace dpt {
 
-// For worker 0 all states one after another, each as the flat buffers hold it; for others nothing.
-// Every worker calls it, on its own thread. Throws as Team::meet does.
+// Collects all states on worker 0: one state after another, each laid out like the flat buffers.
+// Returns nothing on other workers. Every worker must call it, on its own thread. Throws like
+// Team::meet().
 std::vector<float> gather_states(const Session& session, const Buffers& buffers, Team team,
                                  int worker, StepExecutor& executor);
 
-// The worker's own ones out of such.
+// Copies this worker's part out of what gather_states() returned.
 void take_states(const Session& session, std::span<const float> all, StepExecutor& executor);
 
 }  // namespace dpt

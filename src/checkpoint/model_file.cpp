@@ -20,14 +20,15 @@ std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v)
   return {buffers.weights() + offset / sizeof(float), s.graph[v].desc.bytes() / sizeof(float)};
 }
 
-// Copies of the largest parameter would stay in the heap for the whole run.
+// Returns freed memory to the system: copies of the largest parameter would stay in the heap
+// otherwise.
 void give_heap_back() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
 }
 
-// Calls `f`; its errors say where the spec names the file.
+// Calls `f` and adds to its errors where the spec names the file.
 template <class F>
 void naming_the_key(const Session& s, F f) {
   try {
@@ -39,7 +40,7 @@ void naming_the_key(const Session& s, F f) {
   }
 }
 
-// As torch.nn.init.trunc_normal_: all are drawn again as long as one is outside.
+// Like torch.nn.init.trunc_normal_: redraws the whole tensor while any element is outside.
 void draw_truncated(const Init& init, Generator& generator, std::span<float> out) {
   const auto low = static_cast<float>(init.low), high = static_cast<float>(init.high);
   const auto outside = [&](float v) { return v < low || v > high; };
@@ -108,7 +109,7 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator,
     copy_layout(d.shape, sizeof(float), Layout::plain, std::as_bytes(values).data(), d.layout,
                 std::as_writable_bytes(weights_of(s, buffers, v)).data());
   });
-  // The memory is zeroed, and only real numbers begin with another one.
+  // The memory is zeroed already; only nonzero initial values need writing.
   for (ValueId v : s.graph.buffers)
     if (s.graph[v].init.a != 0)
       std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.graph[v].init.a));
@@ -130,9 +131,9 @@ void check_initial_weights(const Session& s) {
 
 std::map<std::string, std::string> model_facts(const Session& s,
                                                const GradientScaler::State& scaler) {
-  // Nothing of the spec: the same weights are the same file.
+  // Nothing from the spec: equal weights give equal files.
   std::map<std::string, std::string> facts = {{"format", "pt"}, {"producer", "dptrain"}};
-  if (s.scaler.on) {  // as torch.amp.GradScaler's state_dict names them
+  if (s.scaler.on) {  // the names in torch.amp.GradScaler's state_dict
     facts["scaler.scale"] = fmt::format("{}", scaler.scale);
     facts["scaler._growth_tracker"] = fmt::format("{}", scaler.growth_tracker);
   }
@@ -142,7 +143,8 @@ std::map<std::string, std::string> model_facts(const Session& s,
 void save_model(const Session& s, const Buffers& buffers, const GradientScaler::State& scaler,
                 const std::string& path, Disk& disk) {
   const NamedTensors tensors = model_tensors(s, buffers);
-  make_folders(disk, path.substr(0, path.rfind('/')));  // removed meanwhile? else writing it says
+  // The folder may have been removed; if this fails, writing the file reports why.
+  make_folders(disk, path.substr(0, path.rfind('/')));
   write_safetensors(path, tensors.list, model_facts(s, scaler), &disk);
 }
 

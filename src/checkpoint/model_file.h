@@ -1,4 +1,4 @@
-// Weights in and out: torch's initial values, and model.safetensors with torch's names.
+// Initial values of weights, drawn like PyTorch's, and model.safetensors with PyTorch's names.
 #pragma once
 
 #include <functional>
@@ -14,29 +14,31 @@
 
 namespace dpt {
 
-// The first values of a parameter of this shape, as torch draws them. REQUIRES: `out` has its size.
+// Draws the initial values of a parameter as PyTorch does. REQUIRES: `out` has the shape's size.
 void draw(const Init& init, const Shape& shape, Generator& generator, std::span<float> out);
 
-// Gives the first values of all parameters of a graph to `put`, in the order in which they are
-// drawn: those of torch's layers, then again those that `init` in the spec asks for.
+// Draws the initial values of all parameters of a graph and passes them to `put`, in PyTorch's
+// order: first each layer's default initialization, then a second draw for those with `init` in the
+// spec.
 void draw_parameters(const Graph& graph, Generator& generator,
                      const std::function<void(ValueId, std::span<const float>)>& put);
 
-// Fills weights and optimizer states with their first values: draw_parameters, or
-// spec.initial_weights, where these are wanted. Throws Error{data} where that file does not fit.
+// Fills weights and optimizer states with their initial values. With weights_of_file, the weights
+// come from the file `initial_weights`, if the spec names one. Throws Error{data} if that file does
+// not fit the model.
 void initialise(const Session& session, const Buffers& buffers, Generator& generator,
                 bool weights_of_file = true);
 
-// Throws the Error{data} that initialise() would throw for spec.initial_weights, by the file's
-// header alone; nothing where the spec names none.
+// Throws the Error{data} that initialise() would throw for the file `initial_weights`, reading its
+// header only. Does nothing if the spec names no file.
 void check_initial_weights(const Session& session);
 
-// What stands beside the tensors in a model's file.
+// The metadata of a model file: format, producer and loss scale.
 std::map<std::string, std::string> model_facts(const Session& session,
                                                const GradientScaler::State& scaler);
 
-// Writes all parameters, frozen ones too, atomically; makes the folder where it is missing. Throws
-// Error{failed}, NoRoom for a full disk.
+// Writes all parameters (frozen ones too) and buffers atomically; creates the folder if it is
+// missing. Throws Error{failed}, NoRoom if the disk is full.
 void save_model(const Session& session, const Buffers& buffers, const GradientScaler::State& scaler,
                 const std::string& path, Disk& disk);
 

@@ -10,15 +10,15 @@
 namespace dpt {
 namespace {
 
-// One tensor of a file and its memory.
+// A tensor of a file and its memory in the flat buffers.
 struct Home {
   std::string name;
-  TensorDesc desc;  // with the layout in memory
+  TensorDesc desc;  // with its layout in memory
   std::byte* memory = nullptr;
   TensorDesc of_file() const { return {desc.dtype, desc.shape}; }
 };
 
-// Every program has parameters and buffers at the same place. `weights`: null, where nothing is
+// Every program has parameters and buffers at the same offsets. `weights` may be null if nothing is
 // read or written.
 std::vector<Home> homes_of_model(const Session& s, float* weights) {
   const auto& place = s.programs.begin()->second.place;
@@ -53,7 +53,8 @@ NamedTensors tensors(const std::vector<Home>& homes) {
     const std::byte* data = h.memory;
     if (h.desc.layout != Layout::plain) {
       auto& copy =
-          out.copies.emplace_back(h.desc.bytes());  // moved, its elements stay where they are
+          // Moving the vector keeps the elements' addresses.
+          out.copies.emplace_back(h.desc.bytes());
       copy_layout(h.desc.shape, size_of(h.desc.dtype), h.desc.layout, h.memory, Layout::plain,
                   copy.data());
       data = copy.data();
@@ -63,7 +64,7 @@ NamedTensors tensors(const std::vector<Home>& homes) {
   return out;
 }
 
-// "module." is what torch's DataParallel writes in front of every name.
+// torch.nn.DataParallel prefixes every name with "module.".
 const SafeTensorsFile::Entry* find(const SafeTensorsFile& file, const std::string& name) {
   const SafeTensorsFile::Entry* e = file.find(name);
   return e ? e : file.find("module." + name);
@@ -78,8 +79,8 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() <= kShown ? out : out + fmt::format(" and {} more", names.size() - kShown);
 }
 
-// Why the file is not of these tensors, by its header alone; empty: it is. found: the entry of
-// each.
+// Why the file does not hold exactly these tensors, judging by its header; empty if it does.
+// `found` receives the file's entry for each tensor, null if it is missing.
 std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
                    std::string_view whose, std::vector<const SafeTensorsFile::Entry*>& found) {
   std::vector<std::string> missing, extra, other;
@@ -105,7 +106,7 @@ std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
   return fmt::format("{}", fmt::join(wrong, "; "));
 }
 
-// The entry of each home. Throws Error{fault} where the file is not of these tensors.
+// The file's entry for each tensor. Throws Error{fault} if the file does not hold exactly these.
 std::vector<const SafeTensorsFile::Entry*> fitting(const SafeTensorsFile& file,
                                                    const std::string& path,
                                                    const std::vector<Home>& homes,

@@ -1,5 +1,5 @@
-// Weights, running statistics and optimizer states between the flat buffers and torch's files:
-// torch's names, shapes and layouts there, the session's layouts here.
+// Moves weights, running statistics and optimizer states between the flat buffers and files. Files
+// have PyTorch's names, shapes and row-major layout; memory has the session's layouts.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,27 @@
 
 namespace dpt {
 
-// Tensors to be written: where they lie, or copies where memory has another layout than the file.
+// Tensors to write. They refer to the buffers, or to `copies` if the memory layout is not the
+// file's.
 struct NamedTensors {
   std::vector<NamedTensor> list;
   std::vector<std::vector<std::byte>> copies;
 };
 
-// Where state i of all parameters begins: elements as in the flat buffers.
+// Returns where state i of all parameters begins; elements are ordered as in the flat buffers.
 using StateOf = std::function<float*(int i)>;
 
 NamedTensors model_tensors(const Session& session, const Buffers& buffers);
-// "lin1.weight.exp_avg", of parameters that are trained.
+// Named like "lin1.weight.exp_avg", for trained parameters only.
 NamedTensors state_tensors(const Session& session, const StateOf& state);
 
-// Fills weights and buffers. Throws Error{fault}, with all that does not fit, and the remedy.
+// Fills weights and buffers from a file. Throws Error{fault} that lists every mismatch and ends
+// with the remedy.
 void read_model(const Session& session, const std::string& path, const Buffers& buffers,
                 Fault fault, std::string_view remedy = "");
-// Throws the same for a file that does not fit, by its header alone.
+// Throws the same error for a file that does not fit, reading its header only.
 void check_model(const Session& session, const std::string& path, Fault fault);
-// As read_model, for states.
+// Like read_model(), for optimizer states.
 void read_states(const Session& session, const std::string& path, const StateOf& state, Fault fault,
                  std::string_view remedy);
 

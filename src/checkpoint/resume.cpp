@@ -21,10 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// state.json and spec.resolved.yaml.
+// Reads state.json or spec.resolved.yaml.
 std::string read_text(const std::string& path) { return read_file(path, size_t{16} << 20); }
 
-// Whether something is there; Error{data} where that can't be seen.
+// Whether the path exists. Throws Error{data} if that cannot be determined.
 bool is_there(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -34,7 +34,8 @@ bool is_there(const std::string& path) {
   return fs::exists(status);
 }
 
-// Keys that say how long and where a run trains, and what it reports; all others say what it is.
+// Keys that may change: how long and where a run trains, and what it reports. All others define
+// what is trained.
 bool may_differ(const std::string& key) {
   static const std::set<std::string, std::less<>> keys = {
       "version",  "name",   "epochs", "steps",        "device",   "devices", "cores",
@@ -51,7 +52,7 @@ void restore_states(const Session& s, const Resume& r, const StateOf& state) {
   read_states(s, r.path + "/optimizer.safetensors", state, Fault::spec, anew(r));
 }
 
-// Why this run can't be the rest of that one; empty: it can, as far as its state says.
+// Why this run cannot continue that one, judging by its state; empty if it can.
 std::string misfit(const TrainState& state, const Session& s) {
   if (state.optimizer != s.optimizer->name)
     return fmt::format("it was trained by optimizer '{}', not '{}'", state.optimizer,
@@ -64,7 +65,7 @@ std::string misfit(const TrainState& state, const Session& s) {
   return "";
 }
 
-// Why `auto` leaves that run alone; empty: it does not.
+// Why `--resume auto` does not continue that run; empty if it does.
 std::string other_spec(const std::vector<SpecChange>& changes) {
   const auto other = std::ranges::find_if_not(changes, may_differ, &SpecChange::key);
   return other == changes.end() ? ""
@@ -72,7 +73,7 @@ std::string other_spec(const std::vector<SpecChange>& changes) {
                                               other->key, other->before, other->now);
 }
 
-// What a change of the spec does that its line does not tell.
+// Adds notes on consequences of a changed spec that the list of changed keys does not show.
 void add_surprises(const Session& s, Resume& r) {
   const TrainState& state = r.state;
   const std::string samples = order_of_samples(s);
@@ -88,14 +89,14 @@ void add_surprises(const Session& s, Resume& r) {
     r.notes.push_back(note);
 }
 
-// What makes the run longer: the key that ends it, or both where both do.
+// The setting that ends the run and must grow to train longer; both if both end it.
 std::string longer(const Session& s) {
   const bool by_steps = s.spec.steps == s.steps;
   const bool by_epochs = s.spec.epochs == s.epochs && s.steps == s.epochs * s.batches->steps();
   return by_steps && by_epochs ? "both epochs=N and steps=N" : by_steps ? "steps=N" : "epochs=N";
 }
 
-// The newest that is whole; notes on those that are not.
+// The newest intact checkpoint; adds a note for each damaged one that is newer.
 std::string newest_whole(const std::string& folder, std::vector<std::string>& notes) {
   for (const CheckpointName& c : checkpoints_in(folder)) {
     const std::string why = damage(c.path);
@@ -206,7 +207,7 @@ void print_resume_hint(const std::string& run_folder, const std::optional<Resume
     const std::vector<CheckpointName> own = checkpoints_in(checkpoint_folder(run_folder));
     const std::string newest = !own.empty() ? own[0].path : continued ? continued->path : "";
     if (!newest.empty()) print_stderr("{}\n", resume_hint(newest));
-  } catch (const Error&) {  // the failure before it is what is to be reported
+  } catch (const Error&) {  // report the original failure, not this one
   }
 }
 

@@ -1,4 +1,4 @@
-// Where a run goes on: which checkpoint, whether it fits, what has changed since.
+// Finding the checkpoint from which a run continues, and checking that it fits.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,22 @@ namespace dpt {
 struct Resume {
   std::string path;  // of the checkpoint
   TrainState state;
-  std::vector<std::string> notes;  // what the user should know: checkpoints that were passed over,
-                                   // keys that changed, one a line
-  bool complete = false;           // nothing is left to do
+  std::vector<std::string> notes;  // for the user, one per line: skipped checkpoints, changed keys
+  bool complete = false;           // nothing is left to train
 };
 
-// Which runs `auto` continues.
+// Which runs `--resume auto` continues.
 enum class Match {
-  fits,      // every one that this run can be the rest of
-  same_spec  // of these, one whose spec is the same but for how long and where it trains, and what
-             // it reports: another gets no other settings unasked
+  fits,  // any run that this one can continue
+  // Only if the spec is the same, except for how long and where it trains and what it reports.
+  same_spec
 };
 
-// where: "auto", a run directory or a checkpoint. run_folder: in which `auto` looks. Empty where
-// `auto` finds nothing, and `why` says so then. Throws Error{data} where there is no checkpoint
-// that is whole, Error{spec} where it is of a run that this one can't be the rest of.
+// Finds the checkpoint to continue from.
+// where: "auto", a run directory or a checkpoint. run_folder: where "auto" looks.
+// Returns nothing, and sets `why`, if "auto" finds none or if Match::same_spec rejects the one
+// found. Otherwise throws Error{data} if there is no intact checkpoint, and Error{spec} if this run
+// cannot continue the one that wrote it.
 std::optional<Resume> find_resume(const std::string& where, const std::string& run_folder,
                                   const Session& session, const std::string& resolved_spec,
                                   std::string& why, Match match = Match::fits);
@@ -36,24 +37,25 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 // "to resume, run the same command with --resume PATH".
 std::string resume_hint(const std::string& checkpoint);
 
-// After a failure that another start may survive: how the run is resumed from its newest
-// checkpoint, or else from the one that it continued. Prints nothing where there is none. REQUIRES:
-// the run has begun (RunStart::begin()), so checkpoints in its directory are its own.
+// After a failure that a restart may survive: prints how to resume from the run's newest
+// checkpoint, or else from the one that it continued. Prints nothing if there is none. REQUIRES:
+// the run has begun (RunStart::begin()), so that the checkpoints in its directory are its own.
 void print_resume_hint(const std::string& run_folder, const std::optional<Resume>& continued);
 
-// Whether the directory is a checkpoint, whole or not, rather than a run. Throws Error{data} where
-// that can't be seen.
+// Whether the directory is a checkpoint, intact or not, rather than a run directory. Throws
+// Error{data} if that cannot be determined.
 bool is_checkpoint(const std::string& directory);
 
-// How an epoch's samples come to the steps and replicas of this session, in words; where they are
-// the same, so are the samples, given the same seed.
+// In words, how the samples of an epoch are assigned to steps and replicas. Sessions with the same
+// words and seed use the same samples in every step.
 std::string order_of_samples(const Session& session);
 
-// In the place of initialise(): weights and buffers and, where workers do not keep them,
-// optimizer states. Throws Error{spec} where the parameters are others.
+// Replaces initialise(): restores weights, buffers and, unless workers keep their own, optimizer
+// states. Throws Error{spec} if the parameters differ.
 void restore(const Session& session, const Resume& resume, const Buffers& buffers);
 
-// All states one after another, as the flat buffers hold them, where workers do keep them.
+// For workers that keep their own states: all states, one after another, laid out like the flat
+// buffers. Throws Error{spec} if the parameters differ.
 std::vector<float> restore_own_states(const Session& session, const Resume& resume);
 
 }  // namespace dpt

@@ -46,10 +46,10 @@ class Checksum {
   uLong value_ = crc32_z(0, nullptr, 0);
 };
 
-constexpr size_t kMostManifest = 4096;  // bytes; it has five short lines
+constexpr size_t kMostManifest = 4096;  // the manifest has five short lines
 constexpr std::string_view kFirstLine = "dptrain checkpoint 1\n";
 
-// The line of the manifest for a file; empty: it can't be read.
+// A file's line in the manifest; empty if the file cannot be read.
 std::string line_of(const std::string& folder, const char* name) {
   std::ifstream in(folder + "/" + name, std::ios::binary);
   if (!in) return "";
@@ -94,7 +94,7 @@ std::vector<std::string> previous_folders(const std::string& run_folder) {
   return out;
 }
 
-// By names alone: a folder of checkpoints may be a link to another disk.
+// By names only, without resolving links: the checkpoint folder may be a link to another disk.
 std::string metrics_of(const std::string& checkpoint) {
   fs::path path = fs::absolute(checkpoint).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "step-000938/"
@@ -112,7 +112,7 @@ std::vector<CheckpointName> checkpoints_in(const std::string& folder) {
   return out;
 }
 
-// The manifest is made again from the files and compared whole, so no byte of it goes unchecked.
+// Compares the manifest with one rebuilt from the files, so that every byte of it is checked.
 std::string damage(const std::string& checkpoint) {
   std::string found;
   try {
@@ -125,7 +125,7 @@ std::string damage(const std::string& checkpoint) {
                        kManifest);
   std::string expected(kFirstLine);
   for (const char* name : kFiles) {
-    // First the size, which costs nothing; a pipe or a device has none.
+    // Compare sizes first, which is cheap; pipes and devices have none.
     std::error_code error;
     const uintmax_t bytes = fs::file_size(fmt::format("{}/{}", checkpoint, name), error);
     if (!error && found.find(fmt::format("{} {} bytes, ", name, bytes)) == found.npos)
@@ -158,7 +158,7 @@ std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
   const auto own = std::ranges::find_if(foreign, [&](const CheckpointName& c) {
     return !resumed.empty() && fs::equivalent(c.path, resumed, error);
   });
-  foreign.erase(own, foreign.end());  // that one and those before it
+  foreign.erase(own, foreign.end());  // keep the resumed checkpoint and older ones in place
   if (foreign.empty()) return foreign;
   const std::string first = fmt::format("{}/{}", run_folder, kPrevious);
   std::string to = first;
@@ -207,7 +207,7 @@ void Checkpoints::write(const TrainState& state, const Buffers& buffers,
   const std::string path = fmt::format("{}/{}{:06}", folder_, kStep, state.step);
   std::error_code error;
   if (!resumed_.empty() && fs::exists(path, error))
-    return;  // the one that it goes on from, after no step
+    return;  // the checkpoint that the run resumed from; no step was done since
   try {
     if (removing_.valid()) removing_.get();
     full_ = with_room(full_ ? "" : path, [&] { write_files(path, state, buffers, own_states); });
@@ -269,7 +269,7 @@ void Checkpoints::write_files(const std::string& path, const TrainState& state,
   write_folder(disk_, path, files);
 }
 
-// Beside what follows: freeing files takes a disk as long as writing them.
+// In the background: removing large files takes the disk as long as writing them.
 void Checkpoints::remove_old() {
   removing_ = start_beside([this] {
     const std::vector<CheckpointName> all = checkpoints_in(folder_);

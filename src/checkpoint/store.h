@@ -1,11 +1,11 @@
-// The checkpoints of a run directory: RUN/checkpoints/step-000938, each a folder that is there
-// whole or not at all.
+// The checkpoints of a run directory: RUN/checkpoints/step-000938 and so on, each a folder that is
+// either complete or absent.
 //
 //   model.safetensors      weights and running statistics, as in the run directory
-//   optimizer.safetensors  states, by the parameter's name and torch's for the state
-//   state.json             train_state.h
-//   spec.resolved.yaml     what was trained
-//   manifest.txt           sizes and checksums of these
+//   optimizer.safetensors  optimizer states, named PARAMETER.STATE as in PyTorch
+//   state.json             see train_state.h
+//   spec.resolved.yaml     the spec that was trained
+//   manifest.txt           sizes and checksums of the other files
 #pragma once
 
 #include <functional>
@@ -23,54 +23,54 @@ namespace dpt {
 
 std::string checkpoint_folder(const std::string& run_folder);
 
-// Those that have such a name, whole or not, the newest first; none where there is no such folder.
-// Throws Error{data} where it can't be read.
+// The folders named like checkpoints, intact or not, newest first; none if `folder` does not exist.
+// Throws Error{data} if it cannot be read.
 struct CheckpointName {
   int64_t step = 0;
   std::string path;
 };
 std::vector<CheckpointName> checkpoints_in(const std::string& folder);
 
-// What earlier runs have left in a run directory, set aside: RUN/checkpoints.previous, and with
-// numbers where there are several.
+// The folders into which set_aside() moved checkpoints of earlier runs: RUN/checkpoints.previous,
+// and further ones with numbers.
 std::vector<std::string> previous_folders(const std::string& run_folder);
 
-// Moves what another run has left, and all that is newer than where this one goes on, into a folder
-// of its own, with a copy of metrics.jsonl. resumed: that checkpoint; empty: the run begins anew.
-// Returns those that were moved, the newest first. Throws Error{failed}.
+// Moves the checkpoints that this run does not continue into a new previous folder, with a copy of
+// metrics.jsonl: those newer than `resumed`, or all of them if `resumed` is elsewhere or empty (a
+// new run). Returns the moved checkpoints, newest first. Throws Error{failed}.
 std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
                                       const std::string& resumed);
 
-// Of such folders three stay: the one with those that were just moved, the one that the run goes on
-// from, and of the others those that were trained furthest. Returns those that were removed.
+// Keeps three previous folders: the one just filled, the one that holds `resumed`, and those
+// trained furthest. Removes the others and returns their paths.
 std::vector<std::string> forget_previous(Disk& disk, const std::string& run_folder,
                                          const std::vector<CheckpointName>& moved,
                                          const std::string& resumed);
 
-// The metrics.jsonl that a checkpoint was written beside; empty: it lies outside of a run
-// directory.
+// The metrics.jsonl of the run that wrote a checkpoint; empty if it is not in a run directory.
 std::string metrics_of(const std::string& checkpoint);
 
-// Why the files of a checkpoint are not those that were written; empty: they are.
+// Which file of a checkpoint differs from what was written, and how; empty if it is intact.
 std::string damage(const std::string& checkpoint);
 
-// Writes those of one run. Thread: one at a time.
+// Writes the checkpoints of one run. Thread: one at a time.
 class Checkpoints {
  public:
-  // resumed: the checkpoint that the run goes on from; empty: it begins anew.
+  // resumed: the checkpoint that the run continues from; empty for a new run.
   Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
               std::string resumed, Disk& disk);
 
-  // own_states: all that are not in the buffers, one after another; empty: they are there. Where
-  // the checkpoint cannot be written the run goes on, and says so once.
+  // Writes a checkpoint and removes old ones. own_states: all optimizer states that are not in the
+  // buffers, one after another; empty if the buffers hold them. If the checkpoint cannot be
+  // written, warns once and lets the run continue.
   void write(const TrainState& state, const Buffers& buffers, std::span<float> own_states);
 
-  // After the last step: what was set aside goes, where this run has written its own.
+  // Call after the last step: removes the previous folders if this run wrote a checkpoint.
   void finish();
 
-  // Calls `write`. As long as it throws NoRoom and there are several checkpoints, removes the
-  // oldest one, says that this makes room for `what` (empty: says nothing), and calls it again; so
-  // the newest one stays. Returns whether any was removed.
+  // Calls `write`. If it throws NoRoom and there are several checkpoints, removes the oldest one
+  // and tries again, so the newest always stays. Prints what it removes to make room for `what`, or
+  // nothing if that is empty. Returns whether any checkpoint was removed.
   bool with_room(const std::string& what, const std::function<void()>& write);
 
   const std::string& newest() const { return newest_; }  // empty: none was written
@@ -84,8 +84,8 @@ class Checkpoints {
   std::string run_folder_, folder_, spec_, resumed_;
   Disk& disk_;
   std::string newest_;
-  bool warned_ = false, full_ = false;  // what was said of the last checkpoint
-  std::future<void> removing_;          // waits in the destructor
+  bool warned_ = false, full_ = false;  // already reported for the last checkpoint
+  std::future<void> removing_;          // the destructor waits for it
 };
 
 }  // namespace dpt

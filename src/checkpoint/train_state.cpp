@@ -12,9 +12,9 @@
 namespace dpt {
 namespace {
 
-constexpr std::string_view kSamples = "samples";  // not in the first checkpoints
+constexpr std::string_view kSamples = "samples";  // missing in checkpoints of early versions
 
-// Every key once, for writing and for reading.
+// Lists each key once, for writing and reading.
 template <class State, class Keys>
 void each_key(State& s, Keys&& key) {
   key("step", s.step);
@@ -40,7 +40,8 @@ void each_key(State& s, Keys&& key) {
   key(kSamples, s.samples);
 }
 
-// The shortest text that reads back the same. JSON has no word for what is not finite: text, then.
+// The shortest text that reads back as the same value. JSON has no infinity or NaN: they become
+// strings.
 std::string text_of(double x) {
   return std::isfinite(x) ? fmt::format("{}", x) : fmt::format("\"{}\"", x);
 }
@@ -84,7 +85,7 @@ std::string to_json(const TrainState& state) {
   return out + "\n}\n";
 }
 
-// JSON of this sort is YAML.
+// The JSON that to_json() writes is also YAML.
 TrainState train_state_of(const std::string& json, const std::string& path) {
   const SourceFile file{.path = path, .text = json};
   Diagnostics d;

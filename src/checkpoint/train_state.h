@@ -1,5 +1,5 @@
-// Where a run stands between two steps, beside its weights and optimizer states: with these, all
-// that it needs to go on as if it had never stopped.
+// The position of a run between two steps. Together with weights and optimizer states, it lets a
+// run continue as if it had never stopped.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 
 namespace dpt {
 
-// Dropout and random transforms need nothing of it: they are functions of steps and epochs.
+// Dropout and random transforms need no state here: they are functions of step and epoch index.
 struct TrainState {
-  int64_t step = 0;                      // that are done, over all epochs
-  int64_t epoch = 0;                     // that is begun, or comes next; from 0
-  int64_t of_epoch = 0;                  // steps of it that are done
-  double lr = 0;                         // of the last step
-  double loss_sum = 0, loss_weight = 0;  // of the epoch's mean
-  double seconds = 0;                    // that the epoch has taken
-  int64_t skipped_before = 0;            // steps, before the epoch
+  int64_t step = 0;      // steps done, over all epochs
+  int64_t epoch = 0;     // the current epoch, or the next one between epochs; from 0
+  int64_t of_epoch = 0;  // steps done in it
+  double lr = 0;         // of the last step
+  double loss_sum = 0, loss_weight = 0;  // sums for the epoch's mean loss
+  double seconds = 0;                    // training time of the epoch so far
+  int64_t skipped_before = 0;            // steps skipped for overflow before the epoch
   GradientScaler::State scaler{};
   std::vector<double> schedule{};  // Schedule::state
-  Generator generator{0};          // torch's global one
-  Generator drawn_by{0};           // as it was before it drew the epoch's order
-  int64_t metrics_bytes = 0;       // of metrics.jsonl, before the epoch's record
+  Generator generator{0};          // corresponds to PyTorch's global generator
+  Generator drawn_by{0};           // the generator before it drew the epoch's order
+  int64_t metrics_bytes = 0;       // size of metrics.jsonl before the epoch's record
 
-  // What it belongs to.
+  // The run to which the state belongs.
   std::string build;  // version()
   int64_t seed = 0;
   std::string optimizer;
   int64_t steps_of_epoch = 0;
-  std::string samples{};  // order_of_samples(); empty: not known
+  std::string samples{};  // order_of_samples(); empty: unknown
 };
 
-// A map of JSON; doubles as they are, to the last bit.
+// A JSON object. Doubles keep every bit.
 std::string to_json(const TrainState& state);
-// Throws Error{data} that names the file, and the key that is not there or holds something else.
+// Throws Error{data} that names the file and the missing or invalid key.
 TrainState train_state_of(const std::string& json, const std::string& path);
 
 }  // namespace dpt
