@@ -11,7 +11,8 @@
 namespace dpt {
 namespace {
 
-// The help shows "--svg FILE" for the names "--svg FILE"; CLI11 would write a type there, "TEXT".
+// Makes the help show "--svg FILE" for the names "--svg FILE"; CLI11 alone would show the type
+// TEXT.
 template <class T>
 CLI::Option* add(CLI::App& app, const std::string& names, T& value, const std::string& help) {
   const size_t end = names.find(' ');
@@ -106,7 +107,7 @@ void Arguments::flag(const std::string& names, bool& value, const std::string& h
 void Arguments::parse(const std::vector<std::string>& words) {
   if (words.size() == 1 && words[0] == kListArguments)
     throw ArgumentList{app_->get_description(), texts_};
-  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // in the order that CLI11 takes
   try {
     app_->parse(reversed);
   } catch (const CLI::Success&) {

@@ -1,5 +1,5 @@
-// What a command takes from the command line. CLI11 is known to arguments.cpp alone: its header
-// costs every file that includes it four seconds of compiling.
+// Parses a command's arguments. Only arguments.cpp includes CLI11, whose header adds four seconds
+// to the compilation of each file.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ class App;
 
 namespace dpt {
 
-// Thrown by Arguments::parse: after --help was printed, and for words that no command takes.
+// Thrown by Arguments::parse(): HelpShown after it printed --help, BadWords for invalid arguments.
 struct HelpShown {};
 struct BadWords {
   std::string text;
@@ -38,9 +38,9 @@ struct ArgumentList {
 };
 inline constexpr std::string_view kListArguments{"\0", 1};
 
-// Names are "--long VALUE", "-s,--long VALUE" (the help shows VALUE as it is written there),
-// "--long" of a flag, or a word without dashes for what stands alone. What is named here is filled
-// by parse(), and keeps its value where it is left out.
+// Declares a command's arguments and the variables that parse() fills. Names are "--long VALUE" or
+// "-s,--long VALUE" (the help shows VALUE as written), "--long" for a flag, or a word without
+// dashes for a positional argument. An omitted argument leaves its variable unchanged.
 class Arguments {
  public:
   Arguments(const std::string& command, const std::string& about);
@@ -51,13 +51,13 @@ class Arguments {
   void required(const std::string& names, std::string& value, const std::string& help = "");
   void choice(const std::string& names, std::string& value, const std::vector<std::string>& of,
               const std::string& help);
-  // From `low` to `high`.
+  // Accepts values from `low` to `high`.
   void number(const std::string& names, int& value, int low, int high, const std::string& help);
   void number(const std::string& names, double& value, double low, double high,
               const std::string& help);
   void not_negative(const std::string& names, double& value, const std::string& help);
-  void hidden(const std::string& names, int& value);  // --help does not show it
-  // `instead_of`: another flag that may not be given beside it.
+  void hidden(const std::string& names, int& value);  // not shown by --help
+  // `instead_of`: another flag that excludes this one.
   void flag(const std::string& names, bool& value, const std::string& help,
             const std::string& instead_of = "");
 

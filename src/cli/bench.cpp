@@ -1,4 +1,4 @@
-// dptrain bench SPEC: how fast each mode, number of devices, batch size and precision is, and why.
+// dptrain bench SPEC: measures each mode, number of devices, batch size and precision.
 #include <algorithm>
 #include <map>
 
@@ -37,7 +37,8 @@ struct BenchArguments {
   BenchSettings settings;
   bool json = false, csv = false;
   std::string svg;
-  int notes = -1;  // this is the process of one row; see report/measure.h
+  // If not -1, this process measures one row and reports to this descriptor; see report/measure.h.
+  int notes = -1;
 };
 
 BenchArguments read_words(const std::vector<std::string>& words) {
@@ -75,8 +76,8 @@ BenchArguments read_words(const std::vector<std::string>& words) {
   return a;
 }
 
-// The same cores for all rows and rounds, which no other run of dptrain has meanwhile. Of rows that
-// have more workers than the machine has cores none is pinned.
+// Leases the same cores for all rows and rounds, so that no other run of dptrain uses them. Rows
+// with more workers than the machine has cores are not pinned.
 CoreLease lease_cores(size_t most) {
   const std::vector<int> allowed = allowed_cores();
   CoreLease lease(allowed, std::min(most, usable_cores().size()));
@@ -88,7 +89,7 @@ CoreLease lease_cores(size_t most) {
   return lease;
 }
 
-// The session of a row; without its data, on a made-up set of the same shapes.
+// Opens the session of a row. If the data set is missing, uses generated data of the same shapes.
 std::unique_ptr<Session> open_row(const SpecArgument& argument,
                                   const std::vector<std::string>& overrides) {
   try {
@@ -110,7 +111,7 @@ std::unique_ptr<Session> open_row(const SpecArgument& argument,
   }
 }
 
-// The same program again, with the row's overrides.
+// Starts this program again in a child process, with the row's overrides. Returns its exit code.
 int start_row(const SpecArgument& spec, const BenchRow& row, int notes) {
   std::vector<std::string> words = {"dptrain", "bench", spec.path, "--row", std::to_string(notes)};
   words.insert(words.end(), spec.overrides.begin(), spec.overrides.end());
@@ -132,7 +133,7 @@ std::string machine_line() {
                      simd_kernels().name, version());
 }
 
-// Starts CUDA in this process, which must not start rows after that.
+// Initializes CUDA in this process; no row may be started (forked) after that.
 std::string gpu_machine_line() {
   cuda::CudaModule& module = cuda::cuda_module();
   std::map<std::string, int> gpus;
@@ -158,7 +159,7 @@ void write_files(const BenchReport& report, const std::string& picture, const st
   print_stderr("the same as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
 }
 
-// Rows that can't be run; the exit code where no row could.
+// Prints the rows that cannot be run. Returns an exit code other than 0 if no row could be run.
 int say_refused(const BenchReport& report) {
   int code = 0, refused = 0;
   for (const RowResult& r : report.rows) {

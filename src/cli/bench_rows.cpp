@@ -13,7 +13,7 @@
 namespace dpt::commands {
 namespace {
 
-// "128,512"; `fallback` where nothing was given.
+// Splits "128,512"; returns `fallback` for an empty text.
 std::vector<std::string> split(std::string_view option, const std::string& text,
                                std::vector<std::string> fallback) {
   if (text.empty()) return fallback;
@@ -31,7 +31,8 @@ std::vector<std::string> split(std::string_view option, const std::string& text,
   return out;
 }
 
-// As many as the mode takes where the spec does not say, or says it of another mode.
+// The topology of a spec. If the spec gives no number of devices, or gives it for another mode, the
+// mode chooses.
 Topology topology_of(const Spec& spec) {
   const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
   ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size()),
@@ -86,7 +87,7 @@ std::vector<std::string> RowMaker::modes() const {
   return out;
 }
 
-// With --compare: 1, 2, 4, ... replicas, and as many as the machine has cores or GPUs for.
+// With --compare: 1, 2, 4, ... replicas, up to as many as the machine has cores or GPUs for.
 std::vector<std::string> RowMaker::devices() const {
   if (!compares() || !lists_.devices.empty())
     return split("--devices", lists_.devices, {own_devices()});
@@ -100,8 +101,8 @@ std::vector<std::string> RowMaker::devices() const {
   return out;
 }
 
-// Of devices: --devices does not say how many `single` has, and those of a pipeline only with
-// --compare; "" is the mode's own number.
+// The numbers of devices to measure for a mode. --devices does not apply to `single`, and to a
+// pipeline only with --compare; "" means the mode's default.
 std::vector<std::string> RowMaker::counts(const std::string& mode,
                                           const std::vector<std::string>& devices) const {
   if (mode == "single") return {std::to_string(devices_of(base_.model))};
@@ -109,8 +110,8 @@ std::vector<std::string> RowMaker::counts(const std::string& mode,
   return compares() ? stage_counts(devices) : std::vector<std::string>{""};
 }
 
-// The numbers of devices that make whole replicas of at least two stages. A pipeline whose spec
-// says where stages begin has its own number alone.
+// The numbers of devices that form complete replicas of at least two stages. A pipeline whose spec
+// says where stages begin is measured with its own number only.
 std::vector<std::string> RowMaker::stage_counts(const std::vector<std::string>& devices) const {
   const Spec spec = load_with(argument_, pipeline_overrides("")).spec;
   const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
@@ -125,7 +126,7 @@ std::vector<std::string> RowMaker::stage_counts(const std::vector<std::string>& 
   return out.empty() ? std::vector<std::string>{""} : out;
 }
 
-// `devices`: how many, all replicas together; empty: as many as the spec says.
+// `devices`: the total over all replicas; empty: as many as the spec says.
 std::vector<std::string> RowMaker::pipeline_overrides(const std::string& devices) const {
   std::vector<std::string> out = {"devices=null"};
   if (base_.parallel.what->name != "pipeline") out.emplace_back("parallel=pipeline");
@@ -136,7 +137,7 @@ std::vector<std::string> RowMaker::pipeline_overrides(const std::string& devices
   return out;
 }
 
-// What `parallel: {ddp: 2}` of the spec says for all modes; empty: it does not.
+// The number of devices that `parallel: {ddp: 2}` in the spec gives for all modes; empty if none.
 std::string RowMaker::own_devices() const {
   const auto& mode = *static_cast<const ModeType*>(base_.parallel.what);
   const auto own = mode.devices ? mode.devices(base_.parallel.settings) : std::optional<int64_t>{};
@@ -150,23 +151,24 @@ std::string RowMaker::own_batch() const {
                                               topology_of(base_).replicas() * base_.accumulate);
 }
 
-// load() reports a wrong value, at its override.
+// load() reports a wrong value at the override that set it.
 BenchRow RowMaker::row(const std::string& mode, const std::string& devices,
                        const std::string& batch, const std::string& precision) const {
   std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch};
   if (precision != base_.precision.what->name) overrides.push_back("precision=" + precision);
-  // A number of stages that the pipeline's other keys exclude is refused when the row is measured.
+  // If other keys of the pipeline exclude a number of stages, the row is refused when it is
+  // measured.
   const bool stages_given = mode == "pipeline" && !devices.empty();
   if (!stages_given && mode != base_.parallel.what->name)
     overrides.push_back("parallel=" + mode);
-  else if (!stages_given && !own_devices().empty())  // it says the same as --devices
+  else if (!stages_given && !own_devices().empty())  // redundant with --devices
     overrides.push_back(fmt::format("parallel.{}=null", kDevicesKey));
   if (!devices.empty()) overrides.push_back("devices=" + devices);
   Spec spec = load_with(argument_, overrides).spec;
   if (stages_given)
     for (std::string& o : pipeline_overrides(devices)) overrides.push_back(std::move(o));
   if (devices.empty() && (spec.devices.count == 1 || mode == "pipeline"))
-    spec.devices.count.reset();  // of `single`, or of another mode
+    spec.devices.count.reset();  // the count of `single`, or of another mode
   const int64_t count = devices.empty() ? devices_of(spec) : *spec.devices.count;
   if (devices.empty()) overrides.push_back(fmt::format("devices={}", count));
   overrides.push_back(fmt::format("cores={}", cores_per_device()));

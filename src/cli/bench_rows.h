@@ -1,4 +1,4 @@
-// The rows that `dptrain bench` measures, from its lists of modes, devices, batch sizes and
+// Makes the rows that `dptrain bench` measures from its lists of modes, devices, batch sizes and
 // precisions.
 #pragma once
 
@@ -10,15 +10,15 @@
 
 namespace dpt::commands {
 
-// Lists as on the command line, separated by commas; empty: the default.
+// Lists from the command line, separated by commas; empty: the default.
 struct BenchLists {
   std::string modes;
-  // Modes that are compared with `single` by the number of devices. Excludes `modes`.
+  // Modes to compare with `single` by number of devices. Excludes `modes`.
   std::string compare;
   std::string devices, batch_sizes, precisions;
 };
 
-// The spec with more overrides behind those of the command line. Throws BadSpec.
+// Loads the spec with further overrides after those of the command line. Throws BadSpec.
 LoadedSpec load_with(const SpecArgument& argument, const std::vector<std::string>& more);
 
 class RowMaker {
@@ -26,16 +26,16 @@ class RowMaker {
   // Both arguments must outlive it. Throws BadSpec.
   RowMaker(const SpecArgument& argument, const BenchLists& lists);
 
-  // Every combination of the lists. Throws BadSpec for lists and values that no spec can hold,
-  // Error{spec} where a mode without a given number of devices does not fit the spec. Rows whose
-  // number of devices does not fit are refused when they are measured.
+  // Every combination of the lists. Throws BadSpec for invalid lists and values, and Error{spec} if
+  // a mode whose number of devices is not given does not fit the spec. Rows whose number of devices
+  // does not fit are refused later, when they are measured.
   std::vector<BenchRow> rows();
 
-  // Whether single stands beside the other modes at several numbers of devices.
+  // Whether modes are compared with `single` at several numbers of devices (--compare).
   bool compares() const { return !lists_.compare.empty(); }
 
   const Spec& spec() const { return base_; }
-  // The same whatever rows there are: the spec's `cores`, otherwise 1.
+  // The same for all rows: `cores` of the spec, or 1.
   int64_t cores_per_device() const { return base_.devices.cores.value_or(1); }
 
  private:

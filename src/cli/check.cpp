@@ -1,4 +1,4 @@
-// dptrain check SPEC: finds everything that is wrong with a spec, and trains nothing.
+// dptrain check SPEC: reports every error in a spec without training.
 #include "base/machine.h"
 #include "base/stderr.h"
 #include "base/stdout.h"

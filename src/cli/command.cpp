@@ -47,7 +47,7 @@ int help() {
   return 0;
 }
 
-// A word that names no file, and that does not look like the path of one, is meant as a command.
+// A word counts as a command if no file has this name and it does not look like a path.
 bool is_meant_as_command(const std::string& word) {
   std::error_code ignored;
   return word.find_first_of("./=") == word.npos && !word.starts_with('-') &&
@@ -80,8 +80,8 @@ int dispatch(const std::vector<std::string>& words) {
   return command_table()[0].run(words);
 }
 
-// Where the caller has closed one of them (`>&-`), the next file opened would get its number and,
-// say, metrics.jsonl the lines of the epochs.
+// If the caller closed a standard descriptor (`>&-`), the next opened file would get its number,
+// and metrics.jsonl, for example, would receive the program's output.
 void open_standard_files() {
   for (int fd = 0; fd <= STDERR_FILENO; ++fd)
     if (fcntl(fd, F_GETFD) == -1)
@@ -99,7 +99,8 @@ int out_of_memory() {
 
 int run_command_line(int argc, char** argv) {
   open_standard_files();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file over its size limit is an error of write(), as EFBIG
+  // Exceeding the file size limit makes write() fail with EFBIG instead.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     prepare_stacks();
     const int code = dispatch({argv + 1, argv + argc});
@@ -118,7 +119,7 @@ int run_command_line(int argc, char** argv) {
     return static_cast<int>(e.fault());
   } catch (const std::bad_alloc&) {
     return out_of_memory();
-  } catch (const std::length_error&) {  // a container that no memory holds
+  } catch (const std::length_error&) {  // a container too large for any memory
     return out_of_memory();
   } catch (const std::exception& e) {
     const std::string_view where = std::ferror(stdout) ? "standard output: " : "";

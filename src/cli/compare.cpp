@@ -1,4 +1,4 @@
-// dptrain compare A B: at which step, and by how much, two runs part.
+// dptrain compare A B: reports at which step two runs start to differ, and by how much.
 #include "report/compare.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace dpt::commands {
 namespace {
 
-// What an argument is: a run directory, a safetensors file, or JSON lines of losses.
+// An argument's content: a run directory, a safetensors file, or JSON lines of losses.
 struct Side {
   std::optional<RecordedLosses> losses;
   std::optional<SafeTensors> weights;

@@ -1,4 +1,5 @@
-// dptrain doctor: what this machine offers to dptrain, each line with a check or a cross.
+// dptrain doctor: lists what dptrain can use on this machine, each line with a check mark or a
+// cross.
 #include <algorithm>
 #include <tuple>
 
@@ -31,7 +32,7 @@ void library_line(bool good, const cuda::LibraryReport& l) {
   line(good, l.name, l.problem.empty() ? fmt::format("{} in {}", l.version, l.path) : l.problem);
 }
 
-// Whether the driver also starts, as far as a module can tell.
+// Whether the driver initializes; without a module, only whether the library was found.
 bool starts(const cuda::LibraryReport& driver, cuda::CudaModule* module) {
   try {
     if (driver.problem.empty() && module) module->devices();
@@ -41,7 +42,7 @@ bool starts(const cuda::LibraryReport& driver, cuda::CudaModule* module) {
   return driver.problem.empty();
 }
 
-// NCCL's ranks share files there. Containers often get 64 MiB.
+// NCCL's ranks share files in /dev/shm. Containers often limit it to 64 MiB.
 void shared_memory_line() {
   constexpr int64_t kEnough = int64_t{256} << 20;
   const int64_t free = Disk().free_bytes("/dev/shm");
@@ -53,7 +54,7 @@ void shared_memory_line() {
                          std::max<int64_t>(free, 0) >> 20, kEnough >> 20));
 }
 
-// The module, the libraries it runs on, the driver, the GPUs.
+// Lines about the CUDA module, the libraries it uses, the driver and the GPUs.
 void cuda_lines() {
   const auto& [module, path, tried] = cuda::loaded_module();
   if (module) line(true, "cuda", fmt::format("{}: {}", path, module->build()));

@@ -1,4 +1,4 @@
-// dptrain eval SPEC: loss and accuracy of given weights on the test set.
+// dptrain eval SPEC: loss and accuracy of trained weights on the test set.
 #include <filesystem>
 #include <system_error>
 
@@ -16,7 +16,8 @@
 namespace dpt::commands {
 namespace {
 
-// A run directory's are its model.safetensors.
+// The weights to evaluate: `given`, or model.safetensors of the run directory that it or the spec
+// names.
 std::string weights_of(const Spec& spec, const std::string& given) {
   std::error_code error;
   if (!given.empty() && !std::filesystem::is_directory(given, error)) return given;
@@ -45,8 +46,8 @@ int run_eval(const std::vector<std::string>& words) {
   LoadedSpec loaded = load(argument);
   loaded.spec.evaluate.on = true;
   loaded.spec.initial_weights = weights_of(loaded.spec, weights);
-  loaded.spec.places.erase("initial_weights");  // these are not the spec's
-  // Which mode it was trained in does not matter here.
+  loaded.spec.places.erase("initial_weights");  // the spec did not set these weights
+  // The mode that trained the weights does not matter here.
   loaded.spec.parallel = mode_choice("single");
   loaded.spec.devices.count.reset();
   const Evaluation e = evaluate(*open_session(loaded, {}));

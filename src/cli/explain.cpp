@@ -1,4 +1,4 @@
-// dptrain explain WORD: one word of the spec language, its keys and their defaults.
+// dptrain explain WORD: explains a word of the spec language, its keys and their defaults.
 #include <fmt/format.h>
 
 #include "base/stdout.h"

@@ -1,4 +1,4 @@
-// dptrain export SPEC --to torch: the same run as a PyTorch program.
+// dptrain export SPEC --to torch: writes the same run as a PyTorch program.
 
 #include "base/files.h"
 #include "base/stdout.h"

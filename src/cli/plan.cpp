@@ -1,4 +1,4 @@
-// dptrain plan SPEC: what a run would do, step by step, and what it would need; nothing is run.
+// dptrain plan SPEC: prints what a run would do in each step and the memory it would need.
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stdout.h"

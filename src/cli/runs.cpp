@@ -1,4 +1,4 @@
-// dptrain runs DIR...: one table over many runs.
+// dptrain runs DIR...: prints one table for many runs.
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Characters of a line: COLUMNS where it is exported, else the terminal's; 0: no terminal, no
-// limit.
+// Characters per line: the environment variable COLUMNS, or else the terminal's width; 0 (no limit)
+// without a terminal.
 size_t text_width() {
   if (const char* columns = std::getenv("COLUMNS")) {
     const std::string_view text = columns;
@@ -33,7 +33,7 @@ size_t text_width() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// Relative to the directory where only one was given; "." is then the directory itself.
+// The run's path; relative to the directory if only one was given ("." for the directory itself).
 std::string name_of(const std::string& run, const std::string& directory, bool only) {
   if (!only) return run;
   if (run == directory) return ".";
@@ -42,7 +42,7 @@ std::string name_of(const std::string& run, const std::string& directory, bool o
 
 std::vector<RunRow> read_runs(const std::vector<std::string>& directories) {
   std::vector<RunRow> out;
-  std::set<std::string> seen;  // a directory may lie below another one
+  std::set<std::string> seen;  // one directory may contain another
   for (const std::string& directory : directories)
     for (const std::string& run : find_runs(directory)) {
       std::error_code error;

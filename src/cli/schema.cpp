@@ -1,4 +1,4 @@
-// dptrain schema: the spec language for editors (JSON Schema) and for readers (Markdown).
+// dptrain schema: prints the spec language for editors (JSON Schema) or readers (Markdown).
 #include "spec/schema.h"
 
 #include "base/stdout.h"

@@ -1,4 +1,4 @@
-// SPEC [key=value ...]: what most commands begin with.
+// The arguments SPEC [key=value ...] that most commands take.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace dpt {
 
-// Thrown with all complaints about a spec, rendered; exit code 2.
+// Thrown with the rendered text of all errors in a spec; exit code 2.
 struct BadSpec {
   std::string text;
 };
@@ -24,7 +24,7 @@ struct SpecArgument {
 };
 
 struct LoadedSpec {
-  std::vector<std::unique_ptr<SourceFile>> files;  // places in the spec point into them
+  std::vector<std::unique_ptr<SourceFile>> files;  // the locations in `spec` point into these
   Node tree;
   Spec spec;
 };
@@ -33,16 +33,17 @@ struct LoadedSpec {
 // config of that name that is installed with the program, which standard error then names.
 std::string find_spec(const std::string& path);
 
-// Reads what find_spec() finds, overrides and checks. Throws BadSpec.
+// Reads the spec that find_spec() finds, applies the overrides and checks the result. Throws BadSpec.
 LoadedSpec load(const SpecArgument& argument);
 
-// The session of a spec. Throws BadSpec where shapes or settings do not fit.
+// Opens the session of a spec. Throws BadSpec if shapes or settings do not fit.
 std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);
 
-// runs/NAME, in which each run has a number (train/run_directories.h), or `out`.
+// The folder of a spec's runs: `out`, or runs/NAME, in which runs are numbered
+// (train/run_directories.h).
 std::string run_folder(const Spec& spec);
 
-// The run that a user means by a directory: newest_run(), which is printed where it is another.
+// The run that a user means by a directory: its newest_run(), whose path is printed if it differs.
 std::string named_run(const std::string& directory);
 
 }  // namespace dpt

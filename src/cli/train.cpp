@@ -1,4 +1,4 @@
-// dptrain SPEC [key=value ...]: trains.
+// dptrain SPEC [key=value ...]: trains a model.
 #include <fmt/format.h>
 
 #include "base/count.h"
@@ -15,8 +15,9 @@
 namespace dpt::commands {
 namespace {
 
-// A set known by its name is found beside the spec, from the working directory, by $DPTRAIN_DATA:
-// the run's copy of the spec, which is to run from anywhere, says where it was.
+// Records where the data set was found. A data set given by name is looked up beside the spec, in
+// the working directory and in $DPTRAIN_DATA, but the run's copy of the spec must work from
+// anywhere.
 void write_found(const Session& session, Node& tree) {
   if (session.train.found_in.empty()) return;
   const Node path{.kind = Node::Kind::scalar, .text = session.train.found_in, .quoted = true};
@@ -25,7 +26,8 @@ void write_found(const Session& session, Node& tree) {
   apply_override(tree, argument, vocabulary(), d);
 }
 
-// The launcher's number of ranks counts, whatever the spec says.
+// Warns if the launcher started a different number of ranks than the spec asks for; the launcher
+// wins.
 void note_world(const Session& session, const World& world) {
   const auto& asked = session.spec.devices.count;
   const int devices = session.who.ranks * session.who.devices;
@@ -37,7 +39,7 @@ void note_world(const Session& session, const World& world) {
 void print_warnings(const Session& session, const std::optional<World>& world) {
   if (world && world->rank != 0) return;
   std::optional<int> cores;
-  // A launcher may have bound this rank to cores of its own, and the others to others.
+  // A launcher may have bound this rank to some cores and other ranks to others.
   if (!world || world->size == 1) cores = static_cast<int>(usable_cores().size());
   print_stderr("{}", render(warnings_of(session, cores)));
 }
@@ -72,12 +74,13 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
                         .trace = given.trace});
 }
 
-// A rank among others lets them know why it failed. What rank 0 reports, too, the others do not.
+// Trains as one of several ranks and tells the others why it failed. What rank 0 reports, the other
+// ranks don't repeat.
 int train_as_rank(const TrainArguments& given, const World& world) {
-  constexpr double kPatience = 10;  // in seconds: the others may still read their data
+  constexpr double kPatience = 10;  // seconds; the other ranks may still be reading data
   const auto report = [&](std::string_view prefix, const std::string& text) {
     const auto print = [&] { print_stderr("{}{}", prefix, text); };
-    if (world.rank == 0) print();  // at once: the others may take long to come
+    if (world.rank == 0) print();  // at once: the others may arrive late
     const std::string why = text.substr(0, text.find('\n'));
     const bool reported = tell_early_failure(world, why, {.timeout_s = kPatience});
     if (world.rank != 0 && !reported) print();
@@ -88,7 +91,7 @@ int train_as_rank(const TrainArguments& given, const World& world) {
     report("", e.text);
     return static_cast<int>(Fault::spec);
   } catch (const Error& e) {
-    if (e.fault() == Fault::rank) throw;  // the others know, or are not there
+    if (e.fault() == Fault::rank) throw;  // the others know, or have gone
     report("dptrain: ", e.report() + "\n");
     return static_cast<int>(e.fault());
   }
