@@ -52,7 +52,8 @@ constexpr const char* kWeightOf = R"py(def weight_of(criterion, y):
     return len(kept) if criterion.weight is None else criterion.weight[kept].sum().item()
 )py";
 
-// Of the class and what else is flattened of targets that are probabilities.
+// Flattens outputs [..., C] and targets to [samples, C] for the criterion. Placeholders: the class,
+// and the last flattened target dimension (targets that are probabilities keep C).
 constexpr const char* kLastExtent = R"py(class LastExtent({}):
     """The last extent of the output has the scores of each place."""
 
@@ -112,7 +113,8 @@ constexpr const char* kSumOverRanks = R"py(def sum_over_ranks(value):
     return total.item()
 )py";
 
-// Over which samples batch norm takes its statistics must be the same in the program.
+// Refuses specs whose batch norm uses statistics over other samples than the exported program
+// would.
 void check_batch_norm(const TorchFacts& f) {
   if (!f.norms_replicas() || f.forwards_replicas()) return;
   if (f.ddp)
@@ -132,7 +134,7 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
     fail(Fault::spec,
          "parallel mode '{}' has no equivalent program; single, dp, ddp and pipeline have one",
          mode);
-  // With fixed shards every mode takes the samples in one order and gives the same numbers.
+  // With fixed shards, all modes take samples in one order and give the same numbers.
   const bool ranks = mode == "ddp" || (mode == "pipeline" && query.ranks > 1);
   TorchFacts facts{
       .spec = spec, .query = query, .ddp = ranks && !spec.reproducible_shards.has_value()};
@@ -169,7 +171,7 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   return facts;
 }
 
-// What is not the same as in dptrain, or looks as if it were not.
+// Notes on real or apparent differences from dptrain.
 std::string notes(const TorchFacts& f) {
   std::string out;
   const auto note = [&](std::string_view text) { out += fmt::format("\n{}\n", text); };
@@ -225,7 +227,7 @@ std::string docstring(const TorchFacts& f) {
       f.spec.name, notes(f));
 }
 
-// Only what the body uses, in isort's order.
+// Imports what the body uses, in isort's order.
 std::string imports(std::string_view body) {
   struct Import {
     std::string_view used, line;
@@ -256,7 +258,7 @@ std::string imports(std::string_view body) {
   static constexpr std::string_view kData[] = {"DataLoader", "DistributedSampler", "RandomSampler",
                                                "TensorDataset"};
   static constexpr std::string_view kTorchvision[] = {"datasets", "transforms"};
-  // A word of its own, not the end of another.
+  // Finds `word` only as a whole identifier, not as the end of another.
   const auto used = [&](std::string_view word) {
     for (size_t at = body.find(word); at != body.npos; at = body.find(word, at + 1)) {
       const char before = at == 0 ? ' ' : body[at - 1];
@@ -312,7 +314,7 @@ std::string helpers(const TorchFacts& f, std::string_view data) {
   return out;
 }
 
-// In the order in which dptrain draws: after the whole model, layer by layer.
+// Initializations in dptrain's order: layer by layer, after the whole model is built.
 std::string initialisations(const TorchFacts& f) {
   std::string out;
   const auto add = [&](const Choice& init, const std::string& parameter) {

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Random transforms draw from a state of their own, so the order of samples stays dptrain's.
+// Random transforms use a generator state of their own, so that the order of samples stays
+// dptrain's.
 constexpr const char* kTransformed = R"py(class Transformed(torch.utils.data.Dataset):
     """Samples of `data`, transformed each time they are read, with random numbers of their own."""
 
@@ -44,13 +45,13 @@ LoadQuery query_of(const Spec& spec, Split split) {
   return {.split = split, .folder = fs::path(spec.path).parent_path().string()};
 }
 
-// Whether samples are transformed one by one, when they are read.
+// Whether samples are transformed one by one as they are read.
 bool by_sample(const Spec& spec, Split split) {
   return type_of<DatasetType>(spec.data.dataset).torch_reads_samples ||
          (split == Split::train && std::ranges::any_of(spec.data.transforms, is_random));
 }
 
-// "vgg-train-x.npy", beside "vgg.py"
+// "vgg-train-x.npy", beside "vgg.py".
 std::string array_name(const TorchExport& query, Split split, std::string_view which) {
   return fmt::format("{}-{}-{}.npy", fs::path(query.program).stem().string(),
                      split == Split::train ? "train" : "test", which);

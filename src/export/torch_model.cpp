@@ -1,4 +1,4 @@
-// The model as Python modules.
+// The model of an exported program, as Python modules.
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ constexpr const char* kResidual = R"py(class Residual(nn.Module):
         return self.body(x) + self.shortcut(x)
 )py";
 
-// Lists with `from`: values have names, and lists inside see those of the lists around them.
+// For lists of layers that use `from`: layers have names, and nested lists see the outer names.
 constexpr const char* kGraph = R"py(class Graph(nn.Module):
     """Layers one after another; each takes what the one before gives, or the values it names."""
 

@@ -1,4 +1,4 @@
-// The training loop and evaluation of an exported program.
+// The training loop and the evaluation of an exported program.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ class TrainingText {
   bool scheduled() const { return spec_.schedule.schedule || spec_.schedule.warmup > 0; }
   bool by_step() const { return schedule_interval(spec_.schedule) == "step"; }
 
-  // What the loss of these samples weighs in a mean.
+  // The weight of these samples' loss in a mean.
   std::string weight(std::string_view x, std::string_view y) const {
     switch (f_.divisor) {
       case Divisor::one:
@@ -81,7 +81,7 @@ class TrainingText {
   std::string optimizer() const {
     std::string call = type_of<OptimizerType>(spec_.optimizer).torch(spec_.optimizer.settings);
     if (!f_.ddp || !f_.query.exchange.shard_states) return call;
-    // "optim.SGD(model.parameters(), lr=0.1)": the class and its other arguments, handed over.
+    // Splits "optim.SGD(model.parameters(), lr=0.1)" into the class and its other arguments.
     constexpr std::string_view kFirst = "(model.parameters()";
     const size_t at = call.find(kFirst);
     return fmt::format("ZeroRedundancyOptimizer(model.parameters(), optimizer_class={}{}",
@@ -126,7 +126,7 @@ class TrainingText {
     if (f_.ddp) body += "if rank == 0:\n    ";
     body += "print(f\"Epoch [{epoch + 1}/{EPOCHS}], Loss: {mean:.4f}\")\n";
     if (spec_.evaluate.on) body += evaluate_call();
-    // The test loss where there is one, which evaluate_call() hands over.
+    // With a test loss, evaluate_call() passes it to the scheduler instead.
     if (scheduled() && !by_step() && !(f_.needs_metric() && spec_.evaluate.on))
       body += f_.needs_metric() ? step_by("mean") : "scheduler.step()\n";
     if (warms_up_apart())
@@ -135,7 +135,7 @@ class TrainingText {
     return "for epoch in range(EPOCHS):\n" + indent(body, 4);
   }
 
-  // torch's SequentialLR takes no schedule that looks at a loss.
+  // SequentialLR accepts no schedule that depends on a loss.
   bool warms_up_apart() const { return f_.needs_metric() && spec_.schedule.warmup > 0; }
   std::string step_by(std::string_view metric) const {
     const std::string call = fmt::format("scheduler.step({})\n", metric);
@@ -157,7 +157,7 @@ class TrainingText {
     const std::string count = weight("x", "y");
     std::string counted = count;
     if (f_.ddp && !f_.global_loss()) {
-      counted = "1";  // rank 0's own mean is one over steps, as the tutorials print it
+      counted = "1";  // rank 0's own mean over steps, as PyTorch's tutorials print it
     } else if (f_.ddp && f_.divisor == Divisor::targets) {
       out += fmt::format(
           "count = {}\n"
@@ -197,9 +197,9 @@ class TrainingText {
                                   : fmt::format("model({})", x);
   }
 
-  // Forward and backward; afterwards `loss` is a number.
+  // Forward and backward pass; afterwards `loss` is a Python number.
   std::string gradient() const {
-    // DistributedDataParallel divides by the number of ranks, which is wrong for a sum.
+    // DistributedDataParallel averages over ranks, which is wrong for a loss that is a sum.
     const bool sum = f_.ddp && f_.divisor == Divisor::one;
     const auto backward = [&](std::string loss) {
       if (sum) loss = fmt::format("({} * RANKS)", loss);
@@ -215,7 +215,8 @@ class TrainingText {
     std::string loop = in_autocast(fmt::format("part = criterion({}, y_part)\n", output));
     if (targets)
       loop = fmt::format("share = {} / whole if whole else 0\n", weight("x_part", "y_part")) +
-             in_autocast(fmt::format("output = {}\n"  // of no targets that count: 0 / 0
+             // Without counted targets the loss would be 0 / 0.
+             in_autocast(fmt::format("output = {}\n"
                                      "part = criterion(output, y_part) * share if share else "
                                      "output.sum() * 0\n",
                                      output));
@@ -230,7 +231,7 @@ class TrainingText {
     if (!f_.ddp)
       return begin + "for x_part, y_part in zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)):\n" +
              indent(loop + add, 4);
-    // Ranks exchange gradients once a step, as dptrain's do.
+    // Ranks exchange gradients once per step, like dptrain's.
     return begin +
            "parts = list(zip(x.chunk(ACCUMULATE), y.chunk(ACCUMULATE)))\n"
            "for number, (x_part, y_part) in enumerate(parts, 1):\n"
