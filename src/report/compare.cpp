@@ -29,7 +29,8 @@ bool within(double distance, double b, Tolerance t) {
          (std::isfinite(distance) && distance <= t.absolute + t.relative * std::abs(b));
 }
 
-// Where a float stands among all of its type, neighbours one apart and both zeros at 0.
+// Maps a float's bits to its rank among all floats of the type: neighbors differ by one, and both
+// zeros map to 0.
 template <class Bits>
 int64_t place_of(Bits bits) {
   constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
@@ -85,7 +86,7 @@ void compare_tensors(const std::byte* a, const std::byte* b, Tolerance t, Tensor
 }  // namespace
 
 RecordedLosses read_losses(const std::string& path) {
-  ::close(open_regular_file(path));  // a pipe or a device would have no end
+  ::close(open_regular_file(path));  // refuse pipes and devices, which have no end
   std::ifstream in(path);
   if (!in) fail(Fault::data, "{} cannot be read", path);
   RecordedLosses out;

@@ -23,18 +23,18 @@ namespace {
 constexpr size_t kMostWorkers = 1024;  // see place_workers()
 constexpr size_t kLongestText = 4096;
 
-// What the processes of a run write for the one that waits for them.
+// Shared memory in which the processes of a run leave their measurements for the measuring process.
 struct Notes {
   RunSteps steps;
   int cores[kMostWorkers];
   size_t core_count = 0;
   StageClock clocks[kMostWorkers];
   MemoryUse ranks[kMostWorkers];
-  MemoryUse launcher;  // of the ranks; a rank alone is its own
+  MemoryUse launcher;  // the ranks' parent; a single rank is its own
   RowFacts facts;
-  bool begun = false;  // the session is made
+  bool begun = false;  // the session could be made
   int fault = 0;
-  char text[kLongestText] = {};  // why not, or the data
+  char text[kLongestText] = {};  // the error, or the description of the data
 
   void write(const std::string& what) {
     const size_t size = std::min(what.size(), kLongestText - 1);
@@ -53,8 +53,8 @@ int meetings_of(const Session& s) {
   return s.plan.meetings(micro) + static_cast<int>(at_cuts);
 }
 
-// Steps whose end a GPU tells at once, so many or a part of these: those of a small net are
-// captured as one graph, and at least half of a step's instructions are nodes of it.
+// At most how many steps complete together on a GPU: steps of a small network are captured as CUDA
+// graphs, and at least half of the instructions of a step become graph nodes.
 int64_t steps_together(const Session& s) {
   if (!s.captures_steps()) return 1;
   const Program& program = s.programs.begin()->second;
@@ -115,20 +115,20 @@ WorkerSeconds spent(const Notes& notes) {
     const double waiting = clock.seconds(StageClock::waiting);
     const double compute = clock.seconds(StageClock::compute) + update +
                            clock.seconds(StageClock::exchange) - exchange;
-    const double busy = compute + exchange;  // some of `waiting` may have been on a core, too
+    const double busy = compute + exchange;  // part of the waiting may also have used the core
     out += {.compute = compute,
             .communication = exchange,
             .waiting = waiting,
-            // A host that waits for its GPU sleeps.
+            // While waiting for its GPU, the host sleeps.
             .taken = notes.facts.gpus > 0 ? 0 : std::clamp(busy - clock.on_core(), 0.0, busy)};
     out.slowest = std::max(out.slowest, compute);
   }
   return out;
 }
 
-// One process: the most it ever had. Several: what they have together after the last step, when
-// everything has been touched, or the most that their launcher had before. Pages of files: of the
-// process that has most of them.
+// One process: its peak. Several: the larger of what they use together after the last step, when
+// all memory has been touched, and the launcher's peak. File pages count once, for the process with
+// the most of them.
 double peak_bytes(const Notes& notes) {
   if (notes.facts.ranks == 1) return static_cast<double>(notes.ranks[0].peak);
   size_t own = notes.launcher.own, files = notes.launcher.files;
@@ -142,13 +142,13 @@ double peak_bytes(const Notes& notes) {
 }  // namespace
 
 double foreign_share(const Session& s) {
-  // Gradients of a stage are those of its own workers.
+  // A stage's gradients are summed over its own workers only.
   const double workers = s.who.total_workers() / s.who.span, shards = s.who.shards;
   const Buffers::Sizes sizes = buffer_sizes(s);
-  // What is compressed is read as halves.
+  // Compressed gradients are read as 16-bit numbers.
   const double stored = static_cast<double>(sizes.stored) * (s.exchange.compress ? 0.5 : 1);
   const auto all = static_cast<double>(sizes.trainable);
-  // Weights and states are read and written, stored gradients read.
+  // Weights and states are read and written, stored gradients are read.
   const double moved = stored * shards + all * 2 * (1 + s.states());
   return moved > 0 ? stored * shards * (1 - 1 / workers) / moved : 0;
 }
@@ -177,7 +177,7 @@ Reading measure(const BenchRow& row, const RunSteps& steps, std::span<const int>
   if (notes.fault != 0 && (!notes.begun || notes.fault == static_cast<int>(Fault::memory)))
     throw Refused(static_cast<Fault>(notes.fault), notes.text);
   if (notes.fault != 0) throw Error(static_cast<Fault>(notes.fault), notes.text);
-  if (code != 0)  // the run has said why
+  if (code != 0)  // the run has printed the reason
     throw Error(code <= static_cast<int>(Fault::diverged) ? static_cast<Fault>(code) : Fault::rank,
                 fmt::format("{} ended with code {}; nothing was measured", name_of(row), code));
   const StageClock& first = notes.clocks[0];

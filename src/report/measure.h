@@ -1,4 +1,4 @@
-// One run of a row, in a process of its own, by the trainer and the executor of every run.
+// Measures one run of a row in a process of its own, with the same trainer and executor as any run.
 #pragma once
 
 #include <functional>
@@ -13,37 +13,38 @@
 
 namespace dpt {
 
+// The steps to run, after at least one step of warm-up.
 struct RunSteps {
-  StageClock::Steps timed, marked;  // after at least one step to warm up
+  StageClock::Steps timed, marked;  // timed as a whole; timed stage by stage
   int64_t all() const { return std::max(timed.end, marked.end); }
 };
 
-// The session of a row's spec with more overrides. Throws Error, Error{spec} with the complaints as
-// its text.
+// Opens the session of a row's spec with further overrides. Throws Error; errors of the spec are an
+// Error{spec} with the rendered text.
 using OpenSession = std::function<std::unique_ptr<Session>(const std::vector<std::string>&)>;
 
-// Runs run_row(notes, ...) in a new process, started as every run is: one that was forked would
-// have other memory. Returns its exit code.
+// Starts a new process that calls run_row(notes, ...), and returns its exit code. It must exec:
+// memory use of a process that is only forked would not be comparable.
 using StartRow = std::function<int(const BenchRow&, int notes)>;
 
-// A row that can't be run on this machine or from this spec: its text says why.
+// The row cannot be run on this machine or from this spec; the message says why.
 class Refused : public Error {
   using Error::Error;
 };
 
-// Runs so many steps of a row. Throws Refused where its session can't be made or is too large,
-// Error when the run, having begun, failed; it has said why then. cores: to which its workers are
-// pinned, the first ones; where these are too few, none is.
+// Runs a row for the given steps. Throws Refused if its session cannot be made or needs too much
+// memory, and Error if the run failed later (the run has then printed the reason). Workers are
+// pinned to the first of `cores`, or not at all if there are too few.
 Reading measure(const BenchRow& row, const RunSteps& steps, std::span<const int> cores,
                 const StartRow& start);
 
-// The other end: what the new process does. `notes`: the descriptor that it was given. Returns the
-// exit code. REQUIRES: called from a process of one thread.
+// The other side of measure(): what the new process does. `notes` is the file descriptor that it
+// inherited. Returns the exit code. REQUIRES: called from a single-threaded process.
 int run_row(int notes, const OpenSession& open);
 
-// How much of the time of the pass that sums gradients and updates weights counts as communication:
-// of the bytes that it moves, those of the gradients of other workers' shards. Gradients that are
-// made in that pass (graph/program/program.h, note [fused]) are no traffic but computing.
+// Which share of the pass that sums gradients and updates weights counts as communication: of the
+// bytes that it moves, the share of gradients from other workers' shards. Fused gradients
+// (graph/program/program.h, note [fused]) count as computation.
 double foreign_share(const Session& session);
 
 }  // namespace dpt

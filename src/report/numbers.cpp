@@ -9,7 +9,7 @@ namespace dpt {
 
 std::string number_text(double x) {
   if (!(x > 0)) return "0";
-  // The thresholds are where a number of fewer digits would be rounded up to the next one.
+  // The thresholds are where fewer digits would round up to the next power of ten.
   if (x >= 99.95) return fmt::format("{:.0f}", x);
   if (x >= 9.995) return fmt::format("{:.1f}", x);
   const int zeros = static_cast<int>(std::max(0.0, -std::floor(std::log10(x * 1.0005))));

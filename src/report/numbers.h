@@ -1,4 +1,4 @@
-// Numbers of a benchmark as people read them: at least three significant digits, no exponents.
+// Numbers of a benchmark for people: at least three significant digits, no exponents.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// A bar for each row, as long as its time per sample, divided into what its workers did. The
-// longest bar of each batch size and precision has the full length: a sample of a large batch takes
-// so much less time than one of a small batch that its bar would vanish.
+// Draws a bar for each row, as long as its time per sample, divided by what the workers did. The
+// scale is chosen per batch size and precision, where the longest bar has the full length: with one
+// scale, the bars of large batches would vanish.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct Part {
   std::string_view name, colour;
   double WorkerSeconds::*what;
 };
-// Told apart by those who see no red or no green as well, and in grey.
+// Colors that are distinguishable with color blindness and in grayscale.
 constexpr Part kParts[] = {{"compute", "#4477aa", &WorkerSeconds::compute},
                            {"communication", "#ee8866", &WorkerSeconds::communication},
                            {"waiting", "#cccccc", &WorkerSeconds::waiting}};
@@ -50,7 +50,7 @@ std::string bar(const BenchReport& report, const RowResult& r, double y, double 
 }  // namespace
 
 Footer bench_footer(const BenchReport& report, int y) {
-  constexpr size_t kLine = 140;  // characters that fit
+  constexpr size_t kLine = 140;  // characters that fit on a line
   Footer out;
   for (std::string rest :
        {fmt::format("each device has {}; data: {}", report.device, report.data), report.machine})

@@ -15,24 +15,24 @@ namespace dpt {
 namespace {
 
 struct Cause {
-  double ms = 0;  // of the time of a sample
+  double ms = 0;  // per sample
   std::string text;
 };
 
-// What all workers together compute for one sample, in ms, as far as other programs let them.
+// Computing time of all workers together for one sample, in ms, without what other programs took.
 double compute_ms(const RowResult& r) {
   return r.ms_per_sample * r.facts.workers *
          (r.share(&WorkerSeconds::compute) - r.share(&WorkerSeconds::taken));
 }
 
-// How much longer the busiest worker computes than the mean.
+// By which fraction the busiest worker computes longer than the mean.
 double imbalance(const RowResult& r) {
   return r.spent.compute > 0 ? r.spent.slowest * r.facts.workers / r.spent.compute - 1 : 0;
 }
 
 bool is_pipeline(const RowResult& r) { return r.row.mode == "pipeline"; }
 
-// "dp on 2 devices", where the batch is the same; of `single` its name alone.
+// "dp on 2 devices", for rows of the same batch size; `single` is only "single".
 std::string short_name(const RowResult& r) {
   if (r.row.mode == "single") return r.row.mode;
   return fmt::format("{} on {}", r.row.mode, counted(r.row.devices, "device"));
@@ -41,7 +41,7 @@ std::string short_name(const RowResult& r) {
 std::string waiting_text(const RowResult& r) {
   const double waits = r.share(&WorkerSeconds::waiting);
   const std::string share = percent_text(waits);
-  // The share of the time that the others wait for the busiest worker.
+  // The share of the time that the other workers wait for the busiest one.
   const double for_busiest = 1 - 1 / (1 + imbalance(r));
   const bool uneven = imbalance(r) > 0.05 && for_busiest > waits / 3;
   if (r.facts.bubble > 0)
@@ -64,10 +64,10 @@ std::string waiting_text(const RowResult& r) {
   const std::string barriers = fmt::format("workers wait {} of the time at the {} of a step", share,
                                            counted(r.facts.meetings, "barrier"));
   const double step_ms = r.ms_per_sample * static_cast<double>(r.row.batch_size);
-  // Workers on cores of their own leave a barrier within microseconds.
+  // Workers with cores of their own leave a barrier within microseconds.
   constexpr double kLongBarrier = 0.1;  // ms
   if (r.facts.gpus == 0 && step_ms * waits > kLongBarrier * std::max(1, r.facts.meetings))
-    return barriers + (r.share(&WorkerSeconds::taken) > waits / 3  // which is named beside it
+    return barriers + (r.share(&WorkerSeconds::taken) > waits / 3  // named in the same sentence
                            ? ", longer than barriers take"
                            : ", longer than barriers take: other programs may use the cores");
   return step_ms >= 1 ? barriers
@@ -96,8 +96,8 @@ std::string join(const std::vector<std::string>& texts) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// What a row loses to an ideal speed-up: the worst, and the second if it costs at least a third of
-// the worst.
+// What a row loses against an ideal speed-up: the largest loss, and the second if it is at least a
+// third of the largest.
 std::string losses(const RowResult& r, const RowResult& base) {
   std::vector<Cause> all;
   const auto add = [&](double ms, std::string text) {
@@ -118,7 +118,7 @@ std::string losses(const RowResult& r, const RowResult& base) {
   return join(out);
 }
 
-// Why a row is faster than its baseline.
+// Reasons why a row is faster than its baseline.
 std::string gains(const RowResult& r, const RowResult& base) {
   std::vector<std::string> out;
   if (r.facts.workers > base.facts.workers)
@@ -142,7 +142,7 @@ std::string gains(const RowResult& r, const RowResult& base) {
 
 std::string ideal_text(double ideal) { return fmt::format("{:.3g}x", ideal); }
 
-// "1.26x faster than single", and how far from the ideal.
+// "1.26x faster than single", and the share of the ideal speed-up.
 std::string comparison(const RowResult& r, const RowResult& base, double ideal) {
   const double ratio = speedup(r, base);
   const bool equal = r.lower <= base.upper && base.lower <= r.upper;
@@ -172,7 +172,7 @@ std::string reason(const RowResult& r, std::span<const RowResult> all, int cores
   std::vector<std::string> parts;
   if (&base != &r) parts.push_back(comparison(r, base, ideal));
   if (r.facts.workers > processors.count) {
-    // What such workers wait and compute for are both turns on a core.
+    // Both their waiting and their computing include time without a core.
     parts.push_back(
         fmt::format("{} workers take turns on {}{}", r.facts.workers,
                     counted(processors.count, processors.name),

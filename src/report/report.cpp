@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kMiB = 1048576;
 
-// A column of JSON and CSV: a number as it is, a word that JSON puts in quotes.
+// A column of JSON and CSV. `text` values are quoted in JSON.
 struct Field {
   std::string_view name;
   std::string value;
@@ -72,7 +72,7 @@ Cells table_line(const BenchReport& report, const RowResult& r) {
           mib(r.facts.predicted_bytes)};
 }
 
-// Columns as wide as their widest cell, names at the left and numbers at the right.
+// Pads columns to their widest cell: names left-aligned, numbers right-aligned.
 std::string aligned(const std::vector<Cells>& lines) {
   std::vector<size_t> widths(lines.front().size());
   for (const Cells& cells : lines)

@@ -1,4 +1,4 @@
-// What `dptrain bench` says of its rows: a table for people, JSON and CSV for programs, a picture.
+// The output of `dptrain bench`: a table for people, JSON and CSV for programs, and pictures.
 #pragma once
 
 #include <span>
@@ -13,35 +13,34 @@ struct BenchReport {
   std::string name;               // of the spec
   std::string machine;            // CPU, cores or GPUs, versions; one line
   std::string data;               // one line
-  std::string device = "1 core";  // what each device has
+  std::string device = "1 core";  // what each device consists of
   int cores = 1;                  // of the machine
-  std::vector<RowResult> rows;    // at least one was measured
+  std::vector<RowResult> rows;    // at least one of them was measured
 
   std::vector<const RowResult*> measured() const;
-  // The measured rows of each batch size and precision.
+  // The measured rows, grouped by batch size and precision.
   std::vector<std::vector<const RowResult*>> by_batch() const;
-  // Of a measured row; see report/baseline.h and report/reasons.h.
+  // For measured rows only; see report/baseline.h and report/reasons.h.
   const RowResult& baseline(const RowResult& row) const;
   double speedup(const RowResult& row) const;
   double ideal(const RowResult& row) const;
   double efficiency(const RowResult& row) const { return speedup(row) / ideal(row); }
   std::string reason(const RowResult& row) const;
-  // What the speed-ups of all rows are relative to: "single with the same batch and precision".
+  // The baseline of the speed-ups, as in "single with the same batch and precision".
   std::string relative_to() const;
 };
 
 std::string bench_table(const BenchReport& report);
 std::string bench_json(const BenchReport& report);  // {"rows": [{"mode": "single", ...}]}
-std::string bench_csv(const BenchReport& report);   // the same columns; first line: their names
+std::string bench_csv(const BenchReport& report);   // the same columns; names in the first line
 
-// A bar for each row, of its shares of time. Bars of one batch size and precision have one scale.
+// A bar for each row, divided into shares of time. The scale is per batch size and precision.
 std::string bench_svg(const BenchReport& report);
 
-// Lines of the speed-up by the number of devices, beside the ideal one; a plot for each batch size
-// and precision.
+// Speed-up by number of devices, beside the ideal line; a plot for each batch size and precision.
 std::string speedup_svg(const BenchReport& report);
 
-// The lines below a picture: the first has its baseline at y.
+// The lines of text below a picture; the first has its baseline at y.
 struct Footer {
   std::string text;
   int height = 0;  // in pixels

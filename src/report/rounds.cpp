@@ -14,15 +14,16 @@ double median(std::vector<double> x) {
 
 int64_t whole(int64_t n, int64_t together) { return (n + together - 1) / together * together; }
 
-// n steps, of which several end together, behind a quarter as many.
+// About n timed steps after a quarter as many of warm-up, both rounded up to multiples of
+// `together`.
 StageClock::Steps timed_steps(int64_t n, int64_t together) {
   const int64_t warm_up = whole(1 + n / 4, together);
   return {warm_up, warm_up + whole(together > 1 ? std::max(n, 2 * together) : n, together)};
 }
 
-// From three steps; of short ones, from as many as take a tenth of a second.
+// Estimates a row's step time from two timed steps; if steps are short, from about 0.1 s of steps.
 double seconds_per_step(const BenchRow& row, const Measure& measure, RowResult& out) {
-  constexpr double kEnough = 0.02;  // s, many times what it takes to wake a worker
+  constexpr double kEnough = 0.02;  // seconds; many times what waking a worker takes
   RunSteps steps{.timed = {1, 3}, .marked = {1, 3}};
   for (;;) {
     const Reading r = measure(row, steps);
@@ -30,7 +31,8 @@ double seconds_per_step(const BenchRow& row, const Measure& measure, RowResult& 
     out.data = r.data;
     const auto count = static_cast<double>(steps.timed.count());
     const int64_t together = r.facts.together;
-    const bool apart = steps.timed.begin % together == 0;  // from those that end before them
+    // No timed step completes together with a warm-up step.
+    const bool apart = steps.timed.begin % together == 0;
     if (apart && (r.seconds >= kEnough || count >= 1e5)) return std::max(r.seconds, 1e-9) / count;
     const double more = std::min(100.0, 5 * kEnough / std::max(r.seconds, 1e-6));
     const auto n = static_cast<int64_t>(std::ceil(apart ? count * more : 1));
@@ -51,7 +53,7 @@ RowResult summary(RowResult out, const std::vector<Reading>& readings) {
   out.slowest = std::ranges::max(ms);
   out.rounds = static_cast<int>(readings.size());
   std::ranges::sort(ms);
-  const size_t outer = (ms.size() - 1) / 4;  // rounds beyond a quartile
+  const size_t outer = (ms.size() - 1) / 4;  // drop the outer quarter on each side
   out.lower = ms[outer];
   out.upper = ms[ms.size() - 1 - outer];
   return out;
@@ -61,7 +63,7 @@ RowResult summary(RowResult out, const std::vector<Reading>& readings) {
 
 RunSteps steps_for(double seconds_per_step, double seconds, int64_t together) {
   constexpr double kLong =
-      1e-3;  // s: a step beside which some ten clock reads of 30 ns are nothing
+      1e-3;  // seconds; about ten clock reads of 30 ns each are negligible beside such a step
   const auto n = static_cast<int64_t>(std::clamp(seconds / seconds_per_step, 1.0, 1e8));
   const StageClock::Steps timed = timed_steps(n, together);
   RunSteps out{.timed = timed, .marked = timed};

@@ -1,4 +1,4 @@
-// Rows take turns: a machine that is slower for a while is so for all of them.
+// Measures rows in turns, so that a phase in which the machine is slower affects all of them.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,21 @@ namespace dpt {
 
 struct BenchSettings {
   int rounds = 5;
-  double seconds = 1;  // that a row is timed for in a round
+  double seconds = 1;  // timed per row and round
 };
 
 using Measure = std::function<Reading(const BenchRow&, const RunSteps&)>;
-// Called before each run, for people who wait; round 0 is the warm-up.
+// Called before each run to report progress; round 0 is the warm-up.
 using Announce = std::function<void(int round, const BenchRow&)>;
 
-// How many steps take `seconds`, with a quarter more before them to warm up. Short steps are marked
-// stage by stage after those that are timed, since reading the clock would be part of their time.
-// Where several end together all are multiples of these, and at least twice as many are timed.
+// Steps that take about `seconds`, after a quarter as many of warm-up. Short steps are timed stage
+// by stage only after the timed ones, since clock reads would add to their time. If `together`
+// steps complete at once, all counts are multiples of it, and at least twice as many steps are
+// timed.
 RunSteps steps_for(double seconds_per_step, double seconds, int64_t together = 1);
 
-// Runs every row once to see how long its steps take, then `rounds` times in turn, and takes
-// medians. A row that is refused stands in the results with the reason. Throws what `measure` does
-// but Refused.
+// Runs each row once to estimate its step time, then `rounds` times in turn, and takes medians. A
+// refused row is in the result with the reason. Throws whatever `measure` throws except Refused.
 std::vector<RowResult> take_turns(std::span<const BenchRow> rows, const BenchSettings& settings,
                                   const Measure& measure, const Announce& announce);
 

@@ -1,4 +1,4 @@
-// Small plots beside each other: loss, accuracy and speed by the value of one key.
+// Draws small plots side by side: loss, accuracy and speed by the value of one key.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,15 +13,15 @@
 namespace dpt {
 namespace {
 
-constexpr int kPlotWidth = 330, kHeight = 345;                   // of one plot and its text
-constexpr int kLeft = 70, kRight = 20, kTop = 85, kBottom = 60;  // around its axes
+constexpr int kPlotWidth = 330, kHeight = 345;                   // of a plot with its text
+constexpr int kLeft = 70, kRight = 20, kTop = 85, kBottom = 60;  // margins around its axes
 constexpr const char* kTestColor = "#ee8866";
 constexpr const char* kColor = "#4477aa";
 constexpr const char* kGrey = "fill=\"#666666\" font-size=\"11\"";
 
 struct Series {
   std::string name, color;
-  std::vector<std::pair<double, double>> points;  // x: number of the tick; sorted by it
+  std::vector<std::pair<double, double>> points;  // x: index of the tick; sorted by x
 };
 
 struct Plot {
@@ -30,7 +30,7 @@ struct Plot {
   std::vector<Series> series;
 };
 
-// The values of the key, in order, and which of them each run has; -1: none.
+// The distinct values of the key in order, and each row's index into them (-1: no value).
 struct Ticks {
   std::vector<std::string> names;
   std::vector<int> of_row;
@@ -51,7 +51,7 @@ Ticks ticks_of(const RunsTable& table, const std::string& key) {
   return out;
 }
 
-// The distance of 3 to 6 round numbers in a range: 1, 2 or 5 times a power of ten.
+// The distance between 3 to 6 round numbers in a range: 1, 2 or 5 times a power of ten.
 double round_step(double range) {
   const double power = std::pow(10, std::floor(std::log10(range / 3)));
   for (const double factor : {5.0, 2.0})
@@ -73,7 +73,7 @@ Range range_of(const Plot& plot) {
       high = std::max(high.value_or(y), y);
     }
   if (plot.from_zero) low = 0;
-  // Losses that are nearly equal must not make the axis finer than a double can count.
+  // With nearly equal losses, the axis must not become finer than doubles can resolve.
   const double least = *high == 0 ? 1 : 1e-6 * std::abs(*high);
   const double margin = *high == *low ? std::max(0.1 * std::abs(*high), least)
                                       : std::max(0.08 * (*high - *low), least);
@@ -123,7 +123,7 @@ class Drawing {
     return out;
   }
 
-  // As many names as have room.
+  // Labels as many ticks as there is room for.
   std::string horizontal_axis(const std::string& key) const {
     std::string out =
         svg::line(left_ + kLeft, bottom(), left_ + kPlotWidth - kRight, bottom(), "#222222");
@@ -139,7 +139,7 @@ class Drawing {
                            "text-anchor=\"middle\" font-size=\"12\"");
   }
 
-  // A line where each value of the key has one run, else points alone.
+  // A line if each value of the key has one run, otherwise only points.
   std::string curve(const Series& s) const {
     std::string path, dots;
     bool single = true;
@@ -168,7 +168,7 @@ std::string runs_svg(const RunsTable& given, const std::string& key) {
   RunsTable table = given;
   sort_rows(table, key);
   const Ticks ticks = ticks_of(table, key);
-  constexpr double kMost = 1e100;  // beyond it an axis would overflow
+  constexpr double kMost = 1e100;  // larger values would overflow the axis
   const auto series = [&](std::string name, std::string color, auto&& value) {
     Series out{std::move(name), std::move(color), {}};
     for (size_t i = 0; i < table.rows.size(); ++i)

@@ -19,13 +19,13 @@ namespace {
 
 constexpr size_t kGap = 2;  // spaces between columns
 constexpr size_t kWidestText = 40, kLeastText = 8,
-                 kLeastPath = 16;  // characters of a cell that is shortened
+                 kLeastPath = 16;  // in characters, for shortened cells
 
-// A result: its name and value in CSV and JSON, and what people read.
+// A result column: its name and value in CSV and JSON, and its title and text for people.
 struct Result {
   std::string_view name, title;
-  int rank;  // the highest is left out first where the table is too wide
-  std::string (*value)(const RunSummary&);  // empty: there is none
+  int rank;  // if the table is too wide, the column with the highest rank is dropped first
+  std::string (*value)(const RunSummary&);  // empty: no value
   std::string (*shown)(const RunSummary&);
   bool text = false;
 };
@@ -81,13 +81,13 @@ std::optional<double> number_in(std::string_view text) {
   return error == std::errc() && at == end && std::isfinite(x) ? std::optional(x) : std::nullopt;
 }
 
-// Characters of a text without control codes.
+// Number of characters. REQUIRES: the text has no control codes.
 size_t code_points(std::string_view utf8) {
   return static_cast<size_t>(
       std::ranges::count_if(utf8, [](unsigned char c) { return (c & 0xC0) != 0x80; }));
 }
 
-// A column of the text, with its cells; the first cell is the title.
+// A column of the text table; the first cell is the title.
 struct TextColumn {
   std::vector<std::string> cells;
   bool right = false;
@@ -108,7 +108,7 @@ std::string shortened(const std::string& text, size_t most) {
   return text.substr(0, bytes) + "..";
 }
 
-// The end of a path tells runs apart.
+// Shortens at the front: the end of a path tells runs apart.
 std::string shortened_path(const std::string& text, size_t most) {
   if (code_points(text) <= most) return text;
   size_t begin = 0;
@@ -122,7 +122,7 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
   for (const RunRow& row : table.rows) out[0].cells.push_back(escape_controls(row.name));
   int number_of_key = 0;
   for (const std::string& key : table.keys) {
-    constexpr int kFirstKeys = 3;  // they say more than most results do
+    constexpr int kFirstKeys = 3;  // more informative than most results
     const int rank = number_of_key < kFirstKeys ? 1 : 100 + number_of_key;
     ++number_of_key;
     TextColumn c{.cells = {escape_controls(key)}, .right = true, .rank = rank, .name = key};
@@ -161,7 +161,7 @@ void shorten(TextColumn& c, size_t by, std::string (*how)(const std::string&, si
   for (std::string& cell : c.cells) cell = how(cell, most);
 }
 
-// Returns the names of the columns that were left out.
+// Drops and shortens columns to fit the width. Returns the names of the dropped columns.
 std::vector<std::string> fit(std::vector<TextColumn>& columns, size_t width) {
   std::vector<std::string> out;
   const auto too_wide = [&] {
@@ -170,7 +170,7 @@ std::vector<std::string> fit(std::vector<TextColumn>& columns, size_t width) {
   if (too_wide() > 0 && columns.back().name == "note")
     shorten(columns.back(), too_wide(), shortened);
   while (too_wide() > 0) {
-    // A path gives way before a result does, but not to the last character.
+    // Shorten the path before dropping a result, but not below kLeastPath characters.
     const size_t spare = columns[0].width() > kLeastPath ? columns[0].width() - kLeastPath : 0;
     const auto last = std::ranges::max_element(columns, {}, &TextColumn::rank);
     if (spare >= too_wide() || last->rank <= 0) {
@@ -183,7 +183,7 @@ std::vector<std::string> fit(std::vector<TextColumn>& columns, size_t width) {
   return out;
 }
 
-// A number of JSON where it is one.
+// A JSON number if the text is a number, otherwise a JSON string.
 std::string json_value(const std::string& text) {
   const auto x = number_in(text);
   return x ? fmt::format("{}", *x) : json_text(text);
@@ -213,7 +213,7 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
     if (std::ranges::find(asked, key) != asked.end() ||
         (key != "out" && (different.size() > 1 || counts[key] < specs)))
       out.keys.push_back(key);
-  // Not the one of std::ranges, whose result clang 14 cannot compile.
+  // Not std::ranges::stable_partition, which clang 14 cannot compile.
   std::stable_partition(out.keys.begin(), out.keys.end(), [&](const std::string& key) {
     return std::ranges::find(asked, key) != asked.end();
   });

@@ -1,5 +1,5 @@
-// What `dptrain runs` prints: a row for each run, a column for each spec key that differs between
-// them and for each result.
+// The table of `dptrain runs`: a row for each run, a column for each result and for each spec key
+// whose values differ.
 #pragma once
 
 #include <optional>
@@ -11,36 +11,34 @@
 namespace dpt {
 
 struct RunRow {
-  std::string name;  // as the table shows it
+  std::string name;  // as shown in the table
   RunSummary run;
 };
 
 struct RunsTable {
-  std::vector<std::string> keys;  // of the specs; see make_runs_table()
+  std::vector<std::string> keys;  // keys of the specs; see make_runs_table()
   std::vector<RunRow> rows;
 };
 
-// The keys are those in `asked` that a spec has, then those whose values differ between the specs
-// that could be read, without `out`. Throws Error{spec} where one of `asked` is neither empty, nor
-// a key of a spec, nor one of result_columns().
+// Makes the table. Its keys are first those in `asked` that a spec has, then those whose values
+// differ between readable specs, except `out`. Throws Error{spec} if an entry of `asked` is neither
+// empty, nor a key of a spec, nor one of result_columns().
 RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::string>& asked);
 
-// "last_loss", "state", ...: the columns that every table has; none is a key of a spec.
+// The columns that every table has, such as "last_loss" and "state". None is a key of a spec.
 std::vector<std::string> result_columns();
 
-// By a key or column: numbers by value before text, runs without a value last, equal ones in the
-// order they had.
+// Sorts by a key or column: numbers by value, before text; runs without a value last; stable.
 void sort_rows(RunsTable& table, const std::string& column);
 
-// A table whose lines have at most `width` characters, at least 40; 0: any number. Columns that do
-// not fit are left out and named below: spec keys after the third first, then results.
+// The table as text, with lines of at most `width` characters (at least 40); 0: no limit. Columns
+// that do not fit are omitted and named below: first spec keys after the third, then results.
 std::string runs_text(const RunsTable& table, size_t width);
-std::string runs_csv(const RunsTable& table);   // all columns; first line: their names
+std::string runs_csv(const RunsTable& table);   // all columns; the first line has their names
 std::string runs_json(const RunsTable& table);  // {"runs": [{"run": "1", "spec": {...}, ...}]}
 
-// Loss, accuracy and samples per second by the value of a key, which makes the horizontal axis:
-// one evenly spaced tick for each value. Runs without the key are left out. Throws Error{data}
-// where nothing is left to draw.
+// Plots loss, accuracy and samples per second against the values of a key, which become evenly
+// spaced ticks. Runs without the key are left out. Throws Error{data} if nothing is left to draw.
 std::string runs_svg(const RunsTable& table, const std::string& key);
 
 }  // namespace dpt

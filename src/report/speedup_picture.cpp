@@ -1,5 +1,5 @@
-// Speed-up by the number of devices: a line for each mode beside the ideal line, in a plot for each
-// batch size and precision. Both axes are logarithmic, so that the ideal is straight.
+// Draws speed-up by number of devices: a line for each mode beside the ideal line, in a plot for
+// each batch size and precision. Both axes are logarithmic, which makes the ideal a straight line.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -21,7 +21,7 @@ constexpr int kLeft = 56, kRight = 84, kTop = 36, kBottom = 52;  // around the a
 constexpr const char* kGrey = "fill=\"#666666\" font-size=\"11\"";
 constexpr std::string_view kIdealColor = "#777777", kDashes = "stroke-dasharray=\"6 4\"";
 
-// Told apart by those who see no red or no green as well; each has a marker of its own, too.
+// Colors that are distinguishable with color blindness; each mode also has its own marker.
 struct Look {
   std::string_view color;
   enum { circle, square, triangle, diamond } marker;
@@ -50,7 +50,7 @@ std::string marker(double x, double y, Look look) {
 
 using Rows = std::vector<const RowResult*>;
 
-// In the order of the rows.
+// Distinct modes, in the order of the rows.
 std::vector<std::string> modes_of(const Rows& rows) {
   std::vector<std::string> out;
   for (const RowResult* r : rows)
@@ -60,7 +60,7 @@ std::vector<std::string> modes_of(const Rows& rows) {
 
 class Plot {
  public:
-  // Its upper left corner, and its width with the space around its axes.
+  // The upper left corner of the plot and its width, margins included.
   Plot(const BenchReport& report, const Rows& rows, double left, double top, double width)
       : report_(report),
         rows_(rows),
@@ -73,7 +73,7 @@ class Plot {
       const double ideal = report.ideal(*r);
       add_ideal(static_cast<double>(r->row.devices), ideal);
       const Processors p = processors_of(*r, report.cores);
-      if (r->facts.workers > p.count)  // the line bends where each worker has one of these
+      if (r->facts.workers > p.count)  // the line bends where every processor has a worker
         add_ideal(static_cast<double>(r->row.devices * p.count) / r->facts.workers, ideal);
       low_ = std::min(low_, report.speedup(*r));
       high_ = std::max({high_, report.speedup(*r), ideal});
@@ -93,7 +93,7 @@ class Plot {
   }
 
  private:
-  // A number of devices below the fewest that were measured is not drawn.
+  // Adds a point of the ideal line. Points left of the first measured one are not drawn.
   void add_ideal(double devices, double speedup) {
     double& at = ideal_[devices];
     at = std::max(at, speedup);
@@ -153,7 +153,7 @@ class Plot {
     return out;
   }
 
-  // A thin line through each point spans the quartiles of the rounds.
+  // A thin vertical line through each point spans the quartiles of the rounds.
   std::string curve(const std::string& mode) const {
     const Look look = look_of(mode);
     std::string points, parts;
@@ -169,7 +169,7 @@ class Plot {
            parts;
   }
 
-  // The names of lines that end at the right, below each other where the lines are close.
+  // Labels at the right ends of the lines, moved apart where lines are close.
   std::string labels() const {
     struct Label {
       double y;
@@ -205,7 +205,7 @@ class Plot {
   double low_ = 1, high_ = 1;
 };
 
-// Why the ideal line bends: "2 cores", where a row has more workers.
+// The reason for a bend in the ideal line, if a row has more workers than there are processors.
 std::string bend(const BenchReport& report) {
   for (const RowResult* r : report.measured())
     if (const Processors p = processors_of(*r, report.cores); r->facts.workers > p.count)

@@ -9,7 +9,8 @@ namespace {
 
 std::string xml_text(std::string_view text) {
   std::string out;
-  for (const char c : escape_controls(text)) {  // XML has none, not even as references
+  // XML cannot represent control characters, not even as references
+  for (const char c : escape_controls(text)) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
