@@ -34,7 +34,7 @@ std::optional<double> metric(std::string_view record, std::string_view key) {
   const std::string quoted = fmt::format("\"{}\"", key);
   for (size_t at = record.find(quoted); at != record.npos; at = record.find(quoted, at + 1)) {
     size_t i = record.find_first_not_of(" \t", at + quoted.size());
-    if (i == record.npos || record[i] != ':') continue;  // the text of a value
+    if (i == record.npos || record[i] != ':') continue;  // the key is the text of a value
     i = record.find_first_not_of(" \t", i + 1);
     if (i == record.npos) return {};
     if (record.substr(i).starts_with("null")) return std::numeric_limits<double>::quiet_NaN();

@@ -1,4 +1,4 @@
-// metrics.jsonl: one flat JSON object a line, {"step": 1, "loss": 2.3} or {"epoch": 1,
+// Reads metrics.jsonl: one flat JSON object per line, {"step": 1, "loss": 2.3} or {"epoch": 1,
 // "loss": 2.3}.
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace dpt {
 
-inline constexpr size_t kMostRecordBytes = 1 << 16;  // of a line; the rest of it is dropped
+inline constexpr size_t kMostRecordBytes = 1 << 16;  // per line; the rest is dropped
 
-// Calls `line` with each line of a stream and its number, from 1. The last one may lack its line
-// break: a run may be writing it. Memory does not grow with the stream. `in.bad()` tells afterwards
-// whether reading failed.
+// Calls `line` for each line of a stream, with its number from 1. The last line may lack a line
+// break, since a run may be writing it. Memory use is bounded. Afterwards `in.bad()` says whether
+// reading failed.
 void read_lines(std::istream& in,
                 const std::function<void(std::string_view line, int64_t number)>& line);
 
-// The number under a key of a record. NaN for null (which stands for what JSON has no number for)
-// and for Python's NaN; empty where the record has no such key, or no number under it.
+// The number under a key of a record. NaN for null (JSON's stand-in for infinity and NaN) and for
+// Python's NaN; empty if the key is missing or its value is not a number.
 std::optional<double> metric(std::string_view record, std::string_view key);
 
 }  // namespace dpt

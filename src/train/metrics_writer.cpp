@@ -17,7 +17,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kMostSteps = 1024;  // kept before they are written
+constexpr size_t kMostSteps = 1024;  // recorded before they are written
 
 std::string metrics_file(const std::string& folder) { return folder + "/metrics.jsonl"; }
 
@@ -41,11 +41,11 @@ MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::st
 
 MetricsWriter::~MetricsWriter() {
   if (!file_) return;
-  write_steps();  // those before an error are what explains it
+  write_steps();  // the steps before an error help to explain it
   std::fclose(file_);
 }
 
-// A file of the run directory itself: a link of that name is replaced, not written through.
+// O_NOFOLLOW: the file belongs to the run directory, so a symbolic link is replaced, not followed.
 void MetricsWriter::open(bool goes_on) {
   const std::string path = metrics_file(folder_);
   if (!goes_on) std::remove(path.c_str());
@@ -96,11 +96,11 @@ void MetricsWriter::epoch(const EpochRecord& r) {
   line += fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
                       "\n",
                       utc_s(), run_);
-  std::fputs(line.c_str(), file_);  // does not throw, unlike fmt::print
+  std::fputs(line.c_str(), file_);  // unlike fmt::print, it does not throw
   flush();
 }
 
-// A full disk is no reason to lose the weights: says it once and goes on without.
+// A full disk must not cost the weights: warns once and continues without the file.
 int64_t MetricsWriter::flush() {
   if (!file_) return bytes_;
   write_steps();
@@ -115,8 +115,8 @@ int64_t MetricsWriter::flush() {
   return bytes_;
 }
 
-// Where the file was removed or moved, maybe with the run directory, nobody would find what is
-// written to it: says so, and begins a new one.
+// If the file was removed or moved, maybe with the run directory, whatever is written to it would
+// be lost: warns and starts a new file.
 void MetricsWriter::look_for_file() {
   const std::string path = metrics_file(folder_);
   struct stat open_one {};
@@ -129,7 +129,7 @@ void MetricsWriter::look_for_file() {
   Disk disk;
   make_folders(disk, folder_);
   try {
-    open(true);  // maybe there is one again, which is not ours to remove
+    open(true);  // append: if a file exists again, it is not ours to remove
     print_stderr("{} was removed or moved during the run; a new one begins here\n", path);
   } catch (const Error& e) {
     print_stderr("{} was removed or moved during the run, and {}; the run goes on without it\n",

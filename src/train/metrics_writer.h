@@ -1,4 +1,4 @@
-// Writes metrics.jsonl of a run directory: one JSON object a line, of a step or of an epoch.
+// Writes metrics.jsonl of a run directory: one JSON object per line, for a step or an epoch.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,19 @@
 
 namespace dpt {
 
-// Every record has the `run` it is of and its `time` in seconds since 1970 (UTC). A disk that fills
-// does not end the run: it is reported once, and the run continues without the file.
-// Thread: one at a time.
+// Every record has the `run` id and its `time` in seconds since 1970 (UTC). A full disk does not
+// end the run: it is reported once, and the run continues without the file. Thread: one at a time.
 class MetricsWriter {
  public:
-  // goes_on: what is in the file stays. Throws Error{failed}.
+  // goes_on: append to an existing file. Throws Error{failed}.
   MetricsWriter(const Session& session, std::string folder, std::string run, bool goes_on);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
-  void step(const StepRecord& record);  // of those that `log.every` asks for
+  void step(const StepRecord& record);  // a step that `log.every` selects
   void epoch(const EpochRecord& record);
-  int64_t flush();  // the file's bytes, in whole lines, after all that was recorded
+  int64_t flush();  // writes all records; returns the file's size in bytes
 
  private:
   struct Step {
@@ -37,12 +36,12 @@ class MetricsWriter {
 
   const Session& session_;
   std::string folder_, run_;
-  std::FILE* file_ = nullptr;  // null: it cannot be written
+  std::FILE* file_ = nullptr;  // null: the file cannot be written
   int64_t bytes_ = 0;
-  std::vector<Step> steps_;  // recorded and not yet written: a step only puts numbers here
+  std::vector<Step> steps_;  // recorded but not yet written, so that a step only stores numbers
 };
 
-// Of the steps of an epoch.
+// Speed in the steps of an epoch, without evaluation.
 double samples_per_second(const Session& session, const EpochRecord& record);
 
 }  // namespace dpt

@@ -13,10 +13,10 @@
 namespace dpt {
 namespace {
 
-constexpr double kMemory = 30;  // seconds of training
+constexpr double kMemory = 30;  // seconds of training, after which a step's weight is 1/e
 
 std::string loss_text(double loss) {
-  constexpr double kMost = 1e6;  // of more digits nobody makes sense
+  constexpr double kMost = 1e6;  // larger losses are shown with exponents
   return std::abs(loss) < kMost ? fmt::format("loss {:.4f}", loss)
                                 : fmt::format("loss {:.4g}", unsigned_nan(loss));
 }
@@ -33,7 +33,7 @@ double quotient(int64_t a, int64_t b) {
   return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0;
 }
 
-// 0.26, 2.61, 26.1, 2612: seconds of an epoch.
+// Seconds of an epoch: 0.26, 2.61, 26.1, 2612.
 std::string seconds_text(double seconds) {
   const int digits = seconds < 10 ? 2 : seconds < 100 ? 1 : 0;
   return fmt::format("{:.{}f} s", seconds, digits);
@@ -66,7 +66,7 @@ ProgressFigures Pace::figures(const ProgressState& state, double now_s) {
 
 double Pace::evaluation_s() const {
   if (evaluated_s_ >= 0) return evaluated_s_;
-  // The forward part is about a third of a step.
+  // The forward pass takes about a third of a step.
   return plan_.test_samples / plan_.samples_of_step * (seconds_ / steps_) / 3;
 }
 
@@ -74,7 +74,7 @@ double Pace::left(const ProgressState& state, double now_s) const {
   const double a_step = seconds_ / steps_;
   double out = static_cast<double>(std::max<int64_t>(0, plan_.steps - state.step)) * a_step;
   if (state.evaluating == 0) {
-    // The step that goes on is partly done.
+    // Subtract the part of the current step that is done.
     const double since = state.trained_s + now_s - state.began_s - seen_trained_s_;
     out -= std::clamp(since, 0.0, state.step < plan_.steps ? a_step : 0);
   }
@@ -89,7 +89,7 @@ double Pace::left(const ProgressState& state, double now_s) const {
                              : std::max(0.0, evaluation_s() - spent);
   } else if (state.of_epoch == plan_.steps_of_epoch && state.epoch % plan_.evaluate_every == 0 &&
              state.evaluated_s >= 0) {
-    --whole;  // this epoch's is done
+    --whole;  // this epoch's evaluation is done
   }
   return out + static_cast<double>(std::max<int64_t>(0, whole)) * evaluation_s();
 }
@@ -113,7 +113,7 @@ std::string status_line(const ProgressPlan& plan, const ProgressState& s,
        work,
        {}}};
   const bool stepped = s.step > plan.steps_before;
-  // The last step's loss says little about an evaluation.
+  // During an evaluation, the last step's loss is less important.
   if (stepped) fields.push_back({loss_text(s.loss), evaluating ? rate : loss, {}});
   if (figures.left_s) fields.push_back({"ETA " + clock_duration(*figures.left_s), eta, {}});
   fields.push_back({"elapsed " + clock_duration(figures.elapsed_s), elapsed, {}});

@@ -1,5 +1,5 @@
-// How far a run is, how fast it goes and when it ends, and the lines that say so. Pure functions:
-// the clock is an argument.
+// How far a run is, how fast it is and when it ends, and the text lines for that. Pure functions:
+// the current time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -8,78 +8,78 @@
 
 namespace dpt {
 
-// What does not change during a run.
+// Facts that do not change during a run.
 struct ProgressPlan {
   int64_t epochs = 1;
   int64_t steps_of_epoch = 1;
   int64_t steps = 1;           // of the whole run
-  bool by_steps = false;       // `steps` ends the run in the middle of an epoch
-  double samples_of_step = 1;  // the mean over an epoch
-  int64_t evaluate_every = 0;  // epochs; 0: no evaluation
-  int64_t test_batches = 0;    // of an evaluation
-  double test_samples = 0;     // the same
-  int64_t steps_before = 0;    // of the runs that this one continues
+  bool by_steps = false;       // `steps` ends the run, maybe in the middle of an epoch
+  double samples_of_step = 1;  // mean over an epoch
+  int64_t evaluate_every = 0;  // in epochs; 0: no evaluation
+  int64_t test_batches = 0;    // per evaluation
+  double test_samples = 0;     // per evaluation
+  int64_t steps_before = 0;    // steps of the runs that this one continues
 };
 
-// Where a run is. Times are seconds of one steady clock.
+// The current position of a run. Times are in seconds, of one steady clock.
 struct ProgressState {
-  int64_t epoch = 0;        // from 1; 0: not begun
-  int64_t of_epoch = 0;     // steps of the epoch that are done
-  int64_t step = 0;         // steps of the run that are done
-  int64_t batches = 0;      // of the evaluation that are done
-  int64_t evaluating = 0;   // 1: the steps of the epoch are done
+  int64_t epoch = 0;        // from 1; 0: none begun
+  int64_t of_epoch = 0;     // steps of the epoch done
+  int64_t step = 0;         // steps of the run done
+  int64_t batches = 0;      // batches of the evaluation done
+  int64_t evaluating = 0;   // 1: evaluating, all steps of the epoch are done
   double loss = 0, lr = 0;  // of the last step
   double began_s = 0;       // when the training or the evaluation of this epoch began
   double trained_s = 0;     // duration of training before that, in this process
-  double evaluated_s = -1;  // duration of the last evaluation; negative: there was none
+  double evaluated_s = -1;  // duration of the last evaluation; negative: none yet
 };
 
 struct ProgressFigures {
   double elapsed_s = 0;                        // since this process began to train
-  std::optional<double> samples_per_second{};  // empty: no step is done
-  std::optional<double> left_s{};              // until the whole run ends; empty: the same
+  std::optional<double> samples_per_second{};  // empty: no step is done yet
+  std::optional<double> left_s{};              // until the run ends; empty: unknown yet
 };
 
-// The recent speed: a mean over steps, those of half a minute ago weighted by 1/e. REQUIRES: calls
-// in the order of time.
+// Measures recent speed: a mean over steps, in which a step of half a minute ago has weight 1/e.
+// REQUIRES: calls with increasing times.
 class Pace {
  public:
   Pace(const ProgressPlan& plan, double begun_s) : plan_(plan), begun_s_(begun_s) {}
   ProgressFigures figures(const ProgressState& state, double now_s);
 
  private:
-  double evaluation_s() const;  // what an evaluation takes, by the last one or by the steps
+  double evaluation_s() const;  // from the last evaluation, or estimated from steps
   double left(const ProgressState& state, double now_s) const;
 
   ProgressPlan plan_;
   double begun_s_;
-  double steps_ = 0, seconds_ = 0;  // weighted
+  double steps_ = 0, seconds_ = 0;  // weighted sums
   int64_t seen_step_ = -1;
   double seen_trained_s_ = 0;
   double evaluated_s_ = -1;
 };
 
-// "epoch 2/10, step 300/600"; where `steps` ends the run: "epoch 2/3, step 900/1000".
+// "epoch 2/10, step 300/600"; if `steps` ends the run, "epoch 2/3, step 900/1000".
 std::string place_text(const ProgressPlan& plan, int64_t epoch, int64_t of_epoch, int64_t step);
 
-// For a terminal of that width (base/status_line.h).
+// The status line for a terminal of this width (base/status_line.h).
 std::string status_line(const ProgressPlan& plan, const ProgressState& state,
                         const ProgressFigures& figures, int columns);
 
-// For a log, with its line break:
+// A line for a log, including its line break:
 // "epoch 1/10, step 300/600: loss 0.4321, lr 0.001, 9,120 samples/s, elapsed 1:00, ETA 9:00".
 std::string progress_line(const ProgressPlan& plan, const ProgressState& state,
                           const ProgressFigures& figures);
 
-// "epoch 1/10, step 100/600: loss 0.4321, lr 0.001", with its line break.
+// "epoch 1/10, step 100/600: loss 0.4321, lr 0.001", including its line break.
 struct StepLine {
   int64_t epoch = 0, of_epoch = 0, step = 0;
   double loss = 0, lr = 0;
-  bool skipped = false;  // the weights were not updated, since gradients overflowed
+  bool skipped = false;  // gradients overflowed, so the weights were not updated
 };
 std::string step_line(const ProgressPlan& plan, const StepLine& line);
 
-// "epoch 1/10: 0.26 s, 230,000 samples/s, evaluation 0.02 s, lr 0.001", with its line break.
+// "epoch 1/10: 0.26 s, 230,000 samples/s, evaluation 0.02 s, lr 0.001", including its line break.
 struct EpochLine {
   int64_t epoch = 0;
   double seconds = 0, samples_per_second = 0, lr = 0;
@@ -87,7 +87,7 @@ struct EpochLine {
 };
 std::string epoch_line(const ProgressPlan& plan, const EpochLine& line);
 
-// A nan without its sign, which would be printed: "-nan".
+// Makes NaN positive: otherwise it could be printed as "-nan".
 double unsigned_nan(double number);
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-// One value that a thread writes often and another one reads now and then: a sequence lock.
+// A sequence lock: a value that one thread writes often and others read occasionally.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace dpt {
 
-// Writing takes a few nanoseconds and never waits. Threads: one writes, any read.
+// Writing takes a few nanoseconds and never blocks. Threads: one writes, any may read.
 template <class T>
 class Board {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(uint64_t) == 0);
@@ -21,8 +21,8 @@ class Board {
   void write(const T& value) noexcept {
     const auto words = std::bit_cast<std::array<uint64_t, kWords>>(value);
     const uint64_t version = version_.load(std::memory_order_relaxed);
-    version_.store(version + 1, std::memory_order_relaxed);  // odd: it is being written
-    // Whoever reads one of these sees the odd number, too.
+    version_.store(version + 1, std::memory_order_relaxed);  // odd: a write is in progress
+    // Release: a reader that sees any of these words also sees the odd version.
     for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
     version_.store(version + 2, std::memory_order_release);
   }

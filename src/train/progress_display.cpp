@@ -18,11 +18,11 @@
 namespace dpt {
 namespace {
 
-constexpr double kFrame = 0.1;       // s
-constexpr double kStepLines = 0.25;  // s: so late may a step's line be in a log
+constexpr double kFrame = 0.1;       // seconds
+constexpr double kStepLines = 0.25;  // seconds; the longest delay of a step's line in a log
 constexpr size_t kMostBytes = size_t{1} << 20;
-// Step lines between two looks of the thread; more are not shown on a terminal, and waited for
-// elsewhere.
+// Step lines buffered between two wake-ups of the thread. Beyond that, lines are dropped on a
+// terminal; elsewhere the training thread waits.
 constexpr size_t kMostOnTerminal = 256, kMostInLog = 16384;
 
 bool in_background() {
@@ -58,7 +58,7 @@ void ProgressDisplay::begin(const ProgressPlan& plan, const ProgressState& state
   }
 }
 
-// With io_.
+// Called with io_ held.
 double ProgressDisplay::rest_s(double now) const {
   if (terminal_) return kFrame;
   const double rest = std::max(0.01, written_s_ + settings_.log_interval_s - now);
@@ -72,7 +72,7 @@ void ProgressDisplay::run() noexcept {
       const std::lock_guard io(io_);
       write_all(true);
       rest = rest_s(now_s());
-    } catch (const std::exception&) {  // no memory for a line
+    } catch (const std::exception&) {  // out of memory for a line
       rest = kFrame;
     }
     std::unique_lock lock(mutex_);
@@ -93,7 +93,7 @@ void ProgressDisplay::take() {
   took_.notify_all();
 }
 
-// With io_.
+// Called with io_ held.
 void ProgressDisplay::write_all(bool draw_too) {
   take();
   std::string text;
@@ -109,7 +109,7 @@ void ProgressDisplay::write_all(bool draw_too) {
   if (draw_too) draw(now);
 }
 
-// With io_.
+// Called with io_ held.
 void ProgressDisplay::draw(double now) {
   const ProgressState state = board_.read();
   if (terminal_) {
@@ -154,7 +154,7 @@ void ProgressDisplay::print(std::string out, std::string err) {
   }
   if (!same_terminal_ && !out.empty()) write_stdout(std::exchange(out, ""));
   std::unique_lock lock(mutex_);
-  // Lines of steps come before this one.
+  // Step lines recorded earlier must be printed before this text.
   std::string lines;
   for (const StepLine& line : lines_) lines += dpt::step_line(plan_, line);
   lines_.clear();

@@ -1,4 +1,4 @@
-// Shows how far a run is, on standard error: a status line on a terminal, lines in a log.
+// Shows the progress of a run on standard error: a status line on a terminal, lines in a log.
 #pragma once
 
 #include <condition_variable>
@@ -12,16 +12,16 @@
 
 namespace dpt {
 
-// A thread of its own writes, so that long steps and evaluations are seen too, and a terminal that
-// is stopped (Ctrl-S) or slow does not delay training. Where the thread cannot be started, what the
-// training thread prints is all there is.
+// Output is written by a separate thread, so that progress is visible during long steps and
+// evaluations, and a slow or stopped (Ctrl-S) terminal does not delay training. If the thread
+// cannot be started, only what the training thread prints itself appears.
 //
-// On a terminal, the status line is drawn at most ten times a second; nothing is drawn while the
-// process is in the background. Elsewhere a line is written once there was none for an interval.
-// What a stopped terminal has not taken is kept; the training thread waits when that is more than
-// 1 MiB, and when a pipe that is no terminal is full.
+// On a terminal, the status line is redrawn at most ten times per second, and never while the
+// process is in the background. Elsewhere, a line is written when there was none for an interval.
+// Output that a terminal does not accept is buffered; the training thread waits if that exceeds 1
+// MiB, or if a pipe is full.
 //
-// Threads: all functions by the training thread.
+// Threads: the training thread calls all functions.
 class ProgressDisplay {
  public:
   struct Settings {
@@ -29,21 +29,22 @@ class ProgressDisplay {
     bool step_lines = false;  // step_line() will be called
   };
   ProgressDisplay(const ProgressPlan& plan, const Settings& settings);
-  ~ProgressDisplay();  // settles
+  ~ProgressDisplay();  // calls settle()
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  // Starts the thread. plan: that of the constructor, with where the run begins. REQUIRES: this
-  // process forks no more.
+  // Starts the thread. plan: the constructor's, with the step at which the run begins. REQUIRES:
+  // this process does not fork afterwards.
   void begin(const ProgressPlan& plan, const ProgressState& state);
-  // What the next line shows. Allocates nothing and does not call the kernel.
+  // Sets what the next line shows. Does not allocate or make system calls.
   void publish(const ProgressState& state) noexcept { board_.write(state); }
-  // Printed within a moment; a terminal that is too slow for all of them gets some.
+  // Prints the line soon; a terminal that is too slow shows only some of the lines.
   void step_line(const StepLine& line);
-  // Whole lines for standard output and standard error, in this order, behind those before them.
+  // Prints complete lines to standard output and standard error, in this order, after all earlier
+  // lines.
   void print(std::string out, std::string err);
-  // Ends the thread, removes the status line and waits until all was written: from then on others
-  // may print.
+  // Ends the thread, removes the status line and waits until everything is written. Afterwards
+  // other code may print.
   void settle();
 
  private:
@@ -63,19 +64,19 @@ class ProgressDisplay {
   size_t most_lines_;
   Board<ProgressState> board_;
 
-  std::mutex io_;  // held while something is written; taken before mutex_
+  std::mutex io_;  // held while writing; locked before mutex_
   Pace pace_;
-  double written_s_ = 0, drawn_s_ = 0;  // the last line, the last status line
+  double written_s_ = 0, drawn_s_ = 0;  // times of the last line and the last status line
   std::vector<StepLine> taken_lines_;
   std::vector<Item> taken_items_;
   int64_t taken_skipped_ = 0;
 
-  std::mutex mutex_;  // of what follows; held for a moment
+  std::mutex mutex_;  // guards the members below; held only briefly
   std::condition_variable wake_, took_;
   std::vector<StepLine> lines_;
   std::vector<Item> items_;
   size_t item_bytes_ = 0;
-  int64_t skipped_ = 0;  // lines that a slow terminal does not get
+  int64_t skipped_ = 0;  // lines dropped because the terminal is slow
   bool wanted_ = false, stopping_ = false;
   std::thread thread_;
 };

@@ -18,7 +18,7 @@
 namespace dpt {
 namespace {
 
-constexpr int64_t kMostWarnings = 5;  // of one kind, in an epoch
+constexpr int64_t kMostWarnings = 5;  // per kind and epoch
 
 std::string name_of_stop(int signal) {
   if (signal == SIGINT) return "Interrupted (Ctrl-C)";
@@ -112,7 +112,8 @@ void Reporter::begin_epoch(int64_t epoch, int64_t of_epoch) {
   display_.publish(now_);
 }
 
-// As the DataParallel tutorial prints them: every replica inside, the whole outside.
+// Prints shapes like PyTorch's DataParallel tutorial: "In Model" for each replica, "Outside" for
+// the whole batch.
 void Reporter::shapes(const StepRows& rows) {
   const TensorDesc& x = session_.graph[session_.graph.input].desc;
   const TensorDesc& y = session_.graph[session_.graph.output].desc;

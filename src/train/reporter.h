@@ -1,5 +1,5 @@
-// What a run tells: lines for people on standard output and error, records in the run directory.
-// Only rank 0's first worker has one.
+// Reports a run: lines for people on standard output and standard error, and records in the run
+// directory. Only the first worker of rank 0 has a Reporter.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,35 @@
 namespace dpt {
 
 // Results go to standard output, everything else to standard error (train/progress_display.h).
-// Threads: one at a time.
+// Thread: one at a time.
 class Reporter {
  public:
   struct Settings {
-    bool goes_on = false;        // what is in metrics.jsonl stays
-    std::string run_id{};        // of RunIdentity, for the records of metrics.jsonl
-    double log_interval_s = 60;  // as ProgressDisplay has it
+    bool goes_on = false;        // append to metrics.jsonl
+    std::string run_id{};        // RunIdentity::id, written into the records of metrics.jsonl
+    double log_interval_s = 60;  // see ProgressDisplay
   };
-  // folder: the run directory, which exists; empty: no files are written.
+  // folder: the run directory, which must exist; empty: no files are written.
   Reporter(const Session& session, std::string folder) : Reporter(session, folder, Settings()) {}
   Reporter(const Session& session, std::string folder, const Settings& settings);
 
-  // What the run continues: steps that are done, of the run and of its epoch (from 0).
+  // Where the run begins: steps and epochs done before (0 for a new run), and steps done of its
+  // epoch.
   struct Start {
     int64_t step = 0, epoch = 0, of_epoch = 0;
   };
-  // The header, and the tutorials' first lines; sets earlier weights aside.
+  // Prints the header and the tutorials' first lines; moves an earlier run's weights aside.
   void begin(const Start& start);
   void begin_epoch(int64_t epoch, int64_t of_epoch);  // epoch: from 1
   void step(const StepRecord& record);
   void begin_evaluation();
-  void evaluated(int64_t batches);  // so many of the evaluation are done
+  void evaluated(int64_t batches);  // number of evaluated batches so far
   void epoch(const EpochRecord& record);
-  void settle() { display_.settle(); }  // after the last epoch: others may print from now on
-  // The files that stay. checkpoint: the newest; empty: there is none.
+  void settle() { display_.settle(); }  // call after the last epoch; afterwards others may print
+  // Prints which files the run leaves. checkpoint: the newest one; empty: none.
   void end(int stopped_by, const std::string& checkpoint = "");
 
-  int64_t metrics_bytes();  // that metrics.jsonl has, in whole lines, after all that was told
+  int64_t metrics_bytes();  // writes all records; returns the size of metrics.jsonl in bytes
 
  private:
   void shapes(const StepRows& rows);
@@ -52,16 +53,16 @@ class Reporter {
   std::optional<MetricsWriter> metrics_;
   ProgressPlan plan_;
   ProgressState now_;
-  int64_t empty_ = 0;  // steps of this epoch
+  int64_t empty_ = 0;  // steps of this epoch whose loss ignores all targets
   ProgressDisplay display_;
 };
 
-// The weights in a run directory, and where those of an earlier run lie until this one has saved
-// its own: so a run that fails neither destroys them nor passes them off as its result.
+// The weights in a run directory, and where an earlier run's weights are kept until this run has
+// saved its own. A run that fails thus neither destroys them nor presents them as its result.
 std::string model_file(const std::string& folder);
 std::string previous_model_file(const std::string& folder);
 
-// "[10, 5]": the shape of a batch of `n` samples.
+// The shape of a batch of `n` samples: "[10, 5]".
 std::string batch_shape(const TensorDesc& one_batch, int64_t n);
 
 }  // namespace dpt

@@ -41,15 +41,17 @@ double timeout_of(const Session& s) {
   return given.value_or(TeamSettings{}.timeout_s);
 }
 
-// The first weights and states, or those that the run goes on with.
+// Fills the buffers with initial values, or with those of the checkpoint. Drawing the initial
+// values advances the generator in both cases.
 void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& buffers,
           Generator& generator) {
   initialise(s, buffers, generator, !resume);
   if (resume) restore(s, *resume, buffers);
 }
 
-// A core for each worker of so many ranks, which no other run has. Without one for each, nobody is
-// pinned, nor where threads that CUDA and NCCL start would be, too.
+// Leases a core for each worker of `ranks` ranks, so that no other run of dptrain uses it. The
+// lease is empty (workers are not pinned) if there are too few cores, and on GPUs, where the
+// threads that CUDA and NCCL start would be pinned too.
 CoreLease lease_cores(const Session& s, int ranks) {
   const auto workers = static_cast<size_t>(ranks * s.who.workers_per_rank());
   if (s.on_gpu() || static_cast<size_t>(s.who.total_workers()) > usable_cores().size()) return {};
@@ -64,14 +66,14 @@ CoreLease lease_cores(const Session& s, int ranks) {
   return lease;
 }
 
-// Those of one rank, whose workers' are `first` of the list and those behind it.
+// The cores of one rank, whose first worker uses number `first` of the list.
 std::vector<int> cores_from(std::span<const int> cores, int first, int workers) {
   const auto begin = static_cast<size_t>(first), count = static_cast<size_t>(workers);
   if (begin + count > cores.size()) return {};
   return {cores.begin() + first, cores.begin() + first + workers};
 }
 
-// What the run is for: other files go before these do.
+// Saves the weights, the result of the run: if the disk is full, old checkpoints are removed first.
 void save_weights(const Session& s, const Buffers& buffers, const Outcome& outcome,
                   const std::string& folder, Checkpoints& checkpoints, Disk& disk) {
   const std::string path = model_file(folder);
@@ -84,8 +86,8 @@ void save_weights(const Session& s, const Buffers& buffers, const Outcome& outco
   }
 }
 
-// Says in the run directory how the run ended, for `dptrain runs`: with the exit code of the rank
-// that failed first. Where that cannot be written the error itself is what the user needs.
+// Records in the run directory how the run ended, for `dptrain runs`, with the exit code of the
+// rank that failed first. A write error is ignored: the original error is what the user needs.
 void write_failure(const std::string& folder, const Team& team, const Error& e) {
   const int code = team.broken() ? team.exit_code() : static_cast<int>(e.fault());
   try {
@@ -94,7 +96,7 @@ void write_failure(const std::string& folder, const Team& team, const Error& e) 
   }
 }
 
-// What the ranks of this process, and those that it forks, have in common.
+// What all ranks that this process runs or forks have in common.
 struct RunParts {
   const Session& session;
   const RunRequest& request;
@@ -108,7 +110,7 @@ struct RunParts {
   std::span<Trace> traces{};
 };
 
-// One rank, in its own process or in this one.
+// Runs one rank, in a process of its own or in this one. Returns its exit code.
 int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int> cores) {
   const Session& s = parts.session;
   const std::optional<Resume>& resume = parts.resume;
@@ -129,7 +131,7 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   if (!probe && s.spec.save.on) state.checkpoints = &checkpoints;
   if (resume) state.resumed = &resume->state;
   state.resumed_states = parts.resumed_states;
-  // A call to a GPU's driver may never return, also while a run ends.
+  // A call into the GPU driver may block forever, even while a run ends.
   std::optional<Watchdog> watchdog;
   if (s.on_gpu()) watchdog.emplace(team, rank, parts.request.watchdog_s);
   Outcome outcome;
@@ -137,7 +139,7 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
     const bool first = worker == rank * s.who.workers_per_rank();
     StageClock* clock = probe ? &probe->clocks[static_cast<size_t>(worker)] : nullptr;
     Trace* trace = parts.traces.empty() ? nullptr : &parts.traces[static_cast<size_t>(worker)];
-    team.meet_patiently(worker);  // rank 0 has filled the weights, which GPUs copy first of all
+    team.meet_patiently(worker);  // rank 0 has filled the weights, which GPUs copy first
     const Outcome mine =
         train_worker(state, worker, first ? reporter.get() : nullptr, clock, trace);
     if (!first) {
@@ -156,11 +158,11 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
       std::remove(previous_model_file(parts.folder).c_str());
       if (!mine.stopped_by) checkpoints.finish();
     }
-    // In the order of the ranks, whatever their own.
+    // Print in the order of the ranks.
     for (int r = 0; r < s.who.ranks; ++r) {
       if (r == rank && !mine.stopped_by && !probe)
         print_stdout("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
-      team.meet_patiently(worker);  // while the first one saves
+      team.meet_patiently(worker);  // waits while the first worker saves
     }
   };
   try {
@@ -173,14 +175,14 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   return outcome.stopped_by ? exit_code_of(outcome.stopped_by) : 0;
 }
 
-// Seconds without progress after which a GPU is taken for stuck.
+// Seconds without progress after which a GPU counts as stuck.
 double stuck_gpu_s(const Session& s, const RunRequest& request) {
   return std::max(request.stuck_gpu_s, timeout_of(s));
 }
 
 TeamSettings team_settings(const Session& s, const RunRequest& request, const CoreLease& cores) {
   TeamSettings out{.cores = static_cast<int>(usable_cores().size()), .timeout_s = timeout_of(s)};
-  // Workers that share cores with other runs do not spin.
+  // Workers that share cores with other runs must not spin at barriers.
   if (cores.taken() > 0 && cores.cores().empty())
     out.cores = std::max(1, out.cores - static_cast<int>(cores.taken()));
   if (s.on_gpu()) out.stuck_s = stuck_gpu_s(s, request);
@@ -191,8 +193,8 @@ std::vector<float> own_states_of(const Session& s, const std::optional<Resume>& 
   return resume && s.own_states() ? restore_own_states(s, *resume) : std::vector<float>();
 }
 
-// A run that a batch system stops asks to be requeued. Without a checkpoint the job would begin
-// anew, again and again: then it fails. speaks: says so.
+// A run stopped by its batch system asks with its exit code to be requeued. Without a checkpoint
+// the job would start over forever, so the run fails instead. speaks: print the reason.
 int code_of_end(int code, const std::string& folder, bool speaks) {
   const bool requeues = code == exit_code_of(SIGUSR1);
   if (!requeues || !checkpoints_in(checkpoint_folder(folder)).empty()) return code;
@@ -205,7 +207,7 @@ int code_of_end(int code, const std::string& folder, bool speaks) {
   return static_cast<int>(Fault::failed);
 }
 
-// One rank of those that somebody else started.
+// Runs one rank of a run whose ranks a launcher started.
 int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   const int rank = request.world->rank;
   const Buffers::Sizes sizes = buffer_sizes(s);
@@ -220,7 +222,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   const Buffers buffers(ranks.memory().data() + layout.buffers, sizes);
   const auto decision = ranks.memory().span().subspan(layout.decision, RunStart::kDecisionBytes);
   std::optional<RunStart> start;
-  // From here on what takes long delays no heartbeat, and what fails the other ranks learn.
+  // run_joined() keeps the heartbeat going during slow steps and tells other ranks about a failure.
   const int code = run_joined(ranks, team, rank, [&] {
     if (rank == 0) {
       start.emplace(s, request.place, disk);
@@ -229,7 +231,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
       start.emplace(s, request.place, decision, team, disk);
     }
     Generator generator(static_cast<uint64_t>(s.spec.seed));
-    // Every rank draws the weights, since its generator goes on from there; rank 0's are taken.
+    // Every rank draws the weights, to advance its generator; only rank 0's are used.
     if (rank == 0) {
       fill(s, start->resume(), buffers, generator);
     } else if (!start->resume()) {
@@ -250,14 +252,14 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
         .room_for_weights = start->room_for_weights()};
     return run_one_rank(parts, team, rank, lease.cores());
   });
-  const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // one of those that are left
+  const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // the lowest rank that is left
   const bool begun = team.progress(0).epoch > 0;
   if (code == static_cast<int>(Fault::rank) && start && speaks && begun)
     print_resume_hint(start->folder(), start->resume());
   return start ? code_of_end(code, start->folder(), rank == 0) : code;
 }
 
-// All ranks, which dptrain starts itself.
+// Runs all ranks; dptrain starts them itself.
 int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   const SharedLayout layout(s);
   std::optional<RunStart> start;
@@ -294,15 +296,15 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
       .resumed_states = resumed_states,
       .room_for_weights = start ? start->room_for_weights() : nullptr,
       .traces = traces};
-  if (s.who.ranks > 1 && has_status_line()) expect_status();  // of rank 0
+  if (s.who.ranks > 1 && has_status_line()) expect_status();  // rank 0 may write one
   const auto body = [&](int rank) {
     const int per_rank = s.who.workers_per_rank();
     const int ended = run_one_rank(parts, team, rank, cores_from(cores, rank * per_rank, per_rank));
-    if (s.who.ranks > 1 && ended == 0) flush_output();  // a process of its own, which ends here
+    if (s.who.ranks > 1 && ended == 0) flush_output();  // this rank's process ends here
     return ended;
   };
   LaunchSettings how;
-  if (s.on_gpu()) how.grace_ms = 5000;  // to give up communicators and a GPU's memory
+  if (s.on_gpu()) how.grace_ms = 5000;  // to abort communicators and free GPU memory
   const int code = launch(team, body, how);
   if (code == static_cast<int>(Fault::rank) && start) print_resume_hint(start->folder(), resume);
   if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));

@@ -25,12 +25,12 @@ std::string without_slash(std::string path) {
   return path;
 }
 
-// "12", as a run writes it: no sign, no leading zero.
+// A run's number as dptrain writes it ("12"): no sign, no leading zero.
 std::optional<int64_t> number_of(const std::string& name) {
   int64_t n = 0;
   const char* const end = name.data() + name.size();
   const auto [at, error] = std::from_chars(name.data(), end, n);
-  constexpr int64_t kMost = 1'000'000'000;  // above, somebody else has named it
+  constexpr int64_t kMost = 1'000'000'000;  // a larger number is somebody else's name
   if (error != std::errc() || at != end || n < 1 || n > kMost || name.starts_with('0')) return {};
   return n;
 }
@@ -40,7 +40,7 @@ bool has_begun(const std::string& run) {
   return fs::exists(run + "/spec.resolved.yaml", error);
 }
 
-// The highest number in BASE; 0: there is none. begun: only of runs that have begun.
+// The highest run number in `base`; 0: none. begun: consider only runs that have begun.
 int64_t highest(const std::string& base, bool begun) {
   int64_t out = 0;
   std::error_code error;
@@ -57,7 +57,7 @@ std::string make_next_run(const std::string& base, Disk& disk) {
   for (int64_t n = highest(base, false) + 1;; ++n) {
     std::string run = fmt::format("{}/{}", without_slash(base), n);
     if (disk.make_folder(run) != 0) {
-      if (errno == EEXIST) continue;  // by a run that started at the same moment
+      if (errno == EEXIST) continue;  // a run that started at the same moment made it
       fail(Fault::failed, "the run directory {} cannot be created: {}; choose another with out=DIR",
            run, std::generic_category().message(errno));
     }
@@ -69,7 +69,7 @@ std::string make_next_run(const std::string& base, Disk& disk) {
   }
 }
 
-// Two runs that begin at the same moment may link in any order, so each looks again afterwards.
+// Two runs that begin at the same moment may link in any order, so each checks again after linking.
 void link_latest(const std::string& base) {
   const std::string link = fmt::format("{}/{}", base, kLatest);
   int64_t linked = 0;

@@ -1,5 +1,5 @@
-// Where runs without `out=DIR` lie: BASE/1, BASE/2, ..., with BASE = runs/NAME, and BASE/latest, a
-// relative link to the newest.
+// The directories of runs without `out=DIR`: BASE/1, BASE/2, ... with BASE = runs/NAME, and
+// BASE/latest, a relative link to the newest.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace dpt {
 
-// Makes BASE/N, N = 1 + the highest number there, and returns its path. Of runs that start at the
-// same moment each gets its own number. Throws Error{failed}.
+// Creates BASE/N with N = 1 + the highest number there, and returns its path. Runs that start at
+// the same moment get different numbers. Throws Error{failed}.
 std::string make_next_run(const std::string& base, Disk& disk);
 
-// Links BASE/latest to the newest run that has begun, which has a spec.resolved.yaml. Where the
-// file system has no links it prints so; newest_run() does without. Threads and processes: any
-// number at once; the last one to return leaves the highest number.
+// Links BASE/latest to the newest run that has begun, that is, has a spec.resolved.yaml. On file
+// systems without links, prints a warning; newest_run() works without the link. Threads and
+// processes: any number at once; the last call to return leaves the highest number.
 void link_latest(const std::string& base);
 
-// The run that a directory stands for: where it holds numbered runs, the one that `latest` links to
-// (without that link, the highest number), else the directory itself.
+// The run that a directory stands for: the run that `latest` links to, or else the one with the
+// highest number, or else the directory itself.
 std::string newest_run(const std::string& directory);
 
-// N where `run` is BASE/N, or a link to it.
+// N if `run` is BASE/N, or a link to it.
 std::optional<int64_t> run_number(const std::string& base, const std::string& run);
 
-// Whether a run has written into this directory itself: by out=DIR, or by version 0.1.0, which did
-// not number runs.
+// Whether a run has written into this directory itself: with out=DIR, or by version 0.1.0, which
+// did not number runs.
 bool holds_run(const std::string& directory);
 
 }  // namespace dpt

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Leaves so many bytes of a file, and of these whole lines.
+// Truncates a file to at most `bytes`, and to complete lines.
 void cut(const std::string& path, int64_t bytes) {
   std::error_code error;
   auto size = static_cast<int64_t>(fs::file_size(path, error));
@@ -35,21 +35,20 @@ void cut(const std::string& path, int64_t bytes) {
          error.message());
 }
 
-// For what need not outlive a crash of the machine: each run writes it anew, and checkpoints have
-// their own.
+// For files that need not survive a crash: each run rewrites them, and checkpoints have copies.
 class Unsynced : public Disk {
  public:
   int sync(int) override { return 0; }
 };
 
-// The most checkpoints that lie in the folder at the same time, without those there that stay.
+// The largest number of checkpoints that will be added to the folder at the same time.
 size_t new_checkpoints(const Session& s, const std::string& folder, const Resume* resume) {
   const SaveSpec& save = s.spec.save;
   if (!save.on) return 0;
   int64_t written = 1;  // after the last step
   if (save.every_epochs > 0) written += s.epochs / save.every_epochs;
   if (save.every_steps > 0) written += s.steps / save.every_steps;
-  // Those by time are not counted: where the disk fills, the oldest goes for a new one.
+  // Checkpoints by time are not counted: if the disk fills up, the oldest makes room for a new one.
   const auto most = static_cast<size_t>(std::min(written, save.keep + 1));
   size_t there = 0;
   std::error_code error;
@@ -59,7 +58,7 @@ size_t new_checkpoints(const Session& s, const std::string& folder, const Resume
   return most - std::min(there, most - 1);
 }
 
-// What stood in metrics.jsonl at the checkpoint; what came after it comes again.
+// Restores metrics.jsonl as it was at the checkpoint; records after that are written again.
 void continue_metrics(const std::string& folder, const Resume& resume) {
   const std::string to = folder + "/metrics.jsonl";
   const std::string from = metrics_of(resume.path);
@@ -71,7 +70,7 @@ void continue_metrics(const std::string& folder, const Resume& resume) {
     return;
   }
   if (!fs::equivalent(from, to, error) ||
-      fs::is_symlink(to, error)) {  // a link is not written through
+      fs::is_symlink(to, error)) {  // don't write through a link
     const std::string copy = fmt::format("{}/.aside-metrics", folder);
     fs::remove(copy, error);
     if (!fs::copy_file(from, copy, error))
@@ -90,7 +89,7 @@ void make_run_folder(const std::string& folder, Disk& disk) {
   const std::string why =
       make_folders(disk, path) == 0 ? "" : std::generic_category().message(errno);
   std::error_code error;
-  if (!fs::is_directory(path, error))  // one that can't be synced is one all the same
+  if (!fs::is_directory(path, error))  // a folder that cannot be synced will do
     fail(Fault::failed, "the run directory {} cannot be created: {}; choose another with out=DIR",
          path, why.empty() ? "something else has its name" : why);
 }
@@ -117,7 +116,7 @@ void check_room(const Session& s, const std::string& folder, const Resume* resum
 void begin_run_folder(const std::string& folder, const std::string& resolved_spec,
                       const Resume* resume, Disk& disk) {
   Unsynced whole;
-  // The weights of a run that has nothing left to do are of the spec that it was trained with.
+  // If nothing is left to do, the weights belong to the spec that is already there.
   if (!resume || !resume->complete)
     write_file(whole, folder + "/spec.resolved.yaml", resolved_spec);
   const std::vector<CheckpointName> others = set_aside(disk, folder, resume ? resume->path : "");

@@ -1,4 +1,4 @@
-// The run directory of a run that begins or goes on.
+// The run directory of a run that begins or continues.
 #pragma once
 
 #include <string>
@@ -8,22 +8,24 @@
 
 namespace dpt {
 
-// Made where it is missing, with those above it, to outlive a crash. Throws Error{failed}.
+// Creates the directory and its parents, synced to disk. Throws Error{failed}.
 void make_run_folder(const std::string& folder, Disk& disk);
 
-// Where a run that ends by an error says so: "exit code N", then the error, from the second line
-// on.
+// The file in which a run that fails leaves its error: "exit code N", then the message from the
+// second line on.
 inline std::string failure_file(const std::string& folder) { return folder + "/error.txt"; }
 
-// Throws Error{failed} where the weights and all checkpoints that lie there at the same time (those
-// that are kept and the one that is written) would not fit on its disk, as far as that can be
-// known. resume: its checkpoint and those before it are there already; null: the run begins.
+// Throws Error{failed} if the weights and all checkpoints that exist at the same time (those kept
+// and the one being written) will not fit on the folder's disk, as far as that can be known.
+// resume: the checkpoint to continue from (it and older ones are on the disk already); null for a
+// new run.
 void check_room(const Session& session, const std::string& folder, const Resume* resume,
                 Disk& disk);
 
-// It becomes this run's: the spec, what earlier runs have left set aside, metrics.jsonl as it was
-// at the checkpoint. resume: null: the run begins. Prints what was set aside. Throws Error{failed}.
-// REQUIRES: the folder is there, and nothing about the run can be refused any more.
+// Takes over the folder for this run: writes the spec, sets checkpoints of other runs aside, and
+// restores metrics.jsonl as it was at the checkpoint. resume: null for a new run. Prints what was
+// set aside. Throws Error{failed}. REQUIRES: the folder exists, and every check of the run has
+// passed.
 void begin_run_folder(const std::string& folder, const std::string& resolved_spec,
                       const Resume* resume, Disk& disk);
 

@@ -20,7 +20,7 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
-// The first that is set: of SLURM, PBS and Torque, LSF, Flux, Cobalt, OAR, Fujitsu's.
+// The job id of the batch system: SLURM, PBS or Torque, LSF, Flux, Cobalt, OAR, or Fujitsu's.
 std::string job() {
   constexpr size_t kLongest = 100;
   for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID",
@@ -30,7 +30,7 @@ std::string job() {
   return "";
 }
 
-// SplitMix64.
+// One step of SplitMix64 (Steele, Lea and Flood).
 uint64_t mixed(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

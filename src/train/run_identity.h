@@ -1,4 +1,4 @@
-// What tells a run from all others, for logs and records.
+// Identifies a run in logs and records.
 #pragma once
 
 #include <string>
@@ -6,12 +6,13 @@
 namespace dpt {
 
 struct RunIdentity {
-  std::string id;    // 8 hexadecimal digits, the first a letter: readers take it for no number
+  // 8 hexadecimal digits, the first a letter, so that no reader parses it as a number
+  std::string id;
   std::string host;  // the machine of rank 0
-  std::string job;   // "job 4242 (SLURM_JOB_ID)"; empty: no batch system started the process
+  std::string job;   // "job 4242 (SLURM_JOB_ID)"; empty: not started by a batch system
 };
 
-// A new one at each call: of the time, the process and the machine.
+// Makes a new identity from the time, the process and the machine.
 RunIdentity make_run_identity();
 
 // The first line of a log: version, machine, job and run.

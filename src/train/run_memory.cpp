@@ -18,7 +18,7 @@
 namespace dpt {
 namespace {
 
-// What all workers share.
+// The memory that all workers share.
 RunMemory shared_memory_of(const Session& s) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   constexpr double kFloat = sizeof(float);
@@ -38,17 +38,18 @@ double bytes_of(const Dataset& d) {
     return static_cast<double>(t.stored()) * static_cast<double>(size_of(t.desc.dtype));
   };
   const auto &x = d.inputs.data, &y = d.targets.data;
-  const bool shared = !x.owner_before(y) && !y.owner_before(x);  // both are windows of one text
-  const bool kept = !d.reader && !shared;  // inputs that are read on the way are not
+  const bool shared = !x.owner_before(y) && !y.owner_before(x);  // windows of the same text
+  const bool kept = !d.reader && !shared;                        // a reader makes samples on demand
   return (kept ? bytes(d.inputs) : 0) + bytes(d.targets);
 }
 
 struct KernelBytes {
-  double own = 0;      // of each process: kernels, and code that they made for themselves
-  double scratch = 0;  // of each worker
+  double own = 0;      // per process: kernels, and code that they generate
+  double scratch = 0;  // per worker
 };
 
-// Prepares one worker's kernels, in a thread, as a worker does. What they share in a process stays.
+// Prepares one worker's kernels in a thread, as a worker does. Caches that the process shares
+// remain.
 KernelBytes prepare_kernels(const Session& s) {
   KernelBytes out;
   const auto prepare = [&] {
@@ -71,23 +72,24 @@ KernelBytes prepare_kernels(const Session& s) {
   return out;
 }
 
-// Samples that are read on the way: the batch that is computed and the next one.
+// Samples made on demand: the current batch and the next one.
 double ahead_bytes(const Dataset& d, int64_t batch) {
   if (!d.reader) return 0;
   return 2.0 * static_cast<double>(batch) * static_cast<double>(d.inputs.sample().elements());
 }
 
-// What workers take beside the buffers that they share. The constants are what runs of the shipped
-// specs were seen to take (x86-64, glibc 2.36), rounded; tests/report/memory.py compares.
+// Memory of workers beyond the shared buffers. The constants were measured with the shipped specs
+// (x86-64, glibc 2.36) and rounded; tests/report/memory.py compares.
 double worker_bytes(const Session& s, const KernelBytes& kernels) {
   constexpr double kKiB = 1024, kFloat = sizeof(float);
   constexpr double kCode = 250 * kKiB;    // pages of the program that only a step touches
-  constexpr double kRank = 150 * kKiB;    // pages that a process shared until it wrote
-  constexpr double kThread = 130 * kKiB;  // stack, and glibc's heap of a thread
+  constexpr double kRank = 150 * kKiB;    // pages that a rank's process copied on write
+  constexpr double kThread = 130 * kKiB;  // stack, and the thread's glibc heap
   const double ranks = s.who.ranks, workers = s.who.total_workers();
-  double out = ranks > 1 ? ranks * kRank : kCode;  // of several, files are not counted together
+  double out = ranks > 1 ? ranks * kRank : kCode;  // with several ranks, file pages are not counted
   out += (workers - ranks) * kThread;
-  // The next epoch's order is made while the last one's is there; ranks deal theirs from all.
+  // The next epoch's order is made while the last one still exists; with per-replica sampling, each
+  // rank derives its own from a common order.
   const double order = sizeof(uint32_t) * static_cast<double>(s.train.size());
   out += order * (s.batches->dealt() ? ranks + 2 : 2 * ranks);
   for (const auto& share :
@@ -126,7 +128,7 @@ void check_memory(const Session& s) {
 RunMemory memory_of(const Session& s) {
   check_memory(s);
   RunMemory m = shared_memory_of(s);
-  // A GPU's kernels are prepared on it.
+  // A GPU's kernels are prepared on the GPU.
   const KernelBytes kernels = s.on_gpu() ? KernelBytes{} : prepare_kernels(s);
   const MemoryUse now = memory_use();
   m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);

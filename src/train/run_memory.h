@@ -1,4 +1,4 @@
-// The memory that a whole run takes, estimated before anything is allocated.
+// Estimates the memory of a whole run before anything is allocated.
 #pragma once
 
 #include <algorithm>
@@ -7,22 +7,22 @@
 
 namespace dpt {
 
-// Bytes that a run takes, all ranks together.
+// Memory of a run over all ranks, in bytes.
 struct RunMemory {
   double weights = 0, gradients = 0;
-  double states = 0;       // in `shared`, or in `workers` where they are sharded
-  double shared = 0;       // these and what workers meet with
+  double states = 0;       // part of `shared`, or of `workers` if states are sharded
+  double shared = 0;       // weights, gradients, states, and the memory of barriers
   double activations = 0;  // of all shards
-  double data = 0;         // the data sets
-  double program = 0;  // what this process occupies now beside them: code, libraries, the session
-  double workers = 0;  // orders of samples, stacks, what workers keep for themselves
-  double before = 0;   // the most that this process has occupied so far: loading takes more
+  double data = 0;         // data sets
+  double program = 0;      // current use of this process without the data: code, libraries, session
+  double workers = 0;      // orders of samples, stacks, and workers' own states
+  double before = 0;       // peak of this process so far: loading takes more
   double peak() const { return std::max(before, shared + activations + data + program + workers); }
 };
-// Throws Error{memory} as check_memory() does.
+// Throws Error{memory} like check_memory().
 RunMemory memory_of(const Session& session);
 
-// Throws Error{memory} where a run would need more than is free. Allocates nothing.
+// Throws Error{memory} if a run would need more memory than is free. Allocates nothing.
 void check_memory(const Session& session);
 
 }  // namespace dpt

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kPatience = 0.5;  // s: ranks of a run that was killed end a moment later
+constexpr double kPatience = 0.5;  // seconds; ranks of a killed run end a moment later
 constexpr std::string_view kAuto = "auto";
 constexpr std::chrono::milliseconds kPoll{2};
 
@@ -37,7 +37,7 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
-// RUN of RUN/checkpoints/step-000938, by names alone: a folder of checkpoints may be a link.
+// RUN of RUN/checkpoints/step-000938, without resolving links: the checkpoint folder may be a link.
 std::string run_of_checkpoint(const std::string& checkpoint) {
   fs::path path = fs::absolute(checkpoint).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "step-000938/"
@@ -51,8 +51,8 @@ RunStart::RunStart(const Session& session, const RunPlace& place, Disk& disk)
   place_.numbered ? start_numbered() : start_in_folder();
 }
 
-// A word that is 1 once the rest is written: two texts that end with a zero, the checkpoint and the
-// directory.
+// Layout of the decision: a word that becomes 1 when the rest is written, then the checkpoint and
+// the directory, each ending with a zero byte.
 RunStart::RunStart(const Session& session, const RunPlace& place, std::span<std::byte> decision,
                    const Team& team, Disk& disk)
     : session_(session), place_(place), disk_(disk) {
@@ -71,7 +71,7 @@ RunStart::RunStart(const Session& session, const RunPlace& place, std::span<std:
 RunStart::~RunStart() {
   if (!made_ || begun_) return;
   ::unlink((folder_ + "/.lock").c_str());
-  ::rmdir(folder_.c_str());  // only where it is empty
+  ::rmdir(folder_.c_str());  // fails unless the directory is empty, as intended
 }
 
 void RunStart::write(std::span<std::byte> decision) const {
@@ -84,7 +84,7 @@ void RunStart::write(std::span<std::byte> decision) const {
 }
 
 void RunStart::begin() {
-  if (lock_->exclusive()) remove_asides(disk_, folder_);  // a run that was killed left them
+  if (lock_->exclusive()) remove_asides(disk_, folder_);  // left behind by a killed run
   check_room(session_, folder_, resume_ ? &*resume_ : nullptr, disk_);
   room_.emplace(disk_, model_file(folder_),
                 static_cast<int64_t>(session_.layout.total * sizeof(float)));
@@ -119,7 +119,7 @@ void RunStart::start_numbered() {
     const std::string folder = folder_.empty() ? run : folder_;
     find(automatic || one ? place_.resume : folder, folder,
          automatic ? Match::same_spec : Match::fits);
-    // One that goes on from an older checkpoint would set newer ones aside.
+    // A run that continued from an older checkpoint would set the newer ones aside.
     if (!resume_ || (one && !continues_newest())) {
       lock_.reset();
       folder_.clear();
@@ -136,14 +136,14 @@ void RunStart::start_numbered() {
 void RunStart::lock_resumed(const std::string& run, bool is_checkpoint) {
   const std::string& base = place_.folder;
   const auto number = run_number(base, run);
-  // A run of version 0.1.0, which lies in BASE itself, is read and stays as it is.
+  // A run of version 0.1.0 lies in BASE itself. It is read but not changed.
   const bool unnumbered = !number && run == base && holds_run(base);
   if (!number && !unnumbered) return;
   const std::string folder = number ? fmt::format("{}/{}", base, *number) : run;
   try {
     lock_.emplace(folder, kPatience);
   } catch (const FolderLocked& e) {
-    if (is_checkpoint) return;  // a new run can begin from it all the same
+    if (is_checkpoint) return;  // a new run can still begin from this checkpoint
     fail(Fault::failed,
          "--resume {}: the run in {} is still running ({}); wait for it to end, or leave --resume "
          "out to start a new run beside it",

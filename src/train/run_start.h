@@ -1,5 +1,5 @@
-// What rank 0 decides before a run begins: its directory and the checkpoint that it continues. The
-// other ranks get both from the memory that all share.
+// What rank 0 decides before a run begins: its directory, and the checkpoint that it continues. The
+// other ranks receive both through shared memory.
 #pragma once
 
 #include <cstddef>
@@ -18,36 +18,36 @@ namespace dpt {
 // What the user asked for.
 struct RunPlace {
   std::string folder;         // `out`, or BASE of run_directories.h
-  bool numbered = false;      // the second: the run lies in BASE/N
-  std::string resume;         // as --resume has it; empty: the run is a new one
-  std::string resolved_spec;  // text of spec.resolved.yaml
+  bool numbered = false;      // `folder` is BASE; the run is written to BASE/N
+  std::string resume;         // the argument of --resume; empty: a new run
+  std::string resolved_spec;  // the text of spec.resolved.yaml
 };
 
 class RunStart {
  public:
-  // Rank 0. Makes the directory where it is new, and locks it before it looks for checkpoints
-  // there, since a run that still goes on removes old ones. Prints which run is continued, or why
-  // none is. Throws Error{failed} where the directory can't be made or another run has it, and as
-  // find_resume() does. `disk` and `session` live as long as this object.
+  // For rank 0. Creates the directory if it is new, and locks it before looking for checkpoints
+  // there, because a run that is still active removes old ones. Prints which run is continued, or
+  // why none is. Throws Error{failed} if the directory cannot be created or another run holds it,
+  // and the errors of find_resume(). `disk` and `session` must outlive this object.
   RunStart(const Session& session, const RunPlace& place, Disk& disk);
-  // The others, from what rank 0 writes, for which they wait. Throws TeamBroken where the team ends
-  // meanwhile, and as find_resume() does.
+  // For other ranks: waits for rank 0's decision. Throws TeamBroken if the team ends meanwhile, and
+  // the errors of find_resume().
   RunStart(const Session& session, const RunPlace& place, std::span<std::byte> decision,
            const Team& team, Disk& disk);
-  // A new numbered directory goes again where the run has not begun.
+  // Removes a new numbered directory if the run has not begun.
   ~RunStart();
   RunStart(const RunStart&) = delete;
   RunStart& operator=(const RunStart&) = delete;
 
   static constexpr size_t kDecisionBytes = 8192;
-  // Rank 0, for the others. REQUIRES: kDecisionBytes, zeroed.
+  // Rank 0 publishes its decision to the others. REQUIRES: `decision` is kDecisionBytes of zeroed
+  // memory.
   void write(std::span<std::byte> decision) const;
 
-  // Rank 0, once nothing about the run can be refused any more: the directory becomes this run's
-  // (run_folder.h), room for the final weights is reserved, and `latest` is linked. Throws
-  // Error{failed}.
+  // Call on rank 0 when every check of the run has passed. Takes over the directory (run_folder.h),
+  // reserves disk space for the final weights, and links `latest`. Throws Error{failed}.
   void begin();
-  ReservedRoom* room_for_weights() { return room_ ? &*room_ : nullptr; }  // null: not reserved
+  ReservedRoom* room_for_weights() { return room_ ? &*room_ : nullptr; }  // null: none reserved
 
   const std::string& folder() const { return folder_; }
   const std::optional<Resume>& resume() const { return resume_; }
@@ -56,7 +56,8 @@ class RunStart {
   void start_in_folder();
   void start_numbered();
   void find(const std::string& where, const std::string& folder, Match match);
-  // Locks the run that --resume names, if it is one of BASE; else folder_ stays empty.
+  // Locks the run that --resume names and sets folder_, if the run is in BASE; otherwise leaves it
+  // empty.
   void lock_resumed(const std::string& run, bool is_checkpoint);
   bool continues_newest() const;
 

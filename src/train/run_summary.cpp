@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 8;           // folders below the one that is searched
-constexpr size_t kMostRuns = 100000;  // of a search
+constexpr int kDeepest = 8;           // levels of folders below the searched one
+constexpr size_t kMostRuns = 100000;  // per search
 
 bool is_run(const std::string& path) {
   std::error_code error;
@@ -31,7 +31,7 @@ bool is_run(const std::string& path) {
          fs::exists(path + "/metrics.jsonl", error);
 }
 
-// A folder without permission is passed over.
+// Skips folders that it may not read.
 void find_below(const std::string& path, int depth, std::vector<std::string>& out) {
   if (is_run(path)) out.push_back(path);
   if (depth == kDeepest) return;
@@ -54,7 +54,7 @@ void add(MetricRange& range, std::optional<double> value, bool (*better)(double,
 bool lower(double a, double b) { return a < b; }
 bool higher(double a, double b) { return a > b; }
 
-// The epochs' records; those of steps are passed over.
+// Collects the records of epochs; skips those of steps.
 class Epochs {
  public:
   explicit Epochs(RunSummary& run) : run_(run) {}
@@ -74,7 +74,7 @@ class Epochs {
 
   void finish() {
     if (samples_ > 0 && seconds_ > 0) run_.samples_per_second = samples_ / seconds_;
-    // The last line may be one that is being written, or that a killed run has not completed.
+    // The last line may be incomplete: it is being written, or the run was killed.
     if (broken_ > 1 || (broken_ == 1 && first_broken_ != last_))
       run_.note = fmt::format("metrics.jsonl: {} line{} not a record, the first is line {}",
                               broken_, broken_ == 1 ? " is" : "s are", first_broken_);
@@ -82,7 +82,7 @@ class Epochs {
 
  private:
   void record(std::string_view text, double epoch) {
-    constexpr double kMost = 1e15;  // a count that a double holds exactly
+    constexpr double kMost = 1e15;  // doubles represent smaller counts exactly
     const double steps = metric(text, "steps").value_or(0);
     if (!(epoch >= 0 && epoch < kMost && steps >= 0 && steps < kMost)) return;
     run_.epochs = std::max(run_.epochs, static_cast<int64_t>(epoch));
@@ -104,7 +104,7 @@ class Epochs {
   double samples_ = 0, seconds_ = 0;
 };
 
-// A count that the spec gives; empty: none.
+// A count from the spec; empty if the key is missing or not a number.
 std::optional<int64_t> count_in(const FlatSpec& spec, const std::string& key) {
   const auto found = spec.find(key);
   if (found == spec.end()) return {};
@@ -123,7 +123,7 @@ bool is_finished(const RunSummary& run) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// "exit code N", then the error.
+// Parses "exit code N", followed by the error.
 RunState read_failure(RunSummary& run) {
   constexpr size_t kMostBytes = size_t{1} << 20;
   std::string text;
@@ -140,7 +140,7 @@ RunState read_failure(RunSummary& run) {
   return RunState::failed;
 }
 
-// The lock is looked at last: doing so touches a run that is going.
+// Checks the lock only if the run is not finished: that takes the lock for an instant.
 RunState state_of(RunSummary& run) {
   if (is_finished(run)) return RunState::finished;
   if (is_locked(run.path)) return RunState::running;

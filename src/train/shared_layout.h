@@ -1,5 +1,5 @@
-// The memory that all workers of a run share: the team's header, rank 0's decision where other
-// ranks need it, what GPUs meet with, the buffers.
+// The layout of the memory that all workers of a run share: the team's header, rank 0's decision
+// for ranks started by a launcher, the state of GPU communication, and the buffers.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,10 @@ TeamShape team_shape(const Session& session);
 
 struct SharedLayout {
   explicit SharedLayout(const Session& session, size_t decision_bytes = 0);
-  size_t decision, gpus, buffers, bytes;  // the offset of each part; bytes: of all of them
+  size_t decision, gpus, buffers, bytes;  // offsets of the parts; bytes: total size
 
-  // The team in the first part of `memory`, which is zeroed and holds `bytes`.
+  // Creates the team in the first part of `memory`. REQUIRES: `memory` is zeroed and has `bytes`
+  // bytes.
   Team team(const SharedMemory& memory, const Session& session, const TeamSettings& settings) const;
 };
 

@@ -26,7 +26,7 @@ Order make_order(RankState& rank, int64_t epoch) {
     return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed),
                               turn);
   }
-  if (s.who.dealt) {  // the sampler's seed is 0, whatever torch.manual_seed was
+  if (s.who.dealt) {  // as with DistributedSampler, the seed is 0 whatever torch.manual_seed was
     draw_base_seed(rank.generator);
     return distributed_order(s.batches->deal(), s.who.replica(rank.rank * s.who.workers_per_rank()),
                              data.shuffle, 0, turn);
@@ -39,24 +39,24 @@ Order make_order(RankState& rank, int64_t epoch) {
     rank.drawn_by = rank.generator;
     order = loader_order(s.train.size(), data.shuffle, rank.generator);
   }
-  // An order that is kept is drawn before the first loader, and every loader draws a base seed.
+  // A fixed order is drawn before the first loader exists, and every loader draws a base seed.
   if (kept) draw_base_seed(rank.generator);
   return order;
 }
 
-// What the epoch's line is made of; the same on every worker.
+// The mean loss that an epoch's line shows; the same on every worker.
 class EpochMean {
  public:
   explicit EpochMean(const Session& s)
       : rank0_(s.spec.log.loss == "rank0"), weighted_(s.divisor != Divisor::one) {}
   void add(const StepResult& step) {
     const double loss = rank0_ ? step.rank0_loss : step.loss;
-    if (std::isnan(loss)) return;  // every target, or every target of rank 0, is ignored
+    if (std::isnan(loss)) return;  // all targets (or all of rank 0's) are ignored
     const double weight = !rank0_ && weighted_ ? step.weight : 1;
     sum_ += loss * weight;
     weight_ += weight;
   }
-  double value() const { return sum_ / weight_; }  // nan without any step, as in PyTorch
+  double value() const { return sum_ / weight_; }  // NaN without any step, as in PyTorch
   void write(TrainState& to) const { to.loss_sum = sum_, to.loss_weight = weight_; }
   void read(const TrainState& from) { sum_ = from.loss_sum, weight_ = from.loss_weight; }
 
@@ -95,7 +95,7 @@ class Worker : private StepLoop {
   Outcome run() {
     try {
       return train();
-    } catch (...) {  // before a GPU is let go, which may be waiting for others
+    } catch (...) {  // report first: destroying a GPU executor may wait for other ranks
       report_failure(rank_.team, rank_.rank);
       throw;
     }
@@ -104,10 +104,10 @@ class Worker : private StepLoop {
  private:
   Outcome train() {
     if (rank_.resumed) resume(*rank_.resumed);
-    rank_.team.meet(worker_);  // everybody is ready, and the first weights are there
+    rank_.team.meet(worker_);  // every worker is ready, and the initial weights are in place
     if (reporter_) reporter_->begin({.step = out_.steps, .epoch = epoch_, .of_epoch = done_});
     saved_s_ = now_s();
-    // An epoch may be whole and yet be without its evaluation.
+    // done_ > 0: all steps may be done while the epoch's evaluation is missing.
     while (epoch_ < session_.epochs && (out_.steps < session_.steps || done_ > 0) &&
            !out_.stopped_by)
       epoch();
@@ -134,7 +134,7 @@ class Worker : private StepLoop {
       executor_->run(*this);
     } while (done_ < session_.batches->steps() && pauses(out_.steps) && save());
     const bool whole = done_ == session_.batches->steps();
-    // What follows is not of the steps: a run that goes on does it again.
+    // Saved before the evaluation: a resumed run repeats what follows.
     if (!whole || out_.stopped_by) save();
     if (reporter_) rank_.team.set_progress(worker_, {epoch_ + 1, out_.steps, Phase::evaluating});
     EpochRecord record{.epoch = epoch_ + 1,
@@ -145,10 +145,10 @@ class Worker : private StepLoop {
                        .scale = scaler_.scale(),
                        .skipped = scaler_.skipped() - skipped_before_};
     if (session_.test && !out_.stopped_by && (epoch_ + 1) % session_.spec.evaluate.every == 0) {
-      if (first_of_rank_) draw_base_seed(rank_.generator);  // as torch's loader of the test set
+      if (first_of_rank_) draw_base_seed(rank_.generator);  // like PyTorch's loader of the test set
       record.evaluation = evaluate();
     }
-    // Of two sorts of losses neither says whether the other got better.
+    // Never mix the two: a test loss and a training loss are not comparable.
     if (record.evaluation)
       schedule_->metric(record.evaluation->loss);
     else if (!session_.test)
@@ -166,34 +166,34 @@ class Worker : private StepLoop {
     return executor_->evaluate([this](int64_t batches) { reporter_->evaluated(batches); });
   }
 
-  // Whether a checkpoint is due between two steps of an epoch, when so many are done.
+  // Whether a checkpoint is due between two steps of an epoch, when `steps` are done.
   bool pauses(int64_t steps) const {
     const int64_t every = session_.spec.save.every_steps;
     const bool by_steps = every > 0 && steps > 0 && steps % every == 0;
     return rank_.checkpoints && steps != saved_at_ &&
            (by_steps || rank_.team.agreed_pause() == steps);
   }
-  // The first worker decides by its clock, before step `number` (from 0) begins; all others learn
-  // it in that step. `pauses` then holds after it on every worker.
+  // The first worker decides by its clock before step `number` (from 0) begins, and all others
+  // learn it in that step. After the step, pauses() is true on every worker.
   void pause_by_time(int64_t number) {
     const double interval = 60 * session_.spec.save.every_minutes.value_or(0);
     if (worker_ != 0 || !rank_.checkpoints || interval == 0 || number < next_look_) return;
     const double now = now_s();
     if (now - saved_s_ >= interval) rank_.team.publish_pause(number + 1);
-    // Reading the clock takes some percent of a step of a microsecond.
+    // Look at the clock less often: reading it costs a few percent of a one-microsecond step.
     constexpr int64_t kMostSteps = 64;
     look_every_ = now - looked_s_ < 1e-4 * interval ? std::min(2 * look_every_, kMostSteps) : 1;
     next_look_ = number + look_every_;
     looked_s_ = now;
   }
-  // The same after an epoch.
+  // Whether a checkpoint is due after an epoch.
   bool due() const {
     const int64_t every = session_.spec.save.every_epochs;
     return epoch_ == session_.epochs || out_.steps >= session_.steps ||
            (every > 0 && epoch_ % every == 0) || pauses(out_.steps);
   }
 
-  // Every worker calls it, after the same step. `true`, for loops.
+  // Every worker must call it after the same step. Returns true, for use in loop conditions.
   bool save() {
     if (!rank_.checkpoints || saved_at_ == out_.steps) return true;
     saved_at_ = out_.steps;
@@ -204,7 +204,7 @@ class Worker : private StepLoop {
     if (session_.own_states())
       states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
-    rank_.team.meet_patiently(worker_);  // nobody changes what is being written
+    rank_.team.meet_patiently(worker_);  // nobody may change the buffers while they are written
     saved_s_ = now_s();
     return true;
   }
@@ -227,7 +227,8 @@ class Worker : private StepLoop {
                    .steps_of_epoch = session_.batches->steps(),
                    .samples = order_of_samples(session_)};
     mean_.write(out);
-    if (!session_.scaler.on) out.scaler.scale = 0;  // so that one who scales begins with his own
+    // 0: a resuming run that scales its loss starts with its own scale
+    if (!session_.scaler.on) out.scaler.scale = 0;
     return out;
   }
 
@@ -246,13 +247,13 @@ class Worker : private StepLoop {
     if (session_.own_states()) take_states(session_, rank_.resumed_states, *executor_);
     executor_->go_on(updates(), scaler_.state());
     if (!first_of_rank_) return;
-    // The order of this epoch, or the first one's, which all have.
+    // The order of this epoch; without reshuffling, that of the first epoch.
     rank_.generator = from.drawn_by;
     rank_.order = make_order(rank_, session_.spec.data.reshuffle ? epoch_ : 0);
     rank_.generator = from.generator;
   }
 
-  // A step that is skipped counts neither for the schedule nor for the optimizer.
+  // A skipped step counts neither for the schedule nor for the optimizer.
   int64_t updates() const override { return out_.steps - scaler_.skipped(); }
   int64_t interval(int64_t updates) const { return by_step_ ? updates : epoch_; }
   OptimizerStep update(int64_t updates) override {
@@ -334,14 +335,14 @@ class Worker : private StepLoop {
   double base_lr_, lr_ = 0;
   std::unique_ptr<Schedule> schedule_;
   GradientScaler scaler_;
-  int64_t saved_at_ = -1;              // steps that were done at the last checkpoint
-  double saved_s_ = 0, looked_s_ = 0;  // the time then, or when the run began; of the last look
-  int64_t next_look_ = 0, look_every_ = 1;    // at the clock: the step, steps
-  EpochMean mean_;                            // of this epoch, as all that follows
-  int64_t epoch_ = 0, begun_ = 0, done_ = 0;  // from 0; steps
-  int64_t skipped_before_ = 0;                // steps, before it
-  double seconds_ = 0, begun_s_ = 0;          // before it was gone on with; when this began
-  StepRows rows_;                             // of the step that began last
+  int64_t saved_at_ = -1;                     // steps done at the last checkpoint
+  double saved_s_ = 0, looked_s_ = 0;         // times: last checkpoint, last look at the clock
+  int64_t next_look_ = 0, look_every_ = 1;    // next step to look at the clock; distance in steps
+  EpochMean mean_;                            // of this epoch, like the members below
+  int64_t epoch_ = 0, begun_ = 0, done_ = 0;  // epoch from 0; steps begun and done
+  int64_t skipped_before_ = 0;                // steps skipped before this epoch
+  double seconds_ = 0, begun_s_ = 0;  // time before resuming, and when this process began the epoch
+  StepRows rows_;                     // of the step that began last
   OptimizerStep update_;
   Outcome out_;
 };

@@ -1,4 +1,4 @@
-// The loop over epochs and steps, as every worker runs it: it knows no mode and no device.
+// The loop over epochs and steps that every worker runs. It does not depend on mode or device.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace dpt {
 
-// What the workers of one rank share beside the buffers of all.
+// What the workers of one rank share, besides the buffers that all ranks share.
 struct RankState {
   RankState(const Session& session, const Buffers& buffers, Team team, int rank,
             const Generator& generator);
@@ -30,27 +30,27 @@ struct RankState {
   Buffers buffers;
   Team team;
   int rank;
-  Generator generator;  // torch's global one, after it has drawn the initial weights
+  Generator generator;  // PyTorch's global one, after drawing the initial weights
   Generator drawn_by;   // the same, before it drew the last order
-  Order order;          // of this epoch; written by the first worker while the others wait
-  std::unique_ptr<Ahead> train, test;       // where samples are made on the way
-  GpuAccess gpus{};                         // where the session is on GPUs
-  Checkpoints* checkpoints = nullptr;       // null: none are written. The same on every rank
-  const TrainState* resumed = nullptr;      // where it goes on; null: it begins
-  std::span<const float> resumed_states{};  // that workers keep for themselves, as Checkpoints
-                                            // writes them
+  Order order;          // of this epoch; the first worker writes it while the others wait
+  std::unique_ptr<Ahead> train, test;   // for data sets whose samples are made on demand
+  GpuAccess gpus{};                     // for sessions on GPUs
+  Checkpoints* checkpoints = nullptr;   // null: none are written; the same on every rank
+  const TrainState* resumed = nullptr;  // the state to resume; null: a new run
+  // Optimizer states that workers keep for themselves, in the layout of Checkpoints::write().
+  std::span<const float> resumed_states{};
 };
 
 struct Outcome {
   int64_t steps = 0;
-  int stopped_by = 0;              // the signal that all agreed to stop at; 0: the run is complete
+  int stopped_by = 0;  // the signal at which all workers agreed to stop; 0: the run is complete
   GradientScaler::State scaler{};  // for the next step
 };
 
-// Trains to the end. Every worker of every rank calls it, each on its own thread. `reporter` is
-// null but for the first worker of rank 0. Throws Error{diverged} on every worker, with step and
-// layer, when a loss is not finite; nothing of that step is in the weights then. `clock` is null
-// but in a run that is measured.
+// Trains to the end. Every worker of every rank calls it on its own thread. `reporter` is null
+// except for the first worker of rank 0; `clock` is null unless the run is measured. If a loss is
+// not finite, throws Error{diverged} with the step and the layer on every worker; the weights then
+// contain nothing of that step.
 Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock = nullptr,
                      Trace* trace = nullptr);
 

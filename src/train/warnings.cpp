@@ -17,8 +17,8 @@ namespace {
 
 using Warnings = std::vector<Warning>;
 
-// The layers in their order. A null stands where the output of the one before does not go straight
-// on: at a residual and at an entry with `from`.
+// Appends the layers in order. A null marks a place where a layer does not simply take the previous
+// output: before a residual, and before an entry with `from`.
 void add_layers(const std::vector<ModelItem>& items, std::vector<const Choice*>& out) {
   for (const ModelItem& item : items) {
     if (!item.from.empty() || item.kind == ModelItem::Kind::residual) out.push_back(nullptr);
@@ -27,8 +27,8 @@ void add_layers(const std::vector<ModelItem>& items, std::vector<const Choice*>&
   }
 }
 
-// The layer that computes the outputs that the loss gets, which `dropout` and `flatten` only pass
-// on. Null: a sum of several, or the data as it is.
+// The layer that computes the loss's input, skipping layers like `dropout` that keep its meaning.
+// Null if the input is a sum of several layers, or the data itself.
 const Choice* last_layer(const Spec& spec) {
   std::vector<const Choice*> layers;
   add_layers(spec.model, layers);
@@ -39,12 +39,12 @@ const Choice* last_layer(const Spec& spec) {
   return nullptr;
 }
 
-// A loss whose input the last layer does not give.
+// A loss and the last layers that do not suit it.
 struct Mismatch {
   std::string_view loss;
   std::vector<std::string_view> layers;
-  bool in_layer;          // the layer is wrong, else the loss is
-  std::string_view text;  // {0}: the layer
+  bool in_layer;          // the layer is wrong; otherwise the loss is
+  std::string_view text;  // {0}: the layer's name
 };
 
 const std::vector<Mismatch>& mismatches() {
@@ -146,7 +146,7 @@ void check_batch_size(const Session& s, Warnings& out) {
                    std::max<int64_t>(1, samples / replicas))});
 }
 
-// Only if somebody asked for so many: `parallel: ddp` alone has two devices on any machine.
+// Warns only if the user asked for a number: `parallel: ddp` alone has two devices on any machine.
 void check_cores(const Session& s, int cores, Warnings& out) {
   const DeviceSpec& asked = s.spec.devices;
   const int devices = s.who.ranks * s.who.devices, workers = s.who.workers;
@@ -169,17 +169,18 @@ void check_cores(const Session& s, int cores, Warnings& out) {
   }
 }
 
-// How many intervals the schedule counts in the whole run: the first has number 0.
+// The number of intervals in the whole run that the schedule counts, from 0.
 int64_t intervals(const Session& s) {
   return schedule_interval(s.spec.schedule) == "step" ? s.steps : s.epochs;
 }
 
-// Whether `steps` ends the run before its `epochs`: a trial, for which no schedule is made.
+// Whether `steps` ends the run before its `epochs`: a trial run, whose schedule is not meant for
+// it.
 bool cut_short(const Session& s) {
   return s.spec.steps && s.spec.epochs && *s.spec.steps / s.batches->steps() < *s.spec.epochs;
 }
 
-// A warm-up that is not over before the run is.
+// Warns of a warm-up that is longer than the run.
 void check_warmup_end(const Session& s, Warnings& out) {
   const ScheduleSpec& schedule = s.spec.schedule;
   const int64_t total = intervals(s);
@@ -193,7 +194,7 @@ void check_warmup_end(const Session& s, Warnings& out) {
                    interval == "epoch" ? "count it in steps: `interval: step`" : "shorten it")});
 }
 
-// torch's LinearLR by epochs: one epoch of warm-up is no ramp, but the lowest rate for all of it.
+// Warns of a warm-up of one epoch: PyTorch's LinearLR then uses the lowest rate for all of it.
 void check_warmup_epoch(const Session& s, Warnings& out) {
   const ScheduleSpec& schedule = s.spec.schedule;
   const int64_t steps = s.batches->steps();
@@ -207,9 +208,9 @@ void check_warmup_epoch(const Session& s, Warnings& out) {
                    counted(steps, "step"), schedule.warmup_factor, std::min<int64_t>(steps, 500))});
 }
 
-// Whether the schedule gives the same rate at all of `total` intervals.
+// Whether the schedule has the same rate in all `total` intervals.
 bool is_constant(const ScheduleType& type, const Choice& choice, int64_t total) {
-  constexpr int64_t kMostLookedAt = 100000;  // a longer run is not looked through
+  constexpr int64_t kMostLookedAt = 100000;  // longer runs are not checked
   if (total > kMostLookedAt) return false;
   const std::unique_ptr<Schedule> schedule = type.make(choice.settings, 1, total);
   const double first = schedule->lr(0);

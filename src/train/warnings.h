@@ -1,7 +1,8 @@
-// Warnings about specs that train, but hardly as their authors meant: a softmax before
-// cross_entropy, a batch larger than the data. A spec that is right gets none.
+// Warnings about specs that train, but probably not as intended: a softmax before cross_entropy, a
+// batch larger than the data. A correct spec gets none.
 //
-// To add one: write a function beside the others in warnings.cpp and call it from warnings_of().
+// To add a warning, write a function beside the others in warnings.cpp and call it from
+// warnings_of().
 #pragma once
 
 #include <optional>
@@ -12,20 +13,21 @@
 
 namespace dpt {
 
-// `where` points into the spec's files.
+// `where` points into the spec's files, which must outlive the warning.
 struct Warning {
   Span where;
-  std::string message;  // what happens and what to do
+  std::string message;  // what happens, and what to do
 };
 
-// What the spec alone shows. REQUIRES: `spec` was read without complaints.
+// Warnings from the spec alone. REQUIRES: `spec` was read without errors.
 std::vector<Warning> warnings_of(const Spec& spec);
 
-// With what the data, the length of the run and the machine show. `cores`: how many the run may
-// use; empty: not known.
+// Also warnings that depend on the data, the length of the run and the machine. `cores`: how many
+// the run may use; empty: unknown.
 std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores);
 
-// By place: "my.yaml:9:5: warning: ...", the line, a caret; empty if there are none.
+// Renders warnings by location: "my.yaml:9:5: warning: ...", the line, and a caret; empty if there
+// are none.
 std::string render(std::vector<Warning> warnings);
 
 }  // namespace dpt
