@@ -1,5 +1,5 @@
-// Images with random changes drawn anew for each sample and epoch: rows of pixels at a time, as
-// CPUs do it. What is changed how is graph/formulas/augment.h's, which GPUs share.
+// Random changes of images, drawn anew for each sample and epoch: the CPU implementation, which
+// copies rows of pixels. The formulas are in graph/formulas/augment.h, shared with GPUs.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +10,23 @@
 
 namespace dpt {
 
-// What random transforms are a function of, besides the sample's number in its set and the
-// transform's place in the list. So they are the same in every mode, for any number of workers, and
-// whatever batch a sample is in.
+// The seed and epoch of random transforms. A change depends only on these, the sample's number in
+// its data set, and the transform's index in the list; so it is the same in every mode, for any
+// number of workers, and in any batch.
 struct Turn {
   uint64_t seed = 0;
   uint64_t epoch = 0;  // from 0
 };
 
-// Paints a patch over a channel of a frame's size; colour: that channel's.
+// Paints a patch over one channel x[height, width]; `colour` is the channel's.
 void paint(const augment::Frame& frame, const augment::Patch& patch, float colour, float* x);
 
-// Draws all channels to x[C, height, width]. colours: [transforms, C].
-// `copy(from, count, channel, to)` converts neighbouring pixels of the image [C, H, W], the first
-// of them number `from`.
+// Draws all channels into x[C, height, width]. colours: [transforms, C]. copy(from, count, channel,
+// to) converts `count` neighboring pixels of the source image [C, H, W], starting with pixel number
+// `from`.
 template <class Copy>
 void draw(const augment::Frame& f, const float* colours, int64_t channels, float* x, Copy copy) {
-  // Columns that show the image: the others will be painted.
+  // The columns that show the image; patches cover the others.
   const int64_t from = f.flipped ? f.left - f.image_width + 1 : -f.left;
   const int64_t begin = std::clamp<int64_t>(from, 0, f.width);
   const int64_t end = std::clamp<int64_t>(from + f.image_width, begin, f.width);

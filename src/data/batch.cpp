@@ -14,7 +14,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kBytes = 256;  // values of a byte
+constexpr size_t kBytes = 256;  // number of values of a byte
 
 void plain_u8(const uint8_t* rows, const int64_t* index, size_t n, size_t features, float scale,
               float shift, float* x) {
@@ -35,7 +35,7 @@ void plain_copy(const float* rows, const int64_t* index, size_t n, size_t featur
     x = std::copy_n(rows + static_cast<size_t>(index[r]) * features, features, x);
 }
 
-// Rows of i32, which may overlap.
+// Copies rows of i32 that may overlap, since `step` may be less than `features`.
 void copy_rows(const int32_t* data, int64_t step, std::span<const uint32_t> rows, size_t features,
                int32_t* x) {
   for (const uint32_t row : rows)
@@ -69,8 +69,8 @@ bool reproduces(const std::vector<float>& table, float scale, float shift) {
   return true;
 }
 
-// The samples [N, ...] one after another through f(rows of this block as int64). Indices are
-// widened on the stack, since a steady step takes no memory.
+// Calls f for blocks of rows, as int64. The indices are widened on the stack, because a training
+// step must not allocate.
 template <class F>
 void in_blocks(std::span<const uint32_t> rows, F&& f) {
   constexpr size_t kBlock = 256;
@@ -104,8 +104,9 @@ Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
   prepare_targets(target_transforms);
 }
 
-// Keeps the random ones and gives the others. They may be done first, since they change each
-// element by itself, and what random ones paint is changed likewise beforehand.
+// Collects the random transforms and returns the others. The others may run first, because they
+// change each element by itself; the colors that random transforms paint with are converted the
+// same way.
 std::vector<Choice> Feeder::take_random(std::span<const Choice> transforms) {
   std::vector<Choice> others;
   TensorDesc sample{dataset_.inputs.desc.dtype, dataset_.inputs.sample()};
@@ -133,8 +134,8 @@ std::vector<Choice> Feeder::take_random(std::span<const Choice> transforms) {
   return others;
 }
 
-// What it paints with goes through the element-wise ones that follow, as pixels do. from: what the
-// elements are where it stands.
+// Adds a random transform. Its fill colors go through the element-wise transforms after it, as
+// pixels do. from: the dtype of elements at its position in the list.
 void Feeder::add_change(std::span<const Choice> transforms, size_t place, int64_t channels,
                         DType from) {
   if (random_.count == augment::Changes::kMost)
@@ -198,7 +199,7 @@ void Feeder::prepare_maps(std::span<const Choice> transforms, int64_t channels) 
     maps_.push_back(std::move(map));
   }
   const auto same = [&](const ByteMap& m) { return m.table == maps_[0].table; };
-  if (std::ranges::all_of(maps_, same)) maps_.resize(1);  // one pass over whole rows
+  if (std::ranges::all_of(maps_, same)) maps_.resize(1);  // one pass over whole samples
 }
 
 void Feeder::prepare_targets(std::span<const Choice> transforms) {
@@ -207,7 +208,8 @@ void Feeder::prepare_targets(std::span<const Choice> transforms) {
   target_step_ = dataset_.targets.step();
   if (transforms.empty()) return;
   const Table table = without_overlap(dataset_.targets);
-  // Classes are few: what becomes of each is computed once. Values are transformed all at once.
+  // There are few classes, so each one's target is computed once. Other targets are transformed all
+  // at once.
   const bool of_classes = dataset_.classes > 0 && target_.shape.rank() == 0;
   const int64_t rows = of_classes ? dataset_.classes : table.size();
   std::vector<int32_t> each(of_classes ? static_cast<size_t>(rows) : 0);
@@ -217,7 +219,7 @@ void Feeder::prepare_targets(std::span<const Choice> transforms) {
     dims.insert(dims.end(), sample.shape.extents().begin(), sample.shape.extents().end());
     return TensorDesc{sample.dtype, Shape(dims)};
   };
-  // apply reads its input only.
+  // apply() only reads its input, so the const_cast is safe.
   TensorView now{batch_of(target_), of_classes ? reinterpret_cast<std::byte*>(each.data())
                                                : const_cast<std::byte*>(table.data.get())};
   std::shared_ptr<std::byte[]> held;

@@ -13,14 +13,14 @@ namespace dpt {
 namespace {
 
 constexpr size_t kPixels = 3 * 32 * 32;
-// Bytes of a file or an archive: CIFAR-10's and CIFAR-100's archives hold 184 million.
+// Limit on the bytes of a file or an archive. CIFAR's archives have 184 million.
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
 const std::vector<std::string>& files_of(const CifarFormat& f, Split split) {
   return split == Split::train ? f.train : f.test;
 }
 
-// The archive alone, or every file.
+// The paths of the unpacked files, or of the archive alone.
 std::vector<std::string> find(const CifarFormat& f, const std::string& path,
                               const LoadQuery& query) {
   std::vector<std::string> inside;

@@ -1,4 +1,4 @@
-// The four IDX files in which MNIST and the sets made after it come.
+// Reads the four IDX files of MNIST and of data sets in its format.
 #pragma once
 
 #include "data/dataset.h"
@@ -6,7 +6,7 @@
 namespace dpt {
 
 struct MnistFiles {
-  std::string path;  // of the folder; empty: where find_files looks
+  std::string path;  // the folder; empty: find_files() searches
   static KeyTable<MnistFiles> keys() {
     return KeyTable<MnistFiles>().path(
         "path", &MnistFiles::path,
@@ -15,12 +15,12 @@ struct MnistFiles {
   }
 };
 
-// DatasetType::stand_in
+// A DatasetType::stand_in.
 inline std::string like_mnist(const std::any&) {
   return "{synthetic_images: {shape: [1, 28, 28]}}";
 }
 
-// Images u8 [N, 1, 28, 28], ten classes. `name` is the set's.
+// Loads images u8 [N, 1, 28, 28] of ten classes. `name` is the data set's name.
 Dataset load_mnist_files(const std::string& name, const MnistFiles& settings,
                          const LoadQuery& query);
 std::string mnist_files_torch(const std::string& name, const MnistFiles& settings,

@@ -51,7 +51,7 @@ void Prefetch::begin(std::vector<std::vector<uint32_t>> batches) {
   for (int i = 0; i < thread_count_; ++i) {
     try {
       threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error& e) {  // one is enough
+    } catch (const std::system_error& e) {  // one thread is enough
       if (threads_.empty())
         fail(Fault::failed,
              "no thread can be started to read samples: {}; raise the limit on processes (ulimit "
@@ -63,7 +63,7 @@ void Prefetch::begin(std::vector<std::vector<uint32_t>> batches) {
 }
 
 void Prefetch::work() {
-  if (!cpus_.empty()) {  // not the one core to which whoever began the pass may be bound
+  if (!cpus_.empty()) {  // the caller may be pinned to one core, which this thread must not inherit
     cpu_set_t set;
     CPU_ZERO(&set);
     for (const int cpu : cpus_) CPU_SET(static_cast<size_t>(cpu), &set);

@@ -1,4 +1,4 @@
-// Samples that are made on the way (Dataset::reader), by threads that work ahead of the steps.
+// Makes samples of a Dataset::reader in threads that work ahead of the steps.
 #pragma once
 
 #include <condition_variable>
@@ -16,36 +16,37 @@
 
 namespace dpt {
 
-// The bytes of one pass over batches, in the order in which they are taken. They are the same for
-// any number of threads: a sample depends on its number alone.
+// Provides the bytes of batches in the order of one pass. They do not depend on the number of
+// threads, since a sample depends only on its number.
 class Prefetch {
  public:
-  // The threads run on the cores `cpus`; none: wherever the maker's do. REQUIRES: dataset.reader,
+  // The threads run on the cores `cpus`; empty: on the creator's. REQUIRES: dataset.reader is set,
   // threads > 0.
   Prefetch(const Dataset& dataset, int threads, std::vector<int> cpus = {});
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  // Begins a pass, and ends the one before, of which nothing may be in use.
+  // Ends the previous pass and begins a new one. REQUIRES: no batch of the previous pass is in use.
   void begin(std::vector<std::vector<uint32_t>> batches);
 
-  // The samples of a batch, one after another. Waits until they are there, and calls `waiting` now
-  // and then, which may throw. Throws what the reader threw. Thread: any; makes no system call but
-  // for waiting. Taken in order: a batch is made only when the one two before it was given back.
+  // Returns the samples of a batch, one after another, and waits until they are made. While
+  // waiting, calls `waiting` repeatedly, which may throw. Throws what the reader threw. Makes
+  // system calls only to wait. Thread: any. Batches must be taken in order: a batch is made only
+  // after the batch two before it was given back.
   const std::byte* take(size_t batch, const std::function<void()>& waiting);
-  // `samples` of the batch will not be used again.
+  // Declares that `samples` of the batch will not be used again.
   void give_back(size_t batch, size_t samples);
 
  private:
-  static constexpr size_t kSlots = 2;  // one that is used, one that is filled
+  static constexpr size_t kSlots = 2;  // one in use, one being filled
   struct Slot {
     std::shared_ptr<std::byte[]> bytes;
-    size_t made = 0, given_back = 0;  // samples of the batch that the slot is for
+    size_t made = 0, given_back = 0;  // samples of the slot's batch
   };
   void end();
   void work();
-  void advance();  // first_, over what is given back or empty
+  void advance();  // moves first_ past batches that were given back or are empty
   Slot& slot(size_t batch) { return slots_[batch % kSlots]; }
 
   const Dataset& dataset_;
@@ -58,8 +59,8 @@ class Prefetch {
   std::mutex mutex_;
   std::condition_variable made_, freed_;
   Slot slots_[kSlots];
-  size_t first_ = 0;                        // batch that is not given back
-  size_t next_batch_ = 0, next_place_ = 0;  // that nobody makes yet
+  size_t first_ = 0;                        // the first batch not given back completely
+  size_t next_batch_ = 0, next_place_ = 0;  // the next sample that no thread makes yet
   bool stop_ = false;
   std::exception_ptr error_;
 };

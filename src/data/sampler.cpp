@@ -62,7 +62,7 @@ Order distributed_order(const Deal& deal, int rank, bool shuffle, uint64_t seed,
 }
 
 int64_t Batches::steps() const {
-  // Rank 0 has the most samples, the last one the fewest.
+  // Rank 0 has the most samples, the last rank the fewest.
   if (drop_last) return deal.of(deal.ranks - 1) / batch;
   return (deal.of(0) + batch - 1) / batch;
 }

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a named set may lie, most wanted first, without doubles.
+// The folders in which a named data set may lie, by priority, without duplicates.
 std::vector<std::string> folders_of(const std::string& name, const std::string& given,
                                     const std::string& folder) {
   std::string dashed = name, joined = name;
@@ -47,7 +47,7 @@ std::vector<std::string> folders_of(const std::string& name, const std::string& 
   return out;
 }
 
-// The file or its .gz; empty if neither is there.
+// The path of the file or its .gz; empty if neither exists.
 std::string plain_or_gzip(const fs::path& file) {
   std::error_code none;
   for (const std::string& path : {file.string(), file.string() + ".gz"})
@@ -145,7 +145,7 @@ void take_first(Dataset& d, int64_t samples) {
   if (samples >= size) return;
   for (Table* table : {&d.inputs, &d.targets})
     table->desc.shape = table->desc.shape.with(0, samples);
-  const std::string count = fmt::format(": {} x ", size);  // as describe() writes it
+  const std::string count = fmt::format(": {} x ", size);  // the format of describe()
   if (const size_t at = d.description.find(count); at != std::string::npos)
     d.description.replace(at, count.size(), fmt::format(": the first {} of {} x ", samples, size));
 }

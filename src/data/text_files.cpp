@@ -13,7 +13,7 @@
 namespace dpt {
 namespace {
 
-constexpr uint64_t kMostText = uint64_t{1} << 30;  // tokens take four times as many bytes
+constexpr uint64_t kMostText = uint64_t{1} << 30;  // bytes; tokens take four times as many
 
 std::vector<std::byte> read_text(const std::string& file) {
   const std::unique_ptr<ByteSource> source = open_bytes(file);
@@ -28,7 +28,7 @@ std::vector<std::byte> read_text(const std::string& file) {
   return text;
 }
 
-// The token of each byte, and how many there are.
+// The token of each byte value, and the number of tokens.
 struct Vocabulary {
   std::array<int32_t, 256> token{};
   int32_t size = 0;
@@ -49,12 +49,12 @@ Piece piece_of(int64_t characters, const TextWindows& s, Split split) {
   return split == Split::train ? Piece{0, cut} : Piece{cut, characters};
 }
 
-// An evaluation takes each character once.
+// In an evaluation, windows do not overlap.
 int64_t stride_of(const TextWindows& s, Split split) {
   return split == Split::train && s.stride > 0 ? s.stride : s.sequence_length;
 }
 
-// How many windows a piece has.
+// The number of windows in a piece.
 int64_t windows(const Piece& piece, const TextWindows& s, Split split, const std::string& file) {
   if (split == Split::test && piece.size() == 0)
     fail(Fault::data, "there is no test split of {}: write a test_share above 0", file);

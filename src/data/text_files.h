@@ -1,4 +1,4 @@
-// A text as sequences of characters: what a character-level language model is trained on.
+// A text as sequences of characters, for character-level language models.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace dpt {
 
-// A character is a byte, and its token the byte's place among those that the whole file has, from
-// the smallest on. A sample is `sequence_length` tokens that follow each other; its target, of the
-// same shape, the token behind each.
+// Characters are bytes. A character's token is its index among the byte values that occur in the
+// file, in ascending order. A sample is `sequence_length` consecutive tokens; its target, of the
+// same shape, is the token after each.
 struct TextWindows {
   std::string path;
   int64_t sequence_length = 64, stride = 0;
-  double test_share = 0.1;  // of the characters: the end of the file, as in nanoGPT
+  double test_share = 0.1;  // share of the characters, at the end of the file, as in nanoGPT
 
-  // Behind the path, which each data set has for itself.
+  // Adds the keys that follow the path, which each data set declares itself.
   template <class Config>
   static void add_keys(KeyTable<Config>& table) {
     table.optional("sequence_length", &TextWindows::sequence_length, "characters per sample", kSize)
@@ -28,8 +28,9 @@ struct TextWindows {
   }
 };
 
-// Tokens i32 [N, T] and targets i32 [N, T], which lie in memory once. `file` is the one of
-// settings.path, or the one that was found. Throws Error{data}: no such file, or too short.
+// Loads inputs i32 [N, T] and targets i32 [N, T], which share one copy in memory. `file`:
+// settings.path, or the file that was found. Throws Error{data} if the file is missing or too
+// short.
 Dataset load_text(const std::string& name, const std::string& file, const TextWindows& settings,
                   const LoadQuery& query);
 std::string text_torch(const std::string& file, const TextWindows& settings,

@@ -23,7 +23,7 @@ std::string_view type_of(DType dtype) {
   return "<f4";
 }
 
-// The magic bytes, the version, the header's length, and a header that ends at a multiple of 64.
+// Magic bytes, version, header length, and the header, padded to a multiple of 64 bytes.
 std::string header_of(const TensorDesc& desc) {
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}",
                                  type_of(desc.dtype), fmt::join(desc.shape.extents(), ", "));

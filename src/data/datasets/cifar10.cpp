@@ -3,7 +3,7 @@
 namespace dpt::datasets {
 namespace {
 
-// Krizhevsky 2009: 50000 + 10000 photographs of ten sorts of animals and vehicles.
+// Krizhevsky 2009: 50000 + 10000 photographs of ten classes of animals and vehicles.
 struct Cifar10 {
   static constexpr Usage kUsage{"torchvision.datasets.CIFAR10",
                                 "dataset: cifar10\n"

@@ -43,7 +43,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
   return cifar_torch(format(c), c.path, query);
 }
 
-// So few classes that models for either sort of labels can be measured on it.
+// 20 classes suit models for either kind of labels.
 std::string stand_in(const std::any&) {
   return "{synthetic_images: {samples: 50000, shape: [3, 32, 32], classes: 20}}";
 }

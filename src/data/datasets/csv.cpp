@@ -10,8 +10,8 @@
 namespace dpt::datasets {
 namespace {
 
-// csv: a table of numbers as text, inputs f32 [N, columns]. Targets are f32 [N, columns], or, where
-// `classes` is given, one column of whole numbers.
+// A text table of numbers: inputs f32 [N, columns]. Targets are f32 [N, columns], or one column of
+// whole numbers if `classes` is given.
 struct Csv {
   static constexpr Usage kUsage{
       "",
@@ -78,7 +78,7 @@ Columns columns_of(const Csv& c, const CsvTable& table, const std::string& path)
   return out;
 }
 
-// The columns of the test set that have the names of the training set's, wherever they stand.
+// Finds the test set's columns by the names in the training set, in any order.
 Columns columns_of_test(const Csv& c, const CsvTable& table) {
   CsvTable train;
   if (table.header) train.names = read_csv_header(c.path, format_of(c));
@@ -124,7 +124,7 @@ Table classes_from(const Table& values, int64_t classes, const std::string& path
   return as_classes(std::move(out).done(), classes, path, ignore);
 }
 
-// "; its first line is the header: a, b, ..."; empty: it has none.
+// "; its first line is the header: a, b, ..."; empty if there is no header.
 std::string header_of(const CsvTable& table) {
   constexpr size_t kShown = 4;
   if (!table.header) return "";

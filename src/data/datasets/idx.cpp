@@ -7,8 +7,8 @@
 namespace dpt::datasets {
 namespace {
 
-// idx: any pair of IDX files. Inputs [N, H, W] become images [N, 1, H, W]; labels are u8 or whole
-// numbers [N]. The number of classes is that of the training labels unless it is given.
+// Any pair of IDX files. Inputs [N, H, W] become images [N, 1, H, W]; labels are u8 or integers
+// [N]. Unless given, the number of classes is that of the training labels.
 struct Idx {
   static constexpr Usage kUsage{"",
                                 "dataset: {idx: {images: x.gz, labels: y.gz, test_images: "

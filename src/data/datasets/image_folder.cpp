@@ -17,10 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// image_folder: a folder of images for each class, as torchvision's ImageFolder: classes are the
-// sorted names of the folders, samples the sorted files in and below each. Images are decoded on
-// the way, resized as torchvision's Resize of a PIL image and cut as its CenterCrop, all with
-// Pillow 13.
+// A folder of images for each class, like torchvision's ImageFolder: classes are the sorted folder
+// names, samples are the sorted files in and below each folder. Images are decoded on demand,
+// resized like torchvision's Resize of a PIL image and cropped like its CenterCrop, with the
+// results of Pillow 13.
 struct ImageFolder {
   static constexpr Usage kUsage{
       "torchvision.datasets.ImageFolder",
@@ -70,7 +70,7 @@ Listing list(const fs::path& folder) {
   std::error_code error;
   for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
        at.increment(error)) {
-    std::error_code none;  // a link to nothing is no folder
+    std::error_code none;  // a broken link is not a folder
     (at->is_directory(none) ? out.folders : out.files).push_back(at->path().filename().string());
   }
   if (error) fail(Fault::data, "{} cannot be read: {}", folder.string(), error.message());
@@ -79,8 +79,8 @@ Listing list(const fs::path& folder) {
   return out;
 }
 
-// A folder and all below it, through links. One that links lead to twice is refused: a loop has no
-// end, and a few links can make a tree of any size.
+// A folder and all folders below it, following links. Throws Error{data} if links lead to a folder
+// twice: a loop would not end, and a few links can form a tree of any size.
 std::vector<std::string> folders_below(const fs::path& folder) {
   std::map<std::pair<dev_t, ino_t>, std::string> seen;
   std::vector<std::string> out = {folder.string()};
@@ -97,8 +97,8 @@ std::vector<std::string> folders_below(const fs::path& folder) {
   return out;
 }
 
-// All images in a folder and below: its files, then those of its folders. torchvision sorts
-// os.walk's triples, whose first entries are the folders' paths.
+// Adds all images in a folder and below: first its own files, then those of its subfolders. The
+// order is torchvision's, which sorts os.walk's triples by the folders' paths.
 void add_images(const fs::path& folder, std::vector<std::string>& images) {
   std::vector<std::string> folders = folders_below(folder);
   std::ranges::sort(folders);
@@ -153,7 +153,7 @@ class Reader : public SampleReader {
  private:
   static constexpr uint64_t kMostFile = uint64_t{64} << 20;
 
-  // Height and width.
+  // Height and width after resizing.
   std::pair<int64_t, int64_t> resized_to(const Image& image) const {
     if (s_.resize.size() == 2) return {s_.resize[0], s_.resize[1]};
     const int64_t size = s_.resize[0];
@@ -164,9 +164,10 @@ class Reader : public SampleReader {
     return {size, longer(image.width, image.height)};
   }
 
-  // A line of pixels takes a file of some bytes; scaled until its shorter side is as long as it
-  // should be, gigabytes. What resized() makes, all rows in the new width first, is bounded by the
-  // largest of 16 million pixels, the image itself and four times what the spec asks for.
+  // Limits the memory for resizing: a line of pixels, whose file has a few bytes, would need
+  // gigabytes once its shorter side has the wanted length. resized() first makes all rows in the
+  // new width; their number of pixels may be at most 16 million, the image's own, or four times the
+  // size in the spec, whichever is largest.
   void check_cost(const Image& image, int64_t height, int64_t width,
                   const std::string& path) const {
     constexpr int64_t kAlways = int64_t{1} << 24;
@@ -180,8 +181,8 @@ class Reader : public SampleReader {
            path, image.width, image.height, width, height, pixels * 3 >> 20);
   }
 
-  // The middle as [3, height, width]; black where the image is smaller. CenterCrop pads first, half
-  // to the left, and then rounds halves to even.
+  // Writes the image's center as [3, height, width], black outside of the image. As in CenterCrop,
+  // padding puts the smaller half on the left, and cropping rounds halves to even.
   void cut(const Image& image, uint8_t* out) const {
     const Shape s = shape();
     const auto first = [](int64_t whole, int64_t part) {

@@ -7,9 +7,9 @@
 namespace dpt::datasets {
 namespace {
 
-// npy: two arrays as numpy.save writes them. Inputs u1 stay bytes, i4 and i8 are tokens, f4 and f8
-// numbers. Targets of whole numbers [N] are classes, as many as the training targets need unless
-// `classes` says it; f4 and f8 are values, and [N] then counts as [N, 1].
+// Two arrays as numpy.save writes them. Inputs of type u1 stay bytes, i4 and i8 are tokens, f4 and
+// f8 numbers. Integer targets [N] are classes; unless `classes` is given, their number is that of
+// the training targets. Targets of type f4 and f8 are values, where [N] means [N, 1].
 struct Npy {
   static constexpr Usage kUsage{
       "",

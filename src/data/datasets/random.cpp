@@ -6,9 +6,8 @@
 namespace dpt::datasets {
 namespace {
 
-// random: inputs f32 [samples, in_features] and targets f32 [samples, out_features], independent
-// normal numbers: torch.randn of a generator with this seed, inputs first. The test split's seed is
-// one higher.
+// Inputs f32 [samples, in_features] and targets f32 [samples, out_features], independent normal
+// numbers: torch.randn of a generator with this seed, inputs first. The test split uses seed + 1.
 struct Random {
   static constexpr Usage kUsage{
       "torch.randn",

@@ -7,10 +7,10 @@
 namespace dpt::datasets {
 namespace {
 
-// synthetic_images: u8 [N, C, H, W] in the format of Fashion-MNIST, where no file is at hand. Each
-// class has a glyph of four round blobs; a sample is its class's glyph, shifted by up to two
-// pixels, dimmed, with noise. Integer and plain IEEE arithmetic only: the same bytes on every
-// machine. Sets that are large are painted on the way, and so are large sets of glyphs.
+// Generated images u8 [N, C, H, W] in the format of Fashion-MNIST, which need no files. Each class
+// has a glyph of four round blobs; a sample is its class's glyph, shifted by up to two pixels and
+// dimmed, plus noise. The bytes are the same on every machine, since only integer and plain IEEE
+// arithmetic is used. Large data sets, and many glyphs, are painted on demand.
 struct Images {
   static constexpr Usage kUsage{
       "",
@@ -36,11 +36,10 @@ struct Images {
   }
 };
 
-constexpr size_t kShift = 2;                    // pixels at most, each way
-constexpr size_t kMostKept = size_t{64} << 20;  // bytes of samples, and of glyphs
+constexpr size_t kShift = 2;                    // in pixels, in each direction
+constexpr size_t kMostKept = size_t{64} << 20;  // bytes kept of samples, and of glyphs
 
-// Steele, Lea and Flood's splitmix64: the n-th number of the stream `key` is mix(key + n *
-// kGolden).
+// splitmix64 (Steele, Lea and Flood): number n of the stream `key` is mix(key + n * kGolden).
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
 uint64_t mix(uint64_t z) {
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -73,7 +72,7 @@ class Painter {
     const std::vector<uint8_t> made = glyphs_.empty() ? glyph(of) : std::vector<uint8_t>();
     const std::vector<uint8_t>& glyph = glyphs_.empty() ? made : glyphs_[of];
     const size_t dy = (key >> 32) % (2 * kShift + 1), dx = (key >> 40) % (2 * kShift + 1);
-    const int contrast = 128 + static_cast<int>(key >> 57);  // of 256
+    const int contrast = 128 + static_cast<int>(key >> 57);  // divided by 256
     std::vector<uint64_t> words(features() / 8 + 1);
     for (size_t i = 0; i < words.size(); ++i) words[i] = mix(key + (i + 1) * kGolden);
     const auto* noise = reinterpret_cast<const uint8_t*>(words.data());
@@ -92,7 +91,7 @@ class Painter {
   }
   static size_t padded(size_t extent) { return extent + 2 * kShift; }
 
-  // [C, H + 4, W + 4], a dark border all around.
+  // Paints a class's glyph [C, H + 4, W + 4] with a dark border.
   std::vector<uint8_t> glyph(uint64_t label) const {
     std::vector<uint8_t> out(channels_ * padded(height_) * padded(width_));
     uint64_t key = mix(seed_ + kGolden * (label + 1));
@@ -102,7 +101,7 @@ class Painter {
       for (int blob = 0; blob < 4; ++blob) {
         const double cy = h * (0.15 + 0.7 * unit()), cx = w * (0.15 + 0.7 * unit());
         const double radius = std::max(h, w) * (0.12 + 0.13 * unit()), bright = 160 + 95 * unit();
-        // Outside of the square around it nothing is painted.
+        // Only the square around the blob is visited.
         const auto from = [radius](double middle) {
           return static_cast<size_t>(std::max(0.0, middle - radius));
         };
@@ -123,7 +122,7 @@ class Painter {
 
   size_t channels_, height_, width_;
   uint64_t classes_, seed_;
-  std::vector<std::vector<uint8_t>> glyphs_;  // none: painted each time
+  std::vector<std::vector<uint8_t>> glyphs_;  // empty: painted on demand
 };
 
 class Reader : public SampleReader {

@@ -6,9 +6,9 @@
 namespace dpt::datasets {
 namespace {
 
-// synthetic_regression: y = x W + b + noise, with W [in_features, out_features], b and x normal. A
-// linear layer finds W and b, and its mean squared error ends at noise^2. W and b are drawn from a
-// generator with the seed, x and the noise from one with seed + 1 (test split: + 2).
+// y = x W + b + noise, with normal x, b and W [in_features, out_features]. A linear layer finds W
+// and b, and its mean squared error approaches noise^2. W and b are drawn from a generator with
+// `seed`, x and the noise from one with seed + 1 (test split: seed + 2).
 struct Regression {
   static constexpr Usage kUsage{"",
                                 "dataset: {synthetic_regression: {samples: 1000, in_features: 5, "
@@ -35,7 +35,7 @@ Sizes sizes_of(const Regression& r, Split split) {
   return split == Split::train ? Sizes{r.samples, r.seed + 1} : Sizes{r.test_samples, r.seed + 2};
 }
 
-// x is drawn already, and in y stands the noise.
+// On entry, y holds the noise, drawn from a standard normal distribution.
 void add_product(const Regression& r, std::span<const float> x, std::span<float> y) {
   const auto in = static_cast<size_t>(r.in_features), out = static_cast<size_t>(r.out_features);
   const NewTable weight({DType::f32, {r.in_features, r.out_features}}),

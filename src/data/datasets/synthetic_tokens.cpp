@@ -8,11 +8,11 @@
 namespace dpt::datasets {
 namespace {
 
-// synthetic_tokens: inputs are uniformly random tokens i32 [N, T], or [N] where length is 0.
-// targets: classes: the token that follows, (31 * last + 17) mod vocabulary, i32 [N].
-// targets: next: the same for each token, i32 [N, T] or [N].
-// targets: values: each token's own normal numbers, f32 [N, T, out_features] or [N, out_features]:
-// what an Embedding can learn by heart.
+// Uniformly random tokens i32 [N, T], or [N] if length is 0. The targets are one of:
+// - classes: the successor of the last token, (31 * last + 17) mod vocabulary, i32 [N]
+// - next: the successor of each token, i32 [N, T] or [N]
+// - values: fixed normal numbers for each token, f32 [N, T, out_features] or [N, out_features],
+//   which an Embedding can memorize
 struct Tokens {
   static constexpr Usage kUsage{
       "",
@@ -50,7 +50,7 @@ int32_t follower(int32_t token, int64_t vocabulary) {
   return static_cast<int32_t>((31 * int64_t{token} + 17) % vocabulary);
 }
 
-// Of the last token of each sample, or of all.
+// Writes the successors of all tokens, or of each sample's last token, depending on next.size().
 void fill_next(const Tokens& t, std::span<const int32_t> tokens, std::span<int32_t> next) {
   const size_t step = tokens.size() / next.size();
   for (size_t i = 0; i < next.size(); ++i)

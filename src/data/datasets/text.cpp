@@ -3,7 +3,7 @@
 namespace dpt::datasets {
 namespace {
 
-// text: any file, whose bytes are the characters.
+// Any file; its bytes are the characters.
 struct Text : TextWindows {
   static constexpr Usage kUsage{
       "", "dataset: {text: {path: book.txt, sequence_length: 128, stride: 64, test_share: 0.1}}"};

@@ -21,9 +21,9 @@
 namespace dpt {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // of one decompressed file
-constexpr uint64_t kMostRatio = 1032;               // deflate can't do more
-// Each costs time, even if it holds nothing. bgzip makes 65536 of 4 GiB.
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // decompressed, per file
+constexpr uint64_t kMostRatio = 1032;               // the most that deflate can reach
+// Each member costs time, even an empty one. bgzip makes 65536 members of 4 GiB.
 constexpr int kMostMembers = 1 << 18;
 
 class File {
@@ -40,7 +40,7 @@ class File {
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
 
-  // As many bytes as there are from `offset` on, at most out.size().
+  // Reads up to out.size() bytes from `offset` on. Returns how many; fewer only at the end.
   size_t read(std::span<std::byte> out, uint64_t offset) const {
     size_t got = 0;
     while (got < out.size()) {
@@ -135,7 +135,7 @@ class GzipSource final : public ByteSource {
  private:
   static constexpr size_t kChunk = size_t{256} << 10;
 
-  // Returns how many bytes came; 0 only makes sense with done_.
+  // Returns the number of bytes; 0 at the end (done_).
   size_t inflate_some(std::span<std::byte> out) {
     if (done_) return 0;
     if (stream_.avail_in == 0) {
@@ -160,7 +160,7 @@ class GzipSource final : public ByteSource {
     return room - stream_.avail_out;
   }
 
-  // False where no other member follows this one.
+  // Returns false if no further member follows.
   bool begin_member() {
     if (!begins_gzip(*file_, read_ - stream_.avail_in)) return false;
     if (++members_ > kMostMembers)
@@ -172,8 +172,8 @@ class GzipSource final : public ByteSource {
   std::unique_ptr<File> file_;
   std::vector<std::byte> in_;
   z_stream stream_{};
-  uint64_t read_ = 0;    // of the file
-  uint64_t offset_ = 0;  // decompressed
+  uint64_t read_ = 0;    // bytes of the file read so far
+  uint64_t offset_ = 0;  // bytes decompressed so far
   int members_ = 1;
   bool done_ = false;
 };
@@ -188,12 +188,13 @@ std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
 
 std::shared_ptr<std::byte[]> allocate_bytes(size_t bytes) {
   constexpr size_t kHuge = size_t{2} << 20;
-  constexpr size_t kLarge = size_t{16} << 20;  // below, asking costs more than it saves
+  constexpr size_t kLarge = size_t{16} << 20;  // below, the check costs more than it is worth
   if (bytes >= kLarge)
     need_memory(bytes, "the data", "use fewer or smaller samples, or a machine with more memory");
   const std::align_val_t alignment{bytes >= kHuge ? kHuge : 64};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), alignment));
-  if (bytes >= kHuge) ::madvise(memory, bytes, MADV_HUGEPAGE);  // only speed: a refusal is fine
+  // An optimization: failure is harmless.
+  if (bytes >= kHuge) ::madvise(memory, bytes, MADV_HUGEPAGE);
   return {memory, [alignment](std::byte* p) { ::operator delete[](p, alignment); }};
 }
 

@@ -1,4 +1,4 @@
-// The bytes of a data file in order, whether it is plain or compressed with gzip.
+// Sequential reading of a data file, plain or compressed with gzip.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace dpt {
 
-// Not thread-safe; several on one file are independent. Every Error is Error{data} and names the
-// file.
+// Not thread-safe; several sources may read one file independently. Every error is an Error{data}
+// that names the file.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -19,23 +19,24 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // Fills `out`. Throws if the file ends before or is damaged; `what` is what was to be read.
+  // Fills `out`. Throws if the file is damaged or ends before; `what` describes the data in the
+  // error.
   virtual void read(std::span<std::byte> out, const std::string& what) = 0;
-  // Throws if more follows, or if gzip's checksum is wrong.
+  // Throws if more bytes follow, or if gzip's checksum is wrong.
   virtual void expect_end() = 0;
-  // At most so many bytes can come, all in all: a header that announces more is lying, and no
-  // memory needs to be taken for it.
+  // An upper bound on all bytes that the source can yield. A header that announces more is wrong,
+  // and no memory need be allocated for it.
   virtual uint64_t most_bytes() const = 0;
   virtual bool compressed() const = 0;
 };
 
-// Plain or gzip, by the first two bytes; several gzip members in one file are one stream, as for
-// gzip -d. Throws Error{data} if the file can't be opened, and at once for what is no regular file
-// (a folder, FIFO, socket or device).
+// Opens a file; the first two bytes decide between plain and gzip. Several gzip members in a file
+// form one stream, as in gzip -d. Throws Error{data} if the file cannot be opened, and immediately
+// if it is not a regular file (a folder, FIFO, socket or device).
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 
-// A buffer that is aligned for vectors and, where it is large, for huge pages. Not initialised.
-// Throws Error{memory} where less is free.
+// Allocates an uninitialized buffer, aligned for vector instructions and, if large, for huge pages.
+// Throws Error{memory} if less is free.
 std::shared_ptr<std::byte[]> allocate_bytes(size_t bytes);
 
 }  // namespace dpt

@@ -21,15 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kWorthwhile = size_t{1} << 20;  // inflating less is fast enough
+constexpr size_t kWorthwhile = size_t{1} << 20;  // smaller files inflate fast enough
 
 std::string environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread calls setenv
   return value != nullptr ? value : "";
 }
 
-// Finds damage, not malice: whoever can write to the user's cache could write the data, too. At
-// memory speed, since it is done on every start.
+// A checksum against damage, not malice: whoever can write to the user's cache could as well change
+// the data. It runs at memory speed, because every start checks the whole copy.
 uint64_t mix(std::span<const std::byte> bytes, uint64_t seed) {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
   std::array<uint64_t, 4> lane = {seed, seed + 1, seed + 2, seed + 3};
@@ -47,12 +47,12 @@ uint64_t mix(std::span<const std::byte> bytes, uint64_t seed) {
   return all;
 }
 
-// What stands in front of the decompressed bytes.
+// The header in front of the decompressed bytes.
 struct Front {
   std::array<char, 16> magic{'d', 'p', 't', 'r', 'a', 'i', 'n', ' ',
                              'c', 'a', 'c', 'h', 'e', ' ', '1', '\n'};
   uint64_t size = 0, changed_ns = 0, inode = 0, gzip_tail = 0;  // of the gzip file
-  uint64_t bytes = 0, checksum = 0;                             // of what follows
+  uint64_t bytes = 0, checksum = 0;                             // of the bytes that follow
   bool operator==(const Front&) const = default;
 };
 
@@ -134,7 +134,7 @@ std::optional<CacheEntry> cache_entry(const std::string& path) {
   const Handle file(path, O_RDONLY | O_NONBLOCK);
   if (none || !file) return {};
   const struct stat s = file.status();
-  if (s.st_size < 18) return {};  // no gzip file is as small
+  if (s.st_size < 18) return {};  // smaller than any gzip file
   CacheEntry entry;
   entry.path_ = fmt::format("{}/inflated/{}-{}", folder, Sha256().update(real).hex().substr(0, 16),
                             fs::path(real).stem().string());

@@ -1,6 +1,6 @@
 // Decompressed copies of data files in the user's cache folder: inflating Fashion-MNIST takes
-// longer than training an epoch on it. Nothing depends on it: what is missing, old, damaged or
-// forbidden is passed over silently.
+// longer than training an epoch on it. The cache is optional: missing, old, damaged or inaccessible
+// copies are ignored silently.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +15,31 @@
 
 namespace dpt {
 
-// ${XDG_CACHE_HOME:-~/.cache}/dptrain; empty where neither is known.
+// ${XDG_CACHE_HOME:-~/.cache}/dptrain; empty if neither variable is set.
 std::string cache_folder();
 
-// One file's place in the cache. The copy is named after the file's path and holds the file's
-// size, time of change, gzip checksum and length, and a checksum of its own: it is used only if all
-// of them hold.
+// The cached copy of one file. It is named after the file's path and records the file's size,
+// modification time, inode, gzip checksum and length, and a checksum of its own content. It is used
+// only if all of them match.
 class CacheEntry {
  public:
-  // The copy, checked in whole, or null.
+  // Opens the copy after checking all of it; null if there is no valid copy.
   std::unique_ptr<ByteSource> open() const;
-  // Writes the copy, aside first and then renamed. Small ones are left out. The pieces must be
-  // those in which it is read.
+  // Writes the copy under a temporary name and renames it. Small files are not cached. The pieces
+  // must be the same as those in which the copy is read, since its checksum depends on them.
   void store(std::initializer_list<std::span<const std::byte>> pieces) const;
 
  private:
   friend std::optional<CacheEntry> cache_entry(const std::string& path);
-  std::string path_;  // of the copy
+  std::string path_;  // path of the copy
   struct Key {
     uint64_t size = 0, changed_ns = 0, inode = 0, gzip_tail = 0;
     bool operator==(const Key&) const = default;
   } key_;
 };
 
-// Where the copy of the gzip file `path` is or would be; empty where there is no cache folder or
-// DPTRAIN_NO_CACHE is set.
+// The entry for the gzip file `path`, whether its copy exists or not; empty if there is no cache
+// folder or DPTRAIN_NO_CACHE is set.
 std::optional<CacheEntry> cache_entry(const std::string& path);
 
 }  // namespace dpt

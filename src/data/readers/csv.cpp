@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostLine = size_t{8} << 20, kMostColumns = size_t{1} << 18;
 
-// The lines of a file, of which only some lie in memory.
+// Reads a file line by line, keeping only part of it in memory.
 class Lines {
  public:
   explicit Lines(const std::string& path) : path_(path), source_(open_bytes(path)) {
@@ -25,7 +25,8 @@ class Lines {
     left_ = source_->most_bytes();
   }
 
-  // The next line without its end, which is \n or \r\n, until the next call; false at the end.
+  // Gets the next line without its end (\n or \r\n); valid until the next call. Returns false at
+  // the end.
   bool next(std::string_view& line) {
     ++number_;
     for (size_t from = begin_;;) {
@@ -43,12 +44,12 @@ class Lines {
       line = std::string_view(text_).substr(begin_, end - begin_);
       const bool more = begin_ < text_.size();
       begin_ = std::min(end + 1, text_.size());
-      if (number_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // a BOM
+      if (number_ == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // BOM
       if (line.ends_with('\r')) line.remove_suffix(1);
       return more;
     }
   }
-  size_t number() const { return number_; }  // of the line, from 1
+  size_t number() const { return number_; }  // of the current line, from 1
 
  private:
   void read_more() {
@@ -62,14 +63,14 @@ class Lines {
 
   const std::string& path_;
   std::unique_ptr<ByteSource> source_;
-  uint64_t left_ = 0;  // bytes that are not in text_ yet
+  uint64_t left_ = 0;  // bytes not yet in text_
   std::string text_;
-  size_t begin_ = 0;  // of the next line in text_
+  size_t begin_ = 0;  // offset of the next line in text_
   size_t number_ = 0;
 };
 
 struct Field {
-  std::string_view text;  // without quotes and the spaces around it
+  std::string_view text;  // without quotes and surrounding spaces
   size_t column = 0;      // of its first character, from 1
 };
 
@@ -120,7 +121,7 @@ class Reader {
 
   bool automatic() const { return format_.header == CsvFormat::HeaderLine::automatic; }
 
-  // False at the end of the text.
+  // Returns false at the end of the file.
   bool next_line(std::vector<Field>& fields) {
     std::string_view line;
     while (lines_.next(line))
@@ -168,14 +169,14 @@ class Reader {
 
   static bool parse(std::string_view text, float& out) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    double value = 0;  // then rounded, as numpy does
+    double value = 0;  // parsed as double and then rounded, as NumPy does
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     out = static_cast<float>(value);
     return error == std::errc() && end == text.data() + text.size() && std::isfinite(out);
   }
 
-  // A number, even one that is refused (nan, 1e999, 0x10), or digits without letters (1,5 or
-  // 2026-01-31): not the name of a column.
+  // Whether the text looks like a number rather than a column name: a number, even one that is
+  // refused (nan, 1e999, 0x10), or digits without letters (1,5 or 2026-01-31).
   static bool like_number(std::string_view text) {
     const auto digit = [](char c) { return c >= '0' && c <= '9'; };
     const auto letter = [](char c) {
@@ -200,7 +201,7 @@ class Reader {
     return value;
   }
 
-  // What is wrong with a field, and what to do.
+  // The problem with a field, and what to do.
   std::string why_no_number(std::string_view text, std::string_view column) const {
     if (automatic() && lines_.number() == first_)
       return fmt::format(
@@ -223,7 +224,7 @@ class Reader {
   const std::string& path_;
   Lines lines_;
   CsvFormat format_;
-  size_t first_ = 0;  // the number of the first line that is not empty
+  size_t first_ = 0;  // number of the first line that is not empty
 };
 
 }  // namespace

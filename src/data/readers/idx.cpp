@@ -26,7 +26,7 @@ struct Header {
   ElementType type{};
   Shape shape;
   uint64_t bytes = 0;            // of the elements in the file
-  std::vector<std::byte> start;  // the header itself
+  std::vector<std::byte> start;  // the bytes of the header
 };
 
 template <class T>
@@ -81,7 +81,7 @@ Header read_header(ByteSource& source, const std::string& path) {
   return h;
 }
 
-// The elements in this machine's form.
+// Converts the elements to this machine's types and byte order.
 std::shared_ptr<const std::byte[]> convert(const Header& h, std::shared_ptr<std::byte[]> raw) {
   if (h.type.becomes == DType::u8) return raw;
   const auto count = static_cast<size_t>(h.shape.elements());
@@ -132,7 +132,7 @@ Table read_idx(const std::string& path) {
       try {
         return read_all(*cached, path, nullptr);
       } catch (const Error&) {
-        // A damaged cache is as good as none.
+        // Ignore a damaged cache entry.
       }
     }
   return read_all(*source, path, entry ? &*entry : nullptr);

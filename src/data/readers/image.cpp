@@ -18,7 +18,7 @@
 namespace dpt {
 namespace {
 
-// What PIL takes for an attack: twice a quarter of a gigapixel by three bytes.
+// PIL's limit against decompression bombs: twice a quarter of a gigabyte divided by three bytes.
 constexpr uint64_t kMostPixels = 178956970;
 
 [[noreturn]] void broken(const std::string& path, std::string_view what, std::string_view why) {
@@ -26,7 +26,8 @@ constexpr uint64_t kMostPixels = 178956970;
        what, why);
 }
 
-// deflate makes at most 1032 bytes of one, of 8 pixels each; JPEG has no more for a byte.
+// Upper bound of pixels per byte of a file: deflate expands a byte to at most 1032 bytes of 8
+// pixels each, and JPEG expands less.
 constexpr uint64_t kMostOfByte = 8 * 1032;
 
 Image image_of(uint64_t height, uint64_t width, size_t bytes, const std::string& path,
@@ -39,8 +40,8 @@ Image image_of(uint64_t height, uint64_t width, size_t bytes, const std::string&
           std::vector<uint8_t>(height * width * 3)};
 }
 
-// Both libraries report errors by jumping back. So whatever must be destroyed belongs to the
-// caller of the functions that they jump to, which hold nothing of their own.
+// Both libraries report errors by longjmp(), which skips destructors. Objects that need destruction
+// therefore belong to the callers of the functions that call setjmp().
 
 #if DPT_JPEG
 
@@ -69,7 +70,7 @@ class Jpeg {
   uint64_t width() const { return state_.image_width; }
   size_t row_bytes() const { return size_t{state_.image_width} * (inks_ ? 4 : 3); }
 
-  // `row` holds row_bytes(). NOLINTNEXTLINE(readability-make-member-function-const)
+  // `row` has room for row_bytes(). NOLINTNEXTLINE(readability-make-member-function-const)
   bool pixels(uint8_t* out, uint8_t* row) {
     if (setjmp(errors_.back) != 0) return false;  // NOLINT(cert-err52-cpp)
     jpeg_start_decompress(&state_);
@@ -97,11 +98,11 @@ class Jpeg {
     state->err->format_message(state, errors->message);
     std::longjmp(errors->back, 1);  // NOLINT(cert-err52-cpp)
   }
-  // Damage is passed over, as PIL does, but not the end of the file.
+  // Like PIL, ignores damage, except for a premature end of the file.
   static void warned(j_common_ptr state, int level) {
     if (level < 0 && state->err->msg_code == JWRN_JPEG_EOF) failed(state);
   }
-  // Adobe's convention, in which 255 is no ink; PIL's arithmetic.
+  // Converts CMYK by Adobe's convention (255 is no ink) with PIL's arithmetic.
   static void from_inks(const uint8_t* from, size_t width, uint8_t* to) {
     for (size_t x = 0; x < width; ++x, from += 4)
       for (size_t i = 0; i < 3; ++i) {
@@ -166,7 +167,7 @@ class Png {
   uint64_t height() const { return png_get_image_height(png_, info_); }
   uint64_t width() const { return png_get_image_width(png_, info_); }
   size_t row_bytes() const { return png_get_rowbytes(png_, info_); }
-  bool grey16() const { return grey16_; }  // rows have two bytes a pixel, the upper one first
+  bool grey16() const { return grey16_; }  // rows have two bytes per pixel, the upper one first
 
   bool pixels(uint8_t** rows) {
     if (setjmp(back_) != 0) return false;  // NOLINT(cert-err52-cpp)
@@ -197,7 +198,7 @@ class Png {
   png_infop info_;
 };
 
-// PIL reads 16 bits of grey as integers and clips them to 255. In place: from the end.
+// PIL reads 16-bit gray as integers and clips them to 255. Works in place, from the end.
 void widen_grey16(uint8_t* row, int64_t width) {
   for (int64_t x = width - 1; x >= 0; --x)
     std::fill_n(row + 3 * x, 3, row[2 * x] != 0 ? uint8_t{255} : row[2 * x + 1]);

@@ -1,4 +1,4 @@
-// Photographs as torchvision's default loader gives them, which is PIL's convert("RGB").
+// Decodes images like torchvision's default loader, that is, PIL's convert("RGB").
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@ struct Image {
   std::vector<uint8_t> pixels;  // [height, width, 3]: red, green, blue
 };
 
-// JPEG by libjpeg-turbo (grey, YCbCr, RGB, CMYK), PNG by libpng (all kinds), by the first bytes.
-// Transparency is left out. 16 bits lose the lower 8; but grey ones without alpha, which PIL reads
-// as integers, become 255 where they are larger. `path` is for messages. Throws
-// Error{data} for what is neither, is damaged or cut short, announces more pixels than PIL reads,
-// or was left out of this build. Thread: any.
+// Decodes a JPEG (libjpeg-turbo: gray, YCbCr, RGB, CMYK) or PNG (libpng: all kinds), decided by the
+// first bytes. Transparency is dropped. 16-bit samples lose their lower 8 bits, except that gray
+// images without alpha, which PIL reads as integers, are clipped to 255. `path` is for messages.
+// Throws Error{data} if the image has another format, is damaged or cut short, announces more
+// pixels than PIL accepts, or has a format that this build omits. Thread: any.
 Image decode_image(std::span<const std::byte> bytes, const std::string& path);
 
-// Whether this build reads them.
+// Whether this build can decode the format.
 bool reads_jpeg();
 bool reads_png();
 
-// The whole image in another size, to the bit as resize with BILINEAR of Pillow 13, which averages
-// where it shrinks: torchvision's Resize of a PIL image. The width changes first, but where more
-// than twice as many rows as columns are lost: up to Pillow 12 it always did, and some pixels of
-// such images differ by 1.
+// Resizes an image, bit for bit like Pillow 13's resize with BILINEAR (which averages when
+// shrinking), as in torchvision's Resize of a PIL image. The width is resized first, unless more
+// than twice as many rows as columns are removed. Up to version 12, Pillow always resized the width
+// first; some pixels of such images differ by 1.
 Image resized(const Image& image, int64_t height, int64_t width);
 
 }  // namespace dpt

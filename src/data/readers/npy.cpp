@@ -25,8 +25,8 @@ struct Header {
   std::vector<int64_t> shape;
 };
 
-// Reads the one Python dictionary that numpy writes: {'descr': '<f4', 'fortran_order': False,
-// 'shape': (3, 4), }. Not a Python parser: any other text is refused.
+// Parses the one Python dictionary that NumPy writes: {'descr': '<f4', 'fortran_order': False,
+// 'shape': (3, 4), }. It is not a Python parser: any other text is refused.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
@@ -161,7 +161,7 @@ const ElementType& type_of(const Header& h, const std::string& path) {
       path, h.type);
 }
 
-// The 64-bit elements of `from` as 32-bit ones.
+// Converts 64-bit elements to 32-bit ones. Throws Error{data} if an integer does not fit.
 template <class From, class To>
 Table narrowed(const Table& from, DType to, const std::string& path) {
   NewTable out({to, from.desc.shape});

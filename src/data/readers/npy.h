@@ -1,4 +1,4 @@
-// NPY, numpy's file of one array (numpy's "NEP 1", versions 1 to 3).
+// Reads NPY, NumPy's file format for one array (NEP 1, versions 1 to 3).
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace dpt {
 
 // Reads an array of rank 1 to 6 in C order, little-endian, plain or gzip'ed: f4 and f8 become f32;
-// i4 and i8 become i32 (a number that does not fit is an error); u1 and b1 become u8. Throws
-// Error{data} for anything that is not exactly as its header says. NPZ archives are refused.
+// i4 and i8 become i32 (Error{data} if a number does not fit); u1 and b1 become u8. Throws
+// Error{data} if the content does not match its header exactly. NPZ archives are refused.
 Table read_npy(const std::string& path);
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-// Resample.c of Pillow 13, for three bytes a pixel and the triangle filter.
+// The algorithm of Pillow 13's Resample.c, for three bytes per pixel and the triangle filter.
 #include <algorithm>
 #include <cmath>
 
@@ -7,9 +7,9 @@
 namespace dpt {
 namespace {
 
-constexpr int kBits = 32 - 8 - 2;  // of the fixed-point weights
+constexpr int kBits = 32 - 8 - 2;  // fraction bits of the fixed-point weights
 
-// What one pixel of the result is made of: a stretch of the source's, with weights of 2^-kBits.
+// The source pixels of one output pixel: a range with weights in units of 2^-kBits.
 struct Window {
   int64_t begin;
   std::vector<int> weights;
@@ -17,7 +17,7 @@ struct Window {
 
 std::vector<Window> windows(int64_t from, int64_t to) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
-  const double reach = std::max(1.0, scale);  // of the filter, to either side
+  const double reach = std::max(1.0, scale);  // half width of the filter
   std::vector<Window> out;
   for (int64_t i = 0; i < to; ++i) {
     const double middle = (static_cast<double>(i) + 0.5) * scale;
@@ -38,8 +38,8 @@ std::vector<Window> windows(int64_t from, int64_t to) {
   return out;
 }
 
-// Lines of pixels become lines of `to`; `step` and `line` are the distances of a line's pixels and
-// of lines, in the source and in the result.
+// Resizes lines of pixels. `step` and `line` are the distances between a line's pixels and between
+// lines, in bytes of the source and of the result.
 struct Lines {
   int64_t count, from_step, from_line, to_step, to_line;
 };
@@ -81,7 +81,7 @@ Image with_height(const Image& image, int64_t height) {
 }  // namespace
 
 Image resized(const Image& image, int64_t height, int64_t width) {
-  // The order decides how results are rounded in between.
+  // The order matters, because intermediate results are rounded.
   const int64_t fewer_rows = image.height - height, fewer_columns = image.width - width;
   return fewer_rows > 0 && fewer_rows > 2 * fewer_columns
              ? with_width(with_height(image, height), width)

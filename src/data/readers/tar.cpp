@@ -10,7 +10,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kBlock = 512;  // of which an archive is made
+constexpr size_t kBlock = 512;  // an archive consists of blocks of this size
 
 struct Header {  // POSIX.1-1988, ustar
   char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100],
@@ -28,13 +28,13 @@ class Archive {
   Archive(const std::string& path, uint64_t most_bytes)
       : path_(path), source_(open_bytes(path)), most_(most_bytes) {}
 
-  // False at the end.
+  // Returns false at the end.
   bool next() {
     source_->read(std::as_writable_bytes(std::span(&header_, 1)), "the header of a member");
     at_ += kBlock;
     const auto* bytes = reinterpret_cast<const unsigned char*>(&header_);
     if (std::all_of(bytes, bytes + kBlock, [](unsigned char b) { return b == 0; })) return false;
-    uint64_t sum = 0;  // the checksum itself counts as spaces
+    uint64_t sum = 0;  // the checksum field itself counts as spaces
     for (size_t i = 0; i < kBlock; ++i)
       sum += i - offsetof(Header, checksum) < sizeof(header_.checksum) ? ' ' : bytes[i];
     if (sum != octal(header_.checksum)) broken("its checksum is wrong");
@@ -95,7 +95,7 @@ class Archive {
   const std::string& path_;
   std::unique_ptr<ByteSource> source_;
   Header header_{};
-  uint64_t most_, size_ = 0, at_ = 0;  // at_: in the archive, decompressed
+  uint64_t most_, size_ = 0, at_ = 0;  // at_: offset in the decompressed archive
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace dpt::target_transforms {
 namespace {
 
-// one_hot: class c -> f32 [num_classes], 1 at c and 0 elsewhere; torch's F.one_hot(y).float().
+// Class c -> f32 [num_classes], 1 at index c and 0 elsewhere: torch's F.one_hot(y).float().
 struct OneHot {
   static constexpr Usage kUsage{"torch.nn.functional.one_hot",
                                 "target_transforms: [one_hot]\n"

@@ -5,8 +5,8 @@
 namespace dpt::transforms {
 namespace {
 
-// cutout: DeVries and Taylor 2017, as their code: squares whose middles are anywhere in the image,
-// so that they may stick out of it.
+// DeVries and Taylor 2017, like their code: squares are centered anywhere in the image, so they may
+// extend beyond it.
 struct Cutout {
   static constexpr Usage kUsage{
       "", "transforms: [{cutout: {length: 8, holes: 2, value: 0}}, to_tensor]"};

@@ -6,8 +6,8 @@
 namespace dpt::transforms {
 namespace {
 
-// normalize: (x - mean[c]) / std[c] in f32, as torchvision's Normalize. Channel c is the place in
-// the first extent of a sample: an image's channel, a table's column.
+// (x - mean[c]) / std[c] in f32, like torchvision's Normalize. Channel c is the index in the first
+// dimension of a sample: an image's channel or a table's column.
 struct Normalize {
   static constexpr Usage kUsage{
       "torchvision.transforms.Normalize",

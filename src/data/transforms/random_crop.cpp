@@ -6,8 +6,8 @@
 namespace dpt::transforms {
 namespace {
 
-// random_crop: as torchvision's RandomCrop with padding_mode constant: a window of `size` anywhere
-// in the image with its padding. Evaluation takes the middle, as CenterCrop does.
+// Like torchvision's RandomCrop with padding_mode constant: a window of `size` anywhere in the
+// padded image. An evaluation takes the center, like CenterCrop.
 struct RandomCrop {
   static constexpr Usage kUsage{
       "torchvision.transforms.RandomCrop",
@@ -39,7 +39,7 @@ struct RandomCrop {
 };
 
 struct Window {
-  augment::Rect padded;  // the image's pixels are 0 .. height and 0 .. width
+  augment::Rect padded;  // in coordinates of the image, whose pixels are 0 .. height and 0 .. width
   int64_t height, width;
 };
 

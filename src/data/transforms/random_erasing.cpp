@@ -9,9 +9,9 @@
 namespace dpt::transforms {
 namespace {
 
-// random_erasing: Zhong et al. 2017, as torchvision's RandomErasing: a rectangle whose area is a
-// share of the image's in `scale` and whose height / width is in `ratio`, log-uniformly. Ten tries
-// are made to find one that fits.
+// Zhong et al. 2017, like torchvision's RandomErasing: a rectangle whose share of the image's area
+// is in `scale` and whose height / width is in `ratio`, log-uniformly distributed. Up to ten tries
+// are made to find one that fits into the image.
 struct Erasing {
   static constexpr Usage kUsage{
       "torchvision.transforms.RandomErasing",

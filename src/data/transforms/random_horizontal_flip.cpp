@@ -4,7 +4,7 @@
 namespace dpt::transforms {
 namespace {
 
-// random_horizontal_flip: as torchvision's.
+// Like torchvision's RandomHorizontalFlip.
 struct Flip {
   static constexpr Usage kUsage{"torchvision.transforms.RandomHorizontalFlip",
                                 "transforms: [{random_horizontal_flip: {p: 0.5}}, to_tensor]"};

@@ -14,7 +14,7 @@ struct Shift {
   }
 };
 
-// In f32, as torch does for a tensor and a Python number.
+// In f32, as PyTorch computes with a tensor and a Python number.
 void apply(const std::any& settings, float* x, size_t count, int64_t /*channel*/, DType /*from*/) {
   const auto by = static_cast<float>(std::any_cast<const Shift&>(settings).by);
   for (size_t i = 0; i < count; ++i) x[i] += by;

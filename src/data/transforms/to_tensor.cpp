@@ -3,7 +3,7 @@
 namespace dpt::transforms {
 namespace {
 
-// to_tensor: what torchvision's ToTensor does to bytes: u8 0..255 -> f32 0..1. Floats stay.
+// Like torchvision's ToTensor for bytes: u8 0..255 -> f32 0..1. Floats are unchanged.
 struct ToTensor {
   static constexpr Usage kUsage{"torchvision.transforms.ToTensor", "transforms: [to_tensor]"};
   static KeyTable<ToTensor> keys() { return {}; }
