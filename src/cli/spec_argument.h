@@ -33,7 +33,7 @@ struct LoadedSpec {
 // config of that name that is installed with the program, which standard error then names.
 std::string find_spec(const std::string& path);
 
-// Reads the spec that find_spec() finds, applies the overrides and checks the result. Throws BadSpec.
+// Reads the spec that find_spec() finds, applies the overrides, checks the result. Throws BadSpec.
 LoadedSpec load(const SpecArgument& argument);
 
 // Opens the session of a spec. Throws BadSpec if shapes or settings do not fit.

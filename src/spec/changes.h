@@ -1,4 +1,4 @@
-// Specs as flat lists of keys and values, to say where two of them differ.
+// Flattens specs to lists of keys and values, to find where two of them differ.
 #pragma once
 
 #include <map>
@@ -7,19 +7,19 @@
 
 namespace dpt {
 
-// "data.batch_size" and "model[2].linear" with the text of their values. Empty lists and maps have
-// no entry.
+// Maps keys such as "data.batch_size" and "model[2].linear" to the text of their values. Empty
+// lists and maps have no entry.
 using FlatSpec = std::map<std::string, std::string>;
 
-// Errors of the YAML go to `problem`, where one is given; without one, what could be read is
-// returned.
+// Flattens YAML text. `problem` receives the errors, if it is not null; whatever could be read is
+// returned either way.
 FlatSpec flatten_spec(const std::string& yaml, std::string* problem = nullptr);
 
 struct SpecChange {
-  std::string key, before, now;  // values: "(not given)" where a spec does not have the key
+  std::string key, before, now;  // values; "(not given)" if a spec lacks the key
 };
 
-// In the order of the keys.
+// The changes, ordered by key.
 std::vector<SpecChange> spec_changes(const std::string& before, const std::string& now);
 
 }  // namespace dpt

@@ -32,7 +32,7 @@ Choice decode_choice(std::string_view what, const Located<std::string>& name, co
 
 namespace {
 
-// A key beside the name of what was chosen that is not one of the `siblings`.
+// Reports a key beside the chosen name that is not one of the `siblings`.
 void tell_beside(std::string_view what, std::string_view chosen, const Located<std::string>& key,
                  const Words& words, std::vector<std::string_view> siblings, Diagnostics& d) {
   const Nameable* type = find_word(words, chosen);
@@ -50,7 +50,8 @@ void tell_beside(std::string_view what, std::string_view chosen, const Located<s
   d.unknown("key", key, fmt::format(" beside {} '{}'", what, chosen), siblings);
 }
 
-// {name: adam, lr: 0.1}, as other programs have it, is told once and not for each key.
+// Reports {name: adam, lr: 0.1}, the style of other programs, with one error instead of one per
+// key.
 bool tell_named(std::string_view what, const Node& n, const Words& words, Diagnostics& d) {
   for (const Node::Entry& e : n.entries) {
     const bool naming = e.key.value == "name" || e.key.value == "type";

@@ -1,5 +1,5 @@
-// What is chosen by name, written in one of three ways: `name`, `name: main value`,
-// `name: {key: value}`.
+// Decodes choices by name, written in one of three ways: `name`, `name: main value`, `name: {key:
+// value}`.
 #pragma once
 
 #include <string_view>
@@ -14,16 +14,17 @@ using Words = std::vector<const Nameable*>;
 std::vector<std::string_view> names_of(const Words& words);
 const Nameable* find_word(const Words& words, std::string_view name);
 
-// `what`: "optimizer", for messages. `siblings`: keys that may stand beside the name, read by the
-// caller. A choice without `what` where there is a complaint, or only siblings.
+// Decodes a choice. `what`: its kind for messages, as "optimizer". `siblings`: keys that may appear
+// beside the name, which the caller reads. Returns an empty Choice after an error, or if there are
+// only siblings.
 Choice read_choice(std::string_view what, const Node& n, const Words& words, Diagnostics& d,
                    const std::vector<std::string_view>& siblings = {});
 
-// The same of a name and what stands after it, both found already.
+// Decodes a choice whose name and settings the caller has already separated.
 Choice decode_choice(std::string_view what, const Located<std::string>& name, const Node& settings,
                      const Words& words, Diagnostics& d);
 
-// A list of choices; one alone is a list of one.
+// Decodes a list of choices; a single choice is a list of one.
 std::vector<Choice> read_choices(std::string_view what, const Node& n, const Words& words,
                                  Diagnostics& d);
 

@@ -1,4 +1,4 @@
-// Trees as YAML text.
+// Writes trees as YAML text.
 #include <algorithm>
 #include <cctype>
 
@@ -29,7 +29,7 @@ std::string quote(std::string_view s) {
       out += "\\n";
     else if (character == "\t")
       out += "\\t";
-    else if (is_control(character))  // of C1, the second byte is the code
+    else if (is_control(character))  // the second byte of a C1 character is its code
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(character.back()));
     else
       out += character;
@@ -45,7 +45,7 @@ std::string scalar(const Node& n) {
 
 bool plain(const Node& n) { return n.kind == Node::Kind::null || n.kind == Node::Kind::scalar; }
 
-// What may stand between [ and ]: quoted text, and plain text as of cpu:0.
+// Whether a node may appear unchanged between [ and ]: quoted text, or plain text such as cpu:0.
 bool safe_in_flow(const Node& n) {
   if (!plain(n) || n.quoted) return plain(n);
   if (n.text.find_first_of(",[]{}#\"'") != n.text.npos || n.text.ends_with(':')) return false;
@@ -54,7 +54,7 @@ bool safe_in_flow(const Node& n) {
   return true;
 }
 
-// "[1, 2]" and "{}"; empty where it takes lines of its own.
+// Flow style, as "[1, 2]" and "{}"; empty if the node needs lines of its own.
 std::string in_flow(const Node& n) {
   if (plain(n)) return scalar(n);
   if (n.kind == Node::Kind::map) return n.entries.empty() ? "{}" : "";
@@ -64,7 +64,7 @@ std::string in_flow(const Node& n) {
   return out.size() > kShortList ? "" : out + "]";
 }
 
-// `open`: the first line has begun (after "- ") and needs no indentation.
+// `open`: the first line has already begun (after "- "), so it needs no indentation.
 void write(const Node& n, size_t indent, bool open, std::string& out) {
   const auto begin = [&] {
     if (!open) out.append(indent, ' ');

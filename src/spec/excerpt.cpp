@@ -11,14 +11,14 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kLongestLine = 1 << 16;  // in bytes; no line that is longer is shown
-constexpr size_t kWidestLine = 110;       // longer ones are cut around the caret
+constexpr size_t kLongestLine = 1 << 16;  // in bytes; longer lines are not shown
+constexpr size_t kWidestLine = 110;       // in characters; longer lines are cut around the caret
 constexpr size_t kBeforeCaret = 60;
 
-// How many bytes the character at the front takes; 1 where it is broken.
+// Length in bytes of the first character; 1 if it is not valid UTF-8.
 size_t step(std::string_view s) { return std::max<size_t>(1, utf8_length(s)); }
 
-// A line as what a terminal shows for each code point: a tab is one blank, control codes are '?'.
+// Splits a line into terminal cells, one per code point: tabs become a space, control codes a '?'.
 std::vector<std::string> cells(std::string_view line) {
   std::vector<std::string> out;
   while (!line.empty()) {
@@ -49,7 +49,7 @@ std::string excerpt(const Span& at) {
   const size_t caret = column - first + shown.size();
   for (size_t i = first; i < last; ++i) shown += line[i];
   if (last < line.size()) shown += "...";
-  // What goes on over several lines is underlined up to the end of its first.
+  // If the location spans several lines, underline only to the end of the first.
   const size_t room = last > column ? last - column : 1;
   const size_t length = std::clamp<size_t>(static_cast<size_t>(std::max(at.length, 1)), 1, room);
   return fmt::format("{:5} | {}\n      | {:{}}{:^^{}}\n", at.line, shown, "", caret, "", length);

@@ -1,4 +1,4 @@
-// The line of a source file that a message is about.
+// Quotes the line of a source file that a message is about.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace dpt {
 
-// The line with its number, and carets under the place on a second line; both end with a line
-// break. Lines over 110 characters are cut around the place. Empty if the file must not be shown
+// The line with its number, and below it carets that mark the location; both end with a line break.
+// Lines over 110 characters are cut around the location. Empty if the file must not be shown
 // (SourceFile::shown). REQUIRES: at.file is not null.
 std::string excerpt(const Span& at);
 

@@ -1,5 +1,5 @@
-// How much blocks, their parameters and repeats may make: a few lines of a spec could otherwise ask
-// for any amount of memory and time.
+// Limits what blocks, their parameters and repeats may expand to: otherwise a few lines of a spec
+// could demand any amount of memory and time.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace dpt {
 
-// Layers (entries of a model, with those of blocks and repeats), YAML values, bytes of their texts.
+// Layers (model entries, including those in blocks and repeats), YAML values, and bytes of their
+// text.
 struct Amount {
   int64_t layers = 0, values = 0, bytes = 0;
   Amount operator-(const Amount& o) const {
@@ -18,14 +19,14 @@ struct Amount {
 };
 inline constexpr Amount kMostExpanded{20000, 100000, 4 << 20};
 
-// The values and bytes of a tree, itself included.
+// The values and bytes of a tree, including its root.
 Amount amount_of(const Node& tree);
 
-// Counts what is made while it is made.
+// Accumulates the size of an expansion while it is made.
 class Expansion {
  public:
-  // False once there is more than kMostExpanded, and the first time with a complaint at `where`.
-  // To be called before memory is taken for `more`.
+  // Adds `more`; returns false if the total exceeds kMostExpanded, and reports that once, at
+  // `where`. Call it before allocating memory for `more`.
   bool add(const Amount& more, const Span& where, Diagnostics& d);
   bool full() const { return full_; }
   Amount used() const { return used_; }

@@ -35,7 +35,7 @@ Number of_integers(std::string_view op, int64_t a, int64_t b) {
   bool over = false;
   const bool divides = op == "/" || op == "//" || op == "%";
   if (divides && b == 0) throw Wrong{"divides by zero"};
-  if (divides && b == -1) {  // the smallest integer has no opposite
+  if (divides && b == -1) {  // the smallest integer cannot be negated
     if (op == "%") return int64_t{0};
     over = __builtin_sub_overflow(int64_t{0}, a, &out);
   } else if (op == "+") {
@@ -61,8 +61,8 @@ Number of_reals(std::string_view op, double a, double b) {
   return out;
 }
 
-// sum: product (+|- product)*; product: unary (*|/|//|% unary)*; unary: -unary | number | name |
-// (sum)
+// Grammar: sum = product (+|- product)*; product = unary (*|/|//|% unary)*; unary = -unary | number
+// | name | (sum).
 class Parser {
  public:
   Parser(std::string_view text, const Scope& scope) : rest_(text), scope_(scope) {}
@@ -183,7 +183,8 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-// As a spec writes it. A double that is whole keeps its point: it stays a number with one.
+// The number as a spec writes it. A double without a fraction keeps ".0", so that it stays a
+// double.
 std::string text_of(const Number& n) {
   if (std::holds_alternative<int64_t>(n)) return fmt::format("{}", std::get<int64_t>(n));
   std::string text = fmt::format("{}", std::get<double>(n));
@@ -191,7 +192,7 @@ std::string text_of(const Number& n) {
   return text;
 }
 
-// The value of what stands between ${ and }: a parameter as it is, else a number, put in `number`.
+// Evaluates the text between ${ and }: a parameter unchanged, or else a number, stored in `number`.
 const Node& evaluate(std::string_view text, const Scope& scope, Node& number) {
   const auto p = scope.find(trimmed(text));
   if (p != scope.end()) return p->second;
@@ -200,7 +201,7 @@ const Node& evaluate(std::string_view text, const Scope& scope, Node& number) {
   return number;
 }
 
-// The text of one with expressions in it, or the value of the only one. `n` after a complaint.
+// A scalar with its expressions replaced; if it is a single expression, its value. On error, `n`.
 Node substitute_scalar(const Node& n, const Scope& scope, Expansion& made, Diagnostics& d) {
   Node out{.kind = n.kind, .where = n.where, .quoted = n.quoted};
   std::string_view rest = n.text;

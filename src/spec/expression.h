@@ -1,4 +1,4 @@
-// `${width * 4 / 2 + 1}` inside the scalars of a block.
+// Expressions such as `${width * 4 / 2 + 1}` in the scalars of a block.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@ namespace dpt {
 // A block's parameters by name.
 using Scope = std::map<std::string, Node, std::less<>>;
 
-// The tree with every `${...}` in its scalars replaced. A scalar that is nothing else becomes the
-// value, a number again or quoted text; else the value's text is put in. Integers stay integers:
-// + - * % and // (which rounds down) of them, and / where it leaves no rest; with a number that has
-// a point all is real. Complaints stand at the scalar that holds the expression. What is made is
-// added to `made`; where that is full, the result is incomplete.
+// Returns the tree with every `${...}` in its scalars replaced. A scalar that is a single
+// expression becomes its value (a number, or quoted text); otherwise the value's text is inserted.
+// Integers stay integers under + - * % and // (which rounds down), and under / if there is no
+// remainder; any operand with a decimal point makes the result a double. Errors are reported at the
+// scalar. The size of the result is added to `made`; once `made` is full, the result is incomplete.
 Node substitute(const Node& n, const Scope& scope, Expansion& made, Diagnostics& d);
 
 bool has_expression(const Node& scalar);

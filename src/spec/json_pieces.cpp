@@ -11,7 +11,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// The bytes of the value that begins at the front, or of a member up to the end of its value.
+// The length of the value that begins at the front, or of a member up to the end of its value.
 size_t extent(std::string_view json) {
   size_t level = 0;
   bool inside = false;  // a string
@@ -34,7 +34,7 @@ size_t extent(std::string_view json) {
   return json.size();
 }
 
-// Where the value of a member begins; 0 if it is no member.
+// The offset of a member's value; 0 if the text is not a member.
 size_t value_of_member(std::string_view part) {
   if (part[0] != '"') return 0;
   size_t end = 1;

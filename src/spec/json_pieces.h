@@ -1,4 +1,4 @@
-// JSON texts put together from parts, for the JSON Schema.
+// Builds JSON texts from parts, for the JSON Schema.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ std::string json_list(const std::vector<std::string>& items);
 std::string json_object(const std::vector<std::string>& members);
 std::string json_member(std::string_view key, const std::string& value);
 
-// A list of texts: std::string or std::string_view.
+// A JSON list of strings; Texts holds std::string or std::string_view.
 template <class Texts>
 std::string json_texts(const Texts& texts) {
   std::vector<std::string> items;
@@ -21,8 +21,8 @@ std::string json_texts(const Texts& texts) {
   return json_list(items);
 }
 
-// The same JSON with line breaks and two blanks a level. What fits into 100 columns stays on one
-// line.
+// The same JSON with line breaks and two spaces of indentation per level. Values that fit into 100
+// columns stay on one line.
 std::string json_lines(std::string_view json);
 
 }  // namespace dpt

@@ -10,7 +10,7 @@
 namespace dpt {
 namespace {
 
-// Their product, with 1024 workers, is still a number of 64 bits.
+// Small enough that the product of counts, with 1024 workers, fits into 64 bits.
 constexpr Range kCount{"must be between 1 and 2^31", 1, 2147483648};
 constexpr Range kMicroBatches{"must be between 1 and 65536", 1, 65536};
 
@@ -21,7 +21,7 @@ KeyDoc some_of(std::string_view kind, std::string_view words, std::string fallba
   return {.kind = kind, .fallback = std::move(fallback), .words = words, .many = true};
 }
 
-// A section that is a map of its own keys, decoded by Table.
+// Documents a section that is a map of its own keys, decoded by Section.
 template <class Section>
 KeyDoc map_of(std::string fallback = "none", bool main = false) {
   return {.kind = "a map",
@@ -150,7 +150,7 @@ void read_save(SaveSpec& out, const Node& n, Diagnostics& d) {
             "and 'keep'");
 }
 
-// "cpu:1", "1": the index; false where it is neither. `kind` is empty for a bare number.
+// Parses "cpu:1" or "1"; returns false if it is neither. `kind` is empty for a bare number.
 bool read_device(const std::string& text, std::string& kind, int64_t& index) {
   const size_t colon = text.find(':');
   kind = colon == text.npos ? "" : text.substr(0, colon);

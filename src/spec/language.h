@@ -1,4 +1,4 @@
-// The keys of a spec as tables: read_spec decodes with them, the schema and the reference print
+// The key tables of a spec. read_spec() decodes with them; the schema and the reference page print
 // them.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace dpt {
 
-// What the top level holds that Spec keeps elsewhere, or not at all.
+// Top-level keys that Spec stores elsewhere or not at all.
 struct TopKeys : Spec {
   int64_t version = 1;
   std::string device = "auto";
@@ -20,17 +20,18 @@ struct TopKeys : Spec {
   std::optional<double> clip_grad_value;
 };
 
-// REQUIRES: `vocabulary` outlives the table. `model:` and `blocks:` are read by the caller.
+// `model:` and `blocks:` are read by the caller. REQUIRES: `vocabulary` outlives the table.
 KeyTable<TopKeys> top_keys(const Vocabulary& vocabulary);
 KeyTable<DataSpec> data_keys(const Vocabulary& vocabulary);
 
-// The list of the vocabulary that KeyDoc::words names: "losses".
+// The vocabulary's list with a name of KeyDoc::words, such as "losses".
 const Words& words_of(const Vocabulary& vocabulary, std::string_view list);
 
-// Keys of a section of the top level and of what it can name: those of all optimizers.
+// The keys of a top-level section and of everything that it can name, such as the keys of all
+// optimizers.
 std::vector<std::string_view> keys_in(const KeyDoc& section, const Vocabulary& vocabulary);
 
-// Where a tree holds something chosen by name, and what may stand beside the name.
+// A location in the tree that holds a choice by name, and the keys that may appear beside the name.
 struct ChoicePlace {
   std::vector<std::string_view> path;  // {"data", "dataset"}
   std::string_view words;              // "datasets"
@@ -39,8 +40,8 @@ struct ChoicePlace {
 };
 const std::vector<ChoicePlace>& choice_places();
 
-// Pairs of keys of which one may stand, by the section that holds them: an override or a file that
-// extends another replaces one by the other.
+// Pairs of keys that exclude each other, and their section. When an override or an extending file
+// sets one of them, the other is removed.
 struct Rivals {
   std::string_view section, a, b;  // section "": the top level
 };

@@ -1,4 +1,4 @@
-// Files: a spec, what it extends, and the arguments over it.
+// Loads a spec file with the files that it extends, and applies overrides.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -20,17 +20,17 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<std::unique_ptr<SourceFile>>;
 
-constexpr size_t kLongestChain = 32;  // files that extend each other
+constexpr size_t kLongestChain = 32;  // of files that extend each other
 
 constexpr size_t kMostArguments = 1000;
-constexpr size_t kMostArgumentBytes = 1 << 18;  // of all together
+constexpr size_t kMostArgumentBytes = 1 << 18;  // in total
 
 class Loader {
  public:
   Loader(Files& files, const Vocabulary& vocabulary, Diagnostics& d)
       : files_(files), vocabulary_(vocabulary), d_(d) {}
 
-  // `named`: where another file names it; no file: the command line does.
+  // `named`: where another file names this one; without a file, the command line does.
   Node load(const std::string& path, const Span& named) {
     files_.push_back(std::make_unique<SourceFile>(SourceFile{.path = path}));
     SourceFile& file = *files_.back();
@@ -62,7 +62,7 @@ class Loader {
   }
 
  private:
-  // The file that the user gave may be a pipe; what a file names must be a file.
+  // The file that the user gave may be a pipe; files that it names must be regular files.
   bool read(SourceFile& file, bool first, const Span& place) {
     try {
       file.text = first ? read_stream(file.path, kMostBytes, Fault::spec)
@@ -78,7 +78,7 @@ class Loader {
     return bytes_ <= kMostBytes;
   }
 
-  // Whether most keys are those of a spec. Messages show no line of a file that is none: `extends`
+  // Whether most keys are keys of a spec. Messages must not quote lines of other files: `extends`
   // can name any file that the user who runs this may read.
   bool is_spec(const Node& root) const {
     if (root.kind != Node::Kind::map) return false;
@@ -112,12 +112,12 @@ class Loader {
   Files& files_;
   const Vocabulary& vocabulary_;
   Diagnostics& d_;
-  std::vector<fs::path> open_;  // the files that wait for what they extend
+  std::vector<fs::path> open_;  // files that wait for the file that they extend
   size_t bytes_ = 0;            // of all files
   int64_t values_ = 0;
 };
 
-// For the run's copy of the spec, whose file has another name.
+// Adds the spec's name, for the run directory's copy, whose file name differs.
 void add_name(Node& root, const std::string& name) {
   if (root.kind != Node::Kind::map) return;
   std::erase_if(root.entries, [](const Node::Entry& e) { return e.key.value == "name"; });

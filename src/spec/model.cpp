@@ -20,7 +20,7 @@ bool is_word(std::string_view s, bool dots) {
   });
 }
 
-// `init`, read later, by whoever knows the words.
+// The keys of `init`. The values are decoded later, with the vocabulary.
 struct InitKeys {
   const Node* weight = nullptr;
   const Node* bias = nullptr;
@@ -44,7 +44,7 @@ constexpr const char* kFromSchema =
     R"("minItems": 1, "items": {"type": ["string", "number", "boolean"], )"
     R"("pattern": "^[A-Za-z0-9_.-]+$|\\$\\{.*\\}"}})";
 
-// What stands beside a layer's name.
+// The keys beside a layer's name.
 struct Beside {
   std::string name;
   std::vector<Located<std::string>> from;
@@ -107,7 +107,7 @@ struct Beside {
   }
 };
 
-// Lists are read later, by whoever knows the blocks.
+// The keys of `residual`. Its lists are read later, when the blocks are known.
 struct Residual {
   const Node* body = nullptr;
   const Node* shortcut = nullptr;
@@ -231,7 +231,7 @@ ModelItem ModelReader::read_item(const Node& n) {
   ModelItem out;
   out.where = n.where;
   const Amount before = model_.used();
-  // Its parameters have the names of the entries around it in front of its own.
+  // Its parameters' names are prefixed with the names of the enclosing entries.
   if (!model_.add({.layers = 1, .bytes = path_}, n.where, d_)) return out;
   if (n.kind == Node::Kind::scalar) {
     read_named({n.text, n.where}, Node{}, out);
@@ -268,7 +268,8 @@ ModelItem ModelReader::read_item(const Node& n) {
   return out;
 }
 
-// Of the weight alone: `init: zeros`, `init: {normal: 0.02}`; of both: {weight: ..., bias: ...}.
+// `init: zeros` and `init: {normal: 0.02}` apply to the weight only; {weight: ..., bias: ...} to
+// each.
 void ModelReader::read_init(const Node& n, ModelItem& out) {
   if (out.kind != ModelItem::Kind::layer) {
     d_.error(n.where, "'init' is of one layer; write it beside the layers inside");
@@ -286,7 +287,7 @@ void ModelReader::read_init(const Node& n, ModelItem& out) {
   out.bias_init = read(keys.bias);
 }
 
-// The entry of a map that names the layer; complains about all else that is no key beside it.
+// The map's entry that names the layer. Reports the other entries that are not keys beside it.
 const Node::Entry* ModelReader::main_entry(const Node& n,
                                            const std::vector<std::string_view>& beside) {
   const auto is_beside = [&](const Node::Entry& e) {
@@ -358,7 +359,7 @@ void ModelReader::read_instance(Block& block, const Located<std::string>& name,
                                 const Node& settings, ModelItem& out) {
   out.kind = ModelItem::Kind::sequence;
   block.used = true;
-  if (!block.sound) return;  // complained about where it stands
+  if (!block.sound) return;  // reported at its definition
   if (block.open) {
     d_.error(name.where, fmt::format("block '{}' stands inside itself", block.name));
     return;
@@ -369,7 +370,7 @@ void ModelReader::read_instance(Block& block, const Located<std::string>& name,
   }
   const size_t before = d_.count();
   const Scope scope = arguments(block, name, settings);
-  if (d_.count() != before) return;  // what its parameters make wrong would hide why
+  if (d_.count() != before) return;  // errors caused by wrong arguments would be misleading
   const Node layers = substitute(*block.layers, scope, substituted_, d_);
   if (d_.count() != before || substituted_.full()) return;
   block.open = true;

@@ -1,4 +1,4 @@
-// `model:` and `blocks:`: lists of entries, with blocks put in place.
+// Reads `model:` and `blocks:`: lists of entries, with blocks expanded.
 #pragma once
 
 #include <map>
@@ -12,23 +12,23 @@
 
 namespace dpt {
 
-inline constexpr size_t kDeepestBlocks = 32;    // blocks inside blocks
-inline constexpr size_t kMostParameters = 256;  // of a block
+inline constexpr size_t kDeepestBlocks = 32;    // nesting depth of blocks
+inline constexpr size_t kMostParameters = 256;  // per block
 
-// The keys that may stand beside the name of a layer, block or residual.
+// The keys that may appear beside the name of a layer, block or residual.
 std::vector<KeyDoc> item_keys();
-// The keys of `residual:` and of one block under `blocks:`.
+// The keys of `residual:`, and of a block under `blocks:`.
 std::vector<KeyDoc> residual_keys();
 std::vector<KeyDoc> block_keys();
 
 class ModelReader {
  public:
-  // `blocks`: what stands under `blocks:`; null where nothing does. It must outlive the reader.
+  // `blocks`: the value of `blocks:`, or null if there is none. It must outlive the reader.
   ModelReader(const Node* blocks, const Vocabulary& vocabulary, Diagnostics& d);
 
   std::vector<ModelItem> read_list(std::string_view key, const Node& list);
 
-  // Complains about what is wrong in blocks that no entry uses, as far as their defaults let see.
+  // Reports errors in blocks that no entry uses, as far as their default parameters reveal them.
   void check_unused();
 
  private:
@@ -36,7 +36,7 @@ class ModelReader {
     std::string name;
     const Node* parameters = nullptr;  // null: none
     const Node* layers = nullptr;
-    bool used = false, open = false;  // open: being put in place
+    bool used = false, open = false;  // open: being expanded
     bool sound = false;
   };
 
@@ -58,9 +58,9 @@ class ModelReader {
   const Vocabulary& words_;
   Diagnostics& d_;
   std::map<std::string, Block, std::less<>> blocks_;
-  Expansion substituted_;  // what blocks gave, with arguments and defaults
-  Expansion model_;        // what the entries have: layers, their settings, their names
-  int64_t path_ = 0;       // bytes of the names of the entries around
+  Expansion substituted_;  // size of expanded blocks, arguments and defaults included
+  Expansion model_;        // size of the entries: layers, their settings, their names
+  int64_t path_ = 0;       // bytes of the names of the enclosing entries
   size_t depth_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What every kind of thing that a spec can name says of itself: layers, losses, optimizers,
-// schedules, data sets, transforms, modes. Rooms above add what they need.
+// What everything that a spec can name has in common: layers, losses, optimizers, schedules, data
+// sets, transforms, modes. Other components derive from Nameable and add what they need.
 #pragma once
 
 #include <any>
@@ -36,7 +36,8 @@ Nameable nameable(std::string_view name, std::string_view summary, Usage usage =
           [] { return Config::keys().describe(); }, usage};
 }
 
-// One thing that the spec named, with its settings; the room that owns the row casts them back.
+// A registry entry that the spec named, with its settings. The component that owns the registry
+// casts both to their actual types.
 struct Choice {
   const Nameable* what = nullptr;
   std::any settings;

@@ -1,4 +1,4 @@
-// `key=value` of the command line, written into the tree.
+// Applies `key=value` arguments of the command line to the tree.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -17,14 +17,14 @@
 namespace dpt {
 namespace {
 
-// One step of a path: a name, or a number in brackets.
+// One step of a path: a name, or an index in brackets.
 struct Step {
-  std::string name;  // empty: a number
+  std::string name;  // empty: an index
   size_t index = 0;
   Span where;
 };
 
-// What a value of the tree means, which decides how a step goes on from it.
+// The meaning of a node in the tree, which decides how a path continues below it.
 struct Shape {
   enum class Kind { plain, root, section, blocks, block, choice, choices, items, item, init };
   Kind kind = Kind::plain;
@@ -63,7 +63,7 @@ class Override {
     return {&argument_, 1, static_cast<int>(column + 1), static_cast<int>(length)};
   }
 
-  // name(.name|[number])*
+  // Parses name(.name|[number])*.
   bool read_path(size_t end) {
     const std::string_view text = std::string_view(argument_.text).substr(0, end);
     size_t i = 0;
@@ -167,11 +167,11 @@ class Override {
       value = &n.entries.back().value;
     }
     const Shape child = below(shape, step.name);
-    // `evaluate: true` and `reproducible: 8` make room for keys.
+    // Replace a short form such as `evaluate: true` or `reproducible: 8` by a map, to add keys.
     if (!last && shape.kind == Shape::Kind::root && value->kind == Node::Kind::scalar)
       section_as_map(*value, vocabulary_, step.name);
     set(*value, i + 1, child);
-    if (made && d_.count() != before) erase_key(n, step.name);  // one complaint is enough
+    if (made && d_.count() != before) erase_key(n, step.name);  // one error is enough
   }
 
   static Shape below(const Shape& shape, std::string_view key) {
@@ -219,7 +219,8 @@ class Override {
     return std::ranges::find(keys, key, &KeyDoc::name) != keys.end();
   }
 
-  // A key of what is chosen, or its name again: optimizer.lr, optimizer.adam.lr, optimizer.adam.
+  // Sets a key of the chosen entry, or replaces the entry: optimizer.lr, optimizer.adam.lr,
+  // optimizer.adam.
   void set_in_settings(Node::Entry& chosen, size_t i, std::string_view main) {
     const bool again = steps_[i].name == chosen.key.value;
     if (again && i + 1 == steps_.size()) {
@@ -252,7 +253,7 @@ class Override {
     d_.unknown("name", {step.name, step.where}, fmt::format(" in '{}'", path(i)), names);
   }
 
-  // The index of the first entry that is a layer of this type; 0: there is none.
+  // The index of the first entry that is a layer of this type; 0 if there is none.
   std::ptrdiff_t index_of_layer(const Node& list, const std::string& type) const {
     const auto is_of_type = [&](const Node& item) {
       return item.text == type || item.find(type) != nullptr;
@@ -285,8 +286,8 @@ class Override {
     }
   }
 
-  // How a layer starts: `zeros`, {normal: 0.02}, or {weight: ..., bias: ...}. A single one is of
-  // the weight.
+  // Sets an initialization: `zeros`, {normal: 0.02}, or {weight: ..., bias: ...}. A single one
+  // applies to the weight.
   void set_init(Node& n, size_t i) {
     static const ChoicePlace place{.path = {}, .words = "initialisations", .siblings = {}};
     const auto is_parameter = [](std::string_view s) { return s == "weight" || s == "bias"; };
@@ -315,7 +316,7 @@ class Override {
     return main_key(vocabulary_.layers, name);
   }
 
-  // The argument's text in front of step i: "model[2]".
+  // The path before step i, as in "model[2]".
   std::string path(size_t i) const {
     const int stop = i < steps_.size() ? steps_[i].where.column - 1 : 0;
     std::string text;

@@ -1,4 +1,4 @@
-// The reference page and explain(), from the same tables that decode a spec.
+// Prints the reference page and explanations from the same tables that decode a spec.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -68,7 +68,7 @@ std::string_view default_of(const KeyDoc& k) {
   return k.required() ? std::string_view("required") : std::string_view(k.fallback);
 }
 
-// A '|' would end the cell.
+// Escapes '|', which would end the table cell.
 std::string in_cell(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -208,7 +208,7 @@ std::string meaning(const KeyDoc& k) {
                      k.required() ? "required" : "default: " + k.fallback);
 }
 
-// What a key can name, each with its summary.
+// Everything that a key can name, with summaries.
 std::string choices(const Vocabulary& v, const KeyDoc& k) {
   if (std::ranges::find(word_lists(), k.words, &WordList::list) == word_lists().end()) return "";
   const Words& words = words_of(v, k.words);
@@ -225,8 +225,8 @@ void explain_key(const Vocabulary& v, const KeyDoc& k, std::string_view in, std:
   out += choices(v, k);
 }
 
-// Every key of the top level, its sections and the entries of a model, with whose it is and how a
-// path names it.
+// All keys of the top level, of its sections, and of model entries, each with its owner and its
+// path.
 struct Place {
   KeyDoc key;
   std::string in, path;
@@ -247,7 +247,7 @@ std::vector<Place> all_keys(const Vocabulary& v) {
   return out;
 }
 
-// What may stand in front of the keys of a list's words: "optimizer" in optimizer.lr.
+// What may precede the keys of a list's entries: "optimizer" in optimizer.lr.
 std::vector<std::string> paths_to(const WordList& list, const Vocabulary& v) {
   std::vector<std::string> out;
   for (const Place& p : all_keys(v))
@@ -265,12 +265,13 @@ bool is_path_of(std::string_view word, std::string_view owner, std::string_view 
   return word == owner || std::ranges::find(in_front, word) != in_front.end();
 }
 
-// The key `word` of layers, optimizers, ...: one line for all to which it means the same.
+// Explains the key `word` of layers, optimizers, ...: one line for all owners for which it means
+// the same.
 void explain_settings(const Vocabulary& v, std::string_view word, std::string& out) {
   const std::string_view key = word.substr(word.rfind('.') + 1);
   for (const WordList& w : word_lists()) {
     const std::vector<std::string> in_front = paths_to(w, v);
-    std::vector<std::pair<std::string, std::string>> found;  // a meaning, whose it is
+    std::vector<std::pair<std::string, std::string>> found;  // a meaning, and its owners
     for (const Nameable* n : words_of(v, w.list))
       for (const KeyDoc& k : n->describe()) {
         if (k.name != key || !is_path_of(word, n->name, key, in_front)) continue;

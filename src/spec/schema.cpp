@@ -9,13 +9,13 @@
 #include "spec/model.h"
 #include "spec/schema_form.h"
 
-// Note [errors]: validators report a wrong value at its own place only if no anyOf or oneOf lies
-// around it; these report that no alternative fits. So each key has its schema under "properties",
-// "propertyNames" lists the keys, and what depends on another value is an "if".
+// Note [errors]: validators report a wrong value at its own location only if no anyOf or oneOf
+// encloses it; otherwise they report that no alternative matches. So each key has its schema under
+// "properties", "propertyNames" lists the keys, and dependencies on other values use "if".
 namespace dpt {
 namespace {
 
-constexpr const char* kWord = "^[A-Za-z0-9_-]+$";  // a name that a user may give
+constexpr const char* kWord = "^[A-Za-z0-9_-]+$";  // a name chosen by the user
 
 std::string reference(std::string_view name) {
   return json_object({json_member("$ref", json_text(fmt::format("#/definitions/{}", name)))});
@@ -70,7 +70,7 @@ class Schema {
   }
 
  private:
-  // What a file needs unless it extends another.
+  // The keys that a file needs unless it extends another.
   static std::string whole(const std::vector<KeyDoc>& top) {
     Parts needed;
     for (const KeyDoc& k : top)
@@ -87,8 +87,8 @@ class Schema {
         {json_member("if", R"({"not": {"required": ["extends"]}})"), json_member("then", then)});
   }
 
-  // Blocks have names of the user's, which a schema cannot look up. A file without any can name the
-  // layers of the language only.
+  // Blocks have names chosen by the user, which a schema cannot look up. A file without blocks can
+  // only name built-in layers.
   static std::string known_names() {
     return R"({"if": {"not": {"anyOf": [{"required": ["blocks"]}, {"required": ["extends"]}]}}, )"
            R"("then": {"properties": {"model": {"items": {"$ref": "#/definitions/known_layer"}}}}})";
@@ -156,14 +156,14 @@ class Schema {
                        json_member("additionalProperties", reference("block"))}};
   }
 
-  // A map of keys; with `main` the value of its first key may stand for it.
+  // A map of keys; with `main`, the value of its first key may replace the map.
   Form section_form(const KeyDoc& k, bool expressions) {
     Form map = map_form(k.keys, expressions);
     if (k.type == KeyKind::boolean) map.types.push_back(json_text("boolean"));
     if (!k.main) return map;
     const Form main = form_of(k.keys[0], expressions);
     if (main.other.empty()) return joined(map, main);
-    // The main value may be a map, too, with other keys.
+    // The main value may itself be a map, with other keys.
     Parts any;
     for (const std::string& name : quoted_names(k.keys)) any.push_back(required(name));
     const std::string is_map = json_object(
@@ -181,7 +181,7 @@ class Schema {
     return out;
   }
 
-  // `dataset` is asked for elsewhere: a file that extends another may leave it out.
+  // `dataset` is required elsewhere: a file that extends another may omit it.
   Form map_form(const std::vector<KeyDoc>& keys, bool expressions) {
     Form f{.types = {json_text("object")}};
     if (keys.empty()) {
@@ -197,12 +197,12 @@ class Schema {
     return f;
   }
 
-  // What may stand behind a name: nothing, the main value, a map.
+  // What may follow a name: nothing, the main value, or a map.
   std::string settings(std::string_view summary, const std::vector<KeyDoc>& keys,
                        bool expressions) {
     Form f = map_form(keys, expressions);
     Also more{.null = std::ranges::none_of(keys, &KeyDoc::required), .expression = expressions};
-    // The main value alone is enough if no other key must be given.
+    // The main value suffices if no other key is required.
     if (!keys.empty() &&
         std::none_of(keys.begin() + 1, keys.end(), [](const KeyDoc& k) { return k.required(); })) {
       f = joined(f, form_of(keys[0], expressions));
@@ -218,7 +218,7 @@ class Schema {
     return out;
   }
 
-  // A name alone is not enough for what needs settings.
+  // Entries with required settings cannot be given by name only.
   static std::string not_bare(const Parts& names) {
     return json_object(
         {json_member("if", one_of(names)), json_member("then", R"({"type": "object"})")});
@@ -230,7 +230,7 @@ class Schema {
     return out;
   }
 
-  // Beside each name only `beside` may stand.
+  // Beside each of the names, only the keys in `beside` may appear.
   static Parts alone(const Parts& names, const Parts& beside) {
     Parts out;
     for (const std::string& name : names) {
@@ -244,7 +244,7 @@ class Schema {
     return out;
   }
 
-  // A name, or a map of a name, its settings and what may stand beside it.
+  // A name, or a map with a name, its settings, and the keys that may appear beside it.
   std::string choice(const WordList& w) {
     std::vector<KeyDoc> beside;
     for (const KeyDoc& k : top_keys(vocabulary_).describe())
@@ -271,7 +271,7 @@ class Schema {
     return json_object(out);
   }
 
-  // An entry of a list of layers: of the language, or a block.
+  // An entry of a list of layers: a built-in layer or a block.
   std::string layer() {
     Parts all = all_settings(vocabulary_.layers, true);
     all.push_back(json_member("residual",
@@ -293,7 +293,7 @@ class Schema {
          json_member("properties", json_object(all)), json_member("allOf", json_list(rules))});
   }
 
-  // An entry whose name is one of the language's; beside `layer`, which says all else.
+  // Restricts an entry to built-in names; used in addition to `layer`, which checks the rest.
   std::string known_layer() const {
     const std::string items = json_object({json_member("items", reference("known_layer"))});
     const std::string lists =
@@ -312,7 +312,7 @@ class Schema {
   }
 
   const Vocabulary& vocabulary_;
-  Parts layers_, beside_, entry_keys_;  // quoted names; the last: of both
+  Parts layers_, beside_, entry_keys_;  // quoted names; entry_keys_: both of them
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the tables say, printed: for editors (JSON Schema), for readers (Markdown), for a terminal.
+// Prints the spec language for editors (JSON Schema), for readers (Markdown) and for a terminal.
 #pragma once
 
 #include <string>
@@ -9,24 +9,24 @@
 
 namespace dpt {
 
-// JSON Schema, draft-07, of the whole language. A file with `extends` may leave required keys out.
-// In a file with `blocks` or `extends`, names that are no layer are taken for blocks, which a
+// The JSON Schema (draft-07) of the whole language. A file with `extends` may omit required keys.
+// In a file with `blocks` or `extends`, unknown layer names are assumed to be blocks, which a
 // schema cannot look up.
 std::string json_schema(const Vocabulary& vocabulary);
 
 // The reference of the language as one Markdown page.
 std::string reference_page(const Vocabulary& vocabulary);
 
-// One word for a terminal: a layer, loss, ..., a key of the top level or of a section of it
-// ("batch_size", "data.batch_size"), or of what a spec can name ("lr", "optimizer.lr", "adam.lr"),
-// with its keys, choices, defaults and meaning; all of them where several have the name. "" where
-// nothing has.
+// Explains one word for a terminal: a registry entry (layer, loss, ...), a key of the top level or
+// of one of its sections ("batch_size", "data.batch_size"), or a key of a registry entry ("lr",
+// "optimizer.lr", "adam.lr"), with its keys, choices, defaults and meaning. If several things have
+// the name, explains all of them; empty if none has.
 std::string explain(const Vocabulary& vocabulary, std::string_view word);
 
-// The word that explain() knows and that is nearest to an unknown one; empty: none is near.
+// The word known to explain() that is most similar to an unknown one; empty if none is similar.
 std::string nearest_word(const Vocabulary& vocabulary, std::string_view word);
 
-// The lists of a vocabulary with what they are called.
+// The lists of a vocabulary and their titles.
 struct WordList {
   std::string_view list, title, what;  // "losses", "Losses", "loss"
 };

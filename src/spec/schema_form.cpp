@@ -10,7 +10,7 @@
 namespace dpt {
 namespace {
 
-// A number's limits, with those of its type: 64 bits, or what is finite.
+// Adds a number's limits, including those of its type: 64 bits, or finite.
 void add_limits(KeyKind kind, const Range& r, Parts& limits) {
   const bool whole = kind == KeyKind::integer;
   const bool ends = whole || !r.infinite;
@@ -28,7 +28,7 @@ void add_limits(KeyKind kind, const Range& r, Parts& limits) {
     limits.push_back(json_member("maximum", highest));
 }
 
-// Members that tell the types and words of a Form.
+// The members for the types and words of a Form.
 Parts type_members(const Form& f, bool null) {
   if (!f.other.empty()) return {json_member("allOf", json_list({f.other}))};
   if (f.types.empty()) return {};
@@ -54,7 +54,7 @@ void append(Parts& to, const Parts& from) { to.insert(to.end(), from.begin(), fr
 std::string schema_of(const Form& f, std::string_view about, const Also& also) {
   Parts out = {json_member("description", json_text(about))};
   append(out, f.limits);
-  const bool apart = also.null && !f.other.empty();  // `other` says nothing of null
+  const bool apart = also.null && !f.other.empty();  // `other` does not cover null
   Parts texts, types;
   if (also.none) texts.emplace_back("^none$");
   if (also.expression) texts.emplace_back(R"(\$\{.*\})");

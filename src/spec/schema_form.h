@@ -1,4 +1,4 @@
-// What may stand as a value, as JSON Schema says it.
+// Describes values as JSON Schema.
 #pragma once
 
 #include <string>
@@ -9,34 +9,34 @@
 
 namespace dpt {
 
-using Parts = std::vector<std::string>;  // JSON texts: members, items
+using Parts = std::vector<std::string>;  // JSON texts of members or items
 
 void append(Parts& to, const Parts& from);
 
-// What may stand as a value.
+// The values that a key accepts.
 struct Form {
-  Parts types{};        // of JSON; empty: any
-  Parts limits{};       // members of the schema, each for values of one type only
-  Parts words{};        // the texts that there are, as JSON; empty: any text
-  std::string other{};  // a schema in the place of all these
+  Parts types{};        // JSON types; empty: any
+  Parts limits{};       // schema members, each of which constrains values of one type only
+  Parts words{};        // the accepted strings, as JSON; empty: any
+  std::string other{};  // a schema that replaces all of the above
 };
 
-// What may stand in the place of a value of the Form.
+// Further values that are accepted instead of one of the Form.
 struct Also {
   bool null = false;
-  bool none = false;        // the word
+  bool none = false;        // the word "none"
   bool expression = false;  // ${...}
 };
 
-// The schema of a value. about: its description.
+// The schema of a value, with the description `about`.
 std::string schema_of(const Form& f, std::string_view about, const Also& also);
 
 Also also_of(const KeyDoc& k, bool expressions);
-// One value of the kind, with the key's range or words.
+// A single value of the kind, with the key's range or words.
 Form scalar_form(KeyKind kind, const KeyDoc& k);
-// One value or a list of them.
+// A single value or a list of values.
 Form list_form(KeyKind kind, const KeyDoc& k, bool expressions);
-// A value of the one or the other. REQUIRES: no type is in both.
+// A value of either form. REQUIRES: the forms have no type in common.
 Form joined(Form a, const Form& b);
 
 }  // namespace dpt

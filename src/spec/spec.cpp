@@ -13,13 +13,13 @@
 namespace dpt {
 namespace {
 
-// Whether a key of the map has a value that says something.
+// Whether the map has a value for the key other than none.
 bool given(const Node& map, std::string_view key) {
   const Node* value = map.find(key);
   return value && !is_none(*value, KeyKind::any);
 }
 
-// Of two keys of which one may stand; the place is that of the second one in the file.
+// Reports two keys that exclude each other, at the one that comes second in the file.
 void refuse_both(const Node& map, std::string_view a, std::string_view b, Diagnostics& d) {
   const Node::Entry* first = nullptr;
   for (const Node::Entry& e : map.entries) {
@@ -41,7 +41,7 @@ void check_batch(const Node& data, Diagnostics& d) {
           "'batch_size_per_replica'");
 }
 
-// Expressions stand in blocks; elsewhere nothing would put a value in.
+// Expressions are valid only in blocks; elsewhere there are no parameters to insert.
 void refuse_expressions(const Node& n, Diagnostics& d) {
   if (n.kind == Node::Kind::scalar && has_expression(n))
     d.error(n.where, "'${...}' can stand only in a block");
@@ -49,7 +49,8 @@ void refuse_expressions(const Node& n, Diagnostics& d) {
   for (const Node::Entry& e : n.entries) refuse_expressions(e.value, d);
 }
 
-// REQUIRES: the keys are known ones, so that they are few. Names in `blocks` are the user's.
+// Records where values are given. Names in `blocks` are the user's. REQUIRES: all keys are known
+// ones, so there are few.
 void find_places(const Node& map, const std::string& prefix, Spec& spec) {
   for (const Node::Entry& e : map.entries) {
     if (prefix.empty() && e.key.value == "blocks") continue;
@@ -77,8 +78,8 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
   if (!given(root, "devices")) out.where = device ? device->where : spec.where;
 }
 
-// Keys that are written in another section than theirs, or at the top in the place of a section:
-// told with their place, and taken out, lest they be told as unknown, too.
+// Finds keys that belong to another section, or in a section instead of the top level. Reports
+// where they belong and removes them, so that they are not also reported as unknown.
 class Misplaced {
  public:
   Misplaced(const Vocabulary& vocabulary, Diagnostics& d) : d_(d) {
@@ -86,7 +87,7 @@ class Misplaced {
       sections_.push_back({section, keys_in(section, vocabulary)});
   }
 
-  // `model` and `blocks` come without what stands in them: ModelReader reads that.
+  // Keeps `model` and `blocks` without their contents, which ModelReader reads.
   Node without(const Node& root) {
     Node out{.kind = root.kind, .where = root.where};
     for (const Node::Entry& e : root.entries) {
@@ -121,12 +122,12 @@ class Misplaced {
     return !homes.empty();
   }
 
-  // Of a choice also what stands inside its name: ddp: {devices: 2}.
+  // With levels = 2 also searches the settings of a choice: ddp: {devices: 2}.
   void look_in(const Section& section, Node& map, int levels) {
     std::erase_if(map.entries, [&](Node::Entry& e) {
       if (levels > 1) look_in(section, e.value, levels - 1);
       const auto is = [&](const Section& s) { return s.doc.name == e.key.value; };
-      // {name: adam} is read as a choice that is written in another program's way.
+      // {name: adam} is reported as the style of another program.
       const bool names_choice = e.key.value == "name" && !section.doc.words.empty();
       const bool of_top =
           std::ranges::any_of(sections_, is) && !section.has(e.key.value) && !names_choice;
@@ -151,7 +152,7 @@ Span Spec::at(std::string_view key) const {
 
 Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
   if (root.kind != Node::Kind::map) {
-    // A tree that could not be read has had its complaint.
+    // If the tree could not be parsed, that has been reported.
     if (root.kind != Node::Kind::null || d.ok())
       d.error(root.where, "a spec must be a map of keys, such as 'epochs: 10'");
     return {};

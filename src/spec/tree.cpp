@@ -51,7 +51,7 @@ class Merger {
     return base;
   }
 
-  // Another name than the base's takes its keys away with it; keys beside the name merge.
+  // Choosing another name than the base drops the base's settings; keys beside the name merge.
   Node merge_choice(Node base, Node over, const ChoicePlace& place) const {
     name_as_map(base);
     if (base.kind != Node::Kind::map) return over;
@@ -84,7 +84,7 @@ void anchor_map(Node& map, const std::vector<KeyDoc>& keys) {
 }  // namespace
 
 std::string expand_home(const std::string& path) {
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets any
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): no thread calls setenv
   if (!home || *home == '\0') return path;
   for (const std::string_view name : {"~", "$HOME", "${HOME}"}) {
     if (!path.starts_with(name)) continue;

@@ -1,4 +1,4 @@
-// Changes of a tree before it is read: what `extends:` and overrides have in common.
+// Changes of a tree before it is read, used by `extends:` and overrides.
 #pragma once
 
 #include <string>
@@ -10,37 +10,37 @@
 
 namespace dpt {
 
-// The entry of a map that is none of the siblings; null where there is none.
+// The entry of a map that is not one of the siblings; null if there is none.
 Node::Entry* chosen_entry(Node& map, const std::vector<std::string_view>& siblings);
 
-// `name` alone becomes `name:` with nothing after it; other things stay.
+// Turns a bare `name` into a map with the key `name`; leaves other nodes unchanged.
 void name_as_map(Node& choice);
 
-// What stands after a name becomes a map of keys: nothing an empty one, a main value
-// {main_key: value}. False where it has no main key to become.
+// Turns the settings after a name into a map of keys: an empty value into an empty map, a main
+// value into {main_key: value}. Returns false if there is a value but no main key.
 bool settings_as_map(Node& settings, std::string_view main_key);
 
-// The first key of what `name` means in `words`; empty: unknown, or it takes none.
+// The first key of the entry `name` in `words`; empty if the name is unknown or takes no keys.
 std::string_view main_key(const std::vector<const Nameable*>& words, std::string_view name);
 
-// What may stand for a section of the top level becomes a map of its keys: `reproducible: 8`
-// becomes {shards: 8}, `save: true` an empty map. Other values stay as they are.
+// Turns the short form of a top-level section into a map of its keys: `reproducible: 8` into
+// {shards: 8}, `save: true` into an empty map. Leaves other values unchanged.
 void section_as_map(Node& value, const Vocabulary& vocabulary, std::string_view section);
 
 void erase_key(Node& map, std::string_view key);
 
-// Takes the key out that may not stand beside `key`.
+// Removes the key that excludes `key`, if there is one (kRivals).
 void erase_rival(Node& map, std::string_view section, std::string_view key);
 
-// `~` or `$HOME` at the front of a path becomes the user's home directory, where HOME names one.
+// Replaces a leading `~` or `$HOME` by the user's home directory, if HOME is set.
 std::string expand_home(const std::string& path);
 
-// Makes the paths in a spec's tree absolute, each from the folder of the file it stands in.
+// Makes the paths in a spec's tree absolute. Relative ones start from their file's folder.
 void anchor_paths(Node& root, const Vocabulary& vocabulary);
-// The same of what stands after the name of a data set.
+// The same for the settings after a data set's name.
 void anchor_settings(Node& settings, const Nameable& what);
 
-// `over` on top of `base`: maps merge deep, all else replaces.
+// Merges `over` into `base`: maps merge recursively, other values are replaced.
 Node merge(Node base, Node over, const Vocabulary& vocabulary);
 
 }  // namespace dpt

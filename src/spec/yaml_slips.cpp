@@ -9,7 +9,7 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kMostShown = 40;  // bytes of a value that a message repeats
+constexpr size_t kMostShown = 40;  // bytes of a value that a message quotes
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -25,10 +25,10 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-// A line without its indentation and the dashes of lists.
+// A line without its indentation and list dashes.
 struct Line {
-  size_t begin = 0;   // of the text that remains, in bytes of the whole
-  size_t column = 0;  // of the same, from 0
+  size_t begin = 0;   // byte offset of the remaining text in the whole text
+  size_t column = 0;  // its column, from 0
   std::string_view text;
   bool empty() const { return text.empty() || text[0] == '#'; }
 };
@@ -46,7 +46,7 @@ size_t begin_of_line(std::string_view text, size_t offset) {
   return end == text.npos ? 0 : end + 1;
 }
 
-// The last line above that is neither blank nor a comment.
+// The previous line that is neither blank nor a comment.
 std::optional<Line> line_above(std::string_view text, size_t begin) {
   while (begin > 0) {
     begin = begin_of_line(text, begin - 1);
@@ -73,7 +73,7 @@ std::string missing_space(std::string_view text) {
 std::optional<YamlSlip> slip_before_key(std::string_view text, size_t offset) {
   const Line line = line_at(text, begin_of_line(text, offset));
   const size_t length = word_length(line.text);
-  // Not of `name: a: b`, where the line itself is wrong.
+  // In `name: a: b`, the line itself is wrong, not the one above.
   if (length == 0 || offset > line.begin + length) return {};
   const std::optional<Line> above = line_above(text, begin_of_line(text, offset));
   if (!above) return {};
@@ -95,7 +95,7 @@ std::optional<YamlSlip> slip_before_key(std::string_view text, size_t offset) {
 
 std::optional<YamlSlip> open_bracket(std::string_view text, size_t offset, char bracket) {
   std::vector<size_t> open;
-  char before = '\n';  // the last character that is not blank; '\n' at the beginning of a line
+  char before = '\n';  // the last non-blank character; '\n' at the beginning of a line
   for (size_t i = 0; i < std::min(offset, text.size()); ++i) {
     const char c = text[i];
     const bool begins = before == '\n' || std::string_view("[{,:-").find(before) != text.npos;
