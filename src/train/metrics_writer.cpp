@@ -1,14 +1,19 @@
 #include "train/metrics_writer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/count.h"
 #include "base/disk.h"
 #include "base/files.h"
 #include "base/stderr.h"
@@ -17,9 +22,24 @@
 namespace dpt {
 namespace {
 
-constexpr size_t kMostSteps = 1024;  // recorded before they are written
+constexpr size_t kMostSteps = 1024;  // kept before they are written
+constexpr size_t kMostPending = size_t{1} << 20;
 
 std::string metrics_file(const std::string& folder) { return folder + "/metrics.jsonl"; }
+
+// Device and inode of what has this name, a link's own; zeros: nothing has.
+std::pair<dev_t, ino_t> id_of(const std::string& path) {
+  struct stat named {};
+  if (::lstat(path.c_str(), &named) != 0) return {};
+  return {named.st_dev, named.st_ino};
+}
+
+// "1 record is"
+std::string records_are(int64_t n) {
+  return n == 0 ? "no record is" : counted(n, "record is", "records are");
+}
+
+int64_t lines_in(std::string_view text) { return std::ranges::count(text, '\n'); }
 
 double utc_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -34,54 +54,57 @@ double samples_per_second(const Session& session, const EpochRecord& r) {
 
 MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::string run,
                              bool goes_on)
-    : session_(session), folder_(std::move(folder)), run_(std::move(run)) {
+    : session_(session),
+      folder_(std::move(folder)),
+      run_(std::move(run)),
+      lock_id_(id_of(folder_ + "/.lock")) {
   open(goes_on);
   if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
 }
 
 MetricsWriter::~MetricsWriter() {
-  if (!file_) return;
-  write_steps();  // the steps before an error help to explain it
-  std::fclose(file_);
+  flush();  // records before an error are what explains it
+  if (!pending_.empty())
+    print_stderr("{}; {} missing there\n", problem_, records_are(lost_ + lines_in(pending_)));
+  close_file();
+}
+
+void MetricsWriter::close_file() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
 // O_NOFOLLOW: the file belongs to the run directory, so a symbolic link is replaced, not followed.
 void MetricsWriter::open(bool goes_on) {
   const std::string path = metrics_file(folder_);
   if (!goes_on) std::remove(path.c_str());
-  const int fd = ::open(path.c_str(),
-                        O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-  if (fd >= 0) file_ = fdopen(fd, "a");
-  if (!file_) fail_writing(path);
-  std::fseek(file_, 0, SEEK_END);
-  bytes_ = std::ftell(file_);
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+               0666);
+  if (fd_ < 0) fail_writing(path);
+  bytes_ = ::lseek(fd_, 0, SEEK_END);
 }
 
 void MetricsWriter::step(const StepRecord& record) {
-  if (!file_) return;
   steps_.push_back({record, utc_s()});
-  if (steps_.size() == kMostSteps) write_steps();
+  if (steps_.size() == kMostSteps) flush();
 }
 
-void MetricsWriter::write_steps() {
-  std::string lines;
+void MetricsWriter::format_steps() {
   for (const auto& [r, time] : steps_) {
-    lines += fmt::format(R"({{"step": {}, "epoch": {}, "loss": {}, "lr": {:.9g})", r.step, r.epoch,
-                         json_number(r.loss), r.lr);
+    pending_ += fmt::format(R"({{"step": {}, "epoch": {}, "loss": {}, "lr": {:.9g})", r.step,
+                            r.epoch, json_number(r.loss), r.lr);
     if (session_.scaler.on)
-      lines += fmt::format(R"(, "loss_scale": {:.9g}, "skipped": {})", r.scale, r.skipped);
-    if (session_.spec.clip.max_norm) lines += fmt::format(R"(, "norm": {})", json_number(r.norm));
-    lines += fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
-                         "\n",
-                         time, run_);
+      pending_ += fmt::format(R"(, "loss_scale": {:.9g}, "skipped": {})", r.scale, r.skipped);
+    if (session_.spec.clip.max_norm)
+      pending_ += fmt::format(R"(, "norm": {})", json_number(r.norm));
+    pending_ += fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
+                            "\n",
+                            time, run_);
   }
   steps_.clear();
-  std::fputs(lines.c_str(), file_);
 }
 
 void MetricsWriter::epoch(const EpochRecord& r) {
-  if (!file_) return;
-  write_steps();
+  format_steps();
   std::string line = fmt::format(
       R"({{"epoch": {}, "loss": {}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
       R"("samples_per_second": {:.1f})",
@@ -96,45 +119,102 @@ void MetricsWriter::epoch(const EpochRecord& r) {
   line += fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
                       "\n",
                       utc_s(), run_);
-  std::fputs(line.c_str(), file_);  // unlike fmt::print, it does not throw
+  pending_ += line;
   flush();
 }
 
-// A full disk must not cost the weights: warns once and continues without the file.
+// A full disk is no reason to lose the weights: the run continues, and later records may fit.
 int64_t MetricsWriter::flush() {
-  if (!file_) return bytes_;
-  write_steps();
-  if (std::fflush(file_) == 0 && !std::ferror(file_)) {
-    bytes_ = std::ftell(file_);
-    look_for_file();
+  format_steps();
+  look_for_file();
+  if (fd_ < 0 || !write_pending()) {
+    drop_records();
     return bytes_;
   }
-  print_stderr("{} cannot be written any more ({}); the run goes on without it\n",
-               metrics_file(folder_), std::generic_category().message(errno));
-  std::fclose(std::exchange(file_, nullptr));
+  if (std::exchange(failing_, false))
+    print_stderr("{} is written again; {} missing there\n", metrics_file(folder_),
+                 records_are(lost_));
+  lost_ = 0;
   return bytes_;
 }
 
-// If the file was removed or moved, maybe with the run directory, whatever is written to it would
-// be lost: warns and starts a new file.
+// Whether all is in the file. What was written of a line that did not fit is cut off again.
+bool MetricsWriter::write_pending() {
+  size_t written = 0;
+  int error = 0;
+  while (written < pending_.size() && error == 0) {
+    const ssize_t n = ::write(fd_, pending_.data() + written, pending_.size() - written);
+    if (n > 0)
+      written += static_cast<size_t>(n);
+    else if (n == 0 || errno != EINTR)
+      error = n == 0 ? ENOSPC : errno;
+  }
+  const size_t lines = written == 0 ? 0 : pending_.rfind('\n', written - 1) + 1;  // npos + 1 is 0
+  bytes_ += static_cast<int64_t>(lines);
+  // Where it cannot be cut off, the rest of the line follows it.
+  const bool cut = lines == written || ::ftruncate(fd_, bytes_) == 0;
+  pending_.erase(0, cut ? lines : written);
+  if (error == 0) return true;
+  fail_once(fmt::format("{} cannot be written: {}", metrics_file(folder_),
+                        std::generic_category().message(error)));
+  return false;
+}
+
+void MetricsWriter::fail_once(const std::string& problem) {
+  problem_ = problem;
+  if (!std::exchange(failing_, true))
+    print_stderr("{}; the run continues and tries again with each epoch\n", problem);
+}
+
+// Epochs are what `dptrain runs` reads.
+void MetricsWriter::drop_records() {
+  if (pending_.size() <= kMostPending) return;
+  std::string kept;
+  for (size_t at = 0; at < pending_.size();) {
+    const size_t end = pending_.find('\n', at) + 1;
+    const std::string_view line = std::string_view(pending_).substr(at, end - at);
+    if (line.starts_with(R"({"step")"))
+      ++lost_;
+    else
+      kept += line;
+    at = end;
+  }
+  const size_t excess = kept.size() - std::min(kept.size(), kMostPending / 2);
+  const size_t begin = excess == 0 ? 0 : kept.find('\n', excess - 1) + 1;
+  lost_ += lines_in(std::string_view(kept).substr(0, begin));
+  pending_ = kept.substr(begin);
+}
+
+// Where the file was removed or moved, maybe with the run directory, nobody would find what is
+// written to it: says so, and begins a new one.
 void MetricsWriter::look_for_file() {
   const std::string path = metrics_file(folder_);
-  struct stat open_one {};
-  struct stat named {};
-  if (::fstat(fileno(file_), &open_one) != 0) return;
-  if (::lstat(path.c_str(), &named) == 0 && open_one.st_ino == named.st_ino &&
-      open_one.st_dev == named.st_dev)
-    return;
-  std::fclose(std::exchange(file_, nullptr));
-  Disk disk;
-  make_folders(disk, folder_);
+  if (fd_ >= 0) {
+    struct stat opened {};
+    if (::fstat(fd_, &opened) != 0 || id_of(path) == std::pair(opened.st_dev, opened.st_ino))
+      return;
+    close_file();
+  }
   try {
-    open(true);  // append: if a file exists again, it is not ours to remove
+    reopen();
     print_stderr("{} was removed or moved during the run; a new one begins here\n", path);
   } catch (const Error& e) {
-    print_stderr("{} was removed or moved during the run, and {}; the run goes on without it\n",
-                 path, e.what());
+    close_file();
+    fail_once(fmt::format("{} was removed or moved during the run, and {}", path, e.what()));
   }
+}
+
+// Whoever removes a run directory removes its lock: another run could write there, too.
+void MetricsWriter::reopen() {
+  Disk disk;
+  make_folders(disk, folder_);
+  const std::string path = folder_ + "/.lock";
+  if (const FileId there = id_of(path); there == FileId() || there != lock_id_) {
+    lock_.reset();
+    lock_.emplace(folder_);
+    lock_id_ = id_of(path);
+  }
+  open(true);  // maybe there is one again, which is not ours to remove
 }
 
 }  // namespace dpt

@@ -217,7 +217,7 @@ void Reporter::epoch(const EpochRecord& r) {
 
 void Reporter::end(int stopped_by, const std::string& checkpoint) {
   display_.settle();
-  if (metrics_) metrics_->flush();
+  metrics_.reset();  // which says what is missing there
   if (stopped_by == SIGPIPE)
     print_stderr("standard output was closed by its reader; stopped after a whole step\n");
   else if (stopped_by)

@@ -13,6 +13,8 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,11 +163,48 @@ TEST_CASE("metrics that can't be written are told once, and the run goes on") {
   const Finished run =
       in_shell("ulimit -f 20; ", folder, "cores=1 epochs=20 log.every=1 save.every_epochs=10", "");
   CHECK(run.code == 0);
-  CHECK_MESSAGE(count(run.err, "metrics.jsonl cannot be written any more (File too large") == 1,
+  CHECK_MESSAGE(
+      count(run.err, "metrics.jsonl cannot be written: File too large; the run continues") == 1,
+      run.err);
+  CHECK_MESSAGE(std::regex_search(run.err, std::regex("metrics.jsonl cannot be written: File too "
+                                                      "large; [0-9]+ records are missing there\n")),
                 run.err);
-  CHECK(fs::file_size(folder.file("run/metrics.jsonl")) == 20 * 1024);
+  const std::string metrics = read_file(folder.file("run/metrics.jsonl"));
+  CHECK(metrics.size() > 20 * 1024 - 300);
+  CHECK(metrics.size() <= 20 * 1024);
+  CHECK(metrics.ends_with("}\n"));
   CHECK(fs::exists(folder.file("run/model.safetensors")));
   CHECK(fs::exists(folder.file("run/checkpoints/step-000500/manifest.txt")));
+}
+
+// The limit on files stands for a disk that is full for a moment. Standard output and error are
+// shorter files, and reach it later.
+TEST_CASE("metrics that can't be written for a moment are written later, none is missing") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  Process run({folder.file("t.yaml"), "cores=1", "data.dataset.synthetic_images.samples=20000",
+               "save=false", "out=" + folder.file("run")});
+  const std::string path = folder.file("run/metrics.jsonl");
+  std::error_code error;
+  REQUIRE(becomes_true(
+      60, [&] { return fs::exists(path, error) && fs::file_size(path, error) > 20000; }));
+  rlimit before{};
+  REQUIRE(::prlimit(run.pid(), RLIMIT_FSIZE, nullptr, &before) == 0);
+  const rlimit full{fs::file_size(path), before.rlim_max};
+  REQUIRE(::prlimit(run.pid(), RLIMIT_FSIZE, &full, nullptr) == 0);
+  const std::string problem = path + " cannot be written: File too large; the run continues";
+  CHECK(becomes_true(60, [&] { return has(run.err(), problem); }));
+  REQUIRE(::prlimit(run.pid(), RLIMIT_FSIZE, &before, nullptr) == 0);
+  const std::string solved = path + " is written again; no record is missing there\n";
+  CHECK(becomes_true(60, [&] { return has(run.err(), solved); }));
+  run.send(SIGTERM);
+  CHECK(run.wait() == 143);
+  CHECK_MESSAGE(count(run.err(), "cannot be written") == 1, run.err());
+  std::istringstream lines(read_file(path));
+  int epoch = 0;
+  for (std::string line; std::getline(lines, line);)
+    CHECK(line.starts_with(fmt::format("{{\"epoch\": {},", ++epoch)));
+  CHECK(epoch > 5);
 }
 
 TEST_CASE("a limit on files that is too small for the weights is told before the first step") {
