@@ -220,6 +220,22 @@ TEST_CASE("a run directory that is removed or moved is made again, with a warnin
   }
 }
 
+TEST_CASE("a run directory that is made again during the run is locked again") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::string run = folder.file("run");
+  Process first({folder.file("t.yaml"), "epochs=100000000", "out=" + run});
+  REQUIRE(becomes_true(60, [&] { return has(first.out(), "Epoch [1/"); }));
+  fs::rename(run, folder.file("moved"));
+  CHECK(becomes_true(60, [&] { return has(first.err(), "a new one begins here"); }));
+  CHECK(is_locked(run));
+  const Finished second = dptrain({folder.file("t.yaml"), "epochs=1", "out=" + run});
+  CHECK(second.code == 1);
+  CHECK_MESSAGE(
+      has(second.err, fmt::format("another run writes to {} (process {} on ", run, first.pid())),
+      second.err);
+}
+
 // Asks for the run's end at the first checkpoint.
 class Interrupted : public Quick {
  public:
