@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -86,17 +88,24 @@ void save_weights(const Session& s, const Buffers& buffers, const Outcome& outco
   }
 }
 
-// Records in the run directory how the run ended, for `dptrain runs`, with the exit code of the
-// rank that failed first. A write error is ignored: the original error is what the user needs.
-void write_failure(const std::string& folder, const Team& team, const Error& e) {
-  const int code = team.broken() ? team.exit_code() : static_cast<int>(e.fault());
+// Says in the run directory how the run ended, for `dptrain runs`. Where that cannot be written the
+// error itself is what the user needs.
+void write_failure(const std::string& folder, int code, const std::string& report) {
   try {
-    write_text(failure_file(folder), fmt::format("exit code {}\n{}\n", code, e.report()));
+    write_text(failure_file(folder), fmt::format("exit code {}\n{}\n", code, report));
   } catch (const Error&) {
   }
 }
 
-// What all ranks that this process runs or forks have in common.
+// The same for a rank that could not say it: it was killed, or failed before its first step.
+void write_failure_of_lost_rank(const std::string& folder, const Team& team) {
+  std::error_code unseen;
+  const bool says = std::filesystem::exists(failure_file(folder), unseen);
+  if (!team.broken() || team.exit_code() == 128 + SIGPIPE || says) return;
+  write_failure(folder, team.exit_code(), team.reason());
+}
+
+// What the ranks of this process, and those that it forks, have in common.
 struct RunParts {
   const Session& session;
   const RunRequest& request;
@@ -168,7 +177,9 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   try {
     run_workers(team, rank, body, cores);
   } catch (const Error& e) {
-    if (reporter) write_failure(parts.folder, team, e);
+    if (reporter)  // the exit code is of the rank that failed first
+      write_failure(parts.folder, team.broken() ? team.exit_code() : static_cast<int>(e.fault()),
+                    e.report());
     throw;
   }
   if (reporter) reporter->end(outcome.stopped_by, checkpoints.newest());
@@ -254,8 +265,10 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   });
   const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // the lowest rank that is left
   const bool begun = team.progress(0).epoch > 0;
-  if (code == static_cast<int>(Fault::rank) && start && speaks && begun)
+  if (code == static_cast<int>(Fault::rank) && start && speaks && begun) {
+    write_failure_of_lost_rank(start->folder(), team);
     print_resume_hint(start->folder(), start->resume());
+  }
   return start ? code_of_end(code, start->folder(), rank == 0) : code;
 }
 
@@ -306,6 +319,7 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   LaunchSettings how;
   if (s.on_gpu()) how.grace_ms = 5000;  // to abort communicators and free GPU memory
   const int code = launch(team, body, how);
+  if (start) write_failure_of_lost_rank(start->folder(), team);
   if (code == static_cast<int>(Fault::rank) && start) print_resume_hint(start->folder(), resume);
   if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));
   return start ? code_of_end(code, start->folder(), true) : code;

@@ -487,6 +487,10 @@ TEST_CASE("a rank that is killed ends the run within a second, with one message"
     CAPTURE(err);
     CHECK(count(err, "SIGKILL") == 1);
     CHECK(count(err, "dptrain: ") == 1);
+    const std::string error = read_file(r.folder.file("run/error.txt"));
+    CHECK_MESSAGE(std::regex_search(error, std::regex("exit code 6\nrank [01] .* was killed by "
+                                                      "signal 9 \\(SIGKILL\\)")),
+                  error);
     const std::string pid = std::to_string(ranks[victim]);
     CHECK(std::regex_search(
         err, std::regex("dptrain: rank [01] \\(.*" + pid +
@@ -587,6 +591,24 @@ TEST_CASE("ranks started by somebody else open no TCP socket, and end when one i
   CHECK_MESSAGE(count(zero.err(), "rank 1 (pid " + std::to_string(one.pid())) == 1, zero.err());
   CHECK_MESSAGE(count(zero.err(), "to resume, run the same command with --resume ") == 1,
                 zero.err());
+}
+
+TEST_CASE("another rank writes error.txt where rank 0, started by somebody else, is killed") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::vector<std::string> words = {folder.file("t.yaml"), "parallel=ddp", "devices=2",
+                                          "cores=1", "out=" + folder.file("run")};
+  Process zero(words, rank_of_two(0)), one(words, rank_of_two(1));
+  REQUIRE_MESSAGE(
+      becomes_true(60, [&] { return zero.out().find("Epoch [2/") != std::string::npos; }),
+      zero.err() << one.err());
+  zero.send(SIGKILL);
+  CHECK(one.wait(10) == 6);
+  CHECK(zero.wait(10) == 137);
+  const std::string error = read_file(folder.file("run/error.txt"));
+  CHECK_MESSAGE(error.starts_with("exit code 6\nrank 0 (pid " + std::to_string(zero.pid()) + ")"),
+                error);
+  CHECK(has(dptrain({"runs", "--csv", folder.file("run")}).out, ",failed,rank 0 (pid "));
 }
 
 TEST_CASE("environments that start ranks by half are refused, before anything is waited for") {
