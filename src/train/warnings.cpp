@@ -1,8 +1,10 @@
 #include "train/warnings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -118,6 +120,71 @@ void check_last_layer(const Spec& spec, Warnings& out) {
     if (m.loss == spec.loss.what->name && std::ranges::find(m.layers, name) != m.layers.end())
       out.push_back(
           {m.in_layer ? layer->where : spec.loss.where, fmt::format(fmt::runtime(m.text), name)});
+}
+
+// torch's cross_entropy of one class: -t log(softmax(x)) is 0 for any x and t.
+void check_single_class(const Session& s, Warnings& out) {
+  if (s.loss->name != "cross_entropy" || s.graph.output == kNoValue) return;
+  const Shape& y = s.graph[s.graph.output].desc.shape;
+  const bool other_dim = s.spec.places.contains("loss.cross_entropy.class_dim");
+  if (y.rank() < 2 || y[1] != 1 || (y.rank() > 2 && other_dim)) return;
+  const bool classes = s.train.classes > 0;
+  out.push_back({s.spec.loss.where,
+                 fmt::format("the model has one output, of which softmax is always 1, so the loss "
+                             "is 0 and nothing is learned: {}",
+                             classes ? "give the model an output for each class"
+                                     : "for real targets write `loss: mse_loss`; for classes give "
+                                       "the data class numbers and the model an output for each "
+                                       "class")});
+}
+
+// Real targets as the data holds them, of the first samples; empty: they are classes, or not made.
+std::span<const float> real_targets(const Session& s) {
+  constexpr int64_t kMostLookedAt = int64_t{1} << 22;
+  const Table& y = s.train.targets;
+  const bool follow = y.step() == y.sample().elements();
+  if (!s.train.made || !y.data || y.desc.dtype != DType::f32 || !follow) return {};
+  const int64_t samples = std::min(y.size(), kMostLookedAt / std::max<int64_t>(1, y.step()));
+  return {reinterpret_cast<const float*>(y.data.get()), static_cast<size_t>(samples * y.step())};
+}
+
+// torch takes such targets, too, and a bce of them has no lower bound.
+void check_binary_targets(const Session& s, Warnings& out) {
+  if (s.loss->name != "bce_with_logits_loss") return;  // bce_loss refuses them
+  const std::span<const float> values = real_targets(s);
+  const auto outside = [](float v) { return v < 0 || v > 1; };
+  const auto first = std::ranges::find_if(values, outside);
+  if (first == values.end()) return;
+  out.push_back(
+      {s.spec.loss.where,
+       fmt::format("{} takes targets between 0 and 1, but a target of sample {} of the "
+                   "training set (counted from 0) is {:g}: the loss has no minimum; "
+                   "scale the targets, or write `loss: mse_loss`",
+                   s.loss->name, (first - values.begin()) / s.train.targets.step(), *first)});
+}
+
+// Rows of real targets that are no probabilities, as those of a regression.
+void check_probabilities(const Session& s, Warnings& out) {
+  constexpr float kTolerance = 1e-2F;
+  const std::span<const float> values = real_targets(s);
+  const int64_t classes = s.train.targets.sample().elements();
+  if (s.loss->name != "cross_entropy" || s.train.targets.sample().rank() != 1 || classes < 2)
+    return;
+  for (size_t at = 0; at < values.size(); at += static_cast<size_t>(classes)) {
+    const auto row = values.subspan(at, static_cast<size_t>(classes));
+    float sum = 0;
+    for (const float v : row) sum += v;
+    const bool negative = std::ranges::any_of(row, [](float v) { return v < 0; });
+    if (!negative && !(std::abs(sum - 1) > kTolerance)) continue;
+    return out.push_back(
+        {s.spec.loss.where,
+         fmt::format("cross_entropy takes real targets as probabilities of the classes, but those "
+                     "of sample {} of the training set (counted from 0) {}: for a regression write "
+                     "`loss: mse_loss`, for several labels a sample `loss: bce_with_logits_loss`",
+                     at / static_cast<size_t>(classes),
+                     negative ? std::string("have a negative one")
+                              : fmt::format("have the sum {:g}", sum))});
+  }
 }
 
 const ScheduleType* schedule_of(const Spec& spec) {
@@ -246,6 +313,9 @@ std::vector<Warning> warnings_of(const Spec& spec) {
 
 std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores) {
   Warnings out = warnings_of(session.spec);
+  check_single_class(session, out);
+  check_binary_targets(session, out);
+  check_probabilities(session, out);
   check_batch_size(session, out);
   if (cores) check_cores(session, *cores, out);
   check_warmup_end(session, out);

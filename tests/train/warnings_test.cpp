@@ -46,12 +46,23 @@ std::string warnings(const std::string& path, const Overrides& overrides = {}, i
   return render(warnings_of(*session, cores));
 }
 
-std::string warnings_in(const std::string& yaml, const Overrides& overrides = {}, int cores = 64) {
+// csv: the text of t.csv beside the spec.
+std::string warnings_in(const std::string& yaml, const Overrides& overrides = {}, int cores = 64,
+                        const std::string& csv = "") {
   const Folder folder;
+  if (!csv.empty()) folder.write("t.csv", csv);
   std::string out = warnings(folder.write("t.yaml", yaml), overrides, cores);
   const std::string path = folder.file("");
   for (size_t at = out.find(path); at != out.npos; at = out.find(path)) out.erase(at, path.size());
   return out;
+}
+
+// Samples of one input in t.csv, and a model of so many outputs.
+std::string csv_spec(const std::string& targets, int outputs, const std::string& loss) {
+  return fmt::format(
+      "data:\n  dataset: {{csv: {{path: t.csv, targets: {}}}}}\n  batch_size: 2\n"
+      "model: [{{linear: {}}}]\nloss: {}\noptimizer: {{sgd: 0.1}}\nepochs: 2\n",
+      targets, outputs, loss);
 }
 
 // Data that need no files in the place of those that a config takes.
@@ -113,6 +124,22 @@ TEST_CASE("each warning has its golden text") {
   add("a warm-up of one epoch", spec_with(), {"schedule={cosine_annealing: {}, warmup: 1}"});
   add("a schedule that never begins to change", spec_with(), {"schedule={step: 30}"});
   add("a schedule of a single epoch", spec_with(), {"schedule=cosine_annealing", "epochs=1"});
+  const auto add_csv = [&](const std::string& title, const std::string& yaml,
+                           const std::string& csv) {
+    const std::string text = warnings_in(yaml, {}, 64, csv);
+    CHECK_MESSAGE(!text.empty(), title);
+    out += "# " + title + "\n" + text + "\n";
+  };
+  add_csv("cross_entropy of one real column", csv_spec("[1]", 1, "cross_entropy"),
+          "1,20.5\n2,31\n3,40\n");
+  add_csv("cross_entropy of one class", csv_spec("[1], classes: 1", 1, "cross_entropy"),
+          "1,0\n2,0\n3,0\n");
+  add_csv("cross_entropy of a regression", csv_spec("[1, 2]", 2, "cross_entropy"),
+          "1,0.5,0.5\n2,20,30\n3,4,5\n");
+  add_csv("cross_entropy of negative targets", csv_spec("[1, 2]", 2, "cross_entropy"),
+          "1,0.5,0.5\n2,-1,2\n3,4,5\n");
+  add_csv("bce_with_logits_loss of a regression", csv_spec("[1]", 1, "bce_with_logits_loss"),
+          "1,0\n2,1\n3,1.5\n");
   check_golden(out, "train/golden/warnings.txt");
 }
 
@@ -140,6 +167,13 @@ TEST_CASE("specs that are right get no warning") {
   none(spec_with(), {"schedule={cosine_annealing: {}, warmup: 1, warmup_factor: 0.1}"});
   none(spec_with(), {"schedule={step: 9}"});
   none(spec_with(), {"schedule=reduce_on_plateau"});
+  const auto none_csv = [](const std::string& yaml, const std::string& csv) {
+    CHECK(warnings_in(yaml, {}, 64, csv) == "");
+  };
+  none_csv(csv_spec("[1]", 1, "mse_loss"), "1,20.5\n2,31\n3,40\n");
+  none_csv(csv_spec("[1]", 1, "bce_with_logits_loss"), "1,0\n2,1\n3,0.5\n");
+  none_csv(csv_spec("[1, 2]", 2, "bce_with_logits_loss"), "1,0,1\n2,1,1\n3,0,0\n");
+  none_csv(csv_spec("[1, 2]", 2, "cross_entropy"), "1,0,1\n2,0.3,0.7\n3,1,0\n");
   // A trial of a few steps.
   none(spec_with(), {"schedule={cosine_annealing: {}, interval: step, warmup: 20}", "steps=3"});
 }
