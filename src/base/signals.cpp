@@ -15,9 +15,13 @@
 namespace dpt {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGUSR1, SIGUSR2, SIGPIPE};
 constexpr bool warns(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
-constexpr bool only_asks(int signal) { return warns(signal) || signal == SIGPIPE; }
+// The system sends SIGXCPU every second, and a shell may add a SIGHUP to that of the terminal.
+constexpr bool only_asks(int signal) {
+  return warns(signal) || signal == SIGPIPE || signal == SIGHUP || signal == SIGXCPU;
+}
+constexpr bool may_be_ignored(int signal) { return signal == SIGHUP || signal == SIGXCPU; }
 constexpr int64_t kSameWishMs = 200;
 
 // Global, because a signal handler has no other way to reach them.
@@ -43,6 +47,19 @@ void on_signal(int signal) {
   errno = error;
 }
 
+// nohup(1) ignores SIGHUP for a run that is to outlive its terminal.
+void handle_all(void (*handler)(int), int flags,
+                std::array<struct sigaction, kSignals.size()>& before) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before[i]);
+    if (!may_be_ignored(kSignals[i]) || before[i].sa_handler != SIG_IGN)
+      sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
 }  // namespace
 
 int exit_code_of(int signal) { return warns(signal) ? EX_TEMPFAIL : 128 + signal; }
@@ -57,10 +74,7 @@ StopSignals::StopSignals(std::atomic<int>& word) {
   g_first_ms = 0;
   g_asked = false;
   g_word = &word;
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &g_before[i]);
+  handle_all(on_signal, SA_RESTART, g_before);
 }
 
 StopSignals::~StopSignals() {
@@ -70,9 +84,7 @@ StopSignals::~StopSignals() {
 
 StartupSignals::StartupSignals() {
   static_assert(std::tuple_size_v<decltype(before_)> == kSignals.size());
-  struct sigaction action {};
-  action.sa_handler = [](int signal) { _exit(exit_code_of(signal)); };
-  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  handle_all([](int signal) { _exit(exit_code_of(signal)); }, 0, before_);
 }
 
 StartupSignals::~StartupSignals() {

@@ -1,6 +1,7 @@
-// Stop signals. The first SIGINT (Ctrl-C) or SIGTERM asks for an orderly end, a second one ends the
-// process at once. SIGUSR1 and SIGUSR2, with which batch systems warn of a time limit, and SIGPIPE,
-// raised when nobody reads standard output any more, only ever ask.
+// Ctrl-C and SIGTERM: the first asks for an orderly end, a second one ends the process at once.
+// SIGUSR1 and SIGUSR2, by which batch systems warn of a time limit, only ever ask; so do SIGHUP
+// (the terminal was closed), SIGXCPU (the limit on CPU time) and SIGPIPE, which comes where nobody
+// reads standard output any more. SIGHUP and SIGXCPU stay ignored where they are, as by nohup(1).
 #pragma once
 
 #include <array>
@@ -43,7 +44,7 @@ class StartupSignals {
   StartupSignals& operator=(const StartupSignals&) = delete;
 
  private:
-  std::array<struct sigaction, 5> before_;
+  std::array<struct sigaction, 7> before_;
 };
 
 }  // namespace dpt

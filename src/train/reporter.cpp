@@ -23,6 +23,8 @@ constexpr int64_t kMostWarnings = 5;  // per kind and epoch
 std::string name_of_stop(int signal) {
   if (signal == SIGINT) return "Interrupted (Ctrl-C)";
   if (signal == SIGTERM) return "Stopped (SIGTERM)";
+  if (signal == SIGHUP) return "Stopped (SIGHUP: the terminal was closed)";
+  if (signal == SIGXCPU) return "Stopped (SIGXCPU: the limit on CPU time, ulimit -t)";
   if (signal == SIGUSR1) return "Stopped (SIGUSR1)";
   if (signal == SIGUSR2) return "Stopped (SIGUSR2)";
   return fmt::format("Stopped (signal {})", signal);

@@ -17,7 +17,10 @@ using namespace std::chrono_literals;
 template <class Body>
 int code_of(Body body) {
   const pid_t child = fork();
-  if (child == 0) _exit(body());
+  if (child == 0) {
+    for (const int signal : {SIGHUP, SIGXCPU}) std::signal(signal, SIG_DFL);  // tests under nohup
+    _exit(body());
+  }
   int status = 0;
   waitpid(child, &status, 0);
   return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -48,7 +51,7 @@ TEST_CASE("a second signal ends the process with 128 + its number") {
 }
 
 TEST_CASE("a warning asks for an end, as often as it comes, and takes no patience away") {
-  for (const int signal : {SIGUSR1, SIGUSR2})
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGHUP, SIGXCPU})
     CHECK(code_of([&] {
             std::atomic<int> word = 0;
             const StopSignals stop(word);
@@ -60,10 +63,25 @@ TEST_CASE("a warning asks for an end, as often as it comes, and takes no patienc
           }) == signal);
   CHECK(exit_code_of(SIGUSR2) == 75);
   CHECK(exit_code_of(SIGTERM) == 143);
+  CHECK(exit_code_of(SIGHUP) == 129);
+  CHECK(exit_code_of(SIGXCPU) == 152);
+}
+
+TEST_CASE("what nohup ignores stays ignored") {
+  for (const int signal : {SIGHUP, SIGXCPU})
+    CHECK(code_of([&] {
+            std::signal(signal, SIG_IGN);
+            const StartupSignals startup;
+            raise(signal);
+            std::atomic<int> word = 0;
+            const StopSignals stop(word);
+            raise(signal);
+            return word.load();
+          }) == 0);
 }
 
 TEST_CASE("before a run can stop after a step, a signal ends it at once with the same code") {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGUSR1, SIGUSR2}) {
     CHECK(code_of([&] {
             const StartupSignals startup;
             raise(signal);

@@ -538,6 +538,29 @@ TEST_CASE("SIGTERM to the launcher alone stops all ranks") {
   CHECK(!read_file(r.folder.file("run/model.safetensors")).empty());
 }
 
+TEST_CASE("a closed terminal and the limit on CPU time stop a run in order, unless ignored") {
+  for (const int signal : {SIGHUP, SIGXCPU}) {
+    const std::string name = signal == SIGHUP ? "SIGHUP" : "SIGXCPU";
+    CAPTURE(name);
+    for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
+             {"parallel=single"}, {"parallel=ddp", "devices=2"}}) {
+      const auto before = std::signal(signal, SIG_DFL);  // these tests may run under nohup
+      Running r(how);
+      std::signal(signal, before);
+      r.run.send_group(signal);
+      CHECK(r.run.wait(10) == 128 + signal);
+      CHECK_MESSAGE(count(r.run.err(), "Stopped (" + name) == 1, r.run.err());
+      CHECK_FALSE(checkpoints_in(r.folder.file("run/checkpoints")).empty());
+    }
+    const auto before = std::signal(signal, SIG_IGN);
+    Running ignoring(std::vector<std::string>{});
+    std::signal(signal, before);
+    ignoring.run.send(signal);
+    ignoring.run.send(SIGTERM);
+    CHECK(ignoring.run.wait(10) == 143);
+  }
+}
+
 TEST_CASE("no rank outlives its launcher") {
   Running r({"parallel=ddp", "devices=2"});
   CHECK(r.run.children().size() == 2);
