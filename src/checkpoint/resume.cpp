@@ -157,7 +157,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   const std::string file = out.path + "/state.json";
   out.state = train_state_of(read_text(file), file);
   const std::vector<SpecChange> changes =
-      spec_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec);
+      spec_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec, vocabulary());
   std::string unfit = misfit(out.state, s);
   if (match == Match::same_spec) {
     const std::string other = unfit.empty() ? other_spec(changes) : unfit;

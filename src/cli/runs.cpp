@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "report/runs_table.h"
+#include "session/session.h"
 
 namespace dpt::commands {
 namespace {
@@ -65,8 +66,10 @@ int run_runs(const std::vector<std::string>& words) {
   bool csv = false, json = false;
   std::string sort, svg, x;
   arguments.texts("DIR", directories, "directories with runs, as runs/NAME; default: runs");
-  arguments.text("--sort", sort,
-                 "a key or result to sort by: optimizer.sgd.lr, best_accuracy, ...");
+  arguments.text(
+      "--sort", sort,
+      "a key or result to sort by: optimizer.sgd.lr, loss, best_accuracy, ...; the highest "
+      "accuracy and speed come first");
   arguments.flag("--json", json, "print JSON in place of the table");
   arguments.flag("--csv", csv, "print CSV in place of the table", "--json");
   arguments.text("--svg", svg,
@@ -84,6 +87,8 @@ int run_runs(const std::vector<std::string>& words) {
          "{}{} no run: no directory with a spec.resolved.yaml or a metrics.jsonl; runs without "
          "out=DIR are in runs/NAME",
          directories[0], directories.size() == 1 ? " holds" : " and the others hold");
+  sort = key_of_main_value(result_named(sort), vocabulary());
+  x = key_of_main_value(x, vocabulary());
   RunsTable table = make_runs_table(std::move(rows), {sort, x});
   if (!sort.empty()) sort_rows(table, sort);
   if (json)

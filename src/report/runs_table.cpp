@@ -41,26 +41,26 @@ std::string state(const RunSummary& r) { return std::string(name_of(r.state)); }
 
 using Run = const RunSummary&;
 const Result kResults[] = {
-    {"epochs_done", "epochs done", 3, [](Run r) { return fmt::format("{}", r.epochs); },
+    {"epochs_done", "epochs done", 6, [](Run r) { return fmt::format("{}", r.epochs); },
      [](Run r) { return fmt::format("{}", r.epochs); }},
     {"last_loss", "loss", 0, [](Run r) { return number(r.loss.last); },
      [](Run r) { return loss(r.loss.last); }},
-    {"best_loss", "best", 7, [](Run r) { return number(r.loss.best); },
+    {"best_loss", "best", 10, [](Run r) { return number(r.loss.best); },
      [](Run r) { return loss(r.loss.best); }},
-    {"last_test_loss", "test loss", 4, [](Run r) { return number(r.test_loss.last); },
+    {"last_test_loss", "test loss", 7, [](Run r) { return number(r.test_loss.last); },
      [](Run r) { return loss(r.test_loss.last); }},
-    {"best_test_loss", "best", 8, [](Run r) { return number(r.test_loss.best); },
+    {"best_test_loss", "best", 11, [](Run r) { return number(r.test_loss.best); },
      [](Run r) { return loss(r.test_loss.best); }},
-    {"last_accuracy", "accuracy", 1, [](Run r) { return number(r.accuracy.last); },
+    {"last_accuracy", "accuracy", 4, [](Run r) { return number(r.accuracy.last); },
      [](Run r) { return percent(r.accuracy.last); }},
-    {"best_accuracy", "best", 6, [](Run r) { return number(r.accuracy.best); },
+    {"best_accuracy", "best", 9, [](Run r) { return number(r.accuracy.best); },
      [](Run r) { return percent(r.accuracy.best); }},
-    {"seconds", "seconds", 5, [](Run r) { return number(r.seconds); },
+    {"seconds", "seconds", 8, [](Run r) { return number(r.seconds); },
      [](Run r) { return seconds(r.seconds); }},
-    {"samples_per_second", "samples/s", 2, [](Run r) { return number(r.samples_per_second); },
+    {"samples_per_second", "samples/s", 5, [](Run r) { return number(r.samples_per_second); },
      [](Run r) { return rate(r.samples_per_second); }},
     {"state", "state", 0, state, state, true},
-    {"note", "note", 9, [](Run r) { return r.note; }, [](Run r) { return r.note; }, true},
+    {"note", "note", 12, [](Run r) { return r.note; }, [](Run r) { return r.note; }, true},
 };
 
 std::string spec_value(const RunSummary& run, const std::string& key) {
@@ -122,8 +122,8 @@ std::vector<TextColumn> text_columns(const RunsTable& table) {
   for (const RunRow& row : table.rows) out[0].cells.push_back(escape_controls(row.name));
   int number_of_key = 0;
   for (const std::string& key : table.keys) {
-    constexpr int kFirstKeys = 3;  // more informative than most results
-    const int rank = number_of_key < kFirstKeys ? 1 : 100 + number_of_key;
+    constexpr int kFirstKeys = 3;  // they say more than results do, but for the loss and the state
+    const int rank = number_of_key < kFirstKeys ? 1 + number_of_key : 100 + number_of_key;
     ++number_of_key;
     TextColumn c{.cells = {escape_controls(key)}, .right = true, .rank = rank, .name = key};
     for (const RunRow& row : table.rows) {
@@ -228,11 +228,19 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
   return out;
 }
 
+std::string result_named(const std::string& word) {
+  for (const Result& r : kResults)
+    if (r.title == word || (r.name.starts_with("last_") && r.name.substr(5) == word))
+      return std::string(r.name);
+  return word;
+}
+
 void sort_rows(RunsTable& table, const std::string& column) {
+  const bool high_is_good = column.ends_with("_accuracy") || column == "samples_per_second";
   std::ranges::stable_sort(table.rows, [&](const RunRow& a, const RunRow& b) {
     const std::string x = value_of(a, column), y = value_of(b, column);
     const auto p = number_in(x), q = number_in(y);
-    if (p && q) return *p < *q;
+    if (p && q) return high_is_good ? *p > *q : *p < *q;
     if (x.empty() || y.empty()) return y.empty() && !x.empty();
     if (p || q) return p.has_value();
     return natural_less(x, y);

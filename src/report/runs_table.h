@@ -28,11 +28,17 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
 // The columns that every table has, such as "last_loss" and "state". None is a key of a spec.
 std::vector<std::string> result_columns();
 
-// Sorts by a key or column: numbers by value, before text; runs without a value last; stable.
+// "last_loss" of "loss", "last_accuracy" of "accuracy", "samples_per_second" of "samples/s": the
+// column that a word of the table means; other words as they are.
+std::string result_named(const std::string& word);
+
+// By a key or column: numbers by value before text, the highest accuracy and speed first, runs
+// without a value last, equal ones in the order they had.
 void sort_rows(RunsTable& table, const std::string& column);
 
-// The table as text, with lines of at most `width` characters (at least 40); 0: no limit. Columns
-// that do not fit are omitted and named below: first spec keys after the third, then results.
+// A table whose lines have at most `width` characters, at least 40; 0: any number. Columns that do
+// not fit are left out and named below: spec keys after the third first, then results, of which the
+// loss and the state always stay.
 std::string runs_text(const RunsTable& table, size_t width);
 std::string runs_csv(const RunsTable& table);   // all columns; the first line has their names
 std::string runs_json(const RunsTable& table);  // {"runs": [{"run": "1", "spec": {...}, ...}]}

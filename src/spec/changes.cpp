@@ -1,8 +1,14 @@
 #include "spec/changes.h"
 
-#include <fmt/format.h>
+#include <string_view>
+#include <utility>
 
-#include "spec/node.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "spec/language.h"
+#include "spec/model.h"
+#include "spec/tree.h"
 
 namespace dpt {
 namespace {
@@ -16,19 +22,120 @@ void flatten(const Node& n, const std::string& path, FlatSpec& out) {
     flatten(e.value, path.empty() ? e.key.value : path + "." + e.key.value, out);
 }
 
+// Gives main values their keys, and notes what is chosen where.
+class NormalForm {
+ public:
+  NormalForm(Node& root, const Vocabulary& vocabulary) : root_(root), vocabulary_(vocabulary) {}
+
+  void make() {
+    for (const KeyDoc& k : top_keys(vocabulary_).describe()) make_section(k);
+    for (const ChoicePlace& place : choice_places()) {
+      Node* n = &root_;
+      for (const std::string_view key : place.path) n = n ? n->find(key) : nullptr;
+      if (n) make_place(*n, place, fmt::format("{}", fmt::join(place.path, ".")));
+    }
+    if (Node* model = root_.find("model")) make_items(*model, "model");
+    if (Node* blocks = root_.find("blocks"))
+      for (Node::Entry& block : blocks->entries)
+        if (Node* layers = block.value.find("layers"))
+          make_items(*layers, fmt::format("blocks.{}.layers", block.key.value));
+  }
+
+  const FlatSpec& chosen() const { return chosen_; }  // "adam" under "optimizer"
+
+ private:
+  // `reproducible: 8`; a switch stays one.
+  void make_section(const KeyDoc& k) {
+    if (!k.main || k.keys.empty() || !k.words.empty()) return;
+    Node* n = root_.find(k.name);
+    bool on = false;
+    if (n && n->kind == Node::Kind::scalar && !parse_scalar(*n, on))
+      settings_as_map(*n, k.keys[0].name);
+  }
+
+  void make_place(Node& n, const ChoicePlace& place, const std::string& path) {
+    const Words& words = words_of(vocabulary_, place.words);
+    if (!place.many) return make_choice(n, words, place.siblings, path);
+    if (n.kind == Node::Kind::scalar || n.kind == Node::Kind::map) {
+      Node list{.kind = Node::Kind::list, .where = n.where};
+      list.items.push_back(std::move(n));
+      n = std::move(list);
+    }
+    for (size_t i = 0; i < n.items.size(); ++i)
+      make_choice(n.items[i], words, place.siblings, fmt::format("{}[{}]", path, i));
+  }
+
+  void make_choice(Node& n, const Words& words, const std::vector<std::string_view>& siblings,
+                   const std::string& path) {
+    if (n.kind != Node::Kind::map) return;
+    Node::Entry* what = chosen_entry(n, siblings);
+    if (!what) return;
+    chosen_[path] = what->key.value;
+    settings_as_map(what->value, main_key(words, what->key.value));
+  }
+
+  void make_items(Node& list, const std::string& path) {
+    for (size_t i = 0; i < list.items.size(); ++i)
+      make_item(list.items[i], fmt::format("{}[{}]", path, i));
+  }
+
+  void make_item(Node& n, const std::string& path) {
+    if (n.kind == Node::Kind::list) return make_items(n, path);
+    if (n.kind != Node::Kind::map) return;
+    std::vector<std::string_view> beside;
+    for (const KeyDoc& k : item_keys_) beside.push_back(k.name);
+    Node::Entry* what = chosen_entry(n, beside);
+    if (!what) return;
+    const std::string name = what->key.value;
+    chosen_[path] = name;
+    const Node* blocks = root_.find("blocks");
+    const Node* block = blocks ? blocks->find(name) : nullptr;
+    const Node* parameters = block ? block->find("parameters") : nullptr;
+    if (name == "residual")
+      settings_as_map(what->value, "body");
+    else if (parameters && !parameters->entries.empty())
+      settings_as_map(what->value, parameters->entries[0].key.value);
+    else
+      settings_as_map(what->value, main_key(vocabulary_.layers, name));
+    for (const char* branch : {"body", "shortcut"})
+      if (Node* items = name == "residual" ? what->value.find(branch) : nullptr)
+        make_items(*items, fmt::format("{}.residual.{}", path, branch));
+  }
+
+  Node& root_;
+  const Vocabulary& vocabulary_;
+  const std::vector<KeyDoc> item_keys_ = item_keys();
+  FlatSpec chosen_;
+};
+
 }  // namespace
 
-FlatSpec flatten_spec(const std::string& yaml, std::string* problem) {
+FlatSpec flatten_spec(const std::string& yaml, const Vocabulary& vocabulary, std::string* problem) {
   const SourceFile file{.path = "", .text = yaml};
   Diagnostics d;
-  FlatSpec out;
-  flatten(read_yaml(file, d), "", out);
+  Node root = read_yaml(file, d);
+  NormalForm form(root, vocabulary);
+  form.make();
+  FlatSpec out = form.chosen();
+  flatten(root, "", out);
   if (problem && !d.ok()) *problem = d.render();
   return out;
 }
 
-std::vector<SpecChange> spec_changes(const std::string& before, const std::string& now) {
-  const FlatSpec old = flatten_spec(before), current = flatten_spec(now);
+std::string key_of_main_value(const std::string& key, const Vocabulary& vocabulary) {
+  for (const ChoicePlace& place : choice_places()) {
+    const std::string path = fmt::format("{}.", fmt::join(place.path, "."));
+    if (place.many || !key.starts_with(path)) continue;
+    const std::string_view first =
+        main_key(words_of(vocabulary, place.words), key.substr(path.size()));
+    if (!first.empty()) return fmt::format("{}.{}", key, first);
+  }
+  return key;
+}
+
+std::vector<SpecChange> spec_changes(const std::string& before, const std::string& now,
+                                     const Vocabulary& vocabulary) {
+  const FlatSpec old = flatten_spec(before, vocabulary), current = flatten_spec(now, vocabulary);
   const auto text = [](const FlatSpec& in, const std::string& key) {
     const auto found = in.find(key);
     return found == in.end() ? std::string("(not given)") : found->second;

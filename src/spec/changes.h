@@ -7,19 +7,27 @@
 
 namespace dpt {
 
-// Maps keys such as "data.batch_size" and "model[2].linear" to the text of their values. Empty
-// lists and maps have no entry.
+struct Vocabulary;
+
+// "data.batch_size" and "model[2].linear.out_features" with the text of their values. Empty lists
+// and maps have no entry.
 using FlatSpec = std::map<std::string, std::string>;
 
-// Flattens YAML text. `problem` receives the errors, if it is not null; whatever could be read is
-// returned either way.
-FlatSpec flatten_spec(const std::string& yaml, std::string* problem = nullptr);
+// A main value has its key: `optimizer: {adam: 0.01}` is "optimizer" with "adam" and
+// "optimizer.adam.lr" with "0.01", as with `adam: {lr: 0.01}`. Errors of the YAML go to `problem`,
+// where one is given; without one, what could be read is returned.
+FlatSpec flatten_spec(const std::string& yaml, const Vocabulary& vocabulary,
+                      std::string* problem = nullptr);
+
+// "optimizer.adam.lr" of "optimizer.adam"; other keys as they are.
+std::string key_of_main_value(const std::string& key, const Vocabulary& vocabulary);
 
 struct SpecChange {
   std::string key, before, now;  // values; "(not given)" if a spec lacks the key
 };
 
-// The changes, ordered by key.
-std::vector<SpecChange> spec_changes(const std::string& before, const std::string& now);
+// In the order of the keys.
+std::vector<SpecChange> spec_changes(const std::string& before, const std::string& now,
+                                     const Vocabulary& vocabulary);
 
 }  // namespace dpt

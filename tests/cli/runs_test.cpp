@@ -91,15 +91,15 @@ TEST_CASE("runs prints a table of the keys that differ, the results and the stat
   CHECK(text.err.empty());
   CHECK(
       text.out ==
-      R"(run   epochs  optimizer.sgd  epochs done    loss    best  test loss    best  accuracy     best  seconds  samples/s  state
-a/1        2            0.1            2  1.5000  1.2500     2.5000  2.2500   25.00 %  50.00 %     1.00        480  finished
-a/2        2            0.2            1  1.0000  1.0000     2.0000  2.0000   75.00 %  75.00 %     0.50        480  stopped
-a/10       2           0.05            1  3.0000  3.0000     4.0000  4.0000   12.50 %  12.50 %     0.50        480  killed
-b          3            0.1            0       -       -          -       -         -        -        -          -  running
+      R"(run   epochs  optimizer.sgd.lr  epochs done    loss    best  test loss    best  accuracy     best  seconds  samples/s  state
+a/1        2               0.1            2  1.5000  1.2500     2.5000  2.2500   25.00 %  50.00 %     1.00        480  finished
+a/2        2               0.2            1  1.0000  1.0000     2.0000  2.0000   75.00 %  75.00 %     0.50        480  stopped
+a/10       2              0.05            1  3.0000  3.0000     4.0000  4.0000   12.50 %  12.50 %     0.50        480  killed
+b          3               0.1            0       -       -          -       -         -        -        -          -  running
 )");
   const Finished csv = r.run({"r", "--csv", "--sort=optimizer.sgd"});
   CHECK(csv.out ==
-        "run,optimizer.sgd,epochs,epochs_done,last_loss,best_loss,last_test_loss,best_test_loss,"
+        "run,optimizer.sgd.lr,epochs,epochs_done,last_loss,best_loss,last_test_loss,best_test_loss,"
         "last_accuracy,best_accuracy,seconds,samples_per_second,state,note\n"
         "a/10,0.05,2,1,3,3,4,4,0.125,0.125,0.5,480,killed,\n"
         "a/1,0.1,2,2,1.5,1.25,2.5,2.25,0.25,0.5,1,480,finished,\n"
@@ -107,10 +107,58 @@ b          3            0.1            0       -       -          -       -     
         "a/2,0.2,2,1,1,1,2,2,0.75,0.75,0.5,480,stopped,\n");
   const Finished json = r.run({"r/b", "r/a/1", "r/a", "--json"});
   CHECK(json.out.starts_with(
-      R"({"runs": [{"run": "r/b", "spec": {"epochs": 3, "optimizer.sgd": 0.1}, "epochs_done": 0, )"
+      R"({"runs": [{"run": "r/b", "spec": {"epochs": 3, "optimizer.sgd.lr": 0.1}, "epochs_done": 0, )"
       R"("last_loss": null, )"));
   CHECK(has(json.out, R"("state": "running", "note": ""},)"));
   CHECK(json.out.find("r/a/1\"") == json.out.rfind("r/a/1\""));  // given twice, listed once
+}
+
+TEST_CASE("runs knows one setting in all its forms") {
+  const Folder folder;
+  const auto write = [&](const std::string& run, const std::string& optimizer,
+                         const std::string& more) {
+    folder.write("r/" + run + "/spec.resolved.yaml", "optimizer: " + optimizer + "\n" + more);
+    folder.write("r/" + run + "/metrics.jsonl", epoch(1, 1, 0.5));
+  };
+  const auto columns = [&] {
+    const Finished f = dptrain({"runs", "r", "--csv"}, {}, folder.path());
+    CHECK_MESSAGE(f.code == 0, f.err);
+    return f.out.substr(0, f.out.find(",epochs_done"));
+  };
+  write("1", "{adam: 0.01}",
+        "reproducible: 8\nmodel: [{linear: 3}]\ndata: {transforms: to_tensor}\n");
+  write("2", "{adam: {lr: 0.01}}",
+        "reproducible: {shards: 8}\nmodel: [{linear: {out_features: 3}}]\n"
+        "data: {transforms: [to_tensor]}\n");
+  CHECK(columns() == "run");
+  write("3", "adam", "reproducible: 8\nmodel: [{linear: 4}]\ndata: {transforms: to_tensor}\n");
+  CHECK(columns() == "run,model[0].linear.out_features,optimizer.adam.lr");
+  write("4", "{sgd: 0.5}",
+        "reproducible: 8\nmodel: [{linear: 3}]\ndata: {transforms: to_tensor}\n");
+  CHECK(columns() ==
+        "run,model[0].linear.out_features,optimizer,optimizer.adam.lr,"
+        "optimizer.sgd.lr");
+}
+
+TEST_CASE("runs sorts by the word that its table shows, the best accuracy first") {
+  const Runs r;
+  const auto order = [&](const std::string& word) {
+    const Finished f = r.run({"r", "--csv", "--sort=" + word});
+    CHECK_MESSAGE(f.code == 0, f.err);
+    std::string out;
+    for (size_t at = f.out.find('\n'); at + 1 < f.out.size(); at = f.out.find('\n', at + 1))
+      out += f.out.substr(at + 1, f.out.find(',', at) - at - 1) + " ";
+    return out;
+  };
+  for (const char* run : {"r/a/1", "r/a/2", "r/a/10", "r/b"}) {
+    const std::string file = std::string(run) + "/spec.resolved.yaml";
+    r.folder.write(file, read_file(r.folder.file(file)) + "loss: mse_loss\n");
+  }
+  CHECK(order("loss") == "a/2 a/1 a/10 b ");
+  CHECK(order("last_loss") == "a/2 a/1 a/10 b ");
+  CHECK(order("accuracy") == "a/2 a/1 a/10 b ");
+  CHECK(order("best_accuracy") == "a/2 a/1 a/10 b ");
+  CHECK(order("optimizer.sgd") == order("optimizer.sgd.lr"));
 }
 
 TEST_CASE("runs lists directories that are broken, with the reason") {
@@ -163,8 +211,9 @@ TEST_CASE("runs fits its table to the terminal") {
       begin = end + 1;
     }
     CHECK(longest <= static_cast<size_t>(width));
-    for (const char* kept : {"run ", " loss", " accuracy", " state"}) CHECK(has(table, kept));
-    CHECK(has(table, "optimizer.sgd") == (width >= 80));
+    for (const char* kept : {"run ", " epochs ", " loss", " state"}) CHECK(has(table, kept));
+    CHECK(has(table, "optimizer.sgd.lr") == (width >= 80));
+    CHECK(has(table, "test loss") == (width >= 100));
   }
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("--resume auto continues the newest run in place if its spec is the sa
   CHECK_MESSAGE(other.code == 0, other.err);
   CHECK_MESSAGE(
       has(other.err, "--resume auto: " + runs.path("1") +
-                         " is not resumed: its spec differs: 'optimizer.adam' was 0.01 and is "
+                         " is not resumed: its spec differs: 'optimizer.adam.lr' was 0.01 and is "
                          "0.02 now; --resume " +
                          runs.path("1") + " resumes it anyway; starting a new run\n"),
       other.err);
