@@ -1,6 +1,7 @@
 #include "checkpoint/model_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <malloc.h>
 
 #include "backend/cpu/half_kernels.h"
+#include "base/fail.h"
 #include "checkpoint/named_tensors.h"
 #include "formats/safetensors.h"
 
@@ -127,6 +129,35 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator,
 void check_initial_weights(const Session& s) {
   if (s.spec.initial_weights.empty()) return;
   naming_the_key(s, [&] { check_model(s, s.spec.initial_weights, Fault::data); });
+}
+
+void check_weights_file(const Spec& spec) {
+  if (spec.initial_weights.empty()) return;
+  try {
+    const SafeTensorsFile readable(spec.initial_weights);
+  } catch (Error& e) {
+    e.during("reading `initial_weights`");
+    throw;
+  }
+}
+
+void check_weight_values(const Session& s) {
+  if (s.spec.initial_weights.empty()) return;
+  naming_the_key(s, [&] {
+    const SafeTensorsFile file(s.spec.initial_weights);
+    std::vector<float> values;
+    for (const SafeTensorsFile::Entry& e : file.entries()) {
+      if (e.desc.dtype != DType::f32) continue;
+      values.resize(static_cast<size_t>(e.desc.shape.elements()));
+      file.read(e, std::as_writable_bytes(std::span(values)));
+      const auto broken = std::ranges::count_if(values, [](float v) { return !std::isfinite(v); });
+      if (broken > 0)
+        fail(Fault::data,
+             "{}: {} of the {} numbers of '{}' are not finite, so the first loss would not be "
+             "either; start from other weights",
+             s.spec.initial_weights, broken, values.size(), e.name);
+    }
+  });
 }
 
 std::map<std::string, std::string> model_facts(const Session& s,

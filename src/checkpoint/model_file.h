@@ -33,7 +33,15 @@ void initialise(const Session& session, const Buffers& buffers, Generator& gener
 // header only. Does nothing if the spec names no file.
 void check_initial_weights(const Session& session);
 
-// The metadata of a model file: format, producer and loss scale.
+// Throws Error{data} where spec.initial_weights names a file that cannot be read; for a spec
+// without a session. By the file's header alone.
+void check_weights_file(const Spec& spec);
+
+// Throws Error{data} where a number in that file is not finite, which would end a run at its first
+// step. Reads the whole file. REQUIRES: check_initial_weights() has not thrown.
+void check_weight_values(const Session& session);
+
+// What stands beside the tensors in a model's file.
 std::map<std::string, std::string> model_facts(const Session& session,
                                                const GradientScaler::State& scaler);
 

@@ -1,4 +1,11 @@
-// dptrain check SPEC: reports every error in a spec without training.
+// dptrain check SPEC: finds everything that is wrong with a spec, and trains nothing.
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
 #include "base/machine.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -6,31 +13,127 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
+#include "data/check_samples.h"
 #include "train/run_memory.h"
 #include "train/warnings.h"
 
 namespace dpt::commands {
 namespace {
 
+constexpr int64_t kMostDecoded = 1000;  // images of a set: photographs take some seconds
+
+// Prints errors as they are found; one does not keep others from being found.
+class Findings {
+ public:
+  // Whether it went well.
+  template <class F>
+  bool collect(F&& look) {
+    try {
+      look();
+      return true;
+    } catch (const BadSpec& e) {
+      add(e.text, Fault::spec);
+    } catch (const Error& e) {
+      add(fmt::format("dptrain: {}\n", e.report()), e.fault());
+    }
+    return false;
+  }
+  void add(const std::string& text, Fault fault) {
+    if (std::ranges::find(texts_, text) != texts_.end()) return;
+    if (texts_.empty()) code_ = static_cast<int>(fault);
+    texts_.push_back(text);
+    print_stderr("{}", text);
+  }
+  int code() const { return code_; }  // of the first error; 0: there is none
+
+ private:
+  std::vector<std::string> texts_;
+  int code_ = 0;
+};
+
+// Each of the files that the data set needs, where a session could not be made.
+void check_splits(const Spec& spec, Findings& found) {
+  const auto& type = *static_cast<const DatasetType*>(spec.data.dataset.what);
+  const auto& loss = *static_cast<const LossType*>(spec.loss.what);
+  LoadQuery query{.folder = std::filesystem::path(spec.path).parent_path().string(),
+                  .sizes_only = true};
+  if (loss.ignore_index && spec.data.target_transforms.empty())
+    query.ignore_index = loss.ignore_index(spec.loss.settings);
+  for (const Split split : {Split::train, Split::test}) {
+    query.split = split;
+    if (split == Split::train || spec.evaluate.on)
+      found.collect([&] { (void)type.load(spec.data.dataset.settings, query); });
+  }
+}
+
+// The rest of the spec, on a made-up set of the same shapes.
+bool check_stand_in(SpecArgument argument, const Spec& spec, Findings& found) {
+  const auto& type = *static_cast<const DatasetType*>(spec.data.dataset.what);
+  if (type.stand_in == nullptr) return false;
+  argument.overrides.push_back("data.dataset=" + type.stand_in(spec.data.dataset.settings));
+  bool opened = false;
+  found.collect([&] {
+    const LoadedSpec loaded = load(argument);
+    const auto session = open_session(loaded, {.runs = false, .sizes_only = true});
+    opened = true;
+    check_initial_weights(*session);
+  });
+  return opened;
+}
+
+void check_data(const Session& s, int64_t most_decoded, Findings& found) {
+  const auto look = [&](const Dataset& set, std::string_view name) {
+    const SampleReport report = check_samples(set, name, most_decoded);
+    for (const std::string& problem : report.problems)
+      found.add(fmt::format("dptrain: {}\n", problem), Fault::data);
+    if (report.decoded > 0)
+      print_stderr("{} set: decoded {} of {}{}\n", name, report.decoded,
+                   counted(set.size(), "image"),
+                   report.decoded < set.size() ? ", evenly spread; --all-images decodes all" : "");
+  };
+  look(s.train, "training");
+  if (s.test) look(*s.test, "test");
+}
+
+void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64_t most_decoded,
+                   Findings& found) {
+  std::unique_ptr<Session> session;
+  found.collect([&] { session = open_session(loaded, {.runs = false, .sizes_only = true}); });
+  if (session) {
+    found.collect([&] { check_memory(*session); });
+    if (found.collect([&] { check_initial_weights(*session); }))
+      found.collect([&] { check_weight_values(*session); });
+    check_data(*session, most_decoded, found);
+    print_stderr("{}", render(warnings_of(*session, static_cast<int>(usable_cores().size()))));
+    return;
+  }
+  check_splits(loaded.spec, found);
+  const bool stands_in =
+      found.code() == static_cast<int>(Fault::data) && check_stand_in(argument, loaded.spec, found);
+  if (!stands_in) found.collect([&] { check_weights_file(loaded.spec); });
+}
+
 int run_check(const std::vector<std::string>& words) {
-  Arguments arguments("check",
-                      "Says everything that is wrong with a spec; exit code 2 if anything is.");
+  Arguments arguments(
+      "check",
+      "Says everything that is wrong with a spec, its data and its initial weights; "
+      "the exit code is\nthat of the first error. Of images, at most 1000 of each "
+      "set are decoded.");
   SpecArgument argument;
-  bool syntax = false;
+  bool syntax = false, all_images = false;
   argument.add_to(arguments);
   arguments.flag("--no-data", syntax, "only the text: don't open the data, don't check shapes");
+  arguments.flag("--all-images", all_images, "decode every image", "--no-data");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
-  if (syntax) {
+  Findings found;
+  if (syntax)
     print_stderr("{}", render(warnings_of(loaded.spec)));
-  } else {
-    const auto session = open_session(loaded, {.runs = false, .sizes_only = true});
-    check_memory(*session);
-    check_initial_weights(*session);
-    print_stderr("{}", render(warnings_of(*session, static_cast<int>(usable_cores().size()))));
-  }
-  print_stdout("{}: ok\n", argument.path);
-  return 0;
+  else
+    check_session(loaded, argument, all_images ? std::numeric_limits<int64_t>::max() : kMostDecoded,
+                  found);
+  if (found.code() == 0) print_stdout("{}: ok\n", argument.path);
+  return found.code();
 }
 
 }  // namespace

@@ -1,0 +1,97 @@
+// dptrain check: all errors of a spec's data and weights at once.
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "cli/process.h"
+#include "data/readers/image.h"
+#include "formats/safetensors.h"
+#include "places.h"
+
+namespace dpt {
+namespace {
+
+std::string spec(const std::string& dataset, const std::string& more = "") {
+  return "data: {dataset: " + dataset +
+         ", batch_size: 2}\n"
+         "model: [flatten, {linear: {out_features: 1, bias: false}}]\n"
+         "loss: mse_loss\noptimizer: {sgd: 0.1}\nepochs: 1\n" +
+         more;
+}
+
+TEST_CASE("check names every file of the data and the weights that is missing") {
+  const Folder folder;
+  folder.write("t.yaml", spec("{csv: {path: a.csv, test_path: b.csv}}",
+                              "evaluate: true\ninitial_weights: c.safetensors\n"));
+  const Finished f = dptrain({"check", folder.file("t.yaml")});
+  CHECK(f.code == 4);
+  CHECK(f.out.empty());
+  for (const char* file : {"a.csv", "b.csv", "c.safetensors"}) {
+    const size_t at = f.err.find(folder.file(file));
+    CHECK_MESSAGE(at != f.err.npos, f.err);
+    CHECK_MESSAGE(f.err.find(folder.file(file), at + 1) == f.err.npos, f.err);  // once
+  }
+}
+
+TEST_CASE("a data set that is missing does not hide that the model does not fit it") {
+  const Folder folder;
+  folder.write("t.yaml",
+               "data: {dataset: {cifar10: {path: nowhere}}, transforms: [to_tensor], batch_size: "
+               "2}\nmodel: [flatten, {linear: 9}]\nloss: cross_entropy\noptimizer: {sgd: 0.1}\n"
+               "epochs: 1\n");
+  const Finished f = dptrain({"check", folder.file("t.yaml")});
+  CHECK(f.code == 4);
+  CHECK_MESSAGE(has(f.err, "nowhere"), f.err);
+  CHECK_MESSAGE(has(f.err, "9 "), f.err);
+  CHECK_MESSAGE(has(f.err, "10 classes"), f.err);
+}
+
+TEST_CASE("check finds numbers that are not finite in data and weights") {
+  const Folder folder;
+  folder.write("x.npy", npy("<f4", "(4, 2)", std::vector<float>{1, 2, 3, 4, NAN, 6, 7, 8}));
+  folder.write("y.npy", npy("<f4", "(4, 1)", std::vector<float>{1, 2, 3, INFINITY}));
+  const std::vector<float> weight = {1, NAN};
+  write_safetensors(
+      folder.file("w.safetensors"),
+      std::vector<NamedTensor>{
+          {"1.weight", {DType::f32, {1, 2}}, reinterpret_cast<const std::byte*>(weight.data())}});
+  folder.write("t.yaml",
+               spec("{npy: {inputs: x.npy, targets: y.npy}}", "initial_weights: w.safetensors\n"));
+  const Finished f = dptrain({"check", folder.file("t.yaml")});
+  CHECK(f.code == 4);
+  for (const char* text :
+       {"sample 2 of the training set (counted from 0) has an input that is not",
+        "sample 3 of the training set (counted from 0) has a target that is not",
+        "1 of the 2 numbers of '1.weight' are not finite", "while reading `initial_weights` ("})
+    CHECK_MESSAGE(has(f.err, text), f.err);
+}
+
+TEST_CASE("check decodes images" * doctest::skip(!reads_png())) {
+  const Folder folder;
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  folder.write("set/a/1.png", image);
+  folder.write("set/a/2.png", image.substr(0, image.size() / 2));
+  folder.write("set/b/3.png", image);
+  folder.write("set/b/4.png", "no image");
+  folder.write("t.yaml",
+               "data: {dataset: {image_folder: {path: set, crop: 4}}, transforms: [to_tensor], "
+               "batch_size: 2}\nmodel: [flatten, {linear: 2}]\nloss: cross_entropy\n"
+               "optimizer: {sgd: 0.1}\nepochs: 1\n");
+  const Finished f = dptrain({"check", folder.file("t.yaml")});
+  CHECK(f.code == 4);
+  CHECK_MESSAGE(has(f.err, folder.file("set/a/2.png")), f.err);
+  CHECK_MESSAGE(has(f.err, folder.file("set/b/4.png")), f.err);
+  CHECK(has(f.err, "training set: decoded 4 of 4 images\n"));
+  std::filesystem::remove(folder.file("set/a/2.png"));
+  std::filesystem::remove(folder.file("set/b/4.png"));
+  const Finished good = dptrain({"check", folder.file("t.yaml")});
+  CHECK_MESSAGE(good.code == 0, good.err);
+  CHECK(good.out == folder.file("t.yaml") + ": ok\n");
+}
+
+}  // namespace
+}  // namespace dpt
