@@ -106,10 +106,10 @@ double cpu_quota() {
 
 }  // namespace
 
-std::vector<int> allowed_cores() {
+std::vector<int> allowed_cores(int pid) {
   cpu_set_t set;
   std::vector<int> out;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
+  if (sched_getaffinity(pid, sizeof set, &set) == 0)
     for (int c = 0; c < CPU_SETSIZE; ++c)
       if (CPU_ISSET(c, &set)) out.push_back(c);
   if (out.empty()) out.push_back(0);

@@ -12,8 +12,8 @@ namespace dpt {
 // period) cores). Never empty.
 std::vector<int> usable_cores();
 
-// All cores of the affinity mask, for choosing cores to pin to. Never empty.
-std::vector<int> allowed_cores();
+// The affinity mask alone, for choosing cores to pin to. Never empty. pid: 0 is this process.
+std::vector<int> allowed_cores(int pid = 0);
 
 // Bytes of memory that this process can still allocate: the least of what the machine, its control
 // groups (version 1 and 2) and its limits on address space and data (`ulimit -v`, `ulimit -d`)

@@ -1,5 +1,6 @@
 // dptrain SPEC [key=value ...]: trains a model.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/count.h"
 #include "base/fail.h"
@@ -38,10 +39,12 @@ void note_world(const Session& session, const World& world) {
 
 void print_warnings(const Session& session, const std::optional<World>& world) {
   if (world && world->rank != 0) return;
+  const bool launched = world && world->size > 1;
   std::optional<int> cores;
-  // A launcher may have bound this rank to some cores and other ranks to others.
-  if (!world || world->size == 1) cores = static_cast<int>(usable_cores().size());
-  print_stderr("{}", render(warnings_of(session, cores)));
+  // A launcher may have bound this rank to cores of its own, and the others to others.
+  if (!launched || allowed_cores(getppid()) == allowed_cores())
+    cores = static_cast<int>(usable_cores().size());
+  print_stderr("{}", render(warnings_of(session, cores, launched)));
 }
 
 struct TrainArguments {

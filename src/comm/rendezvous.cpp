@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <list>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "base/signals.h"
 #include "base/stderr.h"
 #include "comm/local_socket.h"
+#include "comm/once_per_job.h"
 #include "comm/workers.h"
 
 namespace dpt {
@@ -112,8 +114,9 @@ class Gathering {
   Gathering(const World& world, const Identity& identity)
       : world_(world), mine_(hello_of(world, identity)) {}
 
-  // Returns the other ranks, in order, once all have connected. Throws Error{rank}.
-  std::vector<Peer> gather(Listener& listener, Clock::time_point deadline, double timeout_s);
+  // Returns the others, by rank from 1 on, when all have come and have the memory.
+  std::vector<Peer> gather(Listener& listener, Clock::time_point deadline,
+                           const RendezvousSettings& settings);
   void hand_over(std::vector<Peer>& peers, const SharedMemory& memory);
   // Instead of gather(): answers the other ranks, as they connect, with why there is no run.
   void refuse(Listener& listener, Clock::time_point deadline, const std::string& why);
@@ -138,15 +141,22 @@ class Gathering {
 };
 
 std::vector<Peer> Gathering::gather(Listener& listener, Clock::time_point deadline,
-                                    double timeout_s) {
+                                    const RendezvousSettings& settings) {
+  const Clock::time_point notice = in(settings.notice_s);
+  bool told = false;
   while (!all_here() && reason_.empty()) {
     const bool late = Clock::now() >= deadline;
     look(listener, deadline);
+    if (!late && !told && Clock::now() >= notice && !all_here() && reason_.empty()) {
+      told = true;
+      print_stderr("rank 0 is waiting for {} of {} to start, for at most {} s\n", missing(),
+                   world_.size, settings.timeout_s);
+    }
     if (late && !all_here() && reason_.empty())
       reason_ = fmt::format(
           "{} of {} did not connect within {} s; start all ranks of a run together, on this "
           "machine, with the same {} and, where it is set, the same MASTER_PORT (this job is '{}')",
-          missing(), world_.size, timeout_s, world_.launcher, world_.job);
+          missing(), world_.size, settings.timeout_s, world_.launcher, world_.job);
   }
   if (!reason_.empty()) {
     answer_all(reason_);
@@ -279,15 +289,23 @@ std::string answer_of(int socket, Clock::time_point deadline) {
 }
 
 Descriptor find_rank_0(const World& world, const std::filesystem::path& path,
-                       Clock::time_point deadline, double timeout_s) {
+                       Clock::time_point deadline, const RendezvousSettings& settings) {
+  const Clock::time_point notice = in(settings.notice_s);
+  std::optional<OncePerJob> once;  // until this rank waits no more
   for (;;) {
     if (Descriptor s = connect_to(path)) return s;
+    if (!once && Clock::now() >= notice && Clock::now() < deadline) {
+      once.emplace(world.job, "waits for rank 0", settings.directory);
+      if (once->speaks())
+        print_stderr("rank {} is waiting for rank 0 of {} to start, for at most {} s\n", world.rank,
+                     world.size, settings.timeout_s);
+    }
     if (Clock::now() >= deadline)
       fail(Fault::rank,
            "rank 0 of {} did not start within {} s; start all ranks of a run together, on this "
            "machine, with the same {} and, where it is set, the same MASTER_PORT (this is rank {} "
            "of job '{}')",
-           world.size, timeout_s, world.launcher, world.rank, world.job);
+           world.size, settings.timeout_s, world.launcher, world.rank, world.job);
     std::this_thread::sleep_for(milliseconds(5));
   }
 }
@@ -377,13 +395,13 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
     SharedMemory memory = SharedMemory::create(identity.bytes);
     prepare(memory);
     Gathering gathering(world, identity);
-    std::vector<Peer> peers = gathering.gather(listener, deadline, settings.timeout_s);
+    std::vector<Peer> peers = gathering.gather(listener, deadline, settings);
     gathering.hand_over(peers, memory);
     return Rendezvous(std::unique_ptr<State>(
         new State{0, starter, std::move(memory), std::move(peers), std::move(wake), {}}));
   }
   std::vector<Peer> peers(1);
-  peers[0].socket = find_rank_0(world, path, deadline, settings.timeout_s);
+  peers[0].socket = find_rank_0(world, path, deadline, settings);
   peers[0].rank = 0;
   peers[0].pid = peer_of(peers[0].socket.get()).value_or(0);
   SharedMemory memory = ask_for_memory(peers[0].socket.get(), world, identity, settings.timeout_s);
@@ -413,7 +431,7 @@ bool tell_early_failure(const World& world, std::string_view why,
       Gathering(world, {}).refuse(listener, deadline, failed_early(0, getpid(), why));
       return false;
     }
-    const Descriptor rank_0 = find_rank_0(world, path, deadline, settings.timeout_s);
+    const Descriptor rank_0 = find_rank_0(world, path, deadline, settings);
     send_message(rank_0.get(), bytes_of(hello_of(world, {}, why)));
     Answer same;
     put_text(same.reason, failed_early(0, peer_of(rank_0.get()).value_or(0), why));

@@ -23,8 +23,9 @@ struct Identity {
 };
 
 struct RendezvousSettings {
-  double timeout_s = 60;            // for all ranks to connect
-  std::filesystem::path directory;  // of the socket; empty: see socket_directories()
+  double timeout_s = 60;            // for all ranks to come
+  std::filesystem::path directory;  // of the socket; empty: as socket_directories() has it
+  double notice_s = 5;              // then a rank that still waits says for whom
 };
 
 // Never opens a TCP port. The socket is in a directory that only this user can enter, both ends

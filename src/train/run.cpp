@@ -22,6 +22,7 @@
 #include "checkpoint/store.h"
 #include "comm/core_lease.h"
 #include "comm/launcher.h"
+#include "comm/once_per_job.h"
 #include "comm/watchdog.h"
 #include "comm/workers.h"
 #include "engine/gpu/executor.h"
@@ -57,14 +58,22 @@ void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& 
 CoreLease lease_cores(const Session& s, int ranks) {
   const auto workers = static_cast<size_t>(ranks * s.who.workers_per_rank());
   if (s.on_gpu() || static_cast<size_t>(s.who.total_workers()) > usable_cores().size()) return {};
-  CoreLease lease(allowed_cores(), workers);
-  if (lease.cores().empty())
-    print_stderr(
-        "other runs of dptrain use {} of the {} cores, which leaves too few for the {} of "
-        "this run: it shares cores with them, and all of them slow down; use fewer with cores=N, "
-        "or "
-        "wait for another run to end\n",
-        lease.taken(), allowed_cores().size(), counted(workers, "worker"));
+  return {allowed_cores(), workers};
+}
+
+// workers: of all ranks on this machine.
+void warn_of_shared_cores(const CoreLease& lease, int workers) {
+  if (lease.taken() == 0 || !lease.cores().empty()) return;
+  print_stderr(
+      "other runs of dptrain use {} of the {} cores, which leaves too few for the {} of this run: "
+      "it shares cores with them, and all of them slow down; use fewer with cores=N, or wait for "
+      "another run to end\n",
+      lease.taken(), allowed_cores().size(), counted(workers, "worker"));
+}
+
+CoreLease lease_own_cores(const Session& s, int ranks) {
+  CoreLease lease = lease_cores(s, ranks);
+  warn_of_shared_cores(lease, ranks * s.who.workers_per_rank());
   return lease;
 }
 
@@ -224,6 +233,11 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   const SharedLayout layout(s, RunStart::kDecisionBytes);
   const CoreLease lease = lease_cores(s, 1);
+  // The first rank that gets no core speaks for all.
+  std::optional<OncePerJob> once;
+  if (lease.taken() > 0 && lease.cores().empty()) once.emplace(request.world->job, "cores");
+  if (once && once->speaks())
+    warn_of_shared_cores(lease, request.world->local_size * s.who.workers_per_rank());
   const TeamSettings settings = team_settings(s, request, lease);
   Rendezvous ranks = Rendezvous::join(
       *request.world, {request.place.resolved_spec + request.place.resume, version(), layout.bytes},
@@ -279,7 +293,7 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   if (!request.probe) start.emplace(s, request.place, disk);
   const std::optional<Resume> none;
   const std::optional<Resume>& resume = start ? start->resume() : none;
-  const CoreLease lease = request.probe ? CoreLease() : lease_cores(s, s.who.ranks);
+  const CoreLease lease = request.probe ? CoreLease() : lease_own_cores(s, s.who.ranks);
   const std::span<const int> cores =
       request.probe ? request.probe->cores : std::span<const int>(lease.cores());
   const TeamSettings settings = team_settings(s, request, lease);
@@ -338,7 +352,7 @@ int run(const Session& s, const RunRequest& request) {
 
 void record(const Session& s, std::span<Trace> traces) {
   const SharedLayout layout(s);
-  const CoreLease lease = lease_cores(s, 1);
+  const CoreLease lease = lease_own_cores(s, 1);
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
@@ -356,7 +370,7 @@ void record(const Session& s, std::span<Trace> traces) {
 Evaluation evaluate(const Session& s, const OpenGpu& open) {
   check_memory(s);
   const SharedLayout layout(s);
-  const CoreLease lease = lease_cores(s, 1);
+  const CoreLease lease = lease_own_cores(s, 1);
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));

@@ -213,8 +213,8 @@ void check_batch_size(const Session& s, Warnings& out) {
                    std::max<int64_t>(1, samples / replicas))});
 }
 
-// Warns only if the user asked for a number: `parallel: ddp` alone has two devices on any machine.
-void check_cores(const Session& s, int cores, Warnings& out) {
+// Only if somebody asked for so many: `parallel: ddp` alone has two devices on any machine.
+void check_cores(const Session& s, int cores, bool launched, Warnings& out) {
   const DeviceSpec& asked = s.spec.devices;
   const int devices = s.who.ranks * s.who.devices, workers = s.who.workers;
   if (s.on_gpu() || devices * workers <= cores) return;
@@ -226,7 +226,7 @@ void check_cores(const Session& s, int cores, Warnings& out) {
                    fmt::format("{} share {}: the threads take turns, and training is slower; set "
                                "cores to at most {}",
                                threads, counted(cores, "core"), std::max(1, cores / devices))});
-  } else if (asked.count || s.who.span > 1) {
+  } else if (asked.count || launched || s.who.span > 1) {
     const auto written = [&](const char* key) { return s.spec.places.contains(key); };
     const char* key = written("devices") ? "devices" : written("parallel") ? "parallel" : "model";
     out.push_back({s.spec.at(key),
@@ -311,13 +311,13 @@ std::vector<Warning> warnings_of(const Spec& spec) {
   return out;
 }
 
-std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores) {
+std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores, bool launched) {
   Warnings out = warnings_of(session.spec);
   check_single_class(session, out);
   check_binary_targets(session, out);
   check_probabilities(session, out);
   check_batch_size(session, out);
-  if (cores) check_cores(session, *cores, out);
+  if (cores) check_cores(session, *cores, launched, out);
   check_warmup_end(session, out);
   check_warmup_epoch(session, out);
   check_schedule_effect(session, out);

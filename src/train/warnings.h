@@ -22,9 +22,10 @@ struct Warning {
 // Warnings from the spec alone. REQUIRES: `spec` was read without errors.
 std::vector<Warning> warnings_of(const Spec& spec);
 
-// Also warnings that depend on the data, the length of the run and the machine. `cores`: how many
-// the run may use; empty: unknown.
-std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores);
+// With what the data, the length of the run and the machine show. `cores`: how many the run may
+// use; empty: not known. launched: a launcher was asked for this number of ranks.
+std::vector<Warning> warnings_of(const Session& session, std::optional<int> cores,
+                                 bool launched = false);
 
 // Renders warnings by location: "my.yaml:9:5: warning: ...", the line, and a caret; empty if there
 // are none.

@@ -52,6 +52,7 @@ struct Rank {
   std::string spec = "spec", build = "build";
   size_t more_bytes = 0;
   double timeout_s = 10;
+  double notice_s = 5;
   double silence_s = 60;  // after which the other ranks take it for lost
   bool ends_with_parent = false;
 };
@@ -71,7 +72,7 @@ int be_rank(const Scene& scene, const Rank& r, const std::function<int(Team, int
         world,
         {.spec = r.spec, .build = r.build, .bytes = Team::bytes(shape) + 4096 + r.more_bytes},
         [&](SharedMemory& m) { Team::create(m.span(), shape, {.timeout_s = r.silence_s}); },
-        {.timeout_s = r.timeout_s, .directory = scene.directory});
+        {.timeout_s = r.timeout_s, .directory = scene.directory, .notice_s = r.notice_s});
     const Team team = Team::attach(rendezvous.memory().span());
     return run_joined(rendezvous, team, r.rank, [&] { return body(team, r.rank); });
   } catch (const TeamBroken& e) {
@@ -163,6 +164,27 @@ TEST_CASE("ranks that end at different times, after saying goodbye, break nothin
     CHECK(ranks.wait() == std::vector<int>(3, 0));
     CHECK(ranks.text.empty());
   }
+}
+
+TEST_CASE("a rank that waits says for whom, and only one of those that wait for rank 0 does") {
+  const auto end = [](Team, int) { return 0; };
+  Scene first;
+  Ranks zero(first,
+             {{.rank = 0, .size = 4, .timeout_s = 2, .notice_s = 0.1},
+              {.rank = 2, .size = 4, .timeout_s = 2, .notice_s = 0.1}},
+             end);
+  zero.wait();
+  CHECK_MESSAGE(zero.said("rank 0 is waiting for ranks 1, "), zero.text);
+  CHECK_MESSAGE(zero.said(" 3 of 4 to start, for at most 2 s\n"), zero.text);
+  Scene second;
+  Ranks others(second,
+               {{.rank = 1, .size = 4, .timeout_s = 2, .notice_s = 0.1},
+                {.rank = 3, .size = 4, .timeout_s = 2, .notice_s = 0.1}},
+               end);
+  others.wait();
+  const size_t at = others.text.find(" is waiting for rank 0 of 4 to start, for at most 2 s\n");
+  REQUIRE_MESSAGE(at != others.text.npos, others.text);
+  CHECK(others.text.find(" is waiting for ", at + 1) == others.text.npos);
 }
 
 TEST_CASE("ranks that differ are told in what, by name") {

@@ -18,8 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "checkpoint/store.h"
 #include "cli/process.h"
+#include "comm/core_lease.h"
 #include "formats/safetensors.h"
 #include "train/run_spec.h"
 
@@ -331,6 +333,51 @@ TEST_CASE("an output that takes nothing more is an error in every mode, and the 
     CHECK(fs::exists(folder.file("run/checkpoints/step-000500/manifest.txt")));
     CHECK(fs::exists(folder.file("run/model.safetensors")));
   }
+}
+
+TEST_CASE("more threads than cores under a launcher are warned of, once") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const int cores = static_cast<int>(usable_cores().size());
+  const auto warned = [&](int threads) {
+    const std::vector<std::string> words = {folder.file("t.yaml"), "parallel=ddp", "steps=2",
+                                            fmt::format("cores={}", threads),
+                                            "out=" + folder.file("run")};
+    Process zero(words, rank_of_two(0)), one(words, rank_of_two(1));
+    CHECK_MESSAGE(zero.wait() == 0, zero.err());
+    CHECK_MESSAGE(one.wait() == 0, one.err());
+    CHECK_FALSE(has(one.err(), "warning: "));
+    return has(zero.err(), fmt::format("warning: 2 devices with {} threads each share ", threads));
+  };
+  CHECK(warned(cores + 1));
+  if (cores >= 4) CHECK_FALSE(warned(2));
+}
+
+// Too few cores for each rank are too few for all.
+TEST_CASE("ranks of one job say once that other runs use the cores") {
+  const std::vector<int> all = allowed_cores();
+  if (usable_cores().size() < 2) {
+    MESSAGE("skipped: this machine has one core");
+    return;
+  }
+  const Folder folder, locks;
+  folder.write("t.yaml", kSpec);
+  const Variables runtime = {{"XDG_RUNTIME_DIR", locks.path()}};
+  const CoreLease other(all, all.size(), locks.path() + "/dptrain");
+  REQUIRE(other.cores().size() == all.size());
+  const std::vector<std::string> words = {folder.file("t.yaml"), "parallel=ddp", "steps=2",
+                                          "cores=1", "out=" + folder.file("run")};
+  const auto environment = [&](int rank) {
+    Variables out = rank_of_two(rank);
+    out.insert(out.end(), runtime.begin(), runtime.end());
+    return out;
+  };
+  Process zero(words, environment(0)), one(words, environment(1));
+  CHECK_MESSAGE(zero.wait() == 0, zero.err());
+  CHECK_MESSAGE(one.wait() == 0, one.err());
+  const std::string said = zero.err() + one.err();
+  CHECK_MESSAGE(count(said, "other runs of dptrain use ") == 1, said);
+  CHECK(has(said, "too few for the 2 workers of this run"));
 }
 
 TEST_CASE("a rank that is never started is waited for as long as the spec says") {
