@@ -79,9 +79,15 @@ SharedMemory SharedMemory::create(size_t bytes, Pages pages) {
   // Seals prevent any process from shrinking the file, which would kill the others with SIGBUS.
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0 ||
-      (memory.data_ = map_aligned(bytes, MAP_SHARED, fd)) == nullptr)
+      (memory.data_ = map_aligned(bytes, MAP_SHARED, fd)) == nullptr) {
+    if (errno == EFBIG)
+      fail(Fault::memory,
+           "ranks share {} of memory, which counts as a file, and files may not be so large here; "
+           "raise the limit on the size of files (ulimit -f)",
+           in_words(bytes));
     fail(Fault::memory, "cannot get {} of shared memory: {}; {}", in_words(bytes), words_of(errno),
          kAdvice);
+  }
   if (pages == Pages::now) fill_in(memory.data_, bytes);
   return memory;
 }

@@ -229,6 +229,16 @@ TEST_CASE("a limit on files that is too small for the weights is told before the
   CHECK(fs::exists(folder.file("run/model.safetensors")));
 }
 
+TEST_CASE("a limit on files that is too small for what ranks share is named" *
+          doctest::skip(!kCanFork)) {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const Finished run = in_shell("ulimit -f 6; ", folder, "cores=1 parallel=ddp devices=2", "");
+  CHECK(run.code == 5);
+  CHECK_MESSAGE(has(run.err, "raise the limit on the size of files (ulimit -f)\n"), run.err);
+  CHECK_FALSE(has(run.err, "smaller model"));
+}
+
 TEST_CASE("a standard error that takes nothing does not keep a run from training") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
