@@ -55,4 +55,8 @@ std::string excerpt(const Span& at) {
   return fmt::format("{:5} | {}\n      | {:{}}{:^^{}}\n", at.line, shown, "", caret, "", length);
 }
 
+std::string_view line_of(const Span& at) {
+  return at.file ? at.file->line(at.line) : std::string_view();
+}
+
 }  // namespace dpt

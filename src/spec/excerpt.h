@@ -12,4 +12,7 @@ namespace dpt {
 // (SourceFile::shown). REQUIRES: at.file is not null.
 std::string excerpt(const Span& at);
 
+// The whole line; empty: there is no file.
+std::string_view line_of(const Span& at);
+
 }  // namespace dpt

@@ -328,6 +328,14 @@ void ModelReader::complain_beside(const Node::Entry& chosen, const Node::Entry& 
   d_.unknown("key", other.key, fmt::format(" beside layer '{}'", chosen.key.value), beside);
 }
 
+// "batch_norm2d" of "batch_norm", which is nearest to "batch_norm1d"; empty: there is no such pair.
+std::string ModelReader::of_images(std::string_view name) const {
+  const std::string_view near = nearest(name, all_names());
+  if (!near.ends_with("1d") || name.find('1') != name.npos) return "";
+  std::string twin = std::string(near.substr(0, near.size() - 2)) + "2d";
+  return find_word(words_.layers, twin) ? twin : "";
+}
+
 void ModelReader::read_named(const Located<std::string>& name, const Node& settings,
                              ModelItem& out) {
   const auto block = blocks_.find(name.value);
@@ -336,10 +344,15 @@ void ModelReader::read_named(const Located<std::string>& name, const Node& setti
   } else if (block != blocks_.end()) {
     read_instance(block->second, name, settings, out);
   } else if (find_word(words_.layers, name.value)) {
+    if (name.value.ends_with("2d")) images_ = true;
+    if (name.value == "flatten" || name.value == "linear") images_ = false;
     if (model_.add(amount_of(settings), name.where, d_))
       out.layer = decode_choice("layer", name, settings, words_.layers, d_);
   } else if (d_.full()) {
     d_.error(name.where, "unknown layer");
+  } else if (const std::string twin = images_ ? of_images(name.value) : ""; !twin.empty()) {
+    d_.error(name.where,
+             fmt::format("unknown layer '{:.60}'; did you mean '{}'?", name.value, twin));
   } else {
     d_.unknown("layer", name, "", all_names());
   }

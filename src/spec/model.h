@@ -54,6 +54,7 @@ class ModelReader {
   void check_names(const std::vector<ModelItem>& items);
   bool known(std::string_view name) const;
   std::vector<std::string_view> all_names() const;
+  std::string of_images(std::string_view name) const;
 
   const Vocabulary& words_;
   Diagnostics& d_;
@@ -62,6 +63,7 @@ class ModelReader {
   Expansion model_;        // size of the entries: layers, their settings, their names
   int64_t path_ = 0;       // bytes of the names of the enclosing entries
   size_t depth_ = 0;
+  bool images_ = false;  // the last layer that says so takes or makes images
 };
 
 }  // namespace dpt

@@ -70,6 +70,42 @@ std::string missing_space(std::string_view text) {
                      trimmed(rest));
 }
 
+std::optional<YamlSlip> missing_dash(std::string_view text, size_t offset) {
+  constexpr int kMostLines = 20;
+  const auto raw_line = [&](size_t begin) {
+    return trimmed(text.substr(begin, text.find('\n', begin) - begin));
+  };
+  size_t begin = begin_of_line(text, std::min(offset, text.size()));
+  for (int lines = 0; lines < kMostLines; ++lines) {
+    const std::string_view line = raw_line(begin);
+    const size_t at = static_cast<size_t>(line.data() - text.data());
+    if (line.starts_with('-') && word_length(line.substr(1)) > 0)
+      return YamlSlip{at, line.size(),
+                      fmt::format("write a space after the dash: `- {}`", line.substr(1))};
+    const std::optional<Line> above = line_above(text, begin);
+    const bool below_entry = above && above->begin > begin_of_line(text, above->begin) &&
+                             raw_line(begin_of_line(text, above->begin)).starts_with("- ");
+    if (below_entry && !line.empty() && word_length(line) == line.size() &&
+        at - begin <= above->column)
+      return YamlSlip{at, line.size(), fmt::format("write a dash before this entry: `- {}`", line)};
+    // What goes on over several lines is text without a colon.
+    if (!above || (lines > 0 && line.find(':') != line.npos)) return {};
+    begin = begin_of_line(text, above->begin);
+  }
+  return {};
+}
+
+std::string joined_lines(std::string_view value, std::string_view line) {
+  const size_t blank = value.find(' ');
+  if (blank == value.npos || line.empty() || line.find(value) != line.npos) return "";
+  std::string_view next = value.substr(blank + 1);
+  while (next.starts_with('-') || next.starts_with(' ')) next.remove_prefix(1);
+  const size_t length = word_length(next);
+  if (length == 0) return "";
+  return fmt::format("two lines were read as one; write the second as an entry: `- {}`",
+                     next.substr(0, length));
+}
+
 std::optional<YamlSlip> slip_before_key(std::string_view text, size_t offset) {
   const Line line = line_at(text, begin_of_line(text, offset));
   const size_t length = word_length(line.text);

@@ -203,6 +203,12 @@ class Reader {
 
   // The problem with a field, and what to do.
   std::string why_no_number(std::string_view text, std::string_view column) const {
+    for (const auto& [mark, name] : {std::pair{';', "';'"}, {'|', "'|'"}, {'\t', "tab"}})
+      if (mark != format_.delimiter && text.find(mark) != text.npos)
+        return fmt::format(
+            "'{:.40}' is not a finite number; if {} stands between the numbers of this file, write "
+            "`delimiter: {}`",
+            text, mark == '\t' ? "a tab" : name, name);
     if (automatic() && lines_.number() == first_)
       return fmt::format(
           "'{:.40}' is not a finite number; if this line holds the names of the columns, write "

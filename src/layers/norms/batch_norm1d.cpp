@@ -16,7 +16,8 @@ struct BatchNorm1d : BatchNormLayer {
     const Shape shape = g.shape(x);
     const int rank = shape.rank();
     if (rank < 2 || rank > 3)
-      fail(Fault::spec, "batch_norm1d takes [N, C] or [N, C, L], not {}", shape.str());
+      fail(Fault::spec, "batch_norm1d takes [N, C] or [N, C, L], not {}{}", shape.str(),
+           shape.rank() == 4 ? "; for images use batch_norm2d" : "");
     return lower(g, x);
   }
 

@@ -63,10 +63,24 @@ TEST_CASE("wrong fields are named by line and column") {
             "t.csv:2:1: '" + std::string(40, 'x') + "' in column '0' is not a number"));
 }
 
+TEST_CASE("a file with another delimiter gets the right advice") {
+  CHECK_MESSAGE(has(why_not("a;b;c\n1;2;3\n"),
+                    "t.csv:2:1: '1;2;3' is not a finite number; if ';' stands between the numbers "
+                    "of this file, write `delimiter: ';'`"),
+                why_not("a;b;c\n1;2;3\n"));
+  CHECK(has(why_not("1;2;3\n4;5;6\n"), "write `delimiter: ';'`"));
+  CHECK(has(why_not("1,5;2;3\n4,5;5;6\n"), "'5;2;3' is not a finite number; if ';' stands"));
+  CHECK(has(why_not("1|2\n"), "write `delimiter: '|'`"));
+  CHECK(has(why_not("1\t2\n"),
+            "if a tab stands between the numbers of this file, write "
+            "`delimiter: tab`"));
+  CHECK_FALSE(has(why_not("1;x\n", {.delimiter = ';'}), "write `delimiter"));
+}
+
 TEST_CASE("a first line with anything like a number is no header") {
   // Each would be a row of data with a field that is wrong, lost if it were the header.
   for (const char* const field :
-       {"", "nan", "-inf", "3e39", "1e999", "0x10", "1;5", "2026-01-31", "12%", "NA", "?"}) {
+       {"", "nan", "-inf", "3e39", "1e999", "0x10", "2026-01-31", "12%", "NA", "?"}) {
     CAPTURE(field);
     const std::string line = "1," + std::string(field) + ",3\n";
     const std::string wrong =

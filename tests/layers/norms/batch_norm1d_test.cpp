@@ -24,7 +24,8 @@ TEST_CASE("batch_norm1d sums over the shards in training and keeps statistics fo
   CHECK(torch_layer("model: [{batch_norm1d: {eps: 0.001, momentum: null, affine: false}}]",
                     {2, 4, 5}) == "nn.BatchNorm1d(4, eps=0.001, momentum=None, affine=False)");
   CHECK(complaint(lowered("model: [{batch_norm1d: }]", real({2, 4, 5, 6}))) ==
-        "error: batch_norm1d takes [N, C] or [N, C, L], not [2, 4, 5, 6]");
+        "error: batch_norm1d takes [N, C] or [N, C, L], not [2, 4, 5, 6]; for images use "
+        "batch_norm2d");
 }
 
 }  // namespace dpt
