@@ -96,9 +96,9 @@ std::string join(const std::vector<std::string>& texts) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// What a row loses against an ideal speed-up: the largest loss, and the second if it is at least a
-// third of the largest.
-std::string losses(const RowResult& r, const RowResult& base) {
+// What a row loses to an ideal speed-up: the worst, and the second if it costs at least a third of
+// the worst.
+std::string losses(const RowResult& r, const RowResult& base, double ideal) {
   std::vector<Cause> all;
   const auto add = [&](double ms, std::string text) {
     if (ms > 0) all.push_back({ms, std::move(text)});
@@ -112,6 +112,11 @@ std::string losses(const RowResult& r, const RowResult& base) {
                                                percent_text(r.share(&WorkerSeconds::taken))));
   add((compute_ms(r) - compute_ms(base)) / r.facts.workers, compute_text(r, base));
   std::ranges::stable_sort(all, std::ranges::greater{}, &Cause::ms);
+  // Short steps are timed before they are looked at, and a busy machine may have changed meanwhile.
+  const double lost = r.ms_per_sample - base.ms_per_sample / ideal;
+  if (!all.empty() && all.front().ms > lost + r.ms_per_sample / 4)
+    return "what workers do in a step does not explain that: other programs may use the machine; "
+           "measure again while it is idle";
   std::vector<std::string> out;
   for (const Cause& c : all)
     if (out.size() < 2 && c.ms >= all.front().ms / 3) out.push_back(c.text);
@@ -182,7 +187,7 @@ std::string reason(const RowResult& r, std::span<const RowResult> all, int cores
     const bool faster = !equal && r.ms_per_sample < base.ms_per_sample;
     const bool loses = r.lower > base.upper / ideal && speedup(r, base) < 0.95 * ideal;
     const std::string gained = faster ? gains(r, base) : "";
-    std::string lost = loses || (!equal && !faster) ? losses(r, base) : "";
+    std::string lost = loses || (!equal && !faster) ? losses(r, base, ideal) : "";
     if (r.facts.workers < base.facts.workers)
       lost = fmt::format("{} in the place of {}", counted(r.facts.workers, "worker"),
                          base.facts.workers);

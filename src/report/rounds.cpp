@@ -45,17 +45,20 @@ RowResult summary(RowResult out, const std::vector<Reading>& readings) {
   std::vector<double> ms;
   for (const Reading& r : readings) {
     ms.push_back(1000 * r.seconds / static_cast<double>(r.samples));
-    out.spent += r.spent;
     out.peak_bytes = std::max(out.peak_bytes, r.peak_bytes);
   }
   out.ms_per_sample = median(ms);
   out.fastest = std::ranges::min(ms);
   out.slowest = std::ranges::max(ms);
   out.rounds = static_cast<int>(readings.size());
-  std::ranges::sort(ms);
-  const size_t outer = (ms.size() - 1) / 4;  // drop the outer quarter on each side
-  out.lower = ms[outer];
-  out.upper = ms[ms.size() - 1 - outer];
+  std::vector<double> sorted = ms;
+  std::ranges::sort(sorted);
+  const size_t outer = (sorted.size() - 1) / 4;  // rounds beyond a quartile
+  out.lower = sorted[outer];
+  out.upper = sorted[sorted.size() - 1 - outer];
+  // The time of a disturbed round, which the median leaves out, would explain another median.
+  for (size_t i = 0; i < ms.size(); ++i)
+    if (ms[i] >= out.lower && ms[i] <= out.upper) out.spent += readings[i].spent;
   return out;
 }
 

@@ -63,8 +63,8 @@ struct RowResult {
   double fastest = 0, slowest = 0;  // extremes of the rounds
   // Quartiles of the rounds: their variation without outliers.
   double lower = 0, upper = 0;
-  WorkerSeconds spent;    // summed over the rounds
-  double peak_bytes = 0;  // the maximum over the rounds
+  WorkerSeconds spent;    // of the rounds between the quartiles
+  double peak_bytes = 0;  // the most of all rounds
   int rounds = 0;
   std::string refused{};  // why the row could not be run; then the results above are unset
   int refused_code = 0;   // a Fault

@@ -66,10 +66,13 @@ TEST_CASE("quartiles leave out the fastest and the slowest of five rounds") {
   const Measure fake = [&](const BenchRow&, const RunSteps& steps) {
     const double seconds[] = {1, 4, 1, 2, 100, 3};  // the first is the warm-up
     return Reading{.seconds = seconds[run++] * static_cast<double>(steps.timed.count()),
-                   .samples = 1000 * steps.timed.count()};
+                   .samples = 1000 * steps.timed.count(),
+                   .spent = {.compute = 1, .waiting = run == 5 ? 99.0 : 1.0}};
   };
   const std::vector<BenchRow> rows = {{.mode = "single"}};
   const auto out = take_turns(rows, {.rounds = 5, .seconds = 1}, fake, [](int, const BenchRow&) {});
+  CHECK(out[0].spent.compute == 3);
+  CHECK(out[0].spent.waiting == 3);  // the slowest round's 99 s do not count
   CHECK(out[0].lower == doctest::Approx(2));
   CHECK(out[0].upper == doctest::Approx(4));
 }
