@@ -56,10 +56,9 @@ BenchArguments read_words(const std::vector<std::string>& words) {
                  "modes to compare with single by number of devices: dp,ddp");
   arguments.text("--modes LIST", a.lists.modes,
                  "without --compare: the modes to measure; default: single,dp,ddp");
-  arguments.text(
-      "--devices LIST", a.lists.devices,
-      "for dp and ddp: 1,2; single has one, a pipeline its stages; default: the spec's or the "
-      "mode's own; with --compare: 1,2,4,... up to the machine's cores or GPUs");
+  arguments.text("--devices LIST", a.lists.devices,
+                 "for dp, ddp and pipeline: 1,2; single has one; default: the spec's or the mode's "
+                 "own; with --compare: 1,2,4,... up to the machine's cores or GPUs");
   arguments.text("--batch-sizes LIST", a.lists.batch_sizes,
                  "of all devices together: 128,512; default: the spec's");
   arguments.text("--precision LIST", a.lists.precisions, "fp32,...; default: the spec's");

@@ -1,7 +1,9 @@
 #include "cli/bench_rows.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -101,38 +103,57 @@ std::vector<std::string> RowMaker::devices() const {
   return out;
 }
 
-// The numbers of devices to measure for a mode. --devices does not apply to `single`, and to a
-// pipeline only with --compare; "" means the mode's default.
+// Of devices: --devices does not say how many `single` has; "" is the mode's own number.
 std::vector<std::string> RowMaker::counts(const std::string& mode,
                                           const std::vector<std::string>& devices) const {
   if (mode == "single") return {std::to_string(devices_of(base_.model))};
   if (mode != "pipeline") return devices;
-  return compares() ? stage_counts(devices) : std::vector<std::string>{""};
+  if (compares()) return stage_counts(devices);
+  return lists_.devices.empty() ? std::vector<std::string>{""} : devices;
 }
 
 // The numbers of devices that form complete replicas of at least two stages. A pipeline whose spec
 // says where stages begin is measured with its own number only.
 std::vector<std::string> RowMaker::stage_counts(const std::vector<std::string>& devices) const {
-  const Spec spec = load_with(argument_, pipeline_overrides("")).spec;
-  const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
-  if (!mode.pipeline(spec.parallel.settings).cut.empty()) return {""};
-  const Topology own = topology_of(spec);
-  const int64_t replicas = own.replicas();
+  if (own_pipeline().cut) return {""};
+  const int64_t replicas = own_pipeline().replicas;
   std::vector<std::string> out;
   for (const std::string& text : devices) {
-    const int64_t n = *load_with(argument_, {"devices=" + text}).spec.devices.count;
+    const int64_t n = device_count(text);
     if (n % replicas == 0 && n / replicas > 1) out.push_back(text);
   }
   return out.empty() ? std::vector<std::string>{""} : out;
 }
 
-// `devices`: the total over all replicas; empty: as many as the spec says.
+// load() reports what is no number.
+int64_t RowMaker::device_count(const std::string& text) const {
+  int64_t out = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, out);
+  if (error == std::errc() && at == end && out > 0) return out;
+  return *load_with(argument_, {"devices=" + text}).spec.devices.count;
+}
+
+const RowMaker::Pipeline& RowMaker::own_pipeline() const {
+  if (!own_pipeline_) {
+    const Spec spec = load_with(argument_, pipeline_overrides("")).spec;
+    const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
+    own_pipeline_.emplace(Pipeline{.replicas = topology_of(spec).replicas(),
+                                   .cut = !mode.pipeline(spec.parallel.settings).cut.empty()});
+  }
+  return *own_pipeline_;
+}
+
+// `devices`: how many, all replicas together; empty: as many as the spec says. Numbers that make no
+// whole replicas are refused when the row is measured.
 std::vector<std::string> RowMaker::pipeline_overrides(const std::string& devices) const {
   std::vector<std::string> out = {"devices=null"};
   if (base_.parallel.what->name != "pipeline") out.emplace_back("parallel=pipeline");
   if (devices.empty()) return out;
-  const Topology own = topology_of(load_with(argument_, out).spec);
-  out.push_back(fmt::format("parallel.stages={}", std::stoll(devices) / own.replicas()));
+  const Pipeline& own = own_pipeline();
+  const int64_t n = device_count(devices);
+  if (!own.cut && n % own.replicas == 0)
+    out.push_back(fmt::format("parallel.stages={}", n / own.replicas));
   out.push_back("devices=" + devices);
   return out;
 }

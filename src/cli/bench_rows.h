@@ -2,6 +2,7 @@
 // precisions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,15 +45,24 @@ class RowMaker {
   std::vector<std::string> counts(const std::string& mode,
                                   const std::vector<std::string>& devices) const;
   std::vector<std::string> stage_counts(const std::vector<std::string>& devices) const;
+  int64_t device_count(const std::string& text) const;
   std::string own_devices() const;
   std::string own_batch() const;
   BenchRow row(const std::string& mode, const std::string& devices, const std::string& batch,
                const std::string& precision) const;
   std::vector<std::string> pipeline_overrides(const std::string& devices) const;
 
+  // The pipeline as the spec has it, or the mode's own.
+  struct Pipeline {
+    int64_t replicas = 1;
+    bool cut = false;  // the spec says where stages begin
+  };
+  const Pipeline& own_pipeline() const;
+
   const SpecArgument& argument_;
   const BenchLists& lists_;
   Spec base_;
+  mutable std::optional<Pipeline> own_pipeline_;  // found once, since that reads the spec again
 };
 
 }  // namespace dpt::commands

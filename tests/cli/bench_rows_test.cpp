@@ -106,6 +106,24 @@ TEST_CASE("a comparison gives a pipeline as many stages as devices") {
         "single 1, pipeline 2");
 }
 
+TEST_CASE("--devices is the number of a pipeline's devices without --compare, too") {
+  const auto rows = rows_of({.modes = "single,pipeline", .devices = "2,3"});
+  CHECK(text_of(rows) == "single 1, pipeline 2, pipeline 3");
+  CHECK(has_override(rows[2], "parallel.stages=3"));
+  CHECK(has_override(rows[2], "devices=3"));
+  CHECK(text_of(rows_of({.modes = "pipeline"})) == "pipeline 2");
+  // What makes no whole replicas, or contradicts the spec, is refused when it is measured.
+  const auto uneven = rows_of({.modes = "pipeline", .devices = "4,5"},
+                              {"parallel={pipeline: {stages: 2, data_parallel: 2, chunks: 2}}"});
+  CHECK(text_of(uneven) == "pipeline 4, pipeline 5");
+  CHECK(has_override(uneven[0], "parallel.stages=2"));
+  CHECK(has_override(uneven[1], "devices=5"));
+  CHECK(text_of(rows_of({.modes = "pipeline", .devices = "3"},
+                        {"parallel={pipeline: {stages: 2, cut: ['3']}}"})) == "pipeline 3");
+  CHECK(refusal({.modes = "pipeline", .devices = "two"}).find("must be an integer") !=
+        std::string::npos);
+}
+
 TEST_CASE("a device has the same cores whatever modes are measured") {
   for (const char* modes : {"single", "dp", "single,dp,ddp"})
     for (const BenchRow& r : rows_of({.modes = modes, .devices = "1,2"}))
