@@ -1,8 +1,10 @@
 // Draws small plots side by side: loss, accuracy and speed by the value of one key.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -34,7 +36,35 @@ struct Plot {
 struct Ticks {
   std::vector<std::string> names;
   std::vector<int> of_row;
+  std::vector<double> places;  // on the axis, of each name: 0 to names.size() - 1
 };
+
+// Places by the logarithm where all values are powers of two or of ten, such as batch sizes, else
+// one after another.
+std::vector<double> places_of(const std::vector<std::string>& names) {
+  const auto last = static_cast<double>(names.size()) - 1;
+  std::vector<double> even;
+  for (size_t i = 0; i < names.size(); ++i) even.push_back(static_cast<double>(i));
+  for (const double base : {2.0, 10.0}) {
+    std::vector<double> exponents;
+    for (const std::string& name : names) {
+      double value = 0;
+      const char* const end = name.data() + name.size();
+      const auto [at, error] = std::from_chars(name.data(), end, value);
+      const double exponent = std::log(value) / std::log(base);
+      if (error != std::errc() || at != end || !(value > 0) ||
+          std::abs(exponent - std::round(exponent)) > 1e-6)
+        break;
+      exponents.push_back(std::round(exponent));
+    }
+    if (exponents.size() < names.size() || names.size() < 2) continue;
+    const double first = exponents.front(), range = exponents.back() - first;
+    if (range <= 0) continue;
+    for (double& e : exponents) e = (e - first) / range * last;
+    return exponents;
+  }
+  return even;
+}
 
 // REQUIRES: rows sorted by the key.
 Ticks ticks_of(const RunsTable& table, const std::string& key) {
@@ -48,6 +78,7 @@ Ticks ticks_of(const RunsTable& table, const std::string& key) {
     if (out.names.empty() || out.names.back() != found->second) out.names.push_back(found->second);
     out.of_row.push_back(static_cast<int>(out.names.size()) - 1);
   }
+  out.places = places_of(out.names);
   return out;
 }
 
@@ -104,7 +135,7 @@ class Drawing {
   double bottom() const { return kHeight - kBottom; }
   double x(double tick) const {
     const auto n = static_cast<double>(ticks_.names.size());
-    return left_ + kLeft + width() * (tick + 0.5) / n;
+    return left_ + kLeft + width() * (ticks_.places[static_cast<size_t>(tick)] + 0.5) / n;
   }
   double y(double value) const {
     return bottom() - (value - range_.low) / (range_.high - range_.low) * (bottom() - kTop);
@@ -129,12 +160,15 @@ class Drawing {
         svg::line(left_ + kLeft, bottom(), left_ + kPlotWidth - kRight, bottom(), "#222222");
     size_t longest = 1;
     for (const std::string& name : ticks_.names) longest = std::max(longest, name.size());
-    const double room = width() / (7.0 * static_cast<double>(longest) + 6);
-    const size_t every = static_cast<size_t>(
-        std::ceil(static_cast<double>(ticks_.names.size()) / std::max(room, 1.0)));
-    for (size_t i = 0; i < ticks_.names.size(); i += every)
-      out += svg::text(x(static_cast<double>(i)), bottom() + 18, ticks_.names[i],
+    const double room = 7.0 * static_cast<double>(longest) + 6;
+    double free = 0;  // from here on
+    for (size_t i = 0; i < ticks_.names.size(); ++i) {
+      const double at = x(static_cast<double>(i));
+      if (i > 0 && at - room / 2 < free) continue;
+      free = at + room / 2;
+      out += svg::text(at, bottom() + 18, ticks_.names[i],
                        fmt::format("text-anchor=\"middle\" {}", kGrey));
+    }
     return out + svg::text(left_ + kLeft + width() / 2, bottom() + 40, key,
                            "text-anchor=\"middle\" font-size=\"12\"");
   }

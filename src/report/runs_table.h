@@ -43,8 +43,10 @@ std::string runs_text(const RunsTable& table, size_t width);
 std::string runs_csv(const RunsTable& table);   // all columns; the first line has their names
 std::string runs_json(const RunsTable& table);  // {"runs": [{"run": "1", "spec": {...}, ...}]}
 
-// Plots loss, accuracy and samples per second against the values of a key, which become evenly
-// spaced ticks. Runs without the key are left out. Throws Error{data} if nothing is left to draw.
+// Loss, accuracy and samples per second by the value of a key, which makes the horizontal axis:
+// one tick for each value, evenly spaced; by the logarithm where all values are powers of two or of
+// ten. Runs without the key are left out. Throws Error{data}
+// where nothing is left to draw.
 std::string runs_svg(const RunsTable& table, const std::string& key);
 
 }  // namespace dpt

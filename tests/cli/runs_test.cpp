@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -231,6 +232,34 @@ TEST_CASE("runs draws loss, accuracy and speed by a key") {
   CHECK(count("<circle") == 4 * 3);  // b has no epoch
   for (const char* label : {">0.05<", ">0.1<", ">0.2<"}) CHECK(count(label) == 3);
   CHECK(svg.ends_with("</svg>\n"));
+}
+
+TEST_CASE("runs draws powers on a logarithmic axis, and other values one after another") {
+  const auto places = [](const std::vector<std::string>& values) {
+    const Folder folder;
+    for (const std::string& value : values) {
+      folder.write("r/" + value + "/spec.resolved.yaml", "data: {batch_size: " + value + "}\n");
+      folder.write("r/" + value + "/metrics.jsonl", epoch(1, 1, 0.5));
+    }
+    const Finished f =
+        dptrain({"runs", "r", "--svg=p.svg", "--x=data.batch_size"}, {}, folder.path());
+    CHECK_MESSAGE(f.code == 0, f.err);
+    const std::string svg = read_file(folder.file("p.svg"));
+    const size_t line = svg.find("points=\"") + 8;
+    std::vector<double> out;
+    std::istringstream points(svg.substr(line, svg.find('"', line) - line));
+    for (std::string point; points >> point;) out.push_back(std::stod(point));
+    return out;
+  };
+  for (const std::vector<std::string>& powers :
+       std::vector<std::vector<std::string>>{{"32", "64", "512"}, {"0.001", "0.01", "10"}}) {
+    const std::vector<double> x = places(powers);
+    REQUIRE(x.size() == 3);
+    CHECK(x[2] - x[1] == doctest::Approx(3 * (x[1] - x[0])).epsilon(0.01));
+  }
+  const std::vector<double> others = places({"32", "48", "512"});
+  REQUIRE(others.size() == 3);
+  CHECK(others[2] - others[1] == doctest::Approx(others[1] - others[0]).epsilon(0.01));
 }
 
 const std::string kSmall = R"(data:
