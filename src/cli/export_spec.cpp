@@ -1,6 +1,8 @@
-// dptrain export SPEC --to torch: writes the same run as a PyTorch program.
+// dptrain export SPEC --to torch: the same run as a PyTorch program.
+#include <algorithm>
 
 #include "base/files.h"
+#include "base/stderr.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -9,6 +11,16 @@
 
 namespace dpt::commands {
 namespace {
+
+// The program says so, too, but few read it before they compare the losses.
+void note_dropout(const Session& s) {
+  const bool dropout = std::ranges::any_of(
+      s.graph.nodes, [](const GraphNode& n) { return n.op->name == "dropout"; });
+  if (dropout && s.spec.random != "torch")
+    print_stderr(
+        "note: PyTorch draws other dropout masks than dptrain, so losses differ; export and train "
+        "with random=torch for the same masks\n");
+}
 
 int run_export(const std::vector<std::string>& words) {
   Arguments arguments(
@@ -41,6 +53,7 @@ int run_export(const std::vector<std::string>& words) {
                           .deferred_batch_norm = s->pipeline && s->pipeline->deferred_batch_norm,
                           .program = output};
   const std::string program = export_torch(loaded.spec, query);
+  note_dropout(*s);
   if (output.empty()) {
     print_stdout("{}", program);
     return 0;

@@ -55,6 +55,26 @@ TEST_CASE("every spec of configs/ can be exported") {
   CHECK(!fs::exists(folder.file("resnet50_dp-test-x.npy")));  // the spec does not evaluate
 }
 
+TEST_CASE("export says that dropout masks differ, unless they do not") {
+  const Folder folder;
+  folder.write("t.yaml", R"(
+data: {dataset: {random: {samples: 8, in_features: 4, out_features: 2}}, batch_size: 4}
+model: [{linear: 6}, {dropout: 0.5}, {linear: 2}]
+loss: mse_loss
+optimizer: sgd
+)");
+  const auto said = [&](const std::string& more) {
+    const Finished f = dptrain({"export", folder.file("t.yaml"), more});
+    CHECK_MESSAGE(f.code == 0, f.err);
+    return f.err;
+  };
+  CHECK(said("seed=1") ==
+        "note: PyTorch draws other dropout masks than dptrain, so losses differ; export and train "
+        "with random=torch for the same masks\n");
+  CHECK(said("random=torch").empty());
+  CHECK(said("model[1].p=0").empty());
+}
+
 TEST_CASE("the arrays beside a program are the data that dptrain trains on") {
   const Folder folder;
   folder.write("t.yaml", R"(
