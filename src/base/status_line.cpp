@@ -47,10 +47,9 @@ std::string fit_fields(std::vector<StatusField> fields, int columns) {
   return out.substr(0, static_cast<size_t>(width));
 }
 
-int terminal_columns(int fd) {
-  constexpr int kUsual = 80;
+int terminal_columns(int fd, int otherwise) {
   winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
 std::string grouped(int64_t number) {

@@ -18,8 +18,8 @@ struct StatusField {
 // after writing the last column. If only one field is left and too long, it is truncated.
 std::string fit_fields(std::vector<StatusField> fields, int columns);
 
-// The current width of the terminal on this descriptor; 80 if unknown.
-int terminal_columns(int fd);
+// The width of the terminal on this descriptor at this moment; `otherwise` if it is unknown.
+int terminal_columns(int fd, int otherwise = 80);
 
 std::string grouped(int64_t number);             // "230,000"
 std::string rounded_short(double number);        // three digits: "230k", "91.8k", "8.32"

@@ -5,11 +5,11 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/status_line.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -30,8 +30,7 @@ size_t text_width() {
     std::from_chars(text.data(), text.data() + text.size(), n);
     if (n > 0) return n;
   }
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return static_cast<size_t>(terminal_columns(STDOUT_FILENO, 0));
 }
 
 // The run's path; relative to the directory if only one was given ("." for the directory itself).

@@ -29,6 +29,7 @@ TEST_CASE("the width of what is no terminal is 80") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   CHECK(terminal_columns(ends[1]) == 80);
+  CHECK(terminal_columns(ends[1], 0) == 0);
   ::close(ends[0]);
   ::close(ends[1]);
 }
