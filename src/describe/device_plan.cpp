@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/count.h"
 #include "engine/gpu/exchange.h"
 #include "engine/gpu/executor.h"
 #include "engine/gpu/gather.h"
@@ -33,10 +34,9 @@ std::string buckets_text(const Session& s, const DeviceShare& share) {
   const bool stages = s.who.span > 1;
   const std::vector<size_t> made =
       stages ? made_after_ops(s, share, buckets) : made_after(program, buckets);
-  std::string out =
-      fmt::format("gradients{}: summed by NCCL in {} bucket{} of about {:g} MiB{}\n",
-                  stages ? fmt::format(" of device {}", share.device()) : "", buckets.size(),
-                  buckets.size() == 1 ? "" : "s", bucket_mib(s), rounded_text(s));
+  std::string out = fmt::format("gradients{}: summed by NCCL in {} of about {:g} MiB{}\n",
+                                stages ? fmt::format(" of device {}", share.device()) : "",
+                                counted(buckets.size(), "bucket"), bucket_mib(s), rounded_text(s));
   for (size_t b = 0; b < buckets.size(); ++b)
     out += fmt::format(
         "  bucket {:<4} {:>9.3f} MiB  after {}\n", b, mib(buckets[b].count() * sizeof(float)),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/count.h"
 #include "base/fail.h"
 
 namespace dpt {
@@ -18,9 +19,9 @@ std::optional<int64_t> devices_asked(const Choice& parallel, std::optional<int64
   const auto own = mode.devices ? mode.devices(parallel.settings) : std::optional<int64_t>{};
   if (own && devices && *own != *devices)
     fail(Fault::spec,
-         "`devices` is {}, but `parallel: {{{}: ...}}` asks for {} device{}; write one of the two, "
+         "`devices` is {}, but `parallel: {{{}: ...}}` asks for {}; write one of the two, "
          "or the same number in both",
-         *devices, mode.name, *own, *own == 1 ? "" : "s");
+         *devices, mode.name, counted(*own, "device"));
   return own ? own : devices;
 }
 

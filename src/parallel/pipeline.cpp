@@ -101,19 +101,18 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
   q.span = stages;
   if (q.devices && *q.devices != stages * replicas)
     fail(Fault::spec,
-         "`devices` is {}, but `parallel: {{pipeline: ...}}` asks for {} replica{} of {} stage{}, "
-         "which are {} device{}; leave `devices` out, or change `stages` or `data_parallel`",
-         *q.devices, replicas, replicas == 1 ? "" : "s", stages, stages == 1 ? "" : "s",
-         stages * replicas, stages * replicas == 1 ? "" : "s");
+         "`devices` is {}, but `parallel: {{pipeline: ...}}` asks for {} of {}, "
+         "which are {}; leave `devices` out, or change `stages` or `data_parallel`",
+         *q.devices, counted(replicas, "replica"), counted(stages, "stage"),
+         counted(stages * replicas, "device"));
   q.devices = stages * replicas;
   const int all = stages * replicas;
   const bool apart = q.world ? *q.world == all && all > replicas : s.processes;
   if (q.world && *q.world != all && *q.world != replicas)
-    fail(
-        Fault::spec,
-        "{} ranks were started; {} replica{} of {} stages take {}, one for each device, or {}, one "
-        "for each replica",
-        *q.world, replicas, replicas == 1 ? "" : "s", stages, all, replicas);
+    fail(Fault::spec,
+         "{} ranks were started; {} of {} stages take {}, one for each device, or {}, one "
+         "for each replica",
+         *q.world, counted(replicas, "replica"), stages, all, replicas);
   Topology out = place_workers(q, replicas, replicas > 1);
   out.ranks = apart ? all : replicas;
   out.devices = all / out.ranks;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/folder_lock.h"
@@ -76,8 +77,8 @@ class Epochs {
     if (samples_ > 0 && seconds_ > 0) run_.samples_per_second = samples_ / seconds_;
     // The last line may be incomplete: it is being written, or the run was killed.
     if (broken_ > 1 || (broken_ == 1 && first_broken_ != last_))
-      run_.note = fmt::format("metrics.jsonl: {} line{} not a record, the first is line {}",
-                              broken_, broken_ == 1 ? " is" : "s are", first_broken_);
+      run_.note = fmt::format("metrics.jsonl: {} not a record, the first is line {}",
+                              counted(broken_, "line is", "lines are"), first_broken_);
   }
 
  private:

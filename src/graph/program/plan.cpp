@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/count.h"
+
 namespace dpt {
 namespace {
 
@@ -64,7 +66,7 @@ std::string Plan::str() const {
       for (Action a : s.actions) {
         actions.emplace_back(kActionNames[static_cast<size_t>(a)]);
         if (const int n = cuts(a); n > 0)
-          actions.back() += fmt::format(" ({} sum{} over shards)", n, n == 1 ? "" : "s");
+          actions.back() += fmt::format(" ({} over shards)", counted(n, "sum"));
       }
       if (!actions.empty())
         out += fmt::format("  {:<12} {}\n", kWhoNames[static_cast<size_t>(s.who)],

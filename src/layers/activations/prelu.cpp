@@ -1,5 +1,6 @@
-// prelu: x if x > 0, else a * x with a learned slope a, one for all or one for each channel of [N,
-// C, ...] (He et al., 2015).
+// prelu: x where x > 0, else a learned number times x, one for all or one for each channel of
+// [N, C, ...] (He et al. 2015).
+#include "base/count.h"
 #include "base/fail.h"
 #include "formats/python_call.h"
 #include "layers/layer.h"
@@ -26,8 +27,8 @@ struct PReluLayer {
     const Shape shape = g.shape(x);
     const int64_t channels = shape.rank() < 2 ? 1 : shape[1];
     if (num_parameters != 1 && num_parameters != channels)
-      fail(Fault::spec, "prelu: num_parameters is {}, but the input {} has {} channel{}",
-           num_parameters, shape.str(), channels, channels == 1 ? "" : "s");
+      fail(Fault::spec, "prelu: num_parameters is {}, but the input {} has {}", num_parameters,
+           shape.str(), counted(channels, "channel"));
     return g.apply("prelu", {x, g.parameter("weight", {num_parameters}, {.a = init})});
   }
 

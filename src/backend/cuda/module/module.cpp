@@ -9,6 +9,7 @@
 #include "backend/cuda/module/communicator.h"
 #include "backend/cuda/module/device.h"
 #include "backend/cuda/module/dnn_plan.h"
+#include "base/count.h"
 #include "base/fail.h"
 #include "base/version.h"
 
@@ -53,8 +54,8 @@ class RuntimeModule final : public CudaModule {
   std::unique_ptr<DeviceApi> open(int index) override {
     const int count = device_count();
     if (index < 0 || index >= count)
-      fail(Fault::device, "device cuda:{} is not there: CUDA shows {} GPU{}, numbered from 0",
-           index, count, count == 1 ? "" : "s");
+      fail(Fault::device, "device cuda:{} is not there: CUDA shows {}, numbered from 0", index,
+           counted(count, "GPU"));
     return open_runtime_device(index);
   }
 

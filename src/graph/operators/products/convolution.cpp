@@ -6,6 +6,7 @@
 //   convolution_weight_gradient(dy[N, O, H', W'], x[N, C, H, W]) -> dw
 //   sum_channels(dy[N, C, ...]) -> db[C]: the sum over all elements of a channel
 // Values [N, C, W] have weights [O, C / groups, kw].
+#include "base/count.h"
 #include "graph/operators/images/image.h"
 
 namespace dpt::operators {
@@ -18,11 +19,11 @@ void need_weight(std::string_view op, std::span<const TensorDesc> in, const Conv
   const Shape &x = in[0].shape, &w = in[1].shape;
   if (w.rank() != x.rank() || channels != x[1] || w[0] % s.groups != 0 ||
       kernel_of(w) != s.window.kernel)
-    fail(Fault::spec, "{}: input {} does not fit weight {} in {} group{}", op, x.str(), w.str(),
-         s.groups, s.groups == 1 ? "" : "s");
+    fail(Fault::spec, "{}: input {} does not fit weight {} in {}", op, x.str(), w.str(),
+         counted(s.groups, "group"));
   if (in.size() > 2 && in[2].shape != Shape{bias})
-    fail(Fault::spec, "{}: bias {} does not fit weight {} in {} group{}", op, in[2].shape.str(),
-         w.str(), s.groups, s.groups == 1 ? "" : "s");
+    fail(Fault::spec, "{}: bias {} does not fit weight {} in {}", op, in[2].shape.str(), w.str(),
+         counted(s.groups, "group"));
 }
 
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
