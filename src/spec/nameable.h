@@ -24,7 +24,8 @@ struct Nameable {
   Usage usage{};
 };
 
-// REQUIRES: Config has `static KeyTable<Config> keys()`, and may have `static constexpr Usage kUsage`.
+// REQUIRES: Config has `static KeyTable<Config> keys()`, and may have `static constexpr Usage
+// kUsage`.
 template <class Config>
 Nameable nameable(std::string_view name, std::string_view summary, Usage usage = {}) {
   if constexpr (requires { Config::kUsage; })

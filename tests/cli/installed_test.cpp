@@ -28,9 +28,10 @@ struct Prefix {
 
   Finished run(const std::string& words) const {
     const std::string out = folder.file("out"), err = folder.file("err");
-    const int status = std::system(
-        ("cd '" + empty + "' && DPTRAIN_DATA= HOME=/none XDG_CACHE_HOME=/none '" + bin +
-         "/dptrain' " + words + " >'" + out + "' 2>'" + err + "'").c_str());
+    const int status =
+        std::system(("cd '" + empty + "' && DPTRAIN_DATA= HOME=/none XDG_CACHE_HOME=/none '" + bin +
+                     "/dptrain' " + words + " >'" + out + "' 2>'" + err + "'")
+                        .c_str());
     return {WEXITSTATUS(status), read_file(out, 1 << 20), read_file(err, 1 << 20)};
   }
 };

@@ -113,10 +113,9 @@ TEST_CASE("the JSON Schema knows all names of layers in a spec without blocks") 
 
 TEST_CASE("the reference page has each word and key with its default") {
   const std::string page = reference_page(test::words());
-  CHECK(
-      page.find(
-          "| `out_features` | integer, positive | required | size of each output sample |\n") !=
-      std::string::npos);
+  CHECK(page.find(
+            "| `out_features` | integer, positive | required | size of each output sample |\n") !=
+        std::string::npos);
   CHECK(page.find("| `p` | number, between 0 and 1 | 0.5 | probability of a zero |\n") !=
         std::string::npos);
   CHECK(page.find("| `reduction` | `mean`, `sum` | mean | how terms become one number |\n") !=
