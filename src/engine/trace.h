@@ -28,7 +28,8 @@ class Trace {
 
   void add(TraceEvent::Kind kind, int stage, int chunk, int64_t step, double begin) {
     if (count_ == kMost) return;
-    events_[count_++] = {kind, stage, chunk, step, begin, now_s()};
+    events_[count_++] = {
+        .kind = kind, .stage = stage, .chunk = chunk, .step = step, .begin = begin, .end = now_s()};
   }
   std::span<const TraceEvent> events() const { return {events_, count_}; }
 

@@ -80,7 +80,10 @@ class Backward : public HeadByHead {
     float* const dqkv = data(a.out[0]);
     each_head(data(a.in[1]), [&](const AttentionHead& head, size_t from, size_t at, size_t row) {
       float *const dq = dqkv + from, *const dk = dq + head.y_row, *const dv = dk + head.y_row;
-      simd_.backward(head, {dy + at, y + at, logsumexp + row, dq, dk, dv}, workspace());
+      simd_.backward(
+          head,
+          {.dy = dy + at, .y = y + at, .logsumexp = logsumexp + row, .dq = dq, .dk = dk, .dv = dv},
+          workspace());
     });
     round(dqkv, a.out[0].desc);
   }

@@ -187,16 +187,33 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
 std::vector<KernelType> batch_norm_kernels() {
   const std::string_view isa = simd_kernels().name;
   std::vector<KernelType> out = {
-      {"channel_sums", isa, refuses, prepare<ChannelSums>},
-      {"batch_norm", isa, refuses, prepare<Forward<false>>},
-      {"batch_norm_relu", isa, refuses, prepare<Forward<true>>},
-      {"batch_norm_add_relu", isa, refuses_between, prepare<AddRelu>},
-      {"batch_norm_sums", isa, refuses, prepare<GradientSums<false>>},
-      {"batch_norm_relu_sums", isa, refuses, prepare<GradientSums<true>>},
-      {"batch_norm_add_relu_gradient", isa, refuses_between, prepare<AddReluGradient>},
-      {"batch_norm_input_gradient", isa, refuses_input_gradient, prepare<InputGradient<false>>},
-      {"batch_norm_relu_input_gradient", isa, refuses_input_gradient,
-       prepare<InputGradient<true>>}};
+      {.op = "channel_sums", .name = isa, .refuses = refuses, .prepare = prepare<ChannelSums>},
+      {.op = "batch_norm", .name = isa, .refuses = refuses, .prepare = prepare<Forward<false>>},
+      {.op = "batch_norm_relu", .name = isa, .refuses = refuses, .prepare = prepare<Forward<true>>},
+      {.op = "batch_norm_add_relu",
+       .name = isa,
+       .refuses = refuses_between,
+       .prepare = prepare<AddRelu>},
+      {.op = "batch_norm_sums",
+       .name = isa,
+       .refuses = refuses,
+       .prepare = prepare<GradientSums<false>>},
+      {.op = "batch_norm_relu_sums",
+       .name = isa,
+       .refuses = refuses,
+       .prepare = prepare<GradientSums<true>>},
+      {.op = "batch_norm_add_relu_gradient",
+       .name = isa,
+       .refuses = refuses_between,
+       .prepare = prepare<AddReluGradient>},
+      {.op = "batch_norm_input_gradient",
+       .name = isa,
+       .refuses = refuses_input_gradient,
+       .prepare = prepare<InputGradient<false>>},
+      {.op = "batch_norm_relu_input_gradient",
+       .name = isa,
+       .refuses = refuses_input_gradient,
+       .prepare = prepare<InputGradient<true>>}};
   for (KernelType& row : out) {
     row.by_sample = true;
     row.rounds = !row.op.ends_with("sums");

@@ -196,14 +196,14 @@ ClassLossArgs class_loss(const KernelArgs& a, const CrossEntropy& s) {
     if (targets[i] != s.ignore_index && (targets[i] < 0 || targets[i] >= classes))
       fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", targets[i],
            static_cast<int64_t>(i) * t.desc.shape[0] / t.desc.shape.elements(), classes);
-  return {data(x),
-          targets.data(),
-          data_or_null(a, 3),
-          targets.size(),
-          static_cast<size_t>(classes),
-          s.ignore_index,
-          static_cast<float>(s.label_smoothing),
-          1 / data(a.in[2])[0]};
+  return {.x = data(x),
+          .target = targets.data(),
+          .weight = data_or_null(a, 3),
+          .n = targets.size(),
+          .c = static_cast<size_t>(classes),
+          .ignore = s.ignore_index,
+          .smoothing = static_cast<float>(s.label_smoothing),
+          .factor = 1 / data(a.in[2])[0]};
 }
 
 std::unique_ptr<Kernel> prepare_cross_entropy(const KernelQuery& q) {
@@ -251,11 +251,11 @@ std::unique_ptr<Kernel> prepare_dropout(const KernelQuery& q) {
   return call([=](const KernelArgs& a) {
     const philox::Key key = philox::layer_key(a.context->seed, s.key);
     simd().dropout(data(a.in[0]), data(a.out[0]), rows, width,
-                   {{key.k[0], key.k[1]},
-                    a.context->step,
-                    static_cast<uint64_t>(a.context->first_sample),
-                    philox::keep_below(s.p),
-                    scale});
+                   {.key = {key.k[0], key.k[1]},
+                    .step = a.context->step,
+                    .sample = static_cast<uint64_t>(a.context->first_sample),
+                    .keep_below = philox::keep_below(s.p),
+                    .scale = scale});
   });
 }
 
@@ -386,30 +386,45 @@ std::vector<KernelType> elementwise_kernels() {
   std::vector<KernelType> out;
   for (const ActivationRow& r : kActivationRows)
     for (std::string_view op : {r.op, r.gradient})
-      out.push_back({op, isa, refuses, prepare_activation});
+      out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_activation});
   for (std::string_view op : {"prelu", "prelu_gradient"})
-    out.push_back({op, isa, refuses, prepare_prelu});
+    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_prelu});
   for (const LossRow& r : kLossRows)
     for (std::string_view op : {r.op, r.gradient})
-      out.push_back({op, isa, refuses_loss, prepare_loss});
+      out.push_back({.op = op, .name = isa, .refuses = refuses_loss, .prepare = prepare_loss});
   for (std::string_view op : {"softmax", "softmax_gradient", "log_softmax", "log_softmax_gradient"})
-    out.push_back({op, isa, refuses_softmax, prepare_softmax});
+    out.push_back({.op = op, .name = isa, .refuses = refuses_softmax, .prepare = prepare_softmax});
   for (std::string_view op : {"cross_entropy", "cross_entropy_gradient"})
-    out.push_back({op, isa, refuses_cross_entropy, prepare_cross_entropy});
-  out.push_back({"layer_norm", isa, refuses, prepare_layer_norm});
+    out.push_back({.op = op,
+                   .name = isa,
+                   .refuses = refuses_cross_entropy,
+                   .prepare = prepare_cross_entropy});
+  out.push_back(
+      {.op = "layer_norm", .name = isa, .refuses = refuses, .prepare = prepare_layer_norm});
   for (std::string_view op : {"layer_norm_input_gradient", "layer_norm_weight_gradient"})
-    out.push_back({op, isa, refuses, prepare_layer_norm_gradient});
+    out.push_back(
+        {.op = op, .name = isa, .refuses = refuses, .prepare = prepare_layer_norm_gradient});
   for (std::string_view op : {"dropout", "dropout_gradient"})
-    out.push_back({op, isa, refuses, prepare_dropout});
-  out.push_back({"masked", isa, refuses, prepare_masked});
-  out.push_back({"add", isa, refuses, prepare_add});
-  out.push_back({"embedding", "copy", refuses, prepare_embedding});
-  out.push_back({"embedding_gradient", isa, refuses, prepare_embedding_gradient});
-  out.push_back({"position_embedding", isa, refuses, prepare_position_embedding});
-  out.push_back({"position_embedding_gradient", isa, refuses, prepare_position_embedding_gradient});
-  out.push_back({"concat", "copy", refuses, prepare_concat});
+    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_dropout});
+  out.push_back({.op = "masked", .name = isa, .refuses = refuses, .prepare = prepare_masked});
+  out.push_back({.op = "add", .name = isa, .refuses = refuses, .prepare = prepare_add});
+  out.push_back(
+      {.op = "embedding", .name = "copy", .refuses = refuses, .prepare = prepare_embedding});
+  out.push_back({.op = "embedding_gradient",
+                 .name = isa,
+                 .refuses = refuses,
+                 .prepare = prepare_embedding_gradient});
+  out.push_back({.op = "position_embedding",
+                 .name = isa,
+                 .refuses = refuses,
+                 .prepare = prepare_position_embedding});
+  out.push_back({.op = "position_embedding_gradient",
+                 .name = isa,
+                 .refuses = refuses,
+                 .prepare = prepare_position_embedding_gradient});
+  out.push_back({.op = "concat", .name = "copy", .refuses = refuses, .prepare = prepare_concat});
   for (std::string_view op : {"slice", "slice_gradient"})
-    out.push_back({op, "copy", refuses, prepare_slice});
+    out.push_back({.op = op, .name = "copy", .refuses = refuses, .prepare = prepare_slice});
   for (KernelType& row : out) row.by_sample = true;
   return out;
 }

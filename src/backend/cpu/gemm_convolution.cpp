@@ -42,7 +42,7 @@ class Taps {
     const auto samples = static_cast<size_t>(r.x->shape[0]);
     if (is_identity(r, w)) {
       const auto places = extent(r.x->shape, 0) * extent(r.x->shape, 1);
-      pairs_.push_back({samples * static_cast<size_t>(places), nullptr, nullptr});
+      pairs_.push_back({.count = samples * static_cast<size_t>(places)});
       return;
     }
     std::vector<size_t> ends;
@@ -55,7 +55,8 @@ class Taps {
     const uint32_t* second = y_.data();
     if (r.made == Roles::Made::x) std::swap(first, second);
     for (size_t t = 0, begin = 0; t < ends.size(); begin = ends[t++])
-      pairs_.push_back({ends[t] - begin, first + begin, second + begin});
+      pairs_.push_back(
+          {.count = ends[t] - begin, .first = first + begin, .second = second + begin});
   }
   Taps(const Taps&) = delete;
   Taps& operator=(const Taps&) = delete;

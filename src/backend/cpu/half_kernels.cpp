@@ -51,9 +51,10 @@ std::unique_ptr<Kernel> prepare_scale(const KernelQuery& q) {
 
 std::vector<KernelType> half_kernels() {
   const std::string_view isa = simd_kernels().name;
-  std::vector<KernelType> out = {{"cast", isa, refuses_cast, prepare_cast},
-                                 {"round_to", isa, refuses, prepare_round},
-                                 {"scale", isa, refuses, prepare_scale}};
+  std::vector<KernelType> out = {
+      {.op = "cast", .name = isa, .refuses = refuses_cast, .prepare = prepare_cast},
+      {.op = "round_to", .name = isa, .refuses = refuses, .prepare = prepare_round},
+      {.op = "scale", .name = isa, .refuses = refuses, .prepare = prepare_scale}};
   for (KernelType& row : out) row.by_sample = true;
   return out;
 }

@@ -50,13 +50,13 @@ struct Places {
         y_size(static_cast<size_t>(y.tail(1).elements())) {}
 
   PoolArgs args() const {
-    return {c,
-            w,
-            oh,
-            ow,
-            {first[0].data(), last[0].data(), step[0]},
-            {first[1].data(), last[1].data(), step[1]},
-            divisors.data()};
+    return {.c = c,
+            .w = w,
+            .oh = oh,
+            .ow = ow,
+            .rows = {.first = first[0].data(), .last = last[0].data(), .step = step[0]},
+            .columns = {.first = first[1].data(), .last = last[1].data(), .step = step[1]},
+            .divisor = divisors.data()};
   }
   // Sets the range of each window: f(dimension, window index) gives it.
   template <class F>
@@ -189,9 +189,11 @@ std::vector<KernelType> image_kernels() {
   std::vector<KernelType> out;
   for (std::string_view op : {"max_pool", "max_pool_gradient", "avg_pool", "avg_pool_gradient",
                               "adaptive_avg_pool", "adaptive_avg_pool_gradient"})
-    out.push_back({op, isa, refuses, prepare_pool});
-  out.push_back({"sum_channels", isa, refuses_sum, prepare_sum});
-  out.push_back({"reorder", isa, refuses_reorder, prepare_reorder});
+    out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_pool});
+  out.push_back(
+      {.op = "sum_channels", .name = isa, .refuses = refuses_sum, .prepare = prepare_sum});
+  out.push_back(
+      {.op = "reorder", .name = isa, .refuses = refuses_reorder, .prepare = prepare_reorder});
   for (KernelType& row : out) row.by_sample = true;
   return out;
 }

@@ -58,7 +58,7 @@ class Product : public Kernel {
 
  private:
   void run_packed(const KernelArgs& a, const float* bias) const {
-    const RowPairs all{n_, nullptr, nullptr};
+    const RowPairs all{.count = n_};
     gemm_.row_product({.taps = &all,
                        .tap_count = 1,
                        .depth = in_,
@@ -107,7 +107,7 @@ class LinearWeightGradient : public Kernel {
       simd_.linear_weight_gradient(left, rows_, right, out, n_, count, columns_, continued);
       return;
     }
-    const RowPairs all{n_, nullptr, nullptr};
+    const RowPairs all{.count = n_};
     gemm_.row_sum({.taps = &all,
                    .tap_count = 1,
                    .depth = count,

@@ -64,16 +64,25 @@ std::unique_ptr<Kernel> product(const KernelQuery& q) {
   const bool linear = q.op == "linear";
   const Shape& w = q.in[1].shape;
   const int64_t out = w[linear ? 0 : 1], in = w[linear ? 1 : 0];
-  return std::make_unique<MatMul>(MatMul::Operands{q.in[0].shape.elements() / in, out, in, false,
-                                                   linear != transposed(q.in[1]), q.in.size() > 2,
-                                                   onednn::type_of(q.in[0])});
+  return std::make_unique<MatMul>(MatMul::Operands{.m = q.in[0].shape.elements() / in,
+                                                   .n = out,
+                                                   .k = in,
+                                                   .transpose_a = false,
+                                                   .transpose_b = linear != transposed(q.in[1]),
+                                                   .bias = q.in.size() > 2,
+                                                   .type = onednn::type_of(q.in[0])});
 }
 
 // dw = dy^T x.
 std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
   const int64_t out = q.out[0].shape[0], in = q.out[0].shape[1];
-  return std::make_unique<MatMul>(MatMul::Operands{out, in, q.in[0].shape.elements() / out, true,
-                                                   false, false, dnnl::memory::data_type::f32});
+  return std::make_unique<MatMul>(MatMul::Operands{.m = out,
+                                                   .n = in,
+                                                   .k = q.in[0].shape.elements() / out,
+                                                   .transpose_a = true,
+                                                   .transpose_b = false,
+                                                   .bias = false,
+                                                   .type = dnnl::memory::data_type::f32});
 }
 
 std::string refuses_weight_gradient(const KernelQuery& q) {
@@ -84,9 +93,12 @@ std::string refuses_weight_gradient(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> onednn_kernels() {
-  return {{"linear", "onednn", refuses, product},
-          {"matmul", "onednn", refuses, product},
-          {"linear_weight_gradient", "onednn", refuses_weight_gradient, weight_gradient}};
+  return {{.op = "linear", .name = "onednn", .refuses = refuses, .prepare = product},
+          {.op = "matmul", .name = "onednn", .refuses = refuses, .prepare = product},
+          {.op = "linear_weight_gradient",
+           .name = "onednn",
+           .refuses = refuses_weight_gradient,
+           .prepare = weight_gradient}};
 }
 
 }  // namespace dpt

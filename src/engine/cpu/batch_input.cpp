@@ -46,8 +46,10 @@ Binding* Executor::feed(int group, const StepInput& input, int micro, int what, 
 void Executor::set_context(Binding& b, int group, const StepInput& input, int micro) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const auto first = static_cast<size_t>(session_.groups[static_cast<size_t>(group)].begin);
-  b.context = {static_cast<uint64_t>(session_.spec.seed), input.number, rows[first].first_sample,
-               session_.last_chunk(*input.rows, static_cast<size_t>(micro))};
+  b.context = {.seed = static_cast<uint64_t>(session_.spec.seed),
+               .step = input.number,
+               .first_sample = rows[first].first_sample,
+               .last_chunk = session_.last_chunk(*input.rows, static_cast<size_t>(micro))};
   b.first = rows[first].first_sample == rows[0].first_sample;
 }
 

@@ -81,12 +81,14 @@ Binding::Bound Binding::bound(const Instruction& i, const Graph& graph, int64_t 
   for (size_t n = 0; n < count; ++n)
     all[n] = view(n < node.in.size() ? node.in[n] : node.out[n - node.in.size()]);
   kernels_.push_back(prepare(i, query_of(graph, i.node, {{rows}, program_.rows.largest})));
-  return {kernels_.back().get(),
-          {all.first(node.in.size()), all.subspan(node.in.size()), &context},
-          0,
-          i.first_only,
-          node.op->name == "copy",
-          memory_.later ? made_aside(i, node, all.subspan(node.in.size())) : nullptr};
+  return {.kernel = kernels_.back().get(),
+          .args = {.in = all.first(node.in.size()),
+                   .out = all.subspan(node.in.size()),
+                   .context = &context},
+          .instruction = 0,
+          .first_only = i.first_only,
+          .copies = node.op->name == "copy",
+          .later = memory_.later ? made_aside(i, node, all.subspan(node.in.size())) : nullptr};
 }
 
 // For gradient accumulation: redirects the results that are gradients to `memory_.later`, from
@@ -98,8 +100,9 @@ const Binding::Later* Binding::made_aside(const Instruction& i, const GraphNode&
   std::byte* at = memory_.later;
   for (size_t r = 0; r < out.size(); ++r) {
     if (program_.place[static_cast<size_t>(node.out[r])].arena != Arena::gradients) continue;
-    later->sums.push_back({reinterpret_cast<float*>(at), reinterpret_cast<float*>(out[r].data),
-                           static_cast<size_t>(out[r].desc.shape.elements())});
+    later->sums.push_back({.made = reinterpret_cast<float*>(at),
+                           .to = reinterpret_cast<float*>(out[r].data),
+                           .count = static_cast<size_t>(out[r].desc.shape.elements())});
     out[r].data = at;
     at += aligned_to_line(out[r].desc.bytes());
   }

@@ -117,7 +117,7 @@ void Executor::look_for_trouble(int micro, const StepInput& input) {
     if (has_stage(stage)) {
       for (int g : own_)
         if (Binding* b = binding(g, rows, kTrain); b && cuts == 0)
-          look(g, *b, {Part::forward, stage, 0});
+          look(g, *b, {.part = Part::forward, .stage = stage, .piece = 0});
       run_in_pieces(cuts, Part::forward, rows, kTrain, look, stage);
     }
     if (last_stage() > 0 || (cuts > 0 && meets_at_cuts_)) team_.meet(worker_);

@@ -27,7 +27,8 @@ void Executor::wait_for(const StageOp& op) {
   if (before < 0 || before > last_stage() || has_stage(before)) return;
   const int device = session_.graph.stage_device[static_cast<size_t>(before)];
   const auto& ops = session_.plan.schedule[static_cast<size_t>(device)];
-  const auto at = std::ranges::find(ops, StageOp{before, op.chunk, op.backward});
+  const auto at =
+      std::ranges::find(ops, StageOp{.stage = before, .chunk = op.chunk, .backward = op.backward});
   const auto done = static_cast<uint32_t>(at - ops.begin()) + 1;
   const int other = worker_ + (device - device_) * session_.who.workers;
   traced(TraceEvent::Kind::wait, op.stage, op.chunk,

@@ -13,7 +13,8 @@ void Executor::run_in_pieces(int cuts, Part part, const Micro& micro, int what, 
   for (int piece = 0; piece <= cuts; ++piece) {
     for (int g : own_)
       if (Binding* b = binding(g, micro, what, chunk)) {
-        if (piece > 0) sum_cut(g, b->cut({part, stage, piece - 1}), micro);
+        if (piece > 0)
+          sum_cut(g, b->cut({.part = part, .stage = stage, .piece = piece - 1}), micro);
         run(g, *b, Binding::Piece{part, stage, piece});
       }
     if (piece < cuts) meet_at_cut();

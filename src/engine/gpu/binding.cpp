@@ -22,11 +22,15 @@ DeviceBinding::DeviceBinding(const Program& program, Memory memory, cuda::Device
       const GraphNode& n = program_.graph.nodes[i.node];
       if (std::ranges::find(memory_.stages, n.stage) == memory_.stages.end()) continue;
       const size_t count = n.in.size() + n.out.size();
-      Bound b{kernel_of(i), std::make_unique<TensorView[]>(count), {}, at, n.stage};
+      Bound b{.kernel = kernel_of(i),
+              .views = std::make_unique<TensorView[]>(count),
+              .args = {},
+              .instruction = at,
+              .stage = n.stage};
       const std::span<TensorView> all(b.views.get(), count);
       for (size_t k = 0; k < count; ++k)
         all[k] = view(k < n.in.size() ? n.in[k] : n.out[k - n.in.size()]);
-      b.args = {all.first(n.in.size()), all.subspan(n.in.size()), nullptr};
+      b.args = {.in = all.first(n.in.size()), .out = all.subspan(n.in.size())};
       bound_[static_cast<size_t>(part)].push_back(std::move(b));
     }
 }

@@ -38,9 +38,12 @@ void DeviceExecutor::prepare_evaluation() {
 void DeviceExecutor::enqueue_test(const StepRows& rows, size_t place) {
   DeviceBinding& b = binding(rows.micro[0], test);
   auto* const entry = reinterpret_cast<cuda::StepEntry*>(test_entry_.data());
-  cuda::launch(
-      *stream_,
-      cuda::NextTestBatch{test_entry(0), session_.test_batches->steps(), test_sums(), entry}, 1);
+  cuda::launch(*stream_,
+               cuda::NextTestBatch{.entries = test_entry(0),
+                                   .count = session_.test_batches->steps(),
+                                   .done = test_sums(),
+                                   .entry = entry},
+               1);
   begin(&b, rows, 0, entry, true);
   test_feed_->enqueue_input(b, 0, place);
   test_feed_->enqueue_target(b, 0, place);
@@ -54,11 +57,12 @@ void DeviceExecutor::keep_results(const DeviceBinding& b) {
     return v == kNoValue ? nullptr : reinterpret_cast<const double*>(b.view(v).data);
   };
   const bool weighs = session_.divisor == Divisor::targets;
-  cuda::launch(
-      *stream_,
-      cuda::AddTestBatch{result(graph.loss), weighs ? result(graph.target_weight) : nullptr,
-                         result(graph.correct), test_sums()},
-      1);
+  cuda::launch(*stream_,
+               cuda::AddTestBatch{.loss = result(graph.loss),
+                                  .weight = weighs ? result(graph.target_weight) : nullptr,
+                                  .correct = result(graph.correct),
+                                  .done = test_sums()},
+               1);
 }
 
 cuda::CapturedGraph& DeviceExecutor::test_graph(const StepRows& rows, size_t place,
@@ -258,7 +262,7 @@ void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
     for (int stage = 0; stage <= last_stage(); ++stage) {
       if (b && has_stage(stage)) look_at_stage(*b, stage, m, found);
       if (!stages_) continue;
-      stages_->hand_on({stage, static_cast<int>(m), false}, b);
+      stages_->hand_on({.stage = stage, .chunk = static_cast<int>(m), .backward = false}, b);
       wait();
       gpus_.meet();  // the next stage may read it
     }

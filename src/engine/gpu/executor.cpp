@@ -182,16 +182,17 @@ size_t DeviceExecutor::room_for_data() {
 
 void DeviceExecutor::make_feeds(const Samples& samples) {
   size_t room = room_for_data();
-  const FeedRequest request{*session_.feeder,
-                            context_,
-                            micro_batches(session_),
-                            has_stage(0) ? most_fed(session_, &Graph::input) : 0,
-                            has_stage(last_stage()) ? most_fed(session_, &Graph::target) : 0,
-                            static_cast<uint64_t>(session_.spec.seed),
-                            samples.train,
-                            gpus_.team(),
-                            shard_,
-                            wait_for_};
+  const FeedRequest request{
+      .feeder = *session_.feeder,
+      .context = context_,
+      .micro_batches = micro_batches(session_),
+      .input_bytes = has_stage(0) ? most_fed(session_, &Graph::input) : 0,
+      .target_bytes = has_stage(last_stage()) ? most_fed(session_, &Graph::target) : 0,
+      .seed = static_cast<uint64_t>(session_.spec.seed),
+      .ahead = samples.train,
+      .team = gpus_.team(),
+      .shard = shard_,
+      .wait_for = wait_for_};
   const bool feeds = request.input_bytes + request.target_bytes > 0;
   // All GPUs use the same kind of input: the two kinds capture steps at different times.
   const auto resident = [&](const Feeder& feeder) {
@@ -202,10 +203,17 @@ void DeviceExecutor::make_feeds(const Samples& samples) {
   if (!session_.test) return;
   const bool test_here = resident(*session_.test_feeder);
   if (feeds)
-    test_feed_ = make_device_feed(
-        {*session_.test_feeder, context_, 1, request.input_bytes, request.target_bytes,
-         request.seed, samples.test, gpus_.team(), shard_, wait_for_},
-        test_here, room);
+    test_feed_ = make_device_feed({.feeder = *session_.test_feeder,
+                                   .context = context_,
+                                   .micro_batches = 1,
+                                   .input_bytes = request.input_bytes,
+                                   .target_bytes = request.target_bytes,
+                                   .seed = request.seed,
+                                   .ahead = samples.test,
+                                   .team = gpus_.team(),
+                                   .shard = shard_,
+                                   .wait_for = wait_for_},
+                                  test_here, room);
   prepare_evaluation();
 }
 
@@ -323,7 +331,8 @@ void DeviceExecutor::run(StepLoop& loop) {
       shape = std::move(its);
       together = steps_together(*input.rows);
     }
-    gathered_.push_back({input, *input.rows, natural_divisor(input.rows->samples)});
+    gathered_.push_back(
+        {.input = input, .rows = *input.rows, .divisor = natural_divisor(input.rows->samples)});
     if (gathered_.size() == together) launch_all();
     if (warm_.insert(shape).second) shape.clear();
   }

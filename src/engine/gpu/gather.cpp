@@ -108,7 +108,8 @@ void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there
     const Crossing& c = crossing(b);
     for (const ValueId v : there ? c.to_loss : c.from_loss)
       if (const TensorView value = b.view(v); value.desc.bytes() > 0)
-        transfers_.push_back({value, here() ? shard : loss, here() != there});
+        transfers_.push_back(
+            {.value = value, .other = here() ? shard : loss, .sends = here() != there});
   }
   exchange_.pass_now(transfers_);
 }

@@ -49,8 +49,11 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
     judge(rows, step, nullptr);
     stages_->tell();
   } else {
-    cuda::launch(*stream_,
-                 cuda::FollowVerdict{stages_->hear(), context_.state, flights_.report(step)}, 1);
+    cuda::launch(
+        *stream_,
+        cuda::FollowVerdict{
+            .judged = stages_->hear(), .state = context_.state, .report = flights_.report(step)},
+        1);
   }
   stages_->end_step();
   update_.update();

@@ -46,8 +46,9 @@ ResidentFeed::ResidentFeed(const FeedRequest& request)
       pinned_order_(context_.api, MemoryKind::pinned, order_.bytes()),
       inputs_(upload(request.feeder.stored_inputs(), request.input_bytes > 0)),
       targets_(upload(request.feeder.stored_targets(), request.target_bytes > 0)),
-      rows_{reinterpret_cast<const uint32_t*>(order_.data() + sizeof(uint64_t)), context_.state,
-            samples_} {
+      rows_{.order = reinterpret_cast<const uint32_t*>(order_.data() + sizeof(uint64_t)),
+            .state = context_.state,
+            .samples = samples_} {
   if (inputs_.changes.count > 0)
     frames_ =
         cuda::Memory(context_.api, MemoryKind::device,
@@ -56,13 +57,13 @@ ResidentFeed::ResidentFeed(const FeedRequest& request)
 
 ResidentFeed::Part ResidentFeed::upload(const Feeder::Stored& stored, bool fed) {
   if (!fed) return {};
-  return {stored.sample,
-          stored.step,
-          upload_bytes(context_, stored.bytes),
-          upload_bytes(context_, std::as_bytes(std::span(stored.values))),
-          upload_bytes(context_, std::as_bytes(std::span(stored.colours))),
-          std::ssize(stored.values),
-          stored.changes};
+  return {.sample = stored.sample,
+          .step = stored.step,
+          .bytes = upload_bytes(context_, stored.bytes),
+          .values = upload_bytes(context_, std::as_bytes(std::span(stored.values))),
+          .colours = upload_bytes(context_, std::as_bytes(std::span(stored.colours))),
+          .value_count = std::ssize(stored.values),
+          .changes = stored.changes};
 }
 
 void ResidentFeed::begin(std::span<const uint32_t> order, uint64_t epoch) {
@@ -74,11 +75,14 @@ void ResidentFeed::begin(std::span<const uint32_t> order, uint64_t epoch) {
 }
 
 void ResidentFeed::enqueue_frames(const TensorView& to) {
-  launch(
-      context_.stream,
-      cuda::MakeFrames{rows_, as<uint64_t>(order_), inputs_.changes, inputs_.sample.shape[1],
-                       inputs_.sample.shape[2], reinterpret_cast<augment::Frame*>(frames_.data())},
-      to.desc.shape[0]);
+  launch(context_.stream,
+         cuda::MakeFrames{.rows = rows_,
+                          .epoch = as<uint64_t>(order_),
+                          .changes = inputs_.changes,
+                          .height = inputs_.sample.shape[1],
+                          .width = inputs_.sample.shape[2],
+                          .frames = reinterpret_cast<augment::Frame*>(frames_.data())},
+         to.desc.shape[0]);
   inputs_.sample.dtype == DType::u8 ? draw<uint8_t>(to) : draw<float>(to);
 }
 
@@ -104,18 +108,32 @@ void ResidentFeed::enqueue_input(const DeviceBinding& b, size_t, size_t) {
     enqueue_frames(to);
   else if (inputs_.sample.dtype == DType::i32)
     launch(stream,
-           cuda::GatherRows<int32_t>{rows_, as<int32_t>(inputs_.bytes), as<int32_t>(to), features,
-                                     inputs_.step, samples_},
+           cuda::GatherRows<int32_t>{.rows = rows_,
+                                     .data = as<int32_t>(inputs_.bytes),
+                                     .x = as<int32_t>(to),
+                                     .features = features,
+                                     .step = inputs_.step,
+                                     .samples = samples_},
            all);
   else if (inputs_.sample.dtype == DType::f32)
     launch(stream,
-           cuda::GatherRows<float>{rows_, as<float>(inputs_.bytes), as<float>(to), features,
-                                   inputs_.step, samples_},
+           cuda::GatherRows<float>{.rows = rows_,
+                                   .data = as<float>(inputs_.bytes),
+                                   .x = as<float>(to),
+                                   .features = features,
+                                   .step = inputs_.step,
+                                   .samples = samples_},
            all);
   else
     launch(stream,
-           cuda::GatherBytes{rows_, as<uint8_t>(inputs_.bytes), as<float>(inputs_.values),
-                             as<float>(to), features, features / channels, samples_, channels},
+           cuda::GatherBytes{.rows = rows_,
+                             .data = as<uint8_t>(inputs_.bytes),
+                             .table = as<float>(inputs_.values),
+                             .x = as<float>(to),
+                             .features = features,
+                             .inner = features / channels,
+                             .samples = samples_,
+                             .channels = channels},
            all);
 }
 
@@ -127,18 +145,31 @@ void ResidentFeed::enqueue_target(const DeviceBinding& b, size_t, size_t) {
   const auto* const classes = as<int32_t>(targets_.bytes);
   if (targets_.value_count > 0)
     launch(stream,
-           cuda::GatherOfClass{rows_, classes, as<float>(targets_.values), as<float>(to), features,
-                               samples_, targets_.value_count / features},
+           cuda::GatherOfClass{.rows = rows_,
+                               .classes = classes,
+                               .values = as<float>(targets_.values),
+                               .x = as<float>(to),
+                               .features = features,
+                               .samples = samples_,
+                               .all_classes = targets_.value_count / features},
            all);
   else if (targets_.sample.dtype == DType::i32)
     launch(stream,
-           cuda::GatherRows<int32_t>{rows_, classes, as<int32_t>(to), features, targets_.step,
-                                     samples_},
+           cuda::GatherRows<int32_t>{.rows = rows_,
+                                     .data = classes,
+                                     .x = as<int32_t>(to),
+                                     .features = features,
+                                     .step = targets_.step,
+                                     .samples = samples_},
            all);
   else
     launch(stream,
-           cuda::GatherRows<float>{rows_, as<float>(targets_.bytes), as<float>(to), features,
-                                   targets_.step, samples_},
+           cuda::GatherRows<float>{.rows = rows_,
+                                   .data = as<float>(targets_.bytes),
+                                   .x = as<float>(to),
+                                   .features = features,
+                                   .step = targets_.step,
+                                   .samples = samples_},
            all);
 }
 

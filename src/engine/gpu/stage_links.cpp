@@ -107,7 +107,7 @@ void DeviceLinks::end_test(int stage, int64_t batch) {
 }
 
 void DeviceLinks::follow_test(int stage, int64_t batch, const DeviceBinding* b) {
-  follow({stage, static_cast<int>(turn_of(batch)), false}, b);
+  follow({.stage = stage, .chunk = static_cast<int>(turn_of(batch)), .backward = false}, b);
 }
 
 void DeviceLinks::hand_on(const StageOp& op, const DeviceBinding* b) {

@@ -69,7 +69,8 @@ void DeviceThreads::begin(const StageOp& op) {
   if (before < 0 || before > last() || has(before)) return;
   const int device = device_of(before);
   const auto& theirs = ops_of(device);
-  const auto at = std::ranges::find(theirs, StageOp{before, op.chunk, op.backward});
+  const auto at = std::ranges::find(
+      theirs, StageOp{.stage = before, .chunk = op.chunk, .backward = op.backward});
   wait_for(device, static_cast<uint32_t>(at - theirs.begin()) + 1,
            *done(of(device), before, static_cast<size_t>(op.chunk), op.backward));
 }

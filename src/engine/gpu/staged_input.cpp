@@ -14,8 +14,10 @@ StagedFeed::StagedFeed(const FeedRequest& request)
   cuda::DeviceApi& api = request_.context.api;
   const size_t bytes = request_.micro_batches * micro_bytes_;
   for (Place& p : places_)
-    p = {cuda::Memory(api, MemoryKind::pinned, bytes), cuda::Memory(api, MemoryKind::device, bytes),
-         api.make_event(), api.make_event()};
+    p = {.pinned = cuda::Memory(api, MemoryKind::pinned, bytes),
+         .device = cuda::Memory(api, MemoryKind::device, bytes),
+         .filled = api.make_event(),
+         .free = api.make_event()};
 }
 
 void StagedFeed::make_rows(const StepInput& step, size_t micro, Ahead* ahead, std::byte* to) const {

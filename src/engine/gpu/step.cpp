@@ -15,12 +15,16 @@ void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t 
     return v == kNoValue ? nullptr : reinterpret_cast<float*>(b->view(v).data);
   };
   const ShardRows& mine = own(rows.micro[micro]);
-  cuda::launch(
-      *stream_,
-      cuda::BeginBatch{entry, context_.state, mine.rows.begin - own(rows.micro[0]).rows.begin,
-                       mine.first_sample, session_.last_chunk(rows, micro), divides,
-                       place(&Graph::divisor), place(&Graph::scale)},
-      1);
+  cuda::launch(*stream_,
+               cuda::BeginBatch{.entry = entry,
+                                .state = context_.state,
+                                .offset = mine.rows.begin - own(rows.micro[0]).rows.begin,
+                                .first_sample = mine.first_sample,
+                                .last_chunk = session_.last_chunk(rows, micro),
+                                .divides = divides,
+                                .divisor = place(&Graph::divisor),
+                                .scale = place(&Graph::scale)},
+               1);
 }
 
 void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
@@ -66,8 +70,12 @@ void DeviceExecutor::judge(const StepRows& rows, size_t step, const std::byte* l
   const int64_t weights = session_.divisor == Divisor::targets ? std::ssize(rows.micro) : 0;
   const auto* const summed = reinterpret_cast<const double*>(target_weights_.data());
   cuda::launch(*stream_,
-               cuda::ReportFirst{update_.losses() + count, summed + weights, count, weights,
-                                 context_.state, flights_.report(step)},
+               cuda::ReportFirst{.losses = update_.losses() + count,
+                                 .weights = summed + weights,
+                                 .losses_count = count,
+                                 .weights_count = weights,
+                                 .state = context_.state,
+                                 .report = flights_.report(step)},
                1);
 }
 
@@ -144,7 +152,11 @@ void DeviceExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t p
     stream_->copy(weights + m, b.view(b.program().graph.target_weight).data, sizeof(double));
   }
   if (exchange_) exchange_->sum_terms(weights, rows.micro.size(), &ShardResult::weight);
-  cuda::launch(*stream_, cuda::SumDivisor{weights, std::ssize(rows.micro), context_.state}, 1);
+  cuda::launch(
+      *stream_,
+      cuda::SumDivisor{
+          .weights = weights, .micro_batches = std::ssize(rows.micro), .state = context_.state},
+      1);
 }
 
 }  // namespace dpt

@@ -200,7 +200,8 @@ void DeviceUpdate::measure() {
     int64_t done = 0;
     for (const Bucket& p : pieces_) {
       const auto count = static_cast<int64_t>(p.count());
-      const cuda::PowerTerm term{gradient() + p.begin, norm_type(), count};
+      const cuda::PowerTerm term{
+          .x = gradient() + p.begin, .power = norm_type(), .elements = count};
       launch(context_.stream, Partial{term, partials + done, count}, Partial::blocks(count));
       done += Partial::blocks(count);
     }
@@ -227,17 +228,17 @@ void DeviceUpdate::judge(size_t step, const std::byte* loss) {
   if (looks() && several) combine(device_powers(), session_.who.span, all);
   const double* const power = several ? all : device_powers();
   launch(context_.stream,
-         cuda::Judge{loss ? reinterpret_cast<const double*>(loss) : losses(),
-                     loss ? 1 : static_cast<int64_t>(losses_of_step(session_)),
-                     looks() ? power : nullptr,
-                     context_.state,
-                     flights_.first_update(),
-                     flights_.report(step),
-                     norm_type(),
-                     clip.max_norm.value_or(0),
-                     scaler.on,
-                     {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
-                     session_.takes_empty_steps},
+         cuda::Judge{.losses = loss ? reinterpret_cast<const double*>(loss) : losses(),
+                     .micro_batches = loss ? 1 : static_cast<int64_t>(losses_of_step(session_)),
+                     .power = looks() ? power : nullptr,
+                     .state = context_.state,
+                     .first_update = flights_.first_update(),
+                     .report = flights_.report(step),
+                     .norm_type = norm_type(),
+                     .max_norm = clip.max_norm.value_or(0),
+                     .scales = scaler.on,
+                     .rule = {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
+                     .takes_empty = session_.takes_empty_steps},
          1);
 }
 
@@ -249,9 +250,13 @@ void DeviceUpdate::update() {
   size_t before = 0;  // elements of the pieces
   for (const Bucket& p : pieces_) {
     cuda::UpdateBuffers buffers{
-        context_.state,       reinterpret_cast<float*>(weights_.data()) + p.begin,      {},
-        gradient() + p.begin, static_cast<float>(session_.spec.clip.value.value_or(0)), half};
-    for (size_t i = 0, next = 0; i < names.size(); ++i)  // a slot without a name has no buffer
+        .state = context_.state,
+        .weight = reinterpret_cast<float*>(weights_.data()) + p.begin,
+        .states = {},
+        .gradient = gradient() + p.begin,
+        .clip_value = static_cast<float>(session_.spec.clip.value.value_or(0)),
+        .half = half};
+    for (size_t i = 0, next = 0; i < names.size(); ++i)  // a place without a name has no buffer
       if (!names[i].empty())
         buffers.states[i] = reinterpret_cast<float*>(states_.data()) + next++ * elements_ + before;
     std::visit(

@@ -68,7 +68,7 @@ std::byte* FakeApi::allocate(MemoryKind kind, size_t bytes) {
   count_call("allocate", Fault::memory);
   not_while_capturing("allocate");
   constexpr size_t kLine = 256;
-  Block block{std::make_unique<std::byte[]>(bytes + kLine), bytes, kind, false, nullptr, {}};
+  Block block{.memory = std::make_unique<std::byte[]>(bytes + kLine), .bytes = bytes, .kind = kind};
   const auto begin = reinterpret_cast<uintptr_t>(block.memory.get());
   block.data = reinterpret_cast<std::byte*>((begin + kLine - 1) / kLine * kLine);
   std::memset(block.data, 0xff, bytes);  // nan, in each floating type

@@ -126,7 +126,7 @@ class FakeApi : public DeviceApi {
     MemoryKind kind;
     bool freed = false;
     std::byte* data = nullptr;
-    Accesses accesses;
+    Accesses accesses{};
   };
   struct Call {
     size_t stream = 0;

@@ -189,7 +189,8 @@ TEST_CASE("cuDNN's pooling says what it does not take") {
     CHECK(refusal(op, {window}, {0, 3, 3, 3}) == "it takes no empty tensors");
   }
   CHECK(refusal("max_pool_bytes", {window, true}, more) == "");
-  CHECK(refusal("avg_pool", {window, true, false}, more) == "");
+  CHECK(refusal("avg_pool", {.window = window, .ceil_mode = true, .count_include_pad = false},
+                more) == "");
   CHECK(refusal("avg_pool", {window, true}, more) == "it would count what lies behind the padding");
   CHECK(refusal("avg_pool", {.window = window, .divisor_override = 4}, y) ==
         "it divides by the number of elements");

@@ -21,8 +21,8 @@ namespace dpt {
 
 struct RowPairs {
   size_t count;
-  const uint32_t* first;   // [count]; null: 0, 1, ...
-  const uint32_t* second;  // the same; without repetitions
+  const uint32_t* first = nullptr;   // [count], or null: 0, 1, ...
+  const uint32_t* second = nullptr;  // the same; none twice
 };
 
 // c[second, n] = (adds ? c[second, n] : 0) + the sum over k of a[first, k] * b[t, k, n], for all

@@ -89,8 +89,14 @@ void linear_by_dots(const float* x, const float* w, const float* bias, float* y,
     size_t x_tiles = all_x_tiles;
     for (size_t r = 0, rows; r < n; r += rows, --x_tiles, ahead += vectors * ahead_step) {
       rows = (n - r + x_tiles - 1) / x_tiles;
-      dots<kDotX, kDotW>({x + r * in, w + o * in, bias != nullptr ? bias + o : nullptr,
-                          y + r * out + o, in, out, ahead, ahead_step},
+      dots<kDotX, kDotW>({.x = x + r * in,
+                          .w = w + o * in,
+                          .bias = bias != nullptr ? bias + o : nullptr,
+                          .y = y + r * out + o,
+                          .depth = in,
+                          .ldy = out,
+                          .ahead = ahead,
+                          .ahead_step = ahead_step},
                          rows, height);
     }
   }

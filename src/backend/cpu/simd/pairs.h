@@ -162,8 +162,11 @@ template <int kVectors, bool kContinued>
 [[gnu::noinline]] static void pair_column(const Product& p, size_t rows, size_t columns,
                                           const PairRows& pairs, Ahead ahead) {
   const uint8_t* const order = pairs.order;
-  const PairColumn column{p.b, p.ldb * sizeof(float), p.step * sizeof(float), p.bias,
-                          first(columns - (kVectors - 1) * kLanes)};
+  const PairColumn column{.b = p.b,
+                          .ldb = p.ldb * sizeof(float),
+                          .step = p.step * sizeof(float),
+                          .bias = p.bias,
+                          .last = first(columns - (kVectors - 1) * kLanes)};
   float nowhere[kVectors * kLanes] = {};
   for (size_t r = 0; r < rows; r += kLanes) {
     const size_t height = rows - r < kLanes ? rows - r : kLanes;
@@ -240,7 +243,7 @@ DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) 
         p.b = panel;
         p.ldb = kPairColumns;
       }
-      const PairRows pairs{order, masks, i > 0};
+      const PairRows pairs{.order = order, .masks = masks, .found = i > 0};
       if (k == 0 && !continued) {
         pair_column_of<false>(p, m, columns, pairs, ahead);
       } else {

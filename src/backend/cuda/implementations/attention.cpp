@@ -164,7 +164,7 @@ DnnAttention attention_of(const KernelQuery& q) {
 std::vector<KernelType> attention_rows() {
   std::vector<KernelType> out;
   for (std::string_view op : {"attention", "attention_gradient"}) {
-    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back({.op = op, .name = "cudnn", .refuses = library_refuses, .prepare = library});
     out.push_back(own(op, refuses, own_kernel));
   }
   return out;

@@ -36,9 +36,15 @@ struct Parts {
   size_t sums_bytes() const { return sizeof(double) * static_cast<size_t>(2 * channels + 1); }
   void update_running(const KernelArgs& a, DeviceContext& c, const double* sums) const {
     launch(c.stream,
-           UpdateRunning{sums, at<float>(a.in[running]), at<float>(a.in[running + 1]),
-                         at<int64_t>(a.in[running + 2]), at<float>(a.out[2]), at<float>(a.out[3]),
-                         at<int64_t>(a.out[4]), settings.momentum, channels},
+           UpdateRunning{.sums = sums,
+                         .mean = at<float>(a.in[running]),
+                         .variance = at<float>(a.in[running + 1]),
+                         .batches = at<int64_t>(a.in[running + 2]),
+                         .new_mean = at<float>(a.out[2]),
+                         .new_variance = at<float>(a.out[3]),
+                         .new_batches = at<int64_t>(a.out[4]),
+                         .momentum = settings.momentum,
+                         .channels = channels},
            1);
   }
 };
@@ -81,7 +87,9 @@ std::unique_ptr<Kernel> steps(const KernelQuery& q) {
       auto* const moments = at<double>(a.out[1]);
       sum_columns<MomentTerms<T>, double>(c, plan, {rows, at<T>(a.in[0])},
                                           {sums, sums + p.channels}, p.elements);
-      launch(c.stream, Moments{sums, moments, p.settings.eps, p.channels}, p.channels);
+      launch(c.stream,
+             Moments{.sums = sums, .out = moments, .eps = p.settings.eps, .channels = p.channels},
+             p.channels);
       if (p.runs(a)) p.update_running(a, c, sums);
       launch(c.stream,
              Normalise<T>{rows,
@@ -120,8 +128,13 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
     c.stream.run(*work, std::span(tensors).first(p.add ? 7 : 6), w);
     auto* const all = p.runs(a) ? reinterpret_cast<double*>(w + sums) : nullptr;
     launch(c.stream,
-           SavedMoments{reinterpret_cast<float*>(w + means), reinterpret_cast<float*>(w + rstds),
-                        at<double>(a.out[1]), all, p.settings.eps, p.elements, p.channels},
+           SavedMoments{.mean = reinterpret_cast<float*>(w + means),
+                        .rstd = reinterpret_cast<float*>(w + rstds),
+                        .moments = at<double>(a.out[1]),
+                        .sums = all,
+                        .eps = p.settings.eps,
+                        .elements = p.elements,
+                        .channels = p.channels},
            p.channels);
     if (all) p.update_running(a, c, all);
   });
@@ -229,15 +242,18 @@ std::string between(const KernelQuery&) {
 }  // namespace
 
 std::vector<KernelType> batch_norm_rows() {
-  std::vector<KernelType> out = {{"moments", "cudnn", between, nullptr}};
+  std::vector<KernelType> out = {{.op = "moments", .name = "cudnn", .refuses = between}};
   for (std::string_view op :
        {"batch_norm_training", "batch_norm_relu_training", "batch_norm_add_relu_training"}) {
-    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back({.op = op, .name = "cudnn", .refuses = library_refuses, .prepare = library});
     out.push_back(own(op, refuses, steps));
   }
   for (std::string_view op :
        {"batch_norm_backward", "batch_norm_relu_backward", "batch_norm_add_relu_backward"}) {
-    out.push_back({op, "cudnn", library_refuses_gradients, library_gradients});
+    out.push_back({.op = op,
+                   .name = "cudnn",
+                   .refuses = library_refuses_gradients,
+                   .prepare = library_gradients});
     out.push_back(own(op, gradients_refuse, gradient_steps));
   }
   return out;

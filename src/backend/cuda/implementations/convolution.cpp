@@ -19,10 +19,10 @@ bool has_relu(const KernelQuery& q) { return q.op == "convolution_relu"; }
 
 Operands operands_of(const KernelQuery& q) {
   if (q.op == "convolution" || has_relu(q))
-    return {&q.in[0], &q.in[1], &q.out[0], ConvolutionPass::forward};
+    return {.x = &q.in[0], .w = &q.in[1], .y = &q.out[0], .pass = ConvolutionPass::forward};
   if (q.op == "convolution_transpose")
-    return {&q.out[0], &q.in[1], &q.in[0], ConvolutionPass::input_gradient};
-  return {&q.in[1], &q.out[0], &q.in[0], ConvolutionPass::weight_gradient};
+    return {.x = &q.out[0], .w = &q.in[1], .y = &q.in[0], .pass = ConvolutionPass::input_gradient};
+  return {.x = &q.in[1], .w = &q.out[0], .y = &q.in[0], .pass = ConvolutionPass::weight_gradient};
 }
 
 bool has_bias(const KernelQuery& q) {
@@ -101,13 +101,13 @@ ConvolutionShape shape_of(const KernelQuery& q) {
   const Operands o = operands_of(q);
   const auto s = settings<Convolution>(q);
   const Window& w = s.window;
-  return {image_of(*o.x),
-          image_of(*o.w),
-          image_of(*o.y),
-          s.groups,
-          {w.stride[0], w.stride[1]},
-          {w.dilation[0], w.dilation[1]},
-          {w.before[0], w.before[1]}};
+  return {.x = image_of(*o.x),
+          .w = image_of(*o.w),
+          .y = image_of(*o.y),
+          .groups = s.groups,
+          .stride = {w.stride[0], w.stride[1]},
+          .dilation = {w.dilation[0], w.dilation[1]},
+          .before = {w.before[0], w.before[1]}};
 }
 
 std::unique_ptr<Kernel> convolve(const KernelQuery& q) {
@@ -143,7 +143,7 @@ std::vector<KernelType> convolution_rows() {
   std::vector<KernelType> out;
   for (std::string_view op : {"convolution", "convolution_relu", "convolution_transpose",
                               "convolution_weight_gradient"}) {
-    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back({.op = op, .name = "cudnn", .refuses = library_refuses, .prepare = library});
     out.push_back(own(op, refuses, convolve));
   }
   return out;

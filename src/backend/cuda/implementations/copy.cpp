@@ -139,7 +139,8 @@ std::unique_ptr<Kernel> position_embedding(const KernelQuery& q) {
 
 // Each sample is a row of the sum. Rows of the weight behind the last position get 0.
 std::unique_ptr<Kernel> position_embedding_gradient(const KernelQuery& q) {
-  const Rows rows{q.in[0].shape.tail(1).elements(), 1, count(q.in[0])};
+  const Rows rows{
+      .columns = q.in[0].shape.tail(1).elements(), .inner = 1, .elements = count(q.in[0])};
   const ColumnPlan plan(q.in[0].shape[0], rows.columns);
   const auto used = static_cast<size_t>(rows.columns) * sizeof(float);
   DeviceContext::current().reserve(plan.bytes(1));

@@ -17,11 +17,20 @@ double eps_of(const KernelQuery& q) {
 
 // Group norm; layer norm over the last dimensions is group norm with one group.
 Groups groups_of(const KernelQuery& q, const TensorDesc& x, int64_t rows) {
-  if (is_layer(q)) return {rows, 1, count(x) / std::max<int64_t>(1, rows), 1, true};
+  if (is_layer(q))
+    return {.samples = rows,
+            .groups = 1,
+            .channels = count(x) / std::max<int64_t>(1, rows),
+            .places = 1,
+            .last = true};
   const int64_t groups = settings<GroupNorm>(q).groups;
   const Rows r = channels_of(x);
   const int64_t places = count(x) / std::max<int64_t>(1, x.shape[0] * x.shape[1]);
-  return {x.shape[0], groups, x.shape[1] / groups, places, r.inner == 1};
+  return {.samples = x.shape[0],
+          .groups = groups,
+          .channels = x.shape[1] / groups,
+          .places = places,
+          .last = r.inner == 1};
 }
 
 std::unique_ptr<Kernel> group_norm(const KernelQuery& q) {
@@ -29,9 +38,14 @@ std::unique_ptr<Kernel> group_norm(const KernelQuery& q) {
   const double eps = eps_of(q);
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
     launch(c.stream,
-           GroupNormalise<float>{g, at<float>(a.in[0]), at_or_null<float>(a.in, 1),
-                                 at_or_null<float>(a.in, 2), at<float>(a.out[0]),
-                                 at<float>(a.out[1]), at<float>(a.out[2]), eps},
+           GroupNormalise<float>{.g = g,
+                                 .x = at<float>(a.in[0]),
+                                 .w = at_or_null<float>(a.in, 1),
+                                 .b = at_or_null<float>(a.in, 2),
+                                 .y = at<float>(a.out[0]),
+                                 .mean = at<float>(a.out[1]),
+                                 .rstd = at<float>(a.out[2]),
+                                 .eps = eps},
            g.rows());
   });
 }
@@ -39,11 +53,15 @@ std::unique_ptr<Kernel> group_norm(const KernelQuery& q) {
 std::unique_ptr<Kernel> group_gradient(const KernelQuery& q) {
   const Groups g = groups_of(q, q.in[0], count(q.in[2]));
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    launch(
-        c.stream,
-        GroupGradient<float>{g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]),
-                             at<float>(a.in[3]), at_or_null<float>(a.in, 4), at<float>(a.out[0])},
-        g.rows());
+    launch(c.stream,
+           GroupGradient<float>{.g = g,
+                                .dy = at<float>(a.in[0]),
+                                .x = at<float>(a.in[1]),
+                                .mean = at<float>(a.in[2]),
+                                .rstd = at<float>(a.in[3]),
+                                .w = at_or_null<float>(a.in, 4),
+                                .dx = at<float>(a.out[0])},
+           g.rows());
   });
 }
 
@@ -53,10 +71,13 @@ std::unique_ptr<Kernel> group_weight_gradient(const KernelQuery& q) {
   const ColumnPlan plan(g.samples * g.places, g.parameters());
   DeviceContext::current().reserve(plan.bytes(2));
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    sum_columns<GroupWeightTerms<float>, float>(
-        c, plan,
-        {g, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.in[2]), at<float>(a.in[3])},
-        {at<float>(a.out[0]), at<float>(a.out[1])});
+    sum_columns<GroupWeightTerms<float>, float>(c, plan,
+                                                {.g = g,
+                                                 .dy = at<float>(a.in[0]),
+                                                 .x = at<float>(a.in[1]),
+                                                 .mean = at<float>(a.in[2]),
+                                                 .rstd = at<float>(a.in[3])},
+                                                {at<float>(a.out[0]), at<float>(a.out[1])});
   });
 }
 
@@ -71,8 +92,8 @@ std::unique_ptr<Kernel> gradients(const KernelQuery& q) {
   input.out.resize(1);
   return call([of_weights = std::shared_ptr(group_weight_gradient(weights)),
                of_input = std::shared_ptr(group_gradient(input))](const KernelArgs& a) {
-    of_weights->run({a.in.first(4), a.out.subspan(1), a.context});
-    of_input->run({a.in, a.out.first(1), a.context});
+    of_weights->run({.in = a.in.first(4), .out = a.out.subspan(1), .context = a.context});
+    of_input->run({.in = a.in, .out = a.out.first(1), .context = a.context});
   });
 }
 
@@ -125,17 +146,23 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
 }  // namespace
 
 std::vector<KernelType> group_norm_rows() {
-  return {{"layer_norm", "cudnn", library_refuses, library},
+  return {{.op = "layer_norm", .name = "cudnn", .refuses = library_refuses, .prepare = library},
           own("layer_norm", not_f32, group_norm),
           own("layer_norm_input_gradient", not_f32, group_gradient),
           own("layer_norm_weight_gradient", not_f32, group_weight_gradient),
-          {"layer_norm_backward", "cudnn", library_refuses, library},
+          {.op = "layer_norm_backward",
+           .name = "cudnn",
+           .refuses = library_refuses,
+           .prepare = library},
           own("layer_norm_backward", not_f32, gradients),
-          {"group_norm", "cudnn", library_refuses, library},
+          {.op = "group_norm", .name = "cudnn", .refuses = library_refuses, .prepare = library},
           own("group_norm", not_f32, group_norm),
           own("group_norm_input_gradient", not_f32, group_gradient),
           own("group_norm_weight_gradient", not_f32, group_weight_gradient),
-          {"group_norm_backward", "cudnn", library_refuses, library},
+          {.op = "group_norm_backward",
+           .name = "cudnn",
+           .refuses = library_refuses,
+           .prepare = library},
           own("group_norm_backward", not_f32, gradients)};
 }
 

@@ -9,9 +9,10 @@ namespace dpt::cuda {
 namespace {
 
 Nearest nearest(int64_t in, int64_t out, double scale) {
-  return {
-      in, out,
-      scale > 0 ? static_cast<float>(1 / scale) : static_cast<float>(in) / static_cast<float>(out)};
+  return {.in = in,
+          .out = out,
+          .ratio = scale > 0 ? static_cast<float>(1 / scale)
+                             : static_cast<float>(in) / static_cast<float>(out)};
 }
 
 std::unique_ptr<Kernel> upsample(const KernelQuery& q) {
@@ -38,7 +39,9 @@ std::string refuses_sum(const KernelQuery& q) {
 // Sums by channel (sum_channels), or by the last dimension (sum_rows).
 std::unique_ptr<Kernel> sum(const KernelQuery& q) {
   const Rows rows =
-      q.op == "sum_rows" ? Rows{q.in[0].shape.back(), 1, count(q.in[0])} : channels_of(q.in[0]);
+      q.op == "sum_rows"
+          ? Rows{.columns = q.in[0].shape.back(), .inner = 1, .elements = count(q.in[0])}
+          : channels_of(q.in[0]);
   const ColumnPlan plan(count(q.in[0]) / std::max<int64_t>(1, rows.columns), rows.columns);
   DeviceContext::current().reserve(plan.bytes(1));
   return with_number(q.in[0].dtype, [&]<class T>(T) {

@@ -11,7 +11,7 @@ namespace {
 Lines lines_along(const Shape& s, int dim) {
   int64_t inner = 1, outer = 1;
   for (int i = 0; i < s.rank(); ++i) (i < dim ? outer : inner) *= i == dim ? 1 : s[i];
-  return {s[dim], inner, outer * inner};
+  return {.extent = s[dim], .inner = inner, .count = outer * inner};
 }
 
 std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
@@ -19,12 +19,18 @@ std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
   const bool log = q.op.starts_with("log");
   if (q.in.size() == 1)
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, SoftmaxLines{lines, at<float>(a.in[0]), at<float>(a.out[0]), log},
+      launch(c.stream,
+             SoftmaxLines{
+                 .lines = lines, .x = at<float>(a.in[0]), .y = at<float>(a.out[0]), .log = log},
              lines.count);
     });
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
     launch(c.stream,
-           SoftmaxGradient{lines, at<float>(a.in[0]), at<float>(a.in[1]), at<float>(a.out[0]), log},
+           SoftmaxGradient{.lines = lines,
+                           .y = at<float>(a.in[0]),
+                           .dy = at<float>(a.in[1]),
+                           .dx = at<float>(a.out[0]),
+                           .log = log},
            lines.count);
   });
 }
@@ -36,7 +42,12 @@ void sum_terms(const KernelArgs& a, DeviceContext& c, const Term& term, int64_t 
   auto* partial = reinterpret_cast<double*>(c.workspace);
   const int64_t blocks = PartialSums<Term>::blocks(terms);
   launch(c.stream, PartialSums<Term>{term, partial, terms}, blocks);
-  launch(c.stream, Total{partial, divisor, at<double>(a.out[0]), blocks}, 1);
+  launch(c.stream,
+         Total{.partial = partial,
+               .divisor = divisor,
+               .total = at<double>(a.out[0]),
+               .partials = blocks},
+         1);
 }
 void reserve_terms(int64_t terms) {
   DeviceContext::current().reserve(sizeof(double) *
@@ -89,23 +100,38 @@ std::unique_ptr<Kernel> cross_entropy(const KernelQuery& q) {
   const Lines lines = lines_along(q.in[0].shape, s.dim);
   const bool classes = q.in[1].dtype == DType::i32;
   const auto weights = [=](const KernelArgs& a) {
-    return ClassWeights{classes ? at<int32_t>(a.in[1]) : nullptr,
-                        classes ? nullptr : at<float>(a.in[1]), at_or_null<float>(a.in, 3),
-                        s.ignore_index, s.label_smoothing};
+    return ClassWeights{.classes = classes ? at<int32_t>(a.in[1]) : nullptr,
+                        .probabilities = classes ? nullptr : at<float>(a.in[1]),
+                        .weight = at_or_null<float>(a.in, 3),
+                        .ignore = s.ignore_index,
+                        .smoothing = s.label_smoothing};
   };
   if (q.op == "cross_entropy_gradient")
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream,
-             CrossEntropyGradient{lines, at<float>(a.in[0]), weights(a), at<float>(a.in[2]),
-                                  at<float>(a.out[0])},
+             CrossEntropyGradient{.lines = lines,
+                                  .x = at<float>(a.in[0]),
+                                  .weights = weights(a),
+                                  .divisor = at<float>(a.in[2]),
+                                  .dx = at<float>(a.out[0])},
              lines.count);
     });
   DeviceContext::current().reserve(sizeof(double) * static_cast<size_t>(lines.count));
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
     auto* terms = reinterpret_cast<double*>(c.workspace);
-    launch(c.stream, CrossEntropyTerms{lines, at<float>(a.in[0]), weights(a), terms, c.state},
+    launch(c.stream,
+           CrossEntropyTerms{.lines = lines,
+                             .x = at<float>(a.in[0]),
+                             .weights = weights(a),
+                             .terms = terms,
+                             .state = c.state},
            lines.count);
-    launch(c.stream, Total{terms, at<float>(a.in[2]), at<double>(a.out[0]), lines.count}, 1);
+    launch(c.stream,
+           Total{.partial = terms,
+                 .divisor = at<float>(a.in[2]),
+                 .total = at<double>(a.out[0]),
+                 .partials = lines.count},
+           1);
   });
 }
 
@@ -114,13 +140,19 @@ std::unique_ptr<Kernel> nll(const KernelQuery& q) {
   const Lines lines = lines_along(q.in[0].shape, s.dim);
   const int64_t ignore = s.ignore_index, n = count(q.in[0]);
   const auto term = [=](const KernelArgs& a, DeviceContext& c) {
-    return ClassTerm{
-        lines,  at<float>(a.in[0]), at<int32_t>(a.in[1]), at_or_null<float>(a.in, 3), ignore,
-        c.state};
+    return ClassTerm{.lines = lines,
+                     .x = at<float>(a.in[0]),
+                     .classes = at<int32_t>(a.in[1]),
+                     .weight = at_or_null<float>(a.in, 3),
+                     .ignore = ignore,
+                     .state = c.state};
   };
   if (q.op == "nll_loss_gradient")
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, NllGradient{term(a, c), at<float>(a.in[2]), at<float>(a.out[0])}, n);
+      launch(
+          c.stream,
+          NllGradient{.term = term(a, c), .divisor = at<float>(a.in[2]), .dx = at<float>(a.out[0])},
+          n);
     });
   reserve_terms(lines.count);
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
@@ -133,8 +165,12 @@ std::unique_ptr<Kernel> target_weight(const KernelQuery& q) {
   const int64_t ignore = settings<NllLoss>(q).ignore_index;
   reserve_terms(n);
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    const ClassTerm term{{classes, 1, n}, nullptr, at<int32_t>(a.in[0]), at_or_null<float>(a.in, 1),
-                         ignore,          c.state};
+    const ClassTerm term{.lines = {.extent = classes, .inner = 1, .count = n},
+                         .x = nullptr,
+                         .classes = at<int32_t>(a.in[0]),
+                         .weight = at_or_null<float>(a.in, 1),
+                         .ignore = ignore,
+                         .state = c.state};
     sum_terms(a, c, term, n, nullptr);
   });
 }
@@ -144,7 +180,11 @@ std::unique_ptr<Kernel> count_correct(const KernelQuery& q) {
   const Lines lines = lines_along(q.in[0].shape, s.dim);
   reserve_terms(lines.count);
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
-    sum_terms(a, c, CorrectTerm{lines, at<float>(a.in[0]), at<int32_t>(a.in[1]), s.ignore_index},
+    sum_terms(a, c,
+              CorrectTerm{.lines = lines,
+                          .x = at<float>(a.in[0]),
+                          .classes = at<int32_t>(a.in[1]),
+                          .ignore = s.ignore_index},
               lines.count, nullptr);
   });
 }

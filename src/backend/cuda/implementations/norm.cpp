@@ -57,37 +57,50 @@ std::unique_ptr<Kernel> channel_sums(const KernelQuery& q) {
 std::unique_ptr<Kernel> moments(const KernelQuery& q) {
   return enqueue([eps = settings<BatchNorm>(q).eps, channels = count(q.out[0]) / 2](
                      const KernelArgs& a, DeviceContext& c) {
-    launch(c.stream, Moments{at<double>(a.in[0]), at<double>(a.out[0]), eps, channels}, channels);
+    launch(c.stream,
+           Moments{.sums = at<double>(a.in[0]),
+                   .out = at<double>(a.out[0]),
+                   .eps = eps,
+                   .channels = channels},
+           channels);
   });
 }
 
 std::unique_ptr<Kernel> running_moments(const KernelQuery& q) {
   return enqueue([eps = settings<BatchNorm>(q).eps, channels = count(q.out[0]) / 2](
                      const KernelArgs& a, DeviceContext& c) {
-    launch(
-        c.stream,
-        RunningMoments{at<float>(a.in[0]), at<float>(a.in[1]), at<double>(a.out[0]), eps, channels},
-        channels);
+    launch(c.stream,
+           RunningMoments{.mean = at<float>(a.in[0]),
+                          .variance = at<float>(a.in[1]),
+                          .out = at<double>(a.out[0]),
+                          .eps = eps,
+                          .channels = channels},
+           channels);
   });
 }
 
 std::unique_ptr<Kernel> update_running(const KernelQuery& q) {
   return enqueue([momentum = settings<BatchNorm>(q).momentum, channels = count(q.in[1])](
                      const KernelArgs& a, DeviceContext& c) {
-    UpdateRunning update{at<double>(a.in[0]),
-                         at<float>(a.in[1]),
-                         at<float>(a.in[2]),
-                         at<int64_t>(a.in[3]),
-                         at<float>(a.out[0]),
-                         at<float>(a.out[1]),
-                         at<int64_t>(a.out[2]),
-                         momentum,
-                         channels};
+    UpdateRunning update{.sums = at<double>(a.in[0]),
+                         .mean = at<float>(a.in[1]),
+                         .variance = at<float>(a.in[2]),
+                         .batches = at<int64_t>(a.in[3]),
+                         .new_mean = at<float>(a.out[0]),
+                         .new_variance = at<float>(a.out[1]),
+                         .new_batches = at<int64_t>(a.out[2]),
+                         .momentum = momentum,
+                         .channels = channels};
     if (a.in.size() == 4) return launch(c.stream, update, 1);
     auto* const gathered = at<double>(a.out[3]);
     update.sums = gathered;
     launch(c.stream,
-           DeferRunning{update, at<double>(a.in[0]), at<double>(a.in[4]), gathered, c.state}, 1);
+           DeferRunning{.batch = update,
+                        .chunk = at<double>(a.in[0]),
+                        .before = at<double>(a.in[4]),
+                        .gathered = gathered,
+                        .state = c.state},
+           1);
   });
 }
 
@@ -149,7 +162,10 @@ std::unique_ptr<Kernel> input_gradient(const KernelQuery& q) {
 std::unique_ptr<Kernel> affine_gradient(const KernelQuery& q) {
   return enqueue([channels = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
     launch(c.stream,
-           AffineGradient{at<double>(a.in[0]), at<float>(a.out[0]), at<float>(a.out[1]), channels},
+           AffineGradient{.sums = at<double>(a.in[0]),
+                          .dw = at<float>(a.out[0]),
+                          .db = at<float>(a.out[1]),
+                          .channels = channels},
            channels);
   });
 }

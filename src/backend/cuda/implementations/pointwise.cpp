@@ -156,7 +156,8 @@ std::string refuses_weight_gradient(const KernelQuery& q) {
 }
 std::unique_ptr<Kernel> prelu_weight_gradient(const KernelQuery& q) {
   const bool one = count(q.out[0]) == 1;
-  const Rows rows = one ? Rows{1, 1, count(q.in[0])} : channels_of(q.in[0]);
+  const Rows rows =
+      one ? Rows{.columns = 1, .inner = 1, .elements = count(q.in[0])} : channels_of(q.in[0]);
   const ColumnPlan plan(count(q.in[0]) / std::max<int64_t>(1, rows.columns), rows.columns);
   DeviceContext::current().reserve(plan.bytes(1));
   return with_number(q.in[0].dtype, [&]<class T>(T) {

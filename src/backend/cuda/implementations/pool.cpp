@@ -14,17 +14,33 @@ bool is_adaptive(const KernelQuery& q) { return q.op.starts_with("adaptive"); }
 bool has_bytes(const KernelQuery& q) { return q.op.starts_with("max_pool_bytes"); }
 
 Axis axis_of(const Window& w, size_t i, int64_t in, int64_t out) {
-  return {in, out, w.kernel[i], w.stride[i], w.dilation[i], w.before[i], w.behind[i], false};
+  return {.in = in,
+          .out = out,
+          .kernel = w.kernel[i],
+          .stride = w.stride[i],
+          .dilation = w.dilation[i],
+          .before = w.before[i],
+          .behind = w.behind[i],
+          .adaptive = false};
 }
 
 Windows windows_of(const KernelQuery& q) {
   const ImageShape x = image_of(image_in(q)), y = image_of(image_out(q));
   if (is_adaptive(q)) {
-    const auto piece = [](int64_t in, int64_t out) { return Axis{in, out, 1, 1, 1, 0, 0, true}; };
-    return {x, y, piece(x.h, y.h), piece(x.w, y.w)};
+    const auto piece = [](int64_t in, int64_t out) {
+      return Axis{.in = in,
+                  .out = out,
+                  .kernel = 1,
+                  .stride = 1,
+                  .dilation = 1,
+                  .before = 0,
+                  .behind = 0,
+                  .adaptive = true};
+    };
+    return {.x = x, .y = y, .rows = piece(x.h, y.h), .columns = piece(x.w, y.w)};
   }
   const Window& w = settings<Pool>(q).window;
-  return {x, y, axis_of(w, 0, x.h, y.h), axis_of(w, 1, x.w, y.w)};
+  return {.x = x, .y = y, .rows = axis_of(w, 0, x.h, y.h), .columns = axis_of(w, 1, x.w, y.w)};
 }
 
 template <class P>
@@ -132,13 +148,13 @@ DnnPool pool_of(const KernelQuery& q) {
 std::vector<KernelType> pool_rows() {
   std::vector<KernelType> out;
   for (std::string_view op : {"max_pool", "max_pool_gradient"}) {
-    out.push_back({op, "cudnn", no_bytes, nullptr});
+    out.push_back({.op = op, .name = "cudnn", .refuses = no_bytes});
     out.push_back(own(op, not_one_type, own_kernel));
   }
   for (std::string_view op :
        {"max_pool_bytes", "max_pool_bytes_gradient", "avg_pool", "avg_pool_gradient",
         "adaptive_avg_pool", "adaptive_avg_pool_gradient"}) {
-    out.push_back({op, "cudnn", library_refuses, library});
+    out.push_back({.op = op, .name = "cudnn", .refuses = library_refuses, .prepare = library});
     out.push_back(own(op, not_one_type, own_kernel));
   }
   return out;

@@ -88,7 +88,7 @@ std::string library_refuses(const KernelQuery& q) {
 
 // Computes the sums of dy's rows: the bias gradient.
 AfterKernel sums_of(const KernelQuery& q) {
-  const Rows rows{q.in[0].shape.back(), 1, count(q.in[0])};
+  const Rows rows{.columns = q.in[0].shape.back(), .inner = 1, .elements = count(q.in[0])};
   const ColumnPlan plan(rows_of(q.in[0].shape), rows.columns);
   DeviceContext::current().reserve(plan.bytes(1));
   return with_number(q.in[0].dtype, [&]<class T>(T) -> AfterKernel {
@@ -182,7 +182,7 @@ std::vector<KernelType> product_rows() {
   for (std::string_view op :
        {"linear", "linear_relu", "linear_relu_mask", "matmul", "matmul_relu_gradient",
         "linear_weight_gradient", "linear_weight_bias_gradient"}) {
-    out.push_back({op, "cublaslt", library_refuses, library});
+    out.push_back({.op = op, .name = "cublaslt", .refuses = library_refuses, .prepare = library});
     out.push_back(own(op, refuses, product));
   }
   return out;

@@ -72,7 +72,7 @@ std::unique_ptr<Kernel> enqueue(F f) {
 
 inline KernelType own(std::string_view op, std::string (*refuses)(const KernelQuery&),
                       std::unique_ptr<Kernel> (*prepare)(const KernelQuery&)) {
-  return {op, "own", refuses, prepare};
+  return {.op = op, .name = "own", .refuses = refuses, .prepare = prepare};
 }
 
 // [N, C] or [N, C, W] as [N, C, H, W], with missing dimensions 1.
@@ -97,7 +97,14 @@ inline ImageShape image_of(const TensorDesc& d) {
   const int64_t c = s.rank() > 1 ? s[1] : 1, h = s.rank() == 4 ? s[2] : 1;
   const int64_t w = s.rank() == 4 ? s[3] : s.rank() > 2 ? s.tail(2).elements() : 1;
   const auto step = strides_of(Shape{s[0], c, h, w}, d.layout);
-  return {s[0], c, h, w, step[0], step[1], step[2], step[3]};
+  return {.n = s[0],
+          .c = c,
+          .h = h,
+          .w = w,
+          .step_n = step[0],
+          .step_c = step[1],
+          .step_h = step[2],
+          .step_w = step[3]};
 }
 
 // The image that an operator reads and the one that it makes; for a gradient, those of the
@@ -114,7 +121,7 @@ inline const TensorDesc& image_out(const KernelQuery& q) {
 inline Rows channels_of(const TensorDesc& d) {
   const Shape& s = d.shape;
   const bool together = s.rank() < 3 || same_order(s, d.layout, Layout::channels_last);
-  return {s[1], together ? 1 : s.tail(2).elements(), s.elements()};
+  return {.columns = s[1], .inner = together ? 1 : s.tail(2).elements(), .elements = s.elements()};
 }
 
 // How the rows of a sum by column are divided into chunks, each summed by one block per 32 columns.

@@ -204,7 +204,8 @@ void PlanCache::remove_oldest() {
     const std::string name = entry.path().filename().string();
     if (!is_name_of_ours(name)) continue;
     std::error_code gone;
-    const File file{entry.last_write_time(gone), entry.file_size(gone), entry.path()};
+    const File file{
+        .used = entry.last_write_time(gone), .bytes = entry.file_size(gone), .path = entry.path()};
     if (gone) continue;
     if (name.ends_with(kAside)) {
       if (now - file.used > kLeftBehind) fs::remove(file.path, gone);

@@ -69,8 +69,10 @@ struct AttentionShape {
   DPT_HOST_DEVICE int64_t elements() const { return rows() * columns; }  // of y
   DPT_HOST_DEVICE AttentionBlock block(int64_t i) const {
     const int64_t tile = i / chunks(), head = tile / tiles();
-    return {head / heads, head % heads, tile % tiles() * AttentionTiles::kOwn,
-            i % chunks() * AttentionTiles::kWide};
+    return {.sample = head / heads,
+            .head = head % heads,
+            .row = tile % tiles() * AttentionTiles::kOwn,
+            .column = i % chunks() * AttentionTiles::kWide};
   }
   DPT_HOST_DEVICE bool sees(int64_t query, int64_t key) const {
     return key < places && (!causal || key <= query);
@@ -264,7 +266,8 @@ struct AttentionDots {
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     const int64_t place = i % s.places, head = i / s.places;
-    const AttentionBlock at{head / s.heads, head % s.heads, 0, 0};
+    const AttentionBlock at{
+        .sample = head / s.heads, .head = head % s.heads, .row = 0, .column = 0};
     const auto a = s.of(dy, at), b = s.of(y, at);
     float sum = 0;
     for (int64_t c = 0; c < s.columns; ++c) sum += a.at(place, c) * b.at(place, c);

@@ -24,7 +24,10 @@ struct Place {
 };
 // Coordinates of the element at index i in memory.
 DPT_FORMULA Place place_of(const ImageShape& s, int64_t i) {
-  return {i / s.step_n % s.n, i / s.step_c % s.c, i / s.step_h % s.h, i / s.step_w % s.w};
+  return {.n = i / s.step_n % s.n,
+          .c = i / s.step_c % s.c,
+          .h = i / s.step_h % s.h,
+          .w = i / s.step_w % s.w};
 }
 
 struct Range {

@@ -63,7 +63,13 @@ struct Judge {
     state->skip = skip ? 1 : 0;
     state->formula = state->updates - *first_update;
     state->updates += skip ? 0 : 1;
-    *report = {state->loss, state->divisor, state->norm, state->skip, state->bad, 0, 0};
+    *report = {.loss = state->loss,
+               .divisor = state->divisor,
+               .norm = state->norm,
+               .skip = state->skip,
+               .bad = state->bad,
+               .first_loss = 0,
+               .first_weight = 0};
     if (scales) formula::update_scale(rule, skip, state->loss_scale, state->growth_tracker);
   }
   template <class Visitor>

@@ -16,7 +16,8 @@ inline std::vector<Lies> lies_of(const DnnAttention& a) {
   std::vector<Lies> out;
   for (size_t i = 0; i < a.tensors(); ++i)
     for (size_t part = 0; part < (a.packed(i) ? 3 : 1); ++part)
-      out.push_back({static_cast<int64_t>(3 * i + part), i, part * third});
+      out.push_back(
+          {.id = static_cast<int64_t>(3 * i + part), .tensor = i, .offset = part * third});
   return out;
 }
 

@@ -125,7 +125,7 @@ TEST_CASE("products and sums of rows are exact for integers, of every size, wher
       INFO(isa->name, " ", s.rows, " rows, depth ", s.depth, ", ", s.columns, " columns");
       Numbers numbers(s.rows);
       const Tables some(s.rows, numbers), others(s.rows, numbers);
-      const RowPairs all{s.rows, nullptr, nullptr}, none{0, nullptr, nullptr};
+      const RowPairs all{.count = s.rows}, none{.count = 0};
       RowPairs half = others.pairs;
       half.count /= 2;
       for (const bool chain : {false, true}) {
