@@ -24,10 +24,11 @@ std::vector<Home> homes_of_model(const Session& s, float* weights) {
   const auto& place = s.programs.begin()->second.place;
   std::vector<Home> out;
   for (ValueId v : s.graph.state())
-    out.push_back(
-        {s.graph[v].name, s.graph[v].desc,
-         weights ? reinterpret_cast<std::byte*>(weights) + place[static_cast<size_t>(v)].offset
-                 : nullptr});
+    out.push_back({.name = s.graph[v].name,
+                   .desc = s.graph[v].desc,
+                   .memory = weights ? reinterpret_cast<std::byte*>(weights) +
+                                           place[static_cast<size_t>(v)].offset
+                                     : nullptr});
   return out;
 }
 
@@ -40,9 +41,10 @@ std::vector<Home> homes_of_states(const Session& s, const StateOf& state) {
     if (s.graph.gradients[p] == kNoValue) continue;  // frozen
     const Value& parameter = s.graph[s.graph.parameters[p]];
     for (size_t i = 0; i < names.size(); ++i)
-      out.push_back(
-          {parameter.name + "." + names[i], parameter.desc,
-           reinterpret_cast<std::byte*>(state(static_cast<int>(i)) + s.layout.offset[p])});
+      out.push_back({.name = parameter.name + "." + names[i],
+                     .desc = parameter.desc,
+                     .memory = reinterpret_cast<std::byte*>(state(static_cast<int>(i)) +
+                                                            s.layout.offset[p])});
   }
   return out;
 }
@@ -59,7 +61,7 @@ NamedTensors tensors(const std::vector<Home>& homes) {
                   copy.data());
       data = copy.data();
     }
-    out.list.push_back({h.name, h.of_file(), data});
+    out.list.push_back({.name = h.name, .desc = h.of_file(), .data = data});
   }
   return out;
 }

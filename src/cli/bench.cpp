@@ -223,7 +223,9 @@ int run_bench(const std::vector<std::string>& words) {
 }  // namespace
 
 Command bench() {
-  return {"bench", "measure modes, devices, batch sizes and precisions", run_bench};
+  return {.name = "bench",
+          .summary = "measure modes, devices, batch sizes and precisions",
+          .run = run_bench};
 }
 
 }  // namespace dpt::commands

@@ -138,6 +138,8 @@ int run_check(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command check() { return {"check", "say everything that is wrong with a spec", run_check}; }
+Command check() {
+  return {.name = "check", .summary = "say everything that is wrong with a spec", .run = run_check};
+}
 
 }  // namespace dpt::commands

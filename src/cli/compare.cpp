@@ -145,7 +145,9 @@ int run_compare(const std::vector<std::string>& words) {
 }  // namespace
 
 Command compare() {
-  return {"compare", "report at which step two runs start to differ, and by how much", run_compare};
+  return {.name = "compare",
+          .summary = "report at which step two runs start to differ, and by how much",
+          .run = run_compare};
 }
 
 }  // namespace dpt::commands

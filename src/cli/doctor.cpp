@@ -107,6 +107,10 @@ int run_doctor(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command doctor() { return {"doctor", "what this machine offers, and what is missing", run_doctor}; }
+Command doctor() {
+  return {.name = "doctor",
+          .summary = "what this machine offers, and what is missing",
+          .run = run_doctor};
+}
 
 }  // namespace dpt::commands

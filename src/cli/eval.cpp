@@ -60,7 +60,9 @@ int run_eval(const std::vector<std::string>& words) {
 }  // namespace
 
 Command eval() {
-  return {"eval", "loss and accuracy of trained weights on the test set", run_eval};
+  return {.name = "eval",
+          .summary = "loss and accuracy of trained weights on the test set",
+          .run = run_eval};
 }
 
 }  // namespace dpt::commands

@@ -34,6 +34,8 @@ int run_explain(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command explain() { return {"explain", "explain a word of the spec language", run_explain}; }
+Command explain() {
+  return {.name = "explain", .summary = "explain a word of the spec language", .run = run_explain};
+}
 
 }  // namespace dpt::commands

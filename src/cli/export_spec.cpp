@@ -65,6 +65,8 @@ int run_export(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command export_spec() { return {"export", "write a spec as a PyTorch program", run_export}; }
+Command export_spec() {
+  return {.name = "export", .summary = "write a spec as a PyTorch program", .run = run_export};
+}
 
 }  // namespace dpt::commands

@@ -38,6 +38,8 @@ int run_plan(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command plan() { return {"plan", "print what a run would do; run nothing", run_plan}; }
+Command plan() {
+  return {.name = "plan", .summary = "print what a run would do; run nothing", .run = run_plan};
+}
 
 }  // namespace dpt::commands

@@ -102,6 +102,8 @@ int run_runs(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command runs() { return {"runs", "print a table of many runs", run_runs}; }
+Command runs() {
+  return {.name = "runs", .summary = "print a table of many runs", .run = run_runs};
+}
 
 }  // namespace dpt::commands

@@ -21,7 +21,9 @@ int run_schema(const std::vector<std::string>& words) {
 }  // namespace
 
 Command schema() {
-  return {"schema", "print the JSON Schema of specs, or a reference page", run_schema};
+  return {.name = "schema",
+          .summary = "print the JSON Schema of specs, or a reference page",
+          .run = run_schema};
 }
 
 }  // namespace dpt::commands

@@ -118,6 +118,9 @@ int run_train(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Command train() { return {"train", "train what a spec describes (the default)", run_train}; }
+Command train() {
+  return {
+      .name = "train", .summary = "train what a spec describes (the default)", .run = run_train};
+}
 
 }  // namespace dpt::commands

@@ -397,16 +397,24 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
     Gathering gathering(world, identity);
     std::vector<Peer> peers = gathering.gather(listener, deadline, settings);
     gathering.hand_over(peers, memory);
-    return Rendezvous(std::unique_ptr<State>(
-        new State{0, starter, std::move(memory), std::move(peers), std::move(wake), {}}));
+    return Rendezvous(std::unique_ptr<State>(new State{.rank = 0,
+                                                       .starter = starter,
+                                                       .memory = std::move(memory),
+                                                       .peers = std::move(peers),
+                                                       .wake = std::move(wake),
+                                                       .watcher = {}}));
   }
   std::vector<Peer> peers(1);
   peers[0].socket = find_rank_0(world, path, deadline, settings);
   peers[0].rank = 0;
   peers[0].pid = peer_of(peers[0].socket.get()).value_or(0);
   SharedMemory memory = ask_for_memory(peers[0].socket.get(), world, identity, settings.timeout_s);
-  return Rendezvous(std::unique_ptr<State>(
-      new State{world.rank, starter, std::move(memory), std::move(peers), std::move(wake), {}}));
+  return Rendezvous(std::unique_ptr<State>(new State{.rank = world.rank,
+                                                     .starter = starter,
+                                                     .memory = std::move(memory),
+                                                     .peers = std::move(peers),
+                                                     .wake = std::move(wake),
+                                                     .watcher = {}}));
 }
 
 const SharedMemory& Rendezvous::memory() const { return state_->memory; }

@@ -51,15 +51,19 @@ Failure current_failure() {
   try {
     throw;
   } catch (const TeamBroken& e) {
-    return {e.report(), static_cast<int>(e.fault()), false};
+    return {.report = e.report(), .code = static_cast<int>(e.fault()), .own = false};
   } catch (const Error& e) {
-    return {e.report(), static_cast<int>(e.fault()), true};
+    return {.report = e.report(), .code = static_cast<int>(e.fault()), .own = true};
   } catch (const std::bad_alloc&) {
-    return {"out of memory; use a smaller batch or model", static_cast<int>(Fault::memory), true};
+    return {.report = "out of memory; use a smaller batch or model",
+            .code = static_cast<int>(Fault::memory),
+            .own = true};
   } catch (const std::exception& e) {
-    return {e.what(), static_cast<int>(Fault::failed), true};
+    return {.report = e.what(), .code = static_cast<int>(Fault::failed), .own = true};
   } catch (...) {
-    return {"an exception of unknown type", static_cast<int>(Fault::failed), true};
+    return {.report = "an exception of unknown type",
+            .code = static_cast<int>(Fault::failed),
+            .own = true};
   }
 }
 

@@ -18,18 +18,30 @@ struct Names {
   std::string_view launcher, rank, size, local_rank, local_size, nodes;
 };
 
-constexpr Names kTorchrun = {
-    "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE"};
-constexpr Names kOpenMpi = {"Open MPI",
-                            "OMPI_COMM_WORLD_RANK",
-                            "OMPI_COMM_WORLD_SIZE",
-                            "OMPI_COMM_WORLD_LOCAL_RANK",
-                            "OMPI_COMM_WORLD_LOCAL_SIZE",
-                            ""};
-constexpr Names kPmi = {"MPI (PMI)",       "PMI_RANK",        "PMI_SIZE",
-                        "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""};
-constexpr Names kSlurm = {"SLURM", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-                          "",      "SLURM_NNODES"};
+constexpr Names kTorchrun = {.launcher = "torchrun",
+                             .rank = "RANK",
+                             .size = "WORLD_SIZE",
+                             .local_rank = "LOCAL_RANK",
+                             .local_size = "LOCAL_WORLD_SIZE",
+                             .nodes = "GROUP_WORLD_SIZE"};
+constexpr Names kOpenMpi = {.launcher = "Open MPI",
+                            .rank = "OMPI_COMM_WORLD_RANK",
+                            .size = "OMPI_COMM_WORLD_SIZE",
+                            .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+                            .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE",
+                            .nodes = ""};
+constexpr Names kPmi = {.launcher = "MPI (PMI)",
+                        .rank = "PMI_RANK",
+                        .size = "PMI_SIZE",
+                        .local_rank = "MPI_LOCALRANKID",
+                        .local_size = "MPI_LOCALNRANKS",
+                        .nodes = ""};
+constexpr Names kSlurm = {.launcher = "SLURM",
+                          .rank = "SLURM_PROCID",
+                          .size = "SLURM_NTASKS",
+                          .local_rank = "SLURM_LOCALID",
+                          .local_size = "",
+                          .nodes = "SLURM_NNODES"};
 
 class Reader {
  public:

@@ -90,7 +90,9 @@ const T* as(const std::shared_ptr<const std::byte[]>& data) {
 
 }  // namespace
 
-GatherKernels plain_gathers() { return {plain_u8, plain_u8_table, plain_copy}; }
+GatherKernels plain_gathers() {
+  return {.u8 = plain_u8, .u8_table = plain_u8_table, .f32 = plain_copy};
+}
 
 Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
                std::span<const Choice> target_transforms, const GatherKernels& gathers, Split split)
@@ -347,12 +349,12 @@ Feeder::Stored Feeder::stored_inputs() const {
   require(not_stored().empty(), "inputs as they lie in memory");
   const Table& table = dataset_.inputs;
   const DType type = maps_.empty() ? input_.dtype : DType::u8;
-  Stored out{{type, table.sample()},
-             {inputs_.get(), static_cast<size_t>(table.stored()) * size_of(type)},
-             table.step(),
-             {},
-             random_,
-             colours_};
+  Stored out{.sample = {type, table.sample()},
+             .bytes = {inputs_.get(), static_cast<size_t>(table.stored()) * size_of(type)},
+             .step = table.step(),
+             .values = {},
+             .changes = random_,
+             .colours = colours_};
   for (const ByteMap& map : maps_)
     out.values.insert(out.values.end(), map.table.begin(), map.table.end());
   return out;
@@ -362,10 +364,10 @@ Feeder::Stored Feeder::stored_targets() const {
   const TensorDesc sample =
       of_class_.empty() ? target_ : TensorDesc{DType::i32, dataset_.targets.sample()};
   const int64_t count = size() > 0 ? (size() - 1) * target_step_ + sample.shape.elements() : 0;
-  return {sample,
-          {targets_.get(), static_cast<size_t>(count) * size_of(sample.dtype)},
-          target_step_,
-          of_class_};
+  return {.sample = sample,
+          .bytes = {targets_.get(), static_cast<size_t>(count) * size_of(sample.dtype)},
+          .step = target_step_,
+          .values = of_class_};
 }
 
 }  // namespace dpt

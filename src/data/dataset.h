@@ -68,7 +68,8 @@ struct LoadQuery {
 
 // Number of samples of a generated data set, at most what PyTorch shuffles with its usual algorithm
 // (Generator::kMaxPermutation).
-inline constexpr Range kSamples{"must be between 1 and 214748363", 1, 214748363};
+inline constexpr Range kSamples{
+    .text = "must be between 1 and 214748363", .low = 1, .high = 214748363};
 
 struct DatasetType : Nameable {
   // Loads or generates the data set. Throws Error{data} that says what is wrong, where, and what to

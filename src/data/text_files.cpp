@@ -84,8 +84,8 @@ Dataset load_text(const std::string& name, const std::string& file, const TextWi
   const std::shared_ptr<const std::byte[]> next(tokens.data, tokens.data.get() + sizeof(int32_t));
   const TensorDesc desc{DType::i32, {count, settings.sequence_length}};
   Dataset d;
-  d.inputs = {desc, tokens.data, stride_of(settings, query.split)};
-  d.targets = {desc, next, stride_of(settings, query.split)};
+  d.inputs = {.desc = desc, .data = tokens.data, .stride = stride_of(settings, query.split)};
+  d.targets = {.desc = desc, .data = next, .stride = stride_of(settings, query.split)};
   d.classes = d.tokens = vocabulary.size;
   d.description = describe(name, d, file);
   return d;

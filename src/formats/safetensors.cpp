@@ -101,7 +101,8 @@ SafeTensorsFile::SafeTensorsFile(const std::string& path)
     const uint64_t data = 8 + header_bytes;
     check_cover(header.rows, size - data, path);
     for (auto& row : header.rows)
-      entries_.push_back({std::move(row.name), row.desc, data + row.begin});
+      entries_.push_back(
+          {.name = std::move(row.name), .desc = row.desc, .offset = data + row.begin});
     metadata_ = std::move(header.metadata);
   } catch (...) {
     ::close(fd_);
@@ -136,7 +137,7 @@ SafeTensors SafeTensors::read(const std::string& path) {
     const SafeTensorsFile::Entry& e = file.entries()[i];
     std::byte* to = data.get() + places[i];
     file.read(e, {to, e.desc.bytes()});
-    out.entries_.push_back({e.name, e.desc, to});
+    out.entries_.push_back({.name = e.name, .desc = e.desc, .data = to});
   }
   out.metadata_ = file.metadata();
   out.data_ = data;
@@ -154,7 +155,8 @@ std::string safetensors_head(std::span<const NamedTensor> tensors,
   header.metadata = metadata;
   uint64_t at = 0;
   for (const NamedTensor& t : tensors) {
-    header.rows.push_back({t.name, t.desc, at, at + t.desc.bytes()});
+    header.rows.push_back(
+        {.name = t.name, .desc = t.desc, .begin = at, .end = at + t.desc.bytes()});
     at += t.desc.bytes();
   }
   std::string json = safetensors_header_json(header);

@@ -89,8 +89,14 @@ ValueId GraphBuilder::buffer(std::string_view name, TensorDesc desc, double firs
 ValueId GraphBuilder::apply(const OperatorType& op, std::vector<ValueId> in, std::any attrs) {
   std::vector<TensorDesc> descs;
   for (ValueId v : in) descs.push_back(desc(v));
-  GraphNode node{&op,    std::move(attrs), std::move(in), {},
-                 scope_, where_,           stage_,        part_ == Part::forward ? range_ : 0};
+  GraphNode node{.op = &op,
+                 .attrs = std::move(attrs),
+                 .in = std::move(in),
+                 .out = {},
+                 .layer = scope_,
+                 .where = where_,
+                 .stage = stage_,
+                 .range = part_ == Part::forward ? range_ : 0};
   for (const TensorDesc& out : op.infer(descs, node.attrs))
     node.out.push_back(add({.name = fmt::format("{}.{}", scope_, op.name), .desc = out}));
   graph_.nodes.push_back(std::move(node));

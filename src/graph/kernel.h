@@ -61,10 +61,10 @@ struct KernelType {
   // Returns why the kernel cannot run this query, or an empty string if it can. Whether it accepts
   // halves must not depend on the number of samples.
   std::string (*refuses)(const KernelQuery& query);
-  std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query);
-  bool makes_rows = false;  // its kernels implement run_rows()
-  bool by_sample = false;   // a sample's results have the same bits for every number of samples
-  bool rounds = false;      // its kernels implement KernelQuery::rounds
+  std::unique_ptr<Kernel> (*prepare)(const KernelQuery& query) = nullptr;  // null: it refuses all
+  bool makes_rows = false;  // its kernels have run_rows()
+  bool by_sample = false;   // a sample's results have the same bits whatever the number of samples
+  bool rounds = false;      // its kernels do what KernelQuery::rounds asks for
 };
 
 }  // namespace dpt

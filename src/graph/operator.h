@@ -51,7 +51,7 @@ struct OperatorType {
   // Adds the nodes of d loss / d input. Returns one value per input, kNoValue for no gradient. `dy`
   // has one entry per result, kNoValue if the loss does not depend on it. Null: not differentiable.
   std::vector<ValueId> (*gradient)(GraphBuilder& g, const GraphNode& n,
-                                   std::span<const ValueId> dy);
+                                   std::span<const ValueId> dy) = nullptr;
 
   // Reference implementation on host memory for f32 and f64; sums are accumulated in double.
   // Kernels are tested against it, and it runs where a back end has no kernel.

@@ -94,13 +94,13 @@ struct ConvTranspose {
  private:
   Convolution settings() const {
     const Pair around = pair_of(spread(padding, 2));
-    return {{.kernel = pair_of(spread(kernel_size, 2)),
-             .stride = pair_of(spread(stride, 2)),
-             .dilation = pair_of(spread(dilation, 2)),
-             .before = around,
-             .behind = around},
-            groups,
-            pair_of(spread(output_padding, 2))};
+    return {.window = {.kernel = pair_of(spread(kernel_size, 2)),
+                       .stride = pair_of(spread(stride, 2)),
+                       .dilation = pair_of(spread(dilation, 2)),
+                       .before = around,
+                       .behind = around},
+            .groups = groups,
+            .output_padding = pair_of(spread(output_padding, 2))};
   }
 };
 

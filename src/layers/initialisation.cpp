@@ -15,7 +15,8 @@ namespace dpt {
 namespace {
 
 constexpr double kLargest = std::numeric_limits<float>::max();
-constexpr Range kFinite{"must be a number that a float holds", -kLargest, kLargest};
+constexpr Range kFinite{
+    .text = "must be a number that a float holds", .low = -kLargest, .high = kLargest};
 
 PythonCall call_of(std::string_view name, std::string_view parameter) {
   PythonCall call(fmt::format("nn.init.{}_", name));
@@ -158,7 +159,7 @@ struct Ones {
   std::string torch(std::string_view p) const { return call_of(kName, p).str(); }
 };
 
-constexpr Range kGain{"must not be negative", 0, kLargest};
+constexpr Range kGain{.text = "must not be negative", .low = 0, .high = kLargest};
 
 struct Xavier {
   double gain = 1;

@@ -13,12 +13,12 @@ namespace dpt::layers {
 inline Init weight_init(double fan_in) {
   const double gain = std::sqrt(2 / (1 + std::sqrt(5.0) * std::sqrt(5.0)));
   const double bound = std::sqrt(3.0) * (gain / std::sqrt(fan_in));
-  return {Init::Kind::uniform, -bound, bound};
+  return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
 }
 
 inline Init bias_init(double fan_in) {
   const double bound = 1 / std::sqrt(fan_in);
-  return {Init::Kind::uniform, -bound, bound};
+  return {.kind = Init::Kind::uniform, .a = -bound, .b = bound};
 }
 
 }  // namespace dpt::layers

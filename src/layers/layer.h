@@ -29,14 +29,14 @@ struct LayerType : Nameable {
 // `std::string torch(const Shape& x) const`.
 template <class L>
 LayerType layer_type(std::string_view name, std::string_view summary) {
-  return {nameable<L>(name, summary),
-          [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
-            return std::any_cast<const L&>(settings).build(g, x[0]);
-          },
-          false,
-          [](const std::any& settings, const Shape& x) {
-            return std::any_cast<const L&>(settings).torch(x);
-          }};
+  LayerType t{nameable<L>(name, summary)};
+  t.build = [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
+    return std::any_cast<const L&>(settings).build(g, x[0]);
+  };
+  t.torch = [](const std::any& settings, const Shape& x) {
+    return std::any_cast<const L&>(settings).torch(x);
+  };
+  return t;
 }
 
 std::span<const LayerType> layer_table();  // generated from layers/meson.build

@@ -177,7 +177,7 @@ class ModelLowering {
     complaining(
         d_, item.bias_init.where, [&] { initialise(item.bias_init, "bias", item, before); },
         use_of(name));
-    if (layers_) layers_->push_back({&item, name, in, y});
+    if (layers_) layers_->push_back({.item = &item, .name = name, .in = in, .out = y});
     return y;
   }
 
@@ -311,7 +311,7 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   g.part(Part::forward);
   complaining(d, spec.at("data.batch_size"), [&] { graph.input = g.input("input", query.input); });
   if (graph.input == kNoValue) return graph;
-  const Scope root{nullptr, {{"input", graph.input}}};
+  const Scope root{.outer = nullptr, .values = {{"input", graph.input}}};
   graph.output = ModelLowering(g, query.placement, d, layers)
                      .sequence(spec.model, "", graph.input, root, false);
   if (graph.output == kNoValue || !query.loss) return graph;

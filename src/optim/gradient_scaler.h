@@ -31,7 +31,12 @@ class GradientScaler {
     double scale = 1;
     int64_t growth_tracker = 0, skipped = 0, skipped_in_a_row = 0;
   };
-  State state() const { return {scale_, tracker_, skipped_, in_a_row_}; }
+  State state() const {
+    return {.scale = scale_,
+            .growth_tracker = tracker_,
+            .skipped = skipped_,
+            .skipped_in_a_row = in_a_row_};
+  }
   void restore(const State& s) {
     skipped_ = s.skipped;  // also without scaling: these steps did not update the weights
     if (!settings_.on) return;

@@ -75,8 +75,11 @@ struct Fp16 : Autocast {
 
   MixedPrecision mixed() const {
     MixedPrecision out = Autocast::mixed();
-    out.scaler = {scaler.value_or(level == "o1" || level == "o2"), init_scale, growth_factor,
-                  backoff_factor, growth_interval};
+    out.scaler = {.on = scaler.value_or(level == "o1" || level == "o2"),
+                  .init_scale = init_scale,
+                  .growth_factor = growth_factor,
+                  .backoff_factor = backoff_factor,
+                  .growth_interval = growth_interval};
     return out;
   }
 };

@@ -22,8 +22,8 @@ struct MixedPrecision {
 };
 
 struct PrecisionType : Nameable {
-  DType dtype;                                        // dtype of matrix products
-  MixedPrecision (*mixed)(const std::any& settings);  // null: no mixed precision
+  DType dtype;                                                  // of products
+  MixedPrecision (*mixed)(const std::any& settings) = nullptr;  // null: nothing is mixed
 };
 
 std::span<const PrecisionType> precision_table();

@@ -65,13 +65,18 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
 void gather_for_loss(Plan& plan) {
   const auto stage = std::ranges::find(plan.micro, Stage::Who::shards, &Stage::who);
   const auto loss = std::ranges::find(stage->actions, Action::loss);
-  Stage before{Stage::Who::shards, {stage->actions.begin(), loss}, Stage::Meet::always};
-  Stage after{Stage::Who::shards, {loss + 1, stage->actions.end()}, stage->meet};
+  Stage before{.who = Stage::Who::shards,
+               .actions = {stage->actions.begin(), loss},
+               .meet = Stage::Meet::always};
+  Stage after{
+      .who = Stage::Who::shards, .actions = {loss + 1, stage->actions.end()}, .meet = stage->meet};
   before.actions.push_back(Action::gather);
   after.actions.insert(after.actions.begin(), Action::scatter);
   *stage = std::move(after);
-  plan.micro.insert(stage,
-                    {before, {Stage::Who::loss_device, {Action::loss}, Stage::Meet::always}});
+  plan.micro.insert(
+      stage,
+      {before,
+       {.who = Stage::Who::loss_device, .actions = {Action::loss}, .meet = Stage::Meet::always}});
 }
 
 void rewrite(Plan& plan, const Topology& who) {

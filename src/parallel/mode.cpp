@@ -11,7 +11,7 @@ Choice mode_choice(std::string_view name) {
   const auto at = std::ranges::find(mode_table(), name, &Nameable::name);
   require(at != mode_table().end(), "a mode of that name");
   Diagnostics none;
-  return {&*at, at->decode(Node{}, {std::string(name), {}}, none), {}};
+  return {.what = &*at, .settings = at->decode(Node{}, {std::string(name), {}}, none), .where = {}};
 }
 
 std::optional<int64_t> devices_asked(const Choice& parallel, std::optional<int64_t> devices) {
@@ -62,7 +62,8 @@ void share_update(Plan& plan, const Topology& who) {
   if (still_read && plan.accumulates) plan.micro.back().meet = between;
   for (Stage& s : plan.update) s.meet = always;
   if (plan.update.front().who != Stage::Who::shards)
-    plan.update.insert(plan.update.begin(), {Stage::Who::workers, {}, always});
+    plan.update.insert(plan.update.begin(),
+                       {.who = Stage::Who::workers, .actions = {}, .meet = always});
 }
 
 }  // namespace dpt

@@ -31,7 +31,7 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
   std::optional<double> timeout;
 
   static KeyTable<PipelineKeys> keys() {
-    constexpr Range kFew{"must be between 1 and 1024", 1, 1024};
+    constexpr Range kFew{.text = "must be between 1 and 1024", .low = 1, .high = 1024};
     KeyTable<PipelineKeys> table;
     table
         .optional("stages", &PipelineKeys::stages, "number of devices that hold a replica's layers",

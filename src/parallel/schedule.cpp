@@ -14,7 +14,8 @@ void add_all(PipelineSchedule& out, const std::vector<int>& device, int chunk, b
   const int stages = static_cast<int>(device.size());
   for (int i = 0; i < stages; ++i) {
     const int s = backward ? stages - 1 - i : i;
-    out[static_cast<size_t>(device[static_cast<size_t>(s)])].push_back({s, chunk, backward});
+    out[static_cast<size_t>(device[static_cast<size_t>(s)])].push_back(
+        {.stage = s, .chunk = chunk, .backward = backward});
   }
 }
 
@@ -58,8 +59,9 @@ PipelineSchedule one_forward_one_backward(const std::vector<int>& device, int ch
     for (int first = 0; first < chunks; first += group)
       for (int t = 0; t < turns; ++t)
         for (int c = first; c < first + group; ++c) {
-          forward.push_back({t * devices + d, c, false});
-          backward.push_back({(turns - 1 - t) * devices + d, c, true});
+          forward.push_back({.stage = t * devices + d, .chunk = c, .backward = false});
+          backward.push_back(
+              {.stage = (turns - 1 - t) * devices + d, .chunk = c, .backward = true});
         }
     const int behind = devices - 1 - d;
     const int ahead = turns == 1 ? behind : 2 * behind + (turns - 1) * devices;

@@ -111,7 +111,8 @@ LossParting compare_losses(const LossesBy& a, const LossesBy& b, Tolerance toler
     const auto other = b.find(at);
     if (other == b.end()) continue;
     ++out.compared;
-    const LossPair pair{at, loss, other->second, distance_of(loss, other->second)};
+    const LossPair pair{
+        .at = at, .a = loss, .b = other->second, .distance = distance_of(loss, other->second)};
     if (pair.distance == 0) continue;
     if (!out.first) out.first = pair;
     if (!out.first_beyond && !within(pair.distance, pair.b, tolerance)) out.first_beyond = pair;

@@ -99,8 +99,9 @@ int run_measured(const Session& s, Notes& notes) {
   };
   const auto workers = static_cast<size_t>(s.who.total_workers());
   const bool pins = !s.on_gpu() && workers <= notes.core_count;
-  const Probe probe{std::span(notes.clocks).first(workers), last,
-                    std::span(notes.cores).first(pins ? workers : 0)};
+  const Probe probe{.clocks = std::span(notes.clocks).first(workers),
+                    .last = last,
+                    .cores = std::span(notes.cores).first(pins ? workers : 0)};
   return run(s, {.probe = &probe});
 }
 

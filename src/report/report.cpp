@@ -26,16 +26,16 @@ struct Field {
 std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
   const auto number = [](double x) { return fmt::format("{:.6g}", x); };
   const auto count = [](double x) { return fmt::format("{:.0f}", x); };
-  return {{"mode", r.row.mode, true},
+  return {{.name = "mode", .value = r.row.mode, .text = true},
           {"devices", fmt::format("{}", r.row.devices)},
           {"batch_size", fmt::format("{}", r.row.batch_size)},
-          {"precision", r.row.precision, true},
+          {.name = "precision", .value = r.row.precision, .text = true},
           {"ms_per_sample", number(r.ms_per_sample)},
           {"samples_per_second", number(r.samples_per_second())},
           {"speedup", number(report.speedup(r))},
           {"ideal_speedup", number(report.ideal(r))},
           {"efficiency", number(report.efficiency(r))},
-          {"relative_to", name_of(report.baseline(r).row), true},
+          {.name = "relative_to", .value = name_of(report.baseline(r).row), .text = true},
           {"compute_share", number(r.share(&WorkerSeconds::compute))},
           {"communication_share", number(r.share(&WorkerSeconds::communication))},
           {"waiting_share", number(r.share(&WorkerSeconds::waiting))},
@@ -45,11 +45,11 @@ std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
           {"ms_per_sample_slowest", number(r.slowest)},
           {"rounds", fmt::format("{}", r.rounds)},
           {"workers", fmt::format("{}", r.facts.workers)},
-          {"device_has", report.device, true},
-          {"reason", report.reason(r), true},
-          {"spec", report.name, true},
-          {"data", report.data, true},
-          {"machine", report.machine, true}};
+          {.name = "device_has", .value = report.device, .text = true},
+          {.name = "reason", .value = report.reason(r), .text = true},
+          {.name = "spec", .value = report.name, .text = true},
+          {.name = "data", .value = report.data, .text = true},
+          {.name = "machine", .value = report.machine, .text = true}};
 }
 
 using Cells = std::vector<std::string>;

@@ -204,7 +204,7 @@ std::string runs_svg(const RunsTable& given, const std::string& key) {
   const Ticks ticks = ticks_of(table, key);
   constexpr double kMost = 1e100;  // larger values would overflow the axis
   const auto series = [&](std::string name, std::string color, auto&& value) {
-    Series out{std::move(name), std::move(color), {}};
+    Series out{.name = std::move(name), .color = std::move(color), .points = {}};
     for (size_t i = 0; i < table.rows.size(); ++i)
       if (const std::optional<double> v = value(table.rows[i].run);
           v && std::abs(*v) < kMost && ticks.of_row[i] >= 0)
@@ -213,19 +213,20 @@ std::string runs_svg(const RunsTable& given, const std::string& key) {
   };
   using Run = const RunSummary&;
   std::vector<Plot> plots = {
-      {"loss",
-       false,
-       {series("training", kColor, [](Run r) { return r.loss.last; }),
-        series("evaluation", kTestColor, [](Run r) { return r.test_loss.last; })}},
-      {"accuracy in %",
-       false,
-       {series("evaluation", kTestColor,
-               [](Run r) {
-                 return r.accuracy.last ? std::optional(100 * *r.accuracy.last) : std::nullopt;
-               })}},
-      {"samples per second", true, {series("training", kColor, [](Run r) {
-         return r.samples_per_second;
-       })}}};
+      {.title = "loss",
+       .from_zero = false,
+       .series = {series("training", kColor, [](Run r) { return r.loss.last; }),
+                  series("evaluation", kTestColor, [](Run r) { return r.test_loss.last; })}},
+      {.title = "accuracy in %",
+       .from_zero = false,
+       .series = {series("evaluation", kTestColor,
+                         [](Run r) {
+                           return r.accuracy.last ? std::optional(100 * *r.accuracy.last)
+                                                  : std::nullopt;
+                         })}},
+      {.title = "samples per second",
+       .from_zero = true,
+       .series = {series("training", kColor, [](Run r) { return r.samples_per_second; })}}};
   for (Plot& p : plots) std::erase_if(p.series, [](const Series& s) { return s.points.empty(); });
   std::erase_if(plots, [](const Plot& p) { return p.series.empty(); });
   if (plots.empty()) fail(Fault::data, "no run has both a value of '{}' and a result to draw", key);

@@ -176,13 +176,14 @@ class Plot {
       std::string text;
       std::string_view color;
     };
-    std::vector<Label> all = {{y(ideal_.rbegin()->second),
-                               fmt::format("ideal {:.3g}x", ideal_.rbegin()->second), kIdealColor}};
+    std::vector<Label> all = {{.y = y(ideal_.rbegin()->second),
+                               .text = fmt::format("ideal {:.3g}x", ideal_.rbegin()->second),
+                               .color = kIdealColor}};
     for (const std::string& mode : modes_of(rows_))
       if (const RowResult& last = *of(mode).back(); last.row.devices == *devices_.rbegin())
-        all.push_back({y(report_.speedup(last)),
-                       fmt::format("{} {}", mode, ratio_text(report_.speedup(last))),
-                       look_of(mode).color});
+        all.push_back({.y = y(report_.speedup(last)),
+                       .text = fmt::format("{} {}", mode, ratio_text(report_.speedup(last))),
+                       .color = look_of(mode).color});
     std::ranges::stable_sort(all, std::ranges::less{}, &Label::y);
     constexpr double kLine = 14;
     double free_from = top_;

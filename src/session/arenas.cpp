@@ -56,7 +56,7 @@ struct Group {
       const size_t slots = static_cast<size_t>(s.slots[static_cast<size_t>(i)]);
       const size_t stride = stride_of(need.kept);
       const size_t first = take(device, (Checked(stride) * slots).size());
-      stages.push_back({first, stride, slots, on[device]});
+      stages.push_back({.first = first, .stride = stride, .slots = slots, .last = on[device]});
       if (!s.last_programs.empty()) take(device, stride_of(last.kept));
       most[device] = std::max({most[device], need.scratch, last.scratch});
     }
@@ -99,8 +99,11 @@ void Arenas::add_group(const Session& s, const std::vector<std::byte*>& of_devic
     const Group::Stage& stage = group.stages[i];
     const auto device = static_cast<size_t>(s.graph.stage_device[i]);
     std::byte* const base = of_devices[device];
-    places.push_back({base + stage.first, stage.stride, static_cast<int>(stage.slots),
-                      base + stage.last, base + group.scratch[device]});
+    places.push_back({.first = base + stage.first,
+                      .stride = stage.stride,
+                      .slots = static_cast<int>(stage.slots),
+                      .last = base + stage.last,
+                      .scratch = base + group.scratch[device]});
   }
 }
 

@@ -33,7 +33,7 @@ DeviceShare::DeviceShare(const Session& s, int device) : device_(device) {
         pieces_.back().at + pieces_.back().count() == elements_)
       pieces_.back().end = end;
     else
-      pieces_.push_back({begin, end, elements_});
+      pieces_.push_back({.begin = begin, .end = end, .at = elements_});
     elements_ += end - begin;
     trained_ += trains ? std::min(end, s.layout.trainable) - begin : 0;
   }

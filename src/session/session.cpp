@@ -133,7 +133,9 @@ void cut_batches(Session& s, Diagnostics& d) {
             "its own samples; leave it out");
   if (!d.ok()) return;
   Batches batches;
-  batches.deal = {n, dealt ? s.who.replicas() : 1, data.pad ? Deal::Rest::pad : Deal::Rest::exact};
+  batches.deal = {.samples = n,
+                  .ranks = dealt ? s.who.replicas() : 1,
+                  .rest = data.pad ? Deal::Rest::pad : Deal::Rest::exact};
   batches.batch = dealt ? s.global_batch / replicas : s.global_batch;
   batches.drop_last = data.drop_last;
   if (batches.steps() == 0)
@@ -158,7 +160,8 @@ void cut_batches(Session& s, Diagnostics& d) {
   Topology common = s.who;  // the test set has one order, split evenly over all shards
   common.reproducible = true;
   s.test_batches.emplace(
-      Batches{.deal = {s.test->size(), 1, Deal::Rest::exact}, .batch = s.spec.evaluate.batch_size},
+      Batches{.deal = {.samples = s.test->size(), .ranks = 1, .rest = Deal::Rest::exact},
+              .batch = s.spec.evaluate.batch_size},
       common, 1);
 }
 
@@ -337,7 +340,8 @@ void load_data(Session& s, bool sizes_only) {
 void make_feeders(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
   const SimdKernels& simd = simd_kernels();
-  const GatherKernels gather{simd.gather_u8, simd.gather_u8_table, simd.gather_f32};
+  const GatherKernels gather{
+      .u8 = simd.gather_u8, .u8_table = simd.gather_u8_table, .f32 = simd.gather_f32};
   complain(d, s.spec.at("data.transforms"), [&] {
     s.feeder = std::make_unique<Feeder>(s.train, data.transforms, data.target_transforms, gather);
     if (s.test)

@@ -31,7 +31,9 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
   const std::vector<size_t> made = parameters_by_gradient(program.graph);
   std::vector<Stretch> out;
   for (const UpdateRange& r : stored_ranges(program.graph, layout, here))
-    out.push_back({{.begin = r.begin, .end = r.end}, static_cast<int64_t>(r.count()), 1});
+    out.push_back({.whole = {.begin = r.begin, .end = r.end},
+                   .units = static_cast<int64_t>(r.count()),
+                   .cost = 1});
   for (size_t i = 0; i < program.update.size(); ++i) {
     if (!here(program.graph.nodes[program.update[i].node].stage)) continue;
     const size_t p = made[static_cast<size_t>(program.graph.nodes[program.update[i].node].out[0])];
@@ -41,14 +43,14 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
     const int64_t rows = shape[parameter.desc.layout == Layout::transposed ? 1 : 0];
     const int64_t columns = shape.elements() / std::max<int64_t>(1, rows);
     const size_t begin = layout.offset[p];
-    out.push_back({{.begin = begin,
-                    .end = begin + static_cast<size_t>(rows * columns),
-                    .fused = static_cast<int>(i),
-                    .first_row = 0,
-                    .rows = rows,
-                    .columns = columns},
-                   rows,
-                   static_cast<double>(columns) * cost_of_element(parameter, batch)});
+    out.push_back({.whole = {.begin = begin,
+                             .end = begin + static_cast<size_t>(rows * columns),
+                             .fused = static_cast<int>(i),
+                             .first_row = 0,
+                             .rows = rows,
+                             .columns = columns},
+                   .units = rows,
+                   .cost = static_cast<double>(columns) * cost_of_element(parameter, batch)});
   }
   return out;
 }

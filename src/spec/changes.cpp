@@ -145,7 +145,7 @@ std::vector<SpecChange> spec_changes(const std::string& before, const std::strin
   std::vector<SpecChange> out;
   for (const auto& [key, value] : all)
     if (text(old, key) != text(current, key))
-      out.push_back({key, text(old, key), text(current, key)});
+      out.push_back({.key = key, .before = text(old, key), .now = text(current, key)});
   return out;
 }
 

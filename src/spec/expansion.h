@@ -13,11 +13,13 @@ namespace dpt {
 struct Amount {
   int64_t layers = 0, values = 0, bytes = 0;
   Amount operator-(const Amount& o) const {
-    return {layers - o.layers, values - o.values, bytes - o.bytes};
+    return {.layers = layers - o.layers, .values = values - o.values, .bytes = bytes - o.bytes};
   }
-  Amount operator*(int64_t n) const { return {layers * n, values * n, bytes * n}; }
+  Amount operator*(int64_t n) const {
+    return {.layers = layers * n, .values = values * n, .bytes = bytes * n};
+  }
 };
-inline constexpr Amount kMostExpanded{20000, 100000, 4 << 20};
+inline constexpr Amount kMostExpanded{.layers = 20000, .values = 100000, .bytes = 4 << 20};
 
 // The values and bytes of a tree, including its root.
 Amount amount_of(const Node& tree);

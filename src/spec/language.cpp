@@ -10,9 +10,9 @@
 namespace dpt {
 namespace {
 
-// Small enough that the product of counts, with 1024 workers, fits into 64 bits.
-constexpr Range kCount{"must be between 1 and 2^31", 1, 2147483648};
-constexpr Range kMicroBatches{"must be between 1 and 65536", 1, 65536};
+// Their product, with 1024 workers, is still a number of 64 bits.
+constexpr Range kCount{.text = "must be between 1 and 2^31", .low = 1, .high = 2147483648};
+constexpr Range kMicroBatches{.text = "must be between 1 and 65536", .low = 1, .high = 65536};
 
 KeyDoc one_of(std::string_view kind, std::string_view words) {
   return {.kind = kind, .words = words};
@@ -166,8 +166,10 @@ void read_devices(DeviceSpec& out, const Node& n, Diagnostics& d) {
   out.where = n.where;
   if (n.kind != Node::Kind::list) {
     int64_t count = 0;
-    if (read_value("devices", n, Rule<int64_t>(Range{"must be between 1 and 4096", 1, 4096}), count,
-                   d))
+    if (read_value(
+            "devices", n,
+            Rule<int64_t>(Range{.text = "must be between 1 and 4096", .low = 1, .high = 4096}),
+            count, d))
       out.count = count;
     return;
   }
@@ -453,14 +455,17 @@ const Words& words_of(const Vocabulary& v, std::string_view list) {
 
 const std::vector<ChoicePlace>& choice_places() {
   static const std::vector<ChoicePlace> places = {
-      {{"loss"}, "losses", {}},
-      {{"optimizer"}, "optimizers", {}},
-      {{"schedule"}, "schedules", ScheduleKeys::keys().names()},
-      {{"parallel"}, "modes", {}},
-      {{"precision"}, "precisions", {}},
-      {{"data", "dataset"}, "datasets", {}},
-      {{"data", "transforms"}, "transforms", {}, true},
-      {{"data", "target_transforms"}, "target_transforms", {}, true}};
+      {.path = {"loss"}, .words = "losses", .siblings = {}},
+      {.path = {"optimizer"}, .words = "optimizers", .siblings = {}},
+      {.path = {"schedule"}, .words = "schedules", .siblings = ScheduleKeys::keys().names()},
+      {.path = {"parallel"}, .words = "modes", .siblings = {}},
+      {.path = {"precision"}, .words = "precisions", .siblings = {}},
+      {.path = {"data", "dataset"}, .words = "datasets", .siblings = {}},
+      {.path = {"data", "transforms"}, .words = "transforms", .siblings = {}, .many = true},
+      {.path = {"data", "target_transforms"},
+       .words = "target_transforms",
+       .siblings = {},
+       .many = true}};
   return places;
 }
 

@@ -45,6 +45,7 @@ const std::vector<ChoicePlace>& choice_places();
 struct Rivals {
   std::string_view section, a, b;  // section "": the top level
 };
-inline constexpr Rivals kRivals[] = {{"data", "batch_size", "batch_size_per_replica"}};
+inline constexpr Rivals kRivals[] = {
+    {.section = "data", .a = "batch_size", .b = "batch_size_per_replica"}};
 
 }  // namespace dpt

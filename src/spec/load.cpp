@@ -35,7 +35,8 @@ class Loader {
     files_.push_back(std::make_unique<SourceFile>(SourceFile{.path = path}));
     SourceFile& file = *files_.back();
     file.folder = fs::path(path).parent_path().string();
-    const Span place = named.file ? named : Span{&file, 1, 1, 1};
+    const Span place =
+        named.file ? named : Span{.file = &file, .line = 1, .column = 1, .length = 1};
     if (!read(file, !named.file, place)) return {};
     const size_t before = d_.count();
     file.shown = !named.file;
@@ -145,7 +146,7 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
     files.push_back(std::make_unique<SourceFile>(SourceFile{text, text}));
     bytes += text.size();
     if (i == kMostArguments || bytes > kMostArgumentBytes) {
-      d.error({files.back().get(), 1, 1, 1},
+      d.error({.file = files.back().get(), .line = 1, .column = 1, .length = 1},
               fmt::format("more than {} arguments, or {} bytes of them; write them into a file",
                           kMostArguments, kMostArgumentBytes));
       break;
@@ -158,7 +159,7 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
   if (spec.name.empty()) {
     spec.name = fs::path(path).stem().string();
     if (find_control(spec.name) != spec.name.npos || invalid_utf8(spec.name) != spec.name.npos)
-      d.error({files.front().get(), 1, 1, 1},
+      d.error({.file = files.front().get(), .line = 1, .column = 1, .length = 1},
               "the file's name cannot be the run's: it has control characters, or is not UTF-8; "
               "write a `name`");
     add_name(root, spec.name);

@@ -60,7 +60,10 @@ class Override {
     const std::string_view text = argument_.text;
     const size_t column = code_points(text.substr(0, begin));
     const size_t length = code_points(text.substr(begin, end - begin));
-    return {&argument_, 1, static_cast<int>(column + 1), static_cast<int>(length)};
+    return {.file = &argument_,
+            .line = 1,
+            .column = static_cast<int>(column + 1),
+            .length = static_cast<int>(length)};
   }
 
   // Parses name(.name|[number])*.
@@ -181,7 +184,8 @@ class Override {
     if (shape.kind == Kind::root || shape.kind == Kind::section)
       for (const ChoicePlace& p : choice_places())
         if (p.path == at) return {p.many ? Kind::choices : Kind::choice, &p};
-    if (shape.kind == Kind::root && key == "data") return {Kind::section, nullptr, "data"};
+    if (shape.kind == Kind::root && key == "data")
+      return {.kind = Kind::section, .place = nullptr, .section = "data"};
     if (shape.kind == Kind::root && key == "blocks") return {Kind::blocks};
     if (shape.kind == Kind::root && key == "model") return {Kind::items};
     if (shape.kind == Kind::blocks) return {Kind::block};

@@ -38,7 +38,7 @@ Line line_at(std::string_view text, size_t begin) {
   size_t column = 0;
   while (column < all.size() && (is_blank(all[column]) || all.substr(column).starts_with("- ")))
     ++column;
-  return {begin + column, column, trimmed(all.substr(column))};
+  return {.begin = begin + column, .column = column, .text = trimmed(all.substr(column))};
 }
 
 size_t begin_of_line(std::string_view text, size_t offset) {
@@ -114,19 +114,22 @@ std::optional<YamlSlip> slip_before_key(std::string_view text, size_t offset) {
   const std::optional<Line> above = line_above(text, begin_of_line(text, offset));
   if (!above) return {};
   if (std::string message = missing_space(above->text); !message.empty())
-    return YamlSlip{above->begin, above->text.size(), std::move(message)};
+    return YamlSlip{
+        .offset = above->begin, .length = above->text.size(), .message = std::move(message)};
   const size_t above_length = word_length(above->text);
   if (above_length == 0 || line.column < above->column) return {};
   const std::string_view key = line.text.substr(0, length);
   const std::string_view other = above->text.substr(0, above_length);
   const std::string_view behind = above->text.substr(above_length);
   if (behind.empty())
-    return YamlSlip{
-        line.begin, length,
-        fmt::format("write `{}:` above with a colon, and `{}` in the same column", other, key)};
+    return YamlSlip{.offset = line.begin,
+                    .length = length,
+                    .message = fmt::format(
+                        "write `{}:` above with a colon, and `{}` in the same column", other, key)};
   if (line.column == above->column || !behind.starts_with(": ")) return {};
-  return YamlSlip{line.begin, length,
-                  fmt::format("indent `{}` to the same column as `{}`", key, other)};
+  return YamlSlip{.offset = line.begin,
+                  .length = length,
+                  .message = fmt::format("indent `{}` to the same column as `{}`", key, other)};
 }
 
 std::optional<YamlSlip> open_bracket(std::string_view text, size_t offset, char bracket) {
@@ -149,7 +152,9 @@ std::optional<YamlSlip> open_bracket(std::string_view text, size_t offset, char 
   }
   while (!open.empty() && text[open.back()] != bracket) open.pop_back();
   if (open.empty()) return {};
-  return YamlSlip{open.back(), 1, fmt::format("this '{}' is not closed", bracket)};
+  return YamlSlip{.offset = open.back(),
+                  .length = 1,
+                  .message = fmt::format("this '{}' is not closed", bracket)};
 }
 
 }  // namespace dpt

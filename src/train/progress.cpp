@@ -106,20 +106,29 @@ std::string status_line(const ProgressPlan& plan, const ProgressState& s,
                       : plan.by_steps ? quotient(s.step, plan.steps)
                                       : quotient(s.of_epoch, plan.steps_of_epoch);
   std::vector<StatusField> fields = {
-      {epoch_text(plan, s.epoch), place, {}},
-      {"", bar, part},
-      {evaluating ? fmt::format("evaluating {}/{}", s.batches, plan.test_batches)
-                  : step_text(plan, s.of_epoch, s.step),
-       work,
-       {}}};
+      {.text = epoch_text(plan, s.epoch), .importance = place, .fraction = {}},
+      {.text = "", .importance = bar, .fraction = part},
+      {.text = evaluating ? fmt::format("evaluating {}/{}", s.batches, plan.test_batches)
+                          : step_text(plan, s.of_epoch, s.step),
+       .importance = work,
+       .fraction = {}}};
   const bool stepped = s.step > plan.steps_before;
-  // During an evaluation, the last step's loss is less important.
-  if (stepped) fields.push_back({loss_text(s.loss), evaluating ? rate : loss, {}});
-  if (figures.left_s) fields.push_back({"ETA " + clock_duration(*figures.left_s), eta, {}});
-  fields.push_back({"elapsed " + clock_duration(figures.elapsed_s), elapsed, {}});
+  // The last step's loss says little about an evaluation.
+  if (stepped)
+    fields.push_back(
+        {.text = loss_text(s.loss), .importance = evaluating ? rate : loss, .fraction = {}});
+  if (figures.left_s)
+    fields.push_back(
+        {.text = "ETA " + clock_duration(*figures.left_s), .importance = eta, .fraction = {}});
+  fields.push_back({.text = "elapsed " + clock_duration(figures.elapsed_s),
+                    .importance = elapsed,
+                    .fraction = {}});
   if (figures.samples_per_second && !evaluating)
-    fields.push_back({rounded_short(*figures.samples_per_second) + " samples/s", rate, {}});
-  if (stepped && !evaluating) fields.push_back({lr_text(s.lr), lr, {}});
+    fields.push_back({.text = rounded_short(*figures.samples_per_second) + " samples/s",
+                      .importance = rate,
+                      .fraction = {}});
+  if (stepped && !evaluating)
+    fields.push_back({.text = lr_text(s.lr), .importance = lr, .fraction = {}});
   return fit_fields(std::move(fields), columns);
 }
 

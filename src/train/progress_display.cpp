@@ -159,7 +159,8 @@ void ProgressDisplay::print(std::string out, std::string err) {
   for (const StepLine& line : lines_) lines += dpt::step_line(plan_, line);
   lines_.clear();
   for (Item item :
-       {Item{false, std::move(lines)}, Item{true, std::move(out)}, Item{false, std::move(err)}}) {
+       {Item{.out = false, .text = std::move(lines)}, Item{.out = true, .text = std::move(out)},
+        Item{.out = false, .text = std::move(err)}}) {
     if (item.text.empty()) continue;
     item_bytes_ += item.text.size();
     items_.push_back(std::move(item));

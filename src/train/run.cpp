@@ -155,11 +155,12 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   Outcome outcome;
   const auto body = [&](int worker) {
     const bool first = worker == rank * s.who.workers_per_rank();
-    StageClock* clock = probe ? &probe->clocks[static_cast<size_t>(worker)] : nullptr;
-    Trace* trace = parts.traces.empty() ? nullptr : &parts.traces[static_cast<size_t>(worker)];
-    team.meet_patiently(worker);  // rank 0 has filled the weights, which GPUs copy first
-    const Outcome mine =
-        train_worker(state, worker, first ? reporter.get() : nullptr, clock, trace);
+    const auto at = static_cast<size_t>(worker);
+    const WorkerObservers observers{.reporter = first ? reporter.get() : nullptr,
+                                    .clock = probe ? &probe->clocks[at] : nullptr,
+                                    .trace = parts.traces.empty() ? nullptr : &parts.traces[at]};
+    team.meet_patiently(worker);  // rank 0 has filled the weights, which GPUs copy first of all
+    const Outcome mine = train_worker(state, worker, observers);
     if (!first) {
       for (int r = 0; r < s.who.ranks; ++r) team.meet_patiently(worker);
       return;
@@ -239,10 +240,13 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   if (once && once->speaks())
     warn_of_shared_cores(lease, request.world->local_size * s.who.workers_per_rank());
   const TeamSettings settings = team_settings(s, request, lease);
-  Rendezvous ranks = Rendezvous::join(
-      *request.world, {request.place.resolved_spec + request.place.resume, version(), layout.bytes},
-      [&](SharedMemory& memory) { layout.team(memory, s, settings); },
-      {.timeout_s = settings.timeout_s, .directory = {}});
+  Rendezvous ranks =
+      Rendezvous::join(*request.world,
+                       {.spec = request.place.resolved_spec + request.place.resume,
+                        .build = version(),
+                        .bytes = layout.bytes},
+                       [&](SharedMemory& memory) { layout.team(memory, s, settings); },
+                       {.timeout_s = settings.timeout_s, .directory = {}});
   const Team team = Team::attach(ranks.memory().span().first(layout.decision));
   const Buffers buffers(ranks.memory().data() + layout.buffers, sizes);
   const auto decision = ranks.memory().span().subspan(layout.decision, RunStart::kDecisionBytes);
@@ -265,16 +269,17 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
     }
     if (rank == 0) start->begin();
     const std::vector<float> resumed_states = own_states_of(s, start->resume());
-    const RunParts parts{
-        .session = s,
-        .request = request,
-        .folder = start->folder(),
-        .resume = start->resume(),
-        .buffers = buffers,
-        .generator = generator,
-        .gpus = {request.open_gpu, ranks.memory().data() + layout.gpus, stuck_gpu_s(s, request)},
-        .resumed_states = resumed_states,
-        .room_for_weights = start->room_for_weights()};
+    const RunParts parts{.session = s,
+                         .request = request,
+                         .folder = start->folder(),
+                         .resume = start->resume(),
+                         .buffers = buffers,
+                         .generator = generator,
+                         .gpus = {.open = request.open_gpu,
+                                  .shared = ranks.memory().data() + layout.gpus,
+                                  .stuck_s = stuck_gpu_s(s, request)},
+                         .resumed_states = resumed_states,
+                         .room_for_weights = start->room_for_weights()};
     return run_one_rank(parts, team, rank, lease.cores());
   });
   const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // the lowest rank that is left
@@ -312,18 +317,19 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
   fill(s, resume, buffers, generator);
   if (start) start->begin();
-  const RunParts parts{
-      .session = s,
-      .request = request,
-      .folder = start ? start->folder() : request.place.folder,
-      .resume = resume,
-      .buffers = buffers,
-      .generator = generator,
-      .gpus = {request.open_gpu, memory.data() + layout.gpus, stuck_gpu_s(s, request)},
-      .resumed_states = resumed_states,
-      .room_for_weights = start ? start->room_for_weights() : nullptr,
-      .traces = traces};
-  if (s.who.ranks > 1 && has_status_line()) expect_status();  // rank 0 may write one
+  const RunParts parts{.session = s,
+                       .request = request,
+                       .folder = start ? start->folder() : request.place.folder,
+                       .resume = resume,
+                       .buffers = buffers,
+                       .generator = generator,
+                       .gpus = {.open = request.open_gpu,
+                                .shared = memory.data() + layout.gpus,
+                                .stuck_s = stuck_gpu_s(s, request)},
+                       .resumed_states = resumed_states,
+                       .room_for_weights = start ? start->room_for_weights() : nullptr,
+                       .traces = traces};
+  if (s.who.ranks > 1 && has_status_line()) expect_status();  // of rank 0
   const auto body = [&](int rank) {
     const int per_rank = s.who.workers_per_rank();
     const int ended = run_one_rank(parts, team, rank, cores_from(cores, rank * per_rank, per_rank));
@@ -362,7 +368,7 @@ void record(const Session& s, std::span<Trace> traces) {
   run_workers(
       team, 0,
       [&](int worker) {
-        train_worker(state, worker, nullptr, nullptr, &traces[static_cast<size_t>(worker)]);
+        train_worker(state, worker, {.trace = &traces[static_cast<size_t>(worker)]});
       },
       lease.cores());
 }
@@ -374,7 +380,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open) {
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
-  const GpuAccess gpus{open, memory.data() + layout.gpus, {}};
+  const GpuAccess gpus{.open = open, .shared = memory.data() + layout.gpus, .stuck_s = {}};
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
   std::optional<Ahead> ahead;
@@ -383,7 +389,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open) {
   run_workers(
       team, 0,
       [&](int worker) {
-        const StepExecutor::Samples samples{nullptr, ahead ? &*ahead : nullptr};
+        const StepExecutor::Samples samples{.train = nullptr, .test = ahead ? &*ahead : nullptr};
         const Evaluation mine =
             s.on_gpu() ? make_device_executor(s, buffers, team, worker, gpus, samples)->evaluate({})
                        : Executor(s, buffers, team, worker, nullptr, samples).evaluate({});

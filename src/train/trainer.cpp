@@ -78,13 +78,13 @@ std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, StageCl
 
 class Worker : private StepLoop {
  public:
-  Worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock, Trace* trace)
+  Worker(RankState& rank, int worker, const WorkerObservers& observers)
       : rank_(rank),
         session_(rank.session),
         worker_(worker),
         first_of_rank_(worker % session_.who.workers_per_rank() == 0),
-        reporter_(reporter),
-        executor_(make_executor(rank, worker, clock, trace)),
+        reporter_(observers.reporter),
+        executor_(make_executor(rank, worker, observers.clock, observers.trace)),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
         base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
         schedule_(make_schedule(session_.spec.schedule, base_lr_,
@@ -136,7 +136,9 @@ class Worker : private StepLoop {
     const bool whole = done_ == session_.batches->steps();
     // Saved before the evaluation: a resumed run repeats what follows.
     if (!whole || out_.stopped_by) save();
-    if (reporter_) rank_.team.set_progress(worker_, {epoch_ + 1, out_.steps, Phase::evaluating});
+    if (reporter_)
+      rank_.team.set_progress(
+          worker_, {.epoch = epoch_ + 1, .step = out_.steps, .phase = Phase::evaluating});
     EpochRecord record{.epoch = epoch_ + 1,
                        .steps = done_,
                        .loss = mean_.value(),
@@ -197,7 +199,9 @@ class Worker : private StepLoop {
   bool save() {
     if (!rank_.checkpoints || saved_at_ == out_.steps) return true;
     saved_at_ = out_.steps;
-    if (first_of_rank_) rank_.team.set_progress(worker_, {epoch_ + 1, out_.steps, Phase::saving});
+    if (first_of_rank_)
+      rank_.team.set_progress(worker_,
+                              {.epoch = epoch_ + 1, .step = out_.steps, .phase = Phase::saving});
     rank_.team.meet(worker_);
     executor_->gather();
     std::vector<float> states;
@@ -269,14 +273,16 @@ class Worker : private StepLoop {
       return false;
     update_ = update(updates());
     session_.batches->step(begun_, rows_);
-    input = {&rows_,
-             rank_.order.indices,
-             static_cast<uint64_t>(number),
-             static_cast<uint64_t>(epoch_),
-             begun_++,
-             &update_,
-             scaler_.scale()};
-    if (first_of_rank_) rank_.team.set_progress(worker_, {epoch_ + 1, number + 1, Phase::training});
+    input = {.rows = &rows_,
+             .order = rank_.order.indices,
+             .number = static_cast<uint64_t>(number),
+             .epoch = static_cast<uint64_t>(epoch_),
+             .batch = begun_++,
+             .update = &update_,
+             .scale = scaler_.scale()};
+    if (first_of_rank_)
+      rank_.team.set_progress(worker_,
+                              {.epoch = epoch_ + 1, .step = number + 1, .phase = Phase::training});
     rank_.team.publish_stop(worker_);
     pause_by_time(number);
     return true;
@@ -355,9 +361,8 @@ RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Ge
   if (s.test && s.test->reader) test = std::make_unique<Ahead>(*s.test, *s.test_batches, s.who, r);
 }
 
-Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock,
-                     Trace* trace) {
-  return Worker(rank, worker, reporter, clock, trace).run();
+Outcome train_worker(RankState& rank, int worker, const WorkerObservers& observers) {
+  return Worker(rank, worker, observers).run();
 }
 
 }  // namespace dpt

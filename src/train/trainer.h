@@ -47,11 +47,16 @@ struct Outcome {
   GradientScaler::State scaler{};  // for the next step
 };
 
-// Trains to the end. Every worker of every rank calls it on its own thread. `reporter` is null
-// except for the first worker of rank 0; `clock` is null unless the run is measured. If a loss is
-// not finite, throws Error{diverged} with the step and the layer on every worker; the weights then
-// contain nothing of that step.
-Outcome train_worker(RankState& rank, int worker, Reporter* reporter, StageClock* clock = nullptr,
-                     Trace* trace = nullptr);
+// Receivers of a worker's steps while it trains. Null: not wanted.
+struct WorkerObservers {
+  Reporter* reporter = nullptr;  // of the first worker of rank 0 only
+  StageClock* clock = nullptr;   // of a run that is measured
+  Trace* trace = nullptr;        // of a run that writes a timeline
+};
+
+// Trains to the end. Every worker of every rank calls it, each on its own thread. Throws
+// Error{diverged} on every worker, with step and layer, when a loss is not finite; nothing of that
+// step is in the weights then.
+Outcome train_worker(RankState& rank, int worker, const WorkerObservers& observers);
 
 }  // namespace dpt

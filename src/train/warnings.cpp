@@ -51,64 +51,65 @@ struct Mismatch {
 
 const std::vector<Mismatch>& mismatches() {
   static const std::vector<Mismatch> rows = {
-      {"cross_entropy",
-       {"softmax"},
-       true,
-       "cross_entropy takes raw scores and applies log_softmax itself; a {0} before it makes "
-       "gradients small and training slow: delete this layer"},
-      {"cross_entropy",
-       {"log_softmax"},
-       true,
-       "cross_entropy applies log_softmax itself, so this one is redundant: delete it, or write "
-       "`loss: nll_loss`"},
-      {"cross_entropy",
-       {"sigmoid"},
-       true,
-       "cross_entropy takes raw scores; a {0} keeps them between 0 and 1, so no class can become "
-       "much more probable than another: delete this layer"},
-      {"cross_entropy",
-       {"relu", "relu6"},
-       true,
-       "cross_entropy takes raw scores of either sign; a {0} sets negative ones to 0, where they "
-       "have no gradient: delete this layer"},
-      {"bce_with_logits_loss",
-       {"sigmoid"},
-       true,
-       "bce_with_logits_loss applies a sigmoid itself; after a second one every probability is "
-       "above 0.5: delete this layer, or write `loss: bce_loss`"},
-      {"bce_with_logits_loss",
-       {"softmax", "relu", "relu6"},
-       true,
-       "bce_with_logits_loss takes raw scores and applies a sigmoid; after a {0} no probability is "
-       "below 0.5: delete this layer"},
-      {"nll_loss",
-       {"softmax"},
-       true,
-       "nll_loss takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
-      {"kl_div",
-       {"softmax"},
-       true,
-       "kl_div takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
-      {"nll_loss",
-       {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d", "relu",
-        "relu6", "sigmoid", "tanh"},
-       false,
-       "nll_loss takes log-probabilities, but the model ends with {0}, which does not give them: "
-       "end it with log_softmax, or write `loss: cross_entropy`, which takes raw scores"},
-      {"kl_div",
-       {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d", "relu",
-        "relu6", "sigmoid", "tanh"},
-       false,
-       "kl_div takes log-probabilities, but the model ends with {0}, which does not give them: end "
-       "it with log_softmax"},
-      {"bce_loss",
-       {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d", "relu",
-        "relu6", "tanh", "log_softmax"},
-       false,
-       "bce_loss takes probabilities between 0 and 1, but the model ends with {0}, which gives "
-       "other numbers, too: end it with sigmoid, or write `loss: bce_with_logits_loss`, which "
-       "takes "
-       "raw scores"}};
+      {.loss = "cross_entropy",
+       .layers = {"softmax"},
+       .in_layer = true,
+       .text = "cross_entropy takes raw scores and applies log_softmax itself; a {0} before it "
+               "makes gradients small and training slow: delete this layer"},
+      {.loss = "cross_entropy",
+       .layers = {"log_softmax"},
+       .in_layer = true,
+       .text = "cross_entropy applies log_softmax itself, so this one is redundant: delete it, or "
+               "write `loss: nll_loss`"},
+      {.loss = "cross_entropy",
+       .layers = {"sigmoid"},
+       .in_layer = true,
+       .text = "cross_entropy takes raw scores; a {0} keeps them between 0 and 1, so no class can "
+               "become much more probable than another: delete this layer"},
+      {.loss = "cross_entropy",
+       .layers = {"relu", "relu6"},
+       .in_layer = true,
+       .text = "cross_entropy takes raw scores of either sign; a {0} sets negative ones to 0, "
+               "where they have no gradient: delete this layer"},
+      {.loss = "bce_with_logits_loss",
+       .layers = {"sigmoid"},
+       .in_layer = true,
+       .text = "bce_with_logits_loss applies a sigmoid itself; after a second one every "
+               "probability is above 0.5: delete this layer, or write `loss: bce_loss`"},
+      {.loss = "bce_with_logits_loss",
+       .layers = {"softmax", "relu", "relu6"},
+       .in_layer = true,
+       .text = "bce_with_logits_loss takes raw scores and applies a sigmoid; after a {0} no "
+               "probability is below 0.5: delete this layer"},
+      {.loss = "nll_loss",
+       .layers = {"softmax"},
+       .in_layer = true,
+       .text =
+           "nll_loss takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
+      {.loss = "kl_div",
+       .layers = {"softmax"},
+       .in_layer = true,
+       .text = "kl_div takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
+      {.loss = "nll_loss",
+       .layers = {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d",
+                  "relu", "relu6", "sigmoid", "tanh"},
+       .in_layer = false,
+       .text =
+           "nll_loss takes log-probabilities, but the model ends with {0}, which does not give "
+           "them: end it with log_softmax, or write `loss: cross_entropy`, which takes raw scores"},
+      {.loss = "kl_div",
+       .layers = {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d",
+                  "relu", "relu6", "sigmoid", "tanh"},
+       .in_layer = false,
+       .text = "kl_div takes log-probabilities, but the model ends with {0}, which does not give "
+               "them: end it with log_softmax"},
+      {.loss = "bce_loss",
+       .layers = {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d",
+                  "relu", "relu6", "tanh", "log_softmax"},
+       .in_layer = false,
+       .text = "bce_loss takes probabilities between 0 and 1, but the model ends with {0}, which "
+               "gives other numbers, too: end it with sigmoid, or write `loss: "
+               "bce_with_logits_loss`, which takes raw scores"}};
   return rows;
 }
 

@@ -22,19 +22,24 @@ struct NoKeys {
 
 // Data sets and transforms of this test alone; everything else is real.
 const DatasetType& images() {
-  static const DatasetType type{nameable<NoKeys>("images", ""), nullptr, true,
-                                [](const std::any&, const LoadQuery& query) -> std::string {
-                                  return "x = read_idx(\"" + query.folder +
-                                         (query.split == Split::train ? "/train" : "/test") +
-                                         "-images.gz\")\ny = read_idx(\"labels.gz\").long()\n";
-                                }};
+  static const DatasetType type = [] {
+    DatasetType t{nameable<NoKeys>("images", "")};
+    t.torch = [](const std::any&, const LoadQuery& query) {
+      return "x = read_idx(\"" + query.folder + (query.split == Split::train ? "/train" : "/test") +
+             "-images.gz\")\ny = read_idx(\"labels.gz\").long()\n";
+    };
+    return t;
+  }();
   return type;
 }
 const DatasetType& tokens() {
-  static const DatasetType type{nameable<NoKeys>("tokens", ""), nullptr, true,
-                                [](const std::any&, const LoadQuery&) -> std::string {
-                                  return "x = torch.zeros(7, 3).long()\ny = torch.zeros(7, 3, 2)\n";
-                                }};
+  static const DatasetType type = [] {
+    DatasetType t{nameable<NoKeys>("tokens", "")};
+    t.torch = [](const std::any&, const LoadQuery&) -> std::string {
+      return "x = torch.zeros(7, 3).long()\ny = torch.zeros(7, 3, 2)\n";
+    };
+    return t;
+  }();
   return type;
 }
 const DatasetType& secret() {
@@ -42,8 +47,11 @@ const DatasetType& secret() {
   return type;
 }
 const TransformType& halve() {
-  static const TransformType type{nameable<NoKeys>("halve", ""), nullptr, false, nullptr,
-                                  [](const std::any&) -> std::string { return "x = x / 2\n"; }};
+  static const TransformType type = [] {
+    TransformType t{nameable<NoKeys>("halve", "")};
+    t.torch = [](const std::any&) -> std::string { return "x = x / 2\n"; };
+    return t;
+  }();
   return type;
 }
 

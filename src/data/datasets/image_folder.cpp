@@ -41,7 +41,7 @@ struct ImageFolder {
                   "by default no crop",
                   kSide);
   }
-  static constexpr Range kSide{"must be between 1 and 16384", 1, 16384};
+  static constexpr Range kSide{.text = "must be between 1 and 16384", .low = 1, .high = 16384};
   static void check(const ImageFolder& c, const Owner& owner, Diagnostics& d) {
     for (const auto& [name, size] : {std::pair{"resize", &c.resize}, {"crop", &c.crop}})
       if (size->size() > 2)
@@ -230,7 +230,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   NewTable targets({DType::i32, {samples}});
   std::ranges::copy(labels, targets.as<int32_t>().begin());
   Dataset d;
-  d.inputs = {{DType::u8, {samples, image[0], image[1], image[2]}}, nullptr};
+  d.inputs = {.desc = {DType::u8, {samples, image[0], image[1], image[2]}}};
   d.reader = std::move(reader);
   d.targets = std::move(targets).done();
   d.classes = static_cast<int64_t>(classes.size());

@@ -156,7 +156,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
     for (int32_t& target : targets.as<int32_t>()) target = painter->label(split, n++);
   Dataset d;
   d.made = made;
-  d.inputs = {desc, nullptr};
+  d.inputs = {.desc = desc};
   if (kept) {
     NewTable inputs(desc);
     for (n = 0; made && n < static_cast<uint64_t>(samples); ++n)

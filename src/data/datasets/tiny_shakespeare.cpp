@@ -61,11 +61,14 @@ std::string stand_in(const std::any& settings) {
 }  // namespace
 
 DatasetType tiny_shakespeare() {
-  return {
+  DatasetType t{
       nameable<TinyShakespeare>("tiny_shakespeare",
                                 "Tiny Shakespeare: 1.1 million characters, 65 different ones, as "
-                                "sequences (Karpathy 2015)."),
-      load, true, torch, stand_in};
+                                "sequences (Karpathy 2015).")};
+  t.load = load;
+  t.torch = torch;
+  t.stand_in = stand_in;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -36,8 +36,9 @@ Image image_of(uint64_t height, uint64_t width, size_t bytes, const std::string&
     broken(path, what,
            fmt::format("its header announces {} x {} pixels, which its {} bytes can't hold", width,
                        height, bytes));
-  return {static_cast<int64_t>(height), static_cast<int64_t>(width),
-          std::vector<uint8_t>(height * width * 3)};
+  return {.height = static_cast<int64_t>(height),
+          .width = static_cast<int64_t>(width),
+          .pixels = std::vector<uint8_t>(height * width * 3)};
 }
 
 // Both libraries report errors by longjmp(), which skips destructors. Objects that need destruction

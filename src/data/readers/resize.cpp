@@ -62,19 +62,29 @@ void resize_lines(const uint8_t* from, const std::vector<Window>& to, const Line
 
 Image with_width(const Image& image, int64_t width) {
   if (width == image.width) return image;
-  Image out{image.height, width,
-            std::vector<uint8_t>(static_cast<size_t>(image.height * width * 3))};
+  Image out{.height = image.height,
+            .width = width,
+            .pixels = std::vector<uint8_t>(static_cast<size_t>(image.height * width * 3))};
   resize_lines(image.pixels.data(), windows(image.width, width),
-               {image.height, 3, image.width * 3, 3, width * 3}, out.pixels.data());
+               {.count = image.height,
+                .from_step = 3,
+                .from_line = image.width * 3,
+                .to_step = 3,
+                .to_line = width * 3},
+               out.pixels.data());
   return out;
 }
 
 Image with_height(const Image& image, int64_t height) {
   if (height == image.height) return image;
   const int64_t row = image.width * 3;
-  Image out{height, image.width, std::vector<uint8_t>(static_cast<size_t>(height * row))};
-  resize_lines(image.pixels.data(), windows(image.height, height), {image.width, row, 3, row, 3},
-               out.pixels.data());
+  Image out{.height = height,
+            .width = image.width,
+            .pixels = std::vector<uint8_t>(static_cast<size_t>(height * row))};
+  resize_lines(
+      image.pixels.data(), windows(image.height, height),
+      {.count = image.width, .from_step = row, .from_line = 3, .to_step = row, .to_line = 3},
+      out.pixels.data());
   return out;
 }
 

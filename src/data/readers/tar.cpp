@@ -62,7 +62,7 @@ class Archive {
   }
 
   TarMember read() {
-    TarMember member{name(), allocate_bytes(size_), size_};
+    TarMember member{.name = name(), .data = allocate_bytes(size_), .size = size_};
     source_->read({member.data.get(), size_}, member.name);
     at_ += size_;
     skip((kBlock - size_ % kBlock) % kBlock);

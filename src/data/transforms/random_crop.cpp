@@ -46,9 +46,9 @@ struct Window {
 Window window(const RandomCrop& c, int64_t height, int64_t width) {
   const std::vector<int64_t>& p = c.padding;
   const auto side = [&](size_t i) { return p.empty() ? 0 : p[i % p.size()]; };
-  return {{-side(1), -side(0), height + side(3), width + side(2)},
-          c.size.empty() ? height : c.size[0],
-          c.size.empty() ? width : c.size.back()};
+  return {.padded = {-side(1), -side(0), height + side(3), width + side(2)},
+          .height = c.size.empty() ? height : c.size[0],
+          .width = c.size.empty() ? width : c.size.back()};
 }
 
 std::string refuses(const std::any& settings, const TensorDesc& sample) {
@@ -68,8 +68,12 @@ Shape shape(const std::any& settings, const Shape& image) {
 augment::Change change(const std::any& settings) {
   const auto& c = std::any_cast<const RandomCrop&>(settings);
   const Window w = window(c, 0, 0);
-  return augment::Crop{-w.padded.top,  -w.padded.left, w.padded.bottom,
-                       w.padded.right, w.height,       w.width};
+  return augment::Crop{.pad_top = -w.padded.top,
+                       .pad_left = -w.padded.left,
+                       .pad_bottom = w.padded.bottom,
+                       .pad_right = w.padded.right,
+                       .height = w.height,
+                       .width = w.width};
 }
 
 std::vector<double> fill(const std::any& settings) {

@@ -48,7 +48,11 @@ std::string refuses(const std::any& settings, const TensorDesc& sample) {
 
 augment::Change change(const std::any& settings) {
   const auto& c = std::any_cast<const Erasing&>(settings);
-  return augment::Erasing{c.p, c.scale[0], c.scale[1], std::log(c.ratio[0]), std::log(c.ratio[1])};
+  return augment::Erasing{.p = c.p,
+                          .least_area = c.scale[0],
+                          .most_area = c.scale[1],
+                          .least_log_ratio = std::log(c.ratio[0]),
+                          .most_log_ratio = std::log(c.ratio[1])};
 }
 
 std::vector<double> fill(const std::any& settings) {
@@ -73,7 +77,7 @@ TransformType random_erasing() {
   TransformType t{nameable<Erasing>("random_erasing",
                                     "Erases a random rectangle of some images, in training only.")};
   t.refuses = refuses;
-  t.random = {change, fill, nullptr, torch};
+  t.random = {.change = change, .fill = fill, .torch = torch};
   return t;
 }
 

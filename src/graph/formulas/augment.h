@@ -25,7 +25,11 @@ struct Draw {
 // layers, which count from 0.
 DPT_FORMULA Draw draw_of(uint64_t seed, uint64_t epoch, uint64_t sample, uint64_t place) {
   constexpr uint64_t kTransforms = uint64_t{1} << 63;
-  return {philox::layer_key(seed, kTransforms + place), epoch, sample, 0, {}};
+  return {.key = philox::layer_key(seed, kTransforms + place),
+          .epoch = epoch,
+          .sample = sample,
+          .used = 0,
+          .words = {}};
 }
 DPT_FORMULA uint32_t word(Draw& d) {
   if (d.used % 4 == 0)
@@ -73,7 +77,7 @@ DPT_FORMULA void begin(Frame& f, int64_t height, int64_t width) {
 }
 
 DPT_FORMULA void paint(Frame& f, const Rect& where, int32_t colour) {
-  f.patch[f.patches++] = {where, true, colour};
+  f.patch[f.patches++] = {.rect = where, .inside = true, .colour = colour};
 }
 
 // Crops to height x width pixels from (top, left). Pixels outside of the current frame get
@@ -85,7 +89,8 @@ DPT_FORMULA void crop(Frame& f, int64_t top, int64_t left, int64_t height, int64
     r = {r.top - top, r.left - left, r.bottom - top, r.right - left};
   }
   if (top < 0 || left < 0 || top + height > f.height || left + width > f.width)
-    f.patch[f.patches++] = {{-top, -left, f.height - top, f.width - left}, false, colour};
+    f.patch[f.patches++] = {
+        .rect = {-top, -left, f.height - top, f.width - left}, .inside = false, .colour = colour};
   f.top += top;
   f.left += f.flipped ? -left : left;
   f.height = height;

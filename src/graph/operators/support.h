@@ -47,7 +47,7 @@ struct Along {
   int64_t outer, extent, inner;
 };
 inline Along along(const Shape& s, int dim) {
-  Along a{1, s[dim], 1};
+  Along a{.outer = 1, .extent = s[dim], .inner = 1};
   for (int i = 0; i < dim; ++i) a.outer *= s[i];
   for (int i = dim + 1; i < s.rank(); ++i) a.inner *= s[i];
   return a;
@@ -119,7 +119,9 @@ inline std::vector<Sample> elementwise_samples(std::string_view op, size_t input
   for (const Shape& s : {Shape{3, 5}, Shape{1, 33}, Shape{2, 3, 7}}) {
     std::vector<Sample::Range> ranges(inputs, Sample::Range{});
     ranges[0] = range;
-    out.push_back({{op, std::vector(inputs, f32(s)), {f32(s)}, attrs}, ranges, kinks});
+    out.push_back({.query = {op, std::vector(inputs, f32(s)), {f32(s)}, attrs},
+                   .ranges = ranges,
+                   .kinks = kinks});
   }
   return out;
 }

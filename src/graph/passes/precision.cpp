@@ -103,13 +103,13 @@ class Autocast : Rewriter {
     graph_.scale = add({.name = "scale", .desc = {DType::f32, {1}}, .role = Role::divisor});
     const ValueId scaled = add({.name = "scaled", .desc = graph_[graph_.output].desc});
     part_ = Part::loss;
-    push({&op("scale_gradient"),
-          {},
-          {graph_.output, graph_.scale},
-          {scaled},
-          "loss",
-          last.where,
-          last.stage});
+    push({.op = &op("scale_gradient"),
+          .attrs = {},
+          .in = {graph_.output, graph_.scale},
+          .out = {scaled},
+          .layer = "loss",
+          .where = last.where,
+          .stage = last.stage});
     part_ = part;
     replaced_[output] = replaced_[graph_.output] = scaled;
   }

@@ -41,14 +41,14 @@ class Rewriter {
   void insert(std::string_view name, std::any attrs, ValueId x, ValueId y, const GraphNode& user) {
     const auto home = home_.find(x);
     const int stage = home == home_.end() ? user.stage : home->second;
-    push({&op(name),
-          std::move(attrs),
-          {x},
-          {y},
-          user.layer,
-          user.where,
-          stage,
-          part_ == Part::forward ? user.range : 0});
+    push({.op = &op(name),
+          .attrs = std::move(attrs),
+          .in = {x},
+          .out = {y},
+          .layer = user.layer,
+          .where = user.where,
+          .stage = stage,
+          .range = part_ == Part::forward ? user.range : 0});
   }
 
   Graph& graph_;

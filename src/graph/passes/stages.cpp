@@ -45,7 +45,13 @@ class Copies : Rewriter {
                                               graph_.stage_device[static_cast<size_t>(stage)]),
                           .desc = graph_[v].desc});
       home_.push_back(stage);
-      push({&op("copy"), Copy{home, stage}, {v}, {made->second}, user.layer, user.where, stage});
+      push({.op = &op("copy"),
+            .attrs = Copy{home, stage},
+            .in = {v},
+            .out = {made->second},
+            .layer = user.layer,
+            .where = user.where,
+            .stage = stage});
     }
     return made->second;
   }

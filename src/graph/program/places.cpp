@@ -87,7 +87,7 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
     if (v == kNoValue) return;
     const auto own = static_cast<size_t>(owner_of(views, v));
     if (p.place[own].arena != Arena::none) return;
-    if (!life[own].used) life[own] = {now, now, true};
+    if (!life[own].used) life[own] = {.first = now, .last = now, .used = true};
     life[own].last = std::max(life[own].last, now);
   };
   const auto touch_masks = [&](size_t now) {
@@ -169,9 +169,9 @@ size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>&
       if (at <= b.begin && size <= b.begin - at) break;
       at = std::max(at, b.end);
     }
-    const Block block{at, (Checked(at) + size).size(), mine};
+    const Block block{.begin = at, .end = (Checked(at) + size).size(), .life = mine};
     blocks.insert(std::ranges::upper_bound(blocks, at, {}, &Block::begin), block);
-    p.place[static_cast<size_t>(v)] = {arena, at, stage};
+    p.place[static_cast<size_t>(v)] = {.arena = arena, .offset = at, .stage = stage};
     top = std::max(top, block.end);
   }
   return top;

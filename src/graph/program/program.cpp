@@ -89,7 +89,7 @@ class Rounded : public Kernel {
       : kernel_(std::move(kernel)), rounding_(std::move(rounding)) {}
   void run(const KernelArgs& args) override {
     kernel_->run(args);
-    rounding_->run({args.out.first(1), args.out.first(1), args.context});
+    rounding_->run({.in = args.out.first(1), .out = args.out.first(1), .context = args.context});
   }
 
  private:

@@ -44,7 +44,10 @@ struct CrossEntropyLoss : Reduction, ClassDim {
     std::vector<ValueId> in = {output, target, divisor};
     if (!weight.empty())
       in.push_back(weight_constant("cross_entropy", "weight", g, weight, y[dim(y)], "classes"));
-    return g.apply("cross_entropy", in, CrossEntropy{label_smoothing, ignore_index, dim(y)});
+    return g.apply(
+        "cross_entropy", in,
+        CrossEntropy{
+            .label_smoothing = label_smoothing, .ignore_index = ignore_index, .dim = dim(y)});
   }
 
   // If some target is -100, build_graph() uses Divisor::targets instead.

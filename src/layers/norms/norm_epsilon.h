@@ -7,7 +7,10 @@ namespace dpt::layers {
 
 // Users may write PyTorch's first argument, the number of channels, which is inferred here.
 inline constexpr Range kNormEpsilon{
-    "must be at least 0 and below 1 (the number of channels is inferred, so do not write it)", 0, 1,
-    false, true};
+    .text =
+        "must be at least 0 and below 1 (the number of channels is inferred, so do not write it)",
+    .low = 0,
+    .high = 1,
+    .below_high = true};
 
 }  // namespace dpt::layers

@@ -18,22 +18,22 @@ namespace dpt {
 // Optional: double initial_state() const, and static constexpr bool kHasMomentum.
 template <class Settings>
 OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
-  OptimizerType type{
-      {nameable<Settings>(name, summary)},
-      [](const std::any& s, bool cycles_momentum) {
-        return std::any_cast<const Settings&>(s).states(cycles_momentum);
-      },
-      [](const std::any& s) {
-        if constexpr (requires(const Settings& c) { c.initial_state(); })
-          return std::any_cast<const Settings&>(s).initial_state();
-        else
-          return 0.0;
-      },
-      [](const std::any& s) { return std::any_cast<const Settings&>(s).lr; },
-      [](const std::any& s, int64_t t, double lr, std::optional<double> momentum) -> OptimizerStep {
-        return std::any_cast<const Settings&>(s).step(t, lr, momentum);
-      },
-      [](const std::any& s) { return std::any_cast<const Settings&>(s).torch(); }};
+  OptimizerType type{nameable<Settings>(name, summary)};
+  type.states = [](const std::any& s, bool cycles_momentum) {
+    return std::any_cast<const Settings&>(s).states(cycles_momentum);
+  };
+  type.initial_state = [](const std::any& s) {
+    if constexpr (requires(const Settings& c) { c.initial_state(); })
+      return std::any_cast<const Settings&>(s).initial_state();
+    else
+      return 0.0;
+  };
+  type.lr = [](const std::any& s) { return std::any_cast<const Settings&>(s).lr; };
+  type.step = [](const std::any& s, int64_t t, double lr,
+                 std::optional<double> momentum) -> OptimizerStep {
+    return std::any_cast<const Settings&>(s).step(t, lr, momentum);
+  };
+  type.torch = [](const std::any& s) { return std::any_cast<const Settings&>(s).torch(); };
   if constexpr (requires { Settings::kHasMomentum; }) type.has_momentum = Settings::kHasMomentum;
   return type;
 }

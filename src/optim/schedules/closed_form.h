@@ -40,15 +40,15 @@ class ClosedForm : public Schedule {
 
 template <class Settings>
 ScheduleType closed_form(std::string_view name, std::string_view summary) {
-  return {{nameable<Settings>(name, summary)},
-          [](const std::any& settings, double base, int64_t total) -> std::unique_ptr<Schedule> {
-            return std::make_unique<ClosedForm<Settings>>(std::any_cast<const Settings&>(settings),
-                                                          base, total);
-          },
-          "epoch",
-          [](const std::any& settings, int64_t total) {
-            return std::any_cast<const Settings&>(settings).torch(total);
-          }};
+  ScheduleType t{nameable<Settings>(name, summary)};
+  t.make = [](const std::any& settings, double base, int64_t total) -> std::unique_ptr<Schedule> {
+    return std::make_unique<ClosedForm<Settings>>(std::any_cast<const Settings&>(settings), base,
+                                                  total);
+  };
+  t.torch = [](const std::any& settings, int64_t total) {
+    return std::any_cast<const Settings&>(settings).torch(total);
+  };
+  return t;
 }
 
 }  // namespace dpt

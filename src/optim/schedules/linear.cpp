@@ -9,7 +9,8 @@ namespace dpt::schedules {
 namespace {
 
 constexpr double kStart = 1.0 / 3;
-constexpr Range kAboveZero{"must be above 0 and at most 1", 0, 1, true};
+constexpr Range kAboveZero{
+    .text = "must be above 0 and at most 1", .low = 0, .high = 1, .above_low = true};
 
 struct Linear {
   static constexpr Usage kUsage{

@@ -145,7 +145,8 @@ void train(const Session& s) {
   Reporter reporter(s, "");
   watched = &team;
   run_workers(team, 0, [&](int worker) {
-    const Outcome done = train_worker(rank, worker, worker == 0 ? &reporter : nullptr);
+    const Outcome done =
+        train_worker(rank, worker, {.reporter = worker == 0 ? &reporter : nullptr});
     if (done.steps != 64) std::abort();
   });
   watched = nullptr;

@@ -35,7 +35,7 @@ std::string nodes_of(const Graph& g) {
 }
 
 // Takes halves wherever it is asked.
-constexpr KernelType kTakesRelu[] = {{"relu", "halves", nullptr, nullptr}};
+constexpr KernelType kTakesRelu[] = {{.op = "relu", .name = "halves"}};
 
 }  // namespace
 

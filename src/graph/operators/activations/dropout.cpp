@@ -52,14 +52,20 @@ std::vector<Sample> samples_of(std::string_view op) {
 }  // namespace
 
 OperatorType dropout() {
-  return {"dropout", Precision::follow, infer,
-          gradient,  reference,         [] { return samples_of("dropout"); }};
+  return {.name = "dropout",
+          .precision = Precision::follow,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = reference,
+          .samples = [] { return samples_of("dropout"); }};
 }
 
 OperatorType dropout_gradient() {
-  return {"dropout_gradient", Precision::follow, infer, nullptr, reference, [] {
-            return samples_of("dropout_gradient");
-          }};
+  return {.name = "dropout_gradient",
+          .precision = Precision::follow,
+          .infer = infer,
+          .reference = reference,
+          .samples = [] { return samples_of("dropout_gradient"); }};
 }
 
 }  // namespace dpt::operators

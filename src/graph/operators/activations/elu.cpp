@@ -34,12 +34,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType elu() {
-  return in_any_layout({"elu", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "elu",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType elu_gradient() {
-  return in_any_layout(
-      {"elu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "elu_gradient",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -42,12 +42,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType gelu() {
-  return in_any_layout({"gelu", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "gelu",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType gelu_gradient() {
-  return in_any_layout(
-      {"gelu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "gelu_gradient",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -36,12 +36,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType leaky_relu() {
-  return in_any_layout({"leaky_relu", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "leaky_relu",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType leaky_relu_gradient() {
-  return in_any_layout(
-      {"leaky_relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "leaky_relu_gradient",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -47,13 +47,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 }  // namespace
 
 OperatorType log_softmax() {
-  return {"log_softmax", Precision::full_on_cuda,
-          infer,         gradient,
-          forward,       [] { return softmax_samples("log_softmax", 1); }};
+  return {.name = "log_softmax",
+          .precision = Precision::full_on_cuda,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return softmax_samples("log_softmax", 1); }};
 }
 
 OperatorType log_softmax_gradient() {
-  return {"log_softmax_gradient", Precision::full, infer, nullptr, backward, [] {
+  return {.name = "log_softmax_gradient",
+          .precision = Precision::full,
+          .infer = infer,
+          .reference = backward,
+          .samples = [] {
             return softmax_samples("log_softmax_gradient", 2, {-5, 0});
           }};
 }

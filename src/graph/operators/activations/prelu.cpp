@@ -91,41 +91,57 @@ const Case kCases[] = {
 std::vector<Sample> samples() {
   std::vector<Sample> out;
   for (const Case& c : kCases)
-    out.push_back({{"prelu", {f32(c.x), f32(c.w)}, {f32(c.x)}, {}}, {{-4, 4}}, {0}});
+    out.push_back({.query = {"prelu", {f32(c.x), f32(c.w)}, {f32(c.x)}, {}},
+                   .ranges = {{-4, 4}},
+                   .kinks = {0}});
   return out;
 }
 
 std::vector<Sample> input_samples() {
   std::vector<Sample> out;
   for (const Case& c : kCases)
-    out.push_back(
-        {{"prelu_gradient", {f32(c.x), f32(c.x), f32(c.w)}, {f32(c.x)}, {}}, {{}, {-4, 4}}, {0}});
+    out.push_back({.query = {"prelu_gradient", {f32(c.x), f32(c.x), f32(c.w)}, {f32(c.x)}, {}},
+                   .ranges = {{}, {-4, 4}},
+                   .kinks = {0}});
   return out;
 }
 
 std::vector<Sample> weight_samples() {
   std::vector<Sample> out;
   for (const Case& c : kCases)
-    out.push_back({{"prelu_weight_gradient", {f32(c.x), f32(c.x)}, {f32(c.w)}, PRelu{c.w[0]}},
-                   {{}, {-4, 4}},
-                   {0}});
+    out.push_back(
+        {.query = {"prelu_weight_gradient", {f32(c.x), f32(c.x)}, {f32(c.w)}, PRelu{c.w[0]}},
+         .ranges = {{}, {-4, 4}},
+         .kinks = {0}});
   return out;
 }
 
 }  // namespace
 
 OperatorType prelu() {
-  return on_images({"prelu", Precision::compute, infer, gradient, forward, samples});
+  return on_images({.name = "prelu",
+                    .precision = Precision::compute,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples});
 }
 
 OperatorType prelu_gradient() {
-  return on_images(
-      {"prelu_gradient", Precision::compute, infer_input, nullptr, input_gradient, input_samples});
+  return on_images({.name = "prelu_gradient",
+                    .precision = Precision::compute,
+                    .infer = infer_input,
+                    .reference = input_gradient,
+                    .samples = input_samples});
 }
 
 OperatorType prelu_weight_gradient() {
-  return on_images({"prelu_weight_gradient", Precision::compute, infer_weight, nullptr,
-                    weight_gradient, weight_samples, elements_of_first_input});
+  return on_images({.name = "prelu_weight_gradient",
+                    .precision = Precision::compute,
+                    .infer = infer_weight,
+                    .reference = weight_gradient,
+                    .samples = weight_samples,
+                    .flops = elements_of_first_input});
 }
 
 }  // namespace dpt::operators

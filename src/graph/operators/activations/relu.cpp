@@ -30,12 +30,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType relu() {
-  return selecting(in_any_layout({"relu", Precision::follow, infer, gradient, forward, samples}));
+  return selecting(in_any_layout({.name = "relu",
+                                  .precision = Precision::follow,
+                                  .infer = infer,
+                                  .gradient = gradient,
+                                  .reference = forward,
+                                  .samples = samples}));
 }
 
 OperatorType relu_gradient() {
-  return selecting(in_any_layout(
-      {"relu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples}));
+  return selecting(in_any_layout({.name = "relu_gradient",
+                                  .precision = Precision::follow,
+                                  .infer = infer,
+                                  .reference = backward,
+                                  .samples = gradient_samples}));
 }
 
 }  // namespace dpt::operators

@@ -30,12 +30,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType relu6() {
-  return in_any_layout({"relu6", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "relu6",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType relu6_gradient() {
-  return selecting(in_any_layout(
-      {"relu6_gradient", Precision::follow, infer, nullptr, backward, gradient_samples}));
+  return selecting(in_any_layout({.name = "relu6_gradient",
+                                  .precision = Precision::follow,
+                                  .infer = infer,
+                                  .reference = backward,
+                                  .samples = gradient_samples}));
 }
 
 }  // namespace dpt::operators

@@ -30,12 +30,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType selu() {
-  return in_any_layout({"selu", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "selu",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType selu_gradient() {
-  return in_any_layout(
-      {"selu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "selu_gradient",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

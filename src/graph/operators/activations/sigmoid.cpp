@@ -30,12 +30,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType sigmoid() {
-  return in_any_layout({"sigmoid", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "sigmoid",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType sigmoid_gradient() {
-  return in_any_layout(
-      {"sigmoid_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "sigmoid_gradient",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -30,12 +30,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType silu() {
-  return in_any_layout({"silu", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "silu",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType silu_gradient() {
-  return in_any_layout(
-      {"silu_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "silu_gradient",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

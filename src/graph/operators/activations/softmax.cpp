@@ -47,13 +47,20 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 }  // namespace
 
 OperatorType softmax() {
-  return {"softmax", Precision::full_on_cuda,
-          infer,     gradient,
-          forward,   [] { return softmax_samples("softmax", 1); }};
+  return {.name = "softmax",
+          .precision = Precision::full_on_cuda,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return softmax_samples("softmax", 1); }};
 }
 
 OperatorType softmax_gradient() {
-  return {"softmax_gradient", Precision::full, infer, nullptr, backward, [] {
+  return {.name = "softmax_gradient",
+          .precision = Precision::full,
+          .infer = infer,
+          .reference = backward,
+          .samples = [] {
             return softmax_samples("softmax_gradient", 2, {0, 1});
           }};
 }

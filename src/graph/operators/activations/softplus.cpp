@@ -43,12 +43,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType softplus() {
-  return in_any_layout({"softplus", Precision::full_on_cuda, infer, gradient, forward, samples});
+  return in_any_layout({.name = "softplus",
+                        .precision = Precision::full_on_cuda,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType softplus_gradient() {
-  return in_any_layout(
-      {"softplus_gradient", Precision::full, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "softplus_gradient",
+                        .precision = Precision::full,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

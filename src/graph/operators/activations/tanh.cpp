@@ -30,12 +30,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType tanh() {
-  return in_any_layout({"tanh", Precision::follow, infer, gradient, forward, samples});
+  return in_any_layout({.name = "tanh",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = forward,
+                        .samples = samples});
 }
 
 OperatorType tanh_gradient() {
-  return in_any_layout(
-      {"tanh_gradient", Precision::follow, infer, nullptr, backward, gradient_samples});
+  return in_any_layout({.name = "tanh_gradient",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .reference = backward,
+                        .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

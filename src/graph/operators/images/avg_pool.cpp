@@ -101,13 +101,21 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType avg_pool() {
-  return on_images(
-      {"avg_pool", Precision::follow, infer, gradient, forward, samples, elements_of_first_input});
+  return on_images({.name = "avg_pool",
+                    .precision = Precision::follow,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples,
+                    .flops = elements_of_first_input});
 }
 
 OperatorType avg_pool_gradient() {
-  return on_images({"avg_pool_gradient", Precision::follow, infer_gradient, nullptr, backward,
-                    gradient_samples});
+  return on_images({.name = "avg_pool_gradient",
+                    .precision = Precision::follow,
+                    .infer = infer_gradient,
+                    .reference = backward,
+                    .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -75,8 +75,8 @@ struct Case {
 const Case kCases[] = {{{2, 3, 4, 3}, {2, 3, 8, 6}},
                        {{2, 17, 3, 4}, {2, 17, 5, 9}},
                        {{1, 2, 5, 4}, {1, 2, 3, 4}},
-                       {{1, 2, 3, 4}, {1, 2, 7, 9}, {2.5, 2.4}},
-                       {{2, 3, 4}, {2, 3, 12}, {0, 3}}};
+                       {.x = {1, 2, 3, 4}, .y = {1, 2, 7, 9}, .scale = {2.5, 2.4}},
+                       {.x = {2, 3, 4}, .y = {2, 3, 12}, .scale = {0, 3}}};
 
 std::vector<Sample> samples() {
   std::vector<Sample> out;
@@ -99,13 +99,21 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType upsample_nearest() {
-  return selecting(
-      on_images({"upsample_nearest", Precision::full_on_cuda, infer, gradient, forward, samples}));
+  return selecting(on_images({.name = "upsample_nearest",
+                              .precision = Precision::full_on_cuda,
+                              .infer = infer,
+                              .gradient = gradient,
+                              .reference = forward,
+                              .samples = samples}));
 }
 
 OperatorType upsample_nearest_gradient() {
-  return on_images({"upsample_nearest_gradient", Precision::follow, infer_gradient, nullptr,
-                    backward, gradient_samples, elements_of_first_input});
+  return on_images({.name = "upsample_nearest_gradient",
+                    .precision = Precision::follow,
+                    .infer = infer_gradient,
+                    .reference = backward,
+                    .samples = gradient_samples,
+                    .flops = elements_of_first_input});
 }
 
 }  // namespace dpt::operators

@@ -41,19 +41,21 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType bce_loss() {
-  return {"bce_loss",
-          Precision::full,
-          infer,
-          gradient,
-          forward,
-          [] { return samples_of("bce_loss", false); },
-          elements_of_first_input};
+  return {.name = "bce_loss",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("bce_loss", false); },
+          .flops = elements_of_first_input};
 }
 
 OperatorType bce_loss_gradient() {
-  return {"bce_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
-            return samples_of("bce_loss_gradient", true);
-          }};
+  return {.name = "bce_loss_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("bce_loss_gradient", true); }};
 }
 
 }  // namespace dpt::operators

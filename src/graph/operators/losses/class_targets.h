@@ -48,8 +48,10 @@ void for_each_place(const TensorView& output, const TensorView& target, int dim,
       if (t < 0 || t >= a.extent)
         fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", t, n / of_sample,
              a.extent);
-      f(Place{static_cast<size_t>(n * a.extent * a.inner + i), static_cast<size_t>(a.inner),
-              a.extent, t});
+      f(Place{.first = static_cast<size_t>(n * a.extent * a.inner + i),
+              .step = static_cast<size_t>(a.inner),
+              .classes = a.extent,
+              .target = t});
     }
 }
 

@@ -55,8 +55,12 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType count_correct() {
-  return {"count_correct", Precision::full,        infer, nullptr, reference,
-          samples,         elements_of_first_input};
+  return {.name = "count_correct",
+          .precision = Precision::full,
+          .infer = infer,
+          .reference = reference,
+          .samples = samples,
+          .flops = elements_of_first_input};
 }
 
 }  // namespace dpt::operators

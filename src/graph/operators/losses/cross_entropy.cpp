@@ -59,8 +59,10 @@ void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
   const auto t = target.as<const T>();
   for (int64_t n = 0; n < a.outer; ++n)
     for (int64_t i = 0; i < a.inner; ++i) {
-      const Place p{static_cast<size_t>(n * a.extent * a.inner + i), static_cast<size_t>(a.inner),
-                    a.extent, 0};
+      const Place p{.first = static_cast<size_t>(n * a.extent * a.inner + i),
+                    .step = static_cast<size_t>(a.inner),
+                    .classes = a.extent,
+                    .target = 0};
       for (size_t c = 0; c < q.size(); ++c)
         q[c] = weight(c) *
                (static_cast<double>(t[p.first + c * p.step]) * (1 - s.label_smoothing) + even);
@@ -146,19 +148,21 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType cross_entropy() {
-  return {"cross_entropy",
-          Precision::full,
-          infer,
-          gradient,
-          forward,
-          [] { return samples_of("cross_entropy", false); },
-          elements_of_first_input};
+  return {.name = "cross_entropy",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("cross_entropy", false); },
+          .flops = elements_of_first_input};
 }
 
 OperatorType cross_entropy_gradient() {
-  return {"cross_entropy_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
-            return samples_of("cross_entropy_gradient", true);
-          }};
+  return {.name = "cross_entropy_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("cross_entropy_gradient", true); }};
 }
 
 }  // namespace dpt::operators

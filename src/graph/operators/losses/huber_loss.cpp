@@ -37,19 +37,21 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType huber_loss() {
-  return {"huber_loss",
-          Precision::full,
-          infer,
-          gradient,
-          forward,
-          [] { return samples_of("huber_loss", false); },
-          elements_of_first_input};
+  return {.name = "huber_loss",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("huber_loss", false); },
+          .flops = elements_of_first_input};
 }
 
 OperatorType huber_loss_gradient() {
-  return {"huber_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
-            return samples_of("huber_loss_gradient", true);
-          }};
+  return {.name = "huber_loss_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("huber_loss_gradient", true); }};
 }
 
 }  // namespace dpt::operators

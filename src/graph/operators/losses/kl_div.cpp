@@ -42,18 +42,21 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType kl_div() {
-  return {"kl_div",
-          Precision::full,
-          infer,
-          gradient,
-          forward,
-          [] { return samples_of("kl_div", false); },
-          elements_of_first_input};
+  return {.name = "kl_div",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("kl_div", false); },
+          .flops = elements_of_first_input};
 }
 
 OperatorType kl_div_gradient() {
-  return {"kl_div_gradient", Precision::full, infer_gradient,
-          nullptr,           backward,        [] { return samples_of("kl_div_gradient", true); }};
+  return {.name = "kl_div_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("kl_div_gradient", true); }};
 }
 
 }  // namespace dpt::operators

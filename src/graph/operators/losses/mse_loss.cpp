@@ -34,19 +34,21 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType mse_loss() {
-  return {"mse_loss",
-          Precision::full,
-          infer,
-          gradient,
-          forward,
-          [] { return samples_of("mse_loss", false); },
-          elements_of_first_input};
+  return {.name = "mse_loss",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("mse_loss", false); },
+          .flops = elements_of_first_input};
 }
 
 OperatorType mse_loss_gradient() {
-  return {"mse_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
-            return samples_of("mse_loss_gradient", true);
-          }};
+  return {.name = "mse_loss_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("mse_loss_gradient", true); }};
 }
 
 }  // namespace dpt::operators

@@ -83,19 +83,21 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType nll_loss() {
-  return {"nll_loss",
-          Precision::full,
-          infer,
-          gradient,
-          forward,
-          [] { return samples_of("nll_loss", false); },
-          elements_of_first_input};
+  return {.name = "nll_loss",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("nll_loss", false); },
+          .flops = elements_of_first_input};
 }
 
 OperatorType nll_loss_gradient() {
-  return {"nll_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
-            return samples_of("nll_loss_gradient", true);
-          }};
+  return {.name = "nll_loss_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("nll_loss_gradient", true); }};
 }
 
 }  // namespace dpt::operators

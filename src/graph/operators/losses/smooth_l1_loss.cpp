@@ -38,19 +38,21 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType smooth_l1_loss() {
-  return {"smooth_l1_loss",
-          Precision::full,
-          infer,
-          gradient,
-          forward,
-          [] { return samples_of("smooth_l1_loss", false); },
-          elements_of_first_input};
+  return {.name = "smooth_l1_loss",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = [] { return samples_of("smooth_l1_loss", false); },
+          .flops = elements_of_first_input};
 }
 
 OperatorType smooth_l1_loss_gradient() {
-  return {"smooth_l1_loss_gradient", Precision::full, infer_gradient, nullptr, backward, [] {
-            return samples_of("smooth_l1_loss_gradient", true);
-          }};
+  return {.name = "smooth_l1_loss_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = [] { return samples_of("smooth_l1_loss_gradient", true); }};
 }
 
 }  // namespace dpt::operators

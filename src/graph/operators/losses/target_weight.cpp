@@ -39,8 +39,12 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType target_weight() {
-  return {"target_weight", Precision::full,        infer, nullptr, reference,
-          samples,         elements_of_first_input};
+  return {.name = "target_weight",
+          .precision = Precision::full,
+          .infer = infer,
+          .reference = reference,
+          .samples = samples,
+          .flops = elements_of_first_input};
 }
 
 }  // namespace dpt::operators

@@ -43,7 +43,13 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType add() {
-  return in_any_layout({"add", Precision::follow, infer, gradient, reference, samples, flops});
+  return in_any_layout({.name = "add",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = reference,
+                        .samples = samples,
+                        .flops = flops});
 }
 
 }  // namespace dpt::operators

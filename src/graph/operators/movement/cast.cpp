@@ -120,33 +120,41 @@ std::vector<Sample> scale_samples(std::string_view op) {
 }  // namespace
 
 OperatorType cast() {
-  OperatorType out = in_any_layout({"cast", Precision::follow, infer, gradient, forward, samples});
+  OperatorType out = in_any_layout({.name = "cast",
+                                    .precision = Precision::follow,
+                                    .infer = infer,
+                                    .gradient = gradient,
+                                    .reference = forward,
+                                    .samples = samples});
   out.halves = true;
   return out;
 }
 
 OperatorType round_to() {
-  return in_any_layout({"round_to", Precision::follow,
-                        [](std::span<const TensorDesc> in, const std::any&) {
-                          return same_as_first("round_to", in);
-                        },
-                        nullptr, round_reference, round_samples});
+  return in_any_layout({.name = "round_to",
+                        .precision = Precision::follow,
+                        .infer = [](std::span<const TensorDesc> in,
+                                    const std::any&) { return same_as_first("round_to", in); },
+                        .reference = round_reference,
+                        .samples = round_samples});
 }
 
 OperatorType scale_gradient() {
-  return {"scale_gradient",
-          Precision::follow,
-          infer_scale,
-          gradient_scaled,
-          copy,
-          [] { return scale_samples("scale_gradient"); },
-          nullptr,
-          true};
+  return {.name = "scale_gradient",
+          .precision = Precision::follow,
+          .infer = infer_scale,
+          .gradient = gradient_scaled,
+          .reference = copy,
+          .samples = [] { return scale_samples("scale_gradient"); },
+          .view = true};
 }
 
 OperatorType scale() {
-  return in_any_layout({"scale", Precision::follow, infer_scale, nullptr, scale_reference,
-                        [] { return scale_samples("scale"); }});
+  return in_any_layout({.name = "scale",
+                        .precision = Precision::follow,
+                        .infer = infer_scale,
+                        .reference = scale_reference,
+                        .samples = [] { return scale_samples("scale"); }});
 }
 
 }  // namespace dpt::operators

@@ -55,7 +55,12 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType concat() {
-  return selecting({"concat", Precision::follow, infer, gradient, reference, samples});
+  return selecting({.name = "concat",
+                    .precision = Precision::follow,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = reference,
+                    .samples = samples});
 }
 
 }  // namespace dpt::operators

@@ -25,8 +25,13 @@ std::vector<Sample> samples() { return elementwise_samples("copy", 1, Copy{0, 1}
 }  // namespace
 
 OperatorType copy() {
-  OperatorType out =
-      in_any_layout({"copy", Precision::follow, infer, gradient, reference, samples, no_flops});
+  OperatorType out = in_any_layout({.name = "copy",
+                                    .precision = Precision::follow,
+                                    .infer = infer,
+                                    .gradient = gradient,
+                                    .reference = reference,
+                                    .samples = samples,
+                                    .flops = no_flops});
   out.halves = out.selects = true;
   return out;
 }

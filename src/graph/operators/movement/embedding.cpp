@@ -112,12 +112,20 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType embedding() {
-  return selecting({"embedding", Precision::follow, infer, gradient, forward, samples});
+  return selecting({.name = "embedding",
+                    .precision = Precision::follow,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples});
 }
 
 OperatorType embedding_gradient() {
-  return {"embedding_gradient", Precision::follow, infer_gradient, nullptr, backward,
-          gradient_samples};
+  return {.name = "embedding_gradient",
+          .precision = Precision::follow,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = gradient_samples};
 }
 
 }  // namespace dpt::operators

@@ -45,7 +45,12 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType masked() {
-  return in_any_layout({"masked", Precision::follow, infer, gradient, reference, samples});
+  return in_any_layout({.name = "masked",
+                        .precision = Precision::follow,
+                        .infer = infer,
+                        .gradient = gradient,
+                        .reference = reference,
+                        .samples = samples});
 }
 
 }  // namespace dpt::operators

@@ -61,9 +61,12 @@ void reference(const KernelArgs& args, const std::any& attrs) {
 
 std::vector<Sample> samples() {
   return {
-      {{"pad", {f32({2, 3, 4, 5})}, {f32({2, 3, 7, 6})}, Pad{{0, 0, 1, 0}, {0, 0, 2, 1}, 0.5}}},
+      {{"pad",
+        {f32({2, 3, 4, 5})},
+        {f32({2, 3, 7, 6})},
+        Pad{.before = {0, 0, 1, 0}, .behind = {0, 0, 2, 1}, .value = 0.5}}},
       {{"pad", {f32({2, 3, 4, 5})}, {f32({2, 4, 2, 6})}, Pad{{0, 0, -1, 2}, {0, 1, -1, -1}}}},
-      {{"pad", {f32({3, 9})}, {f32({3, 17})}, Pad{{0, 8}, {}, -1}}},
+      {{"pad", {f32({3, 9})}, {f32({3, 17})}, Pad{.before = {0, 8}, .behind = {}, .value = -1}}},
       {{"pad", {f32({2, 3, 7})}, {f32({2, 3, 7})}, Pad{}}},
   };
 }
@@ -71,7 +74,12 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType pad() {
-  return on_images({"pad", Precision::follow, infer, gradient, reference, samples});
+  return on_images({.name = "pad",
+                    .precision = Precision::follow,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = reference,
+                    .samples = samples});
 }
 
 }  // namespace dpt::operators

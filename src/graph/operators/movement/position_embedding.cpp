@@ -75,17 +75,21 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType position_embedding() {
-  return {"position_embedding", Precision::full, infer, gradient, forward, samples};
+  return {.name = "position_embedding",
+          .precision = Precision::full,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = samples};
 }
 
 OperatorType position_embedding_gradient() {
-  return {"position_embedding_gradient",
-          Precision::full,
-          infer_gradient,
-          nullptr,
-          backward,
-          gradient_samples,
-          elements_of_first_input};
+  return {.name = "position_embedding_gradient",
+          .precision = Precision::full,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = gradient_samples,
+          .flops = elements_of_first_input};
 }
 
 }  // namespace dpt::operators

@@ -32,7 +32,12 @@ double no_flops(std::span<const TensorDesc>, std::span<const TensorDesc>) { retu
 }  // namespace
 
 OperatorType reorder() {
-  OperatorType out = {"reorder", Precision::follow, infer, nullptr, reference, samples, no_flops};
+  OperatorType out = {.name = "reorder",
+                      .precision = Precision::follow,
+                      .infer = infer,
+                      .reference = reference,
+                      .samples = samples,
+                      .flops = no_flops};
   out.halves = true;
   return out;
 }

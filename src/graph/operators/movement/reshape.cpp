@@ -34,7 +34,13 @@ std::vector<Sample> samples() {
 }  // namespace
 
 OperatorType reshape() {
-  return {"reshape", Precision::follow, infer, gradient, reference, samples, nullptr, true};
+  return {.name = "reshape",
+          .precision = Precision::follow,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = reference,
+          .samples = samples,
+          .view = true};
 }
 
 }  // namespace dpt::operators

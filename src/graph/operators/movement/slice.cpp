@@ -56,29 +56,46 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 
 std::vector<Sample> samples() {
   return {
-      {{"slice", {f32({3, 5})}, {f32({3, 2})}, SliceOf{1, 1, 2}}},
-      {{"slice", {f32({2, 7, 3})}, {f32({2, 4, 3})}, SliceOf{1, 3, 4}}},
-      {{"slice", {f32({2, 3, 18})}, {f32({2, 3, 1})}, SliceOf{2, 0, 1}}},
+      {{"slice", {f32({3, 5})}, {f32({3, 2})}, SliceOf{.dim = 1, .begin = 1, .length = 2}}},
+      {{"slice", {f32({2, 7, 3})}, {f32({2, 4, 3})}, SliceOf{.dim = 1, .begin = 3, .length = 4}}},
+      {{"slice", {f32({2, 3, 18})}, {f32({2, 3, 1})}, SliceOf{.dim = 2, .begin = 0, .length = 1}}},
   };
 }
 
 std::vector<Sample> gradient_samples() {
   return {
-      {{"slice_gradient", {f32({3, 2})}, {f32({3, 5})}, SliceOf{1, 1, 2, 5}}},
-      {{"slice_gradient", {f32({2, 4, 3})}, {f32({2, 7, 3})}, SliceOf{1, 3, 4, 7}}},
-      {{"slice_gradient", {f32({2, 3, 1})}, {f32({2, 3, 18})}, SliceOf{2, 0, 1, 18}}},
+      {{"slice_gradient",
+        {f32({3, 2})},
+        {f32({3, 5})},
+        SliceOf{.dim = 1, .begin = 1, .length = 2, .extent = 5}}},
+      {{"slice_gradient",
+        {f32({2, 4, 3})},
+        {f32({2, 7, 3})},
+        SliceOf{.dim = 1, .begin = 3, .length = 4, .extent = 7}}},
+      {{"slice_gradient",
+        {f32({2, 3, 1})},
+        {f32({2, 3, 18})},
+        SliceOf{.dim = 2, .begin = 0, .length = 1, .extent = 18}}},
   };
 }
 
 }  // namespace
 
 OperatorType slice() {
-  return selecting({"slice", Precision::follow, infer, gradient, forward, samples});
+  return selecting({.name = "slice",
+                    .precision = Precision::follow,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples});
 }
 
 OperatorType slice_gradient() {
-  return selecting(
-      {"slice_gradient", Precision::follow, infer_gradient, nullptr, backward, gradient_samples});
+  return selecting({.name = "slice_gradient",
+                    .precision = Precision::follow,
+                    .infer = infer_gradient,
+                    .reference = backward,
+                    .samples = gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -278,51 +278,80 @@ std::vector<Sample> weight_gradient_samples() {
 }  // namespace
 
 OperatorType channel_sums() {
-  return on_images({"channel_sums", Precision::statistics, infer_sums, nullptr, channel_sums_of,
-                    sums_samples, elements_of_first_input});
+  return on_images({.name = "channel_sums",
+                    .precision = Precision::statistics,
+                    .infer = infer_sums,
+                    .reference = channel_sums_of,
+                    .samples = sums_samples,
+                    .flops = elements_of_first_input});
 }
 
 OperatorType all_reduce() {
-  OperatorType out = {"all_reduce", Precision::statistics, infer_same, nullptr,
-                      copy,         all_reduce_samples};
+  OperatorType out = {.name = "all_reduce",
+                      .precision = Precision::statistics,
+                      .infer = infer_same,
+                      .reference = copy,
+                      .samples = all_reduce_samples};
   out.over_shards = true;
   return out;
 }
 
 OperatorType moments() {
-  return {"moments", Precision::statistics, infer_moments, nullptr, moments_of, moments_samples};
+  return {.name = "moments",
+          .precision = Precision::statistics,
+          .infer = infer_moments,
+          .reference = moments_of,
+          .samples = moments_samples};
 }
 
 OperatorType running_moments() {
-  return {"running_moments", Precision::statistics, infer_running,
-          nullptr,           running_moments_of,    running_samples};
+  return {.name = "running_moments",
+          .precision = Precision::statistics,
+          .infer = infer_running,
+          .reference = running_moments_of,
+          .samples = running_samples};
 }
 
 OperatorType update_running() {
-  return {"update_running", Precision::statistics, infer_update, nullptr, update, update_samples};
+  return {.name = "update_running",
+          .precision = Precision::statistics,
+          .infer = infer_update,
+          .reference = update,
+          .samples = update_samples};
 }
 
 OperatorType batch_norm() {
-  return on_images({"batch_norm", Precision::statistics, infer, gradient, forward, samples});
+  return on_images({.name = "batch_norm",
+                    .precision = Precision::statistics,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples});
 }
 
 OperatorType batch_norm_sums() {
-  return on_images({"batch_norm_sums", Precision::full, infer_gradient_sums, nullptr, gradient_sums,
-                    gradient_sums_samples, elements_of_first_input});
+  return on_images({.name = "batch_norm_sums",
+                    .precision = Precision::full,
+                    .infer = infer_gradient_sums,
+                    .reference = gradient_sums,
+                    .samples = gradient_sums_samples,
+                    .flops = elements_of_first_input});
 }
 
 OperatorType batch_norm_input_gradient() {
-  return on_images({"batch_norm_input_gradient", Precision::full, infer_input_gradient, nullptr,
-                    input_gradient, input_gradient_samples});
+  return on_images({.name = "batch_norm_input_gradient",
+                    .precision = Precision::full,
+                    .infer = infer_input_gradient,
+                    .reference = input_gradient,
+                    .samples = input_gradient_samples});
 }
 
 OperatorType batch_norm_weight_gradient() {
-  return {"batch_norm_weight_gradient",
-          Precision::full,
-          infer_weight_gradient,
-          nullptr,
-          weight_gradient,
-          weight_gradient_samples};
+  return {.name = "batch_norm_weight_gradient",
+          .precision = Precision::full,
+          .infer = infer_weight_gradient,
+          .reference = weight_gradient,
+          .samples = weight_gradient_samples};
 }
 
 }  // namespace dpt::operators

@@ -98,12 +98,21 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType batch_norm_add_relu() {
-  return on_images({"batch_norm_add_relu", Precision::follow, infer, gradient, forward, samples});
+  return on_images({.name = "batch_norm_add_relu",
+                    .precision = Precision::follow,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples});
 }
 
 OperatorType batch_norm_add_relu_gradient() {
-  return on_images({"batch_norm_add_relu_gradient", Precision::full, infer_gradient, nullptr,
-                    gradients, gradient_samples, elements_of_first_input});
+  return on_images({.name = "batch_norm_add_relu_gradient",
+                    .precision = Precision::full,
+                    .infer = infer_gradient,
+                    .reference = gradients,
+                    .samples = gradient_samples,
+                    .flops = elements_of_first_input});
 }
 
 }  // namespace dpt::operators

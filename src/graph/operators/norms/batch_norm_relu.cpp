@@ -94,17 +94,29 @@ std::vector<Sample> input_gradient_samples() {
 }  // namespace
 
 OperatorType batch_norm_relu() {
-  return on_images({"batch_norm_relu", Precision::follow, infer, gradient, forward, samples});
+  return on_images({.name = "batch_norm_relu",
+                    .precision = Precision::follow,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples});
 }
 
 OperatorType batch_norm_relu_sums() {
-  return on_images({"batch_norm_relu_sums", Precision::full, infer_sums, nullptr, sums,
-                    sums_samples, elements_of_first_input});
+  return on_images({.name = "batch_norm_relu_sums",
+                    .precision = Precision::full,
+                    .infer = infer_sums,
+                    .reference = sums,
+                    .samples = sums_samples,
+                    .flops = elements_of_first_input});
 }
 
 OperatorType batch_norm_relu_input_gradient() {
-  return on_images({"batch_norm_relu_input_gradient", Precision::full, infer_input_gradient,
-                    nullptr, input_gradient, input_gradient_samples});
+  return on_images({.name = "batch_norm_relu_input_gradient",
+                    .precision = Precision::full,
+                    .infer = infer_input_gradient,
+                    .reference = input_gradient,
+                    .samples = input_gradient_samples});
 }
 
 }  // namespace dpt::operators

@@ -138,8 +138,9 @@ void weight_gradient(const KernelArgs& args, const std::any&) {
 }
 
 void backward(const KernelArgs& args, const std::any& attrs) {
-  weight_gradient({args.in.first(4), args.out.subspan(1), args.context}, attrs);
-  input_gradient({args.in, args.out.first(1), args.context}, attrs);
+  weight_gradient({.in = args.in.first(4), .out = args.out.subspan(1), .context = args.context},
+                  attrs);
+  input_gradient({.in = args.in, .out = args.out.first(1), .context = args.context}, attrs);
 }
 
 // The shapes of x, of the mean and of the parameters.
@@ -199,31 +200,38 @@ std::vector<Sample> backward_samples() {
 }  // namespace
 
 OperatorType layer_norm() {
-  return {"layer_norm", Precision::full_on_cuda, infer, gradient, forward, samples};
+  return {.name = "layer_norm",
+          .precision = Precision::full_on_cuda,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = samples};
 }
 
 OperatorType layer_norm_input_gradient() {
-  return {"layer_norm_input_gradient",
-          Precision::full,
-          infer_input,
-          nullptr,
-          input_gradient,
-          input_samples};
+  return {.name = "layer_norm_input_gradient",
+          .precision = Precision::full,
+          .infer = infer_input,
+          .reference = input_gradient,
+          .samples = input_samples};
 }
 
 OperatorType layer_norm_weight_gradient() {
-  return {"layer_norm_weight_gradient",
-          Precision::full,
-          infer_weight,
-          nullptr,
-          weight_gradient,
-          weight_samples,
-          elements_of_first_input};
+  return {.name = "layer_norm_weight_gradient",
+          .precision = Precision::full,
+          .infer = infer_weight,
+          .reference = weight_gradient,
+          .samples = weight_samples,
+          .flops = elements_of_first_input};
 }
 
 OperatorType layer_norm_backward() {
-  return {"layer_norm_backward", Precision::full,        infer_backward, nullptr, backward,
-          backward_samples,      elements_of_first_input};
+  return {.name = "layer_norm_backward",
+          .precision = Precision::full,
+          .infer = infer_backward,
+          .reference = backward,
+          .samples = backward_samples,
+          .flops = elements_of_first_input};
 }
 
 }  // namespace dpt::operators

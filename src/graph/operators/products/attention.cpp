@@ -183,12 +183,22 @@ std::vector<Sample> gradient_samples() {
 }  // namespace
 
 OperatorType attention() {
-  return {"attention", Precision::compute, infer, gradient, forward, samples, flops};
+  return {.name = "attention",
+          .precision = Precision::compute,
+          .infer = infer,
+          .gradient = gradient,
+          .reference = forward,
+          .samples = samples,
+          .flops = flops};
 }
 
 OperatorType attention_gradient() {
-  return {"attention_gradient", Precision::compute, infer_gradient, nullptr, backward,
-          gradient_samples,     gradient_flops};
+  return {.name = "attention_gradient",
+          .precision = Precision::compute,
+          .infer = infer_gradient,
+          .reference = backward,
+          .samples = gradient_samples,
+          .flops = gradient_flops};
 }
 
 }  // namespace dpt::operators

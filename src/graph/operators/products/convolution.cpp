@@ -248,7 +248,7 @@ std::vector<Sample> transpose_samples() {
   out.push_back({{"convolution_transpose",
                   {f32({2, 3, 4}), f32({3, 2, 3})},
                   {f32({2, 2, 18})},
-                  Convolution{apart, 1, {0, 3}}}});
+                  Convolution{.window = apart, .groups = 1, .output_padding = {0, 3}}}});
   return out;
 }
 
@@ -270,25 +270,44 @@ std::vector<Sample> sum_samples() {
 }  // namespace
 
 OperatorType convolution() {
-  return on_images({"convolution", Precision::compute, infer, gradient, forward, samples, flops},
+  return on_images({.name = "convolution",
+                    .precision = Precision::compute,
+                    .infer = infer,
+                    .gradient = gradient,
+                    .reference = forward,
+                    .samples = samples,
+                    .flops = flops},
                    1);
 }
 
 OperatorType convolution_transpose() {
-  return on_images({"convolution_transpose", Precision::compute, infer_transpose, gradient,
-                    transpose, transpose_samples, transpose_flops},
+  return on_images({.name = "convolution_transpose",
+                    .precision = Precision::compute,
+                    .infer = infer_transpose,
+                    .gradient = gradient,
+                    .reference = transpose,
+                    .samples = transpose_samples,
+                    .flops = transpose_flops},
                    1);
 }
 
 OperatorType convolution_weight_gradient() {
-  return on_images({"convolution_weight_gradient", Precision::compute, infer_weight, nullptr,
-                    weight_gradient, weight_samples, weight_flops},
+  return on_images({.name = "convolution_weight_gradient",
+                    .precision = Precision::compute,
+                    .infer = infer_weight,
+                    .reference = weight_gradient,
+                    .samples = weight_samples,
+                    .flops = weight_flops},
                    2);
 }
 
 OperatorType sum_channels() {
-  return on_images({"sum_channels", Precision::follow, infer_sum, nullptr, sum, sum_samples,
-                    elements_of_first_input});
+  return on_images({.name = "sum_channels",
+                    .precision = Precision::follow,
+                    .infer = infer_sum,
+                    .reference = sum,
+                    .samples = sum_samples,
+                    .flops = elements_of_first_input});
 }
 
 }  // namespace dpt::operators

@@ -183,30 +183,53 @@ std::vector<Sample> sum_samples() {
 }  // namespace
 
 OperatorType linear() {
-  return with_weight(
-      {"linear", Precision::compute, infer_linear, gradient, linear_forward, samples, flops}, 1);
+  return with_weight({.name = "linear",
+                      .precision = Precision::compute,
+                      .infer = infer_linear,
+                      .gradient = gradient,
+                      .reference = linear_forward,
+                      .samples = samples,
+                      .flops = flops},
+                     1);
 }
 
 OperatorType matmul() {
-  return {"matmul",       Precision::compute, infer_matmul, gradient,
-          matmul_forward, matmul_samples,     flops};
+  return {.name = "matmul",
+          .precision = Precision::compute,
+          .infer = infer_matmul,
+          .gradient = gradient,
+          .reference = matmul_forward,
+          .samples = matmul_samples,
+          .flops = flops};
 }
 
 OperatorType linear_weight_gradient() {
-  return with_weight({"linear_weight_gradient", Precision::compute, infer_weight, nullptr,
-                      weight_gradient, weight_samples, weight_flops},
+  return with_weight({.name = "linear_weight_gradient",
+                      .precision = Precision::compute,
+                      .infer = infer_weight,
+                      .reference = weight_gradient,
+                      .samples = weight_samples,
+                      .flops = weight_flops},
                      2);
 }
 
 OperatorType linear_weight_bias_gradient() {
-  return with_weight({"linear_weight_bias_gradient", Precision::compute, infer_weight_bias, nullptr,
-                      weight_bias_gradient, weight_bias_samples, weight_flops},
+  return with_weight({.name = "linear_weight_bias_gradient",
+                      .precision = Precision::compute,
+                      .infer = infer_weight_bias,
+                      .reference = weight_bias_gradient,
+                      .samples = weight_bias_samples,
+                      .flops = weight_flops},
                      2);
 }
 
 OperatorType sum_rows() {
-  return {"sum_rows",  Precision::follow,      infer_sum, nullptr, sum,
-          sum_samples, elements_of_first_input};
+  return {.name = "sum_rows",
+          .precision = Precision::follow,
+          .infer = infer_sum,
+          .reference = sum,
+          .samples = sum_samples,
+          .flops = elements_of_first_input};
 }
 
 }  // namespace dpt::operators

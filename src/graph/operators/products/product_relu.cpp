@@ -51,12 +51,12 @@ void linear_forward(const KernelArgs& args, const std::any& attrs) {
 }
 
 void mask_forward(const KernelArgs& args, const std::any& attrs) {
-  linear_forward({args.in, args.out.first(1), args.context}, attrs);
+  linear_forward({.in = args.in, .out = args.out.first(1), .context = args.context}, attrs);
   std::ranges::fill(args.out[1].as<uint8_t>(), uint8_t{0});
 }
 
 void gradient_forward(const KernelArgs& args, const std::any& attrs) {
-  op("matmul").reference({args.in.first(2), args.out, args.context}, attrs);
+  op("matmul").reference({.in = args.in.first(2), .out = args.out, .context = args.context}, attrs);
   const TensorView in[] = {args.in[2], args.out[0]};
   op("relu_gradient").reference({in, args.out, args.context}, {});
 }
@@ -87,7 +87,7 @@ std::vector<Sample> gradient_samples() {
     out.push_back({{"matmul_relu_gradient",
                     {dy, f32({33, x.back()}), y, mask_of(y)},
                     {y},
-                    ReluMask{x.back(), false}},
+                    ReluMask{.depth = x.back(), .bias = false}},
                    {{}, {}, {}, {0, 256}}});
   }
   return out;
@@ -110,25 +110,41 @@ double convolution_flops(std::span<const TensorDesc> in, std::span<const TensorD
 }  // namespace
 
 OperatorType linear_relu() {
-  return with_weight({"linear_relu", Precision::compute, infer_linear, nullptr, linear_forward,
-                      linear_samples, linear_flops},
+  return with_weight({.name = "linear_relu",
+                      .precision = Precision::compute,
+                      .infer = infer_linear,
+                      .reference = linear_forward,
+                      .samples = linear_samples,
+                      .flops = linear_flops},
                      1);
 }
 
 OperatorType linear_relu_mask() {
-  return with_weight({"linear_relu_mask", Precision::compute, infer_mask, nullptr, mask_forward,
-                      mask_samples, linear_flops},
+  return with_weight({.name = "linear_relu_mask",
+                      .precision = Precision::compute,
+                      .infer = infer_mask,
+                      .reference = mask_forward,
+                      .samples = mask_samples,
+                      .flops = linear_flops},
                      1);
 }
 
 OperatorType matmul_relu_gradient() {
-  return {"matmul_relu_gradient", Precision::compute, infer_gradient, nullptr,
-          gradient_forward,       gradient_samples,   gradient_flops};
+  return {.name = "matmul_relu_gradient",
+          .precision = Precision::compute,
+          .infer = infer_gradient,
+          .reference = gradient_forward,
+          .samples = gradient_samples,
+          .flops = gradient_flops};
 }
 
 OperatorType convolution_relu() {
-  return on_images({"convolution_relu", Precision::compute, infer_convolution, nullptr,
-                    convolution_forward, convolution_samples, convolution_flops},
+  return on_images({.name = "convolution_relu",
+                    .precision = Precision::compute,
+                    .infer = infer_convolution,
+                    .reference = convolution_forward,
+                    .samples = convolution_samples,
+                    .flops = convolution_flops},
                    1);
 }
 
