@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
@@ -89,7 +90,7 @@ size_t left_in_groups(const std::vector<std::string>& groups, const char* limit,
 size_t left_of_limit(auto resource, const std::string& root, std::string_view key) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
-  return left_of(limit.rlim_cur, number_after(root + "/proc/self/status", key) * 1024);
+  return left_of(limit.rlim_cur, number_after(root + "/proc/self/status", key) * kKiB);
 }
 
 double cpu_quota() {
@@ -127,7 +128,7 @@ size_t usable_memory(const std::string& root) {
   const size_t machine = number_after(root + "/proc/meminfo", "MemAvailable:");
   const ControlGroups groups(root);
   return std::min(
-      {machine > 0 ? machine * 1024 : kNoLimit,
+      {machine > 0 ? machine * kKiB : kNoLimit,
        left_in_groups(groups.unified, "/memory.max", "/memory.current", "inactive_file"),
        left_in_groups(groups.memory, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
                       "total_inactive_file"),
@@ -135,7 +136,6 @@ size_t usable_memory(const std::string& root) {
 }
 
 void need_memory(size_t bytes, std::string_view what, std::string_view advice) {
-  constexpr double kMiB = 1048576;
   if (const size_t free = usable_memory(); bytes > free)
     fail(Fault::memory, "{} needs {:.0f} MiB, but {:.0f} MiB are free; {}", what,
          static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB, advice);
@@ -151,10 +151,10 @@ MemoryUse memory_use(int pid) {
       std::string key;
       size_t kib = 0;
       if (!(words >> key >> kib)) continue;
-      if (key == "Pss_Anon:" || key == "Pss_Shmem:") out.own += kib * 1024;
-      if (key == "RssFile:") out.files = kib * 1024;
-      if (key == "VmRSS:") out.resident = kib * 1024;
-      if (key == "VmHWM:") out.peak = kib * 1024;
+      if (key == "Pss_Anon:" || key == "Pss_Shmem:") out.own += kib * kKiB;
+      if (key == "RssFile:") out.files = kib * kKiB;
+      if (key == "VmRSS:") out.resident = kib * kKiB;
+      if (key == "VmHWM:") out.peak = kib * kKiB;
     }
   }
   return out;

@@ -6,11 +6,12 @@
 #include <sys/resource.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 
 namespace dpt {
 
 void prepare_stacks() {
-  constexpr rlim_t kKiB = 1024, kWanted = 8192 * kKiB, kLeast = 1024 * kKiB;
+  constexpr rlim_t kWanted = 8 * kMiB, kLeast = kMiB;
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kWanted) {
     rlimit raised = limit;

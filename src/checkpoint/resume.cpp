@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
+#include "base/units.h"
 #include "base/version.h"
 #include "checkpoint/named_tensors.h"
 #include "checkpoint/store.h"
@@ -21,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads state.json or spec.resolved.yaml.
-std::string read_text(const std::string& path) { return read_file(path, size_t{16} << 20); }
+// state.json and spec.resolved.yaml.
+std::string read_text(const std::string& path) { return read_file(path, 16 * kMiB); }
 
 // Whether the path exists. Throws Error{data} if that cannot be determined.
 bool is_there(const std::string& path) {

@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
+#include "base/units.h"
 #include "checkpoint/model_file.h"
 #include "checkpoint/named_tensors.h"
 
@@ -46,7 +47,7 @@ class Checksum {
   uLong value_ = crc32_z(0, nullptr, 0);
 };
 
-constexpr size_t kMostManifest = 4096;  // the manifest has five short lines
+constexpr size_t kMostManifest = 4 * kKiB;  // it has five short lines
 constexpr std::string_view kFirstLine = "dptrain checkpoint 1\n";
 
 // A file's line in the manifest; empty if the file cannot be read.
@@ -54,7 +55,7 @@ std::string line_of(const std::string& folder, const char* name) {
   std::ifstream in(folder + "/" + name, std::ios::binary);
   if (!in) return "";
   Checksum sum;
-  std::vector<char> bytes(size_t{1} << 16);
+  std::vector<char> bytes(64 * kKiB);
   while (in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || in.gcount() > 0)
     sum.add(std::as_bytes(std::span(bytes).first(static_cast<size_t>(in.gcount()))));
   return in.bad() ? "" : sum.line(name);

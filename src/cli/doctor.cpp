@@ -15,6 +15,7 @@
 #include "base/installation.h"
 #include "base/machine.h"
 #include "base/stdout.h"
+#include "base/units.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/spec_argument.h"
@@ -44,14 +45,14 @@ bool starts(const cuda::LibraryReport& driver, cuda::CudaModule* module) {
 
 // NCCL's ranks share files in /dev/shm. Containers often limit it to 64 MiB.
 void shared_memory_line() {
-  constexpr int64_t kEnough = int64_t{256} << 20;
+  constexpr int64_t kEnough = 256 * kMiB;
   const int64_t free = Disk().free_bytes("/dev/shm");
   line(free >= kEnough, "/dev/shm",
        free >= kEnough
-           ? fmt::format("{} MiB free, for NCCL", free >> 20)
+           ? fmt::format("{} MiB free, for NCCL", free / int64_t{kMiB})
            : fmt::format("{} MiB free, but NCCL may need {} with several GPUs; start a container "
                          "with --shm-size=1g",
-                         std::max<int64_t>(free, 0) >> 20, kEnough >> 20));
+                         std::max<int64_t>(free, 0) / int64_t{kMiB}, kEnough / int64_t{kMiB}));
 }
 
 // Lines about the CUDA module, the libraries it uses, the driver and the GPUs.
@@ -69,7 +70,7 @@ void cuda_lines() {
   for (const cuda::DeviceProperties& p : gpus)
     line(true, fmt::format("cuda:{}", p.index),
          fmt::format("{} at {}, compute {}.{}, {} multiprocessors, {} MiB", p.name, p.bus_id,
-                     p.major, p.minor, p.multiprocessors, p.memory >> 20));
+                     p.major, p.minor, p.multiprocessors, p.memory / kMiB));
   if (gpus.size() > 1) shared_memory_line();
 }
 
@@ -90,7 +91,7 @@ int run_doctor(const std::vector<std::string>& words) {
     line(has, name,
          has ? "for folders of images"
              : fmt::format("built without; install {} and build again", package));
-  line(true, "memory", fmt::format("{} MiB usable", usable_memory() >> 20));
+  line(true, "memory", fmt::format("{} MiB usable", usable_memory() / kMiB));
   cuda_lines();
   if (const std::string configs = installed_file("configs"); !configs.empty())
     line(true, "configs", configs + ": dptrain configs/NAME.yaml reads them");

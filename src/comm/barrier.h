@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/units.h"
 #include "comm/futex.h"
 
 namespace dpt {
@@ -24,10 +25,10 @@ struct Barrier {
  private:
   Meeting wait(uint32_t before, const Patience& patience) noexcept;
 
-  // Arrivals write the first variable, waiters read the second. They are two cache lines apart
-  // because hardware prefetches lines in pairs.
-  alignas(128) std::atomic<uint32_t> arrived_ = 0;
-  alignas(128) std::atomic<uint32_t> round_ = 0;  // + 2 per completed barrier; + 1: broken
+  // Two pairs of cache lines, as the hardware fetches lines in pairs: who comes writes the first,
+  // who waits reads the second, to which a meeting adds 2, and a break 1.
+  alignas(kDestructiveInterference) std::atomic<uint32_t> arrived_ = 0;
+  alignas(kDestructiveInterference) std::atomic<uint32_t> round_ = 0;
   std::atomic<uint32_t> sleepers_ = 0;
 };
 

@@ -11,16 +11,15 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-
 std::string words_of(int error) { return std::generic_category().message(error); }
 
 std::string in_words(size_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kMiB);
 }
 
 constexpr const char* kAdvice =
@@ -66,7 +65,7 @@ void fill_in(std::byte* data, size_t bytes) {
     fail(Fault::memory, "cannot get {} of memory: {}; {}", in_words(bytes), words_of(errno),
          kAdvice);
 #endif
-  for (size_t i = 0; i < bytes; i += 4096) data[i] = std::byte{0};  // before Linux 5.14
+  for (size_t i = 0; i < bytes; i += kPage) data[i] = std::byte{0};  // before Linux 5.14
 }
 
 }  // namespace

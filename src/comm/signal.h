@@ -5,14 +5,15 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/units.h"
 #include "comm/barrier.h"
 
 namespace dpt {
 
-// Zero-filled memory is a valid new signal. After wait(), a worker sees what the poster wrote
-// before that post(). Once broken, a signal stays broken. Counts wrap around at 2^31; a waiter may
-// be at most half of that behind or ahead.
-class alignas(128) Signal {
+// All zero bytes are a fresh signal. What the worker wrote before it posted, those who waited for
+// that see. Once broken, it stays so. Counts go round at 2^31; who waits is less than half of that
+// behind or ahead.
+class alignas(kDestructiveInterference) Signal {
  public:
   void post() noexcept;
 

@@ -8,15 +8,16 @@
 #include <sched.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "comm/barrier.h"
 #include "comm/signal.h"
 
 namespace dpt {
 
-// State of a worker, on its own cache lines.
-struct alignas(128) Team::Seat {
-  std::atomic<uint64_t> meetings = 0;       // calls of meet()
-  std::atomic<uint64_t> rank_meetings = 0;  // calls of meet_rank()
+// A worker's own words, on cache lines of their own.
+struct alignas(kDestructiveInterference) Team::Seat {
+  std::atomic<uint64_t> meetings = 0;       // of the team that it has come to
+  std::atomic<uint64_t> rank_meetings = 0;  // of its rank
   std::atomic<int64_t> epoch = 0;
   std::atomic<int64_t> step = 0;
   std::atomic<Phase> phase = Phase::starting;
@@ -24,15 +25,15 @@ struct alignas(128) Team::Seat {
   Signal done, come;
 };
 
-// State of a rank.
-struct alignas(128) Team::Side {
+// What belongs to a rank.
+struct alignas(kDestructiveInterference) Team::Side {
   Barrier meeting;
   std::atomic<int> pid = 0;
   std::atomic<uint32_t> beats = 0;
 };
 
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): frequently written members are apart
-struct alignas(128) Team::Header {
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is written often lies apart
+struct alignas(kDestructiveInterference) Team::Header {
   enum Break : uint32_t { none, being_written, written };
   enum Message : uint32_t { open, promised, told };
 
@@ -48,17 +49,17 @@ struct alignas(128) Team::Header {
   std::atomic<uint32_t> message = Message::open;
   char reason[kLongestReason + 1] = {};
 
-  alignas(128) std::atomic<int> stop_asked = 0;
-  alignas(128) std::atomic<int> stop_agreed = 0;
-  std::atomic<uint64_t> stop_meeting = 0;  // the agreement holds after this many calls of meet()
-  std::atomic<int64_t> pause_after = -1;   // in steps
+  alignas(kDestructiveInterference) std::atomic<int> stop_asked = 0;
+  alignas(kDestructiveInterference) std::atomic<int> stop_agreed = 0;
+  std::atomic<uint64_t> stop_meeting = 0;  // the first after which it holds
+  std::atomic<int64_t> pause_after = -1;   // steps
 };
 
 namespace {
 
 constexpr uint64_t kMagic = 0x315f6d6165547044;  // "DpTeam_1"
 
-size_t whole_pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+size_t whole_pages(size_t bytes) { return rounded_up(bytes, kPage); }
 
 int cores_of_this_process() {
   cpu_set_t set;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/readers/tar.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
@@ -13,8 +14,8 @@ namespace dpt {
 namespace {
 
 constexpr size_t kPixels = 3 * 32 * 32;
-// Limit on the bytes of a file or an archive. CIFAR's archives have 184 million.
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+// Bytes of a file or an archive: CIFAR-10's and CIFAR-100's archives hold 184 million.
+constexpr uint64_t kMostBytes = 256 * kMiB;
 
 const std::vector<std::string>& files_of(const CifarFormat& f, Split split) {
   return split == Split::train ? f.train : f.test;

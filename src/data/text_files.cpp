@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/readers/bytes.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
@@ -13,7 +14,7 @@
 namespace dpt {
 namespace {
 
-constexpr uint64_t kMostText = uint64_t{1} << 30;  // bytes; tokens take four times as many
+constexpr uint64_t kMostText = kGiB;  // tokens take four times as many bytes
 
 std::vector<std::byte> read_text(const std::string& file) {
   const std::unique_ptr<ByteSource> source = open_bytes(file);

@@ -13,7 +13,7 @@
 namespace dpt {
 namespace {
 
-double mib(size_t bytes) { return static_cast<double>(bytes) / 1048576.0; }
+double mib(size_t bytes) { return static_cast<double>(bytes) / kMiB; }
 
 std::string names_of(const Session& s) {
   std::vector<std::string> names;

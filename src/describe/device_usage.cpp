@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "describe/gantt.h"
 #include "graph/operator.h"
 #include "session/memory.h"
@@ -12,9 +13,7 @@
 namespace dpt {
 namespace {
 
-constexpr double kMiB = 1048576;
-
-// FLOPs of each stage for one chunk: forward pass with the loss, and backward pass.
+// Of one chunk: the forward part and the loss, and the backward part, of each stage.
 void flops_of_stages(const Graph& graph, std::vector<double>& forward,
                      std::vector<double>& backward) {
   forward.assign(static_cast<size_t>(graph.stages()), 0);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/count.h"
+#include "base/units.h"
 #include "describe/device_plan.h"
 #include "describe/device_usage.h"
 #include "engine/gpu/batch_input.h"
@@ -49,7 +50,6 @@ std::string parameters_text(const Session& s) {
 
 // How ranks exchange gradients; see parallel/exchange.h.
 std::string exchange_text(const Session& s) {
-  constexpr double kMiB = 1048576;
   const auto shares = share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who);
   std::vector<size_t> updated(static_cast<size_t>(s.who.ranks));  // elements, by rank
   double foreign = 0;  // gradient elements read from other ranks' shards
@@ -86,7 +86,6 @@ std::string refusals_text(const Program& p) {
 }
 
 std::string memory_text(const Session& s) {
-  constexpr double kMiB = 1048576;
   const RunMemory memory = memory_of(s);
   std::string out = fmt::format(
       "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}{}), {:.2f} MiB of activations\n",

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/units.h"
 #include "session/update_share.h"
 
 namespace dpt {
@@ -28,7 +29,7 @@ class OwnStates {
   }
 
  private:
-  struct alignas(64) Line {
+  struct alignas(kCacheLine) Line {
     float values[16];
   };
   static constexpr size_t kLine = 16;

@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <ctime>
 
+#include "base/units.h"
 #include "engine/clock.h"
 
 namespace dpt {
 
-// Contains no pointers, since it lies in memory that processes share. Thread: its worker's.
-class alignas(128) StageClock {
+// Lies in memory that processes share: no pointers. Thread: its worker's own.
+class alignas(kDestructiveInterference) StageClock {
  public:
   enum Kind {
     compute,  // plan steps that compute shards, and the time between two training steps

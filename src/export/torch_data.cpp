@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/dataset.h"
 #include "data/write_npy.h"
 #include "export/torch_parts.h"
@@ -135,7 +136,7 @@ void write_torch_arrays(const Spec& spec, const TorchExport& query) {
   const Choice& dataset = spec.data.dataset;
   const auto& type = type_of<DatasetType>(dataset);
   if (type.torch) return;
-  constexpr size_t kMostArrayBytes = size_t{1} << 30;
+  constexpr size_t kMostArrayBytes = kGiB;
   size_t bytes = 0;
   const auto each_split = [&](bool sizes_only, auto&& visit) {
     for (const Split split : {Split::train, Split::test}) {
@@ -157,7 +158,7 @@ void write_torch_arrays(const Spec& spec, const TorchExport& query) {
          "data set '{}': the program's data would take {} MiB of .npy files, and at most {} MiB "
          "are written; "
          "export with fewer samples, as with data.limit=1000",
-         type.name, bytes >> 20, kMostArrayBytes >> 20);
+         type.name, bytes / kMiB, kMostArrayBytes / kMiB);
   each_split(false, [&](Split split, const Dataset& d, int64_t samples) {
     const auto write = [&](std::string_view which, const Table& table, const SampleReader* reader) {
       const fs::path folder = fs::path(query.program).parent_path();

@@ -13,14 +13,14 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/units.h"
 #include "formats/other_formats.h"
 #include "formats/safetensors_header.h"
 
 namespace dpt {
 namespace {
 
-constexpr uint64_t kMostHeader = uint64_t{16} << 20;
-constexpr size_t kAlignment = 64;
+constexpr uint64_t kMostHeader = 16 * kMiB;
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -38,9 +38,9 @@ void read_at(int fd, uint64_t offset, std::span<std::byte> out, const std::strin
 }
 
 std::shared_ptr<std::byte[]> allocate(size_t bytes) {
-  constexpr std::align_val_t kAlign{kAlignment};
+  constexpr std::align_val_t kAlign{kTensorAlignment};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), kAlign));
-  return {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kAlignment}); }};
+  return {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kTensorAlignment}); }};
 }
 
 // Throws for a header length that the file (`size` bytes) cannot hold. Usually the file has another
@@ -129,7 +129,7 @@ SafeTensors SafeTensors::read(const std::string& path) {
   std::vector<size_t> places;
   for (const auto& e : file.entries()) {
     places.push_back(room);
-    room += (e.desc.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    room += rounded_up(e.desc.bytes(), kTensorAlignment);
   }
   const std::shared_ptr<std::byte[]> data = allocate(room);
   SafeTensors out;
@@ -160,7 +160,7 @@ std::string safetensors_head(std::span<const NamedTensor> tensors,
     at += t.desc.bytes();
   }
   std::string json = safetensors_header_json(header);
-  json.resize((json.size() + 8 + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
+  json.resize(rounded_up(json.size() + 8, kTensorAlignment) - 8, ' ');
   std::string length;
   for (size_t i = 0; i < 8; ++i) length += static_cast<char>(json.size() >> (8 * i));
   return length + json;

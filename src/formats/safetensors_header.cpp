@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "base/utf8.h"
 #include "formats/json_text.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kMostTensors = 65536, kMostName = 512, kMostText = size_t{1} << 20;
+constexpr size_t kMostTensors = 65536, kMostName = 512, kMostText = kMiB;
 
 constexpr std::pair<std::string_view, DType> kTypes[] = {
     {"F32", DType::f32}, {"F64", DType::f64}, {"F16", DType::f16}, {"BF16", DType::bf16},

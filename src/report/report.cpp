@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "formats/csv_text.h"
 #include "formats/json_text.h"
 #include "report/baseline.h"
@@ -14,9 +15,7 @@
 namespace dpt {
 namespace {
 
-constexpr double kMiB = 1048576;
-
-// A column of JSON and CSV. `text` values are quoted in JSON.
+// A column of JSON and CSV: a number as it is, a word that JSON puts in quotes.
 struct Field {
   std::string_view name;
   std::string value;

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
 
-// Not a multiple of the page size: the arenas of workers would compete for the same cache sets.
-size_t stride_of(size_t bytes) { return (Checked(bytes).rounded_up(4096) + 1088).size(); }
+// Not a multiple of a page: arenas of several workers would compete for the same sets of a cache.
+size_t stride_of(size_t bytes) { return (Checked(bytes).rounded_up(kPage) + 1088).size(); }
 
 bool by_group(const Session& s) {
   return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;

@@ -1,11 +1,12 @@
 #include "session/buffers.h"
 
 #include "base/checked.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
 
-Checked aligned(Checked n) { return n.rounded_up(64); }
+Checked aligned(Checked n) { return n.rounded_up(kCacheLine); }
 
 // Offsets of buffers, each aligned to a cache line. With sizes that are powers of two, equal
 // elements of all buffers would share a cache set; the extra line between buffers prevents this.
@@ -13,7 +14,7 @@ struct Walk {
   size_t at = 0;
   size_t take(Checked bytes) {
     const size_t begin = at;
-    at = (at + aligned(bytes) + 64).size();
+    at = (at + aligned(bytes) + kCacheLine).size();
     return begin;
   }
 };
@@ -26,7 +27,7 @@ struct Places {
     const auto shards = static_cast<size_t>(s.shards);
     // Elements between the starts of equal buffers.
     const auto stride_of = [](Checked elements, size_t size) {
-      return (aligned(elements * size) + 64).size() / size;
+      return (aligned(elements * size) + kCacheLine).size() / size;
     };
     stride = stride_of(s.trainable, sizeof(float));
     gradient_stride = stride_of(s.stored, sizeof(float));
@@ -39,7 +40,7 @@ struct Places {
     evaluations = walk.take(shards * sizeof(ShardResult));
     troubles = walk.take(shards * sizeof(Trouble));
     squares = walk.take((s.stored / Buffers::kChunk + 1) * sizeof(double));
-    sum_stride = (aligned(s.sums) + 64).size();
+    sum_stride = (aligned(s.sums) + kCacheLine).size();
     sums = walk.take(Checked(shards) * sum_stride);
     activations = walk.take(s.activations);
     window = s.window > 0 ? walk.take(Checked(s.window) * sizeof(float)) : walk.at;

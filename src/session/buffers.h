@@ -8,25 +8,24 @@
 #include <span>
 
 #include "backend/cpu/simd/simd.h"
+#include "base/units.h"
 
 namespace dpt {
 
-// A shard's results of a step or an evaluation. One per cache line, because owners write
-// concurrently.
-struct alignas(64) ShardResult {
-  double loss = 0;     // the shard's part: sum of terms / divisor
-  double weight = 0;   // the shard's part of the divisor
-  double correct = 0;  // correctly classified samples
+// What one shard brought in a step, or in an evaluation. A cache line each: owners write at once.
+struct alignas(kCacheLine) ShardResult {
+  double loss = 0;     // its share: terms / divisor
+  double weight = 0;   // its share of the divisor
+  double correct = 0;  // samples classified right
 };
 
-// Result of the non-finite check of a shard. Over all shards, the smallest instruction counts.
-struct alignas(64) Trouble {
-  // First instruction with a non-finite result, counted over prologue, forward and loss parts of
-  // all micro-batches; -1: none.
-  int64_t instruction = -1;
-  // Index in graph.parameters of a parameter that was not finite before the step; -1: none.
-  int64_t parameter = -1;
-  // The batch's first samples, as indices in the training set, with non-finite values; -1: none.
+// Where a number that is not finite came from; a later (smaller) instruction of a lower shard wins.
+struct alignas(kCacheLine) Trouble {
+  int64_t instruction =
+      -1;  // of the forward part, counted over prologue, forward and loss; -1: none found
+  int64_t parameter =
+      -1;  // graph.parameters whose values were not finite before the step; -1: none
+  // Samples of the training set, the first in the batch, whose values are not finite; -1: none.
   int64_t input = -1, target = -1;
 };
 

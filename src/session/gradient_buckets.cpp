@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "session/update_share.h"
 
 namespace dpt {
@@ -28,7 +29,7 @@ std::vector<size_t> ends_of(const Session& s, const DeviceShare& share) {
 double bucket_mib(const Session& s) { return s.exchange.bucket_mib.value_or(25); }
 
 std::vector<Bucket> gradient_buckets(const Session& s, const DeviceShare& share, double mib) {
-  constexpr double kMiB = 1048576, kFirst = 1;
+  constexpr double kFirst = 1;
   std::vector<Bucket> out;
   Bucket now;
   for (const size_t end : ends_of(s, share)) {
@@ -95,7 +96,7 @@ std::vector<Bucket> own_pieces(const Session& s, const DeviceShare& share, int r
 }
 
 size_t pieces_multiple(const Session& s) {
-  constexpr size_t kLine = 16;  // elements of a cache line
+  constexpr size_t kLine = kCacheLine / sizeof(float);  // elements
   return s.on_gpu() && cut_into_pieces(s) ? kLine * static_cast<size_t>(s.who.replicas()) : 1;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/units.h"
 #include "graph/program/program.h"
 
 namespace dpt {
@@ -14,8 +15,8 @@ namespace dpt {
 // The rows and columns of a weight in memory order.
 std::pair<int64_t, int64_t> rows_and_columns(const TensorDesc& weight);
 
-// Rounds up to whole cache lines; the next gradient begins there.
-constexpr size_t aligned_to_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
+// Bytes up to the next cache line, where the next gradient begins.
+constexpr size_t aligned_to_line(size_t bytes) { return rounded_up(bytes, kCacheLine); }
 
 // Bytes for the gradients of the chosen stages: those of the largest piece that is computed at
 // once.

@@ -5,14 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "graph/attrs.h"
 #include "session/arenas.h"
 #include "session/later_gradients.h"
 
 namespace dpt {
 namespace {
-
-constexpr double kMiB = 1048576;
 
 void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
   constexpr double kFloat = sizeof(float);

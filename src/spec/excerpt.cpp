@@ -6,13 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "base/utf8.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kLongestLine = 1 << 16;  // in bytes; longer lines are not shown
-constexpr size_t kWidestLine = 110;       // in characters; longer lines are cut around the caret
+constexpr size_t kLongestLine = 64 * kKiB;  // no line that is longer is shown
+constexpr size_t kWidestLine = 110;         // longer ones are cut around the caret
 constexpr size_t kBeforeCaret = 60;
 
 // Length in bytes of the first character; 1 if it is not valid UTF-8.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/units.h"
 #include "spec/node.h"
 
 namespace dpt {
@@ -19,7 +20,7 @@ struct Amount {
     return {.layers = layers * n, .values = values * n, .bytes = bytes * n};
   }
 };
-inline constexpr Amount kMostExpanded{.layers = 20000, .values = 100000, .bytes = 4 << 20};
+inline constexpr Amount kMostExpanded{.layers = 20000, .values = 100000, .bytes = 4 * kMiB};
 
 // The values and bytes of a tree, including its root.
 Amount amount_of(const Node& tree);

@@ -9,9 +9,11 @@
 #include <optional>
 #include <string_view>
 
+#include "base/units.h"
+
 namespace dpt {
 
-inline constexpr size_t kMostRecordBytes = 1 << 16;  // per line; the rest is dropped
+inline constexpr size_t kMostRecordBytes = 64 * kKiB;  // of a line; the rest of it is dropped
 
 // Calls `line` for each line of a stream, with its number from 1. The last line may lack a line
 // break, since a run may be writing it. Memory use is bounded. Afterwards `in.bad()` says whether

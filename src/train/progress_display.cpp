@@ -12,17 +12,18 @@
 #include "base/status_line.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
+#include "base/units.h"
 #include "comm/heartbeat.h"
 #include "engine/clock.h"
 
 namespace dpt {
 namespace {
 
-constexpr double kFrame = 0.1;       // seconds
-constexpr double kStepLines = 0.25;  // seconds; the longest delay of a step's line in a log
-constexpr size_t kMostBytes = size_t{1} << 20;
-// Step lines buffered between two wake-ups of the thread. Beyond that, lines are dropped on a
-// terminal; elsewhere the training thread waits.
+constexpr double kFrame = 0.1;       // s
+constexpr double kStepLines = 0.25;  // s: so late may a step's line be in a log
+constexpr size_t kMostBytes = kMiB;
+// Step lines between two looks of the thread; more are not shown on a terminal, and waited for
+// elsewhere.
 constexpr size_t kMostOnTerminal = 256, kMostInLog = 16384;
 
 bool in_background() {

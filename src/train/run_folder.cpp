@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
+#include "base/units.h"
 #include "checkpoint/store.h"
 
 namespace dpt {
@@ -95,7 +96,6 @@ void make_run_folder(const std::string& folder, Disk& disk) {
 }
 
 void check_room(const Session& s, const std::string& folder, const Resume* resume, Disk& disk) {
-  constexpr double kMiB = 1048576;
   const int64_t room = disk.free_bytes(folder);
   const size_t weights = s.layout.total * sizeof(float);
   const size_t states = static_cast<size_t>(s.states()) * s.layout.trainable * sizeof(float);

@@ -8,6 +8,7 @@
 #include "backend/cpu/scratch.h"
 #include "base/fail.h"
 #include "base/machine.h"
+#include "base/units.h"
 #include "engine/compressed.h"
 #include "engine/own_states.h"
 #include "session/later_gradients.h"
@@ -81,7 +82,7 @@ double ahead_bytes(const Dataset& d, int64_t batch) {
 // Memory of workers beyond the shared buffers. The constants were measured with the shipped specs
 // (x86-64, glibc 2.36) and rounded; tests/report/memory.py compares.
 double worker_bytes(const Session& s, const KernelBytes& kernels) {
-  constexpr double kKiB = 1024, kFloat = sizeof(float);
+  constexpr double kFloat = sizeof(float);
   constexpr double kCode = 250 * kKiB;    // pages of the program that only a step touches
   constexpr double kRank = 150 * kKiB;    // pages that a rank's process copied on write
   constexpr double kThread = 130 * kKiB;  // stack, and the thread's glibc heap
@@ -114,7 +115,6 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
 void check_memory(const Session& s) {
   const RunMemory m = shared_memory_of(s);
   const auto have = static_cast<double>(usable_memory());
-  constexpr double kMiB = 1048576;
   const double lasting = m.shared + (s.own_states() ? m.states : 0);
   if (lasting + m.activations > have)
     fail(Fault::memory,

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/folder_lock.h"
+#include "base/units.h"
 #include "train/metrics_file.h"
 #include "train/reporter.h"
 #include "train/run_folder.h"
@@ -126,7 +127,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 // Parses "exit code N", followed by the error.
 RunState read_failure(RunSummary& run) {
-  constexpr size_t kMostBytes = size_t{1} << 20;
+  constexpr size_t kMostBytes = kMiB;
   std::string text;
   try {
     text = read_file(failure_file(run.path), kMostBytes);

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/tensor.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
@@ -47,6 +48,15 @@ TEST_CASE("a shape's elements, bytes and strides do not wrap around") {
     (void)strides_of(Shape{1, int64_t{1} << 32, int64_t{1} << 32}, Layout::plain);
   }));
   CHECK(Shape{1 << 20, 1 << 20}.elements() == int64_t{1} << 40);
+}
+
+TEST_CASE("bytes are rounded up to the next multiple") {
+  CHECK(rounded_up(0, kCacheLine) == 0);
+  CHECK(rounded_up(1, kCacheLine) == kCacheLine);
+  CHECK(rounded_up(kPage, kPage) == kPage);
+  CHECK(rounded_up(kPage + 1, kPage) == 2 * kPage);
+  CHECK(rounded_up(10, 3) == 12);
+  CHECK(rounded_up(kGiB, kMiB) == 1024 * kMiB);
 }
 
 }  // namespace

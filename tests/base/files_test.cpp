@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "data/folder.h"
 
 namespace dpt {
@@ -21,7 +22,7 @@ TEST_CASE("a whole file is read if it is a regular one within the limit") {
                        Error);
   CHECK_THROWS_WITH_AS(read_file(folder.path(), 4),
                        doctest::Contains("is a folder, not a regular file"), Error);
-  CHECK(read_file("/proc/self/status", 1 << 20).starts_with("Name:"));  // its size is given as 0
+  CHECK(read_file("/proc/self/status", kMiB).starts_with("Name:"));  // its size is given as 0
   CHECK_THROWS_WITH_AS(read_file("/proc/self/status", 10), doctest::Contains("at most 10"), Error);
 }
 

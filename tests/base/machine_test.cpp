@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/folder.h"
 
 namespace dpt {
 namespace {
-
-constexpr size_t kMiB = size_t{1} << 20;
 
 // A machine with 1000 MiB free, whatever this one has.
 void add_machine(const Folder& root) {
@@ -92,8 +91,8 @@ TEST_CASE("more memory than there is is refused with what to do") {
 }
 
 TEST_CASE("memory_use counts what has been touched, and remembers the peak") {
-  constexpr size_t kBytes = 64 << 20,
-                   kNearly = 60 << 20;  // others' pages may come and go meanwhile
+  constexpr size_t kBytes = 64 * kMiB,
+                   kNearly = 60 * kMiB;  // others' pages may come and go meanwhile
   const MemoryUse before = memory_use();
   if (before.own == 0) {  // a kernel without smaps_rollup
     MESSAGE("skipped: /proc/self/smaps_rollup does not tell Pss_Anon");

@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
-
-constexpr rlim_t kKiB = 1024;
 
 // What prepare_stacks() does under this limit, in a child: 0: it returned, else the fault.
 int prepared(rlim_t soft, rlim_t hard, rlim_t expected) {

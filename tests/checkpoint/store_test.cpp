@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "base/disk.h"
+#include "base/units.h"
 #include "checkpoint/resumed_run.h"
 #include "data/peak_growth.h"
 
@@ -74,7 +75,7 @@ TEST_CASE("files of a checkpoint that are far too large, or special, are found w
                     model = at + "/model.safetensors";
   const std::string written = read_file(manifest), run = read_file(state);
   const uintmax_t weights = fs::file_size(model);
-  fs::resize_file(model, uintmax_t{8} << 30);
+  fs::resize_file(model, 8 * kGiB);
   CHECK(damage(at) ==
         "its model.safetensors is damaged: it has 8589934592 bytes, and manifest.txt lists another "
         "size");
@@ -82,7 +83,7 @@ TEST_CASE("files of a checkpoint that are far too large, or special, are found w
   REQUIRE(damage(at).empty());
 
   std::string why;
-  fs::resize_file(manifest, uintmax_t{3} << 30);
+  fs::resize_file(manifest, 3 * kGiB);
   CHECK(peak_growth([&] { why = damage(at); }) < kHostileBytes);
   CHECK(why == manifest + " has 3221225472 bytes; at most 4096 are read from a file of this kind");
   std::ofstream(manifest, std::ios::binary) << written;
@@ -103,7 +104,7 @@ TEST_CASE("files of a checkpoint that are far too large, or special, are found w
     return fmt::format("state.json {} bytes, crc32 {:08x}\n", text.size(),
                        crc32_z(0, bytes, text.size()));
   };
-  const std::string large = run + std::string(size_t{17} << 20, ' ');
+  const std::string large = run + std::string(17 * kMiB, ' ');
   std::ofstream(state, std::ios::binary) << large;
   REQUIRE(written.find(line(run)) != written.npos);
   std::ofstream(manifest, std::ios::binary)

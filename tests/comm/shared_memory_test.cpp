@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
@@ -22,7 +23,7 @@ bool all_zero(const SharedMemory& memory) {
 }
 
 TEST_CASE("a mapping is zero, as large as asked, at a 2 MiB boundary") {
-  for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{2 << 20}, size_t{(5 << 20) + 3}})
+  for (const size_t bytes : {size_t{1}, kPage, kHugePage, 5 * kMiB + 3})
     for (const auto pages : {SharedMemory::Pages::on_touch, SharedMemory::Pages::now}) {
       const SharedMemory shared = SharedMemory::create(bytes, pages);
       const SharedMemory own = SharedMemory::create_private(bytes, pages);
@@ -30,7 +31,7 @@ TEST_CASE("a mapping is zero, as large as asked, at a 2 MiB boundary") {
       CHECK(own.fd() == -1);
       for (const SharedMemory* memory : {&shared, &own}) {
         CHECK(memory->bytes() == bytes);
-        CHECK(reinterpret_cast<uintptr_t>(memory->data()) % (2 << 20) == 0);
+        CHECK(reinterpret_cast<uintptr_t>(memory->data()) % kHugePage == 0);
         CHECK(all_zero(*memory));
         memory->data()[bytes - 1] = std::byte{7};
       }

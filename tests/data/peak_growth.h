@@ -9,6 +9,7 @@
 #include <malloc.h>
 
 #include "base/machine.h"
+#include "base/units.h"
 
 namespace dpt {
 
@@ -20,7 +21,7 @@ inline constexpr size_t kSanitizerFactor = __has_feature(thread_sanitizer) ? 6 :
 #else
 inline constexpr size_t kSanitizerFactor = 1;
 #endif
-inline constexpr size_t kHostileBytes = kSanitizerFactor * (size_t{64} << 20);
+inline constexpr size_t kHostileBytes = kSanitizerFactor * 64 * kMiB;
 
 // By how many bytes the memory that this process occupies grows at most while f() runs: pages that
 // are touched, not address space, so it holds under sanitizers, too, which take an eighth more.

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/units.h"
 #include "comm/shared_memory.h"
 #include "describe/gantt.h"
 #include "engine/trace.h"
@@ -67,7 +68,7 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
     CHECK(gradients >= stored - lost * sizes.shards);
     // Of later chunks workers have some rows of a gradient at a time (rows_of_tile), or a small one
     // as a whole.
-    const double aside = s.batches->accumulate() > 1 ? 260.0 * 1024 * s.who.total_workers() : 0;
+    const double aside = s.batches->accumulate() > 1 ? 260.0 * kKiB * s.who.total_workers() : 0;
     CHECK(gradients <= stored + aside);
   }
 }

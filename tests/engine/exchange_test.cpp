@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "data/folder.h"
 #include "describe/plan_text.h"
 #include "engine/own_states.h"
@@ -178,7 +179,7 @@ TEST_CASE("of compressed gradients half as many bytes are read") {
       describe(*half, false)
           .find(fmt::format(
               "gradients of other ranks: read as bf16, {:.3f} MiB a step in the place of {:.3f}\n",
-              stored * 2 / 1048576.0, stored * 4 / 1048576.0)) != std::string::npos);
+              stored * 2 / kMiB, stored * 4 / kMiB)) != std::string::npos);
 }
 
 }  // namespace

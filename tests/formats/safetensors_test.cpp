@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "data/folder.h"
 #include "data/peak_growth.h"
 
@@ -87,7 +88,7 @@ TEST_CASE("one tensor is read without the others") {
   std::string bytes;
   for (size_t i = 0; i < 8; ++i) bytes += static_cast<char>(header.size() >> (8 * i));
   std::ofstream(file.path, std::ios::binary) << bytes << header;
-  const uintmax_t start = 8 + header.size() + (uintmax_t{8} << 30);
+  const uintmax_t start = 8 + header.size() + 8 * kGiB;
   std::filesystem::resize_file(file.path, start);
   std::ofstream(file.path, std::ios::binary | std::ios::app) << "abc";
   std::string read(3, '\0');
@@ -142,7 +143,7 @@ TEST_CASE("lying sizes") {
   CHECK(has(why_not("", "", 0), "must begin with '{'"));
   CHECK(has(why_not("{}", "", 3), "a header of 3 bytes in a file of 10"));
   CHECK(has(why_not("{}", "", uint64_t{1} << 62), "cut short"));
-  CHECK(has(why_not(std::string(17 << 20, ' ')), "cut short"));
+  CHECK(has(why_not(std::string(17 * kMiB, ' ')), "cut short"));
   CHECK(has(why_not("{}", "x"), "holds 1 bytes of data, but its header describes 0"));
   CHECK(has(why_not("{" + row("x", "F32", "[1]", 0, 4) + "}", "abc"), "holds 3 bytes of data"));
   CHECK(has(why_not("{" + row("x", "F32", "[2]", 0, 4) + "}", "abcd"),

@@ -1,6 +1,7 @@
 // Rows of a benchmark with fixed numbers.
 #pragma once
 
+#include "base/units.h"
 #include "report/row.h"
 
 namespace dpt {
@@ -12,8 +13,8 @@ inline RowResult result(std::string mode, int64_t devices, int64_t batch, double
   r.facts.workers = static_cast<int>(devices);
   r.facts.fewest = r.facts.most = batch / devices;
   r.facts.meetings = devices > 1 ? 2 : 0;
-  r.facts.predicted_bytes = 60.5 * 1048576;
-  r.peak_bytes = 61 * 1048576;
+  r.facts.predicted_bytes = 60.5 * kMiB;
+  r.peak_bytes = 61 * kMiB;
   r.ms_per_sample = ms;
   r.fastest = 0.98 * ms;
   r.slowest = 1.02 * ms;

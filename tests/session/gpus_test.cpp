@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "data/folder.h"
 #include "engine/gpu/exchange.h"
 #include "engine/gpu/executor.h"
@@ -158,7 +159,7 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
     CHECK(buckets.back().end == s.layout.stored);
     for (size_t b = 0; b + 1 < buckets.size(); ++b) {
       CHECK(buckets[b].end == buckets[b + 1].begin);
-      CHECK(static_cast<double>((buckets[b].end - buckets[b].begin) * 4) >= mib * 1048576);
+      CHECK(static_cast<double>((buckets[b].end - buckets[b].begin) * 4) >= mib * kMiB);
     }
     for (const auto& [rows, program] : s.programs) {
       const std::vector<size_t> made = made_after(program, buckets);

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/machine.h"
+#include "base/units.h"
 #include "data/folder.h"
 #include "train/run_memory.h"
 #include "train/run_spec.h"
@@ -154,9 +155,8 @@ TEST_CASE("a made-up data set is sized without being generated") {
     const Dataset sized =
         static_cast<const DatasetType*>(chosen.what)->load(chosen.settings, {.sizes_only = true});
     CHECK(!sized.made);
-    CHECK(sized.inputs.desc.bytes() > size_t{100} << 20);
-    CHECK(memory_use().own <
-          before + (size_t{100} << 20));  // AddressSanitizer notes each eighth byte
+    CHECK(sized.inputs.desc.bytes() > 100 * kMiB);
+    CHECK(memory_use().own < before + 100 * kMiB);  // AddressSanitizer notes each eighth byte
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/units.h"
+
 namespace dpt {
 namespace {
 
@@ -140,7 +142,7 @@ TEST_CASE("control characters are refused, also those of C1, and written as esca
 }
 
 TEST_CASE("what is large is refused at once, not read") {
-  CHECK(Tree(std::string(2 << 20, 'a')).message().find("bytes; at most 1048576") !=
+  CHECK(Tree(std::string(2 * kMiB, 'a')).message().find("bytes; at most 1048576") !=
         std::string::npos);
   CHECK(Tree("a: " + std::string((1 << 16) + 1, 'b')).message().find("at most 65536 bytes") !=
         std::string::npos);

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/units.h"
+
 namespace dpt {
 
 TEST_CASE("a complaint has its place, its line and a caret") {
@@ -36,7 +38,7 @@ TEST_CASE("thousands of complaints are counted, not kept") {
   CHECK(d.count() == 10000);
   CHECK(d.render().ends_with("... and 9800 more errors\n"));
   Diagnostics long_one;
-  long_one.error({&file, 1, 1, 1}, std::string(1 << 20, 'a'));
+  long_one.error({&file, 1, 1, 1}, std::string(kMiB, 'a'));
   CHECK(long_one.render().size() < 5000);
   const std::vector<std::string> names(1000, std::string(100, 'n'));
   const std::vector<std::string_view> known(names.begin(), names.end());

@@ -6,6 +6,7 @@
 // this was measured to cost nothing. Weight gradients sum over the samples of a shard and are
 // computed for all of them at once.
 #include "backend/cpu/kernels.h"
+#include "base/units.h"
 
 #if DPT_ONEDNN
 
@@ -140,7 +141,7 @@ class ConvolutionKernel : public Kernel {
     }
     given_weight_ = memory(given, engine(), nullptr);
     if (given == weight_.get_desc()) return;
-    weight_bytes_ = (weight_.get_desc().get_size() + 63) / 64 * 64;
+    weight_bytes_ = rounded_up(weight_.get_desc().get_size(), kTensorAlignment);
     reorder_ = made_ == Made::w ? dnnl::reorder(weight_, given_weight_)
                                 : dnnl::reorder(given_weight_, weight_);
   }

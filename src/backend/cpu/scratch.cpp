@@ -4,11 +4,12 @@
 #include <new>
 
 #include "backend/cpu/simd/gemm.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
 
-constexpr std::align_val_t kLine{64};
+constexpr std::align_val_t kLine{kCacheLine};
 
 struct Free {
   void operator()(std::byte* p) const { ::operator delete(p, kLine); }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/readers/bytes.h"
 #include "data/readers/image.h"
 #include "data/tables.h"
@@ -138,7 +139,7 @@ class Reader : public SampleReader {
     const std::unique_ptr<ByteSource> source = open_bytes(path);
     if (source->most_bytes() > kMostFile)
       fail(Fault::data, "{} has {} bytes, and an image may have at most {} MiB; remove it", path,
-           source->most_bytes(), kMostFile >> 20);
+           source->most_bytes(), kMostFile / kMiB);
     std::vector<std::byte> bytes(source->compressed() ? 0 : source->most_bytes());
     source->read(bytes, "the image");
     Image image = decode_image(bytes, path);
@@ -151,7 +152,7 @@ class Reader : public SampleReader {
   }
 
  private:
-  static constexpr uint64_t kMostFile = uint64_t{64} << 20;
+  static constexpr uint64_t kMostFile = 64 * kMiB;
 
   // Height and width after resizing.
   std::pair<int64_t, int64_t> resized_to(const Image& image) const {
@@ -178,7 +179,7 @@ class Reader : public SampleReader {
       fail(Fault::data,
            "{} has {} x {} pixels; resizing it to {} x {} takes {} MiB: remove it, or crop it "
            "first",
-           path, image.width, image.height, width, height, pixels * 3 >> 20);
+           path, image.width, image.height, width, height, pixels * 3 / kMiB);
   }
 
   // Writes the image's center as [3, height, width], black outside of the image. As in CenterCrop,

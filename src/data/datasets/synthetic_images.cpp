@@ -2,6 +2,7 @@
 #include <array>
 #include <bit>
 
+#include "base/units.h"
 #include "data/tables.h"
 
 namespace dpt::datasets {
@@ -36,8 +37,8 @@ struct Images {
   }
 };
 
-constexpr size_t kShift = 2;                    // in pixels, in each direction
-constexpr size_t kMostKept = size_t{64} << 20;  // bytes kept of samples, and of glyphs
+constexpr size_t kShift = 2;             // pixels at most, each way
+constexpr size_t kMostKept = 64 * kMiB;  // bytes of samples, and of glyphs
 
 // splitmix64 (Steele, Lea and Flood): number n of the stream `key` is mix(key + n * kGolden).
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;

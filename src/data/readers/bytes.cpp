@@ -17,13 +17,14 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/machine.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // decompressed, per file
-constexpr uint64_t kMostRatio = 1032;               // the most that deflate can reach
-// Each member costs time, even an empty one. bgzip makes 65536 members of 4 GiB.
+constexpr uint64_t kMostBytes = 4 * kGiB;  // of one decompressed file
+constexpr uint64_t kMostRatio = 1032;      // deflate can't do more
+// Each costs time, even if it holds nothing. bgzip makes 65536 of 4 GiB.
 constexpr int kMostMembers = 1 << 18;
 
 class File {
@@ -133,7 +134,7 @@ class GzipSource final : public ByteSource {
   bool compressed() const override { return true; }
 
  private:
-  static constexpr size_t kChunk = size_t{256} << 10;
+  static constexpr size_t kChunk = 256 * kKiB;
 
   // Returns the number of bytes; 0 at the end (done_).
   size_t inflate_some(std::span<std::byte> out) {
@@ -187,14 +188,12 @@ std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
 }
 
 std::shared_ptr<std::byte[]> allocate_bytes(size_t bytes) {
-  constexpr size_t kHuge = size_t{2} << 20;
-  constexpr size_t kLarge = size_t{16} << 20;  // below, the check costs more than it is worth
+  constexpr size_t kLarge = 16 * kMiB;  // below, asking costs more than it saves
   if (bytes >= kLarge)
     need_memory(bytes, "the data", "use fewer or smaller samples, or a machine with more memory");
-  const std::align_val_t alignment{bytes >= kHuge ? kHuge : 64};
+  const std::align_val_t alignment{bytes >= kHugePage ? kHugePage : kTensorAlignment};
   auto* memory = static_cast<std::byte*>(::operator new[](std::max<size_t>(bytes, 1), alignment));
-  // An optimization: failure is harmless.
-  if (bytes >= kHuge) ::madvise(memory, bytes, MADV_HUGEPAGE);
+  if (bytes >= kHugePage) ::madvise(memory, bytes, MADV_HUGEPAGE);  // only speed: a refusal is fine
   return {memory, [alignment](std::byte* p) { ::operator delete[](p, alignment); }};
 }
 

@@ -15,13 +15,14 @@
 
 #include "base/fail.h"
 #include "base/sha256.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kWorthwhile = size_t{1} << 20;  // smaller files inflate fast enough
+constexpr size_t kWorthwhile = kMiB;  // inflating less is fast enough
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread calls setenv

@@ -9,12 +9,13 @@
 
 #include "base/count.h"
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/readers/bytes.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kMostLine = size_t{8} << 20, kMostColumns = size_t{1} << 18;
+constexpr size_t kMostLine = 8 * kMiB, kMostColumns = size_t{1} << 18;
 
 // Reads a file line by line, keeping only part of it in memory.
 class Lines {
@@ -35,7 +36,7 @@ class Lines {
       if (std::min(end, text_.size()) - begin_ > kMostLine)
         fail(Fault::data,
              "{}:{}:1: the line has more than {} MiB; a table has a line for each sample", path_,
-             number_, kMostLine >> 20);
+             number_, kMostLine / kMiB);
       if (end == std::string::npos) {
         from = text_.size() - begin_;
         read_more();
@@ -53,7 +54,7 @@ class Lines {
 
  private:
   void read_more() {
-    constexpr uint64_t kBlock = uint64_t{1} << 20;
+    constexpr uint64_t kBlock = kMiB;
     text_.erase(0, std::exchange(begin_, 0));
     const size_t kept = text_.size();
     text_.resize(kept + std::min(left_, kBlock));

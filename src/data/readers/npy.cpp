@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "data/readers/bytes.h"
 #include "data/tables.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kMostHeader = size_t{64} << 10;
+constexpr size_t kMostHeader = 64 * kKiB;
 
 struct Header {
   std::string type;  // "<f4"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
@@ -44,7 +45,7 @@ class Archive {
           Fault::data,
           "{}: with the member {} of {} bytes the archive holds more than {} MiB, which no archive "
           "of this data set does. Fetch the file again.",
-          path_, name(), size_, most_ >> 20);
+          path_, name(), size_, most_ / kMiB);
     if (size_ > source_->most_bytes())
       fail(
           Fault::data,

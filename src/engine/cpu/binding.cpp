@@ -9,17 +9,13 @@
 #include "backend/cpu/simd/simd.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "base/units.h"
 #include "engine/nonfinite_check.h"
 #include "graph/operator.h"
 #include "session/later_gradients.h"
 #include "session/update_share.h"
 
 namespace dpt {
-namespace {
-
-constexpr size_t kLine = 64;
-
-}  // namespace
 
 Binding::Binding(const Program& program, std::byte* weights, std::byte* gradients,
                  std::byte* activations, std::span<const Part> parts)
@@ -32,7 +28,9 @@ Binding::Binding(const Program& program, std::byte* weights, std::byte* gradient
 
 Binding::Binding(const Program& program, Memory memory, std::span<const Part> parts,
                  std::span<const int> stages)
-    : program_(program), memory_(std::move(memory)), constants_(program.constant_bytes + kLine) {
+    : program_(program),
+      memory_(std::move(memory)),
+      constants_(program.constant_bytes + kTensorAlignment) {
   const auto& rows = program_.rows.shards;
   first_ = static_cast<size_t>(std::ranges::find_if(rows, [](int64_t n) { return n > 0; }) -
                                rows.begin());
@@ -147,7 +145,7 @@ std::byte* Binding::pointer(ValueId v) const {
       return memory_.scratch[static_cast<size_t>(place.stage)] + place.offset;
     case Arena::constants: {
       const auto base = reinterpret_cast<uintptr_t>(constants_.data());
-      return reinterpret_cast<std::byte*>((base + kLine - 1) / kLine * kLine + place.offset);
+      return reinterpret_cast<std::byte*>(rounded_up(base, kTensorAlignment) + place.offset);
     }
     case Arena::none:
       break;

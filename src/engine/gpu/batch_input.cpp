@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "engine/gpu/resident_input.h"
 #include "engine/gpu/staged_input.h"
 
@@ -31,7 +32,7 @@ std::string feed_text(const Feeder& feeder) {
   if (why_not.empty())
     return fmt::format("{} on the GPU, where the data set ({:.2f} MiB) lies if it has room",
                        feeder.stored_inputs().changes.count > 0 ? "drawn" : "gathered",
-                       static_cast<double>(resident_bytes(feeder)) / 1048576);
+                       static_cast<double>(resident_bytes(feeder)) / kMiB);
   return fmt::format("made by the host, since {}, and copied while the GPU computes the one before",
                      why_not);
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/units.h"
+
 namespace dpt {
 namespace {
 
@@ -42,11 +44,10 @@ class ByNccl final : public DeviceCarrier {
   std::unique_ptr<cuda::Communicator> all_;  // its ranks are device indices
 };
 
-// A mailbox in shared memory for one worker: at most one piece of a message that it has sent and
-// the receiver has not taken yet.
-struct alignas(128) Mail {
-  static constexpr size_t kBytes = size_t{1} << 20;
-  std::atomic<int> to;  // device index of the receiver, plus 1; 0: empty
+// What a worker has sent and nobody has taken yet: a piece of it, at most.
+struct alignas(kDestructiveInterference) Mail {
+  static constexpr size_t kBytes = kMiB;
+  std::atomic<int> to;  // which device takes it, from 1; 0: it is empty
   std::byte data[kBytes];
 };
 

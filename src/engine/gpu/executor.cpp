@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/stderr.h"
+#include "base/units.h"
 
 namespace dpt {
 
@@ -168,9 +169,9 @@ void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& 
 
 // Bytes of GPU memory available for data sets. Call it when everything else is allocated.
 size_t DeviceExecutor::room_for_data() {
-  constexpr size_t kSpare = size_t{256} << 20;  // for code that libraries load
-  // NCCL allocates buffers when a communicator is joined, and those for sends at the first send.
-  constexpr size_t kSends = size_t{512} << 20;
+  constexpr size_t kSpare = 256 * kMiB;  // for what libraries load
+  // NCCL takes its buffers when a communicator is joined, those for sends at the first one.
+  constexpr size_t kSends = 512 * kMiB;
   const bool sends = gather_ ? exchange_->by_nccl() : stages_ && stages_->communicator();
   const size_t spare = kSpare + (sends ? kSends : 0);
   // Replicas or stages on the same GPU share its memory. sharing() contains a barrier, so all have

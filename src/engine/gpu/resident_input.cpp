@@ -5,6 +5,7 @@
 
 #include "backend/cuda/interface/launch.h"
 #include "base/error.h"
+#include "base/units.h"
 
 namespace dpt {
 
@@ -23,7 +24,7 @@ T* as(const TensorView& v) {
 
 // Copies through pinned memory, one piece at a time.
 cuda::Memory upload_bytes(cuda::DeviceContext& c, std::span<const std::byte> bytes) {
-  constexpr size_t kPiece = size_t{16} << 20;
+  constexpr size_t kPiece = 16 * kMiB;
   cuda::Memory out(c.api, MemoryKind::device, std::max<size_t>(64, bytes.size()));
   const cuda::Memory pinned(c.api, MemoryKind::pinned,
                             std::max<size_t>(64, std::min(kPiece, bytes.size())));

@@ -10,11 +10,12 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/units.h"
 #include "engine/clock.h"
 
 namespace dpt {
 
-struct alignas(128) DeviceTeam::Seat {
+struct alignas(kDestructiveInterference) DeviceTeam::Seat {
   enum Presence : int { away, here, gone };
   std::atomic<uint64_t> steps;  // begun by this worker
   // When the worker was last alive; now_s() has one origin for all processes.

@@ -7,6 +7,7 @@
 #include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/update.h"
+#include "base/units.h"
 
 namespace dpt {
 
@@ -52,7 +53,7 @@ DeviceUpdate::DeviceUpdate(const Session& session, int replica, const DeviceShar
   const auto device = [&](size_t bytes) {
     return cuda::Memory(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
-  constexpr size_t kMostPinned = size_t{32} << 20;
+  constexpr size_t kMostPinned = 32 * kMiB;
   const size_t stored = gradient_bytes();
   const auto micro = static_cast<size_t>(session_.batches->accumulate());
   weights_ = device(share.elements() * sizeof(float));

@@ -5,16 +5,15 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/units.h"
 #include "graph/operator.h"
 
 namespace dpt {
 namespace {
 
-constexpr size_t kLine = 64;  // bytes of a cache line; tensors are aligned to it
-
-// Bytes of a value, rounded up to whole cache lines.
+// The bytes of a value, up to the next cache line.
 size_t aligned_bytes(const Graph& graph, ValueId v) {
-  return Checked(graph[v].desc.bytes()).rounded_up(kLine).size();
+  return Checked(graph[v].desc.bytes()).rounded_up(kTensorAlignment).size();
 }
 
 void add(size_t& bytes, size_t more) { bytes = (Checked(bytes) + more).size(); }
@@ -203,7 +202,9 @@ void place_activations(Program& p, const std::vector<ValueId>& views, bool in_fl
 
 }  // namespace
 
-size_t Program::shard_stride(ValueId v) const { return std::max(kLine, aligned_bytes(graph, v)); }
+size_t Program::shard_stride(ValueId v) const {
+  return std::max(kTensorAlignment, aligned_bytes(graph, v));
+}
 
 void place_values(Program& p, const FlatLayout& layout, bool in_flight) {
   p.place.resize(p.graph.values.size());

@@ -10,14 +10,13 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/half.h"
+#include "base/units.h"
 #include "graph/attrs.h"
 #include "graph/operator.h"
 #include "graph/program/places.h"
 
 namespace dpt {
 namespace {
-
-constexpr size_t kLine = 64;  // bytes of a cache line; parameters are aligned to it
 
 std::vector<Instruction>& list_of(Program& p, Part part) {
   return const_cast<std::vector<Instruction>&>(p.part(part));
@@ -157,7 +156,7 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
   const auto put = [&](size_t parameter) {
     out.offset[parameter] = out.total;
     const Checked elements = graph[graph.parameters[parameter]].desc.shape.elements();
-    out.total = (out.total + elements.rounded_up(kLine / sizeof(float))).size();
+    out.total = (out.total + elements.rounded_up(kTensorAlignment / sizeof(float))).size();
   };
   const std::vector<size_t> parameter = parameters_by_gradient(graph);
   const auto put_trained = [&](bool which) {
@@ -175,7 +174,7 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
     if (graph.gradients[i] == kNoValue) put(i);
   for (ValueId v : graph.buffers) {
     out.buffer_offset.push_back(out.total);
-    const size_t bytes = Checked(graph[v].desc.bytes()).rounded_up(kLine).size();
+    const size_t bytes = Checked(graph[v].desc.bytes()).rounded_up(kTensorAlignment).size();
     out.total = (Checked(out.total) + bytes / sizeof(float)).size();
   }
   return out;

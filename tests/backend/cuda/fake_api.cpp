@@ -12,6 +12,7 @@
 #include "backend/cuda/fake_stream.h"
 #include "backend/cuda/fake_world.h"
 #include "base/fail.h"
+#include "base/units.h"
 
 namespace dpt::cuda {
 
@@ -45,7 +46,7 @@ FakeApi::FakeApi(const Settings& settings) : settings_(settings) {
                  .major = 9,
                  .minor = 0,
                  .multiprocessors = 4,
-                 .memory = size_t{4} << 30};
+                 .memory = 4 * kGiB};
 }
 FakeApi::~FakeApi() {
   by_itself_ = {};

@@ -30,6 +30,7 @@
 #include "backend/cuda/host_kernels.h"
 #include "backend/cuda/interface/device_api.h"
 #include "base/error.h"
+#include "base/units.h"
 
 namespace dpt::cuda {
 
@@ -63,13 +64,13 @@ class FakeApi : public DeviceApi {
     size_t score_bytes = 0;           // that a gradient of attention needs for each score
     // cuDNN's plans are made by so many threads at a time; who comes alone waits for the others.
     int planners = 1;
-    size_t free_memory = size_t{4} << 30;  // before anything is allocated
-    size_t communicator_memory = 0;        // that each one takes when it is joined
-    double patience_s = 20;                // with what other ranks have to come for
-    double abort_s = 0;                    // that abort() takes
-    bool mutual_aborts = false;            // abort() waits until all ranks have called it
-    int index = 0;                         // of the GPU in its machine
-    FakeWorld* world = nullptr;  // where its communicators meet; null: where their id says
+    size_t free_memory = 4 * kGiB;   // before anything is allocated
+    size_t communicator_memory = 0;  // that each one takes when it is joined
+    double patience_s = 20;          // with what other ranks have to come for
+    double abort_s = 0;              // that abort() takes
+    bool mutual_aborts = false;      // abort() waits until all ranks have called it
+    int index = 0;                   // of the GPU in its machine
+    FakeWorld* world = nullptr;      // where its communicators meet; null: where their id says
   };
   FakeApi() : FakeApi(Settings{}) {}
   explicit FakeApi(const Settings& settings);

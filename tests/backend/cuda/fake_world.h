@@ -15,6 +15,7 @@
 
 #include "backend/cuda/host_kernels.h"
 #include "backend/cuda/interface/device_api.h"
+#include "base/units.h"
 
 namespace dpt::cuda {
 
@@ -33,9 +34,9 @@ class FakeApi;
 class FakeWorld {
  public:
   static constexpr int kMostGroups = 16, kMostRanks = 4;
-  static constexpr size_t kMostBytes = 4 << 20;  // of one call
-  FakeWorld();                                   // a new one; children have it, too
-  explicit FakeWorld(const std::string& name);   // that of another process
+  static constexpr size_t kMostBytes = 4 * kMiB;  // of one call
+  FakeWorld();                                    // a new one; children have it, too
+  explicit FakeWorld(const std::string& name);    // that of another process
   ~FakeWorld();
   FakeWorld(const FakeWorld&) = delete;
   FakeWorld& operator=(const FakeWorld&) = delete;

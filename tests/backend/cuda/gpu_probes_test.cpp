@@ -24,6 +24,7 @@
 #include "backend/cuda/interface/launch.h"
 #include "backend/cuda/interface/load.h"
 #include "base/fail.h"
+#include "base/units.h"
 #include "cli/spec_argument.h"
 #include "graph/operator.h"
 
@@ -219,7 +220,7 @@ TEST_CASE("NCCL's calls in a group, of few blocks, on an urgent stream of a GPU"
   const auto stream = api->make_urgent_stream();
   constexpr size_t kCount = 1000;
   const Memory x(*api, MemoryKind::device, 2 * kCount * sizeof(float));
-  const auto free_mib = [&] { return api->free_memory() >> 20; };
+  const auto free_mib = [&] { return api->free_memory() / kMiB; };
   const size_t before = free_mib();
   constexpr int kMostBlocks = 8;
   const auto all = api->join(
@@ -278,8 +279,8 @@ TEST_CASE("the memory bandwidth of a GPU") {
   const auto api = open_gpu();
   if (!api) return;
   const auto stream = api->make_stream();
-  const bool large = api->properties().memory > (size_t{8} << 30);
-  const size_t bytes = large ? size_t{1} << 30 : size_t{1} << 16;
+  const bool large = api->properties().memory > 8 * kGiB;
+  const size_t bytes = large ? kGiB : 64 * kKiB;
   const auto count = static_cast<int64_t>(bytes / sizeof(float));
   const Memory x(*api, MemoryKind::device, bytes), y(*api, MemoryKind::device, bytes);
   const Memory host(*api, MemoryKind::pinned, bytes);

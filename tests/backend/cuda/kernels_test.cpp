@@ -12,6 +12,7 @@
 
 #include "backend/cuda/conformance.h"
 #include "backend/cuda/on_device.h"
+#include "base/units.h"
 #include "graph/fuzzed_samples.h"
 
 namespace dpt::cuda {
@@ -276,7 +277,7 @@ TEST_CASE("a gradient of attention that needs too large a workspace is made in p
     CHECK(!run->own);
     CHECK(run->results[0].storage == whole.results[0].storage);
   }
-  const PiecesRun none = run_gradient(x, 2, size_t{1} << 30, 3 * kSample);
+  const PiecesRun none = run_gradient(x, 2, kGiB, 3 * kSample);
   CHECK(none.own);
   CHECK(none.works.empty());
 }

@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 
 #include "../peak_growth.h"
+#include "base/units.h"
 #include "data/readers/image.h"
 #include "loading.h"
 #include "places.h"
@@ -80,7 +81,7 @@ TEST_CASE("image_folder: a file too large for an image, and special files, are r
     std::vector<std::byte> out(48);
     return data_error([&] { d.reader->read(0, out); });
   };
-  std::filesystem::resize_file(folder.write("a/x.png", ""), uintmax_t{8} << 30);
+  std::filesystem::resize_file(folder.write("a/x.png", ""), 8 * kGiB);
   CHECK(has(why(), "a/x.png has 8589934592 bytes, and an image may have at most 64 MiB"));
   std::filesystem::remove(folder.file("a/x.png"));
   REQUIRE(::mkfifo(folder.file("a/x.png").c_str(), 0600) == 0);

@@ -1,4 +1,5 @@
 #include "../peak_growth.h"
+#include "base/units.h"
 #include "loading.h"
 
 namespace dpt {
@@ -67,7 +68,7 @@ TEST_CASE("text: what is wrong") {
 
 TEST_CASE("text: a file over the limit is refused before it is read") {
   const Folder folder;
-  std::filesystem::resize_file(folder.write("t.txt", ""), (uintmax_t{1} << 30) + 1);
+  std::filesystem::resize_file(folder.write("t.txt", ""), kGiB + 1);
   std::string why;
   CHECK(peak_growth([&] {
           why = data_error([&] { load("text", "t.txt", Split::train, folder.path()); });

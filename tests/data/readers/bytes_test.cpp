@@ -8,6 +8,7 @@
 
 #include "../folder.h"
 #include "../peak_growth.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
@@ -79,7 +80,7 @@ TEST_CASE("gzip members that hold nothing come to an end") {
 }
 
 TEST_CASE("peak_growth sees what is touched") {
-  constexpr size_t kBytes = size_t{100} << 20;
+  constexpr size_t kBytes = 100 * kMiB;
   const size_t growth = peak_growth([&] {
     const std::vector<char> touched(kBytes, 1);
     CHECK(touched.back() == 1);

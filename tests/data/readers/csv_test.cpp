@@ -2,6 +2,7 @@
 
 #include "../folder.h"
 #include "../peak_growth.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
@@ -113,20 +114,20 @@ TEST_CASE("lines are read piece by piece, and none is lost between two") {
     text += std::to_string(i) + "," + std::to_string(i % 7) + (i % 3 == 0 ? "\r\n" : "\n");
     expected.insert(expected.end(), {static_cast<float>(i), static_cast<float>(i % 7)});
   }
-  REQUIRE(text.size() > size_t{2} << 20);
+  REQUIRE(text.size() > 2 * kMiB);
   for (int end = 0; end < 2; ++end, text.pop_back()) {  // with the last line's end, and without
     const bool same = read(text).values == expected;
     CHECK(same);
   }
   CHECK(has(why_not(text + "9\nx,1\n"), "t.csv:300001:1: 'x' in column '0' is not"));
-  CHECK(read("1,2\n" + std::string(5 << 20, ' ') + "3,4\n").values ==
+  CHECK(read("1,2\n" + std::string(5 * kMiB, ' ') + "3,4\n").values ==
         std::vector<float>{1, 2, 3, 4});
 }
 
 TEST_CASE("a line without an end costs little, whatever the file's size") {
   const Folder folder;
   const std::string path = folder.write("t.csv", "");
-  for (const uintmax_t bytes : {uintmax_t{300} << 20, uintmax_t{6} << 30}) {
+  for (const uintmax_t bytes : {300 * kMiB, 6 * kGiB}) {
     std::filesystem::resize_file(path, bytes);  // of NUL bytes, which take no disk
     std::string why;
     CHECK(peak_growth([&] { why = data_error([&] { read_csv(path, {}); }); }) < kHostileBytes);

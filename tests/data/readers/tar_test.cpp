@@ -4,6 +4,7 @@
 
 #include "../archive.h"
 #include "../peak_growth.h"
+#include "base/units.h"
 
 namespace dpt {
 namespace {
@@ -51,7 +52,7 @@ TEST_CASE("tar: what is none, is cut short, or lies") {
 TEST_CASE("tar: no more is read or passed over than the limit") {
   const Folder folder;
   // Three members of 1 GiB, of zeros that take no disk.
-  constexpr uintmax_t kMember = uintmax_t{1} << 30;
+  constexpr uintmax_t kMember = kGiB;
   const std::string path = folder.write("a.tar", "");
   {
     std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -64,9 +65,8 @@ TEST_CASE("tar: no more is read or passed over than the limit") {
   for (const char* const without : {"a", ""}) {
     CAPTURE(without);
     std::string why;
-    CHECK(peak_growth([&] {
-            why = data_error([&] { members(path, without, uint64_t{256} << 20); });
-          }) < kHostileBytes);
+    CHECK(peak_growth([&] { why = data_error([&] { members(path, without, 256 * kMiB); }); }) <
+          kHostileBytes);
     CHECK(has(why, "with the member a of 1073741824 bytes the archive holds more than 256 MiB"));
   }
   const std::string small =

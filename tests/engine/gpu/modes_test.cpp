@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "backend/cuda/fake_api.h"
+#include "base/units.h"
 #include "data/folder.h"
 #include "engine/gpu/fake_fleet.h"
 #include "engine/gpu/fake_gpu.h"
@@ -308,14 +309,14 @@ TEST_CASE("GPUs take their batches in one way, also where only some have room fo
     CHECK(found(0) == found(1));
     return found(0);
   };
-  CHECK(gathers(size_t{4} << 30, {}));
+  CHECK(gathers(4 * kGiB, {}));
   CHECK_FALSE(gathers(1, {}));
 }
 
 TEST_CASE("a GPU is shared by the workers that have it, not by those that call theirs the same" *
           doctest::skip(!kCanFork)) {
   // Room for one data set beside what is kept for libraries, but not for a half of all of it.
-  constexpr size_t kRoom = size_t{300} << 20;
+  constexpr size_t kRoom = 300 * kMiB;
   const auto gathers = [](bool one_each) {
     Fleet gpus;
     struct Opened {

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "engine/gpu/fake_fleet.h"
 #include "engine/gpu/gpu_specs.h"
 #include "train/run_spec.h"
@@ -58,7 +59,6 @@ std::ptrdiff_t last(const std::vector<std::string>& calls, std::string_view word
 }
 
 TEST_CASE("data sets take what communicators leave of a GPU's memory" * doctest::skip(!kCanFork)) {
-  constexpr size_t kMiB = size_t{1} << 20;
   // 256 MiB are kept for libraries, and where GPUs send 512 more for NCCL's connections.
   const auto resident = [](const Words& words, size_t free, size_t communicator) {
     const auto all = calls_of(words, [=](FakeApi::Settings& s) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "checkpoint/resumed_run.h"
 #include "checkpoint/store.h"
 #include "engine/gpu/fake_fleet.h"
@@ -87,8 +88,8 @@ TEST_CASE("a large model goes on, and little memory is pinned" * doctest::skip(k
   Told told;
   const Ran ran = run_spec(kSteps, with({"device=cuda", "steps=1"}, large), fake_gpu(told));
   CHECK_MESSAGE(ran.code == 0, ran.err);
-  CHECK(told.most_pinned > size_t{32} << 20);
-  CHECK(told.most_pinned < size_t{34} << 20);
+  CHECK(told.most_pinned > 32 * kMiB);
+  CHECK(told.most_pinned < 34 * kMiB);
 }
 
 TEST_CASE("a save in the middle of an epoch cuts a launch of many steps, and no other") {

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/simd/lanes_math.h"
 #include "backend/cpu/simd/tile.h"
+#include "base/units.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -17,7 +18,7 @@ DPT_SIMD size_t up_to(size_t n, size_t multiple) { return pieces(n, multiple) * 
 // Takes `n` floats of the workspace, keeping it aligned to cache lines.
 DPT_SIMD float* take(float*& workspace, size_t n) {
   float* const taken = workspace;
-  workspace += up_to(n, kLine / sizeof(float));
+  workspace += up_to(n, kCacheLine / sizeof(float));
   return taken;
 }
 

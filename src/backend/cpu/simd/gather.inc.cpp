@@ -1,6 +1,7 @@
 // Gathers rows of a data set into a batch and converts them.
 #include "backend/cpu/simd/tables.h"
 #include "backend/cpu/simd/vector.h"
+#include "base/units.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -38,7 +39,8 @@ DPT_SIMD Vector multiply(Vector a, Vector b) { return a * b; }
 constexpr size_t kRowsAhead = 2;
 
 DPT_SIMD void prefetch_row(const void* row, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(row) + i);
+  for (size_t i = 0; i < bytes; i += kCacheLine)
+    __builtin_prefetch(static_cast<const char*>(row) + i);
 }
 
 // one(byte) and lanes(bytes): the conversion of one and of kLanes bytes.

@@ -11,6 +11,7 @@
 #include "backend/cpu/simd/pairs.h"
 #include "backend/cpu/simd/tables.h"
 #include "backend/cpu/simd/tile.h"
+#include "base/units.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -160,10 +161,10 @@ void linear(const float* x, const float* w, const float* bias, float* y, size_t 
 // c [m, n] = a b [k, n], with a and c as in `p`, which is at column 0. The outer loop runs over
 // columns of tiles.
 //
-// Note [long rows]: if the rows of b are pages apart, each column of tiles would wait for an
-// address translation per row and tile, and the rows would compete for few lines of L1. So this
-// part of b is copied into a panel first. The copy costs about 2 / m of the time.
-constexpr size_t kLongRow = 4096 / sizeof(float);
+// Note [long rows]: where the rows of b are pages apart, each column of tiles would wait for the
+// translation of an address per row and tile, and the rows would fight for few places of L1; so
+// that part of b is copied into a panel first. The copy costs about 2 / m.
+constexpr size_t kLongRow = kPage / sizeof(float);
 constexpr size_t kCopiedDepth = 512;
 
 template <Store kStore>

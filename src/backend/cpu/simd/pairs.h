@@ -9,6 +9,7 @@
 
 #include "backend/cpu/simd/like_rows.h"
 #include "backend/cpu/simd/tile.h"
+#include "base/units.h"
 
 namespace dpt::DPT_ISA {
 
@@ -84,7 +85,7 @@ struct Ahead {
 
   static Ahead after(const Product& b, size_t rows) {
     return {reinterpret_cast<uintptr_t>(b.b + (rows > 0 ? b.depth * b.ldb : 0)),
-            rows > 0 ? kLine : size_t{0}};
+            rows > 0 ? kCacheLine : size_t{0}};
   }
   [[gnu::always_inline]] void fetch() {
     __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);

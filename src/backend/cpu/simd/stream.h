@@ -4,10 +4,11 @@
 #pragma once
 
 #include "backend/cpu/simd/lanes.h"
+#include "base/units.h"
 
 namespace dpt::DPT_ISA {
 
-constexpr size_t kStreamedBytes = size_t{1} << 20;
+constexpr size_t kStreamedBytes = kMiB;
 
 // Ordinary stores.
 struct Cached {

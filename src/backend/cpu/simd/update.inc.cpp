@@ -5,6 +5,7 @@
 #include "backend/cpu/simd/roots.h"
 #include "backend/cpu/simd/shards.h"
 #include "backend/cpu/simd/tables.h"
+#include "base/units.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -101,7 +102,7 @@ template <bool kAmsgrad>
               one_minus_beta1 = scalar(s.one_minus_beta1), beta2 = scalar(s.beta2),
               one_minus_beta2 = scalar(s.one_minus_beta2), step_size = scalar(s.step_size),
               correction = scalar(s.inverse_correction), eps = scalar(s.eps);
-  constexpr size_t kAhead = 32 * kLine;  // a line may take 0.2 microseconds to arrive
+  constexpr size_t kAhead = 32 * kCacheLine;  // a line may take a fifth of a microsecond to come
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     own_line(w + i, kAhead);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "backend/cpu/simd/isa.h"
+#include "base/units.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -120,11 +121,8 @@ DPT_SIMD void keep(Vector&) {}
 DPT_SIMD Vector own_zero() { return zero(); }
 #endif
 
-constexpr size_t kLine = 64;  // bytes of a cache line
-
-// Prefetches the cache line `behind` bytes after p for writing; the address need not be valid.
-// Other cores may have read the line, and stores alone would invalidate their copies one line at a
-// time.
+// Fetches the line so many bytes behind p, to write to it; there need not be anything. Other cores
+// may have read it, and would be asked to forget it for one line after the other by stores alone.
 DPT_SIMD void own_line(const float* p, size_t behind) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + behind), 1);
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/tensor.h"
+#include "base/units.h"
 #include "graph/attrs.h"
 
 namespace dpt::cuda {
@@ -22,11 +23,10 @@ class NoAlgorithm : public Error {
   explicit NoAlgorithm(const std::string& why) : Error(Fault::device, why) {}
 };
 
-// Upper limits of a work's workspace in bytes: algorithms that need more are not used. Only
-// attention's gradient may exceed it (module/attention_graph.h).
-inline constexpr size_t kMatmulWorkspace = size_t{32} << 20;
-inline constexpr size_t kDnnWorkspace = size_t{256} << 20;
-inline constexpr size_t kAttentionWorkspace = size_t{1} << 30;
+// No work asks for a larger workspace: slower algorithms that need less are taken.
+inline constexpr size_t kMatmulWorkspace = 32 * kMiB;
+inline constexpr size_t kDnnWorkspace = 256 * kMiB;
+inline constexpr size_t kAttentionWorkspace = kGiB;
 
 // What cuBLASLt does to a matrix product before it is stored.
 enum class Epilogue : uint8_t {

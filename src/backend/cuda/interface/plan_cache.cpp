@@ -15,6 +15,7 @@
 
 #include "base/sha256.h"
 #include "base/stderr.h"
+#include "base/units.h"
 
 namespace dpt::cuda {
 namespace {
@@ -22,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "dptrain plan 1\n", kSuffix = ".plan", kAside = ".new";
-constexpr size_t kDigits = 64;                      // of a checksum
-constexpr size_t kMostOfOne = size_t{64} << 20;     // bytes
+constexpr size_t kDigits = 64;  // of a checksum
+constexpr size_t kMostOfOne = 64 * kMiB;
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;  // whoever may write a file can choose its code
 constexpr size_t kWritesBetweenScans = 16;
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.h"
+
 namespace dpt::cuda {
 
 // Files of one folder, one for each plan. Thread: any, several at once; processes may share the
@@ -17,7 +19,7 @@ namespace dpt::cuda {
 // once in a process, and the next write replaces it.
 class PlanCache {
  public:
-  static constexpr size_t kMostBytes = size_t{256} << 20;
+  static constexpr size_t kMostBytes = 256 * kMiB;
 
   // The user's folder: $DPTRAIN_PLAN_CACHE, else ${XDG_CACHE_HOME:-~/.cache}/dptrain/plans; none
   // where neither is known, with DPTRAIN_PLAN_CACHE=off, and where DPTRAIN_NO_CACHE is set.

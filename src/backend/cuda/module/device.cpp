@@ -14,6 +14,7 @@
 #include "backend/cuda/module/matmul.h"
 #include "backend/cuda/module/stream.h"
 #include "base/fail.h"
+#include "base/units.h"
 
 namespace dpt::cuda {
 namespace {
@@ -155,7 +156,7 @@ class RuntimeDevice final : public DeviceApi {
       cudaMemGetInfo(&free, &total);
       fail(Fault::memory,
            "cudaMalloc: {} MiB are needed, {} of {} MiB are free on {}; a smaller batch needs less",
-           bytes >> 20, free >> 20, total >> 20, properties_.name);
+           bytes / kMiB, free / kMiB, total / kMiB, properties_.name);
     }
     check(status, device ? "cudaMalloc" : "cudaMallocHost");
     return static_cast<std::byte*>(out);
