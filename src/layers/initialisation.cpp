@@ -70,7 +70,7 @@ struct Normal {
   static KeyTable<Normal> keys() {
     return KeyTable<Normal>()
         .optional("std", &Normal::std, "standard deviation",
-                  Range{"must not be negative", 0, kLargest})
+                  Range{.text = "must not be negative", .low = 0, .high = kLargest})
         .optional("mean", &Normal::mean, "mean", kFinite);
   }
   Init make(const Shape&) const { return {.kind = Init::Kind::normal, .a = mean, .b = std}; }
@@ -91,7 +91,7 @@ struct TruncNormal {
   static KeyTable<TruncNormal> keys() {
     return KeyTable<TruncNormal>()
         .optional("std", &TruncNormal::std, "standard deviation before truncation",
-                  Range{"must be positive", 0, kLargest, true})
+                  Range{.text = "must be positive", .low = 0, .high = kLargest, .above_low = true})
         .optional("mean", &TruncNormal::mean, "mean before truncation", kFinite)
         .optional("a", &TruncNormal::a, "smallest number")
         .optional("b", &TruncNormal::b, "largest number");

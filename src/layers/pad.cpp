@@ -23,7 +23,9 @@ struct PadLayer {
         .required("padding", &PadLayer::padding,
                   "one number for all sides of an image, or two per dimension, last dimension "
                   "first: [left, right, top, bottom]; negative: removes elements",
-                  Range{"must be between -2^31 and 2^31", -2147483648.0, 2147483648.0})
+                  Range{.text = "must be between -2^31 and 2^31",
+                        .low = -2147483648.0,
+                        .high = 2147483648.0})
         .optional("value", &PadLayer::value, "value of the new elements");
   }
 

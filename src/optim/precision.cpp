@@ -66,9 +66,13 @@ struct Fp16 : Autocast {
         .optional("init_scale", &Fp16::init_scale, "initial scale", kPositive)
         .optional("growth_factor", &Fp16::growth_factor,
                   "factor of the scale after growth_interval steps without an overflow",
-                  Range{"must be above 1", 1, 1e9, true})
+                  Range{.text = "must be above 1", .low = 1, .high = 1e9, .above_low = true})
         .optional("backoff_factor", &Fp16::backoff_factor, "factor of the scale after an overflow",
-                  Range{"must be above 0 and below 1", 0, 1, true, true})
+                  Range{.text = "must be above 0 and below 1",
+                        .low = 0,
+                        .high = 1,
+                        .above_low = true,
+                        .below_high = true})
         .optional("growth_interval", &Fp16::growth_interval,
                   "steps without an overflow before the scale grows", kPositive);
   }

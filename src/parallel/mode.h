@@ -64,7 +64,7 @@ Choice mode_choice(std::string_view name);
 inline constexpr std::string_view kDevicesKey = "devices";
 inline constexpr std::string_view kDevicesDoc =
     "number of devices, the same as `devices` at the top level; none: the mode's default";
-inline constexpr Range kDeviceCount{"must be between 1 and 4096", 1, 4096};
+inline constexpr Range kDeviceCount{.text = "must be between 1 and 4096", .low = 1, .high = 4096};
 
 // The number of devices in the spec: the top-level `devices`, or the mode's own key; empty: neither
 // is given. Throws Error{spec} if they differ. REQUIRES: `parallel` is a mode.

@@ -99,7 +99,7 @@ struct ReproducibleKeys {
         .required(
             "shards", &ReproducibleKeys::shards,
             "number of shards that each global batch is split into, for any number of devices",
-            Range{"must be between 1 and 4096", 1, 4096})
+            Range{.text = "must be between 1 and 4096", .low = 1, .high = 4096})
         .usage("", "reproducible: {shards: 8}");
   }
 };
@@ -113,9 +113,10 @@ struct ScheduleKeys : ScheduleSpec {
         .optional("warmup", &ScheduleKeys::warmup,
                   "intervals of linear warm-up before the schedule starts; 0: none", kNotNegative)
         .usage("LinearLR(total_iters), SequentialLR", "schedule: {constant: null, warmup: 300}")
-        .optional("warmup_factor", &ScheduleKeys::warmup_factor,
-                  "factor of the learning rate in the first interval of the warm-up",
-                  Range{"must be above 0 and at most 1", 0, 1, true})
+        .optional(
+            "warmup_factor", &ScheduleKeys::warmup_factor,
+            "factor of the learning rate in the first interval of the warm-up",
+            Range{.text = "must be above 0 and at most 1", .low = 0, .high = 1, .above_low = true})
         .usage("LinearLR(start_factor)",
                "schedule: {constant: null, warmup: 300, warmup_factor: 0.1}");
   }
@@ -261,7 +262,7 @@ void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
       .usage("DataParallel(device_ids), torchrun --nproc-per-node", "devices: 2")
       .optional("cores", &TopKeys::cores,
                 "worker threads per CPU device; none: the machine's cores, divided evenly",
-                Range{"must be between 1 and 4096", 1, 4096})
+                Range{.text = "must be between 1 and 4096", .low = 1, .high = 4096})
       .usage("torch.set_num_threads", "cores: 4")
       .optional("memory_limit", &TopKeys::memory_limit,
                 "MiB of weights, gradients, optimizer states and activations that a device may "
@@ -361,7 +362,7 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
   const auto ignore = [](TopKeys&, const Node&, Diagnostics&) {};
   KeyTable<TopKeys> t;
   t.optional("version", &TopKeys::version, "version of the spec language",
-             Range{"must be 1 (the version this dptrain reads)", 1, 1})
+             Range{.text = "must be 1 (the version this dptrain reads)", .low = 1, .high = 1})
       .usage("", "version: 1")
       .optional_section("name", "name of the run; none: the file name without its extension",
                         read_name, {.kind = "text", .type = KeyKind::text, .schema = kNameSchema})

@@ -81,10 +81,11 @@ struct Beside {
         .usage("torch.utils.checkpoint", "{linear: 200, checkpoint: true}")
         .optional("device", &Beside::device,
                   "device of the replica that computes it, from 0; none: that of the entry before",
-                  Range{"must be between 0 and 1023", 0, 1023})
+                  Range{.text = "must be between 0 and 1023", .low = 0, .high = 1023})
         .usage("Module.to(device)", "{linear: 200, device: 1}")
-        .optional("repeat", &Beside::repeat, "number of consecutive copies, named 0, 1, ...",
-                  Range{"must be between 1 and 20000", 1, kMostExpanded.layers})
+        .optional(
+            "repeat", &Beside::repeat, "number of consecutive copies, named 0, 1, ...",
+            Range{.text = "must be between 1 and 20000", .low = 1, .high = kMostExpanded.layers})
         .usage("", "{linear: 200, repeat: 3}");
   }
 

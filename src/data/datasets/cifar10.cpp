@@ -42,11 +42,14 @@ std::string stand_in(const std::any&) {
 }  // namespace
 
 DatasetType cifar10() {
-  return {nameable<Cifar10>(
-              "cifar10",
-              "CIFAR-10, binary version: 60000 color photographs, 32 x 32, in ten classes "
-              "(Krizhevsky 2009)."),
-          load, true, torch, stand_in};
+  DatasetType t{nameable<Cifar10>(
+      "cifar10",
+      "CIFAR-10, binary version: 60000 color photographs, 32 x 32, in ten classes "
+      "(Krizhevsky 2009).")};
+  t.load = load;
+  t.torch = torch;
+  t.stand_in = stand_in;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -51,11 +51,14 @@ std::string stand_in(const std::any&) {
 }  // namespace
 
 DatasetType cifar100() {
-  return {nameable<Cifar100>(
-              "cifar100",
-              "CIFAR-100, binary version: 60000 color photographs, 32 x 32, in 100 classes "
-              "(Krizhevsky 2009)."),
-          load, true, torch, stand_in};
+  DatasetType t{nameable<Cifar100>(
+      "cifar100",
+      "CIFAR-100, binary version: 60000 color photographs, 32 x 32, in 100 classes "
+      "(Krizhevsky 2009).")};
+  t.load = load;
+  t.torch = torch;
+  t.stand_in = stand_in;
+  return t;
 }
 
 }  // namespace dpt::datasets

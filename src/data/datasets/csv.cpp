@@ -166,7 +166,10 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType csv() {
-  return {nameable<Csv>("csv", "CSV file of numbers, one sample per line."), load, true, torch};
+  DatasetType t{nameable<Csv>("csv", "CSV file of numbers, one sample per line.")};
+  t.load = load;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -68,8 +68,10 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType idx() {
-  return {nameable<Idx>("idx", "Two IDX files, the format of MNIST: inputs and classes."), load,
-          true, torch};
+  DatasetType t{nameable<Idx>("idx", "Two IDX files, the format of MNIST: inputs and classes.")};
+  t.load = load;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -259,10 +259,10 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType image_folder() {
-  DatasetType t{
-      nameable<ImageFolder>(
-          "image_folder", "JPEG and PNG images in one folder per class, decoded during training."),
-      load, true, torch};
+  DatasetType t{nameable<ImageFolder>(
+      "image_folder", "JPEG and PNG images in one folder per class, decoded during training.")};
+  t.load = load;
+  t.torch = torch;
   t.torch_reads_samples = true;
   return t;
 }

@@ -15,13 +15,17 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType kmnist() {
-  return {nameable<MnistFiles>("kmnist",
-                               "KMNIST: 70000 cursive Japanese characters, 28 x 28, in ten classes "
-                               "(Clanuwat et al. 2018).",
-                               {"torchvision.datasets.KMNIST",
-                                "dataset: kmnist\n"
-                                "dataset: {kmnist: {path: ~/data/kmnist}}"}),
-          load, true, torch, like_mnist};
+  DatasetType t{
+      nameable<MnistFiles>("kmnist",
+                           "KMNIST: 70000 cursive Japanese characters, 28 x 28, in ten classes "
+                           "(Clanuwat et al. 2018).",
+                           {"torchvision.datasets.KMNIST",
+                            "dataset: kmnist\n"
+                            "dataset: {kmnist: {path: ~/data/kmnist}}"})};
+  t.load = load;
+  t.torch = torch;
+  t.stand_in = like_mnist;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -80,8 +80,10 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType npy() {
-  return {nameable<Npy>("npy", "Two arrays written by numpy.save: inputs and targets."), load, true,
-          torch};
+  DatasetType t{nameable<Npy>("npy", "Two arrays written by numpy.save: inputs and targets.")};
+  t.load = load;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -63,10 +63,11 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType random() {
-  return {
-      nameable<Random>(
-          "random", "Normally distributed random inputs and targets, as torch.randn returns them."),
-      load, true, torch};
+  DatasetType t{nameable<Random>(
+      "random", "Normally distributed random inputs and targets, as torch.randn returns them.")};
+  t.load = load;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -25,9 +25,9 @@ struct Images {
     return KeyTable<Images>()
         .optional("samples", &Images::samples, "number of training samples", kSamples)
         .optional("classes", &Images::classes, "number of classes, one glyph each",
-                  Range{"must be between 1 and 10000", 1, 10000})
+                  Range{.text = "must be between 1 and 10000", .low = 1, .high = 10000})
         .optional("shape", &Images::shape, "[channels, height, width]",
-                  Range{"must be between 1 and 1024", 1, 1024})
+                  Range{.text = "must be between 1 and 1024", .low = 1, .high = 1024})
         .optional("seed", &Images::seed, "seed of the glyphs and samples")
         .optional("test_samples", &Images::test_samples, "number of test samples", kSamples);
   }
@@ -175,10 +175,11 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_images() {
-  return {
-      nameable<Images>("synthetic_images",
-                       "Generated images of glyphs in the format of Fashion-MNIST, easy to learn."),
-      load, true, nullptr};
+  DatasetType t{nameable<Images>(
+      "synthetic_images",
+      "Generated images of glyphs in the format of Fashion-MNIST, easy to learn.")};
+  t.load = load;
+  return t;
 }
 
 }  // namespace dpt::datasets

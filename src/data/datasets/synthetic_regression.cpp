@@ -90,9 +90,11 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_regression() {
-  return {nameable<Regression>("synthetic_regression",
-                               "Linear regression with known weights: y = x W + b + noise."),
-          load, true, torch};
+  DatasetType t{nameable<Regression>("synthetic_regression",
+                                     "Linear regression with known weights: y = x W + b + noise.")};
+  t.load = load;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::datasets

@@ -28,7 +28,7 @@ struct Tokens {
         .optional("length", &Tokens::length,
                   "tokens per sample, [N, length]; 0: one token per sample, [N]", kSizeOrZero)
         .optional("vocabulary", &Tokens::vocabulary, "number of different tokens",
-                  Range{"must be between 1 and 2^27", 1, 1 << 27})
+                  Range{.text = "must be between 1 and 2^27", .low = 1, .high = 1 << 27})
         .choice("targets", &Tokens::targets, {"classes", "next", "values"},
                 "classes: the token after the sample; next: the token after each token; "
                 "values: real numbers for each token")
@@ -120,9 +120,11 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_tokens() {
-  return {nameable<Tokens>("synthetic_tokens",
-                           "Random tokens with the next tokens, or real numbers, as targets."),
-          load, true, torch};
+  DatasetType t{nameable<Tokens>(
+      "synthetic_tokens", "Random tokens with the next tokens, or real numbers, as targets.")};
+  t.load = load;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::datasets

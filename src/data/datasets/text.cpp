@@ -29,9 +29,11 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType text() {
-  return {nameable<Text>(
-              "text", "Text file as sequences of characters; the targets are the next characters."),
-          load, true, torch};
+  DatasetType t{nameable<Text>(
+      "text", "Text file as sequences of characters; the targets are the next characters.")};
+  t.load = load;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::datasets

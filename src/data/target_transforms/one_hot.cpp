@@ -53,9 +53,12 @@ std::string torch(const std::any& settings, int64_t classes) {
 }  // namespace
 
 TargetTransformType one_hot() {
-  return {nameable<OneHot>("one_hot",
-                           "Replaces a class by a row of zeros with a 1 at the class's index."),
-          infer, apply, torch};
+  TargetTransformType t{nameable<OneHot>(
+      "one_hot", "Replaces a class by a row of zeros with a 1 at the class's index.")};
+  t.infer = infer;
+  t.apply = apply;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::target_transforms

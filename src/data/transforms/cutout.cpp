@@ -17,7 +17,7 @@ struct Cutout {
     return KeyTable<Cutout>()
         .required("length", &Cutout::length, "side of a square in pixels", kSize)
         .optional("holes", &Cutout::holes, "number of squares",
-                  Range{"must be between 1 and 8", 1, 8})
+                  Range{.text = "must be between 1 and 8", .low = 1, .high = 8})
         .optional("value", &Cutout::value, "value of the erased pixels");
   }
 };

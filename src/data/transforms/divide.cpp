@@ -28,8 +28,10 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType divide() {
-  return {nameable<Divide>("divide", "Divides every element by a number."), apply, false, nullptr,
-          torch};
+  TransformType t{nameable<Divide>("divide", "Divides every element by a number.")};
+  t.apply = apply;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::transforms

@@ -53,8 +53,12 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType normalize() {
-  return {nameable<Normalize>("normalize", "Normalizes channels: (x - mean) / std."), apply, true,
-          refuses, torch};
+  TransformType t{nameable<Normalize>("normalize", "Normalizes channels: (x - mean) / std.")};
+  t.apply = apply;
+  t.per_channel = true;
+  t.refuses = refuses;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::transforms

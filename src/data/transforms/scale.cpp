@@ -25,8 +25,10 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType scale() {
-  return {nameable<Scale>("scale", "Multiplies every element by a number."), apply, false, nullptr,
-          torch};
+  TransformType t{nameable<Scale>("scale", "Multiplies every element by a number.")};
+  t.apply = apply;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::transforms

@@ -27,8 +27,10 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType shift() {
-  return {nameable<Shift>("shift", "Adds a number to every element."), apply, false, nullptr,
-          torch};
+  TransformType t{nameable<Shift>("shift", "Adds a number to every element.")};
+  t.apply = apply;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::transforms

@@ -21,9 +21,11 @@ std::string torch(const std::any& /*settings*/) {
 }  // namespace
 
 TransformType to_tensor() {
-  return {nameable<ToTensor>("to_tensor",
-                             "Converts bytes to floats between 0 and 1; leaves floats unchanged."),
-          apply, false, nullptr, torch};
+  TransformType t{nameable<ToTensor>(
+      "to_tensor", "Converts bytes to floats between 0 and 1; leaves floats unchanged.")};
+  t.apply = apply;
+  t.torch = torch;
+  return t;
 }
 
 }  // namespace dpt::transforms
