@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "data/folder.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 

@@ -152,7 +152,7 @@ $dry_run || rm -f "$log"
 if $tsan; then
   # Where threads meet. Not what forks ranks, which is refused where there is more than one thread:
   # ThreadSanitizer has one of its own, and sees the threads of one process only.
-  files='*tests/comm/*,*tests/data/*,*tests/parallel/*,*tests/train/same_bits_test*,*tests/session/step_rows_test*'
+  files='*tests/comm/*,*tests/data/*,*tests/parallel/*,*tests/train/same_bits_test*,*tests/session/batch_partitioner_test*'
   files+=',*tests/engine/cpu/pipeline_test*,*tests/engine/cpu/deferred_batch_norm_test*'  # pipelines, placement, hybrids
   rest=(unit "--test-args=--no-skipped-summary -sf=$files -sfe=*launcher_test*" "${rest[@]}")
   # Reports go to files, since tests that run a spec keep its standard error for themselves.

@@ -13,7 +13,7 @@
 #include "graph/operator.h"
 #include "layers/model.h"
 #include "session/batch_text.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 #include "train/run_memory.h"
 
 namespace dpt {

@@ -7,7 +7,7 @@
 
 #include "base/tensor.h"
 #include "session/buffers.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 

@@ -9,7 +9,7 @@
 #include "comm/team.h"
 #include "data/prefetch.h"
 #include "parallel/topology.h"
-#include "session/step_rows.h"
+#include "session/batch_partitioner.h"
 
 namespace dpt {
 

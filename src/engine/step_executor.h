@@ -12,7 +12,7 @@
 #include "engine/prefetch_stream.h"
 #include "graph/optimizer_step.h"
 #include "optim/gradient_scaler.h"
-#include "session/step_rows.h"
+#include "session/batch_partitioner.h"
 
 namespace dpt {
 

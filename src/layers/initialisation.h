@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 
 namespace dpt {
 

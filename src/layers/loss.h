@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "graph/builder.h"
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 
 namespace dpt {
 

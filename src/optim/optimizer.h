@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "graph/optimizer_step.h"
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 
 namespace dpt {
 

@@ -9,7 +9,7 @@
 
 #include "graph/passes/precision.h"
 #include "optim/gradient_scaler.h"
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 
 namespace dpt {
 

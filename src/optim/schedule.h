@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 #include "spec/spec.h"
 
 namespace dpt {

@@ -12,7 +12,7 @@
 #include "parallel/exchange.h"
 #include "parallel/schedule.h"
 #include "parallel/topology.h"
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 
 namespace dpt {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "engine/stage_clock.h"
+#include "engine/plan_step_clock.h"
 #include "report/row.h"
 #include "session/session.h"
 

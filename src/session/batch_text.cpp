@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/count.h"
-#include "session/step_rows.h"
+#include "session/batch_partitioner.h"
 
 namespace dpt {
 

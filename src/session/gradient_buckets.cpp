@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 namespace {

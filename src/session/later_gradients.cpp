@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/cuda/interface/load.h"
-#include "data/batch.h"
+#include "data/batch_loader.h"
 #include "data/dataset.h"
 #include "graph/passes/precision.h"
 #include "graph/program/plan.h"
@@ -18,7 +18,7 @@
 #include "optim/gradient_scaler.h"
 #include "optim/optimizer.h"
 #include "parallel/mode.h"
-#include "session/step_rows.h"
+#include "session/batch_partitioner.h"
 #include "spec/spec.h"
 
 namespace dpt {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "train/progress.h"
-#include "train/progress_board.h"
+#include "train/sequence_lock.h"
 
 namespace dpt {
 

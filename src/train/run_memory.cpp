@@ -13,7 +13,7 @@
 #include "engine/own_states.h"
 #include "session/later_gradients.h"
 #include "session/memory.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 #include "train/shared_layout.h"
 
 namespace dpt {

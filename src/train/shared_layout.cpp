@@ -1,8 +1,8 @@
 #include "train/shared_layout.h"
 
 #include "base/checked.h"
-#include "engine/gpu/carrier.h"
 #include "engine/gpu/team.h"
+#include "engine/gpu/transport.h"
 #include "session/memory.h"
 
 namespace dpt {

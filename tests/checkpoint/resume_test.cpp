@@ -14,7 +14,7 @@
 #include "checkpoint/store.h"
 #include "cli/process.h"
 #include "data/readers/image.h"
-#include "places.h"
+#include "paths.h"
 #include "skip.h"
 
 namespace dpt {

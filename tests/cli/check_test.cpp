@@ -10,7 +10,7 @@
 #include "cli/process.h"
 #include "data/readers/image.h"
 #include "formats/safetensors.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cli/process.h"
 #include "golden_text.h"
-#include "places.h"
+#include "paths.h"
 #include "spec/node.h"
 #include "train/run_spec.h"
 

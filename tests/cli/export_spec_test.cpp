@@ -8,7 +8,7 @@
 #include "cli/process.h"
 #include "data/readers/npy.h"
 #include "data/tables.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "cli/process.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/folder_lock.h"
 #include "cli/process.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {

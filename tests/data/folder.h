@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 #include "spec/tree.h"
 
 namespace dpt {

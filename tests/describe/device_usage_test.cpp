@@ -11,7 +11,7 @@
 #include "comm/shared_memory.h"
 #include "describe/gantt.h"
 #include "engine/trace.h"
-#include "places.h"
+#include "paths.h"
 #include "session/arenas.h"
 #include "session/memory.h"
 #include "train/run.h"

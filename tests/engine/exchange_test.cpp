@@ -16,7 +16,7 @@
 #include "layers/golden.h"
 #include "report/measure.h"
 #include "session/memory.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 #include "skip.h"
 #include "train/run.h"
 #include "train/run_spec.h"

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "fuzz/targets.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt::fuzz {
 

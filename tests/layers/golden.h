@@ -17,7 +17,7 @@
 
 #include "graph/interpret.h"
 #include "layers/model.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt::golden {
 

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "layers/loss.h"
 #include "optim/optimizer.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {

@@ -14,9 +14,9 @@
 
 #include <doctest/doctest.h>
 
-#include "places.h"
-#include "spec/nameable.h"
+#include "paths.h"
 #include "spec/node.h"
+#include "spec/registry_entry.h"
 
 namespace dpt::optim_test {
 

@@ -14,7 +14,7 @@
 #include "formats/safetensors.h"
 #include "graph/passes/layouts.h"
 #include "layers/golden.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {

@@ -15,7 +15,7 @@
 #include "engine/cpu/binding.h"
 #include "formats/safetensors.h"
 #include "layers/golden.h"
-#include "places.h"
+#include "paths.h"
 #include "session/memory.h"
 #include "train/run.h"
 #include "train/run_spec.h"

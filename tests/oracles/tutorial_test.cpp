@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "layers/golden.h"
-#include "places.h"
+#include "paths.h"
 #include "train/fashion_mnist.h"
 #include "train/run_spec.h"
 

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "places.h"
+#include "paths.h"
 
 namespace dpt::test {
 namespace {

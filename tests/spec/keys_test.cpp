@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "spec/nameable.h"
+#include "spec/registry_entry.h"
 
 namespace dpt {
 namespace {

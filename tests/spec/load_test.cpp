@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "small_registries.h"
 #include "spec/tree.h"
-#include "words.h"
 
 namespace dpt {
 namespace {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "words.h"
+#include "small_registries.h"
 
 namespace dpt {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "words.h"
+#include "small_registries.h"
 
 namespace dpt {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "places.h"
+#include "paths.h"
 #include "train/fashion_mnist.h"
 #include "train/run_spec.h"
 

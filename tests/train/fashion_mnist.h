@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "data/tables.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 

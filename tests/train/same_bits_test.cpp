@@ -9,7 +9,7 @@
 
 #include "data/folder.h"
 #include "data/readers/image.h"
-#include "places.h"
+#include "paths.h"
 #include "skip.h"
 #include "train/run_spec.h"
 

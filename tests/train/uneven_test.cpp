@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "data/folder.h"
-#include "session/step_rows.h"
+#include "session/batch_partitioner.h"
 #include "train/run_spec.h"
 
 namespace dpt {

@@ -11,7 +11,7 @@
 
 #include "cli/process.h"
 #include "golden_text.h"
-#include "places.h"
+#include "paths.h"
 
 namespace dpt {
 namespace {

@@ -13,7 +13,7 @@
 #include "engine/nonfinite_check.h"
 #include "graph/operator.h"
 #include "session/later_gradients.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 

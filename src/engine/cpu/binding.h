@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/stage_clock.h"
+#include "engine/plan_step_clock.h"
 #include "graph/program/program.h"
 
 namespace dpt {

@@ -18,15 +18,15 @@
 #include "engine/compressed.h"
 #include "engine/cpu/binding.h"
 #include "engine/own_states.h"
+#include "engine/plan_step_clock.h"
 #include "engine/prefetch_stream.h"
-#include "engine/stage_clock.h"
 #include "engine/step_executor.h"
 #include "engine/trace.h"
 #include "graph/optimizer_step.h"
 #include "session/arenas.h"
 #include "session/buffers.h"
 #include "session/session.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 

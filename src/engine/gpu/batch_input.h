@@ -11,7 +11,7 @@
 
 #include "backend/cuda/interface/context.h"
 #include "comm/team.h"
-#include "data/batch.h"
+#include "data/batch_loader.h"
 #include "engine/gpu/binding.h"
 #include "engine/step_executor.h"
 

@@ -25,7 +25,7 @@
 #include "engine/gpu/stages.h"
 #include "engine/gpu/team.h"
 #include "engine/gpu/update.h"
-#include "engine/stage_clock.h"
+#include "engine/plan_step_clock.h"
 #include "engine/step_executor.h"
 #include "session/buffers.h"
 #include "session/gpu_share.h"

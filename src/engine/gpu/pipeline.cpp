@@ -12,7 +12,7 @@
 #include "backend/cuda/kernels/update.h"
 #include "engine/gpu/executor.h"
 #include "graph/operator.h"
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 namespace dpt {
 

@@ -23,8 +23,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/gpu/carrier.h"
 #include "engine/gpu/stages.h"
+#include "engine/gpu/transport.h"
 
 namespace dpt {
 

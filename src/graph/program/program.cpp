@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "graph/attrs.h"
 #include "graph/operator.h"
-#include "graph/program/places.h"
+#include "graph/program/locations.h"
 
 namespace dpt {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/units.h"
 #include "data/readers/image.h"
 #include "loading.h"
-#include "places.h"
+#include "paths.h"
 #include "skip.h"
 
 namespace dpt {

@@ -4,7 +4,7 @@
 
 #include "../datasets/loading.h"
 #include "formats/safetensors.h"
-#include "places.h"
+#include "paths.h"
 #include "skip.h"
 
 namespace dpt {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "applied.h"
-#include "data/batch.h"
+#include "data/batch_loader.h"
 #include "data/tables.h"
 
 namespace dpt {

@@ -13,7 +13,7 @@
 #include "data/folder.h"
 #include "engine/gpu/fake_gpu.h"
 #include "golden_text.h"
-#include "places.h"
+#include "paths.h"
 #include "train/run_spec.h"
 
 namespace dpt {

@@ -1,5 +1,5 @@
 // The start of a micro-batch, and batches gathered from a data set on the GPU: rows in the epoch's
-// order, converted and transformed in one pass (data/batch.h).
+// order, converted and transformed in one pass (data/batch_loader.h).
 #pragma once
 
 #include "backend/cuda/kernels/own_kernel.h"

@@ -1,4 +1,4 @@
-#include "session/step_rows.h"
+#include "session/batch_partitioner.h"
 
 #include <algorithm>
 #include <vector>

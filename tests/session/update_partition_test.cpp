@@ -1,4 +1,4 @@
-#include "session/update_share.h"
+#include "session/update_partition.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // What the clock of a measured run is told of each worker: into how many pieces of each kind steps
 // fall. How long they take is nothing that a test can know.
-#include "engine/stage_clock.h"
+#include "engine/plan_step_clock.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

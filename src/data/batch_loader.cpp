@@ -1,4 +1,4 @@
-#include "data/batch.h"
+#include "data/batch_loader.h"
 
 #include <algorithm>
 #include <array>

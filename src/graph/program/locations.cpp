@@ -1,4 +1,4 @@
-#include "graph/program/places.h"
+#include "graph/program/locations.h"
 
 #include <algorithm>
 #include <iterator>

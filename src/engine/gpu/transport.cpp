@@ -1,4 +1,4 @@
-#include "engine/gpu/carrier.h"
+#include "engine/gpu/transport.h"
 
 #include <algorithm>
 #include <atomic>
