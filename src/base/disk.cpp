@@ -121,16 +121,16 @@ int make_folders(Disk& disk, const std::string& path) {
   return synced;
 }
 
-ReservedRoom::ReservedRoom(Disk& disk, const std::string& path, int64_t bytes)
+ReservedSpace::ReservedSpace(Disk& disk, const std::string& path, int64_t bytes)
     : disk_(disk), fd_(disk.reserve(folder_of(path), bytes)) {
   if (fd_ < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) fail_writing(path);
 }
 
-ReservedRoom::~ReservedRoom() {
+ReservedSpace::~ReservedSpace() {
   if (fd_ >= 0) disk_.close(fd_);
 }
 
-void ReservedRoom::release() noexcept {
+void ReservedSpace::release() noexcept {
   // Other ranks share the file through inherited descriptors, so closing ours would not free the
   // disk space. If truncating fails, the space stays reserved until the last process ends.
   if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) errno = 0;

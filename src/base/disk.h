@@ -37,15 +37,15 @@ class Disk {
 };
 
 // Disk space reserved for a file that is written later. Forked processes share the reservation.
-class ReservedRoom {
+class ReservedSpace {
  public:
   // Reserves in the folder of `path`. Throws like fail_writing(path) if the disk or the quota is
   // full or the file size limit is too small. On file systems that cannot reserve (NFS), nothing is
   // reserved.
-  ReservedRoom(Disk& disk, const std::string& path, int64_t bytes);
-  ~ReservedRoom();
-  ReservedRoom(const ReservedRoom&) = delete;
-  ReservedRoom& operator=(const ReservedRoom&) = delete;
+  ReservedSpace(Disk& disk, const std::string& path, int64_t bytes);
+  ~ReservedSpace();
+  ReservedSpace(const ReservedSpace&) = delete;
+  ReservedSpace& operator=(const ReservedSpace&) = delete;
   void release() noexcept;  // frees it for all processes; call right before writing
 
  private:

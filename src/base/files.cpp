@@ -120,7 +120,7 @@ void fail_writing(const std::string& path) {
   const std::string message =
       fmt::format("{} cannot be written: {}; {}", path, std::generic_category().message(error),
                   write_remedy(error));
-  if (error == ENOSPC || error == EDQUOT) throw NoRoom(message);
+  if (error == ENOSPC || error == EDQUOT) throw DiskFull(message);
   throw Error(Fault::failed, message);
 }
 

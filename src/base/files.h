@@ -24,13 +24,13 @@ std::string read_file(const std::string& path, size_t most_bytes, Fault fault = 
 std::string read_stream(const std::string& path, size_t most_bytes, Fault fault = Fault::data);
 
 // The disk or the user's quota is full.
-class NoRoom : public Error {
+class DiskFull : public Error {
  public:
-  explicit NoRoom(const std::string& message) : Error(Fault::failed, message) {}
+  explicit DiskFull(const std::string& message) : Error(Fault::failed, message) {}
 };
 
-// Throws Error{failed} (NoRoom if the disk is full) with the path, the reason from errno, and what
-// the user can do about it.
+// Throws Error{failed} (DiskFull if the disk is full) with the path, the reason from errno, and
+// what the user can do about it.
 [[noreturn]] void fail_writing(const std::string& path);
 
 // Creates or overwrites a file; follows symbolic links. Throws Error{failed}, whose message ends

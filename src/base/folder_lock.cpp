@@ -64,13 +64,13 @@ FolderLock::FolderLock(const std::string& folder, double patience_s,
     print_stderr("{} cannot be locked: {}; make sure that no other run writes to this folder\n",
                  folder, std::generic_category().message(error));
   if (refused) {
-    const std::string who = holder_in(fd_);
+    const std::string holder = holder_in(fd_);
     close(fd_);
     throw FolderLocked(
         fmt::format("another run writes to {} ({}); wait for its end, or choose another folder "
                     "with out=DIR",
-                    folder, who),
-        who);
+                    folder, holder),
+        holder);
   }
   const std::string me = this_process();
   if (ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) < 0)

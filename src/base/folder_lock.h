@@ -13,12 +13,12 @@ namespace dpt {
 // Another run holds the folder's lock.
 class FolderLocked : public Error {
  public:
-  FolderLocked(const std::string& message, std::string who)
-      : Error(Fault::failed, message), who_(std::move(who)) {}
-  const std::string& who() const { return who_; }  // "process 811 on node7"
+  FolderLocked(const std::string& message, std::string holder)
+      : Error(Fault::failed, message), holder_(std::move(holder)) {}
+  const std::string& holder() const { return holder_; }  // "process 811 on node7"
 
  private:
-  std::string who_;
+  std::string holder_;
 };
 
 // An exclusive lock on a folder, held until this object and those inherited by forked processes are

@@ -18,10 +18,10 @@ std::vector<float> gather_states(const Session& s, const Buffers& buffers, Team 
           std::ranges::copy(values.subspan(first - begin, last - first),
                             window.begin() + static_cast<std::ptrdiff_t>(first - at));
       });
-      team.meet(worker);
+      team.barrier(worker);
       if (worker == 0)
         std::copy_n(window.data(), end - at, out.data() + static_cast<size_t>(i) * elements + at);
-      team.meet(worker);
+      team.barrier(worker);
     }
   return out;
 }

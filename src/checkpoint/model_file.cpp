@@ -18,7 +18,7 @@ namespace dpt {
 namespace {
 
 std::span<float> weights_of(const Session& s, const Buffers& buffers, ValueId v) {
-  const size_t offset = s.programs.begin()->second.place[static_cast<size_t>(v)].offset;
+  const size_t offset = s.programs.begin()->second.location[static_cast<size_t>(v)].offset;
   return {buffers.weights() + offset / sizeof(float), s.graph[v].desc.bytes() / sizeof(float)};
 }
 
@@ -36,8 +36,8 @@ void naming_the_key(const Session& s, F f) {
   try {
     f();
   } catch (Error& e) {
-    if (!s.initial_weights_place.empty())
-      e.during(fmt::format("reading `initial_weights` ({})", s.initial_weights_place));
+    if (!s.initial_weights_location.empty())
+      e.during(fmt::format("reading `initial_weights` ({})", s.initial_weights_location));
     throw;
   }
 }
@@ -64,7 +64,7 @@ std::vector<ValueId> in_order_of_draws(const Graph& graph) {
   }
   std::ranges::sort(order);
   std::vector<ValueId> out;
-  for (const auto& [place, v] : order) out.push_back(v);
+  for (const auto& [index, v] : order) out.push_back(v);
   return out;
 }
 

@@ -46,7 +46,7 @@ std::map<std::string, std::string> model_facts(const Session& session,
                                                const GradientScaler::State& scaler);
 
 // Writes all parameters (frozen ones too) and buffers atomically; creates the folder if it is
-// missing. Throws Error{failed}, NoRoom if the disk is full.
+// missing. Throws Error{failed}, DiskFull if the disk is full.
 void save_model(const Session& session, const Buffers& buffers, const GradientScaler::State& scaler,
                 const std::string& path, Disk& disk);
 

@@ -21,13 +21,13 @@ struct Home {
 // Every program has parameters and buffers at the same offsets. `weights` may be null if nothing is
 // read or written.
 std::vector<Home> homes_of_model(const Session& s, float* weights) {
-  const auto& place = s.programs.begin()->second.place;
+  const auto& location = s.programs.begin()->second.location;
   std::vector<Home> out;
   for (ValueId v : s.graph.state())
     out.push_back({.name = s.graph[v].name,
                    .desc = s.graph[v].desc,
                    .memory = weights ? reinterpret_cast<std::byte*>(weights) +
-                                           place[static_cast<size_t>(v)].offset
+                                           location[static_cast<size_t>(v)].offset
                                      : nullptr});
   return out;
 }

@@ -114,8 +114,9 @@ bool is_checkpoint(const std::string& directory) {
 }
 
 std::string order_of_samples(const Session& s) {
-  if (s.who.reproducible) return "the same in every mode";
-  if (s.who.dealt) return fmt::format("dealt to {} replicas", s.who.replicas());
+  if (s.topology.reproducible) return "the same in every mode";
+  if (s.topology.per_replica_sampling)
+    return fmt::format("assigned to {} replicas", s.topology.replicas());
   return "one order for all";
 }
 
@@ -158,7 +159,7 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   const std::string file = out.path + "/state.json";
   out.state = train_state_of(read_text(file), file);
   const std::vector<SpecChange> changes =
-      spec_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec, vocabulary());
+      spec_changes(read_text(out.path + "/spec.resolved.yaml"), resolved_spec, registries());
   std::string unfit = misfit(out.state, s);
   if (match == Match::same_spec) {
     const std::string other = unfit.empty() ? other_spec(changes) : unfit;

@@ -1,4 +1,4 @@
-// Finding the checkpoint from which a run continues, and checking that it fits.
+// NonFiniteReport the checkpoint from which a run continues, and checking that it fits.
 #pragma once
 
 #include <optional>

@@ -141,8 +141,8 @@ std::string damage(const std::string& checkpoint) {
   return found == expected ? "" : fmt::format("its {} is damaged", kManifest);
 }
 
-Checkpoints::Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
-                         std::string resumed, Disk& disk)
+CheckpointStore::CheckpointStore(const Session& session, std::string run_folder,
+                                 std::string resolved_spec, std::string resumed, Disk& disk)
     : session_(session),
       run_folder_(std::move(run_folder)),
       folder_(checkpoint_folder(run_folder_)),
@@ -154,13 +154,13 @@ std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
                                       const std::string& resumed) {
   const std::string folder = checkpoint_folder(run_folder);
   remove_asides(disk, folder);
-  std::vector<CheckpointName> foreign = checkpoints_in(folder);
+  std::vector<CheckpointName> others = checkpoints_in(folder);
   std::error_code error;
-  const auto own = std::ranges::find_if(foreign, [&](const CheckpointName& c) {
+  const auto own = std::ranges::find_if(others, [&](const CheckpointName& c) {
     return !resumed.empty() && fs::equivalent(c.path, resumed, error);
   });
-  foreign.erase(own, foreign.end());  // keep the resumed checkpoint and older ones in place
-  if (foreign.empty()) return foreign;
+  others.erase(own, others.end());  // keep the resumed checkpoint and older ones in place
+  if (others.empty()) return others;
   const std::string first = fmt::format("{}/{}", run_folder, kPrevious);
   std::string to = first;
   for (int n = 2; fs::exists(to, error); ++n) to = fmt::format("{}-{}", first, n);
@@ -173,11 +173,11 @@ std::vector<CheckpointName> set_aside(Disk& disk, const std::string& run_folder,
   };
   check(disk.make_folder(to));
   fs::copy_file(run_folder + "/" + kMetrics, fmt::format("{}/{}", to, kMetrics), error);
-  for (CheckpointName& c : foreign) {
+  for (CheckpointName& c : others) {
     const std::string path = to + c.path.substr(folder.size());
     check(disk.rename(std::exchange(c.path, path), path));
   }
-  return foreign;
+  return others;
 }
 
 std::vector<std::string> forget_previous(Disk& disk, const std::string& run_folder,
@@ -203,15 +203,16 @@ std::vector<std::string> forget_previous(Disk& disk, const std::string& run_fold
   return out;
 }
 
-void Checkpoints::write(const TrainState& state, const Buffers& buffers,
-                        std::span<float> own_states) {
+void CheckpointStore::write(const TrainState& state, const Buffers& buffers,
+                            std::span<float> own_states) {
   const std::string path = fmt::format("{}/{}{:06}", folder_, kStep, state.step);
   std::error_code error;
   if (!resumed_.empty() && fs::exists(path, error))
     return;  // the checkpoint that the run resumed from; no step was done since
   try {
     if (removing_.valid()) removing_.get();
-    full_ = with_room(full_ ? "" : path, [&] { write_files(path, state, buffers, own_states); });
+    full_ =
+        retry_with_space(full_ ? "" : path, [&] { write_files(path, state, buffers, own_states); });
     remove_old();
   } catch (const std::exception& e) {
     if (!std::exchange(warned_, true))
@@ -225,12 +226,13 @@ void Checkpoints::write(const TrainState& state, const Buffers& buffers,
   newest_ = path;
 }
 
-bool Checkpoints::with_room(const std::string& what, const std::function<void()>& write) {
+bool CheckpointStore::retry_with_space(const std::string& what,
+                                       const std::function<void()>& write) {
   for (bool removed = false;; removed = true) {
     try {
       write();
       return removed;
-    } catch (const NoRoom&) {
+    } catch (const DiskFull&) {
       if (removing_.valid()) removing_.get();
       const std::vector<CheckpointName> all = checkpoints_in(folder_);
       if (all.size() < 2 || !remove_folder(disk_, all.back().path)) throw;
@@ -240,8 +242,8 @@ bool Checkpoints::with_room(const std::string& what, const std::function<void()>
   }
 }
 
-void Checkpoints::write_files(const std::string& path, const TrainState& state,
-                              const Buffers& buffers, std::span<float> own_states) {
+void CheckpointStore::write_files(const std::string& path, const TrainState& state,
+                                  const Buffers& buffers, std::span<float> own_states) {
   const NamedTensors model = model_tensors(session_, buffers);
   const NamedTensors states = state_tensors(session_, [&](int i) {
     const size_t stride = session_.layout.trainable;
@@ -271,7 +273,7 @@ void Checkpoints::write_files(const std::string& path, const TrainState& state,
 }
 
 // In the background: removing large files takes the disk as long as writing them.
-void Checkpoints::remove_old() {
+void CheckpointStore::remove_old() {
   removing_ = start_beside([this] {
     const std::vector<CheckpointName> all = checkpoints_in(folder_);
     const auto keep = static_cast<size_t>(session_.spec.save.keep);
@@ -279,7 +281,7 @@ void Checkpoints::remove_old() {
   });
 }
 
-void Checkpoints::finish() {
+void CheckpointStore::finish() {
   if (newest_.empty()) return;
   for (const std::string& folder : previous_folders(run_folder_)) disk_.remove(folder);
 }

@@ -54,11 +54,11 @@ std::string metrics_of(const std::string& checkpoint);
 std::string damage(const std::string& checkpoint);
 
 // Writes the checkpoints of one run. Thread: one at a time.
-class Checkpoints {
+class CheckpointStore {
  public:
   // resumed: the checkpoint that the run continues from; empty for a new run.
-  Checkpoints(const Session& session, std::string run_folder, std::string resolved_spec,
-              std::string resumed, Disk& disk);
+  CheckpointStore(const Session& session, std::string run_folder, std::string resolved_spec,
+                  std::string resumed, Disk& disk);
 
   // Writes a checkpoint and removes old ones. own_states: all optimizer states that are not in the
   // buffers, one after another; empty if the buffers hold them. If the checkpoint cannot be
@@ -68,10 +68,10 @@ class Checkpoints {
   // Call after the last step: removes the previous folders if this run wrote a checkpoint.
   void finish();
 
-  // Calls `write`. If it throws NoRoom and there are several checkpoints, removes the oldest one
+  // Calls `write`. If it throws DiskFull and there are several checkpoints, removes the oldest one
   // and tries again, so the newest always stays. Prints what it removes to make room for `what`, or
   // nothing if that is empty. Returns whether any checkpoint was removed.
-  bool with_room(const std::string& what, const std::function<void()>& write);
+  bool retry_with_space(const std::string& what, const std::function<void()>& write);
 
   const std::string& newest() const { return newest_; }  // empty: none was written
 

@@ -38,14 +38,14 @@ std::vector<std::string> split(std::string_view option, const std::string& text,
 Topology topology_of(const Spec& spec) {
   const auto& mode = *static_cast<const ModeType*>(spec.parallel.what);
   ModeQuery query{.machine_cores = static_cast<int>(usable_cores().size()),
-                  .span = devices_of(spec.model)};
+                  .devices_per_replica = devices_of(spec.model)};
   if (const auto devices = devices_asked(spec.parallel, spec.devices.count))
     query.devices = static_cast<int>(*devices);
   return mode.topology(spec.parallel.settings, query);
 }
 int64_t devices_of(const Spec& spec) {
-  const Topology who = topology_of(spec);
-  return int64_t{who.ranks} * who.devices;
+  const Topology topology = topology_of(spec);
+  return int64_t{topology.ranks} * topology.devices_per_rank;
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ ArgumentList arguments_of(const Command& command) {
 
 class Keys {
  public:
-  explicit Keys(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  explicit Keys(const Registries& registries) : registries_(registries) {}
 
   void add(const std::string& above, const std::vector<KeyDoc>& keys) {
     for (const KeyDoc& k : keys) add(above, k);
@@ -52,11 +52,13 @@ class Keys {
     if (k.type == KeyKind::boolean)
       for (const char* truth : {"true", "false"}) add_value(own, truth);
     if (!k.words.empty())
-      for (const Nameable* word : words_of(vocabulary_, k.words)) add_value(own, word->name);
+      for (const RegistryEntry* word : registry_of(registries_, k.words))
+        add_value(own, word->name);
     if (k.many) return;  // a list: its entries have numbers
     add(path + ".", k.keys);
     if (k.words.empty()) return;
-    for (const Nameable* word : words_of(vocabulary_, k.words)) add(path + ".", word->describe());
+    for (const RegistryEntry* word : registry_of(registries_, k.words))
+      add(path + ".", word->describe());
   }
 
   OverrideKey& key(const std::string& path) {
@@ -70,7 +72,7 @@ class Keys {
     if (std::ranges::find(key.values, value) == key.values.end()) key.values.emplace_back(value);
   }
 
-  const Vocabulary& vocabulary_;
+  const Registries& registries_;
   std::vector<OverrideKey> keys_;
 };
 
@@ -90,9 +92,9 @@ std::vector<CommandText> command_texts() {
 std::span<const Meaning> environment_variables() { return kEnvironment; }
 std::span<const Meaning> exit_codes() { return kExitCodes; }
 
-std::vector<OverrideKey> override_keys(const Vocabulary& vocabulary) {
-  Keys keys(vocabulary);
-  keys.add("", top_keys(vocabulary).describe());
+std::vector<OverrideKey> override_keys(const Registries& registries) {
+  Keys keys(registries);
+  keys.add("", top_keys(registries).describe());
   return keys.take();
 }
 

@@ -35,6 +35,6 @@ struct OverrideKey {
   std::vector<std::string> values;  // that can be named; empty: numbers, paths, ...
 };
 // Without those of layers and blocks, whose names are the spec's own.
-std::vector<OverrideKey> override_keys(const Vocabulary& vocabulary);
+std::vector<OverrideKey> override_keys(const Registries& registries);
 
 }  // namespace dpt

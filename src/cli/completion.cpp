@@ -13,11 +13,11 @@ namespace dpt::commands {
 namespace {
 
 CompletionWords completion_words() {
-  const Vocabulary v = vocabulary();
+  const Registries v = registries();
   CompletionWords out{.commands = command_texts(), .keys = override_keys(v)};
   std::set<std::string> words;
-  for (const WordList& list : word_lists())
-    for (const Nameable* word : words_of(v, list.list)) words.emplace(word->name);
+  for (const RegistryInfo& list : registry_infos())
+    for (const RegistryEntry* word : registry_of(v, list.list)) words.emplace(word->name);
   for (const KeyDoc& key : top_keys(v).describe()) words.emplace(key.name);
   out.spec_words = {words.begin(), words.end()};
   return out;

@@ -46,7 +46,7 @@ int run_eval(const std::vector<std::string>& words) {
   LoadedSpec loaded = load(argument);
   loaded.spec.evaluate.on = true;
   loaded.spec.initial_weights = weights_of(loaded.spec, weights);
-  loaded.spec.places.erase("initial_weights");  // the spec did not set these weights
+  loaded.spec.locations.erase("initial_weights");  // the spec did not set these weights
   // The mode that trained the weights does not matter here.
   loaded.spec.parallel = mode_choice("single");
   loaded.spec.devices.count.reset();

@@ -16,13 +16,13 @@ int run_explain(const std::vector<std::string>& words) {
   std::string word;
   arguments.required("WORD", word, "linear, adam, cross_entropy, ddp, data, ...");
   arguments.parse(words);
-  const Vocabulary words_of_spec = vocabulary();
-  const std::string text = explain(words_of_spec, word);
+  const Registries registries_of_spec = registries();
+  const std::string text = explain(registries_of_spec, word);
   if (!text.empty()) {
     print_stdout("{}", text);
     return 0;
   }
-  const std::string near = nearest_word(words_of_spec, word);
+  const std::string near = nearest_word(registries_of_spec, word);
   throw BadSpec{near.empty()
                     ? fmt::format("dptrain: the spec language has no '{}'; `dptrain schema "
                                   "--markdown` lists all words\n",

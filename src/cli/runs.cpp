@@ -86,8 +86,8 @@ int run_runs(const std::vector<std::string>& words) {
          "{}{} no run: no directory with a spec.resolved.yaml or a metrics.jsonl; runs without "
          "out=DIR are in runs/NAME",
          directories[0], directories.size() == 1 ? " holds" : " and the others hold");
-  sort = key_of_main_value(result_named(sort), vocabulary());
-  x = key_of_main_value(x, vocabulary());
+  sort = key_of_main_value(result_named(sort), registries());
+  x = key_of_main_value(x, registries());
   RunsTable table = make_runs_table(std::move(rows), {sort, x});
   if (!sort.empty()) sort_rows(table, sort);
   if (json)

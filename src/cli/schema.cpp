@@ -14,7 +14,7 @@ int run_schema(const std::vector<std::string>& words) {
   bool markdown = false;
   arguments.flag("--markdown", markdown, "a reference page for people instead");
   arguments.parse(words);
-  print_stdout("{}", markdown ? reference_page(vocabulary()) : json_schema(vocabulary()));
+  print_stdout("{}", markdown ? reference_page(registries()) : json_schema(registries()));
   return 0;
 }
 

@@ -32,7 +32,7 @@ LoadedSpec load(const SpecArgument& argument) {
         "--help`\n"};
   LoadedSpec out;
   Diagnostics d;
-  out.spec = load_spec(find_spec(argument.path), argument.overrides, vocabulary(), out.files, d,
+  out.spec = load_spec(find_spec(argument.path), argument.overrides, registries(), out.files, d,
                        &out.tree);
   if (!d.ok()) throw BadSpec{d.render()};
   return out;

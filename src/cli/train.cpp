@@ -24,14 +24,14 @@ void write_found(const Session& session, Node& tree) {
   const Node path{.kind = Node::Kind::scalar, .text = session.train.found_in, .quoted = true};
   const SourceFile argument{.path = "", .text = "data.dataset.path=" + to_yaml(path)};
   Diagnostics d;
-  apply_override(tree, argument, vocabulary(), d);
+  apply_override(tree, argument, registries(), d);
 }
 
 // Warns if the launcher started a different number of ranks than the spec asks for; the launcher
 // wins.
 void note_world(const Session& session, const World& world) {
   const auto& asked = session.spec.devices.count;
-  const int devices = session.who.ranks * session.who.devices;
+  const int devices = session.topology.ranks * session.topology.devices_per_rank;
   if (world.rank != 0 || !asked || *asked == devices) return;
   print_stderr("devices: {} in the spec, but {} started {}: training on {}\n", *asked,
                world.launcher, counted(world.size, "rank"), devices);
@@ -68,10 +68,10 @@ int train(const TrainArguments& given, const std::optional<World>& world) {
   if (world) note_world(*session, *world);
   print_warnings(*session, world);
   write_found(*session, loaded.tree);
-  return run(*session, {.place = {.folder = run_folder(loaded.spec),
-                                  .numbered = loaded.spec.out.empty(),
-                                  .resume = given.resume,
-                                  .resolved_spec = to_yaml(loaded.tree)},
+  return run(*session, {.location = {.folder = run_folder(loaded.spec),
+                                     .numbered = loaded.spec.out.empty(),
+                                     .resume = given.resume,
+                                     .resolved_spec = to_yaml(loaded.tree)},
                         .identity = std::move(identity),
                         .world = world,
                         .trace = given.trace});

@@ -16,7 +16,7 @@
 
 namespace dpt {
 
-struct Patience {
+struct WaitPolicy {
   double spin_us = 80;  // 0: sleep at once, when there are more workers than cores
   double timeout_s = std::numeric_limits<double>::infinity();  // after this the wait is late
 };
@@ -48,13 +48,13 @@ inline void wake_all(std::atomic<uint32_t>& word) {
 // consistency. So either it sees the sleeper, or the sleeper's system call sees the change.
 template <class Done>
 uint32_t wait(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleepers,
-              const Patience& patience, Done done) {
+              const WaitPolicy& policy, Done done) {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
   constexpr int kGlances = 32;  // loads of the word per look at the clock
   uint32_t now = word.load(std::memory_order_acquire);
   if (done(now)) return now;
-  const Seconds spin(patience.spin_us * 1e-6), limit(patience.timeout_s);
+  const Seconds spin(policy.spin_us * 1e-6), limit(policy.timeout_s);
   const Clock::time_point start = Clock::now();
   for (Seconds waited(0); waited < spin; waited = Clock::now() - start)
     for (int i = 0; i < kGlances; ++i, relax())

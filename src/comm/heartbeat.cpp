@@ -31,12 +31,12 @@ std::thread start_without_signals(std::function<void()> body) {
   }
 }
 
-Heartbeat::Heartbeat(Team team, int rank, Starter starter)
+Heartbeat::Heartbeat(Team team, int rank, LauncherProcess launcher_process)
     : team_(team),
       rank_(rank),
-      starter_(std::move(starter)),
-      heard_(static_cast<size_t>(team.shape().ranks)),
-      places_(heard_.size()) {
+      launcher_process_(std::move(launcher_process)),
+      peers_(static_cast<size_t>(team.shape().ranks)),
+      progress_(peers_.size()) {
   team_.beat(rank_);
   thread_ = start_without_signals([this] { run(); });
 }
@@ -55,7 +55,7 @@ void Heartbeat::run() noexcept {
   for (; stop_.load() == 0; futex::sleep_while(stop_, 0, period)) {
     team_.beat(rank_);
     if (team_.broken()) continue;  // the run is ending
-    check_starter();
+    check_launcher_process();
     listen(std::ceil(timeout_s / period));
     if (rank_ == 0) notice_stall(std::ceil(team_.notice_s() / period));
   }
@@ -63,7 +63,7 @@ void Heartbeat::run() noexcept {
 
 void Heartbeat::listen(double most_silent_beats) noexcept {
   for (int r = 0; r < team_.shape().ranks; ++r) {
-    Heard& other = heard_[static_cast<size_t>(r)];
+    PeerStatus& other = peers_[static_cast<size_t>(r)];
     const uint32_t count = team_.heartbeat(r);
     if (r == rank_ || count == Team::kEnded || std::exchange(other.count, count) != count)
       other.silent_beats = 0;
@@ -79,27 +79,27 @@ void Heartbeat::notice_stall(double most_beats) noexcept {
   bool moved = false;
   for (int r = 0; r < team_.shape().ranks; ++r) {
     const Progress now = team_.progress(r);
-    moved |= std::exchange(places_[static_cast<size_t>(r)], now) != now;
+    moved |= std::exchange(progress_[static_cast<size_t>(r)], now) != now;
   }
-  if (moved) beats_at_places_ = 0;
-  if (++beats_at_places_ != most_beats) return;
+  if (moved) beats_at_progress_ = 0;
+  if (++beats_at_progress_ != most_beats) return;
   constexpr int kMost = 16;
-  std::string places;
+  std::string positions;
   for (int r = 0; r < std::min(team_.shape().ranks, kMost); ++r)
-    places += fmt::format("{} {}, ", team_.name_of(r), team_.where_is(r));
+    positions += fmt::format("{} {}, ", team_.name_of(r), team_.where_is(r));
   print_stderr(
       "dptrain: no rank has begun a step for {} s: {}{}all processes respond, so the run "
       "continues; "
       "if a file system or a device hangs, end the run\n",
-      team_.notice_s(), places, team_.shape().ranks > kMost ? "..., " : "");
+      team_.notice_s(), positions, team_.shape().ranks > kMost ? "..., " : "");
 }
 
-void Heartbeat::check_starter() noexcept {
-  if (starter_.pid == 0 || getppid() == starter_.pid) return;
-  team_.break_up(
-      rank_, fmt::format("{} (pid {}), which started {}, has ended {}; to "
-                         "keep ranks running without it, set DPTRAIN_OUTLIVE_LAUNCHER=1",
-                         starter_.name, starter_.pid, team_.name_of(rank_), team_.where_is(rank_)));
+void Heartbeat::check_launcher_process() noexcept {
+  if (launcher_process_.pid == 0 || getppid() == launcher_process_.pid) return;
+  team_.break_up(rank_, fmt::format("{} (pid {}), which started {}, has ended {}; to "
+                                    "keep ranks running without it, set DPTRAIN_OUTLIVE_LAUNCHER=1",
+                                    launcher_process_.name, launcher_process_.pid,
+                                    team_.name_of(rank_), team_.where_is(rank_)));
 }
 
 }  // namespace dpt

@@ -13,7 +13,7 @@
 namespace dpt {
 
 // The process that started this rank, such as torchrun or mpirun.
-struct Starter {
+struct LauncherProcess {
   int pid = 0;       // 0: the rank may outlive it
   std::string name;  // for messages
 };
@@ -36,28 +36,28 @@ struct Starter {
 // thread cannot be started. REQUIRES: one per rank at a time, created after the rank was forked.
 class Heartbeat {
  public:
-  Heartbeat(Team team, int rank, Starter starter = {});
+  Heartbeat(Team team, int rank, LauncherProcess launcher_process = {});
   ~Heartbeat();  // the rank is done, and others no longer expect its beats
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
  private:
   // State of another rank's counter.
-  struct Heard {
+  struct PeerStatus {
     uint32_t count = 0;
     double silent_beats = 0;  // own beats since `count` changed
   };
   void run() noexcept;
   void listen(double most_silent_beats) noexcept;
-  void check_starter() noexcept;
+  void check_launcher_process() noexcept;
   void notice_stall(double most_beats) noexcept;
 
   Team team_;
   int rank_;
-  Starter starter_;
-  std::vector<Heard> heard_;      // [rank]
-  std::vector<Progress> places_;  // [rank]
-  double beats_at_places_ = 0;    // own beats since a place changed
+  LauncherProcess launcher_process_;
+  std::vector<PeerStatus> peers_;   // [rank]
+  std::vector<Progress> progress_;  // [rank]
+  double beats_at_progress_ = 0;    // own beats since a place changed
   std::atomic<uint32_t> stop_ = 0;
   std::thread thread_;
 };

@@ -181,7 +181,7 @@ void Launch::look_at_team() {
 
 // Handles a child's end. Breaks up the team if the child failed and has not done so itself.
 void Launch::judge(Child& child, int status) {
-  const std::string who = team_.name_of(child.rank), where = team_.where_is(child.rank);
+  const std::string name = team_.name_of(child.rank), where = team_.where_is(child.rank);
   // The reader of our output closed it. Like a program of one process, end without a message.
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
     child.code = 128 + SIGPIPE;
@@ -192,14 +192,14 @@ void Launch::judge(Child& child, int status) {
   if (WIFSIGNALED(status)) {
     child.code = kRankLost;
     team_.break_up(child.rank,
-                   fmt::format("{} was killed by {} {}", who, in_words(WTERMSIG(status)), where));
+                   fmt::format("{} was killed by {} {}", name, in_words(WTERMSIG(status)), where));
     return;
   }
   child.code = WEXITSTATUS(status);
   if (child.code == 0) return;
   const int stop = team_.agreed_stop();
   if (stop != 0 && child.code == exit_code_of(stop)) return;
-  team_.break_up(child.rank, fmt::format("{} exited with code {} {}", who, child.code, where),
+  team_.break_up(child.rank, fmt::format("{} exited with code {} {}", name, child.code, where),
                  child.code);
 }
 

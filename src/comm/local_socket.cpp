@@ -211,8 +211,8 @@ Received receive_message(int socket, std::span<std::byte> buffer) noexcept {
   // error.
   if (n < 0 && errno == ECONNRESET) n = recvmsg(socket, &header, flags);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
-  if (n <= 0) return {.what = Received::ended, .bytes = 0, .fd = {}};
-  Received received{.what = Received::message, .bytes = static_cast<size_t>(n), .fd = {}};
+  if (n <= 0) return {.kind = Received::ended, .bytes = 0, .fd = {}};
+  Received received{.kind = Received::message, .bytes = static_cast<size_t>(n), .fd = {}};
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c))
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
       int fd = -1;

@@ -74,7 +74,7 @@ std::optional<pid_t> peer_of(int socket);
 bool send_message(int socket, std::span<const std::byte> message, int fd = -1) noexcept;
 
 struct Received {
-  enum What { message, nothing_yet, ended } what = nothing_yet;
+  enum Kind { message, nothing_yet, ended } kind = nothing_yet;
   size_t bytes = 0;  // length of the message; greater than the buffer: truncated
   Descriptor fd;
 };

@@ -191,14 +191,14 @@ void Gathering::look(Listener& listener, Clock::time_point deadline) {
 bool Gathering::keep(Peer& peer) {
   std::array<std::byte, sizeof(Hello)> buffer;
   const Received r = receive_message(peer.socket.get(), buffer);
-  if (r.what == Received::nothing_yet)
+  if (r.kind == Received::nothing_yet)
     return peer.rank > 0 || Clock::now() - peer.since < Seconds(kHelloSeconds);
   if (peer.rank > 0) {
-    if (r.what == Received::ended)
+    if (r.kind == Received::ended)
       reason_ = name_of(peer.rank, peer.pid) + " ended before all ranks had connected";
     return true;
   }
-  if (r.what == Received::ended) return false;
+  if (r.kind == Received::ended) return false;
   Hello hello;
   std::memcpy(&hello, buffer.data(), sizeof hello);
   if (r.bytes != sizeof hello || !is_valid(hello)) {
@@ -219,13 +219,13 @@ void Gathering::note(const Peer& stranger) {
 }
 
 void Gathering::check(const Hello& hello, const Peer& peer) {
-  const std::string who = name_of(hello.rank, peer.pid), me = name_of(0, getpid());
+  const std::string name = name_of(hello.rank, peer.pid), me = name_of(0, getpid());
   if (hello.failure[0] != 0) {
     reason_ = failed_early(hello.rank, peer.pid, hello.failure.data());
     return;
   }
   const auto differ = [&](std::string_view what) {
-    reason_ = fmt::format("{} and {} have different {}", me, who, what);
+    reason_ = fmt::format("{} and {} have different {}", me, name, what);
   };
   if (hello.size != mine_.size) return differ("numbers of ranks");
   for (const Peer& other : peers_)
@@ -235,7 +235,7 @@ void Gathering::check(const Hello& hello, const Peer& peer) {
   if (hello.build != mine_.build) return differ("builds of dptrain; use the same program");
   if (hello.spec != mine_.spec) return differ("specs; give all ranks the same file and overrides");
   if (hello.bytes != mine_.bytes)
-    reason_ = fmt::format("{} needs {} bytes of shared memory, {} needs {}", me, mine_.bytes, who,
+    reason_ = fmt::format("{} needs {} bytes of shared memory, {} needs {}", me, mine_.bytes, name,
                           hello.bytes);
 }
 
@@ -279,9 +279,9 @@ std::string answer_of(int socket, Clock::time_point deadline) {
     poll(&news, 1, 200);
     Answer answer;
     const Received r = receive_message(socket, std::as_writable_bytes(std::span(&answer, 1)));
-    if (r.what == Received::nothing_yet) continue;
+    if (r.kind == Received::nothing_yet) continue;
     answer.reason.back() = 0;
-    const bool valid = r.what == Received::message && r.bytes == sizeof answer &&
+    const bool valid = r.kind == Received::message && r.bytes == sizeof answer &&
                        answer.magic == kMagic && answer.welcome == 0;
     return valid ? answer.reason.data() : "";
   }
@@ -321,9 +321,9 @@ SharedMemory ask_for_memory(int socket, const World& world, const Identity& iden
     poll(&news, 1, 200);
     std::array<std::byte, sizeof(Answer)> buffer;
     Received r = receive_message(socket, buffer);
-    if (r.what == Received::ended)
+    if (r.kind == Received::ended)
       fail(Fault::rank, "{} ended before all ranks had connected", rank_0);
-    if (r.what == Received::message) {
+    if (r.kind == Received::message) {
       Answer answer;
       std::memcpy(&answer, buffer.data(), sizeof answer);
       if (r.bytes != sizeof answer || answer.magic != kMagic)
@@ -341,7 +341,7 @@ SharedMemory ask_for_memory(int socket, const World& world, const Identity& iden
 
 struct Rendezvous::State {
   int rank = 0;
-  Starter starter;
+  LauncherProcess launcher_process;
   SharedMemory memory;
   std::vector<Peer> peers;  // rank 0: all other ranks; otherwise rank 0
   Descriptor wake;          // an eventfd that ends the watcher
@@ -363,9 +363,9 @@ void Rendezvous::State::watch(Team team) {
       if (news[i].revents == 0) continue;
       std::byte word{0};
       const Received r = receive_message(news[i].fd, std::span(&word, 1));
-      if (r.what == Received::nothing_yet) continue;
+      if (r.kind == Received::nothing_yet) continue;
       const Peer& p = peers[i - 1];
-      if (r.what == Received::ended || word != std::byte{kGoodbye})
+      if (r.kind == Received::ended || word != std::byte{kGoodbye})
         team.break_up(p.rank, fmt::format("rank {} (pid {}, signal unknown) ended unexpectedly {}",
                                           p.rank, p.pid, team.where_is(p.rank)));
       news[i].fd = -1;  // poll() skips it
@@ -388,7 +388,7 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
                             const RendezvousSettings& settings) {
   const Clock::time_point deadline = in(settings.timeout_s);
   const auto path = path_of(world, settings);
-  const Starter starter{.pid = world.parent, .name = world.launcher};
+  const LauncherProcess launcher_process{.pid = world.parent, .name = world.launcher};
   Descriptor wake(eventfd(0, EFD_CLOEXEC));
   if (world.rank == 0) {
     Listener listener(path, settings.timeout_s);
@@ -398,7 +398,7 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
     std::vector<Peer> peers = gathering.gather(listener, deadline, settings);
     gathering.hand_over(peers, memory);
     return Rendezvous(std::unique_ptr<State>(new State{.rank = 0,
-                                                       .starter = starter,
+                                                       .launcher_process = launcher_process,
                                                        .memory = std::move(memory),
                                                        .peers = std::move(peers),
                                                        .wake = std::move(wake),
@@ -410,7 +410,7 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
   peers[0].pid = peer_of(peers[0].socket.get()).value_or(0);
   SharedMemory memory = ask_for_memory(peers[0].socket.get(), world, identity, settings.timeout_s);
   return Rendezvous(std::unique_ptr<State>(new State{.rank = world.rank,
-                                                     .starter = starter,
+                                                     .launcher_process = launcher_process,
                                                      .memory = std::move(memory),
                                                      .peers = std::move(peers),
                                                      .wake = std::move(wake),
@@ -418,7 +418,7 @@ Rendezvous Rendezvous::join(const World& world, const Identity& identity,
 }
 
 const SharedMemory& Rendezvous::memory() const { return state_->memory; }
-const Starter& Rendezvous::starter() const { return state_->starter; }
+const LauncherProcess& Rendezvous::launcher_process() const { return state_->launcher_process; }
 
 void Rendezvous::watch(Team team) {
   team.set_pid(state_->rank, getpid());
@@ -453,7 +453,7 @@ int run_joined(Rendezvous& rendezvous, Team team, int rank, const std::function<
   const StopSignals stop(team.stop_word());
   rendezvous.watch(team);
   const int code = run_rank(team, rank, [&] {
-    const Heartbeat heartbeat(team, rank, rendezvous.starter());
+    const Heartbeat heartbeat(team, rank, rendezvous.launcher_process());
     return body();
   });
   const std::string reason = code == 0 ? "" : team.reason();

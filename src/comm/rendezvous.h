@@ -48,7 +48,7 @@ class Rendezvous {
   ~Rendezvous();  // without goodbye(), the other ranks take this one for dead
 
   const SharedMemory& memory() const;
-  const Starter& starter() const;
+  const LauncherProcess& launcher_process() const;
 
   // Starts a thread that breaks up the team if a rank ends without goodbye(). Call it once.
   void watch(Team team);

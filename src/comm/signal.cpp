@@ -16,11 +16,11 @@ void Signal::post() noexcept {
   if (sleepers_.load(std::memory_order_seq_cst) != 0) futex::wake_all(word_);
 }
 
-Meeting Signal::wait(uint32_t count, const Patience& patience) noexcept {
+WaitResult Signal::wait(uint32_t count, const WaitPolicy& policy) noexcept {
   const auto done = [&](uint32_t w) { return (w & kBroken) != 0 || reached(w, count); };
-  const uint32_t now = futex::wait(word_, sleepers_, patience, done);
-  if (reached(now, count)) return Meeting::met;
-  return (now & kBroken) != 0 ? Meeting::broken : Meeting::late;
+  const uint32_t now = futex::wait(word_, sleepers_, policy, done);
+  if (reached(now, count)) return WaitResult::done;
+  return (now & kBroken) != 0 ? WaitResult::broken : WaitResult::late;
 }
 
 void Signal::break_up() noexcept {

@@ -18,7 +18,7 @@ class alignas(kDestructiveInterference) Signal {
   void post() noexcept;
 
   // Waits until there were `count` posts. broken: break_up() was called first.
-  Meeting wait(uint32_t count, const Patience& patience) noexcept;
+  WaitResult wait(uint32_t count, const WaitPolicy& policy) noexcept;
 
   // Wakes all current and future waiters. Any thread may call it, also in a signal handler.
   void break_up() noexcept;

@@ -15,9 +15,9 @@
 namespace dpt {
 
 // A worker's own words, on cache lines of their own.
-struct alignas(kDestructiveInterference) Team::Seat {
-  std::atomic<uint64_t> meetings = 0;       // of the team that it has come to
-  std::atomic<uint64_t> rank_meetings = 0;  // of its rank
+struct alignas(kDestructiveInterference) Team::WorkerSlot {
+  std::atomic<uint64_t> barriers = 0;       // of the team that it has come to
+  std::atomic<uint64_t> rank_barriers = 0;  // of its rank
   std::atomic<int64_t> epoch = 0;
   std::atomic<int64_t> step = 0;
   std::atomic<Phase> phase = Phase::starting;
@@ -26,8 +26,8 @@ struct alignas(kDestructiveInterference) Team::Seat {
 };
 
 // What belongs to a rank.
-struct alignas(kDestructiveInterference) Team::Side {
-  Barrier meeting;
+struct alignas(kDestructiveInterference) Team::RankSlot {
+  Barrier barrier;
   std::atomic<int> pid = 0;
   std::atomic<uint32_t> beats = 0;
 };
@@ -39,9 +39,9 @@ struct alignas(kDestructiveInterference) Team::Header {
 
   std::atomic<uint64_t> magic = 0;  // written last
   TeamShape shape;
-  Patience patience;  // of workers waiting for each other
+  WaitPolicy policy;  // of workers waiting for each other
   double timeout_s = 0, notice_s = 0;
-  Barrier meeting;
+  Barrier barrier;
 
   std::atomic<uint32_t> state = Break::none;
   std::atomic<int> rank = -1;
@@ -51,7 +51,7 @@ struct alignas(kDestructiveInterference) Team::Header {
 
   alignas(kDestructiveInterference) std::atomic<int> stop_asked = 0;
   alignas(kDestructiveInterference) std::atomic<int> stop_agreed = 0;
-  std::atomic<uint64_t> stop_meeting = 0;  // the first after which it holds
+  std::atomic<uint64_t> stop_barrier = 0;  // the first after which it holds
   std::atomic<int64_t> pause_after = -1;   // steps
 };
 
@@ -89,15 +89,17 @@ std::string_view words_of(Phase phase) {
 
 Team::Team(std::byte* header) : header_(reinterpret_cast<Header*>(header)) {}
 
-Team::Side& Team::side(int rank) const { return reinterpret_cast<Side*>(header_ + 1)[rank]; }
+Team::RankSlot& Team::rank_slot(int rank) const {
+  return reinterpret_cast<RankSlot*>(header_ + 1)[rank];
+}
 
-Team::Seat& Team::seat(int worker) const {
-  return reinterpret_cast<Seat*>(&side(header_->shape.ranks))[worker];
+Team::WorkerSlot& Team::worker_slot(int worker) const {
+  return reinterpret_cast<WorkerSlot*>(&rank_slot(header_->shape.ranks))[worker];
 }
 
 size_t Team::bytes(const TeamShape& shape) {
-  return whole_pages(sizeof(Header) + static_cast<size_t>(shape.ranks) * sizeof(Side) +
-                     static_cast<size_t>(shape.workers()) * sizeof(Seat));
+  return whole_pages(sizeof(Header) + static_cast<size_t>(shape.ranks) * sizeof(RankSlot) +
+                     static_cast<size_t>(shape.workers()) * sizeof(WorkerSlot));
 }
 
 Team Team::create(std::span<std::byte> header, const TeamShape& shape,
@@ -109,11 +111,11 @@ Team Team::create(std::span<std::byte> header, const TeamShape& shape,
   Team team(header.data());
   Header* const h = std::construct_at(team.header_);
   h->shape = shape;
-  for (int r = 0; r < shape.ranks; ++r) std::construct_at(&team.side(r));
-  for (int w = 0; w < shape.workers(); ++w) std::construct_at(&team.seat(w));
+  for (int r = 0; r < shape.ranks; ++r) std::construct_at(&team.rank_slot(r));
+  for (int w = 0; w < shape.workers(); ++w) std::construct_at(&team.worker_slot(w));
   const int cores = settings.cores > 0 ? settings.cores : cores_of_this_process();
   const double spin_us = shape.workers() <= cores ? settings.spin_us : 0;
-  h->patience = {.spin_us = spin_us, .timeout_s = settings.stuck_s};
+  h->policy = {.spin_us = spin_us, .timeout_s = settings.stuck_s};
   h->timeout_s = settings.timeout_s;
   h->notice_s = settings.notice_s;
   h->magic.store(kMagic, std::memory_order_release);
@@ -131,7 +133,7 @@ Team Team::attach(std::span<std::byte> header) {
 
 const TeamShape& Team::shape() const { return header_->shape; }
 
-TeamPlace Team::place(int worker) const {
+WorkerInfo Team::info(int worker) const {
   const TeamShape& s = header_->shape;
   return {.worker = worker,
           .workers = s.workers(),
@@ -140,40 +142,43 @@ TeamPlace Team::place(int worker) const {
           .workers_per_rank = s.workers_per_rank};
 }
 
-void Team::meet(int worker) { meet(worker, header_->patience); }
+void Team::barrier(int worker) { barrier(worker, header_->policy); }
 
-void Team::meet_patiently(int worker) { meet(worker, {.spin_us = header_->patience.spin_us}); }
-
-void Team::meet(int worker, const Patience& patience) {
-  std::atomic<uint64_t>& mine = seat(worker).meetings;
-  mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  const Meeting end =
-      header_->meeting.meet(static_cast<uint32_t>(header_->shape.workers()), patience);
-  if (end != Meeting::met) give_up(worker, end == Meeting::late, true);
+void Team::barrier_without_limit(int worker) {
+  barrier(worker, {.spin_us = header_->policy.spin_us});
 }
 
-void Team::meet_rank(int worker) {
+void Team::barrier(int worker, const WaitPolicy& policy) {
+  std::atomic<uint64_t>& mine = worker_slot(worker).barriers;
+  mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const WaitResult end =
+      header_->barrier.arrive_and_wait(static_cast<uint32_t>(header_->shape.workers()), policy);
+  if (end != WaitResult::done) give_up(worker, end == WaitResult::late, true);
+}
+
+void Team::rank_barrier(int worker) {
   const int per_rank = header_->shape.workers_per_rank;
-  std::atomic<uint64_t>& mine = seat(worker).rank_meetings;
+  std::atomic<uint64_t>& mine = worker_slot(worker).rank_barriers;
   mine.store(mine.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  const Meeting end =
-      side(worker / per_rank).meeting.meet(static_cast<uint32_t>(per_rank), header_->patience);
-  if (end != Meeting::met) give_up(worker, end == Meeting::late, false);
+  const WaitResult end =
+      rank_slot(worker / per_rank)
+          .barrier.arrive_and_wait(static_cast<uint32_t>(per_rank), header_->policy);
+  if (end != WaitResult::done) give_up(worker, end == WaitResult::late, false);
 }
 
-void Team::post(int worker) noexcept { seat(worker).done.post(); }
+void Team::post(int worker) noexcept { worker_slot(worker).done.post(); }
 
 void Team::wait_for(int other, uint32_t count) {
-  const Meeting end = seat(other).done.wait(count, header_->patience);
-  if (end != Meeting::met) give_up_on(other, end == Meeting::late);
+  const WaitResult end = worker_slot(other).done.wait(count, header_->policy);
+  if (end != WaitResult::done) give_up_on(other, end == WaitResult::late);
 }
 
-void Team::meet_some(int worker, std::span<const int> workers) {
-  const uint32_t count = ++seat(worker).visits;
-  seat(worker).come.post();
+void Team::barrier_among(int worker, std::span<const int> workers) {
+  const uint32_t count = ++worker_slot(worker).visits;
+  worker_slot(worker).come.post();
   for (int other : workers) {
-    const Meeting end = seat(other).come.wait(count, header_->patience);
-    if (end != Meeting::met) give_up_on(other, end == Meeting::late);
+    const WaitResult end = worker_slot(other).come.wait(count, header_->policy);
+    if (end != WaitResult::done) give_up_on(other, end == WaitResult::late);
   }
 }
 
@@ -183,7 +188,7 @@ void Team::give_up_on(int other, bool late) const {
   if (late)
     team.break_up(rank,
                   fmt::format("worker {} of {} {} did not reach the barrier within {} s", other,
-                              name_of(rank), where_is(rank), header_->patience.timeout_s));
+                              name_of(rank), where_is(rank), header_->policy.timeout_s));
   throw TeamBroken(reason());
 }
 
@@ -192,7 +197,8 @@ void Team::give_up(int worker, bool late, bool whole) const {
   if (late) {
     const TeamShape& s = shape();
     const auto count = [&](int w) {
-      return (whole ? seat(w).meetings : seat(w).rank_meetings).load(std::memory_order_relaxed);
+      return (whole ? worker_slot(w).barriers : worker_slot(w).rank_barriers)
+          .load(std::memory_order_relaxed);
     };
     const int first = whole ? 0 : worker / s.workers_per_rank * s.workers_per_rank;
     const int end = whole ? s.workers() : first + s.workers_per_rank;
@@ -206,7 +212,7 @@ void Team::give_up(int worker, bool late, bool whole) const {
     }
     team.break_up(blamed, fmt::format("{} did not reach the barrier within {} s",
                                       missing.empty() ? "the other workers" : missing,
-                                      header_->patience.timeout_s));
+                                      header_->policy.timeout_s));
   }
   throw TeamBroken(reason());
 }
@@ -224,11 +230,11 @@ bool Team::break_up(int rank, std::string_view reason, int code, bool tells) noe
     h.state.store(Header::written, std::memory_order_release);
   }
   // Later callers do this too: the first one may have been killed before it got here.
-  h.meeting.break_up();
-  for (int r = 0; r < h.shape.ranks; ++r) side(r).meeting.break_up();
+  h.barrier.break_up();
+  for (int r = 0; r < h.shape.ranks; ++r) rank_slot(r).barrier.break_up();
   for (int w = 0; w < h.shape.workers(); ++w) {
-    seat(w).done.break_up();
-    seat(w).come.break_up();
+    worker_slot(w).done.break_up();
+    worker_slot(w).come.break_up();
   }
   return first;
 }
@@ -263,39 +269,39 @@ double Team::timeout_s() const noexcept { return header_->timeout_s; }
 double Team::notice_s() const noexcept { return header_->notice_s; }
 
 void Team::beat(int rank) noexcept {
-  std::atomic<uint32_t>& mine = side(rank).beats;  // no other rank writes it
+  std::atomic<uint32_t>& mine = rank_slot(rank).beats;  // no other rank writes it
   const uint32_t next = mine.load(std::memory_order_relaxed) + 1;
   mine.store(next == kEnded ? 1 : next, std::memory_order_relaxed);
 }
 
 void Team::end_heartbeat(int rank) noexcept {
-  side(rank).beats.store(kEnded, std::memory_order_relaxed);
+  rank_slot(rank).beats.store(kEnded, std::memory_order_relaxed);
 }
 
 uint32_t Team::heartbeat(int rank) const noexcept {
-  return side(rank).beats.load(std::memory_order_relaxed);
+  return rank_slot(rank).beats.load(std::memory_order_relaxed);
 }
 
 void Team::set_progress(int worker, const Progress& progress) noexcept {
-  Seat& mine = seat(worker);
+  WorkerSlot& mine = worker_slot(worker);
   mine.epoch.store(progress.epoch, std::memory_order_relaxed);
   mine.step.store(progress.step, std::memory_order_relaxed);
   mine.phase.store(progress.phase, std::memory_order_relaxed);
 }
 
 Progress Team::progress(int rank) const noexcept {
-  const Seat& first = seat(rank * header_->shape.workers_per_rank);
+  const WorkerSlot& first = worker_slot(rank * header_->shape.workers_per_rank);
   return {.epoch = first.epoch.load(std::memory_order_relaxed),
           .step = first.step.load(std::memory_order_relaxed),
           .phase = first.phase.load(std::memory_order_relaxed)};
 }
 
 void Team::set_pid(int rank, int pid) noexcept {
-  side(rank).pid.store(pid, std::memory_order_relaxed);
+  rank_slot(rank).pid.store(pid, std::memory_order_relaxed);
 }
 
 std::string Team::name_of(int rank) const {
-  const int pid = side(rank).pid.load(std::memory_order_relaxed);
+  const int pid = rank_slot(rank).pid.load(std::memory_order_relaxed);
   return pid == 0 ? fmt::format("rank {}", rank) : fmt::format("rank {} (pid {})", rank, pid);
 }
 
@@ -313,7 +319,7 @@ void Team::publish_stop(int worker) noexcept {
   Header& h = *header_;
   const int asked = h.stop_asked.load(std::memory_order_relaxed);
   if (worker != 0 || asked == 0 || h.stop_agreed.load(std::memory_order_relaxed) != 0) return;
-  h.stop_meeting.store(seat(0).meetings.load(std::memory_order_relaxed) + 1,
+  h.stop_barrier.store(worker_slot(0).barriers.load(std::memory_order_relaxed) + 1,
                        std::memory_order_relaxed);
   h.stop_agreed.store(asked, std::memory_order_release);
 }
@@ -323,8 +329,8 @@ void Team::publish_stop(int worker) noexcept {
 int Team::agreed_stop(int worker) const noexcept {
   const int agreed = header_->stop_agreed.load(std::memory_order_acquire);
   if (agreed == 0) return 0;
-  const uint64_t been_to = seat(worker).meetings.load(std::memory_order_relaxed);
-  return been_to >= header_->stop_meeting.load(std::memory_order_relaxed) ? agreed : 0;
+  const uint64_t been_to = worker_slot(worker).barriers.load(std::memory_order_relaxed);
+  return been_to >= header_->stop_barrier.load(std::memory_order_relaxed) ? agreed : 0;
 }
 
 int Team::agreed_stop() const noexcept {

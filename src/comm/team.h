@@ -14,7 +14,7 @@
 
 namespace dpt {
 
-struct Patience;  // comm/futex.h
+struct WaitPolicy;  // comm/futex.h
 
 struct TeamShape {
   int ranks = 1;             // processes
@@ -23,7 +23,7 @@ struct TeamShape {
 };
 
 // A worker's position. Workers are numbered over all ranks: those of rank 1 follow those of rank 0.
-struct TeamPlace {
+struct WorkerInfo {
   int worker = 0;
   int workers = 1;
   int rank = 0;
@@ -76,25 +76,25 @@ class Team {
   static Team attach(std::span<std::byte> header);
 
   const TeamShape& shape() const;
-  TeamPlace place(int worker) const;
+  WorkerInfo info(int worker) const;
 
   // A barrier of all workers: what they wrote before is visible to all afterwards. Throws
   // TeamBroken if the team is broken up. A worker that waits for longer than `stuck_s` breaks up
   // the team and names the workers that have not arrived.
-  void meet(int worker);
+  void barrier(int worker);
   // The same without the time limit, for while a worker writes files.
-  void meet_patiently(int worker);
+  void barrier_without_limit(int worker);
   // A barrier of the workers of the worker's own rank.
-  void meet_rank(int worker);
+  void rank_barrier(int worker);
 
   // Counts one more finished piece of work of this worker.
   void post(int worker) noexcept;
   // Waits until `other` has posted `count` times since the team was created (counts wrap around at
-  // 2^31). What it wrote before is then visible. Throws as meet() does.
+  // 2^31). What it wrote before is then visible. Throws as barrier() does.
   void wait_for(int other, uint32_t count);
   // A barrier of some workers; each of them must pass the same list. A worker may belong to one
-  // such list only. Throws as meet() does.
-  void meet_some(int worker, std::span<const int> workers);
+  // such list only. Throws as barrier() does.
+  void barrier_among(int worker, std::span<const int> workers);
 
   // Ends the team: all waiting workers, and all that call meet() later, throw TeamBroken. The first
   // call decides the reason, and returns true. rank: who is to blame. code: the exit code of the
@@ -145,12 +145,12 @@ class Team {
 
  private:
   struct Header;
-  struct Seat;
-  struct Side;
+  struct WorkerSlot;
+  struct RankSlot;
   explicit Team(std::byte* header);
-  Seat& seat(int worker) const;
-  Side& side(int rank) const;
-  void meet(int worker, const Patience& patience);
+  WorkerSlot& worker_slot(int worker) const;
+  RankSlot& rank_slot(int rank) const;
+  void barrier(int worker, const WaitPolicy& policy);
   [[noreturn]] void give_up(int worker, bool late, bool whole) const;
   [[noreturn]] void give_up_on(int other, bool late) const;
 

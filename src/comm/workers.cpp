@@ -99,8 +99,8 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
       report_failure(team, rank);
       const Failure failure = current_failure();
       const std::lock_guard lock(mutex);
-      std::exception_ptr& place = failure.own ? own : broken;
-      if (!place) place = std::current_exception();
+      std::exception_ptr& slot = failure.own ? own : broken;
+      if (!slot) slot = std::current_exception();
     }
   };
   bool started = true;
@@ -143,8 +143,8 @@ int run_rank(Team team, int rank, const std::function<int()>& body) noexcept {
     // One of this rank's workers may have broken it up
     const bool first = failure.own && team.broken_by() == rank;
     if (first && team.claim_message(rank)) {
-      const std::string who = team.shape().ranks > 1 ? fmt::format("rank {}: ", rank) : "";
-      print_stderr("dptrain: {}{}\n", who, failure.report);
+      const std::string name = team.shape().ranks > 1 ? fmt::format("rank {}: ", rank) : "";
+      print_stderr("dptrain: {}{}\n", name, failure.report);
     }
     return failure.own ? failure.code : static_cast<int>(Fault::rank);
   }

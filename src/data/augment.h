@@ -13,7 +13,7 @@ namespace dpt {
 // The seed and epoch of random transforms. A change depends only on these, the sample's number in
 // its data set, and the transform's index in the list; so it is the same in every mode, for any
 // number of workers, and in any batch.
-struct Turn {
+struct AugmentSeed {
   uint64_t seed = 0;
   uint64_t epoch = 0;  // from 0
 };

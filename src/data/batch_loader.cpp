@@ -90,12 +90,13 @@ const T* as(const std::shared_ptr<const std::byte[]>& data) {
 
 }  // namespace
 
-GatherKernels plain_gathers() {
+GatherKernels reference_gathers() {
   return {.u8 = plain_u8, .u8_table = plain_u8_table, .f32 = plain_copy};
 }
 
-Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
-               std::span<const Choice> target_transforms, const GatherKernels& gathers, Split split)
+BatchLoader::BatchLoader(Dataset dataset, std::span<const Choice> transforms,
+                         std::span<const Choice> target_transforms, const GatherKernels& gathers,
+                         Split split)
     : dataset_(std::move(dataset)), gathers_(gathers), split_(split) {
   require(dataset_.inputs.size() == dataset_.targets.size(),
           "inputs and targets of different counts");
@@ -109,7 +110,7 @@ Feeder::Feeder(Dataset dataset, std::span<const Choice> transforms,
 // Collects the random transforms and returns the others. The others may run first, because they
 // change each element by itself; the colors that random transforms paint with are converted the
 // same way.
-std::vector<Choice> Feeder::take_random(std::span<const Choice> transforms) {
+std::vector<Choice> BatchLoader::take_random(std::span<const Choice> transforms) {
   std::vector<Choice> others;
   TensorDesc sample{dataset_.inputs.desc.dtype, dataset_.inputs.sample()};
   for (size_t i = 0; i < transforms.size(); ++i) {
@@ -138,17 +139,17 @@ std::vector<Choice> Feeder::take_random(std::span<const Choice> transforms) {
 
 // Adds a random transform. Its fill colors go through the element-wise transforms after it, as
 // pixels do. from: the dtype of elements at its position in the list.
-void Feeder::add_change(std::span<const Choice> transforms, size_t place, int64_t channels,
-                        DType from) {
+void BatchLoader::add_change(std::span<const Choice> transforms, size_t index, int64_t channels,
+                             DType from) {
   if (random_.count == augment::Changes::kMost)
     fail(Fault::spec, "more than {} random transforms", augment::Changes::kMost);
-  const TransformType& type = type_of(transforms[place]);
-  const std::any& settings = transforms[place].settings;
-  random_.all[random_.count++] = {type.random.change(settings), place};
+  const TransformType& type = type_of(transforms[index]);
+  const std::any& settings = transforms[index].settings;
+  random_.all[random_.count++] = {type.random.change(settings), index};
   const std::vector<double> fill =
       type.random.fill ? type.random.fill(settings) : std::vector<double>{0};
   std::vector<Choice> later;
-  for (const Choice& t : transforms.subspan(place))
+  for (const Choice& t : transforms.subspan(index))
     if (type_of(t).random.change == nullptr) later.push_back(t);
   for (int64_t c = 0; c < channels; ++c) {
     float colour = static_cast<float>(fill[fill.size() == 1 ? 0 : static_cast<size_t>(c)]);
@@ -157,7 +158,7 @@ void Feeder::add_change(std::span<const Choice> transforms, size_t place, int64_
   }
 }
 
-void Feeder::prepare_inputs(std::span<const Choice> transforms) {
+void BatchLoader::prepare_inputs(std::span<const Choice> transforms) {
   const Table& table = dataset_.inputs;
   const TensorDesc sample{table.desc.dtype, table.sample()};
   inputs_ = table.data;
@@ -185,7 +186,7 @@ void Feeder::prepare_inputs(std::span<const Choice> transforms) {
   inputs_ = changed;
 }
 
-void Feeder::prepare_maps(std::span<const Choice> transforms, int64_t channels) {
+void BatchLoader::prepare_maps(std::span<const Choice> transforms, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     ByteMap map{std::vector<float>(kBytes)};
     for (size_t v = 0; v < kBytes; ++v) map.table[v] = static_cast<float>(v);
@@ -204,7 +205,7 @@ void Feeder::prepare_maps(std::span<const Choice> transforms, int64_t channels) 
   if (std::ranges::all_of(maps_, same)) maps_.resize(1);  // one pass over whole samples
 }
 
-void Feeder::prepare_targets(std::span<const Choice> transforms) {
+void BatchLoader::prepare_targets(std::span<const Choice> transforms) {
   targets_ = dataset_.targets.data;
   target_ = {dataset_.targets.desc.dtype, dataset_.targets.sample()};
   target_step_ = dataset_.targets.step();
@@ -245,15 +246,16 @@ void Feeder::prepare_targets(std::span<const Choice> transforms) {
   }
 }
 
-void Feeder::convert(const ByteMap& map, const uint8_t* rows, const int64_t* index, size_t n,
-                     size_t features, float* x) const {
+void BatchLoader::convert(const ByteMap& map, const uint8_t* rows, const int64_t* index, size_t n,
+                          size_t features, float* x) const {
   if (map.affine)
     gathers_.u8(rows, index, n, features, map.scale, map.shift, x);
   else
     gathers_.u8_table(rows, index, n, features, map.table.data(), x);
 }
 
-void Feeder::gather_bytes(const std::byte* base, std::span<const int64_t> rows, float* out) const {
+void BatchLoader::gather_bytes(const std::byte* base, std::span<const int64_t> rows,
+                               float* out) const {
   const size_t features = elements(input_), inner = features / maps_.size();
   const auto* bytes = reinterpret_cast<const uint8_t*>(base);
   if (maps_.size() == 1) return convert(maps_[0], bytes, rows.data(), rows.size(), inner, out);
@@ -264,14 +266,15 @@ void Feeder::gather_bytes(const std::byte* base, std::span<const int64_t> rows, 
               out);
 }
 
-void Feeder::draw_frames(std::span<const uint32_t> numbers, const Turn& turn, const std::byte* base,
-                         bool staged, float* out) const {
+void BatchLoader::draw_frames(std::span<const uint32_t> numbers, const AugmentSeed& augment_seed,
+                              const std::byte* base, bool staged, float* out) const {
   const Shape image = dataset_.inputs.sample();
   const auto features = static_cast<size_t>(image.elements());
   constexpr int64_t kFirst = 0;
   for (size_t i = 0; i < numbers.size(); ++i, out += elements(input_)) {
     augment::Frame frame;
-    augment::make_frame(random_, image[1], image[2], turn.seed, turn.epoch, numbers[i], frame);
+    augment::make_frame(random_, image[1], image[2], augment_seed.seed, augment_seed.epoch,
+                        numbers[i], frame);
     const size_t first = (staged ? i : numbers[i]) * features;
     draw(frame, colours_.data(), image[0], out,
          [&](int64_t from, size_t count, int64_t channel, float* to) {
@@ -284,7 +287,7 @@ void Feeder::draw_frames(std::span<const uint32_t> numbers, const Turn& turn, co
   }
 }
 
-std::shared_ptr<std::byte[]> Feeder::read(std::span<const uint32_t> rows) const {
+std::shared_ptr<std::byte[]> BatchLoader::read(std::span<const uint32_t> rows) const {
   const size_t bytes = static_cast<size_t>(dataset_.inputs.sample().elements());
   std::shared_ptr<std::byte[]> out = allocate_bytes(rows.size() * bytes);
   for (size_t i = 0; i < rows.size(); ++i)
@@ -292,8 +295,8 @@ std::shared_ptr<std::byte[]> Feeder::read(std::span<const uint32_t> rows) const 
   return out;
 }
 
-void Feeder::inputs(std::span<const uint32_t> rows, float* out, const Turn& turn,
-                    const std::byte* staged) const {
+void BatchLoader::inputs(std::span<const uint32_t> rows, float* out,
+                         const AugmentSeed& augment_seed, const std::byte* staged) const {
   require(input_.dtype == DType::f32, "inputs are not f32");
   std::shared_ptr<std::byte[]> made;
   if (dataset_.reader && staged == nullptr) {
@@ -301,7 +304,7 @@ void Feeder::inputs(std::span<const uint32_t> rows, float* out, const Turn& turn
     staged = made.get();
   }
   const std::byte* const base = staged != nullptr ? staged : inputs_.get();
-  if (random_.count > 0) return draw_frames(rows, turn, base, staged != nullptr, out);
+  if (random_.count > 0) return draw_frames(rows, augment_seed, base, staged != nullptr, out);
   const size_t features = elements(input_);
   size_t done = 0;
   in_blocks(rows, [&](std::span<int64_t> block) {
@@ -315,12 +318,12 @@ void Feeder::inputs(std::span<const uint32_t> rows, float* out, const Turn& turn
   });
 }
 
-void Feeder::inputs(std::span<const uint32_t> rows, int32_t* out) const {
+void BatchLoader::inputs(std::span<const uint32_t> rows, int32_t* out) const {
   require(input_.dtype == DType::i32, "inputs are not i32");
   copy_rows(as<int32_t>(inputs_), dataset_.inputs.step(), rows, elements(input_), out);
 }
 
-void Feeder::targets(std::span<const uint32_t> rows, float* out) const {
+void BatchLoader::targets(std::span<const uint32_t> rows, float* out) const {
   require(target_.dtype == DType::f32, "targets are not f32");
   const size_t features = elements(target_);
   if (of_class_.empty()) {
@@ -335,17 +338,17 @@ void Feeder::targets(std::span<const uint32_t> rows, float* out) const {
     out = std::copy_n(&of_class_[static_cast<size_t>(labels[row]) * features], features, out);
 }
 
-void Feeder::targets(std::span<const uint32_t> rows, int32_t* out) const {
+void BatchLoader::targets(std::span<const uint32_t> rows, int32_t* out) const {
   require(target_.dtype == DType::i32, "targets are not i32");
   copy_rows(as<int32_t>(targets_), target_step_, rows, elements(target_), out);
 }
 
-std::string Feeder::not_stored() const {
+std::string BatchLoader::not_stored() const {
   if (dataset_.reader) return "samples are read on the way";
   return "";
 }
 
-Feeder::Stored Feeder::stored_inputs() const {
+BatchLoader::Stored BatchLoader::stored_inputs() const {
   require(not_stored().empty(), "inputs as they lie in memory");
   const Table& table = dataset_.inputs;
   const DType type = maps_.empty() ? input_.dtype : DType::u8;
@@ -360,7 +363,7 @@ Feeder::Stored Feeder::stored_inputs() const {
   return out;
 }
 
-Feeder::Stored Feeder::stored_targets() const {
+BatchLoader::Stored BatchLoader::stored_targets() const {
   const TensorDesc sample =
       of_class_.empty() ? target_ : TensorDesc{DType::i32, dataset_.targets.sample()};
   const int64_t count = size() > 0 ? (size() - 1) * target_step_ + sample.shape.elements() : 0;

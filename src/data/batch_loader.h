@@ -27,19 +27,19 @@ struct GatherKernels {
   // x[r, i] = rows[index[r], i].
   void (*f32)(const float* rows, const int64_t* index, size_t n, size_t features, float* x);
 };
-GatherKernels plain_gathers();
+GatherKernels reference_gathers();
 
 // Gathers batches of a data set and applies its transforms. Threads: any may call the const
 // functions at the same time. These do not allocate, unless samples have to be read (staged ==
 // nullptr). `rows` are sample numbers; they are not checked.
-class Feeder {
+class BatchLoader {
  public:
   // If `split` is for evaluation, random transforms are omitted, except that a crop still changes
   // the size. Throws Error{spec} if a transform does not fit the data. REQUIRES: the choices are
   // entries of transform_table() and target_transform_table().
-  Feeder(Dataset dataset, std::span<const Choice> transforms,
-         std::span<const Choice> target_transforms, const GatherKernels& gathers = plain_gathers(),
-         Split split = Split::train);
+  BatchLoader(Dataset dataset, std::span<const Choice> transforms,
+              std::span<const Choice> target_transforms,
+              const GatherKernels& gathers = reference_gathers(), Split split = Split::train);
 
   const Dataset& dataset() const { return dataset_; }
   int64_t size() const { return dataset_.size(); }
@@ -51,14 +51,14 @@ class Feeder {
   // staged: for data sets with a reader, the samples of `rows`, one after another; null: the reader
   // is called here. REQUIRES: `out` has room for rows.size() samples, and the element type is that
   // of input() or target().
-  void inputs(std::span<const uint32_t> rows, float* out, const Turn& turn = {},
+  void inputs(std::span<const uint32_t> rows, float* out, const AugmentSeed& augment_seed = {},
               const std::byte* staged = nullptr) const;
   void inputs(std::span<const uint32_t> rows, int32_t* out) const;
   void targets(std::span<const uint32_t> rows, float* out) const;
   void targets(std::span<const uint32_t> rows, int32_t* out) const;
 
   // The data set as stored in memory, for a backend that gathers by itself. Valid as long as the
-  // Feeder.
+  // BatchLoader.
   struct Stored {
     TensorDesc sample;  // f32 or i32; u8 or a class if there are `values`; before `changes`
     std::span<const std::byte> bytes;  // all samples
@@ -85,7 +85,7 @@ class Feeder {
 
   void prepare_inputs(std::span<const Choice> transforms);
   std::vector<Choice> take_random(std::span<const Choice> transforms);
-  void add_change(std::span<const Choice> transforms, size_t place, int64_t channels, DType from);
+  void add_change(std::span<const Choice> transforms, size_t index, int64_t channels, DType from);
   void prepare_maps(std::span<const Choice> transforms, int64_t channels);
   void prepare_targets(std::span<const Choice> transforms);
   // Converts rows of `features` bytes; arguments as in GatherKernels.
@@ -95,8 +95,8 @@ class Feeder {
   void gather_bytes(const std::byte* base, std::span<const int64_t> rows, float* out) const;
   // Draws the samples with these numbers. If `staged`, they lie at `base` one after another;
   // otherwise `base` is the whole data set.
-  void draw_frames(std::span<const uint32_t> numbers, const Turn& turn, const std::byte* base,
-                   bool staged, float* out) const;
+  void draw_frames(std::span<const uint32_t> numbers, const AugmentSeed& augment_seed,
+                   const std::byte* base, bool staged, float* out) const;
   std::shared_ptr<std::byte[]> read(std::span<const uint32_t> rows) const;
 
   Dataset dataset_;

@@ -105,9 +105,9 @@ Dataset load_cifar(const CifarFormat& f, const std::string& path, const LoadQuer
   d.inputs = std::move(inputs).done();
   d.targets = std::move(targets).done();
   d.classes = f.classes;
-  const std::string place = std::filesystem::path(found[0]).parent_path().string();
-  if (path.empty()) d.found_in = std::filesystem::absolute(place).lexically_normal();
-  d.description = describe(f.name, d, place);
+  const std::string folder_path = std::filesystem::path(found[0]).parent_path().string();
+  if (path.empty()) d.found_in = std::filesystem::absolute(folder_path).lexically_normal();
+  d.description = describe(f.name, d, folder_path);
   return d;
 }
 

@@ -71,7 +71,7 @@ struct LoadQuery {
 inline constexpr Range kSamples{
     .text = "must be between 1 and 214748363", .low = 1, .high = 214748363};
 
-struct DatasetType : Nameable {
+struct DatasetType : RegistryEntry {
   // Loads or generates the data set. Throws Error{data} that says what is wrong, where, and what to
   // do; also if there is no test split.
   Dataset (*load)(const std::any& settings, const LoadQuery& query);
@@ -92,7 +92,7 @@ struct DatasetType : Nameable {
 // conversion to f32, or a random change of where an image's pixels come from. For inputs of bytes,
 // element-wise transforms become a table (data/batch_loader.h), so that gathering, converting and
 // transforming is one pass.
-struct TransformType : Nameable {
+struct TransformType : RegistryEntry {
   // Changes `count` elements of a channel in place. `from`: u8 if the elements were bytes just
   // before (the first transform of a list, for a u8 data set), else f32.
   void (*apply)(const std::any& settings, float* x, size_t count, int64_t channel,
@@ -119,7 +119,7 @@ struct TransformType : Nameable {
 };
 
 // A transform under `data.target_transforms:`, such as one_hot: class -> f32 [classes].
-struct TargetTransformType : Nameable {
+struct TargetTransformType : RegistryEntry {
   // The target of a sample after the transform. Throws Error{spec} if it does not fit.
   TensorDesc (*infer)(const std::any& settings, const TensorDesc& sample,
                       int64_t classes) = nullptr;
@@ -131,6 +131,7 @@ struct TargetTransformType : Nameable {
 std::span<const DatasetType> dataset_table();
 std::span<const TransformType> transform_table();
 std::span<const TargetTransformType> target_transform_table();
-std::vector<const Nameable*> dataset_words(), transform_words(), target_transform_words();
+std::vector<const RegistryEntry*> dataset_registry(), transform_registry(),
+    target_transform_registry();
 
 }  // namespace dpt

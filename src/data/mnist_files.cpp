@@ -29,9 +29,9 @@ Dataset load_mnist_files(const std::string& name, const MnistFiles& settings,
          files[0], name, d.inputs.desc.shape.str(), name_of(d.inputs.desc.dtype));
   d.targets = as_classes(read_idx(files[1]), d.classes, files[1], query.ignore_index);
   check_counts(d.inputs, files[0], d.targets, files[1]);
-  const std::string place = std::filesystem::path(files[0]).parent_path().string();
-  if (settings.path.empty()) d.found_in = std::filesystem::absolute(place).lexically_normal();
-  d.description = describe(name, d, place);
+  const std::string folder_path = std::filesystem::path(files[0]).parent_path().string();
+  if (settings.path.empty()) d.found_in = std::filesystem::absolute(folder_path).lexically_normal();
+  d.description = describe(name, d, folder_path);
   return d;
 }
 

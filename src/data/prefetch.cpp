@@ -44,7 +44,7 @@ void Prefetch::begin(std::vector<std::vector<uint32_t>> batches) {
     if (s.bytes == nullptr || most > before) s.bytes = allocate_bytes(most * sample_bytes_);
     s.made = s.given_back = 0;
   }
-  first_ = next_batch_ = next_place_ = 0;
+  first_ = next_batch_ = next_sample_ = 0;
   advance();
   stop_ = false;
   error_ = nullptr;
@@ -71,20 +71,20 @@ void Prefetch::work() {
   }
   std::unique_lock lock(mutex_);
   while (true) {
-    while (next_batch_ < batches_.size() && next_place_ == batches_[next_batch_].size())
-      ++next_batch_, next_place_ = 0;
+    while (next_batch_ < batches_.size() && next_sample_ == batches_[next_batch_].size())
+      ++next_batch_, next_sample_ = 0;
     if (stop_ || error_ || next_batch_ == batches_.size()) return;
     if (next_batch_ >= first_ + kSlots) {
       freed_.wait(lock);
       continue;
     }
-    const size_t batch = next_batch_, place = next_place_++;
+    const size_t batch = next_batch_, sample = next_sample_++;
     Slot& s = slot(batch);
     lock.unlock();
     std::exception_ptr error;
     try {
-      dataset_.reader->read(batches_[batch][place],
-                            {s.bytes.get() + place * sample_bytes_, sample_bytes_});
+      dataset_.reader->read(batches_[batch][sample],
+                            {s.bytes.get() + sample * sample_bytes_, sample_bytes_});
     } catch (...) {
       error = std::current_exception();
     }

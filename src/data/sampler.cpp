@@ -37,47 +37,49 @@ Order reproducible_order(int64_t samples, bool shuffle, uint64_t seed, uint64_t 
   return permutation(samples, shuffle, seed + epoch);
 }
 
-int64_t Deal::of(int rank) const {
-  switch (rest) {
-    case Rest::exact:
+int64_t SampleAssignment::of(int rank) const {
+  switch (remainder) {
+    case Remainder::exact:
       return rank < samples ? (samples - rank + ranks - 1) / ranks : 0;
-    case Rest::pad:
+    case Remainder::pad:
       return (samples + ranks - 1) / ranks;
-    case Rest::drop:
+    case Remainder::drop:
       break;
   }
   return samples / ranks;
 }
 
-Order distributed_order(const Deal& deal, int rank, bool shuffle, uint64_t seed, uint64_t epoch) {
-  const Order all = reproducible_order(deal.samples, shuffle, seed, epoch);
-  if (deal.ranks == 1) return all;
-  Order own{std::vector<uint32_t>(static_cast<size_t>(deal.samples > 0 ? deal.of(rank) : 0))};
+Order distributed_order(const SampleAssignment& assignment, int rank, bool shuffle, uint64_t seed,
+                        uint64_t epoch) {
+  const Order all = reproducible_order(assignment.samples, shuffle, seed, epoch);
+  if (assignment.ranks == 1) return all;
+  Order own{
+      std::vector<uint32_t>(static_cast<size_t>(assignment.samples > 0 ? assignment.of(rank) : 0))};
   size_t position = static_cast<size_t>(rank);
   for (uint32_t& index : own.indices) {
     index = all.indices[position % all.indices.size()];  // beyond the end: padding
-    position += static_cast<size_t>(deal.ranks);
+    position += static_cast<size_t>(assignment.ranks);
   }
   return own;
 }
 
 int64_t Batches::steps() const {
   // Rank 0 has the most samples, the last rank the fewest.
-  if (drop_last) return deal.of(deal.ranks - 1) / batch;
-  return (deal.of(0) + batch - 1) / batch;
+  if (drop_last) return assignment.of(assignment.ranks - 1) / batch;
+  return (assignment.of(0) + batch - 1) / batch;
 }
 
 RowRange Batches::rows(int rank, int64_t step) const {
-  const int64_t samples = deal.of(rank);
+  const int64_t samples = assignment.of(rank);
   return {std::min(step * batch, samples), std::min((step + 1) * batch, samples)};
 }
 
-int64_t Batches::place(int rank, int64_t step) const {
+int64_t Batches::offset(int rank, int64_t step) const {
   int64_t before = 0;
   for (int r = 0; r < rank; ++r) before += rows(r, step).count();
   return before;
 }
 
-int64_t Batches::global_count(int64_t step) const { return place(deal.ranks, step); }
+int64_t Batches::global_count(int64_t step) const { return offset(assignment.ranks, step); }
 
 }  // namespace dpt

@@ -26,21 +26,22 @@ Order loader_order(int64_t samples, bool shuffle, Generator& global);
 Order reproducible_order(int64_t samples, bool shuffle, uint64_t seed, uint64_t epoch);
 
 // Sample assignment: each rank takes every `ranks`-th sample of the whole order.
-struct Deal {
-  enum class Rest {
+struct SampleAssignment {
+  enum class Remainder {
     exact,  // each sample once; counts of ranks may differ by one
     pad,    // PyTorch's default: repeats the first samples until all counts are equal
     drop,   // PyTorch's drop_last: leaves out the last samples
   };
   int64_t samples = 0;
   int ranks = 1;
-  Rest rest = Rest::exact;
+  Remainder remainder = Remainder::exact;
   int64_t of(int rank) const;  // how many samples the rank takes
 };
 
 // PyTorch's DistributedSampler: the share of `rank` in reproducible_order(). The sampler's seed is
 // 0 unless given, whatever torch.manual_seed was; without set_epoch() its epoch stays 0.
-Order distributed_order(const Deal& deal, int rank, bool shuffle, uint64_t seed, uint64_t epoch);
+Order distributed_order(const SampleAssignment& assignment, int rank, bool shuffle, uint64_t seed,
+                        uint64_t epoch);
 
 // Positions begin to end - 1.
 struct RowRange {
@@ -53,13 +54,13 @@ struct RowRange {
 // batches. In reproducible modes there is one order for all, so it counts as one rank with the
 // global batch as its own.
 struct Batches {
-  Deal deal;
+  SampleAssignment assignment;
   int64_t batch = 1;       // samples per rank and step
   bool drop_last = false;  // omit steps in which any rank has a smaller batch
 
   int64_t steps() const;
   RowRange rows(int rank, int64_t step) const;  // in the rank's own order; may be empty
-  int64_t place(int rank, int64_t step) const;  // offset in the global batch
+  int64_t offset(int rank, int64_t step) const;  // offset in the global batch
   int64_t global_count(int64_t step) const;     // over all ranks
 };
 

@@ -157,10 +157,11 @@ std::vector<std::string> find_files(const std::string& name, const std::string& 
   std::vector<std::vector<std::string>> sets = {files};
   sets.insert(sets.end(), others.begin(), others.end());
   const std::vector<std::string> folders = folders_of(name, given, folder);
-  for (const std::string& place : folders)
+  for (const std::string& folder_path : folders)
     for (const std::vector<std::string>& set : sets) {
       std::vector<std::string> found;
-      for (const std::string& file : set) found.push_back(plain_or_gzip(fs::path(place) / file));
+      for (const std::string& file : set)
+        found.push_back(plain_or_gzip(fs::path(folder_path) / file));
       if (std::ranges::none_of(found, &std::string::empty)) return found;
     }
   std::vector<std::string> wanted;

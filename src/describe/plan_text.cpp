@@ -23,12 +23,12 @@ std::string rows_text(const Session& s) {
   StepRows rows;
   std::string out;
   s.batches->step(0, rows);
-  for (int shard = 0; shard < s.who.shards; ++shard) {
+  for (int shard = 0; shard < s.topology.shards; ++shard) {
     const Rows& r = rows.micro[0][static_cast<size_t>(shard)].rows;
-    const int worker = s.who.owner(shard);
+    const int worker = s.topology.owner(shard);
     out += fmt::format("  shard {:<3} worker {:<3} rank {:<3} samples {}..{} of {}\n", shard,
-                       worker, s.who.rank_of(worker), r.begin, r.end,
-                       s.batches->dealt() ? "its rank's batch" : "the global batch");
+                       worker, s.topology.rank_of(worker), r.begin, r.end,
+                       s.batches->per_replica_sampling() ? "its rank's batch" : "the global batch");
   }
   return out;
 }
@@ -50,15 +50,16 @@ std::string parameters_text(const Session& s) {
 
 // How ranks exchange gradients; see parallel/exchange.h.
 std::string exchange_text(const Session& s) {
-  const auto shares = share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who);
-  std::vector<size_t> updated(static_cast<size_t>(s.who.ranks));  // elements, by rank
-  double foreign = 0;  // gradient elements read from other ranks' shards
-  for (int w = 0; w < s.who.total_workers(); ++w) {
-    const int rank = s.who.rank_of(w);
+  const auto shares =
+      partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology);
+  std::vector<size_t> updated(static_cast<size_t>(s.topology.ranks));  // elements, by rank
+  double remote = 0;  // gradient elements read from other ranks' shards
+  for (int w = 0; w < s.topology.total_workers(); ++w) {
+    const int rank = s.topology.rank_of(w);
     for (const UpdatePiece& p : shares[static_cast<size_t>(w)]) {
       updated[static_cast<size_t>(rank)] += p.end - p.begin;
-      foreign += static_cast<double>(p.end - p.begin) *
-                 static_cast<double>(s.who.shards - s.who.shards_of_rank(rank).count());
+      remote += static_cast<double>(p.end - p.begin) *
+                static_cast<double>(s.topology.shards - s.topology.shards_of_rank(rank).count());
     }
   }
   std::string out;
@@ -69,10 +70,10 @@ std::string exchange_text(const Session& s) {
                          static_cast<double>(updated[r]) * sizeof(float) * s.states() / kMiB);
   }
   if (s.exchange.compress)
-    out += fmt::format(
-        "gradients of other ranks: read as {}, {:.3f} MiB a step in the place of {:.3f}\n",
-        name_of(*s.exchange.compress), foreign * sizeof(uint16_t) / kMiB,
-        foreign * sizeof(float) / kMiB);
+    out +=
+        fmt::format("gradients of other ranks: read as {}, {:.3f} MiB a step instead of {:.3f}\n",
+                    name_of(*s.exchange.compress), remote * sizeof(uint16_t) / kMiB,
+                    remote * sizeof(float) / kMiB);
   return out;
 }
 
@@ -86,7 +87,7 @@ std::string refusals_text(const Program& p) {
 }
 
 std::string memory_text(const Session& s) {
-  const RunMemory memory = memory_of(s);
+  const MemoryEstimate memory = estimate_memory(s);
   std::string out = fmt::format(
       "memory: {:.2f} MiB shared (weights {:.2f}, gradients {:.2f}{}), {:.2f} MiB of activations\n",
       memory.shared / kMiB, memory.weights / kMiB, memory.gradients / kMiB,
@@ -103,18 +104,19 @@ std::string memory_text(const Session& s) {
 }  // namespace
 
 std::string describe(const Session& s, bool refusals) {
-  const Topology& who = s.who;
+  const Topology& topology = s.topology;
   StepRows first;
   s.batches->step(0, first);
   // With fewer samples than shards, some shard groups are empty.
-  const auto filled = std::ranges::find_if(
-      s.groups, [&](const Rows& g) { return group_rows(first.micro[0], g).total() > 0; });
-  const Program& program = s.programs.at(group_rows(first.micro[0], *filled));
+  const auto filled = std::ranges::find_if(s.shard_groups, [&](const Rows& g) {
+    return shard_group_rows(first.micro[0], g).total() > 0;
+  });
+  const Program& program = s.programs.at(shard_group_rows(first.micro[0], *filled));
   std::string out = fmt::format("spec: {}\ndata: {}\n", s.spec.name, s.train.description);
-  out +=
-      fmt::format("mode: {}: {}, {} each, {} each, {}{}\n", s.plan.mode, counted(who.ranks, "rank"),
-                  counted(who.devices, "device"), counted(who.workers, "worker"),
-                  counted(who.shards, "shard"), who.reproducible ? " (reproducible)" : "");
+  out += fmt::format(
+      "mode: {}: {}, {} each, {} each, {}{}\n", s.plan.mode, counted(topology.ranks, "rank"),
+      counted(topology.devices_per_rank, "device"), counted(topology.workers_per_device, "worker"),
+      counted(topology.shards, "shard"), topology.reproducible ? " (reproducible)" : "");
   out += fmt::format("batch: {}; {} per epoch, {} in total\n", batch_text(s),
                      counted(s.batches->steps(), "step"), s.steps);
   out += rows_text(s);
@@ -124,17 +126,17 @@ std::string describe(const Session& s, bool refusals) {
   if (s.on_gpu()) {
     out += gpus_text(s);
     out +=
-        fmt::format("batches: {}\nlaunches: {}\n", feed_text(*s.feeder),
+        fmt::format("batches: {}\nlaunches: {}\n", batch_input_text(*s.loader),
                     s.captures_steps() ? "whole steps as CUDA graphs, several of a small net as one"
                                        : "each kernel by itself");
   } else {
     out += memory_text(s);
   }
   out += devices_text(s);
-  out += s.on_gpu() && who.total_workers() > 1 ? steps_of_gpus_text(s) : s.plan.str();
+  out += s.on_gpu() && topology.total_workers() > 1 ? steps_of_gpus_text(s) : s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {}:\n", counted(program.rows.total(), "sample"))
-                       : fmt::format("each group of {} shards, {} samples:\n", together,
+                       : fmt::format("each shard group of {} shards, {} samples:\n", together,
                                      fmt::join(program.rows.shards, " + "));
   out += program.str();
   if (refusals) out += fmt::format("refused:\n{}", refusals_text(program));

@@ -40,15 +40,16 @@ int64_t first_not_finite(const Table& table, std::span<const uint32_t> rows) {
 
 }  // namespace
 
-void look_at_samples(const Dataset& data, std::span<const uint32_t> samples, Trouble& found) {
+void check_samples_finite(const Dataset& data, std::span<const uint32_t> samples,
+                          NonFinite& found) {
   if (found.input < 0) found.input = first_not_finite(data.inputs, samples);
   if (found.target < 0) found.target = first_not_finite(data.targets, samples);
 }
 
-Trouble first_trouble(const Buffers& buffers, int shards) {
-  Trouble first;
+NonFinite first_non_finite(const Buffers& buffers, int shards) {
+  NonFinite first;
   for (int s = 0; s < shards; ++s) {
-    const Trouble& t = buffers.trouble(s);
+    const NonFinite& t = buffers.non_finite(s);
     if (t.parameter >= 0) first.parameter = t.parameter;
     if (first.input < 0) first.input = t.input;
     if (first.target < 0) first.target = t.target;
@@ -58,7 +59,7 @@ Trouble first_trouble(const Buffers& buffers, int shards) {
   return first;
 }
 
-Finding describe_trouble(const Session& session, const Trouble& found) {
+NonFiniteReport describe_non_finite(const Session& session, const NonFinite& found) {
   constexpr std::string_view kRemedy =
       "a lower learning rate, clip_grad_norm, or other data may help";
   if (found.parameter >= 0) {
@@ -67,7 +68,7 @@ Finding describe_trouble(const Session& session, const Trouble& found) {
     return {fmt::format("the values of parameter '{}' were not finite before the step", v.name),
             kRemedy};
   }
-  const auto sample = [](int64_t number, std::string_view what) -> Finding {
+  const auto sample = [](int64_t number, std::string_view what) -> NonFiniteReport {
     return {fmt::format("sample {} of the training set (counted from 0) has {} that is not finite",
                         number, what),
             "fix or remove that sample"};

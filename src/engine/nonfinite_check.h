@@ -10,7 +10,7 @@
 
 namespace dpt {
 
-// Trouble::instruction is micro-batch * kForward + the index in Program::forward.
+// NonFinite::instruction is micro-batch * kForward + the index in Program::forward.
 inline constexpr int64_t kForward = 1000000;
 
 // True if every element is finite; integers always are. REQUIRES: `v` is in host memory.
@@ -18,11 +18,11 @@ bool all_finite(const TensorView& v);
 
 // Records in `found` the first of these samples whose stored input is not finite, and the first
 // whose stored target is not. Entries of `found` that are already set are kept.
-void look_at_samples(const Dataset& data, std::span<const uint32_t> samples, Trouble& found);
+void check_samples_finite(const Dataset& data, std::span<const uint32_t> samples, NonFinite& found);
 
 // Merges the findings of shards 0..shards-1. Of the instructions found, the earliest wins.
-Trouble first_trouble(const Buffers& buffers, int shards);
+NonFinite first_non_finite(const Buffers& buffers, int shards);
 
-Finding describe_trouble(const Session& session, const Trouble& found);
+NonFiniteReport describe_non_finite(const Session& session, const NonFinite& found);
 
 }  // namespace dpt

@@ -11,7 +11,7 @@
 namespace dpt {
 
 // Lies in memory that processes share: no pointers. Thread: its worker's own.
-class alignas(kDestructiveInterference) StageClock {
+class alignas(kDestructiveInterference) PlanStepClock {
  public:
   enum Kind {
     compute,  // plan steps that compute shards, and the time between two training steps
@@ -28,11 +28,11 @@ class alignas(kDestructiveInterference) StageClock {
     bool has(int64_t step) const { return begin <= step && step < end; }
   };
 
-  StageClock() = default;
+  PlanStepClock() = default;
   // `timed`: the steps whose total time is measured. `marked`: the steps that are also divided by
   // Kind. They may overlap if reading the clock costs little compared with a step. REQUIRES: both
   // begin after step 0.
-  StageClock(const Steps& timed, const Steps& marked) : timed_(timed), marked_(marked) {}
+  PlanStepClock(const Steps& timed, const Steps& marked) : timed_(timed), marked_(marked) {}
 
   // Attributes the time since the last mark to `kind`.
   void mark(Kind kind) {

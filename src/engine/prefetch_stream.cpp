@@ -8,26 +8,28 @@
 namespace dpt {
 namespace {
 
-int threads_of(const Topology& who) {
-  return std::max(1, static_cast<int>(usable_cores().size()) / who.ranks);
+int threads_of(const Topology& topology) {
+  return std::max(1, static_cast<int>(usable_cores().size()) / topology.ranks);
 }
 
 }  // namespace
 
-Ahead::Ahead(const Dataset& dataset, const StepCutter& cutter, const Topology& who, int rank)
-    : cutter_(cutter),
-      shards_(static_cast<size_t>(who.shards)),
+PrefetchStream::PrefetchStream(const Dataset& dataset, const BatchPartitioner& partitioner,
+                               const Topology& topology, int rank)
+    : partitioner_(partitioner),
+      shards_(static_cast<size_t>(topology.shards)),
       sample_bytes_(static_cast<size_t>(dataset.inputs.sample().elements())),
-      prefetch_(dataset, threads_of(who), usable_cores()) {
-  for (int s = 0; s < who.shards; ++s) own_.push_back(who.rank_of(who.owner(s)) == rank);
+      prefetch_(dataset, threads_of(topology), usable_cores()) {
+  for (int s = 0; s < topology.shards; ++s)
+    own_.push_back(topology.rank_of(topology.owner(s)) == rank);
 }
 
-void Ahead::begin(std::span<const uint32_t> order, int64_t first) {
-  std::vector<std::vector<uint32_t>> batches(static_cast<size_t>(cutter_.steps()));
+void PrefetchStream::begin(std::span<const uint32_t> order, int64_t first) {
+  std::vector<std::vector<uint32_t>> batches(static_cast<size_t>(partitioner_.steps()));
   parts_.clear();
   StepRows rows;
   for (size_t b = 0; b < batches.size(); ++b) {
-    cutter_.step(static_cast<int64_t>(b), rows);
+    partitioner_.step(static_cast<int64_t>(b), rows);
     for (const auto& micro : rows.micro)
       for (size_t s = 0; s < shards_; ++s) {
         const Rows& r = micro[s].rows;
@@ -41,13 +43,13 @@ void Ahead::begin(std::span<const uint32_t> order, int64_t first) {
   prefetch_.begin(std::move(batches));
 }
 
-Ahead::Part& Ahead::part(int64_t batch, int micro, int64_t shard) {
-  const auto micros = static_cast<size_t>(cutter_.accumulate());
+PrefetchStream::Part& PrefetchStream::part(int64_t batch, int micro, int64_t shard) {
+  const auto micros = static_cast<size_t>(partitioner_.accumulate());
   return parts_[(static_cast<size_t>(batch) * micros + static_cast<size_t>(micro)) * shards_ +
                 static_cast<size_t>(shard)];
 }
 
-const std::byte* Ahead::take(int64_t batch, int micro, Rows shards, const Team& team) {
+const std::byte* PrefetchStream::take(int64_t batch, int micro, Rows shards, const Team& team) {
   const auto check = [&team] {
     if (team.broken()) throw TeamBroken(team.reason());
   };
@@ -55,7 +57,7 @@ const std::byte* Ahead::take(int64_t batch, int micro, Rows shards, const Team& 
          part(batch, micro, shards.begin).first * sample_bytes_;
 }
 
-void Ahead::give_back(int64_t batch, int micro, Rows shards) {
+void PrefetchStream::give_back(int64_t batch, int micro, Rows shards) {
   size_t count = 0;
   for (int64_t s = shards.begin; s < shards.end; ++s) count += part(batch, micro, s).count;
   prefetch_.give_back(static_cast<size_t>(batch), count);

@@ -15,11 +15,12 @@ namespace dpt {
 
 // One rank's passes over a data set that is read from files. One thread calls begin() while the
 // rank's other workers wait at a barrier; take() and give_back() may be called by every worker.
-class Ahead {
+class PrefetchStream {
  public:
   // Starts as many threads as the rank's share of the process's cores. Call this before workers are
   // bound to cores, since the threads inherit the set of cores.
-  Ahead(const Dataset& dataset, const StepCutter& cutter, const Topology& who, int rank);
+  PrefetchStream(const Dataset& dataset, const BatchPartitioner& partitioner,
+                 const Topology& topology, int rank);
 
   // Starts a pass. `order`: sample numbers in the order of this rank's pass. Batches before `first`
   // are skipped.
@@ -37,7 +38,7 @@ class Ahead {
   };
   Part& part(int64_t batch, int micro, int64_t shard);
 
-  const StepCutter& cutter_;
+  const BatchPartitioner& partitioner_;
   size_t shards_, sample_bytes_;
   std::vector<bool> own_;    // [shards] computed by this rank
   std::vector<Part> parts_;  // [batch, micro-batch, shard]
@@ -46,21 +47,21 @@ class Ahead {
 
 // Holds what take() returned and gives it back when it is destroyed. Null `ahead`: does nothing,
 // and bytes() is null.
-class Taken {
+class BatchLease {
  public:
-  Taken(Ahead* ahead, int64_t batch, int micro, Rows shards, const Team& team)
-      : ahead_(ahead), batch_(batch), micro_(micro), shards_(shards) {
-    if (ahead_ != nullptr) bytes_ = ahead_->take(batch, micro, shards, team);
+  BatchLease(PrefetchStream* prefetch, int64_t batch, int micro, Rows shards, const Team& team)
+      : prefetch_(prefetch), batch_(batch), micro_(micro), shards_(shards) {
+    if (prefetch_ != nullptr) bytes_ = prefetch_->take(batch, micro, shards, team);
   }
-  ~Taken() {
-    if (ahead_ != nullptr) ahead_->give_back(batch_, micro_, shards_);
+  ~BatchLease() {
+    if (prefetch_ != nullptr) prefetch_->give_back(batch_, micro_, shards_);
   }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
+  BatchLease(const BatchLease&) = delete;
+  BatchLease& operator=(const BatchLease&) = delete;
   const std::byte* bytes() const { return bytes_; }
 
  private:
-  Ahead* ahead_;
+  PrefetchStream* prefetch_;
   int64_t batch_;
   int micro_;
   Rows shards_;

@@ -48,7 +48,7 @@ struct Evaluation {
   double accuracy = -1;  // -1: not defined for this loss
 };
 
-struct Finding {
+struct NonFiniteReport {
   std::string where;        // "the output of layer 'lin1' (linear) is the first that is not finite"
   std::string_view remedy;  // what the user can do
 };
@@ -77,8 +77,8 @@ class StepExecutor {
   // The rank's prefetched inputs of the training and the test set. Null: the worker reads them
   // itself.
   struct Samples {
-    Ahead* train = nullptr;
-    Ahead* test = nullptr;
+    PrefetchStream* train = nullptr;
+    PrefetchStream* test = nullptr;
   };
   virtual ~StepExecutor() = default;
 
@@ -93,10 +93,10 @@ class StepExecutor {
 
   // After a step that was not finite: repeats its forward pass and checks every result. Returns the
   // first non-finite value found; the answer is the same on every worker.
-  virtual Finding find_trouble(const StepInput& input) = 0;
+  virtual NonFiniteReport find_non_finite(const StepInput& input) = 0;
 
   // Before the first step of a resumed run: sets the number of past updates and the loss scaler.
-  virtual void go_on(int64_t /*updates*/, const GradientScaler::State&) {}
+  virtual void resume(int64_t /*updates*/, const GradientScaler::State&) {}
 
   // Between two steps, on all workers. Afterwards the host's buffers hold the weights, the running
   // statistics and the optimizer states, except for states that own_states() returns.

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = TraceEvent::Kind;
 
-constexpr std::string_view kNames[] = {"feed",     "forward", "loss", "backward",
+constexpr std::string_view kNames[] = {"load",     "forward", "loss", "backward",
                                        "exchange", "update",  "wait"};
 
 // "forward 2" for forward and backward passes, else the name of the kind.
@@ -21,7 +21,7 @@ std::string title(const TraceEvent& e) {
 
 }  // namespace
 
-std::string chrome_trace(std::span<const Trace> workers, const Topology& who) {
+std::string chrome_trace(std::span<const Trace> workers, const Topology& topology) {
   double first = 1e300;
   for (const Trace& t : workers)
     if (!t.events().empty()) first = std::min(first, t.events().front().begin);
@@ -29,13 +29,14 @@ std::string chrome_trace(std::span<const Trace> workers, const Topology& who) {
   for (int w = 0; w < std::ssize(workers); ++w) {
     out += fmt::format(
         R"({}{{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "replica {}, device {}, core {}"}}}})",
-        w == 0 ? "" : ",\n", who.rank_of(w), w, who.replica(w), who.device_of(w), w % who.workers);
+        w == 0 ? "" : ",\n", topology.rank_of(w), w, topology.replica(w), topology.device_of(w),
+        w % topology.workers_per_device);
     for (const TraceEvent& e : workers[static_cast<size_t>(w)].events())
       out += fmt::format(
           R"(,
 {{"ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{"step": {}, "stage": {}, "chunk": {}}}}})",
-          title(e), kNames[static_cast<size_t>(e.kind)], who.rank_of(w), w, 1e6 * (e.begin - first),
-          1e6 * (e.end - e.begin), e.step + 1, e.stage, e.chunk);
+          title(e), kNames[static_cast<size_t>(e.kind)], topology.rank_of(w), w,
+          1e6 * (e.begin - first), 1e6 * (e.end - e.begin), e.step + 1, e.stage, e.chunk);
   }
   return out + "\n]}\n";
 }

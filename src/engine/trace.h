@@ -13,7 +13,7 @@
 namespace dpt {
 
 struct TraceEvent {
-  enum class Kind : uint8_t { feed, forward, loss, backward, exchange, update, wait };
+  enum class Kind : uint8_t { load, forward, loss, backward, exchange, update, wait };
   Kind kind = Kind::forward;
   int32_t stage = 0, chunk = 0;  // set for forward and backward
   int64_t step = 0;
@@ -40,6 +40,6 @@ class Trace {
 
 // All workers' events as Chrome's trace format (JSON): a process for each rank, a thread for each
 // worker, times in microseconds since the first event.
-std::string chrome_trace(std::span<const Trace> workers, const Topology& who);
+std::string chrome_trace(std::span<const Trace> workers, const Topology& topology);
 
 }  // namespace dpt

@@ -55,7 +55,7 @@ constexpr const char* kWeightOf = R"py(def weight_of(criterion, y):
 // Flattens outputs [..., C] and targets to [samples, C] for the criterion. Placeholders: the class,
 // and the last flattened target dimension (targets that are probabilities keep C).
 constexpr const char* kLastExtent = R"py(class LastExtent({}):
-    """The last extent of the output has the scores of each place."""
+    """The last extent of the output has the scores of each position."""
 
     def forward(self, output, target):
         return super().forward(output.flatten(0, -2), target.flatten(0, {}))

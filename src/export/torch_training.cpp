@@ -32,7 +32,7 @@ class TrainingText {
       case Divisor::targets:
         return fmt::format("weight_of(criterion, {})", y);
       case Divisor::samples:
-      case Divisor::places:
+      case Divisor::positions:
       case Divisor::elements:
         break;
     }
@@ -278,13 +278,13 @@ class TrainingText {
       loop += fmt::format("right += ({0}output.argmax(dim={1}) == y{2}{3}).sum().item()\n",
                           kept.empty() ? "" : "(", f_.last_extent() ? -1 : 1,
                           kept.empty() ? "" : ")", kept);
-    const bool places = f_.by_class() && (f_.query.ignores || f_.query.target.shape.rank() > 1);
-    if (places)
-      loop += f_.query.ignores ? "places += (y != criterion.ignore_index).sum().item()\n"
-                               : "places += y.numel()\n";
+    const bool positions = f_.by_class() && (f_.query.ignores || f_.query.target.shape.rank() > 1);
+    if (positions)
+      loop += f_.query.ignores ? "positions += (y != criterion.ignore_index).sum().item()\n"
+                               : "positions += y.numel()\n";
     std::string body = "model.eval()\ntotal = 0.0\n";
     if (count != "1") body += "weight = 0\n";
-    if (f_.by_class()) body += places ? "right = places = 0\n" : "right = 0\n";
+    if (f_.by_class()) body += positions ? "right = positions = 0\n" : "right = 0\n";
     body +=
         fmt::format("for x, y in DataLoader(data, batch_size={}):\n", spec_.evaluate.batch_size) +
         indent(loop, 4) + "model.train()\n";
@@ -292,8 +292,8 @@ class TrainingText {
             : count == "1" ? "return total"
                            : "return total / weight";
     if (f_.by_class())
-      body += f_.query.ignores ? ", right / places if places else math.nan"
-              : places         ? ", right / places"
+      body += f_.query.ignores ? ", right / positions if positions else math.nan"
+              : positions      ? ", right / positions"
                                : ", right / len(data)";
     body += "\n";
     return section("@torch.no_grad()\ndef evaluate(model, criterion, data):\n" + indent(body, 4));
@@ -343,7 +343,7 @@ bool TorchFacts::deferred() const {
 }
 
 bool TorchFacts::norms_replicas() const {
-  return graph.cuts(Part::forward) > 0 && query.replicas > 1 && spec.sync_batch_norm == ddp;
+  return graph.sync_points(Part::forward) > 0 && query.replicas > 1 && spec.sync_batch_norm == ddp;
 }
 
 bool TorchFacts::forwards_replicas() const {

@@ -125,17 +125,17 @@ const SafeTensorsFile::Entry* SafeTensorsFile::find(std::string_view name) const
 SafeTensors SafeTensors::read(const std::string& path) {
   const SafeTensorsFile file(path);
   // Each tensor is aligned in memory, whatever its offset in the file is.
-  size_t room = 0;
-  std::vector<size_t> places;
+  size_t bytes = 0;
+  std::vector<size_t> offsets;
   for (const auto& e : file.entries()) {
-    places.push_back(room);
-    room += rounded_up(e.desc.bytes(), kTensorAlignment);
+    offsets.push_back(bytes);
+    bytes += rounded_up(e.desc.bytes(), kTensorAlignment);
   }
-  const std::shared_ptr<std::byte[]> data = allocate(room);
+  const std::shared_ptr<std::byte[]> data = allocate(bytes);
   SafeTensors out;
-  for (size_t i = 0; i < places.size(); ++i) {
+  for (size_t i = 0; i < offsets.size(); ++i) {
     const SafeTensorsFile::Entry& e = file.entries()[i];
-    std::byte* to = data.get() + places[i];
+    std::byte* to = data.get() + offsets[i];
     file.read(e, {to, e.desc.bytes()});
     out.entries_.push_back({.name = e.name, .desc = e.desc, .data = to});
   }

@@ -140,7 +140,7 @@ std::vector<bool> Graph::trained() const {
   return out;
 }
 
-int Graph::cuts(Part wanted, int stage) const {
+int Graph::sync_points(Part wanted, int stage) const {
   int count = 0;
   for (size_t i = 0; i < nodes.size(); ++i)
     if (part[i] == wanted && nodes[i].op->over_shards && (stage < 0 || nodes[i].stage == stage))

@@ -79,7 +79,7 @@ int home_of(const GraphNode& n);
 // The part of a training step that a node belongs to. The loss is separate because DataParallel
 // computes it on one device: outputs are gathered there and their gradients scattered. prologue:
 // sums over targets, if they decide what the loss divides by. update: weight gradients that are
-// computed inside the optimizer update (program.h, Note [fused]).
+// computed inside the optimizer update (program.h, Note [fused gradients]).
 enum class Part { prologue, forward, loss, backward, update };
 
 // Nodes are in an order in which they can run. GraphBuilder makes a graph; passes rewrite it.
@@ -114,8 +114,8 @@ struct Graph {
   const Value& operator[](ValueId v) const { return values[static_cast<size_t>(v)]; }
   // The parameters and buffers in PyTorch's state_dict, in its order.
   std::vector<ValueId> state() const;
-  // Sync points of a part (program.h, Note [cuts]); stage -1: of all stages
-  int cuts(Part part, int stage = -1) const;
+  // Sync points of a part (program.h, Note [sync points]); stage -1: of all stages
+  int sync_points(Part part, int stage = -1) const;
   std::vector<bool> trained() const;  // for each value: whether it depends on a trainable parameter
   double flops() const;               // sum over all nodes
   double flops(const GraphNode& node) const;

@@ -20,8 +20,8 @@ struct KernelQuery {
   std::string_view op;
   std::vector<TensorDesc> in, out;
   std::any attrs;
-  // Samples in the tensors, and in the largest shard of the batch (program.h, Note [groups]). A
-  // kernel with several summation orders must choose by largest_shard. 0: unknown.
+  // Samples in the tensors, and in the largest shard of the batch (program.h, Note [shard groups]).
+  // A kernel with several summation orders must choose by largest_shard. 0: unknown.
   int64_t samples = 0, largest_shard = 0;
   DType rounds = DType::f32;  // a half: the first result is f32, rounded to the half's precision
 };

@@ -67,7 +67,7 @@ struct OperatorType {
   bool view = false;
 
   // The input, of which each shard has its own, is summed over the replica's shards (program.h,
-  // Note [cuts]). The reference implementation copies it, which is the sum over one shard.
+  // Note [sync points]). The reference implementation copies it, which is the sum over one shard.
   bool over_shards = false;
 
   Layouts layouts = Layouts::plain;

@@ -27,12 +27,12 @@ struct Add {
 }  // namespace
 
 LayerType add() {
-  return {
-      nameable<Add>("add", "Adds the outputs of several entries, which must have the same shape."),
-      [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
-        return std::any_cast<const Add&>(settings).build(g, x);
-      },
-      true, [](const std::any&, const Shape&) -> std::string { return "sum(x)"; }};
+  return {registry_entry<Add>(
+              "add", "Adds the outputs of several entries, which must have the same shape."),
+          [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
+            return std::any_cast<const Add&>(settings).build(g, x);
+          },
+          true, [](const std::any&, const Shape&) -> std::string { return "sum(x)"; }};
 }
 
 }  // namespace dpt::layers

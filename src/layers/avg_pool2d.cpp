@@ -32,7 +32,7 @@ struct AvgPool : PoolKeys {
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     need_image("avg_pool2d", g.desc(x), 2);
-    need_room("avg_pool2d", g.shape(x), window(), 2);
+    require_window_fits("avg_pool2d", g.shape(x), window(), 2);
     return g.apply("avg_pool", {x},
                    Pool{.window = window(),
                         .ceil_mode = ceil_mode,

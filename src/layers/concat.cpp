@@ -37,7 +37,7 @@ struct ConcatLayer {
 }  // namespace
 
 LayerType concat() {
-  return {nameable<ConcatLayer>("concat", "Concatenates the outputs of several entries."),
+  return {registry_entry<ConcatLayer>("concat", "Concatenates the outputs of several entries."),
           [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
             return std::any_cast<const ConcatLayer&>(settings).build(g, x);
           },

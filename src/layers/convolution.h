@@ -108,7 +108,7 @@ struct Conv {
       fail(Fault::spec, "{}: the {} channels of {} can't be made {} groups", kName, channels,
            in.shape.str(), groups);
     const Convolution settings{window(), groups};
-    need_room(kName, in.shape, settings.window, kDims);
+    require_window_fits(kName, in.shape, settings.window, kDims);
     std::vector<int64_t> extents = {out_channels, channels / groups};
     double fan_in = static_cast<double>(channels / groups);
     for (int64_t k : spread(kernel_size, kDims)) {

@@ -270,7 +270,7 @@ struct KaimingNormal : Kaiming {
 
 template <class I>
 InitialisationType type_of(std::string_view summary) {
-  return {nameable<I>(I::kName, summary),
+  return {registry_entry<I>(I::kName, summary),
           [](const std::any& settings, const Shape& shape) {
             return std::any_cast<const I&>(settings).make(shape);
           },
@@ -302,8 +302,8 @@ std::span<const InitialisationType> initialisation_table() {
   return table;
 }
 
-std::vector<const Nameable*> initialisation_words() {
-  std::vector<const Nameable*> out;
+std::vector<const RegistryEntry*> initialisation_registry() {
+  std::vector<const RegistryEntry*> out;
   for (const InitialisationType& t : initialisation_table()) out.push_back(&t);
   return out;
 }

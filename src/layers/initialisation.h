@@ -13,7 +13,7 @@
 
 namespace dpt {
 
-struct InitialisationType : Nameable {
+struct InitialisationType : RegistryEntry {
   // The initialization of a parameter of this shape, [out, in, ...]. Throws Error{spec} if the
   // function does not support the shape.
   Init (*make)(const std::any& settings, const Shape& shape);
@@ -22,6 +22,6 @@ struct InitialisationType : Nameable {
 };
 
 std::span<const InitialisationType> initialisation_table();
-std::vector<const Nameable*> initialisation_words();
+std::vector<const RegistryEntry*> initialisation_registry();
 
 }  // namespace dpt

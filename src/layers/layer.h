@@ -12,7 +12,7 @@
 
 namespace dpt {
 
-struct LayerType : Nameable {
+struct LayerType : RegistryEntry {
   // Adds the layer's operators and parameters to a graph, and returns its output. `x` has one
   // value; it has several if `from` is a list and several_inputs. Throws Error{spec} if shapes do
   // not fit.
@@ -29,7 +29,7 @@ struct LayerType : Nameable {
 // `std::string torch(const Shape& x) const`.
 template <class L>
 LayerType layer_type(std::string_view name, std::string_view summary) {
-  LayerType t{nameable<L>(name, summary)};
+  LayerType t{registry_entry<L>(name, summary)};
   t.build = [](const std::any& settings, GraphBuilder& g, std::span<const ValueId> x) {
     return std::any_cast<const L&>(settings).build(g, x[0]);
   };
@@ -40,6 +40,6 @@ LayerType layer_type(std::string_view name, std::string_view summary) {
 }
 
 std::span<const LayerType> layer_table();  // generated from layers/meson.build
-std::vector<const Nameable*> layer_words();
+std::vector<const RegistryEntry*> layer_registry();
 
 }  // namespace dpt

@@ -19,9 +19,9 @@ namespace dpt {
 // What a loss divides by, for a global batch of N samples. one: 1. samples: N. places: N times the
 // number of positions of a sample that have C scores each, which is 1 for an output [N, C].
 // elements: N times the elements of a sample. targets: the sum of target_weight.
-enum class Divisor { one, samples, places, elements, targets };
+enum class Divisor { one, samples, positions, elements, targets };
 
-struct LossType : Nameable {
+struct LossType : RegistryEntry {
   // divisor: f32[1]. Returns f64[1]: this shard's sum of terms / divisor.
   ValueId (*build)(const std::any& settings, GraphBuilder& g, ValueId output, ValueId target,
                    ValueId divisor);
@@ -42,6 +42,6 @@ struct LossType : Nameable {
 };
 
 std::span<const LossType> loss_table();  // generated from layers/losses/meson.build
-std::vector<const Nameable*> loss_words();
+std::vector<const RegistryEntry*> loss_registry();
 
 }  // namespace dpt

@@ -24,7 +24,7 @@ struct MaxPool : PoolKeys {
 
   ValueId build(GraphBuilder& g, ValueId x) const {
     need_image("max_pool2d", g.desc(x), 2);
-    need_room("max_pool2d", g.shape(x), window(), 2);
+    require_window_fits("max_pool2d", g.shape(x), window(), 2);
     return g.apply("max_pool", {x}, Pool{.window = window(), .ceil_mode = ceil_mode});
   }
 

@@ -286,7 +286,7 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
 
   // Ignored targets make the number of counted positions uneven between shards.
   const Divisor divisor = type.divisor(loss.settings);
-  if (divisor == Divisor::targets || (divisor == Divisor::places && by_class && q.ignores)) {
+  if (divisor == Divisor::targets || (divisor == Divisor::positions && by_class && q.ignores)) {
     g.part(Part::prologue);
     graph.target_weight = type.target_weight(loss.settings, g, graph.target);
   }
@@ -369,7 +369,7 @@ int devices_of(const std::vector<ModelItem>& model) {
 Divisor divisor_of(const Spec& spec, const Graph& graph) {
   if (graph.target_weight != kNoValue) return Divisor::targets;
   const Divisor divisor = type_of(spec.loss).divisor(spec.loss.settings);
-  return divisor == Divisor::targets ? Divisor::places : divisor;
+  return divisor == Divisor::targets ? Divisor::positions : divisor;
 }
 
 bool zero_divisor_ignores_all(const Graph& graph) {
@@ -388,7 +388,7 @@ int class_dim_of(const Spec& spec, const Shape& output) {
 
 int64_t terms_per_sample(Divisor divisor, const Shape& output, int class_dim) {
   switch (divisor) {
-    case Divisor::places:
+    case Divisor::positions:
       return output.with(class_dim, 1).tail(1).elements();
     case Divisor::elements:
       return output.tail(1).elements();

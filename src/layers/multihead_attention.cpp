@@ -11,7 +11,7 @@ namespace dpt::layers {
 namespace {
 
 constexpr std::string_view kClass = R"py(class MultiheadAttention(nn.MultiheadAttention):
-    """Self-attention; causal: a place sees itself and those before it."""
+    """Self-attention; causal: a position attends to itself and earlier ones."""
 
     def __init__(self, embed_dim, num_heads, bias=True, causal=False):
         super().__init__(embed_dim, num_heads, bias=bias, batch_first=True)
@@ -46,10 +46,11 @@ struct MultiheadAttention {
   ValueId build(GraphBuilder& g, ValueId x) const {
     const TensorDesc in = g.desc(x);
     if (in.dtype != DType::f32 || in.shape.rank() != 3)
-      fail(Fault::spec,
-           "multihead_attention takes real numbers (f32) [N, places, features], not {}{}: put an "
-           "embedding before it?",
-           name_of(in.dtype), in.shape.str());
+      fail(
+          Fault::spec,
+          "multihead_attention takes real numbers (f32) [N, positions, features], not {}{}: put an "
+          "embedding before it?",
+          name_of(in.dtype), in.shape.str());
     const int64_t features = in.shape.back();
     if (features % num_heads != 0)
       fail(Fault::spec, "multihead_attention: the {} features of {} can't be cut into {} heads",

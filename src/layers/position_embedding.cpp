@@ -37,7 +37,7 @@ struct PositionEmbeddingLayer {
            name_of(in.dtype), in.shape.str());
     if (rows(in.shape) < in.shape[1])
       fail(Fault::spec,
-           "position_embedding: num_embeddings is {}, but sequences of {} have {} places",
+           "position_embedding: num_embeddings is {}, but sequences of {} have {} positions",
            num_embeddings, in.shape.str(), in.shape[1]);
     const ValueId weight = g.parameter("weight", {rows(in.shape), in.shape[2]},
                                        {.kind = Init::Kind::normal, .a = 0, .b = 1});

@@ -59,7 +59,7 @@ inline void need_image(std::string_view layer, const TensorDesc& x, int dims) {
 }
 
 // Throws Error{spec} unless the window fits into the padded input.
-inline void need_room(std::string_view layer, const Shape& x, const Window& w, int dims) {
+inline void require_window_fits(std::string_view layer, const Shape& x, const Window& w, int dims) {
   for (int i = 0; i < dims; ++i) {
     const auto at = static_cast<size_t>(2 - dims + i);
     const int64_t needed = covered(w, at);

@@ -17,7 +17,7 @@
 
 namespace dpt {
 
-struct OptimizerType : Nameable {
+struct OptimizerType : RegistryEntry {
   // PyTorch's names of the optimizer's states, as used in checkpoints: {"exp_avg", "exp_avg_sq"}. A
   // state is a flat f32 buffer; its index is the argument position in the formula, and an empty
   // name means that there is no such buffer. cycles_momentum: the schedule sets the momentum, so
@@ -36,6 +36,6 @@ struct OptimizerType : Nameable {
 };
 
 std::span<const OptimizerType> optimizer_table();  // generated from optim/meson.build
-std::vector<const Nameable*> optimizer_words();
+std::vector<const RegistryEntry*> optimizer_registry();
 
 }  // namespace dpt

@@ -97,23 +97,23 @@ MixedPrecision mixed(const std::any& settings) {
 
 std::span<const PrecisionType> precision_table() {
   static const std::array<PrecisionType, 4> table = {{
-      {nameable<Plain>("fp32", "Single precision everywhere.",
-                       {"torch.float32", "precision: fp32"}),
+      {registry_entry<Plain>("fp32", "Single precision everywhere.",
+                             {"torch.float32", "precision: fp32"}),
        DType::f32, nullptr},
-      {nameable<Plain>(
+      {registry_entry<Plain>(
            "tf32",
            "Single precision; GPUs round the factors of products to TF32 (10 bits of fraction).",
            {"torch.backends.cuda.matmul.allow_tf32", "precision: tf32"}),
        DType::f32, nullptr},
-      {nameable<Bf16>("bf16", "Mixed precision with bfloat16."), DType::bf16, mixed<Bf16>},
-      {nameable<Fp16>("fp16", "Mixed precision with float16 and a scaled loss."), DType::f16,
+      {registry_entry<Bf16>("bf16", "Mixed precision with bfloat16."), DType::bf16, mixed<Bf16>},
+      {registry_entry<Fp16>("fp16", "Mixed precision with float16 and a scaled loss."), DType::f16,
        mixed<Fp16>},
   }};
   return table;
 }
 
-std::vector<const Nameable*> precision_words() {
-  std::vector<const Nameable*> out;
+std::vector<const RegistryEntry*> precision_registry() {
+  std::vector<const RegistryEntry*> out;
   for (const PrecisionType& t : precision_table()) out.push_back(&t);
   return out;
 }

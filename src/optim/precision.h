@@ -21,12 +21,12 @@ struct MixedPrecision {
   ScalerSettings scaler;
 };
 
-struct PrecisionType : Nameable {
+struct PrecisionType : RegistryEntry {
   DType dtype;                                                  // of products
   MixedPrecision (*mixed)(const std::any& settings) = nullptr;  // null: nothing is mixed
 };
 
 std::span<const PrecisionType> precision_table();
-std::vector<const Nameable*> precision_words();
+std::vector<const RegistryEntry*> precision_registry();
 
 }  // namespace dpt

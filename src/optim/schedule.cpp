@@ -10,7 +10,7 @@
 namespace dpt {
 namespace {
 
-// The Nameable of this Choice is the base of a ScheduleType.
+// The RegistryEntry of this Choice is the base of a ScheduleType.
 const ScheduleType& type_of(const ScheduleSpec& spec) {
   return static_cast<const ScheduleType&>(*spec.schedule.what);
 }

@@ -34,7 +34,7 @@ class Schedule {
   virtual std::string restore(std::span<const double>) { return ""; }
 };
 
-struct ScheduleType : Nameable {
+struct ScheduleType : RegistryEntry {
   // total: number of intervals of the run.
   std::unique_ptr<Schedule> (*make)(const std::any& settings, double base_lr, int64_t total);
   std::string_view interval = "epoch";  // default unit of k: "epoch" or "step"
@@ -45,7 +45,7 @@ struct ScheduleType : Nameable {
 };
 
 std::span<const ScheduleType> schedule_table();  // generated from optim/meson.build
-std::vector<const Nameable*> schedule_words();
+std::vector<const RegistryEntry*> schedule_registry();
 
 // The schedule of a spec with its warm-up; constant if the spec names none. total: number of
 // intervals of the run, including warm-up.

@@ -38,13 +38,13 @@ struct DistributedDataParallel : ExchangeKeys, GpuExchangeKeys {
 // The number of ranks that a launcher started overrides the number of devices in the spec.
 Topology topology(const std::any&, const ModeQuery& query) {
   ModeQuery q = query;
-  if (q.world) q.devices = *q.world * query.span;
-  return place_workers(q, std::clamp(query.machine_cores / query.span, 2, 4), true);
+  if (q.world) q.devices = *q.world * query.devices_per_replica;
+  return place_workers(q, std::clamp(query.machine_cores / query.devices_per_replica, 2, 4), true);
 }
 
-void rewrite(Plan& plan, const Topology& who) {
+void rewrite(Plan& plan, const Topology& topology) {
   plan.mode = "ddp";
-  share_update(plan, who);
+  add_gradient_sync(plan, topology);
 }
 
 std::optional<double> timeout(const std::any& settings) {
@@ -65,7 +65,7 @@ Exchange exchange(const std::any& settings) {
 }  // namespace
 
 ModeType ddp() {
-  return {nameable<DistributedDataParallel>(
+  return {registry_entry<DistributedDataParallel>(
               "ddp",
               "DistributedDataParallel: one process per device; gradients are summed over "
               "all processes."),

@@ -45,44 +45,46 @@ struct DataParallel : GpuExchangeKeys {
 
 Topology topology(const std::any& settings, const ModeQuery& query) {
   const auto& s = std::any_cast<const DataParallel&>(settings);
-  if (query.span > 1)
+  if (query.devices_per_replica > 1)
     fail(
         Fault::spec,
         "parallel mode 'dp' copies the whole model to each device, but layers are placed on {} "
         "devices; write `parallel: ddp`, whose replicas may span devices, or leave out `device` of "
         "the layers",
-        query.span);
-  Topology who = place_workers(query, std::clamp(query.machine_cores, 2, 4), false);
-  if (s.output_device >= who.devices)
+        query.devices_per_replica);
+  Topology topology = place_workers(query, std::clamp(query.machine_cores, 2, 4), false);
+  if (s.output_device >= topology.devices_per_rank)
     fail(Fault::spec, "output_device {} is not one of the {} devices 0..{}", s.output_device,
-         who.devices, who.devices - 1);
-  if (s.loss == "gathered" && who.devices > 1) who.loss_device = static_cast<int>(s.output_device);
-  return who;
+         topology.devices_per_rank, topology.devices_per_rank - 1);
+  if (s.loss == "gathered" && topology.devices_per_rank > 1)
+    topology.loss_device = static_cast<int>(s.output_device);
+  return topology;
 }
 
 // Moves the loss out of the stage that the shards' owners compute, into a stage of its own on the
 // loss's device, between two barriers.
 void gather_for_loss(Plan& plan) {
-  const auto stage = std::ranges::find(plan.micro, Stage::Who::shards, &Stage::who);
+  const auto stage = std::ranges::find(plan.micro, PlanStep::Actor::shards, &PlanStep::actor);
   const auto loss = std::ranges::find(stage->actions, Action::loss);
-  Stage before{.who = Stage::Who::shards,
-               .actions = {stage->actions.begin(), loss},
-               .meet = Stage::Meet::always};
-  Stage after{
-      .who = Stage::Who::shards, .actions = {loss + 1, stage->actions.end()}, .meet = stage->meet};
+  PlanStep before{.topology = PlanStep::Actor::shards,
+                  .actions = {stage->actions.begin(), loss},
+                  .barrier = PlanStep::Barrier::always};
+  PlanStep after{.topology = PlanStep::Actor::shards,
+                 .actions = {loss + 1, stage->actions.end()},
+                 .barrier = stage->barrier};
   before.actions.push_back(Action::gather);
   after.actions.insert(after.actions.begin(), Action::scatter);
   *stage = std::move(after);
-  plan.micro.insert(
-      stage,
-      {before,
-       {.who = Stage::Who::loss_device, .actions = {Action::loss}, .meet = Stage::Meet::always}});
+  plan.micro.insert(stage, {before,
+                            {.topology = PlanStep::Actor::loss_device,
+                             .actions = {Action::loss},
+                             .barrier = PlanStep::Barrier::always}});
 }
 
-void rewrite(Plan& plan, const Topology& who) {
+void rewrite(Plan& plan, const Topology& topology) {
   plan.mode = "dp";
-  if (who.loss_device >= 0) gather_for_loss(plan);
-  share_update(plan, who);
+  if (topology.loss_device >= 0) gather_for_loss(plan);
+  add_gradient_sync(plan, topology);
 }
 
 std::optional<int64_t> devices(const std::any& settings) {
@@ -98,7 +100,7 @@ Exchange exchange(const std::any& settings) {
 }  // namespace
 
 ModeType dp() {
-  return {nameable<DataParallel>(
+  return {registry_entry<DataParallel>(
               "dp", "DataParallel: one process scatters each batch over several devices."),
           topology,
           rewrite,

@@ -8,7 +8,7 @@
 namespace dpt {
 
 Choice mode_choice(std::string_view name) {
-  const auto at = std::ranges::find(mode_table(), name, &Nameable::name);
+  const auto at = std::ranges::find(mode_table(), name, &RegistryEntry::name);
   require(at != mode_table().end(), "a mode of that name");
   Diagnostics none;
   return {.what = &*at, .settings = at->decode(Node{}, {std::string(name), {}}, none), .where = {}};
@@ -26,44 +26,46 @@ std::optional<int64_t> devices_asked(const Choice& parallel, std::optional<int64
 }
 
 Topology place_workers(const ModeQuery& query, int preferred_replicas, bool processes) {
-  const int devices = query.devices.value_or(preferred_replicas * query.span);
-  if (devices % query.span != 0)
+  const int devices = query.devices.value_or(preferred_replicas * query.devices_per_replica);
+  if (devices % query.devices_per_replica != 0)
     fail(Fault::spec,
          "the layers are placed on {0} devices, which {1} devices are no multiple of; take "
          "`devices: {2}`",
-         query.span, devices, (devices / query.span + 1) * query.span);
+         query.devices_per_replica, devices,
+         (devices / query.devices_per_replica + 1) * query.devices_per_replica);
   Topology out;
-  out.span = query.span;
-  out.devices = processes ? query.span : devices;
-  out.ranks = devices / out.devices;
-  out.workers = query.cores.value_or(std::max(1, query.machine_cores / devices));
-  out.shards = query.shards.value_or(out.replicas() * out.workers);
+  out.devices_per_replica = query.devices_per_replica;
+  out.devices_per_rank = processes ? query.devices_per_replica : devices;
+  out.ranks = devices / out.devices_per_rank;
+  out.workers_per_device = query.cores.value_or(std::max(1, query.machine_cores / devices));
+  out.shards = query.shards.value_or(out.replicas() * out.workers_per_device);
   out.reproducible = query.shards.has_value();
-  out.dealt = processes && !out.reproducible;
+  out.per_replica_sampling = processes && !out.reproducible;
   if (out.total_workers() > 1024)
     fail(Fault::spec, "{} devices with {} cores each are {} workers; at most 1024 are possible",
-         devices, out.workers, out.total_workers());
+         devices, out.workers_per_device, out.total_workers());
   return out;
 }
 
-void share_update(Plan& plan, const Topology& who) {
-  using enum Stage::Meet;
-  if (who.total_workers() == 1) return;
-  for (Stage& s : plan.prologue)
-    if (s.who == Stage::Who::shards) s.meet = always;
-  bool still_read = plan.cuts() == 1 && who.replicas_meet(plan.cuts_sum_all);
-  for (Stage& s : plan.micro)
-    if (s.who == Stage::Who::first) {
-      s.meet = always;
+void add_gradient_sync(Plan& plan, const Topology& topology) {
+  using enum PlanStep::Barrier;
+  if (topology.total_workers() == 1) return;
+  for (PlanStep& s : plan.prologue)
+    if (s.actor == PlanStep::Actor::shards) s.barrier = always;
+  bool still_read =
+      plan.sync_points() == 1 && topology.sync_needs_barrier(plan.sync_across_replicas);
+  for (PlanStep& s : plan.micro)
+    if (s.actor == PlanStep::Actor::first) {
+      s.barrier = always;
       still_read = true;
     }
   // The next micro-batch overwrites masks drawn by the first worker, and the sums of a single sync
   // point, while other workers may still read them.
-  if (still_read && plan.accumulates) plan.micro.back().meet = between;
-  for (Stage& s : plan.update) s.meet = always;
-  if (plan.update.front().who != Stage::Who::shards)
+  if (still_read && plan.accumulates) plan.micro.back().barrier = between;
+  for (PlanStep& s : plan.update) s.barrier = always;
+  if (plan.update.front().actor != PlanStep::Actor::shards)
     plan.update.insert(plan.update.begin(),
-                       {.who = Stage::Who::workers, .actions = {}, .meet = always});
+                       {.topology = PlanStep::Actor::workers, .actions = {}, .barrier = always});
 }
 
 }  // namespace dpt

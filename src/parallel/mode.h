@@ -23,7 +23,7 @@ struct ModeQuery {
   std::optional<int> shards;   // reproducible: {shards: n}
   int machine_cores = 1;       // cores that this process may use
   std::optional<int> world;    // number of ranks, if an external launcher started them
-  int span = 1;                // devices per replica, on which its layers are placed
+  int devices_per_replica = 1;  // on which its layers are placed
 };
 
 // How a pipeline splits a replica's work: layers into stages, batches into chunks.
@@ -37,11 +37,11 @@ struct Pipeline {
   bool deferred_batch_norm = false;  // update running statistics once per batch, not per chunk
 };
 
-struct ModeType : Nameable {
+struct ModeType : RegistryEntry {
   // Throws Error{spec} if the settings do not fit the machine.
   Topology (*topology)(const std::any& settings, const ModeQuery& query);
   // Adds communication to a plan and leaves the rest unchanged. No side effects.
-  void (*rewrite)(Plan& plan, const Topology& who);
+  void (*rewrite)(Plan& plan, const Topology& topology);
   // Seconds of silence until a rank counts as lost; empty: the default. Null: the mode has one
   // rank.
   std::optional<double> (*timeout)(const std::any& settings) = nullptr;
@@ -55,7 +55,7 @@ struct ModeType : Nameable {
 };
 
 std::span<const ModeType> mode_table();  // generated from parallel/meson.build
-std::vector<const Nameable*> mode_words();
+std::vector<const RegistryEntry*> mode_registry();
 
 // A mode with default settings. REQUIRES: a mode of this name exists.
 Choice mode_choice(std::string_view name);
@@ -79,6 +79,6 @@ Topology place_workers(const ModeQuery& query, int preferred_replicas, bool proc
 // Adds the barriers of the update: one before gradients are summed, and one after the weights are
 // updated, each worker summing and updating its own range. The plan's text is the same in all
 // modes; they differ in which workers the barriers span.
-void share_update(Plan& plan, const Topology& who);
+void add_gradient_sync(Plan& plan, const Topology& topology);
 
 }  // namespace dpt

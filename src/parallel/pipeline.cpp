@@ -92,13 +92,13 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
 
 Topology topology(const std::any& settings, const ModeQuery& query) {
   const auto& s = std::any_cast<const PipelineKeys&>(settings);
-  if (query.span > 1)
+  if (query.devices_per_replica > 1)
     fail(Fault::spec,
          "a pipeline puts layers on devices itself; leave out `device` of the layers and name what "
          "begins a stage in `parallel: {{pipeline: {{cut: [...]}}}}`");
   const int stages = static_cast<int>(s.stages), replicas = static_cast<int>(s.data_parallel);
   ModeQuery q = query;
-  q.span = stages;
+  q.devices_per_replica = stages;
   if (q.devices && *q.devices != stages * replicas)
     fail(Fault::spec,
          "`devices` is {}, but `parallel: {{pipeline: ...}}` asks for {} of {}, "
@@ -115,13 +115,13 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
          *q.world, counted(replicas, "replica"), stages, all, replicas);
   Topology out = place_workers(q, replicas, replicas > 1);
   out.ranks = apart ? all : replicas;
-  out.devices = all / out.ranks;
+  out.devices_per_rank = all / out.ranks;
   return out;
 }
 
-void rewrite(Plan& plan, const Topology& who) {
+void rewrite(Plan& plan, const Topology& topology) {
   plan.mode = "pipeline";
-  share_update(plan, who);
+  add_gradient_sync(plan, topology);
 }
 
 std::optional<double> timeout(const std::any& settings) {
@@ -154,15 +154,16 @@ Exchange exchange(const std::any& settings) {
 }  // namespace
 
 ModeType pipeline() {
-  return {nameable<PipelineKeys>("pipeline",
-                                 "Pipeline parallel: layers on several devices, which compute "
-                                 "different chunks of a batch."),
-          topology,
-          rewrite,
-          timeout,
-          true,
-          pipeline_of,
-          exchange};
+  return {
+      registry_entry<PipelineKeys>("pipeline",
+                                   "Pipeline parallel: layers on several devices, which compute "
+                                   "different chunks of a batch."),
+      topology,
+      rewrite,
+      timeout,
+      true,
+      pipeline_of,
+      exchange};
 }
 
 }  // namespace dpt::modes

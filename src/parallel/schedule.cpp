@@ -49,22 +49,23 @@ std::vector<StageOp> in_turn(const std::vector<StageOp>& forward,
 // Chunks pass through the devices in groups of as many chunks as there are devices.
 PipelineSchedule one_forward_one_backward(const std::vector<int>& device, int chunks) {
   const int devices = devices_of(device), stages = static_cast<int>(device.size());
-  const int turns = stages / devices;  // stages per device
-  require(stages % devices == 0 && (turns == 1 || chunks % devices == 0),
+  const int stages_per_device = stages / devices;  // stages per device
+  require(stages % devices == 0 && (stages_per_device == 1 || chunks % devices == 0),
           "interleaved stages go round evenly");
   PipelineSchedule out;
   for (int d = 0; d < devices; ++d) {
     std::vector<StageOp> forward, backward;
-    const int group = turns == 1 ? chunks : devices;
+    const int group = stages_per_device == 1 ? chunks : devices;
     for (int first = 0; first < chunks; first += group)
-      for (int t = 0; t < turns; ++t)
+      for (int t = 0; t < stages_per_device; ++t)
         for (int c = first; c < first + group; ++c) {
           forward.push_back({.stage = t * devices + d, .chunk = c, .backward = false});
           backward.push_back(
-              {.stage = (turns - 1 - t) * devices + d, .chunk = c, .backward = true});
+              {.stage = (stages_per_device - 1 - t) * devices + d, .chunk = c, .backward = true});
         }
     const int behind = devices - 1 - d;
-    const int ahead = turns == 1 ? behind : 2 * behind + (turns - 1) * devices;
+    const int ahead =
+        stages_per_device == 1 ? behind : 2 * behind + (stages_per_device - 1) * devices;
     out.push_back(in_turn(forward, backward, static_cast<size_t>(ahead)));
   }
   return out;
@@ -87,7 +88,7 @@ int in_flight(const PipelineSchedule& schedule, int stage, int chunks) {
   return most;
 }
 
-std::vector<StageOp> in_one_order(const PipelineSchedule& schedule) {
+std::vector<StageOp> topological_order(const PipelineSchedule& schedule) {
   size_t stages = 0;
   for (const auto& ops : schedule)
     for (const StageOp& op : ops) stages = std::max(stages, static_cast<size_t>(op.stage) + 1);

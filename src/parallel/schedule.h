@@ -32,7 +32,7 @@ int in_flight(const PipelineSchedule& schedule, int stage, int chunks);
 // All operations of a schedule in one sequence that respects their dependencies and each device's
 // order. They are sorted by start time, assuming that backward parts take twice as long as forward
 // parts.
-std::vector<StageOp> in_one_order(const PipelineSchedule& schedule);
+std::vector<StageOp> topological_order(const PipelineSchedule& schedule);
 
 // When each operation of a schedule runs if it starts as early as possible.
 struct Timing {

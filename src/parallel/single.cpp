@@ -11,25 +11,26 @@ struct Single {
 };
 
 Topology topology(const std::any&, const ModeQuery& query) {
-  if (query.devices.value_or(query.span) != query.span)
+  if (query.devices.value_or(query.devices_per_replica) != query.devices_per_replica)
     fail(Fault::spec,
          "parallel mode 'single' uses {}, not {}; for several write `parallel: dp` or "
          "`parallel: ddp`",
-         query.span == 1 ? "one device"
-                         : fmt::format("the {} devices that layers are placed on", query.span),
+         query.devices_per_replica == 1
+             ? "one device"
+             : fmt::format("the {} devices that layers are placed on", query.devices_per_replica),
          *query.devices);
   return place_workers(query, 1, false);
 }
 
-void rewrite(Plan& plan, const Topology& who) {
+void rewrite(Plan& plan, const Topology& topology) {
   plan.mode = "single";
-  share_update(plan, who);
+  add_gradient_sync(plan, topology);
 }
 
 }  // namespace
 
 ModeType single() {
-  return {nameable<Single>("single", "One device, whose cores share each batch."), topology,
+  return {registry_entry<Single>("single", "One device, whose cores share each batch."), topology,
           rewrite};
 }
 

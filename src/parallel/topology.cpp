@@ -7,14 +7,15 @@
 namespace dpt {
 
 int Topology::owner(int shard, int device) const {
-  const auto lane = static_cast<int>(int64_t{shard} * replicas() * workers / shards);
-  return (lane / workers * span + device) * workers + lane % workers;
+  const auto lane = static_cast<int>(int64_t{shard} * replicas() * workers_per_device / shards);
+  return (lane / workers_per_device * devices_per_replica + device) * workers_per_device +
+         lane % workers_per_device;
 }
 
 int Topology::loss_owner(int shard) const {
   if (loss_device < 0) return owner(shard);
-  const int first = rank_of(owner(shard)) * workers_per_rank() + loss_device * workers;
-  return first + owner(shard) % workers;
+  const int first = rank_of(owner(shard)) * workers_per_rank() + loss_device * workers_per_device;
+  return first + owner(shard) % workers_per_device;
 }
 
 std::vector<int> Topology::shards_of(int worker) const {
@@ -36,14 +37,14 @@ Rows Topology::shards_of_rank(int rank) const {
 
 Rows Topology::replica_of(int shard, bool all) const {
   if (all) return {0, shards};
-  const auto device = [this](int s) { return owner(s) / workers; };
+  const auto device = [this](int s) { return owner(s) / workers_per_device; };
   Rows out{shard, shard + 1};
   while (out.begin > 0 && device(static_cast<int>(out.begin) - 1) == device(shard)) --out.begin;
   while (out.end < shards && device(static_cast<int>(out.end)) == device(shard)) ++out.end;
   return out;
 }
 
-std::vector<Rows> Topology::groups(bool alone) const {
+std::vector<Rows> Topology::shard_groups(bool alone) const {
   std::vector<Rows> out;
   for (int s = 0; s < shards; ++s) {
     if (!alone && s > 0 && owner(s) == owner(s - 1) && loss_owner(s) == loss_owner(s - 1)) {
@@ -66,20 +67,21 @@ Rows chunk(int64_t n, int parts, int part) {
   return {std::min(n, part * size), std::min(n, (part + 1) * size)};
 }
 
-std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches) {
+std::vector<Rows> rows_of_shards(const Topology& topology, const std::vector<int64_t>& batches) {
   std::vector<Rows> out;
-  if (who.reproducible) {
+  if (topology.reproducible) {
     require(batches.size() == 1, "reproducible runs have one order of samples");
-    for (int64_t s = 0; s < who.shards; ++s)
-      out.push_back({batches[0] * s / who.shards, batches[0] * (s + 1) / who.shards});
+    for (int64_t s = 0; s < topology.shards; ++s)
+      out.push_back({batches[0] * s / topology.shards, batches[0] * (s + 1) / topology.shards});
     return out;
   }
-  const int dealt = static_cast<int>(batches.size());
-  require(who.shards == who.replicas() * who.workers && who.replicas() % dealt == 0,
+  const int orders = static_cast<int>(batches.size());
+  require(topology.shards == topology.replicas() * topology.workers_per_device &&
+              topology.replicas() % orders == 0,
           "a shard for each worker of a replica's device, whole replicas for each batch");
   for (int64_t n : batches)
-    for (const Rows& device : chunk(n, who.replicas() / dealt))
-      for (const Rows& piece : chunk(device.count(), who.workers))
+    for (const Rows& device : chunk(n, topology.replicas() / orders))
+      for (const Rows& piece : chunk(device.count(), topology.workers_per_device))
         out.push_back({device.begin + piece.begin, device.begin + piece.end});
   return out;
 }

@@ -22,24 +22,26 @@ struct Rows {
 
 struct Topology {
   int ranks = 1;
-  int devices = 1;  // per rank
-  int workers = 1;  // per device
-  int span = 1;     // devices per replica; ranks * devices is a multiple of it
-  int shards = 1;   // of the global batch
+  int devices_per_rank = 1;
+  int workers_per_device = 1;
+  int devices_per_replica = 1;  // divides ranks * devices_per_rank
+  int shards = 1;               // of the global batch
   // The global batch is split evenly into shards, whoever owns them, and every mode uses the same
   // order of samples. Otherwise devices and workers get the chunks of torch.chunk.
   bool reproducible = false;
   // Per-replica sampling: each replica has its own order of samples, as by DistributedSampler.
   // Otherwise all share one order.
-  bool dealt = false;
+  bool per_replica_sampling = false;
   int loss_device = -1;  // dp: the device that computes the loss; -1: each shard's owner does
 
-  int total_workers() const { return ranks * devices * workers; }
-  int workers_per_rank() const { return devices * workers; }
+  int total_workers() const { return ranks * devices_per_rank * workers_per_device; }
+  int workers_per_rank() const { return devices_per_rank * workers_per_device; }
   int rank_of(int worker) const { return worker / workers_per_rank(); }
-  int replicas() const { return ranks * devices / span; }
-  int device_of(int worker) const { return worker / workers % span; }  // within its replica
-  int replica(int worker) const { return worker / workers / span; }
+  int replicas() const { return ranks * devices_per_rank / devices_per_replica; }
+  int device_of(int worker) const {
+    return worker / workers_per_device % devices_per_replica;
+  }  // within its replica
+  int replica(int worker) const { return worker / workers_per_device / devices_per_replica; }
   // The worker that computes the shard on device `device` of its replica.
   int owner(int shard, int device = 0) const;
   int loss_owner(int shard) const;  // the worker that computes the shard's loss
@@ -47,12 +49,14 @@ struct Topology {
   Rows shards_of_rank(int rank) const;  // shard numbers of the rank's replicas
   // Whether sums at sync points, over a replica or over all replicas, need a barrier because
   // several workers own the shards.
-  bool replicas_meet(bool all) const { return workers > 1 || (all && replicas() > 1); }
+  bool sync_needs_barrier(bool all) const {
+    return workers_per_device > 1 || (all && replicas() > 1);
+  }
   // The shards over which batch norm sums for this shard: those of its replica, or all.
   Rows replica_of(int shard, bool all) const;
   // The shard groups: consecutive shards with the same owner and the same loss owner. alone: each
   // shard is its own group.
-  std::vector<Rows> groups(bool alone) const;
+  std::vector<Rows> shard_groups(bool alone) const;
 };
 
 // torch.chunk: parts of ceil(n / parts) elements, the last one smaller; the remaining ones are
@@ -63,6 +67,6 @@ Rows chunk(int64_t n, int parts, int part);  // a single part
 // The rows of each shard in one (micro-)batch, relative to the start of the batch from which it is
 // split. batches: with per-replica sampling, the number of samples of each replica; otherwise one
 // number, that of the common batch.
-std::vector<Rows> cut(const Topology& who, const std::vector<int64_t>& batches);
+std::vector<Rows> rows_of_shards(const Topology& topology, const std::vector<int64_t>& batches);
 
 }  // namespace dpt

@@ -28,7 +28,7 @@ struct Notes {
   RunSteps steps;
   int cores[kMostWorkers];
   size_t core_count = 0;
-  StageClock clocks[kMostWorkers];
+  PlanStepClock clocks[kMostWorkers];
   MemoryUse ranks[kMostWorkers];
   MemoryUse launcher;  // the ranks' parent; a single rank is its own
   RowFacts facts;
@@ -47,10 +47,11 @@ struct Notes {
   }
 };
 
-int meetings_of(const Session& s) {
+int barriers_of(const Session& s) {
   const int64_t micro = s.batches->accumulate();
-  const int64_t at_cuts = s.who.replicas_meet(s.plan.cuts_sum_all) ? s.plan.cuts() * micro : 0;
-  return s.plan.meetings(micro) + static_cast<int>(at_cuts);
+  const int64_t at_sync_points =
+      s.topology.sync_needs_barrier(s.plan.sync_across_replicas) ? s.plan.sync_points() * micro : 0;
+  return s.plan.barriers(micro) + static_cast<int>(at_sync_points);
 }
 
 // At most how many steps complete together on a GPU: steps of a small network are captured as CUDA
@@ -59,45 +60,45 @@ int64_t steps_together(const Session& s) {
   if (!s.captures_steps()) return 1;
   const Program& program = s.programs.begin()->second;
   const size_t nodes = program.forward.size() + program.loss.size() + program.backward.size();
-  return static_cast<int64_t>(DeviceFlights::together((nodes + 1) / 2));
+  return static_cast<int64_t>(LaunchQueue::together((nodes + 1) / 2));
 }
 
 RowFacts facts_of(const Session& s) {
   StepRows rows;
   s.batches->step(0, rows);
-  std::vector<int64_t> samples(static_cast<size_t>(s.who.total_workers()));
+  std::vector<int64_t> samples(static_cast<size_t>(s.topology.total_workers()));
   for (const auto& micro : rows.micro)
-    for (int shard = 0; shard < s.who.shards; ++shard)
-      for (int device = 0; device < s.who.span; ++device)
-        samples[static_cast<size_t>(s.who.owner(shard, device))] +=
+    for (int shard = 0; shard < s.topology.shards; ++shard)
+      for (int device = 0; device < s.topology.devices_per_replica; ++device)
+        samples[static_cast<size_t>(s.topology.owner(shard, device))] +=
             micro[static_cast<size_t>(shard)].rows.count();
   const auto [fewest, most] = std::ranges::minmax(samples);
-  return {.ranks = s.who.ranks,
-          .workers = s.who.total_workers(),
+  return {.ranks = s.topology.ranks,
+          .workers = s.topology.total_workers(),
           .gpus = static_cast<int>(
               std::set<int>(s.gpu_of_worker.begin(), s.gpu_of_worker.end()).size()),
           .together = steps_together(s),
           .fewest = fewest,
           .most = most,
-          .meetings = meetings_of(s),
-          .loss_on_one = s.who.loss_device >= 0 && s.who.devices > 1,
-          .foreign = foreign_share(s),
+          .barriers = barriers_of(s),
+          .loss_on_one = s.topology.loss_device >= 0 && s.topology.devices_per_rank > 1,
+          .remote = remote_share(s),
           .bubble = s.plan.schedule.empty() ? 0 : predicted_timing(s).bubble,
-          .predicted_bytes = memory_of(s).peak()};
+          .predicted_bytes = estimate_memory(s).peak()};
 }
 
 int run_measured(const Session& s, Notes& notes) {
   check_initial_weights(s);
-  for (int w = 0; w < s.who.total_workers(); ++w)
-    new (&notes.clocks[w]) StageClock(notes.steps.timed, notes.steps.marked);
+  for (int w = 0; w < s.topology.total_workers(); ++w)
+    new (&notes.clocks[w]) PlanStepClock(notes.steps.timed, notes.steps.marked);
   notes.facts = facts_of(s);
   notes.write(s.train.description);
   notes.begun = true;
   const auto last = [&](int rank) {
     notes.ranks[rank] = memory_use();
-    if (rank == 0 && s.who.ranks > 1) notes.launcher = memory_use(getppid());
+    if (rank == 0 && s.topology.ranks > 1) notes.launcher = memory_use(getppid());
   };
-  const auto workers = static_cast<size_t>(s.who.total_workers());
+  const auto workers = static_cast<size_t>(s.topology.total_workers());
   const bool pins = !s.on_gpu() && workers <= notes.core_count;
   const Probe probe{.clocks = std::span(notes.clocks).first(workers),
                     .last = last,
@@ -109,13 +110,13 @@ WorkerSeconds spent(const Notes& notes) {
   WorkerSeconds out;
   const bool alone = notes.facts.workers == 1;
   for (int w = 0; w < notes.facts.workers; ++w) {
-    const StageClock& clock = notes.clocks[w];
-    const double update = clock.seconds(StageClock::update);
+    const PlanStepClock& clock = notes.clocks[w];
+    const double update = clock.seconds(PlanStepClock::update);
     const double exchange =
-        alone ? 0 : clock.seconds(StageClock::exchange) + update * notes.facts.foreign;
-    const double waiting = clock.seconds(StageClock::waiting);
-    const double compute = clock.seconds(StageClock::compute) + update +
-                           clock.seconds(StageClock::exchange) - exchange;
+        alone ? 0 : clock.seconds(PlanStepClock::exchange) + update * notes.facts.remote;
+    const double waiting = clock.seconds(PlanStepClock::waiting);
+    const double compute = clock.seconds(PlanStepClock::compute) + update +
+                           clock.seconds(PlanStepClock::exchange) - exchange;
     const double busy = compute + exchange;  // part of the waiting may also have used the core
     out += {.compute = compute,
             .communication = exchange,
@@ -142,9 +143,10 @@ double peak_bytes(const Notes& notes) {
 
 }  // namespace
 
-double foreign_share(const Session& s) {
+double remote_share(const Session& s) {
   // A stage's gradients are summed over its own workers only.
-  const double workers = s.who.total_workers() / s.who.span, shards = s.who.shards;
+  const double workers = s.topology.total_workers() / s.topology.devices_per_replica,
+               shards = s.topology.shards;
   const Buffers::Sizes sizes = buffer_sizes(s);
   // Compressed gradients are read as 16-bit numbers.
   const double stored = static_cast<double>(sizes.stored) * (s.exchange.compress ? 0.5 : 1);
@@ -181,7 +183,7 @@ Reading measure(const BenchRow& row, const RunSteps& steps, std::span<const int>
   if (code != 0)  // the run has printed the reason
     throw Error(code <= static_cast<int>(Fault::diverged) ? static_cast<Fault>(code) : Fault::rank,
                 fmt::format("{} ended with code {}; nothing was measured", name_of(row), code));
-  const StageClock& first = notes.clocks[0];
+  const PlanStepClock& first = notes.clocks[0];
   return {.seconds = first.timed_seconds(),
           .samples = first.timed_samples(),
           .spent = spent(notes),

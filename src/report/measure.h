@@ -15,7 +15,7 @@ namespace dpt {
 
 // The steps to run, after at least one step of warm-up.
 struct RunSteps {
-  StageClock::Steps timed, marked;  // timed as a whole; timed stage by stage
+  PlanStepClock::Steps timed, marked;  // timed as a whole; timed stage by stage
   int64_t all() const { return std::max(timed.end, marked.end); }
 };
 
@@ -44,7 +44,7 @@ int run_row(int notes, const OpenSession& open);
 
 // Which share of the pass that sums gradients and updates weights counts as communication: of the
 // bytes that it moves, the share of gradients from other workers' shards. Fused gradients
-// (graph/program/program.h, note [fused]) count as computation.
-double foreign_share(const Session& session);
+// (graph/program/program.h, note [fused gradients]) count as computation.
+double remote_share(const Session& session);
 
 }  // namespace dpt

@@ -62,11 +62,11 @@ std::string waiting_text(const RowResult& r) {
         "mean",
         share, percent_text(imbalance(r)));
   const std::string barriers = fmt::format("workers wait {} of the time at the {} of a step", share,
-                                           counted(r.facts.meetings, "barrier"));
+                                           counted(r.facts.barriers, "barrier"));
   const double step_ms = r.ms_per_sample * static_cast<double>(r.row.batch_size);
   // Workers with cores of their own leave a barrier within microseconds.
   constexpr double kLongBarrier = 0.1;  // ms
-  if (r.facts.gpus == 0 && step_ms * waits > kLongBarrier * std::max(1, r.facts.meetings))
+  if (r.facts.gpus == 0 && step_ms * waits > kLongBarrier * std::max(1, r.facts.barriers))
     return barriers + (r.share(&WorkerSeconds::taken) > waits / 3  // named in the same sentence
                            ? ", longer than barriers take"
                            : ", longer than barriers take: other programs may use the cores");
@@ -189,8 +189,8 @@ std::string reason(const RowResult& r, std::span<const RowResult> all, int cores
     const std::string gained = faster ? gains(r, base) : "";
     std::string lost = loses || (!equal && !faster) ? losses(r, base, ideal) : "";
     if (r.facts.workers < base.facts.workers)
-      lost = fmt::format("{} in the place of {}", counted(r.facts.workers, "worker"),
-                         base.facts.workers);
+      lost =
+          fmt::format("{} instead of {}", counted(r.facts.workers, "worker"), base.facts.workers);
     if (!gained.empty() || !lost.empty())
       parts.push_back(gained + (gained.empty() || lost.empty() ? "" : ", but ") + lost);
   }

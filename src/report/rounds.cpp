@@ -16,7 +16,7 @@ int64_t whole(int64_t n, int64_t together) { return (n + together - 1) / togethe
 
 // About n timed steps after a quarter as many of warm-up, both rounded up to multiples of
 // `together`.
-StageClock::Steps timed_steps(int64_t n, int64_t together) {
+PlanStepClock::Steps timed_steps(int64_t n, int64_t together) {
   const int64_t warm_up = whole(1 + n / 4, together);
   return {warm_up, warm_up + whole(together > 1 ? std::max(n, 2 * together) : n, together)};
 }
@@ -68,7 +68,7 @@ RunSteps steps_for(double seconds_per_step, double seconds, int64_t together) {
   constexpr double kLong =
       1e-3;  // seconds; about ten clock reads of 30 ns each are negligible beside such a step
   const auto n = static_cast<int64_t>(std::clamp(seconds / seconds_per_step, 1.0, 1e8));
-  const StageClock::Steps timed = timed_steps(n, together);
+  const PlanStepClock::Steps timed = timed_steps(n, together);
   RunSteps out{.timed = timed, .marked = timed};
   if (seconds_per_step < kLong) out.marked = {timed.end, timed.end + whole(1 + n / 4, together)};
   return out;

@@ -21,9 +21,9 @@ struct RowFacts {
   int gpus = 0;                  // used by the workers; 0: they run on cores
   int64_t together = 1;          // up to this many steps complete at once (CUDA graphs)
   int64_t fewest = 0, most = 0;  // samples of a worker in a full step
-  int meetings = 0;              // barriers per step
+  int barriers = 0;              // barriers per step
   bool loss_on_one = false;      // one device computes the loss for all
-  double foreign = 0;            // see foreign_share()
+  double remote = 0;             // see remote_share()
   double bubble = 0;             // share of a pipeline step that devices wait, by FLOPs
   double predicted_bytes = 0;    // memory, as `dptrain plan` predicts it
 };

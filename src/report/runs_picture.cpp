@@ -160,12 +160,12 @@ class Drawing {
         svg::line(left_ + kLeft, bottom(), left_ + kPlotWidth - kRight, bottom(), "#222222");
     size_t longest = 1;
     for (const std::string& name : ticks_.names) longest = std::max(longest, name.size());
-    const double room = 7.0 * static_cast<double>(longest) + 6;
+    const double available = 7.0 * static_cast<double>(longest) + 6;
     double free = 0;  // from here on
     for (size_t i = 0; i < ticks_.names.size(); ++i) {
       const double at = x(static_cast<double>(i));
-      if (i > 0 && at - room / 2 < free) continue;
-      free = at + room / 2;
+      if (i > 0 && at - available / 2 < free) continue;
+      free = at + available / 2;
       out += svg::text(at, bottom() + 18, ticks_.names[i],
                        fmt::format("text-anchor=\"middle\" {}", kGrey));
     }

@@ -14,11 +14,11 @@ namespace {
 size_t stride_of(size_t bytes) { return (Checked(bytes).rounded_up(kPage) + 1088).size(); }
 
 bool by_group(const Session& s) {
-  return s.plan.splits_shards() || s.test_cuts > 0 || s.layout.stored < s.layout.trainable;
+  return s.plan.splits_shards() || s.test_sync_points > 0 || s.layout.stored < s.layout.trainable;
 }
 
 // The most memory that any of the programs needs for a stage.
-StageBytes most_of(std::initializer_list<const std::map<GroupRows, Program>*> all, int stage) {
+StageBytes most_of(std::initializer_list<const std::map<ShardGroupRows, Program>*> all, int stage) {
   StageBytes most{64, 0};
   for (const auto* programs : all)
     for (const auto& [rows, p] : *programs) {
@@ -45,7 +45,8 @@ struct Group {
   }
 
   explicit Group(const Session& s)
-      : scratch(static_cast<size_t>(s.who.span)), on(static_cast<size_t>(s.who.span)) {
+      : scratch(static_cast<size_t>(s.topology.devices_per_replica)),
+        on(static_cast<size_t>(s.topology.devices_per_replica)) {
     std::vector<size_t> most(scratch.size());
     const auto take = [&](size_t device, size_t n) {
       return std::exchange(on[device], (Checked(on[device]) + n).size());
@@ -67,7 +68,7 @@ struct Group {
 };
 
 size_t groups_of(const Session& s) {
-  return by_group(s) ? s.groups.size() : static_cast<size_t>(s.who.total_workers());
+  return by_group(s) ? s.shard_groups.size() : static_cast<size_t>(s.topology.total_workers());
 }
 
 }  // namespace
@@ -80,8 +81,8 @@ size_t Arenas::bytes_on(const Session& s, int device) {
 
 Arenas::Arenas(const Session& s, std::byte* memory) {
   const Group layout(s);
-  for (size_t g = 0; g < s.groups.size(); ++g) {
-    const int owner = s.who.owner(static_cast<int>(s.groups[g].begin));
+  for (size_t g = 0; g < s.shard_groups.size(); ++g) {
+    const int owner = s.topology.owner(static_cast<int>(s.shard_groups[g].begin));
     std::byte* at = memory + (by_group(s) ? g : static_cast<size_t>(owner)) * layout.bytes();
     std::vector<std::byte*> devices;
     for (const size_t bytes : layout.on) devices.push_back(std::exchange(at, at + bytes));
@@ -95,21 +96,21 @@ Arenas::Arenas(const Session& s, const std::vector<std::byte*>& of_devices) {
 
 void Arenas::add_group(const Session& s, const std::vector<std::byte*>& of_devices) {
   const Group group(s);
-  std::vector<Place>& places = places_.emplace_back();
+  std::vector<Region>& regions = regions_.emplace_back();
   for (size_t i = 0; i < group.stages.size(); ++i) {
     const Group::Stage& stage = group.stages[i];
     const auto device = static_cast<size_t>(s.graph.stage_device[i]);
     std::byte* const base = of_devices[device];
-    places.push_back({.first = base + stage.first,
-                      .stride = stage.stride,
-                      .slots = static_cast<int>(stage.slots),
-                      .last = base + stage.last,
-                      .scratch = base + group.scratch[device]});
+    regions.push_back({.first = base + stage.first,
+                       .stride = stage.stride,
+                       .slots = static_cast<int>(stage.slots),
+                       .last = base + stage.last,
+                       .scratch = base + group.scratch[device]});
   }
 }
 
 std::byte* Arenas::kept(int group, int stage, int chunk, bool last) const {
-  const Place& p = place(group, stage);
+  const Region& p = region(group, stage);
   if (last) return p.last;
   return p.first + static_cast<size_t>(chunk % p.slots) * p.stride;
 }

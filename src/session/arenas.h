@@ -1,5 +1,5 @@
 // Memory for activations: one arena per worker, or one per shard group if a group's activations
-// must outlive a stage of the plan. In a pipeline, each stage has a slot for each chunk that it may
+// must outlive a plan step. In a pipeline, each stage has a slot for each chunk that it may
 // have in flight, a slot of another size for a last chunk that is not recomputed, and scratch
 // memory that its chunks share. Does not own the memory.
 #pragma once
@@ -24,21 +24,21 @@ class Arenas {
   Arenas(const Session& session, const std::vector<std::byte*>& of_devices);
   // A stage's slot for micro-batch `chunk`. last: the slot of a last chunk with its own program.
   std::byte* kept(int group, int stage, int chunk, bool last = false) const;
-  std::byte* scratch(int group, int stage) const { return place(group, stage).scratch; }
+  std::byte* scratch(int group, int stage) const { return region(group, stage).scratch; }
 
  private:
-  struct Place {
+  struct Region {
     std::byte* first;
     size_t stride;
     int slots;
     std::byte *last, *scratch;
   };
   void add_group(const Session& session, const std::vector<std::byte*>& of_devices);
-  const Place& place(int group, int stage) const {
-    return places_[static_cast<size_t>(group)][static_cast<size_t>(stage)];
+  const Region& region(int group, int stage) const {
+    return regions_[static_cast<size_t>(group)][static_cast<size_t>(stage)];
   }
 
-  std::vector<std::vector<Place>> places_;  // [group][stage]
+  std::vector<std::vector<Region>> regions_;  // [group][stage]
 };
 
 }  // namespace dpt

@@ -5,13 +5,14 @@
 
 namespace dpt {
 
-StepCutter::StepCutter(const Batches& batches, const Topology& who, int64_t accumulate)
-    : batches_(batches), who_(who), accumulate_(accumulate) {
-  if (steps() > 0) cut_step(0, full_);
+BatchPartitioner::BatchPartitioner(const Batches& batches, const Topology& topology,
+                                   int64_t accumulate)
+    : batches_(batches), topology_(topology), accumulate_(accumulate) {
+  if (steps() > 0) partition_step(0, full_);
 }
 
-void StepCutter::step(int64_t step, StepRows& out) const {
-  if (batches_.global_count(step) < full_.samples) return cut_step(step, out);
+void BatchPartitioner::step(int64_t step, StepRows& out) const {
+  if (batches_.global_count(step) < full_.samples) return partition_step(step, out);
   out = full_;
   for (auto& micro : out.micro)
     for (ShardRows& shard : micro) {
@@ -20,8 +21,8 @@ void StepCutter::step(int64_t step, StepRows& out) const {
     }
 }
 
-void StepCutter::cut_step(int64_t step, StepRows& out) const {
-  const int parts = static_cast<int>(accumulate_), ranks = batches_.deal.ranks;
+void BatchPartitioner::partition_step(int64_t step, StepRows& out) const {
+  const int parts = static_cast<int>(accumulate_), ranks = batches_.assignment.ranks;
   out.samples = batches_.global_count(step);
   out.micro.resize(static_cast<size_t>(parts));
   int64_t before = 0;  // samples of earlier micro-batches, and of lower replicas in this one
@@ -33,12 +34,13 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
       begins.push_back(rows.begin + piece.begin);
       counts.push_back(piece.count());
     }
-    const std::vector<Rows> shards = cut(who_, counts);
+    const std::vector<Rows> shards = rows_of_shards(topology_, counts);
     std::vector<ShardRows>& rows = out.micro[static_cast<size_t>(m)];
     rows.resize(shards.size());
     size_t replica = 0;
-    for (int s = 0; s < who_.shards; ++s) {
-      const auto own = dealt() ? static_cast<size_t>(who_.replica(who_.owner(s))) : 0;
+    for (int s = 0; s < topology_.shards; ++s) {
+      const auto own =
+          per_replica_sampling() ? static_cast<size_t>(topology_.replica(topology_.owner(s))) : 0;
       for (; replica < own; ++replica) before += counts[replica];
       const Rows& shard = shards[static_cast<size_t>(s)];
       rows[static_cast<size_t>(s)] = {{begins[own] + shard.begin, begins[own] + shard.end},
@@ -48,8 +50,9 @@ void StepCutter::cut_step(int64_t step, StepRows& out) const {
   }
 }
 
-std::vector<GroupRows> StepCutter::group_rows(const std::vector<Rows>& groups) const {
-  std::set<GroupRows> out;
+std::vector<ShardGroupRows> BatchPartitioner::shard_group_rows(
+    const std::vector<Rows>& groups) const {
+  std::set<ShardGroupRows> out;
   StepRows rows;
   // Only the last few steps of an epoch can differ: ranks run out of samples within one step of
   // each other.
@@ -57,14 +60,14 @@ std::vector<GroupRows> StepCutter::group_rows(const std::vector<Rows>& groups) c
     step(b, rows);
     for (const auto& micro : rows.micro)
       for (const Rows& group : groups)
-        if (GroupRows found = dpt::group_rows(micro, group); found.total() > 0)
+        if (ShardGroupRows found = dpt::shard_group_rows(micro, group); found.total() > 0)
           out.insert(std::move(found));
   }
   return {out.begin(), out.end()};
 }
 
-GroupRows group_rows(const std::vector<ShardRows>& micro, Rows group) {
-  GroupRows out;
+ShardGroupRows shard_group_rows(const std::vector<ShardRows>& micro, Rows group) {
+  ShardGroupRows out;
   for (int64_t s = 0; s < std::ssize(micro); ++s) {
     const int64_t n = micro[static_cast<size_t>(s)].rows.count();
     out.largest = std::max(out.largest, n);

@@ -24,30 +24,30 @@ struct StepRows {
 };
 
 // The rows of a shard group in a micro-batch.
-GroupRows group_rows(const std::vector<ShardRows>& micro, Rows group);
+ShardGroupRows shard_group_rows(const std::vector<ShardRows>& micro, Rows group);
 
-class StepCutter {
+class BatchPartitioner {
  public:
   // batches.deal.ranks: who.replicas() with per-replica sampling, else 1. accumulate: number of
   // micro-batches per batch.
-  StepCutter(const Batches& batches, const Topology& who, int64_t accumulate);
+  BatchPartitioner(const Batches& batches, const Topology& topology, int64_t accumulate);
 
   int64_t steps() const { return batches_.steps(); }  // per epoch
   int64_t accumulate() const { return accumulate_; }
-  bool dealt() const { return batches_.deal.ranks > 1; }
-  const Deal& deal() const { return batches_.deal; }
+  bool per_replica_sampling() const { return batches_.assignment.ranks > 1; }
+  const SampleAssignment& assignment() const { return batches_.assignment; }
   // Computes the rows of a step. Does not allocate if the batch is full and `out` was filled
   // before. REQUIRES: 0 <= step < steps().
   void step(int64_t step, StepRows& out) const;
   // All different rows of these shard groups over all steps, in ascending order, without empty
   // groups.
-  std::vector<GroupRows> group_rows(const std::vector<Rows>& groups) const;
+  std::vector<ShardGroupRows> shard_group_rows(const std::vector<Rows>& groups) const;
 
  private:
-  void cut_step(int64_t step, StepRows& out) const;
+  void partition_step(int64_t step, StepRows& out) const;
 
   Batches batches_;
-  Topology who_;
+  Topology topology_;
   int64_t accumulate_;
   StepRows full_;  // step 0; other full batches only differ in the offset
 };

@@ -12,13 +12,13 @@
 namespace dpt {
 
 std::string batch_text(const Session& s) {
-  const int replicas = s.who.replicas();
+  const int replicas = s.topology.replicas();
   StepRows rows;
   s.batches->step(0, rows);
   std::vector<int64_t> samples(static_cast<size_t>(replicas));
   for (const auto& micro : rows.micro)
-    for (int shard = 0; shard < s.who.shards; ++shard)
-      samples[static_cast<size_t>(s.who.replica(s.who.owner(shard)))] +=
+    for (int shard = 0; shard < s.topology.shards; ++shard)
+      samples[static_cast<size_t>(s.topology.replica(s.topology.owner(shard)))] +=
           micro[static_cast<size_t>(shard)].rows.count();
   const int64_t all = std::accumulate(samples.begin(), samples.end(), int64_t{0});
   std::string out = counted(all, "sample");

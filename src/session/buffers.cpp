@@ -19,10 +19,10 @@ struct Walk {
   }
 };
 
-struct Places {
+struct Offsets {
   size_t stride, gradient_stride, half_stride, weights, states, gradients, halves, results,
-      evaluations, troubles, squares, sum_stride, sums, activations, window, end;
-  explicit Places(const Buffers::Sizes& s) {
+      evaluations, non_finites, squares, sum_stride, sums, activations, window, end;
+  explicit Offsets(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
     // Elements between the starts of equal buffers.
@@ -38,7 +38,7 @@ struct Places {
     halves = walk.take(Checked(s.halved > 0 ? shards : 0) * half_stride * sizeof(uint16_t));
     results = walk.take(2 * shards * sizeof(ShardResult));
     evaluations = walk.take(shards * sizeof(ShardResult));
-    troubles = walk.take(shards * sizeof(Trouble));
+    non_finites = walk.take(shards * sizeof(NonFinite));
     squares = walk.take((s.stored / Buffers::kChunk + 1) * sizeof(double));
     sum_stride = (aligned(s.sums) + kCacheLine).size();
     sums = walk.take(Checked(shards) * sum_stride);
@@ -50,10 +50,10 @@ struct Places {
 
 }  // namespace
 
-size_t Buffers::bytes(const Sizes& sizes) { return Places(sizes).end; }
+size_t Buffers::bytes(const Sizes& sizes) { return Offsets(sizes).end; }
 
 Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
-  const Places p(sizes);
+  const Offsets p(sizes);
   const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
   stride_ = p.stride;
   gradient_stride_ = p.gradient_stride;
@@ -64,7 +64,7 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   halves_ = reinterpret_cast<uint16_t*>(memory + p.halves);
   results_ = reinterpret_cast<ShardResult*>(memory + p.results);
   evaluations_ = reinterpret_cast<ShardResult*>(memory + p.evaluations);
-  troubles_ = reinterpret_cast<Trouble*>(memory + p.troubles);
+  non_finites_ = reinterpret_cast<NonFinite*>(memory + p.non_finites);
   squares_ = reinterpret_cast<double*>(memory + p.squares);
   sum_stride_ = p.sum_stride;
   sums_ = memory + p.sums;

@@ -20,7 +20,7 @@ struct alignas(kCacheLine) ShardResult {
 };
 
 // Where a number that is not finite came from; a later (smaller) instruction of a lower shard wins.
-struct alignas(kCacheLine) Trouble {
+struct alignas(kCacheLine) NonFinite {
   int64_t instruction =
       -1;  // of the forward part, counted over prologue, forward and loss; -1: none found
   int64_t parameter =
@@ -41,7 +41,7 @@ class Buffers {
     size_t trainable = 0;  // elements of each state buffer
     int states = 0;
     int shards = 1;
-    size_t sums = 0;         // bytes per shard, for sync points (program.h, Note [cuts])
+    size_t sums = 0;         // bytes per shard, for sync points (program.h, Note [sync points])
     size_t activations = 0;  // bytes of all arenas
     size_t window = 0;       // elements of window()
   };
@@ -66,7 +66,7 @@ class Buffers {
     return results_[(step % 2) * static_cast<size_t>(sizes_.shards) + static_cast<size_t>(shard)];
   }
   ShardResult& evaluation(int shard) const { return evaluations_[shard]; }
-  Trouble& trouble(int shard) const { return troubles_[shard]; }
+  NonFinite& non_finite(int shard) const { return non_finites_[shard]; }
   std::byte* activations() const { return activations_; }
   std::span<float> window() const { return {window_, sizes_.window}; }
   double* squares() const { return squares_; }  // one partial sum per chunk of gradients
@@ -80,7 +80,7 @@ class Buffers {
   float *weights_, *states_, *gradients_, *window_;
   uint16_t* halves_;
   ShardResult *results_, *evaluations_;
-  Trouble* troubles_;
+  NonFinite* non_finites_;
   double* squares_;
   std::byte *sums_, *activations_;
 };

@@ -8,13 +8,14 @@
 
 namespace dpt {
 
-DeviceShare::DeviceShare(const Session& s, int device) : device_(device) {
+GpuShare::GpuShare(const Session& s, int device) : device_(device) {
   // Offset and device of each parameter and buffer.
   std::vector<std::pair<size_t, int>> begins;
   const std::vector<int> homes = s.graph.homes();
   const auto add = [&](size_t offset, ValueId v) {
     const auto home = static_cast<size_t>(homes[static_cast<size_t>(v)]);
-    begins.emplace_back(offset, s.who.span == 1 ? device : s.graph.stage_device[home]);
+    begins.emplace_back(offset,
+                        s.topology.devices_per_replica == 1 ? device : s.graph.stage_device[home]);
   };
   for (size_t p = 0; p < s.graph.parameters.size(); ++p)
     add(s.layout.offset[p], s.graph.parameters[p]);
@@ -41,18 +42,18 @@ DeviceShare::DeviceShare(const Session& s, int device) : device_(device) {
 }
 
 // REQUIRES: no elements without gradients have been added.
-void DeviceShare::pad_trained(size_t multiple) {
+void GpuShare::pad_trained(size_t multiple) {
   trained_ = (trained_ + multiple - 1) / multiple * multiple;
   elements_ = trained_;
 }
 
-const DeviceShare::Piece* DeviceShare::piece_of(size_t element) const {
+const GpuShare::Piece* GpuShare::piece_of(size_t element) const {
   for (const Piece& p : pieces_)
     if (p.begin <= element && element < p.end) return &p;
   return nullptr;
 }
 
-size_t DeviceShare::at(size_t element) const {
+size_t GpuShare::at(size_t element) const {
   const Piece* const p = piece_of(element);
   require(p != nullptr, "a parameter is asked for where it lies");
   return p->at + (element - p->begin);

@@ -11,9 +11,9 @@
 
 namespace dpt {
 
-class DeviceShare {
+class GpuShare {
  public:
-  DeviceShare(const Session& session, int device);  // device: index within its replica
+  GpuShare(const Session& session, int device);  // device: index within its replica
   int device() const { return device_; }
 
   // Elements [begin, end) of the flat weights, stored on this GPU from element `at` on.

@@ -30,14 +30,14 @@ void check_cpus(const std::vector<int64_t>& indices) {
            i, indices.size(), indices.size() - 1);
 }
 
-void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
+void choose_gpus(Session& s, const Topology& topology, const SessionQuery& query) {
   const DeviceSpec& devices = s.spec.devices;
-  if (const auto named = std::ssize(devices.indices); named > 0 && named < who.total_workers())
+  if (const auto named = std::ssize(devices.indices); named > 0 && named < topology.total_workers())
     fail(Fault::spec,
          "`devices` lists {}, but the ranks that were started need {}; list that many, or leave "
          "`devices` out",
-         text_of(static_cast<int>(named)), who.total_workers());
-  for (int w = 0; w < who.total_workers(); ++w) {
+         text_of(static_cast<int>(named)), topology.total_workers());
+  for (int w = 0; w < topology.total_workers(); ++w) {
     int gpu = w;
     if (!devices.indices.empty())
       gpu = static_cast<int>(devices.indices.at(static_cast<size_t>(w)));
@@ -54,14 +54,15 @@ void choose_gpus(Session& s, const Topology& who, const SessionQuery& query) {
   fail(Fault::device,
        "the run needs {}, but CUDA shows {}; use {}, or, for a test, put several {} on one: "
        "`devices: [cuda:0, cuda:0]`",
-       text_of(who.total_workers()), text_of(s.gpus.count),
-       who.span > 1 ? "fewer stages" : fmt::format("`devices: {}`", s.gpus.count),
-       who.span > 1 ? "devices" : "replicas");
+       text_of(topology.total_workers()), text_of(s.gpus.count),
+       topology.devices_per_replica > 1 ? "fewer stages"
+                                        : fmt::format("`devices: {}`", s.gpus.count),
+       topology.devices_per_replica > 1 ? "devices" : "replicas");
 }
 
 // Chooses who sums gradients over replicas, and copies between stages in different processes.
 void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
-  const bool apart = s.stages_apart();
+  const bool apart = s.stages_are_processes();
   const std::set<int> own(s.gpu_of_worker.begin(), s.gpu_of_worker.end());
   // Ranks of an external launcher compare their GPUs after they have connected.
   const bool shared = !query.world && own.size() < s.gpu_of_worker.size();
@@ -87,7 +88,7 @@ void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
 }
 
 void check_spec(const Session& s, Diagnostics& d) {
-  const int replicas = s.who.replicas();
+  const int replicas = s.topology.replicas();
   if (s.spec.sync_batch_norm && replicas > 1 && s.exchange.backend == Backend::host)
     d.error(s.spec.at("sync_batch_norm"),
             "`sync_batch_norm` on GPUs needs NCCL; leave it out, or give each replica its own GPU "
@@ -147,9 +148,9 @@ void place_on_gpus(Session& s, const SessionQuery& query, Diagnostics& d) {
               "share: leave them out, or write `device: cuda`");
     return;
   }
-  choose_gpus(s, s.who, query);
-  if (s.who.replicas() > 1 || s.stages_apart()) choose_backend(s, query, d);
-  if (s.who.replicas() == 1) s.exchange.shard_states = false;  // there are no other replicas
+  choose_gpus(s, s.topology, query);
+  if (s.topology.replicas() > 1 || s.stages_are_processes()) choose_backend(s, query, d);
+  if (s.topology.replicas() == 1) s.exchange.shard_states = false;  // there are no other replicas
   check_spec(s, d);
 }
 

@@ -9,10 +9,12 @@
 namespace dpt {
 namespace {
 
-bool cut_into_pieces(const Session& s) { return s.exchange.shard_states && s.who.replicas() > 1; }
+bool splits_buckets(const Session& s) {
+  return s.exchange.shard_states && s.topology.replicas() > 1;
+}
 
 // Possible ends of buckets: one at each parameter.
-std::vector<size_t> ends_of(const Session& s, const DeviceShare& share) {
+std::vector<size_t> ends_of(const Session& s, const GpuShare& share) {
   std::vector<size_t> out;
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
     const size_t begin = s.layout.offset[p];
@@ -28,7 +30,7 @@ std::vector<size_t> ends_of(const Session& s, const DeviceShare& share) {
 
 double bucket_mib(const Session& s) { return s.exchange.bucket_mib.value_or(25); }
 
-std::vector<Bucket> gradient_buckets(const Session& s, const DeviceShare& share, double mib) {
+std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share, double mib) {
   constexpr double kFirst = 1;
   std::vector<Bucket> out;
   Bucket now;
@@ -43,7 +45,7 @@ std::vector<Bucket> gradient_buckets(const Session& s, const DeviceShare& share,
   return out;
 }
 
-std::vector<Bucket> gradient_buckets(const Session& s, const DeviceShare& share) {
+std::vector<Bucket> gradient_buckets(const Session& s, const GpuShare& share) {
   if (s.sums_on_host()) return {{0, share.trained()}};
   return gradient_buckets(s, share, bucket_mib(s));
 }
@@ -52,9 +54,9 @@ std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>
   std::vector<size_t> out(buckets.size());
   for (size_t i = 0; i < program.backward.size(); ++i)
     for (const ValueId v : program.graph.nodes[program.backward[i].node].out) {
-      const Slice& place = program.place[static_cast<size_t>(v)];
-      if (place.arena != Arena::gradients) continue;
-      const size_t begin = place.offset / sizeof(float);
+      const Location& location = program.location[static_cast<size_t>(v)];
+      if (location.arena != Arena::gradients) continue;
+      const size_t begin = location.offset / sizeof(float);
       const size_t end = begin + program.graph[v].desc.bytes() / sizeof(float);
       for (size_t b = 0; b < buckets.size(); ++b)
         if (buckets[b].begin < end && begin < buckets[b].end) out[b] = i;
@@ -64,7 +66,7 @@ std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>
   return out;
 }
 
-std::vector<size_t> made_after_ops(const Session& s, const DeviceShare& share,
+std::vector<size_t> made_after_ops(const Session& s, const GpuShare& share,
                                    const std::vector<Bucket>& buckets) {
   std::vector<size_t> out(buckets.size());
   const std::vector<StageOp>& ops = s.plan.schedule[static_cast<size_t>(share.device())];
@@ -82,14 +84,14 @@ std::vector<size_t> made_after_ops(const Session& s, const DeviceShare& share,
 }
 
 Bucket own_piece(const Session& s, const Bucket& bucket, int replica) {
-  if (!cut_into_pieces(s)) return bucket;
-  const size_t count = bucket.count() / static_cast<size_t>(s.who.replicas());
+  if (!splits_buckets(s)) return bucket;
+  const size_t count = bucket.count() / static_cast<size_t>(s.topology.replicas());
   const size_t begin = bucket.begin + count * static_cast<size_t>(replica);
   return {begin, begin + count};
 }
 
-std::vector<Bucket> own_pieces(const Session& s, const DeviceShare& share, int replica) {
-  if (!cut_into_pieces(s)) return {{0, share.trained()}};
+std::vector<Bucket> own_pieces(const Session& s, const GpuShare& share, int replica) {
+  if (!splits_buckets(s)) return {{0, share.trained()}};
   std::vector<Bucket> out;
   for (const Bucket& b : gradient_buckets(s, share)) out.push_back(own_piece(s, b, replica));
   return out;
@@ -97,7 +99,7 @@ std::vector<Bucket> own_pieces(const Session& s, const DeviceShare& share, int r
 
 size_t pieces_multiple(const Session& s) {
   constexpr size_t kLine = kCacheLine / sizeof(float);  // elements
-  return s.on_gpu() && cut_into_pieces(s) ? kLine * static_cast<size_t>(s.who.replicas()) : 1;
+  return s.on_gpu() && splits_buckets(s) ? kLine * static_cast<size_t>(s.topology.replicas()) : 1;
 }
 
 }  // namespace dpt

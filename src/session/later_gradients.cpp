@@ -18,7 +18,7 @@ size_t later_bytes(const Program& program, const std::function<bool(int stage)>&
     if (!chosen(node.stage)) continue;
     size_t bytes = 0;
     for (ValueId v : node.out)
-      if (program.place[static_cast<size_t>(v)].arena == Arena::gradients)
+      if (program.location[static_cast<size_t>(v)].arena == Arena::gradients)
         bytes += aligned_to_line(program.graph[v].desc.bytes());
     if (bytes > 0 && i.kernel->makes_rows) {
       const auto [rows, columns] = rows_and_columns(program.graph[node.out[0]].desc);

@@ -24,24 +24,25 @@ void add_parameters(const Session& s, std::vector<DeviceUse>& out) {
   // shard; with accumulation it has two buffers: the sum so far, and that of the current chunk.
   const double halves = s.exchange.compress ? 0.5 : 0;
   const double copies = s.on_gpu() ? (s.batches->accumulate() > 1 ? 2 : 1) + halves
-                                   : s.who.shards * (1 + halves) / s.who.replicas();
+                                   : s.topology.shards * (1 + halves) / s.topology.replicas();
   // CPUs of a machine partition the states, but the machine still stores all of them.
   const double states =
-      s.states() / (s.on_gpu() && s.exchange.shard_states ? double{1} * s.who.replicas() : 1);
+      s.states() / (s.on_gpu() && s.exchange.shard_states ? double{1} * s.topology.replicas() : 1);
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
     const double bytes = static_cast<double>(s.graph[s.graph.parameters[p]].desc.bytes());
     DeviceUse& use = device(s.graph.parameters[p]);
     use.weights += bytes;
     if (s.graph.gradients[p] == kNoValue) continue;
     use.states += bytes * states;
-    if (!s.layout.fused[p]) use.gradients += bytes * copies;
+    if (!s.layout.gradient_in_update[p]) use.gradients += bytes * copies;
   }
   for (ValueId v : s.graph.buffers)
     device(v).weights += kFloat * static_cast<double>(s.graph[v].desc.shape.elements());
   if (s.batches->accumulate() == 1 || s.on_gpu()) return;
   for (size_t d = 0; d < out.size(); ++d)
     out[d].gradients +=
-        s.who.workers * static_cast<double>(later_bytes(s.programs.begin()->second, [&](int stage) {
+        s.topology.workers_per_device *
+        static_cast<double>(later_bytes(s.programs.begin()->second, [&](int stage) {
           return s.graph.stage_device[static_cast<size_t>(stage)] == static_cast<int>(d);
         }));
 }
@@ -58,24 +59,24 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .halved = s.exchange.compress && (!s.on_gpu() || s.sums_on_host()) ? s.layout.stored : 0,
           .trainable = s.layout.trainable,
           .states = s.own_states() ? 0 : s.states(),
-          .shards = s.who.shards,
+          .shards = s.topology.shards,
           .sums = sums,
           .activations = s.on_gpu() ? 0 : Arenas::bytes(s),
           .window = s.own_states() ? std::min(kStateWindow, s.layout.trainable) : 0};
 }
 
 std::vector<DeviceUse> device_uses(const Session& s) {
-  std::vector<DeviceUse> out(static_cast<size_t>(s.who.span));
+  std::vector<DeviceUse> out(static_cast<size_t>(s.topology.devices_per_replica));
   const auto& devices = s.graph.stage_device;
   for (int stage = 0; stage < s.graph.stages(); ++stage)
     out[static_cast<size_t>(devices[static_cast<size_t>(stage)])].stages.push_back(stage);
   add_parameters(s, out);
-  for (int d = 0; d < s.who.span; ++d)
+  for (int d = 0; d < s.topology.devices_per_replica; ++d)
     out[static_cast<size_t>(d)].activations =
-        static_cast<double>(Arenas::bytes_on(s, d)) / s.who.replicas();
+        static_cast<double>(Arenas::bytes_on(s, d)) / s.topology.replicas();
   // The graph is for one shard; a replica computes all samples of its part of the batch.
   const double rows = static_cast<double>(s.graph[s.graph.input].desc.shape[0]);
-  const double shards = static_cast<double>(s.global_batch) / s.who.replicas() / rows;
+  const double shards = static_cast<double>(s.global_batch) / s.topology.replicas() / rows;
   for (const GraphNode& n : s.graph.nodes)
     if (const auto* way = std::any_cast<Copy>(&n.attrs))
       out[static_cast<size_t>(devices[static_cast<size_t>(way->from)])].sent +=

@@ -31,8 +31,8 @@ enum class Purpose { train, train_last, test };
 ModelQuery model_query(const Session& s, int64_t rows, Purpose purpose) {
   const bool train = purpose != Purpose::test;
   ModelQuery q;
-  q.input = batch_of(s.feeder->input(), rows);
-  q.target = batch_of(s.feeder->target(), rows);
+  q.input = batch_of(s.loader->input(), rows);
+  q.target = batch_of(s.loader->target(), rows);
   q.mode = {.training = train,
             .torch_masks = s.spec.random == "torch",
             .deferred_batch_norm = s.pipeline && s.pipeline->deferred_batch_norm};
@@ -68,7 +68,7 @@ Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d)
   Graph graph = build_graph(s.spec, model_query(s, rows, purpose), d);
   if (d.ok() && s.on_gpu()) {
     fuse_products(graph);
-    const bool own_sums = !s.spec.sync_batch_norm || s.who.replicas() == 1;
+    const bool own_sums = !s.spec.sync_batch_norm || s.topology.replicas() == 1;
     if (own_sums && !(s.pipeline && s.pipeline->deferred_batch_norm)) fuse_batch_norms(graph);
   }
   if (d.ok()) widen_halves(graph, kernels_of(s));
@@ -77,11 +77,11 @@ Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d)
   return graph;
 }
 
-std::map<GroupRows, Program> programs_for(const Session& s, const StepCutter& batches,
-                                          Purpose purpose, Diagnostics& d) {
+std::map<ShardGroupRows, Program> programs_for(const Session& s, const BatchPartitioner& batches,
+                                               Purpose purpose, Diagnostics& d) {
   const bool in_flight = std::ranges::any_of(s.slots, [](int n) { return n > 1; });
-  std::map<GroupRows, Program> out;
-  for (const GroupRows& rows : batches.group_rows(s.groups))
+  std::map<ShardGroupRows, Program> out;
+  for (const ShardGroupRows& rows : batches.shard_group_rows(s.shard_groups))
     out.emplace(rows, compile(
                           rows, [&](int64_t n) { return graph_for(s, n, purpose, d); },
                           kernels_of(s), s.layout, in_flight));
@@ -125,10 +125,10 @@ namespace {
 void make_programs_of_shards(Session& s, Diagnostics& d) {
   StepRows first;
   s.batches->step(0, first);
-  const int64_t largest = group_rows(first.micro[0], {0, 1}).largest;
+  const int64_t largest = shard_group_rows(first.micro[0], {0, 1}).largest;
   if (s.pipeline)
     s.placement = place_units(
-        s.spec, *s.pipeline, s.who.span,
+        s.spec, *s.pipeline, s.topology.devices_per_replica,
         [&](const std::vector<int>& placement) {
           ModelQuery q = model_query(s, largest, Purpose::train_last);
           q.placement = placement;
@@ -144,14 +144,16 @@ void make_programs_of_shards(Session& s, Diagnostics& d) {
   // (accumulation), or if they are compressed.
   const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
                       s.batches->accumulate() > 1 || s.exchange.compress.has_value();
-  s.layout = flat_layout(s.graph, stores ? std::vector<bool>() : fusible(s.graph, kernels_of(s)));
+  s.layout =
+      flat_layout(s.graph, stores ? std::vector<bool>()
+                                  : parameters_with_fusible_gradients(s.graph, kernels_of(s)));
   pad_trainable(s.layout, pieces_multiple(s));
   s.divisor = divisor_of(s.spec, s.graph);
   s.takes_empty_steps = zero_divisor_ignores_all(s.graph);
   const Shape& output = s.graph[s.graph.output].desc.shape;
   s.terms_per_sample = terms_per_sample(s.divisor, output, class_dim_of(s.spec, output));
   for (const bool alone : {false, true}) {
-    s.groups = s.who.groups(alone);
+    s.shard_groups = s.topology.shard_groups(alone);
     s.programs = programs_for(s, *s.batches, Purpose::train, d);
     if (s.pipeline && s.pipeline->checkpoint == Checkpointing::except_last && !keeps_all(s))
       s.last_programs = programs_for(s, *s.batches, Purpose::train_last, d);

@@ -11,17 +11,17 @@
 
 namespace dpt {
 
-Vocabulary vocabulary() {
-  return {.layers = layer_words(),
-          .losses = loss_words(),
-          .optimizers = optimizer_words(),
-          .schedules = schedule_words(),
-          .datasets = dataset_words(),
-          .transforms = transform_words(),
-          .target_transforms = target_transform_words(),
-          .modes = mode_words(),
-          .precisions = precision_words(),
-          .initialisations = initialisation_words()};
+Registries registries() {
+  return {.layers = layer_registry(),
+          .losses = loss_registry(),
+          .optimizers = optimizer_registry(),
+          .schedules = schedule_registry(),
+          .datasets = dataset_registry(),
+          .transforms = transform_registry(),
+          .target_transforms = target_transform_registry(),
+          .modes = mode_registry(),
+          .precisions = precision_registry(),
+          .initialisations = initialisation_registry()};
 }
 
 }  // namespace dpt

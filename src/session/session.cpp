@@ -80,7 +80,7 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
       q.devices = s.gpus.count > 0 ? s.gpus.count : kGpusOfPlans;
   }
   q.world = query.world;
-  q.span = devices_of(s.spec.model);
+  q.devices_per_replica = devices_of(s.spec.model);
   if (s.mode->pipeline) s.pipeline = s.mode->pipeline(s.spec.parallel.settings);
   if (s.mode->exchange) s.exchange = s.mode->exchange(s.spec.parallel.settings);
   if (query.world && *query.world > 1 && !s.mode->processes)
@@ -89,7 +89,7 @@ void place(Session& s, const SessionQuery& query, Diagnostics& d) {
                         "`parallel: ddp`, or start one",
                         *query.world, s.mode->name));
   complain(d, s.spec.parallel.where,
-           [&] { s.who = s.mode->topology(s.spec.parallel.settings, q); });
+           [&] { s.topology = s.mode->topology(s.spec.parallel.settings, q); });
 }
 
 // "96 or 128"; if n is less than `of`, only the multiple above: "4".
@@ -101,42 +101,46 @@ std::string multiples_around(int64_t n, int64_t of) {
 // Limits the memory for bookkeeping per micro-batch and shard or stage.
 void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
   constexpr int64_t kMost = int64_t{1} << 20;
-  const int64_t stages = s.pipeline ? int64_t{s.who.span} * s.pipeline->stages_a_device : 1;
-  const int64_t pieces = (Checked(micro_batches) * std::max<int64_t>(s.who.shards, stages)).value();
+  const int64_t stages =
+      s.pipeline ? int64_t{s.topology.devices_per_replica} * s.pipeline->stages_a_device : 1;
+  const int64_t pieces =
+      (Checked(micro_batches) * std::max<int64_t>(s.topology.shards, stages)).value();
   if (pieces > kMost)
     d.error(s.spec.at("accumulate"),
             fmt::format("{} micro-batches for {} {} are {} pieces of a batch; at most {} are "
                         "possible: use fewer micro-batches (`accumulate`, `chunks`)",
-                        micro_batches, std::max<int64_t>(s.who.shards, stages),
-                        s.who.shards >= stages ? "shards" : "stages", pieces, kMost));
+                        micro_batches, std::max<int64_t>(s.topology.shards, stages),
+                        s.topology.shards >= stages ? "shards" : "stages", pieces, kMost));
 }
 
 // Sets the global batch, and splits it.
-void cut_batches(Session& s, Diagnostics& d) {
+void partition_batches(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
-  const int64_t replicas = s.who.replicas();
+  const int64_t replicas = s.topology.replicas();
   const int64_t n = s.train.size();
   s.global_batch =
       data.batch_size
           ? *data.batch_size
           : (Checked(*data.batch_size_per_replica) * replicas * s.spec.accumulate).value();
-  const bool dealt = s.who.dealt;
-  if (dealt && s.global_batch % replicas != 0)
+  const bool per_replica_sampling = s.topology.per_replica_sampling;
+  if (per_replica_sampling && s.global_batch % replicas != 0)
     d.error(s.spec.at("data.batch_size"),
             fmt::format("batch_size {} cannot be split evenly across {} {}; use {}, or give "
                         "batch_size_per_replica",
-                        s.global_batch, replicas, s.who.span == 1 ? "ranks" : "replicas",
+                        s.global_batch, replicas,
+                        s.topology.devices_per_replica == 1 ? "ranks" : "replicas",
                         multiples_around(s.global_batch, replicas)));
-  if (data.pad && !dealt)
+  if (data.pad && !per_replica_sampling)
     d.error(s.spec.at("data.pad"),
             "`pad` needs `parallel: ddp` without `reproducible`: only then does each rank have "
             "its own samples; leave it out");
   if (!d.ok()) return;
   Batches batches;
-  batches.deal = {.samples = n,
-                  .ranks = dealt ? s.who.replicas() : 1,
-                  .rest = data.pad ? Deal::Rest::pad : Deal::Rest::exact};
-  batches.batch = dealt ? s.global_batch / replicas : s.global_batch;
+  batches.assignment = {
+      .samples = n,
+      .ranks = per_replica_sampling ? s.topology.replicas() : 1,
+      .rest = data.pad ? SampleAssignment::Remainder::pad : SampleAssignment::Remainder::exact};
+  batches.batch = per_replica_sampling ? s.global_batch / replicas : s.global_batch;
   batches.drop_last = data.drop_last;
   if (batches.steps() == 0)
     d.error(s.spec.at("data.drop_last"),
@@ -155,23 +159,24 @@ void cut_batches(Session& s, Diagnostics& d) {
                     batches.batch, parts));
   check_pieces(s, std::min(parts, batches.batch), d);
   if (!d.ok()) return;
-  s.batches.emplace(batches, s.who, std::min(parts, batches.batch));
+  s.batches.emplace(batches, s.topology, std::min(parts, batches.batch));
   if (!s.test) return;
-  Topology common = s.who;  // the test set has one order, split evenly over all shards
+  Topology common = s.topology;  // the test set has one order, split evenly over all shards
   common.reproducible = true;
-  s.test_batches.emplace(
-      Batches{.deal = {.samples = s.test->size(), .ranks = 1, .rest = Deal::Rest::exact},
-              .batch = s.spec.evaluate.batch_size},
-      common, 1);
+  s.test_batches.emplace(Batches{.assignment = {.samples = s.test->size(),
+                                                .ranks = 1,
+                                                .rest = SampleAssignment::Remainder::exact},
+                                 .batch = s.spec.evaluate.batch_size},
+                         common, 1);
 }
 
 // Whether a replica has exactly one sample in some micro-batch of `batch`.
-bool leaves_one_sample(const Session& s, const StepCutter& batches, int64_t batch) {
+bool leaves_one_sample(const Session& s, const BatchPartitioner& batches, int64_t batch) {
   StepRows rows;
   batches.step(batch, rows);
   for (const auto& micro : rows.micro)
-    for (int shard = 0; shard < s.who.shards; ++shard) {
-      const Rows replica = s.who.replica_of(shard, s.spec.sync_batch_norm);
+    for (int shard = 0; shard < s.topology.shards; ++shard) {
+      const Rows replica = s.topology.replica_of(shard, s.spec.sync_batch_norm);
       int64_t samples = 0;
       for (int64_t i = replica.begin; i < replica.end; ++i)
         samples += micro[static_cast<size_t>(i)].rows.count();
@@ -192,7 +197,7 @@ bool takes_variance_of_samples(const Graph& graph) {
 
 // The first batch that leaves a replica with one sample; -1: none. Only the last batches of an
 // epoch can differ from the first.
-int64_t batch_of_one_sample(const Session& s, const StepCutter& batches) {
+int64_t batch_of_one_sample(const Session& s, const BatchPartitioner& batches) {
   const int64_t steps = batches.steps();
   for (const int64_t batch : {int64_t{0}, std::max<int64_t>(0, steps - 2), steps - 1})
     if (leaves_one_sample(s, batches, batch)) return batch;
@@ -223,14 +228,14 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
 
 // Devices must be numbered without gaps, and each stage must compute something.
 void check_placement(const Session& s, Diagnostics& d) {
-  for (int device = 0; device < s.who.span; ++device)
+  for (int device = 0; device < s.topology.devices_per_replica; ++device)
     if (std::ranges::find(s.graph.stage_device, device) == s.graph.stage_device.end())
       d.error(
           s.spec.at("model"),
           fmt::format("device {0} has no layer, but device {1} has; the devices of a replica are "
                       "numbered from 0 without gaps: give a layer `device: {0}`, or lower the "
                       "other numbers",
-                      device, s.who.span - 1));
+                      device, s.topology.devices_per_replica - 1));
   for (int stage = 0; stage < s.graph.stages(); ++stage)
     if (std::ranges::none_of(s.graph.nodes, [&](const GraphNode& n) {
           return n.stage == stage && n.op->name != "copy";
@@ -251,13 +256,13 @@ void make_plan(Session& s) {
                        .clip_norm = s.spec.clip.max_norm.has_value() || s.scaler.on,
                        .torch_masks = masks,
                        .compresses = s.exchange.compress.has_value(),
-                       .forward_cuts = s.graph.cuts(Part::forward),
-                       .backward_cuts = s.graph.cuts(Part::backward),
-                       .cuts_sum_all = s.spec.sync_batch_norm,
+                       .forward_sync_points = s.graph.sync_points(Part::forward),
+                       .backward_sync_points = s.graph.sync_points(Part::backward),
+                       .sync_across_replicas = s.spec.sync_batch_norm,
                        .accumulates = s.spec.accumulate > 1});
   if (!s.test_programs.empty())
-    s.test_cuts = s.test_programs.begin()->second.graph.cuts(Part::forward);
-  s.mode->rewrite(s.plan, s.who);
+    s.test_sync_points = s.test_programs.begin()->second.graph.sync_points(Part::forward);
+  s.mode->rewrite(s.plan, s.topology);
   if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
 }
 
@@ -343,19 +348,20 @@ void make_feeders(Session& s, Diagnostics& d) {
   const GatherKernels gather{
       .u8 = simd.gather_u8, .u8_table = simd.gather_u8_table, .f32 = simd.gather_f32};
   complain(d, s.spec.at("data.transforms"), [&] {
-    s.feeder = std::make_unique<Feeder>(s.train, data.transforms, data.target_transforms, gather);
+    s.loader =
+        std::make_unique<BatchLoader>(s.train, data.transforms, data.target_transforms, gather);
     if (s.test)
-      s.test_feeder = std::make_unique<Feeder>(*s.test, data.transforms, data.target_transforms,
-                                               gather, Split::test);
-    if (s.test && s.test_feeder->input() != s.feeder->input())
+      s.test_loader = std::make_unique<BatchLoader>(*s.test, data.transforms,
+                                                    data.target_transforms, gather, Split::test);
+    if (s.test && s.test_loader->input() != s.loader->input())
       fail(Fault::data, "the test samples are {}, but the training samples are {}",
-           s.test_feeder->input().shape.str(), s.feeder->input().shape.str());
+           s.test_loader->input().shape.str(), s.loader->input().shape.str());
   });
 }
 
 }  // namespace
 
-int Session::turns() const {
+int Session::slot_count() const {
   int64_t out = 1;
   for (int n : slots) out = std::lcm(out, int64_t{n});
   return static_cast<int>(std::min(out, batches->accumulate()));
@@ -370,7 +376,7 @@ bool Session::last_chunk(const StepRows& rows, size_t micro) const {
 }
 
 int64_t Session::same_slot_before(int stage, int64_t batch) const {
-  const int count = slots[static_cast<size_t>(stage)], round = turns();
+  const int count = slots[static_cast<size_t>(stage)], round = slot_count();
   const auto slot = [&](int64_t b) { return b % round % count; };
   int64_t before = batch - 1;
   while (before >= 0 && slot(before) != slot(batch)) --before;
@@ -408,8 +414,8 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   auto session = std::make_unique<Session>();
   Session& s = *session;
   s.spec = std::move(spec);
-  if (const auto at = s.spec.places.find("initial_weights"); at != s.spec.places.end())
-    s.initial_weights_place =
+  if (const auto at = s.spec.locations.find("initial_weights"); at != s.spec.locations.end())
+    s.initial_weights_location =
         fmt::format("{}:{}:{}", at->second.file->path, at->second.line, at->second.column);
   s.loss = static_cast<const LossType*>(s.spec.loss.what);
   s.optimizer = static_cast<const OptimizerType*>(s.spec.optimizer.what);
@@ -420,14 +426,14 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   choose_precision(s);
   place(s, query, d);
   if (d.ok()) place_on_gpus(s, query, d);
-  if (s.spec.random == "torch" && (s.mode->name != "single" || s.who.span > 1))
+  if (s.spec.random == "torch" && (s.mode->name != "single" || s.topology.devices_per_replica > 1))
     d.error(s.spec.at("random"),
             "`random: torch` needs `parallel: single` on one device; without it, dropout masks are "
             "the same in every mode");
   if (!d.ok()) return nullptr;
   load_data(s, query.sizes_only);
   make_feeders(s, d);
-  if (d.ok()) cut_batches(s, d);
+  if (d.ok()) partition_batches(s, d);
   if (d.ok()) complain(d, s.spec.at("model"), [&] { make_programs(s, d); });
   if (d.ok()) check_batch_norm(s, d);
   if (d.ok()) check_placement(s, d);

@@ -24,16 +24,16 @@
 namespace dpt {
 
 // All names that a spec may use.
-Vocabulary vocabulary();
+Registries registries();
 
 struct Session {
   Spec spec;
   // "spec.yaml:7:18" if the spec gives initial weights; else empty
-  std::string initial_weights_place;
+  std::string initial_weights_location;
   const ModeType* mode = nullptr;
   const LossType* loss = nullptr;
   const OptimizerType* optimizer = nullptr;
-  Topology who;
+  Topology topology;
   Exchange exchange;
   std::string device = "cpu";
   std::string note;  // why `device: auto` is a CPU; empty: nothing to report
@@ -41,19 +41,22 @@ struct Session {
   cuda::GpuSurvey gpus;            // set if CUDA was asked
   std::vector<int> gpu_of_worker;  // numbers among the GPUs that CUDA shows
   bool sums_on_host() const {
-    return on_gpu() && who.replicas() > 1 && exchange.backend == Exchange::Backend::host;
+    return on_gpu() && topology.replicas() > 1 && exchange.backend == Exchange::Backend::host;
   }
   // Whether the shared buffers have no optimizer states, because CPU workers keep them for
   // themselves. GPUs copy theirs to the buffers, sharded or not (StepExecutor::gather).
   bool own_states() const { return exchange.shard_states && !on_gpu(); }
   // The stages of a replica are in different processes, one device each.
-  bool stages_apart() const { return who.devices < who.span; }
+  bool stages_are_processes() const {
+    return topology.devices_per_rank < topology.devices_per_replica;
+  }
   // Whether steps on GPUs are captured as CUDA graphs. This is impossible if the host takes part
   // within a step: to sum gradients, or to tell another GPU's thread that an event was recorded.
   bool captures_steps() const {
-    const bool by_hosts =
-        (who.replicas() > 1 || stages_apart()) && exchange.backend == Exchange::Backend::host;
-    return on_gpu() && spec.graphs && !by_hosts && (who.span == 1 || stages_apart());
+    const bool by_hosts = (topology.replicas() > 1 || stages_are_processes()) &&
+                          exchange.backend == Exchange::Backend::host;
+    return on_gpu() && spec.graphs && !by_hosts &&
+           (topology.devices_per_replica == 1 || stages_are_processes());
   }
   bool tf32 = false;  // matrix products on GPUs round f32 factors to TF32
 
@@ -62,21 +65,21 @@ struct Session {
 
   Dataset train;
   std::optional<Dataset> test;  // if the spec asks for evaluation
-  std::unique_ptr<Feeder> feeder, test_feeder;
+  std::unique_ptr<BatchLoader> loader, test_loader;
 
-  std::optional<StepCutter> batches, test_batches;
+  std::optional<BatchPartitioner> batches, test_batches;
   int64_t global_batch = 1;  // samples per optimizer step
   Divisor divisor = Divisor::samples;
   bool takes_empty_steps = false;  // StepResult::empty is possible, see layers/model.h
   int64_t terms_per_sample = 1;    // see layers/model.h
 
   Graph graph;               // for a shard of the usual size: for names, counts and plans
-  std::vector<Rows> groups;  // shard groups, see program.h, Note [groups]
+  std::vector<Rows> shard_groups;  // each computed as one batch: program.h, note [shard groups]
   FlatLayout layout;
   std::optional<Pipeline> pipeline;  // if the mode splits layers into stages itself
   std::vector<int> placement;        // device of each unit in a pipeline, see layers/model.h
   std::vector<int> slots;            // for each stage: chunks that it may have in flight
-  int turns() const;                 // number of chunks after which all slots repeat
+  int slot_count() const;            // number of chunks after which all slots repeat
   // Whether no non-empty micro-batch follows `micro` among the pipeline->chunks micro-batches that
   // a pipeline is given at once. Without a pipeline, each micro-batch is given alone.
   bool last_chunk(const StepRows& rows, size_t micro) const;
@@ -86,9 +89,10 @@ struct Session {
   // batch.
   int64_t test_parts_until(int stage, int64_t batch) const;
   Plan plan;
-  int test_cuts = 0;  // sync points in the forward part of an evaluation (program.h, Note [cuts])
-  std::map<GroupRows, Program> programs, test_programs;
-  std::map<GroupRows, Program> last_programs;  // for a last chunk that keeps its activations
+  int test_sync_points =
+      0;  // sync points in the forward part of an evaluation (program.h, Note [sync points])
+  std::map<ShardGroupRows, Program> programs, test_programs;
+  std::map<ShardGroupRows, Program> last_programs;  // for a last chunk that keeps its activations
 
   int64_t epochs = 0;            // including one that `steps` ends early
   int64_t steps = 0;             // of the whole run
@@ -97,7 +101,7 @@ struct Session {
   bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
   // Targets of the test set that the loss does not ignore: the denominator of the accuracy.
   // REQUIRES: test.
-  double test_places() const {
+  double counted_test_targets() const {
     return static_cast<double>(test->targets.desc.shape.elements() - test->ignored);
   }
   bool ignores() const { return train.ignored > 0 || (test && test->ignored > 0); }

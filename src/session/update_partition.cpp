@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kGroup = 16;  // elements of a cache line; also rows that kernels compute together
 
 // Something to split: elements of stored gradients, or rows of a fused parameter.
-struct Stretch {
+struct Partitionable {
   UpdatePiece whole;
   int64_t units = 0;  // elements, or rows
   double cost = 0;    // of one unit
@@ -23,13 +23,13 @@ double cost_of_element(const Value& parameter, int64_t batch) {
                  (parameter.desc.layout == Layout::transposed ? 0.70 : 1.0);
 }
 
-std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout, int64_t batch,
-                               int device) {
+std::vector<Partitionable> partitionables(const Program& program, const FlatLayout& layout,
+                                          int64_t batch, int device) {
   const auto here = [&](int stage) {
     return program.graph.stage_device[static_cast<size_t>(stage)] == device;
   };
   const std::vector<size_t> made = parameters_by_gradient(program.graph);
-  std::vector<Stretch> out;
+  std::vector<Partitionable> out;
   for (const UpdateRange& r : stored_ranges(program.graph, layout, here))
     out.push_back({.whole = {.begin = r.begin, .end = r.end},
                    .units = static_cast<int64_t>(r.count()),
@@ -45,7 +45,7 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
     const size_t begin = layout.offset[p];
     out.push_back({.whole = {.begin = begin,
                              .end = begin + static_cast<size_t>(rows * columns),
-                             .fused = static_cast<int>(i),
+                             .gradient_instruction = static_cast<int>(i),
                              .first_row = 0,
                              .rows = rows,
                              .columns = columns},
@@ -55,12 +55,12 @@ std::vector<Stretch> stretches(const Program& program, const FlatLayout& layout,
   return out;
 }
 
-UpdatePiece cut(const Stretch& s, int64_t begin, int64_t end) {
+UpdatePiece piece_of(const Partitionable& s, int64_t begin, int64_t end) {
   UpdatePiece out = s.whole;
-  const auto scale = static_cast<size_t>(s.whole.fused < 0 ? 1 : s.whole.columns);
+  const auto scale = static_cast<size_t>(s.whole.gradient_instruction < 0 ? 1 : s.whole.columns);
   out.begin = s.whole.begin + static_cast<size_t>(begin) * scale;
   out.end = s.whole.begin + static_cast<size_t>(end) * scale;
-  if (s.whole.fused >= 0) {
+  if (s.whole.gradient_instruction >= 0) {
     out.first_row = begin;
     out.rows = end - begin;
   }
@@ -71,12 +71,12 @@ UpdatePiece cut(const Stretch& s, int64_t begin, int64_t end) {
 
 namespace {
 
-std::vector<std::vector<UpdatePiece>> share(const std::vector<Stretch>& all, int workers) {
+std::vector<std::vector<UpdatePiece>> share(const std::vector<Partitionable>& all, int workers) {
   double total = 0;
-  for (const Stretch& s : all) total += static_cast<double>(s.units) * s.cost;
+  for (const Partitionable& s : all) total += static_cast<double>(s.units) * s.cost;
   std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(workers));
   double before = 0;
-  for (const Stretch& s : all) {
+  for (const Partitionable& s : all) {
     const double work = static_cast<double>(s.units) * s.cost;
     int64_t begin = 0;
     for (int w = 0; w < workers && begin < s.units; ++w) {
@@ -87,7 +87,7 @@ std::vector<std::vector<UpdatePiece>> share(const std::vector<Stretch>& all, int
         end = std::min(s.units, static_cast<int64_t>(units / kGroup + 0.5) * kGroup);
       }
       if (end <= begin) continue;
-      out[static_cast<size_t>(w)].push_back(cut(s, begin, end));
+      out[static_cast<size_t>(w)].push_back(piece_of(s, begin, end));
       begin = end;
     }
     before += work;
@@ -97,14 +97,16 @@ std::vector<std::vector<UpdatePiece>> share(const std::vector<Stretch>& all, int
 
 }  // namespace
 
-std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
-                                                   int64_t batch, const Topology& who) {
-  std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(who.total_workers()));
-  for (int device = 0; device < who.span; ++device) {
-    auto pieces = share(stretches(program, layout, batch, device), who.total_workers() / who.span);
+std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
+                                                       const FlatLayout& layout, int64_t batch,
+                                                       const Topology& topology) {
+  std::vector<std::vector<UpdatePiece>> out(static_cast<size_t>(topology.total_workers()));
+  for (int device = 0; device < topology.devices_per_replica; ++device) {
+    auto pieces = share(partitionables(program, layout, batch, device),
+                        topology.total_workers() / topology.devices_per_replica);
     size_t next = 0;
-    for (int w = 0; w < who.total_workers(); ++w)
-      if (who.device_of(w) == device) out[static_cast<size_t>(w)] = std::move(pieces[next++]);
+    for (int w = 0; w < topology.total_workers(); ++w)
+      if (topology.device_of(w) == device) out[static_cast<size_t>(w)] = std::move(pieces[next++]);
   }
   return out;
 }
@@ -115,7 +117,7 @@ std::vector<UpdateRange> stored_ranges(const Graph& graph, const FlatLayout& lay
   // Parameters with stored gradients in memory order; the last range ends at layout.stored.
   std::vector<size_t> order;
   for (size_t p = 0; p < graph.parameters.size(); ++p)
-    if (graph.gradients[p] != kNoValue && !layout.fused[p]) order.push_back(p);
+    if (graph.gradients[p] != kNoValue && !layout.gradient_in_update[p]) order.push_back(p);
   std::ranges::sort(order, {}, [&](size_t p) { return layout.offset[p]; });
   std::vector<UpdateRange> out;
   for (size_t i = 0; i < order.size(); ++i) {
@@ -140,7 +142,7 @@ int64_t rows_of_tile(int64_t columns) {
 size_t tile_elements(const std::vector<UpdatePiece>& share) {
   int64_t most = 0;
   for (const UpdatePiece& p : share)
-    if (p.fused >= 0) most = std::max(most, rows_of_tile(p.columns) * p.columns);
+    if (p.gradient_instruction >= 0) most = std::max(most, rows_of_tile(p.columns) * p.columns);
   return static_cast<size_t>(most);
 }
 

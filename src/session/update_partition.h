@@ -12,11 +12,11 @@
 namespace dpt {
 
 // A range of the flat buffers: parameters with stored gradients, or rows of a parameter with a
-// fused gradient (program.h, Note [fused]).
+// fused gradient (program.h, Note [fused gradients]).
 struct UpdatePiece {
   size_t begin = 0, end = 0;  // elements of the flat buffers
   // Index in Program::update of the instruction that computes its gradient; -1: stored
-  int fused = -1;
+  int gradient_instruction = -1;
   int64_t first_row = 0;  // fused: rows of the parameter, `columns` elements each
   int64_t rows = 0, columns = 0;
 };
@@ -25,8 +25,9 @@ struct UpdatePiece {
 // exactly one piece. Workers get about equal work for `batch` samples per step. Stored gradients
 // are split at cache lines, fused parameters between groups of rows. Parameters of a stage go to
 // the workers of its device. program: for any number of samples.
-std::vector<std::vector<UpdatePiece>> share_update(const Program& program, const FlatLayout& layout,
-                                                   int64_t batch, const Topology& who);
+std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
+                                                       const FlatLayout& layout, int64_t batch,
+                                                       const Topology& topology);
 
 // A pointer p such that p + begin is `first`, for code that indexes flat buffers by their own
 // offsets. Elements before `first` must not be accessed.

@@ -25,11 +25,11 @@ void flatten(const Node& n, const std::string& path, FlatSpec& out) {
 // Gives main values their keys, and notes what is chosen where.
 class NormalForm {
  public:
-  NormalForm(Node& root, const Vocabulary& vocabulary) : root_(root), vocabulary_(vocabulary) {}
+  NormalForm(Node& root, const Registries& registries) : root_(root), registries_(registries) {}
 
   void make() {
-    for (const KeyDoc& k : top_keys(vocabulary_).describe()) make_section(k);
-    for (const ChoicePlace& place : choice_places()) {
+    for (const KeyDoc& k : top_keys(registries_).describe()) make_section(k);
+    for (const ChoiceLocation& place : choice_locations()) {
       Node* n = &root_;
       for (const std::string_view key : place.path) n = n ? n->find(key) : nullptr;
       if (n) make_place(*n, place, fmt::format("{}", fmt::join(place.path, ".")));
@@ -53,8 +53,8 @@ class NormalForm {
       settings_as_map(*n, k.keys[0].name);
   }
 
-  void make_place(Node& n, const ChoicePlace& place, const std::string& path) {
-    const Words& words = words_of(vocabulary_, place.words);
+  void make_place(Node& n, const ChoiceLocation& place, const std::string& path) {
+    const Words& words = registry_of(registries_, place.words);
     if (!place.many) return make_choice(n, words, place.siblings, path);
     if (n.kind == Node::Kind::scalar || n.kind == Node::Kind::map) {
       Node list{.kind = Node::Kind::list, .where = n.where};
@@ -96,25 +96,25 @@ class NormalForm {
     else if (parameters && !parameters->entries.empty())
       settings_as_map(what->value, parameters->entries[0].key.value);
     else
-      settings_as_map(what->value, main_key(vocabulary_.layers, name));
+      settings_as_map(what->value, main_key(registries_.layers, name));
     for (const char* branch : {"body", "shortcut"})
       if (Node* items = name == "residual" ? what->value.find(branch) : nullptr)
         make_items(*items, fmt::format("{}.residual.{}", path, branch));
   }
 
   Node& root_;
-  const Vocabulary& vocabulary_;
+  const Registries& registries_;
   const std::vector<KeyDoc> item_keys_ = item_keys();
   FlatSpec chosen_;
 };
 
 }  // namespace
 
-FlatSpec flatten_spec(const std::string& yaml, const Vocabulary& vocabulary, std::string* problem) {
+FlatSpec flatten_spec(const std::string& yaml, const Registries& registries, std::string* problem) {
   const SourceFile file{.path = "", .text = yaml};
   Diagnostics d;
   Node root = read_yaml(file, d);
-  NormalForm form(root, vocabulary);
+  NormalForm form(root, registries);
   form.make();
   FlatSpec out = form.chosen();
   flatten(root, "", out);
@@ -122,20 +122,20 @@ FlatSpec flatten_spec(const std::string& yaml, const Vocabulary& vocabulary, std
   return out;
 }
 
-std::string key_of_main_value(const std::string& key, const Vocabulary& vocabulary) {
-  for (const ChoicePlace& place : choice_places()) {
+std::string key_of_main_value(const std::string& key, const Registries& registries) {
+  for (const ChoiceLocation& place : choice_locations()) {
     const std::string path = fmt::format("{}.", fmt::join(place.path, "."));
     if (place.many || !key.starts_with(path)) continue;
     const std::string_view first =
-        main_key(words_of(vocabulary, place.words), key.substr(path.size()));
+        main_key(registry_of(registries, place.words), key.substr(path.size()));
     if (!first.empty()) return fmt::format("{}.{}", key, first);
   }
   return key;
 }
 
 std::vector<SpecChange> spec_changes(const std::string& before, const std::string& now,
-                                     const Vocabulary& vocabulary) {
-  const FlatSpec old = flatten_spec(before, vocabulary), current = flatten_spec(now, vocabulary);
+                                     const Registries& registries) {
+  const FlatSpec old = flatten_spec(before, registries), current = flatten_spec(now, registries);
   const auto text = [](const FlatSpec& in, const std::string& key) {
     const auto found = in.find(key);
     return found == in.end() ? std::string("(not given)") : found->second;

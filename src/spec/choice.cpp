@@ -6,23 +6,23 @@
 
 namespace dpt {
 
-std::vector<std::string_view> names_of(const Words& words) {
+std::vector<std::string_view> names_of(const Registry& registry) {
   std::vector<std::string_view> names;
-  for (const Nameable* w : words) names.push_back(w->name);
+  for (const RegistryEntry* w : registry) names.push_back(w->name);
   return names;
 }
 
-const Nameable* find_word(const Words& words, std::string_view name) {
-  const auto w = std::ranges::find(words, name, &Nameable::name);
-  return w == words.end() ? nullptr : *w;
+const RegistryEntry* find_entry(const Registry& registry, std::string_view name) {
+  const auto w = std::ranges::find(registry, name, &RegistryEntry::name);
+  return w == registry.end() ? nullptr : *w;
 }
 
 Choice decode_choice(std::string_view what, const Located<std::string>& name, const Node& settings,
-                     const Words& words, Diagnostics& d) {
+                     const Registry& registry, Diagnostics& d) {
   Choice out{.where = name.where};
-  out.what = find_word(words, name.value);
+  out.what = find_entry(registry, name.value);
   if (!out.what) {
-    d.unknown(what, name, "", names_of(words));
+    d.unknown(what, name, "", names_of(registry));
     return out;
   }
   const Owner owner{fmt::format("{} '{}'", what, name.value), name.where};
@@ -34,9 +34,9 @@ namespace {
 
 // Reports a key beside the chosen name that is not one of the `siblings`.
 void tell_beside(std::string_view what, std::string_view chosen, const Located<std::string>& key,
-                 const Words& words, std::vector<std::string_view> siblings, Diagnostics& d) {
-  const Nameable* type = find_word(words, chosen);
-  if (!type || find_word(words, key.value))
+                 const Registry& registry, std::vector<std::string_view> siblings, Diagnostics& d) {
+  const RegistryEntry* type = find_entry(registry, chosen);
+  if (!type || find_entry(registry, key.value))
     return d.error(key.where, fmt::format("'{}' and '{}' are both given; choose one {}", chosen,
                                           key.value, what));
   for (const KeyDoc& k : type->describe()) {
@@ -52,10 +52,11 @@ void tell_beside(std::string_view what, std::string_view chosen, const Located<s
 
 // Reports {name: adam, lr: 0.1}, the style of other programs, with one error instead of one per
 // key.
-bool tell_named(std::string_view what, const Node& n, const Words& words, Diagnostics& d) {
+bool tell_named(std::string_view what, const Node& n, const Registry& registry, Diagnostics& d) {
   for (const Node::Entry& e : n.entries) {
     const bool naming = e.key.value == "name" || e.key.value == "type";
-    if (!naming || e.value.kind != Node::Kind::scalar || !find_word(words, e.value.text)) continue;
+    if (!naming || e.value.kind != Node::Kind::scalar || !find_entry(registry, e.value.text))
+      continue;
     d.error(e.key.where, fmt::format("the name of the {0} is itself the key: write `{1}: {{...}}` "
                                      "instead of `{2}: {1}`",
                                      what, e.value.text, e.key.value));
@@ -66,32 +67,33 @@ bool tell_named(std::string_view what, const Node& n, const Words& words, Diagno
 
 }  // namespace
 
-Choice read_choice(std::string_view what, const Node& n, const Words& words, Diagnostics& d,
+Choice read_choice(std::string_view what, const Node& n, const Registry& registry, Diagnostics& d,
                    const std::vector<std::string_view>& siblings) {
-  if (n.kind == Node::Kind::scalar) return decode_choice(what, {n.text, n.where}, Node{}, words, d);
-  if (tell_named(what, n, words, d)) return {};
+  if (n.kind == Node::Kind::scalar)
+    return decode_choice(what, {n.text, n.where}, Node{}, registry, d);
+  if (tell_named(what, n, registry, d)) return {};
   const Node::Entry* chosen = nullptr;
   for (const Node::Entry& e : n.entries) {
     if (std::ranges::find(siblings, e.key.value) != siblings.end()) continue;
     if (chosen && d.full())
       d.error(e.key.where, "only one choice is possible; delete this one");
     else if (chosen)
-      tell_beside(what, chosen->key.value, e.key, words, siblings, d);
+      tell_beside(what, chosen->key.value, e.key, registry, siblings, d);
     else
       chosen = &e;
   }
-  if (chosen) return decode_choice(what, chosen->key, chosen->value, words, d);
+  if (chosen) return decode_choice(what, chosen->key, chosen->value, registry, d);
   if (n.kind != Node::Kind::map || n.entries.empty())
-    d.error(n.where,
-            fmt::format("expected the name of one {}: {}", what, fmt::join(names_of(words), ", ")));
+    d.error(n.where, fmt::format("expected the name of one {}: {}", what,
+                                 fmt::join(names_of(registry), ", ")));
   return {};
 }
 
-std::vector<Choice> read_choices(std::string_view what, const Node& n, const Words& words,
+std::vector<Choice> read_choices(std::string_view what, const Node& n, const Registry& registry,
                                  Diagnostics& d) {
   std::vector<Choice> out;
-  if (n.kind != Node::Kind::list) return {read_choice(what, n, words, d)};
-  for (const Node& i : n.items) out.push_back(read_choice(what, i, words, d));
+  if (n.kind != Node::Kind::list) return {read_choice(what, n, registry, d)};
+  for (const Node& i : n.items) out.push_back(read_choice(what, i, registry, d));
   return out;
 }
 

@@ -51,8 +51,9 @@ std::string excerpt(const Span& at) {
   for (size_t i = first; i < last; ++i) shown += line[i];
   if (last < line.size()) shown += "...";
   // If the location spans several lines, underline only to the end of the first.
-  const size_t room = last > column ? last - column : 1;
-  const size_t length = std::clamp<size_t>(static_cast<size_t>(std::max(at.length, 1)), 1, room);
+  const size_t available = last > column ? last - column : 1;
+  const size_t length =
+      std::clamp<size_t>(static_cast<size_t>(std::max(at.length, 1)), 1, available);
   return fmt::format("{:5} | {}\n      | {:{}}{:^^{}}\n", at.line, shown, "", caret, "", length);
 }
 

@@ -14,11 +14,11 @@ namespace {
 constexpr Range kCount{.text = "must be between 1 and 2^31", .low = 1, .high = 2147483648};
 constexpr Range kMicroBatches{.text = "must be between 1 and 65536", .low = 1, .high = 65536};
 
-KeyDoc one_of(std::string_view kind, std::string_view words) {
-  return {.kind = kind, .words = words};
+KeyDoc one_of(std::string_view kind, std::string_view registry) {
+  return {.kind = kind, .registry = registry};
 }
-KeyDoc some_of(std::string_view kind, std::string_view words, std::string fallback) {
-  return {.kind = kind, .fallback = std::move(fallback), .words = words, .many = true};
+KeyDoc some_of(std::string_view kind, std::string_view registry, std::string fallback) {
+  return {.kind = kind, .fallback = std::move(fallback), .registry = registry, .many = true};
 }
 
 // Documents a section that is a map of its own keys, decoded by Section.
@@ -122,7 +122,7 @@ struct ScheduleKeys : ScheduleSpec {
   }
 };
 
-void read_schedule(ScheduleSpec& out, const Node& n, const Words& words, Diagnostics& d) {
+void read_schedule(ScheduleSpec& out, const Node& n, const Registry& registry, Diagnostics& d) {
   static const KeyTable<ScheduleKeys> table = ScheduleKeys::keys();
   if (n.kind == Node::Kind::null) return;
   Node beside;
@@ -131,7 +131,7 @@ void read_schedule(ScheduleSpec& out, const Node& n, const Words& words, Diagnos
   for (const Node::Entry& e : n.entries)
     if (std::ranges::find(names, e.key.value) != names.end()) beside.entries.push_back(e);
   out = table.decode(beside, {"'schedule'", n.where}, d);
-  out.schedule = read_choice("schedule", n, words, d, names);
+  out.schedule = read_choice("schedule", n, registry, d, names);
 }
 
 void read_evaluate(EvaluateSpec& out, const Node& n, Diagnostics& d) {
@@ -200,7 +200,7 @@ constexpr const char* kDevicesSchema =
 constexpr const char* kNameSchema =
     R"({"type": ["string", "number", "boolean"], "pattern": "^[^./\\n\\t][^/\\n\\t]*$"})";
 
-void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
+void add_run(KeyTable<TopKeys>& t, const Registries& v) {
   t.section(
        "loss", "loss function to minimize",
        [&v](TopKeys& s, const Node& n, Diagnostics& d) {
@@ -222,7 +222,7 @@ void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
                         {.kind = "a schedule",
                          .fallback = "constant",
                          .keys = ScheduleKeys::keys().describe(),
-                         .words = "schedules"})
+                         .registry = "schedules"})
       .usage("torch.optim.lr_scheduler", "schedule: cosine_annealing")
       .optional_section(
           "clip_grad_norm", "scales all gradients so that their norm is at most this",
@@ -251,7 +251,7 @@ void add_run(KeyTable<TopKeys>& t, const Vocabulary& v) {
       .usage("DistributedDataParallel.no_sync", "accumulate: 4");
 }
 
-void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
+void add_machine(KeyTable<TopKeys>& t, const Registries& v) {
   t.choice("device", &TopKeys::device, {"auto", "cpu", "cuda"},
            "type of device; auto: the CPU, because GPU support is new")
       .usage("torch.device", "device: cpu")
@@ -276,7 +276,7 @@ void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
                         [&v](TopKeys& s, const Node& n, Diagnostics& d) {
                           s.parallel = read_choice("parallel mode", n, v.modes, d);
                         },
-                        {.kind = "a mode", .fallback = "single", .words = "modes"})
+                        {.kind = "a mode", .fallback = "single", .registry = "modes"})
       .usage("", "parallel: ddp")
       .optional_section(
           "precision",
@@ -284,7 +284,7 @@ void add_machine(KeyTable<TopKeys>& t, const Vocabulary& v) {
           [&v](TopKeys& s, const Node& n, Diagnostics& d) {
             s.precision = read_choice("precision", n, v.precisions, d);
           },
-          {.kind = "a precision", .fallback = "fp32", .words = "precisions"})
+          {.kind = "a precision", .fallback = "fp32", .registry = "precisions"})
       .usage("torch.autocast", "precision: bf16")
       .choice("random", &TopKeys::random, {"counter", "torch"},
               "dropout masks: counter gives the same in every mode; torch gives PyTorch's, "
@@ -311,7 +311,7 @@ void read_name(TopKeys& s, const Node& n, Diagnostics& d) {
 
 }  // namespace
 
-KeyTable<DataSpec> data_keys(const Vocabulary& v) {
+KeyTable<DataSpec> data_keys(const Registries& v) {
   KeyTable<DataSpec> t;
   t.section(
        "dataset", "source of the samples",
@@ -358,7 +358,7 @@ KeyTable<DataSpec> data_keys(const Vocabulary& v) {
   return t;
 }
 
-KeyTable<TopKeys> top_keys(const Vocabulary& v) {
+KeyTable<TopKeys> top_keys(const Registries& v) {
   const auto ignore = [](TopKeys&, const Node&, Diagnostics&) {};
   KeyTable<TopKeys> t;
   t.optional("version", &TopKeys::version, "version of the spec language",
@@ -387,10 +387,10 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
                {.kind = "a map", .keys = data_keys(v).describe()})
       .usage("torch.utils.data.DataLoader", "data: {dataset: mnist, batch_size: 100}")
       .optional_section("blocks", "named lists of layers with parameters, for use in `model`",
-                        ignore, {.kind = "a map of names and blocks", .words = "blocks"})
+                        ignore, {.kind = "a map of names and blocks", .registry = "blocks"})
       .usage("", "blocks: {pair: {layers: [linear: 10, relu]}}")
       .section("model", "layers, first to last", ignore,
-               {.kind = "a list of layers", .words = "layers", .many = true})
+               {.kind = "a list of layers", .registry = "layers", .many = true})
       .usage("torch.nn.Sequential", "model: [flatten, linear: 10]")
       .path("initial_weights", &TopKeys::initial_weights,
             "safetensors file with the initial weights; none: PyTorch's initial weights")
@@ -429,18 +429,18 @@ KeyTable<TopKeys> top_keys(const Vocabulary& v) {
   return t;
 }
 
-std::vector<std::string_view> keys_in(const KeyDoc& section, const Vocabulary& vocabulary) {
+std::vector<std::string_view> keys_in(const KeyDoc& section, const Registries& registries) {
   std::vector<std::string_view> out;
   const auto add = [&](const std::vector<KeyDoc>& keys) {
     for (const KeyDoc& k : keys) out.push_back(k.name);
   };
   add(section.keys);
-  if (section.words.empty() || section.words == "blocks" || section.many) return out;
-  for (const Nameable* word : words_of(vocabulary, section.words)) add(word->describe());
+  if (section.registry.empty() || section.registry == "blocks" || section.many) return out;
+  for (const RegistryEntry* word : registry_of(registries, section.registry)) add(word->describe());
   return out;
 }
 
-const Words& words_of(const Vocabulary& v, std::string_view list) {
+const Registry& registry_of(const Registries& v, std::string_view list) {
   if (list == "losses") return v.losses;
   if (list == "optimizers") return v.optimizers;
   if (list == "schedules") return v.schedules;
@@ -454,20 +454,20 @@ const Words& words_of(const Vocabulary& v, std::string_view list) {
   return v.layers;
 }
 
-const std::vector<ChoicePlace>& choice_places() {
-  static const std::vector<ChoicePlace> places = {
-      {.path = {"loss"}, .words = "losses", .siblings = {}},
-      {.path = {"optimizer"}, .words = "optimizers", .siblings = {}},
-      {.path = {"schedule"}, .words = "schedules", .siblings = ScheduleKeys::keys().names()},
-      {.path = {"parallel"}, .words = "modes", .siblings = {}},
-      {.path = {"precision"}, .words = "precisions", .siblings = {}},
-      {.path = {"data", "dataset"}, .words = "datasets", .siblings = {}},
-      {.path = {"data", "transforms"}, .words = "transforms", .siblings = {}, .many = true},
+const std::vector<ChoiceLocation>& choice_locations() {
+  static const std::vector<ChoiceLocation> locations = {
+      {.path = {"loss"}, .registry = "losses", .siblings = {}},
+      {.path = {"optimizer"}, .registry = "optimizers", .siblings = {}},
+      {.path = {"schedule"}, .registry = "schedules", .siblings = ScheduleKeys::keys().names()},
+      {.path = {"parallel"}, .registry = "modes", .siblings = {}},
+      {.path = {"precision"}, .registry = "precisions", .siblings = {}},
+      {.path = {"data", "dataset"}, .registry = "datasets", .siblings = {}},
+      {.path = {"data", "transforms"}, .registry = "transforms", .siblings = {}, .many = true},
       {.path = {"data", "target_transforms"},
-       .words = "target_transforms",
+       .registry = "target_transforms",
        .siblings = {},
        .many = true}};
-  return places;
+  return locations;
 }
 
 }  // namespace dpt

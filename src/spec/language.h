@@ -20,32 +20,32 @@ struct TopKeys : Spec {
   std::optional<double> clip_grad_value;
 };
 
-// `model:` and `blocks:` are read by the caller. REQUIRES: `vocabulary` outlives the table.
-KeyTable<TopKeys> top_keys(const Vocabulary& vocabulary);
-KeyTable<DataSpec> data_keys(const Vocabulary& vocabulary);
+// `model:` and `blocks:` are read by the caller. REQUIRES: `registries` outlives the table.
+KeyTable<TopKeys> top_keys(const Registries& registries);
+KeyTable<DataSpec> data_keys(const Registries& registries);
 
-// The vocabulary's list with a name of KeyDoc::words, such as "losses".
-const Words& words_of(const Vocabulary& vocabulary, std::string_view list);
+// The registries's list with a name of KeyDoc::words, such as "losses".
+const Registry& registry_of(const Registries& registries, std::string_view list);
 
 // The keys of a top-level section and of everything that it can name, such as the keys of all
 // optimizers.
-std::vector<std::string_view> keys_in(const KeyDoc& section, const Vocabulary& vocabulary);
+std::vector<std::string_view> keys_in(const KeyDoc& section, const Registries& registries);
 
 // A location in the tree that holds a choice by name, and the keys that may appear beside the name.
-struct ChoicePlace {
+struct ChoiceLocation {
   std::vector<std::string_view> path;  // {"data", "dataset"}
-  std::string_view words;              // "datasets"
+  std::string_view registry;           // "datasets"
   std::vector<std::string_view> siblings;
   bool many = false;  // a list of choices
 };
-const std::vector<ChoicePlace>& choice_places();
+const std::vector<ChoiceLocation>& choice_locations();
 
 // Pairs of keys that exclude each other, and their section. When an override or an extending file
 // sets one of them, the other is removed.
-struct Rivals {
+struct ExclusiveKeys {
   std::string_view section, a, b;  // section "": the top level
 };
-inline constexpr Rivals kRivals[] = {
+inline constexpr ExclusiveKeys kExclusiveKeys[] = {
     {.section = "data", .a = "batch_size", .b = "batch_size_per_replica"}};
 
 }  // namespace dpt

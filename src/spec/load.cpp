@@ -27,8 +27,8 @@ constexpr size_t kMostArgumentBytes = 1 << 18;  // in total
 
 class Loader {
  public:
-  Loader(Files& files, const Vocabulary& vocabulary, Diagnostics& d)
-      : files_(files), vocabulary_(vocabulary), d_(d) {}
+  Loader(Files& files, const Registries& registries, Diagnostics& d)
+      : files_(files), registries_(registries), d_(d) {}
 
   // `named`: where another file names this one; without a file, the command line does.
   Node load(const std::string& path, const Span& named) {
@@ -58,7 +58,7 @@ class Loader {
     if (is_none(value, KeyKind::text)) return root;
     std::optional<Node> base = load_base(path, value);
     return base && base->kind == Node::Kind::map
-               ? merge(*std::move(base), std::move(root), vocabulary_)
+               ? merge(*std::move(base), std::move(root), registries_)
                : root;
   }
 
@@ -83,7 +83,7 @@ class Loader {
   // can name any file that the user who runs this may read.
   bool is_spec(const Node& root) const {
     if (root.kind != Node::Kind::map) return false;
-    const auto known = top_keys(vocabulary_).names();
+    const auto known = top_keys(registries_).names();
     const auto is_known = [&](const Node::Entry& e) {
       return std::ranges::find(known, e.key.value) != known.end();
     };
@@ -111,7 +111,7 @@ class Loader {
   }
 
   Files& files_;
-  const Vocabulary& vocabulary_;
+  const Registries& registries_;
   Diagnostics& d_;
   std::vector<fs::path> open_;  // files that wait for the file that they extend
   size_t bytes_ = 0;            // of all files
@@ -132,14 +132,14 @@ void add_name(Node& root, const std::string& name) {
 
 }  // namespace
 
-Node load_spec_file(const std::string& path, Files& files, const Vocabulary& vocabulary,
+Node load_spec_file(const std::string& path, Files& files, const Registries& registries,
                     Diagnostics& d) {
-  return Loader(files, vocabulary, d).load(path, {});
+  return Loader(files, registries, d).load(path, {});
 }
 
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides,
-               const Vocabulary& vocabulary, Files& files, Diagnostics& d, Node* tree) {
-  Node root = load_spec_file(path, files, vocabulary, d);
+               const Registries& registries, Files& files, Diagnostics& d, Node* tree) {
+  Node root = load_spec_file(path, files, registries, d);
   size_t bytes = 0;
   for (size_t i = 0; i < overrides.size(); ++i) {
     const std::string& text = overrides[i];
@@ -151,10 +151,10 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
                           kMostArguments, kMostArgumentBytes));
       break;
     }
-    apply_override(root, *files.back(), vocabulary, d);
+    apply_override(root, *files.back(), registries, d);
   }
-  anchor_paths(root, vocabulary);
-  Spec spec = read_spec(root, vocabulary, d);
+  anchor_paths(root, registries);
+  Spec spec = read_spec(root, registries, d);
   spec.path = path;
   if (spec.name.empty()) {
     spec.name = fs::path(path).stem().string();

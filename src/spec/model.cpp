@@ -20,13 +20,13 @@ bool is_word(std::string_view s, bool dots) {
   });
 }
 
-// The keys of `init`. The values are decoded later, with the vocabulary.
+// The keys of `init`. The values are decoded later, with the registries.
 struct InitKeys {
   const Node* weight = nullptr;
   const Node* bias = nullptr;
 
   static KeyTable<InitKeys> keys() {
-    const KeyDoc one{.kind = "an initialization", .words = "initialisations"};
+    const KeyDoc one{.kind = "an initialization", .registry = "initialisations"};
     return KeyTable<InitKeys>()
         .optional_section(
             "weight", "initialization of the weight",
@@ -114,7 +114,7 @@ struct Residual {
   const Node* shortcut = nullptr;
 
   static KeyTable<Residual> keys() {
-    const KeyDoc items{.kind = "a list of layers", .words = "layers", .many = true};
+    const KeyDoc items{.kind = "a list of layers", .registry = "layers", .many = true};
     return KeyTable<Residual>()
         .section(
             "body", "layers whose output is added to the shortcut's",
@@ -145,7 +145,7 @@ struct BlockKeys {
         .usage("", "{parameters: {width: 64, p: null}, layers: [relu]}")
         .section("layers", "layers, with ${parameter} and arithmetic in their values",
                  [](BlockKeys& b, const Node& n, Diagnostics&) { b.layers = &n; },
-                 {.kind = "a list of layers", .words = "layers", .many = true})
+                 {.kind = "a list of layers", .registry = "layers", .many = true})
         .usage("", "{layers: [linear: 10, relu]}");
   }
 };
@@ -156,8 +156,8 @@ std::vector<KeyDoc> item_keys() { return Beside::keys().describe(); }
 std::vector<KeyDoc> residual_keys() { return Residual::keys().describe(); }
 std::vector<KeyDoc> block_keys() { return BlockKeys::keys().describe(); }
 
-ModelReader::ModelReader(const Node* blocks, const Vocabulary& vocabulary, Diagnostics& d)
-    : words_(vocabulary), d_(d) {
+ModelReader::ModelReader(const Node* blocks, const Registries& registries, Diagnostics& d)
+    : registries_(registries), d_(d) {
   if (!blocks || blocks->kind == Node::Kind::null) return;
   if (blocks->kind != Node::Kind::map)
     d.error(blocks->where, "'blocks' must be a map of names and blocks");
@@ -169,7 +169,7 @@ void ModelReader::read_block(const Node::Entry& e) {
   const auto beside = Beside::keys().names();
   if (!is_word(name, false))
     d_.error(e.key.where, "a name is made of letters, digits, '_' and '-'");
-  else if (name == kResidual || find_word(words_.layers, name))
+  else if (name == kResidual || find_entry(registries_.layers, name))
     d_.error(e.key.where, fmt::format("'{}' is a layer already; call the block otherwise", name));
   else if (std::ranges::find(beside, name) != beside.end())
     d_.error(e.key.where, fmt::format("'{}' is a key of layers; call the block otherwise", name));
@@ -192,11 +192,11 @@ void ModelReader::read_block(const Node::Entry& e) {
 }
 
 bool ModelReader::known(std::string_view name) const {
-  return name == kResidual || blocks_.contains(name) || find_word(words_.layers, name);
+  return name == kResidual || blocks_.contains(name) || find_entry(registries_.layers, name);
 }
 
 std::vector<std::string_view> ModelReader::all_names() const {
-  std::vector<std::string_view> names = names_of(words_.layers);
+  std::vector<std::string_view> names = names_of(registries_.layers);
   names.push_back(kResidual);
   for (const auto& [name, block] : blocks_) names.push_back(name);
   return names;
@@ -277,7 +277,7 @@ void ModelReader::read_init(const Node& n, ModelItem& out) {
     return;
   }
   const auto read = [&](const Node* of) {
-    return of ? read_choice("initialization", *of, words_.initialisations, d_) : Choice{};
+    return of ? read_choice("initialization", *of, registries_.initialisations, d_) : Choice{};
   };
   if (!n.find("weight") && !n.find("bias")) {
     out.weight_init = read(&n);
@@ -317,7 +317,7 @@ void ModelReader::complain_beside(const Node::Entry& chosen, const Node::Entry& 
                          key, chosen.key.value));
     return;
   }
-  if (const Nameable* layer = find_word(words_.layers, chosen.key.value)) {
+  if (const RegistryEntry* layer = find_entry(registries_.layers, chosen.key.value)) {
     const std::vector<KeyDoc> keys = layer->describe();
     if (std::ranges::find(keys, key, &KeyDoc::name) != keys.end()) {
       d_.error(other.key.where, fmt::format("'{0}' stands beside the layer '{1}'; its keys go "
@@ -334,7 +334,7 @@ std::string ModelReader::of_images(std::string_view name) const {
   const std::string_view near = nearest(name, all_names());
   if (!near.ends_with("1d") || name.find('1') != name.npos) return "";
   std::string twin = std::string(near.substr(0, near.size() - 2)) + "2d";
-  return find_word(words_.layers, twin) ? twin : "";
+  return find_entry(registries_.layers, twin) ? twin : "";
 }
 
 void ModelReader::read_named(const Located<std::string>& name, const Node& settings,
@@ -344,11 +344,11 @@ void ModelReader::read_named(const Located<std::string>& name, const Node& setti
     read_residual(settings, {"'residual'", name.where}, out);
   } else if (block != blocks_.end()) {
     read_instance(block->second, name, settings, out);
-  } else if (find_word(words_.layers, name.value)) {
+  } else if (find_entry(registries_.layers, name.value)) {
     if (name.value.ends_with("2d")) images_ = true;
     if (name.value == "flatten" || name.value == "linear") images_ = false;
     if (model_.add(amount_of(settings), name.where, d_))
-      out.layer = decode_choice("layer", name, settings, words_.layers, d_);
+      out.layer = decode_choice("layer", name, settings, registries_.layers, d_);
   } else if (d_.full()) {
     d_.error(name.where, "unknown layer");
   } else if (const std::string twin = images_ ? of_images(name.value) : ""; !twin.empty()) {

@@ -24,7 +24,7 @@ std::vector<KeyDoc> block_keys();
 class ModelReader {
  public:
   // `blocks`: the value of `blocks:`, or null if there is none. It must outlive the reader.
-  ModelReader(const Node* blocks, const Vocabulary& vocabulary, Diagnostics& d);
+  ModelReader(const Node* blocks, const Registries& registries, Diagnostics& d);
 
   std::vector<ModelItem> read_list(std::string_view key, const Node& list);
 
@@ -56,7 +56,7 @@ class ModelReader {
   std::vector<std::string_view> all_names() const;
   std::string of_images(std::string_view name) const;
 
-  const Vocabulary& words_;
+  const Registries& registries_;
   Diagnostics& d_;
   std::map<std::string, Block, std::less<>> blocks_;
   Expansion substituted_;  // size of expanded blocks, arguments and defaults included

@@ -28,14 +28,14 @@ struct Step {
 struct Shape {
   enum class Kind { plain, root, section, blocks, block, choice, choices, items, item, init };
   Kind kind = Kind::plain;
-  const ChoicePlace* place = nullptr;  // choice, choices
+  const ChoiceLocation* location = nullptr;  // choice, choices
   std::string_view section{};          // section: "data"
 };
 
 class Override {
  public:
-  Override(Node& root, const SourceFile& argument, const Vocabulary& vocabulary, Diagnostics& d)
-      : root_(root), argument_(argument), vocabulary_(vocabulary), d_(d) {
+  Override(Node& root, const SourceFile& argument, const Registries& registries, Diagnostics& d)
+      : root_(root), argument_(argument), registries_(registries), d_(d) {
     for (const KeyDoc& k : item_keys()) beside_.push_back(k.name);
   }
 
@@ -110,7 +110,7 @@ class Override {
     const Step& step = steps_[i];
     switch (shape.kind) {
       case Shape::Kind::choice:
-        return set_choice(n, i, *shape.place);
+        return set_choice(n, i, *shape.location);
       case Shape::Kind::item:
         return set_item(n, i);
       case Shape::Kind::items:
@@ -123,7 +123,7 @@ class Override {
           list.items.push_back(std::move(n));
           n = std::move(list);
         }
-        return set_in_list(n, i, {Shape::Kind::choice, shape.place});
+        return set_in_list(n, i, {Shape::Kind::choice, shape.location});
       }
       case Shape::Kind::plain:
       case Shape::Kind::root:
@@ -161,7 +161,7 @@ class Override {
     const bool last = i + 1 == steps_.size();
     const bool of_section = shape.kind == Shape::Kind::root || shape.kind == Shape::Kind::section;
     if (last && of_section && !is_none(value_, KeyKind::any))
-      erase_rival(n, shape.section, step.name);
+      erase_exclusive_key(n, shape.section, step.name);
     Node* value = n.find(step.name);
     const bool made = value == nullptr;
     const size_t before = d_.count();
@@ -172,7 +172,7 @@ class Override {
     const Shape child = below(shape, step.name);
     // Replace a short form such as `evaluate: true` or `reproducible: 8` by a map, to add keys.
     if (!last && shape.kind == Shape::Kind::root && value->kind == Node::Kind::scalar)
-      section_as_map(*value, vocabulary_, step.name);
+      section_as_map(*value, registries_, step.name);
     set(*value, i + 1, child);
     if (made && d_.count() != before) erase_key(n, step.name);  // one error is enough
   }
@@ -182,10 +182,10 @@ class Override {
     std::vector<std::string_view> at = {key};
     if (shape.kind == Kind::section) at = {shape.section, key};
     if (shape.kind == Kind::root || shape.kind == Kind::section)
-      for (const ChoicePlace& p : choice_places())
+      for (const ChoiceLocation& p : choice_locations())
         if (p.path == at) return {p.many ? Kind::choices : Kind::choice, &p};
     if (shape.kind == Kind::root && key == "data")
-      return {.kind = Kind::section, .place = nullptr, .section = "data"};
+      return {.kind = Kind::section, .location = nullptr, .section = "data"};
     if (shape.kind == Kind::root && key == "blocks") return {Kind::blocks};
     if (shape.kind == Kind::root && key == "model") return {Kind::items};
     if (shape.kind == Kind::blocks) return {Kind::block};
@@ -193,22 +193,23 @@ class Override {
     return {};
   }
 
-  void set_choice(Node& n, size_t i, const ChoicePlace& place) {
+  void set_choice(Node& n, size_t i, const ChoiceLocation& location) {
     const Step& step = steps_[i];
-    const Words& words = words_of(vocabulary_, place.words);
-    const bool beside = std::ranges::find(place.siblings, step.name) != place.siblings.end();
+    const Registry& registry = registry_of(registries_, location.registry);
+    const bool beside = std::ranges::find(location.siblings, step.name) != location.siblings.end();
     name_as_map(n);
     if (n.kind == Node::Kind::null) n = {.kind = Node::Kind::map, .where = step.where};
-    Node::Entry* chosen = chosen_entry(n, place.siblings);
+    Node::Entry* chosen = chosen_entry(n, location.siblings);
     if (n.kind == Node::Kind::map && beside) {
       set_in_map(n, i, {});
     } else if (chosen && step.name != chosen->key.value &&
-               !has_key(words, chosen->key.value, step.name) && find_word(words, step.name)) {
+               !has_key(registry, chosen->key.value, step.name) &&
+               find_entry(registry, step.name)) {
       *chosen = {{step.name, step.where}, Node{.where = step.where}};
       set(chosen->value, i + 1, {});
     } else if (chosen) {
-      set_in_settings(*chosen, i, main_key(words, chosen->key.value));
-    } else if (n.kind == Node::Kind::map && find_word(words, step.name)) {
+      set_in_settings(*chosen, i, main_key(registry, chosen->key.value));
+    } else if (n.kind == Node::Kind::map && find_entry(registry, step.name)) {
       set_in_map(n, i, {});
     } else {
       d_.error(step.where,
@@ -216,8 +217,8 @@ class Override {
     }
   }
 
-  static bool has_key(const Words& words, std::string_view name, std::string_view key) {
-    const Nameable* what = find_word(words, name);
+  static bool has_key(const Registry& registry, std::string_view name, std::string_view key) {
+    const RegistryEntry* what = find_entry(registry, name);
     if (!what) return false;
     const std::vector<KeyDoc> keys = what->describe();
     return std::ranges::find(keys, key, &KeyDoc::name) != keys.end();
@@ -293,12 +294,12 @@ class Override {
   // Sets an initialization: `zeros`, {normal: 0.02}, or {weight: ..., bias: ...}. A single one
   // applies to the weight.
   void set_init(Node& n, size_t i) {
-    static const ChoicePlace place{.path = {}, .words = "initialisations", .siblings = {}};
+    static const ChoiceLocation location{.path = {}, .registry = "initialisations", .siblings = {}};
     const auto is_parameter = [](std::string_view s) { return s == "weight" || s == "bias"; };
     const bool by_parameter = n.find("weight") || n.find("bias");
-    if (!is_parameter(steps_[i].name) && !by_parameter) return set_choice(n, i, place);
+    if (!is_parameter(steps_[i].name) && !by_parameter) return set_choice(n, i, location);
     if (!is_parameter(steps_[i].name)) {
-      if (Node* weight = n.find("weight")) return set_choice(*weight, i, place);
+      if (Node* weight = n.find("weight")) return set_choice(*weight, i, location);
       return set_in_map(n, i, {});
     }
     if (!by_parameter) {
@@ -307,7 +308,7 @@ class Override {
       n = std::move(map);
     }
     if (Node* own = n.find(steps_[i].name); own && i + 1 < steps_.size())
-      set_choice(*own, i + 1, place);
+      set_choice(*own, i + 1, location);
     else
       set_in_map(n, i, {});
   }
@@ -317,7 +318,7 @@ class Override {
     const Node* block = blocks ? blocks->find(name) : nullptr;
     const Node* parameters = block ? block->find("parameters") : nullptr;
     if (parameters && !parameters->entries.empty()) return parameters->entries[0].key.value;
-    return main_key(vocabulary_.layers, name);
+    return main_key(registries_.layers, name);
   }
 
   // The path before step i, as in "model[2]".
@@ -332,7 +333,7 @@ class Override {
 
   Node& root_;
   const SourceFile& argument_;
-  const Vocabulary& vocabulary_;
+  const Registries& registries_;
   Diagnostics& d_;
   std::vector<std::string_view> beside_;
   std::vector<Step> steps_;
@@ -341,9 +342,9 @@ class Override {
 
 }  // namespace
 
-void apply_override(Node& root, const SourceFile& argument, const Vocabulary& vocabulary,
+void apply_override(Node& root, const SourceFile& argument, const Registries& registries,
                     Diagnostics& d) {
-  Override(root, argument, vocabulary, d).run();
+  Override(root, argument, registries, d).run();
 }
 
 }  // namespace dpt

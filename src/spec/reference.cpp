@@ -53,8 +53,8 @@ std::string takes(const KeyDoc& k) {
   if (!k.choices.empty()) return fmt::format("{}", fmt::join(k.choices, ", "));
   std::string text(k.kind);
   std::string_view rule = k.rule;
-  for (std::string_view words : {"must be ", "must "})
-    if (rule.starts_with(words)) rule.remove_prefix(words.size());
+  for (std::string_view prefix : {"must be ", "must "})
+    if (rule.starts_with(prefix)) rule.remove_prefix(prefix.size());
   if (rule.starts_with(k.kind))  // "a number that a float holds"
     text = rule;
   else if (rule.starts_with("not be "))
@@ -114,8 +114,8 @@ std::string table(const std::vector<KeyDoc>& keys) {
 
 // Where the choices of a key are: "[losses](#losses)".
 std::string link_to(const KeyDoc& k) {
-  const auto list = std::ranges::find(word_lists(), k.words, &WordList::list);
-  if (list == word_lists().end()) return "";
+  const auto list = std::ranges::find(registry_infos(), k.registry, &RegistryInfo::list);
+  if (list == registry_infos().end()) return "";
   std::string title, anchor;
   for (const char c : list->title) {
     title += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -138,7 +138,7 @@ std::string section_table(const std::vector<KeyDoc>& keys) {
   return out + "\n";
 }
 
-std::string entry(const Nameable& n) {
+std::string entry(const RegistryEntry& n) {
   const std::string torch =
       n.usage.torch.empty() ? "" : fmt::format(" PyTorch: {}.", code_list(n.usage.torch));
   const std::string example =
@@ -161,7 +161,7 @@ class Links {
   std::map<std::string, int> seen_;
 };
 
-std::string contents(const Vocabulary& v) {
+std::string contents(const Registries& v) {
   Links link;
   std::string out =
       "| part | entries |\n|---|---|\n"
@@ -169,9 +169,9 @@ std::string contents(const Vocabulary& v) {
   for (const KeyDoc& k : top_keys(v).describe())
     if (!k.keys.empty()) out += link(k.name);
   out += " [entries of model](#entries-of-model)" + link("residual") + link("blocks") + " |\n";
-  for (const WordList& w : word_lists()) {
-    out += fmt::format("| {} |", link_to({.words = w.list}));
-    for (const Nameable* n : words_of(v, w.list)) out += link(n->name);
+  for (const RegistryInfo& w : registry_infos()) {
+    out += fmt::format("| {} |", link_to({.registry = w.list}));
+    for (const RegistryEntry* n : registry_of(v, w.list)) out += link(n->name);
     out += " |\n";
   }
   return out + "\n";
@@ -187,7 +187,7 @@ std::string lines(const std::vector<KeyDoc>& keys) {
   return out;
 }
 
-std::string with_main(const Nameable& n) {
+std::string with_main(const RegistryEntry& n) {
   const std::vector<KeyDoc> keys = n.describe();
   std::string out = fmt::format("{}\n", n.summary);
   out += keys.empty() ? "  takes no settings\n" : lines(keys);
@@ -209,17 +209,20 @@ std::string meaning(const KeyDoc& k) {
 }
 
 // Everything that a key can name, with summaries.
-std::string choices(const Vocabulary& v, const KeyDoc& k) {
-  if (std::ranges::find(word_lists(), k.words, &WordList::list) == word_lists().end()) return "";
-  const Words& words = words_of(v, k.words);
+std::string choices(const Registries& v, const KeyDoc& k) {
+  if (std::ranges::find(registry_infos(), k.registry, &RegistryInfo::list) ==
+      registry_infos().end())
+    return "";
+  const Registry& registry = registry_of(v, k.registry);
   size_t width = 0;
-  for (const Nameable* n : words) width = std::max(width, n->name.size());
+  for (const RegistryEntry* n : registry) width = std::max(width, n->name.size());
   std::string out = "one of:\n";
-  for (const Nameable* n : words) out += fmt::format("  {:{}}  {}\n", n->name, width, n->summary);
+  for (const RegistryEntry* n : registry)
+    out += fmt::format("  {:{}}  {}\n", n->name, width, n->summary);
   return out;
 }
 
-void explain_key(const Vocabulary& v, const KeyDoc& k, std::string_view in, std::string& out) {
+void explain_key(const Registries& v, const KeyDoc& k, std::string_view in, std::string& out) {
   out += fmt::format("key '{}' of {}: {}", k.name, in, meaning(k));
   if (!k.keys.empty()) out += lines(k.keys);
   out += choices(v, k);
@@ -227,12 +230,12 @@ void explain_key(const Vocabulary& v, const KeyDoc& k, std::string_view in, std:
 
 // All keys of the top level, of its sections, and of model entries, each with its owner and its
 // path.
-struct Place {
+struct KeyLocation {
   KeyDoc key;
   std::string in, path;
 };
-std::vector<Place> all_keys(const Vocabulary& v) {
-  std::vector<Place> out;
+std::vector<KeyLocation> all_keys(const Registries& v) {
+  std::vector<KeyLocation> out;
   for (const KeyDoc& top : top_keys(v).describe()) {
     out.push_back({top, "the spec", std::string(top.name)});
     for (const KeyDoc& k : top.keys)
@@ -248,10 +251,10 @@ std::vector<Place> all_keys(const Vocabulary& v) {
 }
 
 // What may precede the keys of a list's entries: "optimizer" in optimizer.lr.
-std::vector<std::string> paths_to(const WordList& list, const Vocabulary& v) {
+std::vector<std::string> paths_to(const RegistryInfo& list, const Registries& v) {
   std::vector<std::string> out;
-  for (const Place& p : all_keys(v))
-    if (p.key.words == list.list) out.insert(out.end(), {p.path, std::string(p.key.name)});
+  for (const KeyLocation& p : all_keys(v))
+    if (p.key.registry == list.list) out.insert(out.end(), {p.path, std::string(p.key.name)});
   return out;
 }
 
@@ -267,12 +270,12 @@ bool is_path_of(std::string_view word, std::string_view owner, std::string_view 
 
 // Explains the key `word` of layers, optimizers, ...: one line for all owners for which it means
 // the same.
-void explain_settings(const Vocabulary& v, std::string_view word, std::string& out) {
+void explain_settings(const Registries& v, std::string_view word, std::string& out) {
   const std::string_view key = word.substr(word.rfind('.') + 1);
-  for (const WordList& w : word_lists()) {
+  for (const RegistryInfo& w : registry_infos()) {
     const std::vector<std::string> in_front = paths_to(w, v);
     std::vector<std::pair<std::string, std::string>> found;  // a meaning, and its owners
-    for (const Nameable* n : words_of(v, w.list))
+    for (const RegistryEntry* n : registry_of(v, w.list))
       for (const KeyDoc& k : n->describe()) {
         if (k.name != key || !is_path_of(word, n->name, key, in_front)) continue;
         const std::string text = meaning(k);
@@ -289,7 +292,7 @@ void explain_settings(const Vocabulary& v, std::string_view word, std::string& o
 
 }  // namespace
 
-std::string reference_page(const Vocabulary& v) {
+std::string reference_page(const Registries& v) {
   std::string out(kIntroduction);
   out += contents(v);
   out += kRules;
@@ -303,19 +306,19 @@ std::string reference_page(const Vocabulary& v) {
   out += "Adds the output of two lists of layers with the same input.\n\n";
   out += section_table(residual_keys());
   out += fmt::format("### `blocks`\n\n{}{}", kBlocks, section_table(block_keys()));
-  for (const WordList& w : word_lists()) {
+  for (const RegistryInfo& w : registry_infos()) {
     out += fmt::format("## {}\n\n", w.title);
-    for (const Nameable* n : words_of(v, w.list)) out += entry(*n);
+    for (const RegistryEntry* n : registry_of(v, w.list)) out += entry(*n);
   }
   return out.substr(0, out.size() - 1);
 }
 
-std::string explain(const Vocabulary& v, std::string_view word) {
+std::string explain(const Registries& v, std::string_view word) {
   std::string out;
-  for (const WordList& w : word_lists())
-    if (const Nameable* n = find_word(words_of(v, w.list), word))
+  for (const RegistryInfo& w : registry_infos())
+    if (const RegistryEntry* n = find_entry(registry_of(v, w.list), word))
       out += fmt::format("{} '{}': {}", w.what, n->name, with_main(*n));
-  for (const Place& p : all_keys(v))
+  for (const KeyLocation& p : all_keys(v))
     if (p.key.name == word || p.path == word) explain_key(v, p.key, p.in, out);
   explain_settings(v, word, out);
   if (word == "residual")
@@ -323,18 +326,18 @@ std::string explain(const Vocabulary& v, std::string_view word) {
   return out;
 }
 
-std::string nearest_word(const Vocabulary& v, std::string_view word) {
-  const std::vector<Place> keys = all_keys(v);
+std::string nearest_word(const Registries& v, std::string_view word) {
+  const std::vector<KeyLocation> keys = all_keys(v);
   std::vector<std::string_view> known = {"residual"};
   std::set<std::string_view> settings;
-  for (const WordList& w : word_lists())
-    for (const Nameable* n : words_of(v, w.list)) {
+  for (const RegistryInfo& w : registry_infos())
+    for (const RegistryEntry* n : registry_of(v, w.list)) {
       known.push_back(n->name);
       for (const KeyDoc& k : n->describe()) settings.insert(k.name);
     }
   known.insert(known.end(), settings.begin(), settings.end());
-  for (const Place& p : keys) known.push_back(p.key.name);
-  for (const Place& p : keys) known.push_back(p.path);
+  for (const KeyLocation& p : keys) known.push_back(p.key.name);
+  for (const KeyLocation& p : keys) known.push_back(p.path);
   return std::string(nearest(word, known));
 }
 

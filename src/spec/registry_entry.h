@@ -1,5 +1,5 @@
 // What everything that a spec can name has in common: layers, losses, optimizers, schedules, data
-// sets, transforms, modes. Other components derive from Nameable and add what they need.
+// sets, transforms, modes. Other components derive from RegistryEntry and add what they need.
 #pragma once
 
 #include <any>
@@ -16,7 +16,7 @@ struct Usage {
   std::string_view example{};  // lines of a spec that use the name and each of its keys
 };
 
-struct Nameable {
+struct RegistryEntry {
   std::string_view name;
   std::string_view summary;
   std::any (*decode)(const Node& settings, const Owner& owner, Diagnostics& d);
@@ -27,7 +27,7 @@ struct Nameable {
 // REQUIRES: Config has `static KeyTable<Config> keys()`, and may have `static constexpr Usage
 // kUsage`.
 template <class Config>
-Nameable nameable(std::string_view name, std::string_view summary, Usage usage = {}) {
+RegistryEntry registry_entry(std::string_view name, std::string_view summary, Usage usage = {}) {
   if constexpr (requires { Config::kUsage; })
     if (usage.example.empty()) usage = Config::kUsage;
   return {name, summary,
@@ -40,7 +40,7 @@ Nameable nameable(std::string_view name, std::string_view summary, Usage usage =
 // A registry entry that the spec named, with its settings. The component that owns the registry
 // casts both to their actual types.
 struct Choice {
-  const Nameable* what = nullptr;
+  const RegistryEntry* what = nullptr;
   std::any settings;
   Span where;
   explicit operator bool() const { return what != nullptr; }

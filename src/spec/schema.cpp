@@ -27,9 +27,9 @@ Parts quoted_names(const std::vector<KeyDoc>& keys) {
   return out;
 }
 
-Parts quoted_names(const Words& words) {
+Parts quoted_names(const Registry& registry) {
   Parts out;
-  for (const Nameable* w : words) out.push_back(json_text(w->name));
+  for (const RegistryEntry* w : registry) out.push_back(json_text(w->name));
   return out;
 }
 
@@ -41,7 +41,7 @@ std::string required(const std::string& name) {
   return json_object({json_member("required", json_list({name}))});
 }
 
-bool needs_settings(const Nameable* n) {
+bool needs_settings(const RegistryEntry* n) {
   return std::ranges::any_of(n->describe(), &KeyDoc::required);
 }
 
@@ -51,15 +51,15 @@ std::string about(const KeyDoc& k) {
 
 class Schema {
  public:
-  explicit Schema(const Vocabulary& v)
-      : vocabulary_(v), layers_(quoted_names(v.layers)), beside_(quoted_names(item_keys())) {
+  explicit Schema(const Registries& v)
+      : registries_(v), layers_(quoted_names(v.layers)), beside_(quoted_names(item_keys())) {
     layers_.push_back(json_text("residual"));
     entry_keys_ = layers_;
     append(entry_keys_, beside_);
   }
 
   std::string text() {
-    const std::vector<KeyDoc> top = top_keys(vocabulary_).describe();
+    const std::vector<KeyDoc> top = top_keys(registries_).describe();
     return json_lines(json_object(
         {json_member("$schema", json_text("http://json-schema.org/draft-07/schema#")),
          json_member("title", json_text("dptrain spec")), json_member("type", json_text("object")),
@@ -101,7 +101,7 @@ class Schema {
 
   Parts definitions() {
     Parts out;
-    for (const WordList& w : word_lists())
+    for (const RegistryInfo& w : registry_infos())
       out.push_back(json_member(w.what, w.list == "layers" ? layer() : choice(w)));
     out.push_back(json_member(
         "block", schema_of(map_form(block_keys(), false), "a list of layers with parameters", {})));
@@ -119,13 +119,13 @@ class Schema {
 
   Form form_of(const KeyDoc& k, bool expressions) {
     if (!k.schema.empty()) return {.other = k.schema};
-    if (k.words == "blocks") return blocks_form();
-    if (k.words == "layers") {
+    if (k.registry == "blocks") return blocks_form();
+    if (k.registry == "layers") {
       Form f{.types = {json_text("array")}, .limits = {json_member("items", reference("layer"))}};
       if (k.required()) f.limits.emplace_back(R"("minItems": 1)");
       return f;
     }
-    if (!k.words.empty()) return named_form(k);
+    if (!k.registry.empty()) return named_form(k);
     if (!k.keys.empty()) return section_form(k, expressions);
     switch (k.type) {
       case KeyKind::integers:
@@ -140,7 +140,7 @@ class Schema {
   }
 
   static Form named_form(const KeyDoc& k) {
-    const auto w = std::ranges::find(word_lists(), k.words, &WordList::list);
+    const auto w = std::ranges::find(registry_infos(), k.registry, &RegistryInfo::list);
     const std::string one = reference(w->what);
     if (!k.many) return {.other = one};
     return {.other =
@@ -211,9 +211,9 @@ class Schema {
     return schema_of(f, summary, more);
   }
 
-  Parts all_settings(const Words& words, bool expressions) {
+  Parts all_settings(const Registry& registry, bool expressions) {
     Parts out;
-    for (const Nameable* n : words)
+    for (const RegistryEntry* n : registry)
       out.push_back(json_member(n->name, settings(n->summary, n->describe(), expressions)));
     return out;
   }
@@ -223,9 +223,9 @@ class Schema {
     return json_object(
         {json_member("if", one_of(names)), json_member("then", R"({"type": "object"})")});
   }
-  static Parts needing(const Words& words) {
+  static Parts needing(const Registry& registry) {
     Parts out;
-    for (const Nameable* n : words)
+    for (const RegistryEntry* n : registry)
       if (needs_settings(n)) out.push_back(json_text(n->name));
     return out;
   }
@@ -245,14 +245,14 @@ class Schema {
   }
 
   // A name, or a map with a name, its settings, and the keys that may appear beside it.
-  std::string choice(const WordList& w) {
+  std::string choice(const RegistryInfo& w) {
     std::vector<KeyDoc> beside;
-    for (const KeyDoc& k : top_keys(vocabulary_).describe())
-      if (k.words == w.list) beside = k.keys;
-    const Words& words = words_of(vocabulary_, w.list);
-    const Parts names = quoted_names(words), needs = needing(words);
+    for (const KeyDoc& k : top_keys(registries_).describe())
+      if (k.registry == w.list) beside = k.keys;
+    const Registry& registry = registry_of(registries_, w.list);
+    const Parts names = quoted_names(registry), needs = needing(registry);
     const bool in_blocks = w.list == "initialisations";
-    Parts keys = names, all = all_settings(words, in_blocks);
+    Parts keys = names, all = all_settings(registry, in_blocks);
     append(keys, quoted_names(beside));
     append(all, properties(beside, false));
     Parts out = {json_member("type", R"(["string", "object"])"),
@@ -273,11 +273,11 @@ class Schema {
 
   // An entry of a list of layers: a built-in layer or a block.
   std::string layer() {
-    Parts all = all_settings(vocabulary_.layers, true);
+    Parts all = all_settings(registries_.layers, true);
     all.push_back(json_member("residual",
                               settings("The sum of two lists of layers.", residual_keys(), true)));
     append(all, properties(item_keys(), true));
-    Parts needs = needing(vocabulary_.layers);
+    Parts needs = needing(registries_.layers);
     needs.push_back(json_text("residual"));
     const std::string word = fmt::format(R"({}|\$\{{.*\}})", kWord);
     Parts rules = {
@@ -311,14 +311,14 @@ class Schema {
                                           json_member("then", one_of(layers_))}))});
   }
 
-  const Vocabulary& vocabulary_;
+  const Registries& registries_;
   Parts layers_, beside_, entry_keys_;  // quoted names; entry_keys_: both of them
 };
 
 }  // namespace
 
-const std::vector<WordList>& word_lists() {
-  static const std::vector<WordList> lists = {
+const std::vector<RegistryInfo>& registry_infos() {
+  static const std::vector<RegistryInfo> lists = {
       {"layers", "Layers", "layer"},
       {"losses", "Losses", "loss"},
       {"optimizers", "Optimizers", "optimizer"},
@@ -332,6 +332,6 @@ const std::vector<WordList>& word_lists() {
   return lists;
 }
 
-std::string json_schema(const Vocabulary& vocabulary) { return Schema(vocabulary).text(); }
+std::string json_schema(const Registries& registries) { return Schema(registries).text(); }
 
 }  // namespace dpt

@@ -34,15 +34,15 @@ Parts type_members(const Form& f, bool null) {
   if (f.types.empty()) return {};
   Parts types = f.types;
   if (null) types.push_back(json_text("null"));
-  if (!f.words.empty() && f.types == Parts{json_text("string")}) {
-    Parts words = f.words;
-    if (null) words.emplace_back("null");
-    return {json_member("enum", json_list(words))};
+  if (!f.texts.empty() && f.types == Parts{json_text("string")}) {
+    Parts texts = f.texts;
+    if (null) texts.emplace_back("null");
+    return {json_member("enum", json_list(texts))};
   }
   Parts out = {json_member("type", types.size() == 1 ? types[0] : json_list(types))};
-  if (!f.words.empty()) {
+  if (!f.texts.empty()) {
     out.push_back(json_member("if", R"({"type": "string"})"));
-    out.push_back(json_member("then", json_object({json_member("enum", json_list(f.words))})));
+    out.push_back(json_member("then", json_object({json_member("enum", json_list(f.texts))})));
   }
   return out;
 }
@@ -93,7 +93,7 @@ Form scalar_form(KeyKind kind, const KeyDoc& k) {
       break;
     case KeyKind::choice:
       f.types = {json_text("string")};
-      for (std::string_view c : k.choices) f.words.push_back(json_text(c));
+      for (std::string_view c : k.choices) f.texts.push_back(json_text(c));
       break;
     case KeyKind::any:
       break;
@@ -114,7 +114,7 @@ Form list_form(KeyKind kind, const KeyDoc& k, bool expressions) {
 Form joined(Form a, const Form& b) {
   append(a.types, b.types);
   append(a.limits, b.limits);
-  a.words = b.words;
+  a.texts = b.texts;
   return a;
 }
 

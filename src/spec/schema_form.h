@@ -17,7 +17,7 @@ void append(Parts& to, const Parts& from);
 struct Form {
   Parts types{};        // JSON types; empty: any
   Parts limits{};       // schema members, each of which constrains values of one type only
-  Parts words{};        // the accepted strings, as JSON; empty: any
+  Parts texts{};        // the accepted strings, as JSON; empty: any
   std::string other{};  // a schema that replaces all of the above
 };
 

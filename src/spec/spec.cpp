@@ -54,13 +54,13 @@ void refuse_expressions(const Node& n, Diagnostics& d) {
 void find_places(const Node& map, const std::string& prefix, Spec& spec) {
   for (const Node::Entry& e : map.entries) {
     if (prefix.empty() && e.key.value == "blocks") continue;
-    spec.places[prefix + e.key.value] = e.value.where;
+    spec.locations[prefix + e.key.value] = e.value.where;
     find_places(e.value, prefix + e.key.value + ".", spec);
   }
 }
 
-void read_model(const Node& root, const Vocabulary& vocabulary, Spec& spec, Diagnostics& d) {
-  ModelReader reader(root.find("blocks"), vocabulary, d);
+void read_model(const Node& root, const Registries& registries, Spec& spec, Diagnostics& d) {
+  ModelReader reader(root.find("blocks"), registries, d);
   if (const Node* model = root.find("model")) spec.model = reader.read_list("model", *model);
   reader.check_unused();
 }
@@ -82,9 +82,9 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
 // where they belong and removes them, so that they are not also reported as unknown.
 class Misplaced {
  public:
-  Misplaced(const Vocabulary& vocabulary, Diagnostics& d) : d_(d) {
-    for (const KeyDoc& section : top_keys(vocabulary).describe())
-      sections_.push_back({section, keys_in(section, vocabulary)});
+  Misplaced(const Registries& registries, Diagnostics& d) : d_(d) {
+    for (const KeyDoc& section : top_keys(registries).describe())
+      sections_.push_back({section, keys_in(section, registries)});
   }
 
   // Keeps `model` and `blocks` without their contents, which ModelReader reads.
@@ -99,7 +99,8 @@ class Misplaced {
         out.entries.push_back({e.key, Node{.kind = e.value.kind, .where = e.value.where}});
       } else {
         out.entries.push_back(e);
-        if (!s->keys.empty()) look_in(*s, out.entries.back().value, s->doc.words.empty() ? 1 : 2);
+        if (!s->keys.empty())
+          look_in(*s, out.entries.back().value, s->doc.registry.empty() ? 1 : 2);
       }
     }
     return out;
@@ -128,7 +129,7 @@ class Misplaced {
       if (levels > 1) look_in(section, e.value, levels - 1);
       const auto is = [&](const Section& s) { return s.doc.name == e.key.value; };
       // {name: adam} is reported as the style of another program.
-      const bool names_choice = e.key.value == "name" && !section.doc.words.empty();
+      const bool names_choice = e.key.value == "name" && !section.doc.registry.empty();
       const bool of_top =
           std::ranges::any_of(sections_, is) && !section.has(e.key.value) && !names_choice;
       if (of_top)
@@ -145,36 +146,36 @@ class Misplaced {
 }  // namespace
 
 Span Spec::at(std::string_view key) const {
-  if (const auto p = places.find(key); p != places.end()) return p->second;
+  if (const auto p = locations.find(key); p != locations.end()) return p->second;
   const size_t dot = key.rfind('.');
   return dot == key.npos ? where : at(key.substr(0, dot));
 }
 
-Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d) {
+Spec read_spec(const Node& root, const Registries& registries, Diagnostics& d) {
   if (root.kind != Node::Kind::map) {
     // If the tree could not be parsed, that has been reported.
     if (root.kind != Node::Kind::null || d.ok())
       d.error(root.where, "a spec must be a map of keys, such as 'epochs: 10'");
     return {};
   }
-  TopKeys top = top_keys(vocabulary)
-                    .decode(Misplaced(vocabulary, d).without(root), {"the spec", root.where}, d);
+  TopKeys top = top_keys(registries)
+                    .decode(Misplaced(registries, d).without(root), {"the spec", root.where}, d);
   Spec& spec = top;
   spec.where = root.where;
   if (root.where.file) spec.path = root.where.file->path;
   if (d.ok()) find_places(root, "", spec);
   spec.clip.value = top.clip_grad_value;
-  read_model(root, vocabulary, spec, d);
+  read_model(root, registries, spec, d);
   if (const Node* data = root.find("data"); data && data->kind == Node::Kind::map)
     check_batch(*data, d);
   if (!spec.epochs && !spec.steps) spec.epochs = 1;
   set_devices(root, top, spec, d);
-  if (!given(root, "parallel") && find_word(vocabulary.modes, "single"))
+  if (!given(root, "parallel") && find_entry(registries.modes, "single"))
     spec.parallel =
-        decode_choice("parallel mode", {"single", root.where}, Node{}, vocabulary.modes, d);
-  if (!given(root, "precision") && find_word(vocabulary.precisions, "fp32"))
+        decode_choice("parallel mode", {"single", root.where}, Node{}, registries.modes, d);
+  if (!given(root, "precision") && find_entry(registries.precisions, "fp32"))
     spec.precision =
-        decode_choice("precision", {"fp32", root.where}, Node{}, vocabulary.precisions, d);
+        decode_choice("precision", {"fp32", root.where}, Node{}, registries.precisions, d);
   for (const Node::Entry& e : root.entries)
     if (e.key.value != "blocks") refuse_expressions(e.value, d);
   return std::move(spec);

@@ -16,8 +16,8 @@ namespace dpt {
 
 // The registry entries that a spec may name. The caller provides them, since this component knows
 // no layers or data sets.
-struct Vocabulary {
-  std::vector<const Nameable*> layers, losses, optimizers, schedules, datasets, transforms,
+struct Registries {
+  std::vector<const RegistryEntry*> layers, losses, optimizers, schedules, datasets, transforms,
       target_transforms, modes, precisions, initialisations;
 };
 
@@ -122,15 +122,15 @@ struct Spec {
   LogSpec log;
   std::string out;  // empty: the next number in runs/NAME
   Span where;       // line 1 of the file, for errors about what is missing
-  std::map<std::string, Span, std::less<>> places;  // of values; keys like "data.batch_size"
+  std::map<std::string, Span, std::less<>> locations;  // of values; keys like "data.batch_size"
 
   // The location of a key's value, or else of the section to which it belongs.
   Span at(std::string_view key) const;
 };
 
-// Checks a tree and converts it to a Spec. REQUIRES: the tables of `vocabulary` and the source file
+// Checks a tree and converts it to a Spec. REQUIRES: the tables of `registries` and the source file
 // outlive the Spec.
-Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d);
+Spec read_spec(const Node& root, const Registries& registries, Diagnostics& d);
 
 // Writes `key=value` of the command line into the tree before it is read. `argument` has this text
 // as its path, so that errors read "data.batch_size=abc:1:17: error: ...". Examples of keys:
@@ -138,7 +138,7 @@ Spec read_spec(const Node& root, const Vocabulary& vocabulary, Diagnostics& d);
 // (a layer by its name), model[2].p, model[3].body[0]. Missing sections are created. Setting one of
 // two keys that exclude each other (batch_size, batch_size_per_replica) removes the other.
 // read_spec() reports wrong keys and values at the argument.
-void apply_override(Node& root, const SourceFile& argument, const Vocabulary& vocabulary,
+void apply_override(Node& root, const SourceFile& argument, const Registries& registries,
                     Diagnostics& d);
 
 // Reads a file and everything that it extends. Paths are relative to the file that contains them.
@@ -146,13 +146,13 @@ void apply_override(Node& root, const SourceFile& argument, const Vocabulary& vo
 // (loss, ...) than its base, the base's settings for it are dropped. All files are kept in `files`,
 // since locations point into them.
 Node load_spec_file(const std::string& path, std::vector<std::unique_ptr<SourceFile>>& files,
-                    const Vocabulary& vocabulary, Diagnostics& d);
+                    const Registries& registries, Diagnostics& d);
 
 // Loads a spec completely: the file, what it extends, and the overrides; then checks and converts
 // it. Paths become absolute: those in a file are relative to that file's folder, those in an
 // argument to the working directory. `tree` receives what to_yaml() writes into the run directory.
 Spec load_spec(const std::string& path, const std::vector<std::string>& overrides,
-               const Vocabulary& vocabulary, std::vector<std::unique_ptr<SourceFile>>& files,
+               const Registries& registries, std::vector<std::unique_ptr<SourceFile>>& files,
                Diagnostics& d, Node* tree = nullptr);
 
 }  // namespace dpt

@@ -16,14 +16,14 @@ using Path = std::vector<std::string_view>;
 
 class Merger {
  public:
-  explicit Merger(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  explicit Merger(const Registries& registries) : registries_(registries) {}
 
   Node merge(Node base, Node over, Path path) const {
-    const auto place = std::ranges::find(choice_places(), path, &ChoicePlace::path);
-    const bool named = place != choice_places().end() && !place->many;
+    const auto location = std::ranges::find(choice_locations(), path, &ChoiceLocation::path);
+    const bool named = location != choice_locations().end() && !location->many;
     if (over.kind != Node::Kind::map) return over;
-    if (named) return merge_choice(std::move(base), std::move(over), *place);
-    if (path.size() == 1) section_as_map(base, vocabulary_, path[0]);
+    if (named) return merge_choice(std::move(base), std::move(over), *location);
+    if (path.size() == 1) section_as_map(base, registries_, path[0]);
     if (base.kind != Node::Kind::map) return over;
     return merge_maps(std::move(base), std::move(over), path);
   }
@@ -32,7 +32,7 @@ class Merger {
   Node merge_maps(Node base, Node over, const Path& path) const {
     const std::string_view section = path.empty() ? "" : path.size() == 1 ? path[0] : "-";
     for (const Node::Entry& e : over.entries)
-      if (!is_none(e.value, KeyKind::any)) erase_rival(base, section, e.key.value);
+      if (!is_none(e.value, KeyKind::any)) erase_exclusive_key(base, section, e.key.value);
     std::map<std::string, size_t, std::less<>> index;
     for (size_t i = 0; i < base.entries.size(); ++i) index.emplace(base.entries[i].key.value, i);
     for (Node::Entry& e : over.entries) {
@@ -52,21 +52,21 @@ class Merger {
   }
 
   // Choosing another name than the base drops the base's settings; keys beside the name merge.
-  Node merge_choice(Node base, Node over, const ChoicePlace& place) const {
+  Node merge_choice(Node base, Node over, const ChoiceLocation& location) const {
     name_as_map(base);
     if (base.kind != Node::Kind::map) return over;
-    Node::Entry* mine = chosen_entry(over, place.siblings);
-    Node::Entry* theirs = chosen_entry(base, place.siblings);
+    Node::Entry* mine = chosen_entry(over, location.siblings);
+    Node::Entry* theirs = chosen_entry(base, location.siblings);
     if (mine && theirs && mine->key.value != theirs->key.value) {
       erase_key(base, std::string(theirs->key.value));
     } else if (mine && theirs && mine->value.kind == Node::Kind::map) {
       settings_as_map(theirs->value,
-                      main_key(words_of(vocabulary_, place.words), theirs->key.value));
+                      main_key(registry_of(registries_, location.registry), theirs->key.value));
     }
     return merge_maps(std::move(base), std::move(over), {"-", "-"});
   }
 
-  const Vocabulary& vocabulary_;
+  const Registries& registries_;
 };
 
 void anchor(Node& path) {
@@ -123,15 +123,16 @@ bool settings_as_map(Node& settings, std::string_view key) {
   return true;
 }
 
-std::string_view main_key(const std::vector<const Nameable*>& words, std::string_view name) {
-  const Nameable* what = find_word(words, name);
+std::string_view main_key(const std::vector<const RegistryEntry*>& registry,
+                          std::string_view name) {
+  const RegistryEntry* what = find_entry(registry, name);
   const std::vector<KeyDoc> keys = what ? what->describe() : std::vector<KeyDoc>{};
   return keys.empty() ? std::string_view() : keys[0].name;
 }
 
-void section_as_map(Node& value, const Vocabulary& vocabulary, std::string_view section) {
-  for (const KeyDoc& k : top_keys(vocabulary).describe()) {
-    if (k.name != section || k.keys.empty() || !k.words.empty()) continue;
+void section_as_map(Node& value, const Registries& registries, std::string_view section) {
+  for (const KeyDoc& k : top_keys(registries).describe()) {
+    if (k.name != section || k.keys.empty() || !k.registry.empty()) continue;
     bool on = false;
     const bool is_switch = k.type == KeyKind::boolean && value.kind == Node::Kind::scalar;
     if (is_switch && parse_scalar(value, on))
@@ -145,15 +146,15 @@ void erase_key(Node& map, std::string_view key) {
   std::erase_if(map.entries, [&](const Node::Entry& e) { return e.key.value == key; });
 }
 
-void erase_rival(Node& map, std::string_view section, std::string_view key) {
-  for (const Rivals& r : kRivals) {
+void erase_exclusive_key(Node& map, std::string_view section, std::string_view key) {
+  for (const ExclusiveKeys& r : kExclusiveKeys) {
     if (r.section != section) continue;
     if (key == r.a) erase_key(map, r.b);
     if (key == r.b) erase_key(map, r.a);
   }
 }
 
-void anchor_settings(Node& settings, const Nameable& what) {
+void anchor_settings(Node& settings, const RegistryEntry& what) {
   const std::vector<KeyDoc> keys = what.describe();
   if (settings.kind == Node::Kind::map)
     anchor_map(settings, keys);
@@ -161,18 +162,18 @@ void anchor_settings(Node& settings, const Nameable& what) {
     anchor(settings);
 }
 
-void anchor_paths(Node& root, const Vocabulary& vocabulary) {
-  anchor_map(root, top_keys(vocabulary).describe());
+void anchor_paths(Node& root, const Registries& registries) {
+  anchor_map(root, top_keys(registries).describe());
   Node* data = root.find("data");
   Node* dataset = data ? data->find("dataset") : nullptr;
   if (!dataset) return;
   for (Node::Entry& e : dataset->entries)
-    if (const Nameable* what = find_word(vocabulary.datasets, e.key.value))
+    if (const RegistryEntry* what = find_entry(registries.datasets, e.key.value))
       anchor_settings(e.value, *what);
 }
 
-Node merge(Node base, Node over, const Vocabulary& vocabulary) {
-  return Merger(vocabulary).merge(std::move(base), std::move(over), {});
+Node merge(Node base, Node over, const Registries& registries) {
+  return Merger(registries).merge(std::move(base), std::move(over), {});
 }
 
 }  // namespace dpt

@@ -21,26 +21,26 @@ void name_as_map(Node& choice);
 bool settings_as_map(Node& settings, std::string_view main_key);
 
 // The first key of the entry `name` in `words`; empty if the name is unknown or takes no keys.
-std::string_view main_key(const std::vector<const Nameable*>& words, std::string_view name);
+std::string_view main_key(const std::vector<const RegistryEntry*>& registry, std::string_view name);
 
 // Turns the short form of a top-level section into a map of its keys: `reproducible: 8` into
 // {shards: 8}, `save: true` into an empty map. Leaves other values unchanged.
-void section_as_map(Node& value, const Vocabulary& vocabulary, std::string_view section);
+void section_as_map(Node& value, const Registries& registries, std::string_view section);
 
 void erase_key(Node& map, std::string_view key);
 
 // Removes the key that excludes `key`, if there is one (kRivals).
-void erase_rival(Node& map, std::string_view section, std::string_view key);
+void erase_exclusive_key(Node& map, std::string_view section, std::string_view key);
 
 // Replaces a leading `~` or `$HOME` by the user's home directory, if HOME is set.
 std::string expand_home(const std::string& path);
 
 // Makes the paths in a spec's tree absolute. Relative ones start from their file's folder.
-void anchor_paths(Node& root, const Vocabulary& vocabulary);
+void anchor_paths(Node& root, const Registries& registries);
 // The same for the settings after a data set's name.
-void anchor_settings(Node& settings, const Nameable& what);
+void anchor_settings(Node& settings, const RegistryEntry& what);
 
 // Merges `over` into `base`: maps merge recursively, other values are replaced.
-Node merge(Node base, Node over, const Vocabulary& vocabulary);
+Node merge(Node base, Node over, const Registries& registries);
 
 }  // namespace dpt

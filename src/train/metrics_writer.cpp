@@ -53,12 +53,12 @@ double samples_per_second(const Session& session, const EpochRecord& r) {
 }
 
 MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::string run,
-                             bool goes_on)
+                             bool append)
     : session_(session),
       folder_(std::move(folder)),
       run_(std::move(run)),
       lock_id_(id_of(folder_ + "/.lock")) {
-  open(goes_on);
+  open(append);
   if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
 }
 
@@ -74,9 +74,9 @@ void MetricsWriter::close_file() {
 }
 
 // O_NOFOLLOW: the file belongs to the run directory, so a symbolic link is replaced, not followed.
-void MetricsWriter::open(bool goes_on) {
+void MetricsWriter::open(bool append) {
   const std::string path = metrics_file(folder_);
-  if (!goes_on) std::remove(path.c_str());
+  if (!append) std::remove(path.c_str());
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                0666);
   if (fd_ < 0) fail_writing(path);

@@ -21,8 +21,8 @@ namespace dpt {
 // of them are lost, those of steps first; the number is printed. Thread: one at a time.
 class MetricsWriter {
  public:
-  // goes_on: append to an existing file. Throws Error{failed}.
-  MetricsWriter(const Session& session, std::string folder, std::string run, bool goes_on);
+  // append: append to an existing file. Throws Error{failed}.
+  MetricsWriter(const Session& session, std::string folder, std::string run, bool append);
   ~MetricsWriter();  // prints how many records could not be written
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
@@ -38,7 +38,7 @@ class MetricsWriter {
   };
   using FileId = std::pair<dev_t, ino_t>;  // {0, 0}: there is none
 
-  void open(bool goes_on);
+  void open(bool append);
   void close_file();
   void format_steps();
   bool write_pending();

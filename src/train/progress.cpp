@@ -45,7 +45,7 @@ double unsigned_nan(double number) {
   return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
 }
 
-ProgressFigures Pace::figures(const ProgressState& state, double now_s) {
+ProgressFigures SpeedEstimate::figures(const ProgressState& state, double now_s) {
   const double trained = state.trained_s + (state.evaluating != 0 ? 0 : now_s - state.began_s);
   evaluated_s_ = state.evaluated_s;
   if (seen_step_ < 0) seen_step_ = plan_.steps_before;
@@ -64,13 +64,13 @@ ProgressFigures Pace::figures(const ProgressState& state, double now_s) {
   return out;
 }
 
-double Pace::evaluation_s() const {
+double SpeedEstimate::evaluation_s() const {
   if (evaluated_s_ >= 0) return evaluated_s_;
   // The forward pass takes about a third of a step.
   return plan_.test_samples / plan_.samples_of_step * (seconds_ / steps_) / 3;
 }
 
-double Pace::left(const ProgressState& state, double now_s) const {
+double SpeedEstimate::left(const ProgressState& state, double now_s) const {
   const double a_step = seconds_ / steps_;
   double out = static_cast<double>(std::max<int64_t>(0, plan_.steps - state.step)) * a_step;
   if (state.evaluating == 0) {
@@ -94,7 +94,7 @@ double Pace::left(const ProgressState& state, double now_s) const {
   return out + static_cast<double>(std::max<int64_t>(0, whole)) * evaluation_s();
 }
 
-std::string place_text(const ProgressPlan& plan, int64_t epoch, int64_t of_epoch, int64_t step) {
+std::string position_text(const ProgressPlan& plan, int64_t epoch, int64_t of_epoch, int64_t step) {
   return fmt::format("{}, {}", epoch_text(plan, epoch), step_text(plan, of_epoch, step));
 }
 
@@ -144,12 +144,12 @@ std::string progress_line(const ProgressPlan& plan, const ProgressState& s,
     parts.push_back(samples_per_second(*figures.samples_per_second));
   parts.push_back("elapsed " + clock_duration(figures.elapsed_s));
   if (figures.left_s) parts.push_back("ETA " + clock_duration(*figures.left_s));
-  return fmt::format("{}: {}\n", place_text(plan, s.epoch, s.of_epoch, s.step),
+  return fmt::format("{}: {}\n", position_text(plan, s.epoch, s.of_epoch, s.step),
                      fmt::join(parts, ", "));
 }
 
 std::string step_line(const ProgressPlan& plan, const StepLine& l) {
-  return fmt::format("{}: {}, {}{}\n", place_text(plan, l.epoch, l.of_epoch, l.step),
+  return fmt::format("{}: {}, {}{}\n", position_text(plan, l.epoch, l.of_epoch, l.step),
                      loss_text(l.loss), lr_text(l.lr), l.skipped ? ", skipped" : "");
 }
 

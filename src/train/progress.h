@@ -42,9 +42,9 @@ struct ProgressFigures {
 
 // Measures recent speed: a mean over steps, in which a step of half a minute ago has weight 1/e.
 // REQUIRES: calls with increasing times.
-class Pace {
+class SpeedEstimate {
  public:
-  Pace(const ProgressPlan& plan, double begun_s) : plan_(plan), begun_s_(begun_s) {}
+  SpeedEstimate(const ProgressPlan& plan, double begun_s) : plan_(plan), begun_s_(begun_s) {}
   ProgressFigures figures(const ProgressState& state, double now_s);
 
  private:
@@ -60,7 +60,7 @@ class Pace {
 };
 
 // "epoch 2/10, step 300/600"; if `steps` ends the run, "epoch 2/3, step 900/1000".
-std::string place_text(const ProgressPlan& plan, int64_t epoch, int64_t of_epoch, int64_t step);
+std::string position_text(const ProgressPlan& plan, int64_t epoch, int64_t of_epoch, int64_t step);
 
 // The status line for a terminal of this width (base/status_line.h).
 std::string status_line(const ProgressPlan& plan, const ProgressState& state,

@@ -39,7 +39,7 @@ ProgressDisplay::ProgressDisplay(const ProgressPlan& plan, const Settings& setti
       terminal_(has_status_line()),
       same_terminal_(terminal_ && ::isatty(STDOUT_FILENO) != 0),
       most_lines_(terminal_ ? kMostOnTerminal : kMostInLog),
-      pace_(plan, now_s()) {
+      speed_(plan, now_s()) {
   if (!settings_.step_lines) return;
   lines_.reserve(most_lines_);
   taken_lines_.reserve(most_lines_);
@@ -51,7 +51,7 @@ void ProgressDisplay::begin(const ProgressPlan& plan, const ProgressState& state
   plan_ = plan;
   publish(state);
   const double now = now_s();
-  pace_ = Pace(plan_, now);
+  speed_ = SpeedEstimate(plan_, now);
   written_s_ = now;
   try {
     thread_ = start_without_signals([this] { run(); });
@@ -112,17 +112,17 @@ void ProgressDisplay::write_all(bool draw_too) {
 
 // Called with io_ held.
 void ProgressDisplay::draw(double now) {
-  const ProgressState state = board_.read();
+  const ProgressState state = state_.read();
   if (terminal_) {
     if (now - drawn_s_ < kFrame || in_background()) return;
     drawn_s_ = now;
     write_status(
-        status_line(plan_, state, pace_.figures(state, now), terminal_columns(STDERR_FILENO)));
+        status_line(plan_, state, speed_.figures(state, now), terminal_columns(STDERR_FILENO)));
     return;
   }
   if (now - written_s_ < settings_.log_interval_s) return;
   written_s_ = now;
-  write_stderr(progress_line(plan_, state, pace_.figures(state, now)));
+  write_stderr(progress_line(plan_, state, speed_.figures(state, now)));
 }
 
 void ProgressDisplay::step_line(const StepLine& line) {

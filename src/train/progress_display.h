@@ -37,7 +37,7 @@ class ProgressDisplay {
   // this process does not fork afterwards.
   void begin(const ProgressPlan& plan, const ProgressState& state);
   // Sets what the next line shows. Does not allocate or make system calls.
-  void publish(const ProgressState& state) noexcept { board_.write(state); }
+  void publish(const ProgressState& state) noexcept { state_.write(state); }
   // Prints the line soon; a terminal that is too slow shows only some of the lines.
   void step_line(const StepLine& line);
   // Prints complete lines to standard output and standard error, in this order, after all earlier
@@ -62,10 +62,10 @@ class ProgressDisplay {
   Settings settings_;
   bool terminal_, same_terminal_;
   size_t most_lines_;
-  Board<ProgressState> board_;
+  SequenceLock<ProgressState> state_;
 
   std::mutex io_;  // held while writing; locked before mutex_
-  Pace pace_;
+  SpeedEstimate speed_;
   double written_s_ = 0, drawn_s_ = 0;  // times of the last line and the last status line
   std::vector<StepLine> taken_lines_;
   std::vector<Item> taken_items_;

@@ -33,17 +33,18 @@ std::string name_of_stop(int signal) {
 std::string_view kind_of(const Session& s) { return s.on_gpu() ? "GPU" : "CPU"; }
 
 std::string lines_of_header(const Session& s) {
-  const Topology& who = s.who;
+  const Topology& topology = s.topology;
   std::string out;
   if (!s.note.empty()) out += s.note + "\n";
   out += fmt::format("data: {}\n", s.train.description);
   out += fmt::format("model: {}, {} on {} with {}\n", counted(s.parameters(), "parameter"),
                      s.plan.mode,
-                     who.ranks > 1     ? fmt::format("{} ranks", who.ranks)
-                     : who.devices > 1 ? fmt::format("{} {} devices", who.devices, kind_of(s))
-                                       : fmt::format("one {}", s.on_gpu() ? "GPU" : "CPU device"),
-                     counted(who.total_workers(), "worker"));
-  if (s.on_gpu() && who.replicas() > 1)
+                     topology.ranks > 1 ? fmt::format("{} ranks", topology.ranks)
+                     : topology.devices_per_rank > 1
+                         ? fmt::format("{} {} devices", topology.devices_per_rank, kind_of(s))
+                         : fmt::format("one {}", s.on_gpu() ? "GPU" : "CPU device"),
+                     counted(topology.total_workers(), "worker"));
+  if (s.on_gpu() && topology.replicas() > 1)
     out += fmt::format("gradients: summed by {}\n",
                        s.sums_on_host() ? "the CPUs, in the memory that they share" : "NCCL");
   if (s.precision.on())
@@ -89,18 +90,20 @@ Reporter::Reporter(const Session& session, std::string folder, const Settings& s
       plan_(progress_plan(session)),
       display_(plan_, {.log_interval_s = settings.log_interval_s,
                        .step_lines = session.spec.log.every > 0}) {
-  if (!folder_.empty()) metrics_.emplace(session, folder_, settings.run_id, settings.goes_on);
+  if (!folder_.empty()) metrics_.emplace(session, folder_, settings.run_id, settings.append);
 }
 
 void Reporter::begin(const Start& start) {
   if (!folder_.empty())
     std::rename(model_file(folder_).c_str(), previous_model_file(folder_).c_str());
   print_stderr("{}", lines_of_header(session_));
-  const Topology& who = session_.who;
-  const int available = session_.on_gpu() ? session_.gpus.count : who.ranks * who.devices;
+  const Topology& topology = session_.topology;
+  const int available =
+      session_.on_gpu() ? session_.gpus.count : topology.ranks * topology.devices_per_rank;
   if (session_.mode->processes)
     print_stdout("Number of available {}s: {}\n", kind_of(session_), available);
-  if (who.devices > 1) print_stdout("Let's use {} {}s!\n", who.devices, kind_of(session_));
+  if (topology.devices_per_rank > 1)
+    print_stdout("Let's use {} {}s!\n", topology.devices_per_rank, kind_of(session_));
   plan_.steps_before = start.step;
   now_ = {
       .epoch = start.epoch + 1, .of_epoch = start.of_epoch, .step = start.step, .began_s = now_s()};
@@ -119,14 +122,15 @@ void Reporter::begin_epoch(int64_t epoch, int64_t of_epoch) {
 void Reporter::shapes(const StepRows& rows) {
   const TensorDesc& x = session_.graph[session_.graph.input].desc;
   const TensorDesc& y = session_.graph[session_.graph.output].desc;
-  const Topology& who = session_.who;
+  const Topology& topology = session_.topology;
   std::string lines;
   for (const auto& micro : rows.micro) {
     int64_t total = 0;
-    for (int replica = 0; replica <= who.replica(who.workers_per_rank() - 1); ++replica) {
+    for (int replica = 0; replica <= topology.replica(topology.workers_per_rank() - 1); ++replica) {
       int64_t n = 0;
-      for (int s = 0; s < who.shards; ++s)
-        if (who.replica(who.owner(s)) == replica) n += micro[static_cast<size_t>(s)].rows.count();
+      for (int s = 0; s < topology.shards; ++s)
+        if (topology.replica(topology.owner(s)) == replica)
+          n += micro[static_cast<size_t>(s)].rows.count();
       total += n;
       if (n > 0)
         lines += fmt::format("\tIn Model: input size {} output size {}\n", batch_shape(x, n),

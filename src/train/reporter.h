@@ -18,7 +18,7 @@ namespace dpt {
 class Reporter {
  public:
   struct Settings {
-    bool goes_on = false;        // append to metrics.jsonl
+    bool append = false;         // append to metrics.jsonl
     std::string run_id{};        // RunIdentity::id, written into the records of metrics.jsonl
     double log_interval_s = 60;  // see ProgressDisplay
   };

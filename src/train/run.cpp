@@ -56,8 +56,9 @@ void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& 
 // lease is empty (workers are not pinned) if there are too few cores, and on GPUs, where the
 // threads that CUDA and NCCL start would be pinned too.
 CoreLease lease_cores(const Session& s, int ranks) {
-  const auto workers = static_cast<size_t>(ranks * s.who.workers_per_rank());
-  if (s.on_gpu() || static_cast<size_t>(s.who.total_workers()) > usable_cores().size()) return {};
+  const auto workers = static_cast<size_t>(ranks * s.topology.workers_per_rank());
+  if (s.on_gpu() || static_cast<size_t>(s.topology.total_workers()) > usable_cores().size())
+    return {};
   return {allowed_cores(), workers};
 }
 
@@ -73,7 +74,7 @@ void warn_of_shared_cores(const CoreLease& lease, int workers) {
 
 CoreLease lease_own_cores(const Session& s, int ranks) {
   CoreLease lease = lease_cores(s, ranks);
-  warn_of_shared_cores(lease, ranks * s.who.workers_per_rank());
+  warn_of_shared_cores(lease, ranks * s.topology.workers_per_rank());
   return lease;
 }
 
@@ -86,10 +87,10 @@ std::vector<int> cores_from(std::span<const int> cores, int first, int workers) 
 
 // Saves the weights, the result of the run: if the disk is full, old checkpoints are removed first.
 void save_weights(const Session& s, const Buffers& buffers, const Outcome& outcome,
-                  const std::string& folder, Checkpoints& checkpoints, Disk& disk) {
+                  const std::string& folder, CheckpointStore& checkpoints, Disk& disk) {
   const std::string path = model_file(folder);
   try {
-    checkpoints.with_room(path, [&] { save_model(s, buffers, outcome.scaler, path, disk); });
+    checkpoints.retry_with_space(path, [&] { save_model(s, buffers, outcome.scaler, path, disk); });
   } catch (const Error& e) {
     if (checkpoints.newest().empty()) throw;
     fail(e.fault(), "{}; then resume from the newest checkpoint with --resume {}", e.what(),
@@ -124,7 +125,7 @@ struct RunParts {
   const Generator& generator;
   GpuAccess gpus;
   std::span<const float> resumed_states;
-  ReservedRoom* room_for_weights = nullptr;
+  ReservedSpace* space_for_weights = nullptr;
   std::span<Trace> traces{};
 };
 
@@ -139,13 +140,13 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   if (rank == 0 && !probe)
     reporter = std::make_unique<Reporter>(
         s, parts.folder,
-        Reporter::Settings{.goes_on = resume.has_value(),
+        Reporter::Settings{.append = resume.has_value(),
                            .run_id = parts.request.identity.id,
                            .log_interval_s = parts.request.log_interval_s});
   Disk machines_own;
   Disk& disk = parts.request.disk ? *parts.request.disk : machines_own;
-  Checkpoints checkpoints(s, parts.folder, parts.request.place.resolved_spec,
-                          resume ? resume->path : "", disk);
+  CheckpointStore checkpoints(s, parts.folder, parts.request.location.resolved_spec,
+                              resume ? resume->path : "", disk);
   if (!probe && s.spec.save.on) state.checkpoints = &checkpoints;
   if (resume) state.resumed = &resume->state;
   state.resumed_states = parts.resumed_states;
@@ -154,15 +155,16 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   if (s.on_gpu()) watchdog.emplace(team, rank, parts.request.watchdog_s);
   Outcome outcome;
   const auto body = [&](int worker) {
-    const bool first = worker == rank * s.who.workers_per_rank();
+    const bool first = worker == rank * s.topology.workers_per_rank();
     const auto at = static_cast<size_t>(worker);
     const WorkerObservers observers{.reporter = first ? reporter.get() : nullptr,
                                     .clock = probe ? &probe->clocks[at] : nullptr,
                                     .trace = parts.traces.empty() ? nullptr : &parts.traces[at]};
-    team.meet_patiently(worker);  // rank 0 has filled the weights, which GPUs copy first of all
+    team.barrier_without_limit(
+        worker);  // rank 0 has filled the weights, which GPUs copy first of all
     const Outcome mine = train_worker(state, worker, observers);
     if (!first) {
-      for (int r = 0; r < s.who.ranks; ++r) team.meet_patiently(worker);
+      for (int r = 0; r < s.topology.ranks; ++r) team.barrier_without_limit(worker);
       return;
     }
     outcome = mine;
@@ -172,16 +174,16 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
       Progress saving = team.progress(rank);
       saving.phase = Phase::saving;
       team.set_progress(worker, saving);
-      if (parts.room_for_weights) parts.room_for_weights->release();
+      if (parts.space_for_weights) parts.space_for_weights->release();
       save_weights(s, parts.buffers, outcome, parts.folder, checkpoints, disk);
       std::remove(previous_model_file(parts.folder).c_str());
       if (!mine.stopped_by) checkpoints.finish();
     }
     // Print in the order of the ranks.
-    for (int r = 0; r < s.who.ranks; ++r) {
+    for (int r = 0; r < s.topology.ranks; ++r) {
       if (r == rank && !mine.stopped_by && !probe)
         print_stdout("Training on {} {} finished.\n", s.on_gpu() ? "GPU" : "CPU", r);
-      team.meet_patiently(worker);  // waits while the first worker saves
+      team.barrier_without_limit(worker);  // waits while the first worker saves
     }
   };
   try {
@@ -238,11 +240,11 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   std::optional<OncePerJob> once;
   if (lease.taken() > 0 && lease.cores().empty()) once.emplace(request.world->job, "cores");
   if (once && once->speaks())
-    warn_of_shared_cores(lease, request.world->local_size * s.who.workers_per_rank());
+    warn_of_shared_cores(lease, request.world->local_size * s.topology.workers_per_rank());
   const TeamSettings settings = team_settings(s, request, lease);
   Rendezvous ranks =
       Rendezvous::join(*request.world,
-                       {.spec = request.place.resolved_spec + request.place.resume,
+                       {.spec = request.location.resolved_spec + request.location.resume,
                         .build = version(),
                         .bytes = layout.bytes},
                        [&](SharedMemory& memory) { layout.team(memory, s, settings); },
@@ -254,10 +256,10 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
   // run_joined() keeps the heartbeat going during slow steps and tells other ranks about a failure.
   const int code = run_joined(ranks, team, rank, [&] {
     if (rank == 0) {
-      start.emplace(s, request.place, disk);
+      start.emplace(s, request.location, disk);
       start->write(decision);
     } else {
-      start.emplace(s, request.place, decision, team, disk);
+      start.emplace(s, request.location, decision, team, disk);
     }
     Generator generator(static_cast<uint64_t>(s.spec.seed));
     // Every rank draws the weights, to advance its generator; only rank 0's are used.
@@ -279,7 +281,7 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
                                   .shared = ranks.memory().data() + layout.gpus,
                                   .stuck_s = stuck_gpu_s(s, request)},
                          .resumed_states = resumed_states,
-                         .room_for_weights = start->room_for_weights()};
+                         .space_for_weights = start->space_for_weights()};
     return run_one_rank(parts, team, rank, lease.cores());
   });
   const bool speaks = rank == (team.broken_by() == 0 ? 1 : 0);  // the lowest rank that is left
@@ -295,19 +297,19 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
 int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   const SharedLayout layout(s);
   std::optional<RunStart> start;
-  if (!request.probe) start.emplace(s, request.place, disk);
+  if (!request.probe) start.emplace(s, request.location, disk);
   const std::optional<Resume> none;
   const std::optional<Resume>& resume = start ? start->resume() : none;
-  const CoreLease lease = request.probe ? CoreLease() : lease_own_cores(s, s.who.ranks);
+  const CoreLease lease = request.probe ? CoreLease() : lease_own_cores(s, s.topology.ranks);
   const std::span<const int> cores =
       request.probe ? request.probe->cores : std::span<const int>(lease.cores());
   const TeamSettings settings = team_settings(s, request, lease);
   Generator generator(static_cast<uint64_t>(s.spec.seed));
-  const SharedMemory memory = s.who.ranks > 1 ? SharedMemory::create(layout.bytes)
-                                              : SharedMemory::create_private(layout.bytes);
+  const SharedMemory memory = s.topology.ranks > 1 ? SharedMemory::create(layout.bytes)
+                                                   : SharedMemory::create_private(layout.bytes);
   Team team = layout.team(memory, s, settings);
   const std::vector<float> resumed_states = own_states_of(s, resume);
-  const size_t workers = static_cast<size_t>(s.who.total_workers());
+  const size_t workers = static_cast<size_t>(s.topology.total_workers());
   std::optional<SharedMemory> notes;
   std::span<Trace> traces;
   if (!request.trace.empty()) {
@@ -319,7 +321,7 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   if (start) start->begin();
   const RunParts parts{.session = s,
                        .request = request,
-                       .folder = start ? start->folder() : request.place.folder,
+                       .folder = start ? start->folder() : request.location.folder,
                        .resume = resume,
                        .buffers = buffers,
                        .generator = generator,
@@ -327,13 +329,13 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
                                 .shared = memory.data() + layout.gpus,
                                 .stuck_s = stuck_gpu_s(s, request)},
                        .resumed_states = resumed_states,
-                       .room_for_weights = start ? start->room_for_weights() : nullptr,
+                       .space_for_weights = start ? start->space_for_weights() : nullptr,
                        .traces = traces};
-  if (s.who.ranks > 1 && has_status_line()) expect_status();  // of rank 0
+  if (s.topology.ranks > 1 && has_status_line()) expect_status();  // of rank 0
   const auto body = [&](int rank) {
-    const int per_rank = s.who.workers_per_rank();
+    const int per_rank = s.topology.workers_per_rank();
     const int ended = run_one_rank(parts, team, rank, cores_from(cores, rank * per_rank, per_rank));
-    if (s.who.ranks > 1 && ended == 0) flush_output();  // this rank's process ends here
+    if (s.topology.ranks > 1 && ended == 0) flush_output();  // this rank's process ends here
     return ended;
   };
   LaunchSettings how;
@@ -341,7 +343,7 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   const int code = launch(team, body, how);
   if (start) write_failure_of_lost_rank(start->folder(), team);
   if (code == static_cast<int>(Fault::rank) && start) print_resume_hint(start->folder(), resume);
-  if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.who));
+  if (!traces.empty()) write_text(request.trace, chrome_trace(traces, s.topology));
   return start ? code_of_end(code, start->folder(), true) : code;
 }
 
@@ -383,15 +385,16 @@ Evaluation evaluate(const Session& s, const OpenGpu& open) {
   const GpuAccess gpus{.open = open, .shared = memory.data() + layout.gpus, .stuck_s = {}};
   Generator generator(static_cast<uint64_t>(s.spec.seed));
   initialise(s, buffers, generator);
-  std::optional<Ahead> ahead;
-  if (s.test->reader) ahead.emplace(*s.test, *s.test_batches, s.who, 0);
+  std::optional<PrefetchStream> prefetch;
+  if (s.test->reader) prefetch.emplace(*s.test, *s.test_batches, s.topology, 0);
   Evaluation out;
   run_workers(
       team, 0,
       [&](int worker) {
-        const StepExecutor::Samples samples{.train = nullptr, .test = ahead ? &*ahead : nullptr};
+        const StepExecutor::Samples samples{.train = nullptr,
+                                            .test = prefetch ? &*prefetch : nullptr};
         const Evaluation mine =
-            s.on_gpu() ? make_device_executor(s, buffers, team, worker, gpus, samples)->evaluate({})
+            s.on_gpu() ? make_gpu_executor(s, buffers, team, worker, gpus, samples)->evaluate({})
                        : Executor(s, buffers, team, worker, nullptr, samples).evaluate({});
         if (worker == 0) out = mine;
       },

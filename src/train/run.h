@@ -23,13 +23,13 @@ std::unique_ptr<cuda::DeviceApi> open_gpu(int index);
 
 // Measures a run, which then prints and writes nothing.
 struct Probe {
-  std::span<StageClock> clocks;        // one per worker, in memory shared by the ranks
+  std::span<PlanStepClock> clocks;     // one per worker, in memory shared by the ranks
   std::function<void(int rank)> last;  // called by ranks after the last step, before any ends
   std::span<const int> cores{};        // one per worker; empty: workers are not pinned
 };
 
 struct RunRequest {
-  RunPlace place;  // its directory, and what it continues
+  RunLocation location;  // its directory, and what it continues
   RunIdentity identity = make_run_identity();
   // Set if a launcher started this rank; empty: dptrain starts the ranks.
   std::optional<World> world;

@@ -95,20 +95,21 @@ void make_run_folder(const std::string& folder, Disk& disk) {
          path, why.empty() ? "something else has its name" : why);
 }
 
-void check_room(const Session& s, const std::string& folder, const Resume* resume, Disk& disk) {
-  const int64_t room = disk.free_bytes(folder);
+void check_disk_space(const Session& s, const std::string& folder, const Resume* resume,
+                      Disk& disk) {
+  const int64_t free_bytes = disk.free_bytes(folder);
   const size_t weights = s.layout.total * sizeof(float);
   const size_t states = static_cast<size_t>(s.states()) * s.layout.trainable * sizeof(float);
   const size_t checkpoints = new_checkpoints(s, folder, resume);
   const size_t needed = weights + checkpoints * (weights + states);
-  if (room < 0 || static_cast<size_t>(room) >= needed) return;
+  if (free_bytes < 0 || static_cast<size_t>(free_bytes) >= needed) return;
   const std::string beside = checkpoints == 0   ? ""
                              : checkpoints == 1 ? " and a checkpoint"
                                                 : fmt::format(" and {} checkpoints", checkpoints);
   fail(Fault::failed,
        "{} has room for {:.1f} MiB, but the weights{} take {:.1f} MiB; make room, {}{}choose "
        "another folder with out=DIR",
-       folder, static_cast<double>(room) / kMiB, beside, static_cast<double>(needed) / kMiB,
+       folder, static_cast<double>(free_bytes) / kMiB, beside, static_cast<double>(needed) / kMiB,
        checkpoints > 2 ? "lower save.keep, " : "",
        checkpoints > 0 ? "write `save: false`, or " : "or ");
 }

@@ -19,8 +19,8 @@ inline std::string failure_file(const std::string& folder) { return folder + "/e
 // and the one being written) will not fit on the folder's disk, as far as that can be known.
 // resume: the checkpoint to continue from (it and older ones are on the disk already); null for a
 // new run.
-void check_room(const Session& session, const std::string& folder, const Resume* resume,
-                Disk& disk);
+void check_disk_space(const Session& session, const std::string& folder, const Resume* resume,
+                      Disk& disk);
 
 // Takes over the folder for this run: writes the spec, sets checkpoints of other runs aside, and
 // restores metrics.jsonl as it was at the checkpoint. resume: null for a new run. Prints what was

@@ -20,10 +20,10 @@ namespace dpt {
 namespace {
 
 // The memory that all workers share.
-RunMemory shared_memory_of(const Session& s) {
+MemoryEstimate shared_memory_of(const Session& s) {
   const Buffers::Sizes sizes = buffer_sizes(s);
   constexpr double kFloat = sizeof(float);
-  RunMemory m;
+  MemoryEstimate m;
   m.weights = kFloat * static_cast<double>(sizes.weights);
   m.gradients = (kFloat * static_cast<double>(sizes.stored) +
                  sizeof(uint16_t) * static_cast<double>(sizes.halved)) *
@@ -86,21 +86,22 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   constexpr double kCode = 250 * kKiB;    // pages of the program that only a step touches
   constexpr double kRank = 150 * kKiB;    // pages that a rank's process copied on write
   constexpr double kThread = 130 * kKiB;  // stack, and the thread's glibc heap
-  const double ranks = s.who.ranks, workers = s.who.total_workers();
+  const double ranks = s.topology.ranks, workers = s.topology.total_workers();
   double out = ranks > 1 ? ranks * kRank : kCode;  // with several ranks, file pages are not counted
   out += (workers - ranks) * kThread;
   // The next epoch's order is made while the last one still exists; with per-replica sampling, each
   // rank derives its own from a common order.
   const double order = sizeof(uint32_t) * static_cast<double>(s.train.size());
-  out += order * (s.batches->dealt() ? ranks + 2 : 2 * ranks);
+  out += order * (s.batches->per_replica_sampling() ? ranks + 2 : 2 * ranks);
   for (const auto& share :
-       share_update(s.programs.begin()->second, s.layout, s.global_batch, s.who)) {
+       partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology)) {
     out += kFloat * static_cast<double>(tile_elements(share));
     if (s.own_states())
       out += kFloat * static_cast<double>(OwnStates::elements(share)) * s.states();
   }
   if (s.exchange.compress)
-    out += workers * kFloat * static_cast<double>(CompressedGradients::kTile) * (s.who.shards + 1);
+    out += workers * kFloat * static_cast<double>(CompressedGradients::kTile) *
+           (s.topology.shards + 1);
   out += workers * kernels.scratch + (ranks - 1) * kernels.own;
   out += ahead_bytes(s.train, s.global_batch);
   if (s.test) out += ahead_bytes(*s.test, s.spec.evaluate.batch_size);
@@ -113,7 +114,7 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
 }  // namespace
 
 void check_memory(const Session& s) {
-  const RunMemory m = shared_memory_of(s);
+  const MemoryEstimate m = shared_memory_of(s);
   const auto have = static_cast<double>(usable_memory());
   const double lasting = m.shared + (s.own_states() ? m.states : 0);
   if (lasting + m.activations > have)
@@ -121,13 +122,13 @@ void check_memory(const Session& s) {
          "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
          "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
          "shards, or a smaller model",
-         (lasting + m.activations) / kMiB, lasting / kMiB, s.who.shards, m.activations / kMiB,
+         (lasting + m.activations) / kMiB, lasting / kMiB, s.topology.shards, m.activations / kMiB,
          have / kMiB);
 }
 
-RunMemory memory_of(const Session& s) {
+MemoryEstimate estimate_memory(const Session& s) {
   check_memory(s);
-  RunMemory m = shared_memory_of(s);
+  MemoryEstimate m = shared_memory_of(s);
   // A GPU's kernels are prepared on the GPU.
   const KernelBytes kernels = s.on_gpu() ? KernelBytes{} : prepare_kernels(s);
   const MemoryUse now = memory_use();

@@ -8,7 +8,7 @@
 namespace dpt {
 
 // Memory of a run over all ranks, in bytes.
-struct RunMemory {
+struct MemoryEstimate {
   double weights = 0, gradients = 0;
   double states = 0;       // part of `shared`, or of `workers` if states are sharded
   double shared = 0;       // weights, gradients, states, and the memory of barriers
@@ -20,7 +20,7 @@ struct RunMemory {
   double peak() const { return std::max(before, shared + activations + data + program + workers); }
 };
 // Throws Error{memory} like check_memory().
-RunMemory memory_of(const Session& session);
+MemoryEstimate estimate_memory(const Session& session);
 
 // Throws Error{memory} if a run would need more memory than is free. Allocates nothing.
 void check_memory(const Session& session);

@@ -46,16 +46,16 @@ std::string run_of_checkpoint(const std::string& checkpoint) {
 
 }  // namespace
 
-RunStart::RunStart(const Session& session, const RunPlace& place, Disk& disk)
-    : session_(session), place_(place), disk_(disk) {
-  place_.numbered ? start_numbered() : start_in_folder();
+RunStart::RunStart(const Session& session, const RunLocation& location, Disk& disk)
+    : session_(session), location_(location), disk_(disk) {
+  location_.numbered ? start_numbered() : start_in_folder();
 }
 
 // Layout of the decision: a word that becomes 1 when the rest is written, then the checkpoint and
 // the directory, each ending with a zero byte.
-RunStart::RunStart(const Session& session, const RunPlace& place, std::span<std::byte> decision,
-                   const Team& team, Disk& disk)
-    : session_(session), place_(place), disk_(disk) {
+RunStart::RunStart(const Session& session, const RunLocation& location,
+                   std::span<std::byte> decision, const Team& team, Disk& disk)
+    : session_(session), location_(location), disk_(disk) {
   while (written(decision).load(std::memory_order_acquire) == 0) {
     if (team.broken()) throw TeamBroken(team.reason());
     std::this_thread::sleep_for(kPoll);
@@ -65,7 +65,7 @@ RunStart::RunStart(const Session& session, const RunPlace& place, std::span<std:
   folder_ = text + checkpoint.size() + 1;
   std::string why;
   if (!checkpoint.empty())
-    resume_ = find_resume(checkpoint, folder_, session_, place_.resolved_spec, why);
+    resume_ = find_resume(checkpoint, folder_, session_, location_.resolved_spec, why);
 }
 
 RunStart::~RunStart() {
@@ -85,39 +85,39 @@ void RunStart::write(std::span<std::byte> decision) const {
 
 void RunStart::begin() {
   if (lock_->exclusive()) remove_asides(disk_, folder_);  // left behind by a killed run
-  check_room(session_, folder_, resume_ ? &*resume_ : nullptr, disk_);
-  room_.emplace(disk_, model_file(folder_),
-                static_cast<int64_t>(session_.layout.total * sizeof(float)));
-  begin_run_folder(folder_, place_.resolved_spec, resume_ ? &*resume_ : nullptr, disk_);
+  check_disk_space(session_, folder_, resume_ ? &*resume_ : nullptr, disk_);
+  space_.emplace(disk_, model_file(folder_),
+                 static_cast<int64_t>(session_.layout.total * sizeof(float)));
+  begin_run_folder(folder_, location_.resolved_spec, resume_ ? &*resume_ : nullptr, disk_);
   begun_ = true;
-  if (made_) link_latest(place_.folder);
+  if (made_) link_latest(location_.folder);
 }
 
 void RunStart::start_in_folder() {
-  folder_ = place_.folder;
-  if (!place_.resume.empty()) {
+  folder_ = location_.folder;
+  if (!location_.resume.empty()) {
     if (is_folder(folder_)) lock_.emplace(folder_, kPatience);
-    find(place_.resume, folder_, Match::fits);
+    find(location_.resume, folder_, Match::fits);
   }
   make_run_folder(folder_, disk_);
   if (!lock_) lock_.emplace(folder_, kPatience);
 }
 
 void RunStart::start_numbered() {
-  const std::string& base = place_.folder;
-  if (!place_.resume.empty()) {
-    const bool automatic = place_.resume == kAuto;
-    const bool one = !automatic && is_folder(place_.resume) && is_checkpoint(place_.resume);
+  const std::string& base = location_.folder;
+  if (!location_.resume.empty()) {
+    const bool automatic = location_.resume == kAuto;
+    const bool one = !automatic && is_folder(location_.resume) && is_checkpoint(location_.resume);
     const std::string run = automatic ? newest_run(base)
-                            : one     ? run_of_checkpoint(place_.resume)
-                                      : newest_run(place_.resume);
+                            : one     ? run_of_checkpoint(location_.resume)
+                                      : newest_run(location_.resume);
     if (automatic && run == base && holds_run(base))
       print_stderr(
           "{} is a run of dptrain 0.1.0, which did not number its runs; it is left unchanged\n",
           base);
     lock_resumed(run, one);
     const std::string folder = folder_.empty() ? run : folder_;
-    find(automatic || one ? place_.resume : folder, folder,
+    find(automatic || one ? location_.resume : folder, folder,
          automatic ? Match::same_spec : Match::fits);
     // A run that continued from an older checkpoint would set the newer ones aside.
     if (!resume_ || (one && !continues_newest())) {
@@ -134,7 +134,7 @@ void RunStart::start_numbered() {
 }
 
 void RunStart::lock_resumed(const std::string& run, bool is_checkpoint) {
-  const std::string& base = place_.folder;
+  const std::string& base = location_.folder;
   const auto number = run_number(base, run);
   // A run of version 0.1.0 lies in BASE itself. It is read but not changed.
   const bool unnumbered = !number && run == base && holds_run(base);
@@ -147,17 +147,17 @@ void RunStart::lock_resumed(const std::string& run, bool is_checkpoint) {
     fail(Fault::failed,
          "--resume {}: the run in {} is still running ({}); wait for it to end, or leave --resume "
          "out to start a new run beside it",
-         place_.resume, folder, e.who());
+         location_.resume, folder, e.holder());
   }
   if (number) folder_ = folder;
 }
 
 void RunStart::find(const std::string& where, const std::string& folder, Match match) {
   std::string why;
-  resume_ = find_resume(where, folder, session_, place_.resolved_spec, why, match);
+  resume_ = find_resume(where, folder, session_, location_.resolved_spec, why, match);
   if (!resume_) {
     print_stderr("--resume auto: {}; {}\n", why,
-                 place_.numbered ? "starting a new run" : "starting from scratch");
+                 location_.numbered ? "starting a new run" : "starting from scratch");
     return;
   }
   const TrainState& at = resume_->state;

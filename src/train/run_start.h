@@ -16,7 +16,7 @@
 namespace dpt {
 
 // What the user asked for.
-struct RunPlace {
+struct RunLocation {
   std::string folder;         // `out`, or BASE of run_directories.h
   bool numbered = false;      // `folder` is BASE; the run is written to BASE/N
   std::string resume;         // the argument of --resume; empty: a new run
@@ -29,10 +29,10 @@ class RunStart {
   // there, because a run that is still active removes old ones. Prints which run is continued, or
   // why none is. Throws Error{failed} if the directory cannot be created or another run holds it,
   // and the errors of find_resume(). `disk` and `session` must outlive this object.
-  RunStart(const Session& session, const RunPlace& place, Disk& disk);
+  RunStart(const Session& session, const RunLocation& location, Disk& disk);
   // For other ranks: waits for rank 0's decision. Throws TeamBroken if the team ends meanwhile, and
   // the errors of find_resume().
-  RunStart(const Session& session, const RunPlace& place, std::span<std::byte> decision,
+  RunStart(const Session& session, const RunLocation& location, std::span<std::byte> decision,
            const Team& team, Disk& disk);
   // Removes a new numbered directory if the run has not begun.
   ~RunStart();
@@ -47,7 +47,7 @@ class RunStart {
   // Call on rank 0 when every check of the run has passed. Takes over the directory (run_folder.h),
   // reserves disk space for the final weights, and links `latest`. Throws Error{failed}.
   void begin();
-  ReservedRoom* room_for_weights() { return room_ ? &*room_ : nullptr; }  // null: none reserved
+  ReservedSpace* space_for_weights() { return space_ ? &*space_ : nullptr; }  // null: none reserved
 
   const std::string& folder() const { return folder_; }
   const std::optional<Resume>& resume() const { return resume_; }
@@ -62,12 +62,12 @@ class RunStart {
   bool continues_newest() const;
 
   const Session& session_;
-  RunPlace place_;
+  RunLocation location_;
   Disk& disk_;
   std::string folder_;
   std::optional<Resume> resume_;
   std::optional<FolderLock> lock_;
-  std::optional<ReservedRoom> room_;
+  std::optional<ReservedSpace> space_;
   bool made_ = false, begun_ = false;
 };
 

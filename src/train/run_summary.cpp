@@ -155,7 +155,7 @@ std::string read_spec(RunSummary& run) {
   try {
     std::string problem;
     run.spec = flatten_spec(read_file(run.path + "/spec.resolved.yaml", size_t{16} << 20),
-                            vocabulary(), &problem);
+                            registries(), &problem);
     if (problem.empty()) return "";
     run.spec.clear();
     return "spec.resolved.yaml" + first_line(problem);

@@ -12,11 +12,11 @@ namespace dpt {
 
 // Writing takes a few nanoseconds and never blocks. Threads: one writes, any may read.
 template <class T>
-class Board {
+class SequenceLock {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(uint64_t) == 0);
 
  public:
-  Board() { write({}); }
+  SequenceLock() { write({}); }
 
   void write(const T& value) noexcept {
     const auto words = std::bit_cast<std::array<uint64_t, kWords>>(value);

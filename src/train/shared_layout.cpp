@@ -8,14 +8,14 @@
 namespace dpt {
 
 TeamShape team_shape(const Session& s) {
-  return {.ranks = s.who.ranks, .workers_per_rank = s.who.workers_per_rank()};
+  return {.ranks = s.topology.ranks, .workers_per_rank = s.topology.workers_per_rank()};
 }
 
 SharedLayout::SharedLayout(const Session& s, size_t decision_bytes)
     : decision(Team::bytes(team_shape(s))),
       gpus(decision + decision_bytes),
-      buffers(gpus + (s.on_gpu() ? DeviceTeam::bytes(s.who.total_workers()) : 0) +
-              device_carrier_bytes(s)),
+      buffers(gpus + (s.on_gpu() ? GpuTeam::bytes(s.topology.total_workers()) : 0) +
+              gpu_transport_bytes(s)),
       bytes((Checked(buffers) + Buffers::bytes(buffer_sizes(s))).size()) {}
 
 Team SharedLayout::team(const SharedMemory& memory, const Session& s,

@@ -20,16 +20,18 @@ namespace {
 Order make_order(RankState& rank, int64_t epoch) {
   const Session& s = rank.session;
   const DataSpec& data = s.spec.data;
-  const auto turn = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
-  if (s.who.reproducible) {
+  const auto epoch_index = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
+  if (s.topology.reproducible) {
     draw_base_seed(rank.generator);
     return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed),
-                              turn);
+                              epoch_index);
   }
-  if (s.who.dealt) {  // as with DistributedSampler, the seed is 0 whatever torch.manual_seed was
+  if (s.topology.per_replica_sampling) {  // as with DistributedSampler, the seed is 0 whatever
+                                          // torch.manual_seed was
     draw_base_seed(rank.generator);
-    return distributed_order(s.batches->deal(), s.who.replica(rank.rank * s.who.workers_per_rank()),
-                             data.shuffle, 0, turn);
+    return distributed_order(s.batches->assignment(),
+                             s.topology.replica(rank.rank * s.topology.workers_per_rank()),
+                             data.shuffle, 0, epoch_index);
   }
   const bool kept = data.shuffle && !data.reshuffle;
   Order order;
@@ -65,13 +67,13 @@ class EpochMean {
   double sum_ = 0, weight_ = 0;
 };
 
-std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, StageClock* clock,
+std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, PlanStepClock* clock,
                                             Trace* trace) {
   const Session& s = rank.session;
   const StepExecutor::Samples samples{rank.train.get(), rank.test.get()};
   if (s.on_gpu())
-    return make_device_executor(s, rank.buffers, rank.team, worker, rank.gpus, samples, clock);
-  const bool first = worker % s.who.workers_per_rank() == 0;
+    return make_gpu_executor(s, rank.buffers, rank.team, worker, rank.gpus, samples, clock);
+  const bool first = worker % s.topology.workers_per_rank() == 0;
   return std::make_unique<Executor>(s, rank.buffers, rank.team, worker,
                                     first ? &rank.generator : nullptr, samples, clock, trace);
 }
@@ -82,7 +84,7 @@ class Worker : private StepLoop {
       : rank_(rank),
         session_(rank.session),
         worker_(worker),
-        first_of_rank_(worker % session_.who.workers_per_rank() == 0),
+        first_of_rank_(worker % session_.topology.workers_per_rank() == 0),
         reporter_(observers.reporter),
         executor_(make_executor(rank, worker, observers.clock, observers.trace)),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
@@ -104,7 +106,7 @@ class Worker : private StepLoop {
  private:
   Outcome train() {
     if (rank_.resumed) resume(*rank_.resumed);
-    rank_.team.meet(worker_);  // every worker is ready, and the initial weights are in place
+    rank_.team.barrier(worker_);  // every worker is ready, and the initial weights are in place
     if (reporter_) reporter_->begin({.step = out_.steps, .epoch = epoch_, .of_epoch = done_});
     saved_s_ = now_s();
     // done_ > 0: all steps may be done while the epoch's evaluation is missing.
@@ -129,7 +131,7 @@ class Worker : private StepLoop {
     begun_ = done_;
     if (reporter_) reporter_->begin_epoch(epoch_ + 1, done_);
     if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices, begun_);
-    rank_.team.meet_rank(worker_);
+    rank_.team.rank_barrier(worker_);
     do {
       executor_->run(*this);
     } while (done_ < session_.batches->steps() && pauses(out_.steps) && save());
@@ -202,13 +204,14 @@ class Worker : private StepLoop {
     if (first_of_rank_)
       rank_.team.set_progress(worker_,
                               {.epoch = epoch_ + 1, .step = out_.steps, .phase = Phase::saving});
-    rank_.team.meet(worker_);
+    rank_.team.barrier(worker_);
     executor_->gather();
     std::vector<float> states;
     if (session_.own_states())
       states = gather_states(session_, rank_.buffers, rank_.team, worker_, *executor_);
     if (reporter_) rank_.checkpoints->write(state(), rank_.buffers, states);
-    rank_.team.meet_patiently(worker_);  // nobody may change the buffers while they are written
+    rank_.team.barrier_without_limit(
+        worker_);  // nobody may change the buffers while they are written
     saved_s_ = now_s();
     return true;
   }
@@ -249,7 +252,7 @@ class Worker : private StepLoop {
     scaler_.restore(scaler);
     schedule_->restore(from.schedule);
     if (session_.own_states()) take_states(session_, rank_.resumed_states, *executor_);
-    executor_->go_on(updates(), scaler_.state());
+    executor_->resume(updates(), scaler_.state());
     if (!first_of_rank_) return;
     // The order of this epoch; without reshuffling, that of the first epoch.
     rank_.generator = from.drawn_by;
@@ -313,7 +316,7 @@ class Worker : private StepLoop {
 
   [[noreturn]] void diverged(const StepResult& result, const StepInput& input) {
     const bool weightless = session_.divisor == Divisor::targets && result.weight == 0;
-    const Finding found = weightless ? kWeightless : executor_->find_trouble(input);
+    const NonFiniteReport found = weightless ? kWeightless : executor_->find_non_finite(input);
     fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
          std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), epoch_ + 1,
          input.number + 1, found.where, found.remedy);
@@ -328,7 +331,7 @@ class Worker : private StepLoop {
   }
 
   static constexpr int64_t kMostSkipped = 50;
-  inline static const Finding kWeightless = {
+  inline static const NonFiniteReport kWeightless = {
       "every target of the step has the class weight 0 or is ignored, so the mean divides 0 by 0",
       "name the class as ignore_index instead of giving it the weight 0, or take a larger batch"};
   RankState& rank_;
@@ -357,8 +360,9 @@ class Worker : private StepLoop {
 
 RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Generator& g)
     : session(s), buffers(b), team(t), rank(r), generator(g), drawn_by(g) {
-  if (s.train.reader) train = std::make_unique<Ahead>(s.train, *s.batches, s.who, r);
-  if (s.test && s.test->reader) test = std::make_unique<Ahead>(*s.test, *s.test_batches, s.who, r);
+  if (s.train.reader) train = std::make_unique<PrefetchStream>(s.train, *s.batches, s.topology, r);
+  if (s.test && s.test->reader)
+    test = std::make_unique<PrefetchStream>(*s.test, *s.test_batches, s.topology, r);
 }
 
 Outcome train_worker(RankState& rank, int worker, const WorkerObservers& observers) {

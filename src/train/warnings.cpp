@@ -127,7 +127,7 @@ void check_last_layer(const Spec& spec, Warnings& out) {
 void check_single_class(const Session& s, Warnings& out) {
   if (s.loss->name != "cross_entropy" || s.graph.output == kNoValue) return;
   const Shape& y = s.graph[s.graph.output].desc.shape;
-  const bool other_dim = s.spec.places.contains("loss.cross_entropy.class_dim");
+  const bool other_dim = s.spec.locations.contains("loss.cross_entropy.class_dim");
   if (y.rank() < 2 || y[1] != 1 || (y.rank() > 2 && other_dim)) return;
   const bool classes = s.train.classes > 0;
   out.push_back({s.spec.loss.where,
@@ -217,7 +217,8 @@ void check_batch_size(const Session& s, Warnings& out) {
 // Only if somebody asked for so many: `parallel: ddp` alone has two devices on any machine.
 void check_cores(const Session& s, int cores, bool launched, Warnings& out) {
   const DeviceSpec& asked = s.spec.devices;
-  const int devices = s.who.ranks * s.who.devices, workers = s.who.workers;
+  const int devices = s.topology.ranks * s.topology.devices_per_rank,
+            workers = s.topology.workers_per_device;
   if (s.on_gpu() || devices * workers <= cores) return;
   if (workers > 1) {
     const std::string threads =
@@ -227,8 +228,8 @@ void check_cores(const Session& s, int cores, bool launched, Warnings& out) {
                    fmt::format("{} share {}: the threads take turns, and training is slower; set "
                                "cores to at most {}",
                                threads, counted(cores, "core"), std::max(1, cores / devices))});
-  } else if (asked.count || launched || s.who.span > 1) {
-    const auto written = [&](const char* key) { return s.spec.places.contains(key); };
+  } else if (asked.count || launched || s.topology.devices_per_replica > 1) {
+    const auto written = [&](const char* key) { return s.spec.locations.contains(key); };
     const char* key = written("devices") ? "devices" : written("parallel") ? "parallel" : "model";
     out.push_back({s.spec.at(key),
                    fmt::format("{} share {}: they take turns, and training is slower than on {}",
@@ -266,7 +267,7 @@ void check_warmup_end(const Session& s, Warnings& out) {
 void check_warmup_epoch(const Session& s, Warnings& out) {
   const ScheduleSpec& schedule = s.spec.schedule;
   const int64_t steps = s.batches->steps();
-  const bool chosen = s.spec.places.contains("schedule.warmup_factor");
+  const bool chosen = s.spec.locations.contains("schedule.warmup_factor");
   if (schedule.warmup != 1 || s.epochs <= 1 || steps <= 1 || chosen || cut_short(s)) return;
   if (schedule_interval(schedule) != "epoch") return;
   out.push_back(

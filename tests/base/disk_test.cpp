@@ -243,7 +243,7 @@ TEST_CASE(
     bool threw = false;
     try {
       write_file(full, path, "the new text");
-    } catch (const NoRoom& e) {
+    } catch (const DiskFull& e) {
       threw = true;
       CHECK(std::string(e.what()) ==
             path + " cannot be written: No space left on device; make room there");
@@ -320,7 +320,7 @@ TEST_CASE("room for a file is held until it is released, or refused at once") {
     return int64_t{status.st_blocks} * 512;
   };
   {
-    ReservedRoom room(disk, folder.file("file"), 1 << 20);
+    ReservedSpace room(disk, folder.file("file"), 1 << 20);
     if (disk.fd >= 0) {  // the file system of temporary files may have no such thing
       CHECK(held() >= 1 << 20);
       room.release();
@@ -329,11 +329,11 @@ TEST_CASE("room for a file is held until it is released, or refused at once") {
   }
   CHECK(files_in(folder.path()).empty());
   disk.error = EOPNOTSUPP;
-  CHECK_NOTHROW(ReservedRoom(disk, folder.file("file"), 1));
+  CHECK_NOTHROW(ReservedSpace(disk, folder.file("file"), 1));
   disk.error = EDQUOT;
-  CHECK_THROWS_AS(ReservedRoom(disk, folder.file("file"), 1), NoRoom);
+  CHECK_THROWS_AS(ReservedSpace(disk, folder.file("file"), 1), DiskFull);
   disk.error = EFBIG;
-  CHECK_THROWS_WITH_AS(ReservedRoom(disk, folder.file("file"), 1),
+  CHECK_THROWS_WITH_AS(ReservedSpace(disk, folder.file("file"), 1),
                        doctest::Contains("raise the limit on the size of files (ulimit -f)"),
                        Error);
 }

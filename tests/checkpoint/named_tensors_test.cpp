@@ -77,7 +77,7 @@ TEST_CASE("weights that do not fit are found before a run, by the header alone")
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   const auto session = make_session(
-      load_spec(folder.file("t.yaml"), {}, vocabulary(), files, d, nullptr), {.runs = false}, d);
+      load_spec(folder.file("t.yaml"), {}, registries(), files, d, nullptr), {.runs = false}, d);
   REQUIRE_MESSAGE(session, d.render());
   const auto complaint = [&] {
     try {

@@ -249,7 +249,7 @@ TEST_CASE("plan prints what a GPU would do, without one") {
       dptrain({"plan", configs + "fmnist_dp.yaml", "device=cuda", images, "devices=2"});
   CHECK(gathers.out.find("launches: whole steps as CUDA graphs") != std::string::npos);
   CHECK(gathers.out.find("each micro-batch:\n"
-                         "  each GPU     feed, forward, gather by NCCL\n"
+                         "  each GPU     load, forward, gather by NCCL\n"
                          "  device 0     loss, of all rows\n"
                          "  each GPU     scatter by NCCL, backward\n") != std::string::npos);
   const Finished fed =

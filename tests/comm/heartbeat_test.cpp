@@ -28,7 +28,7 @@ TEST_CASE("a rank that falls silent is named with its process, its place and wha
   p.team.set_progress(1, {.epoch = 2, .step = 137, .phase = Phase::saving});
   p.team.beat(1);
   const Heartbeat zero(p.team, 0);
-  CHECK_THROWS_WITH_AS(p.team.meet_patiently(0),
+  CHECK_THROWS_WITH_AS(p.team.barrier_without_limit(0),
                        "rank 1 (pid 811) has not responded for 0.3 s, at epoch 2, step 137 while "
                        "saving: its process is suspended or gets no CPU time; if that is intended, "
                        "raise `timeout` of the parallel mode",
@@ -42,9 +42,9 @@ TEST_CASE("ranks whose processes run wait for each other for longer than the tim
   const Heartbeat zero(p.team, 0), one(p.team, 1);
   const std::jthread other([&] {
     std::this_thread::sleep_for(600ms);
-    p.team.meet(1);
+    p.team.barrier(1);
   });
-  p.team.meet(0);
+  p.team.barrier(0);
   CHECK_FALSE(p.team.broken());
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("a rank whose starter has ended ends the run, and says how it would no
     CHECK_FALSE(p.team.broken());
   }
   const Heartbeat zero(p.team, 0, {.pid = 77, .name = "torchrun"});
-  CHECK_THROWS_WITH_AS(p.team.meet(1),
+  CHECK_THROWS_WITH_AS(p.team.barrier(1),
                        "torchrun (pid 77), which started rank 0 (pid 811), has ended while "
                        "starting; to keep ranks running without it, set DPTRAIN_OUTLIVE_LAUNCHER=1",
                        TeamBroken);

@@ -102,7 +102,7 @@ int train(TestTeam& t, int rank) {
     for (int step = 1; t.team.agreed_stop(worker) == 0; ++step) {
       t.team.set_progress(worker, {.epoch = 3, .step = step, .phase = Phase::training});
       t.team.publish_stop(worker);
-      t.team.meet(worker);
+      t.team.barrier(worker);
       if (worker == 0) ++t.flags[0];
     }
   });
@@ -113,7 +113,7 @@ TEST_CASE("ranks run, each once, and the run's code is 0") {
   TestTeam t({.ranks = 4, .workers_per_rank = 1});
   const Outcome o = launch_apart(t.team, [&](int rank) {
     ++t.flags[rank];
-    t.team.meet(rank);
+    t.team.barrier(rank);
     return 0;
   });
   CHECK(o.code == 0);
@@ -192,9 +192,9 @@ TEST_CASE("a rank's own error is printed by that rank, once, and its code is the
   TestTeam t({.ranks = 3, .workers_per_rank = 2});
   const Outcome o = launch_apart(t.team, [&](int rank) {
     run_workers(t.team, rank, [&](int worker) {
-      t.team.meet(worker);
+      t.team.barrier(worker);
       if (worker == 3) fail(Fault::data, "the labels are wrong");
-      t.team.meet(worker);
+      t.team.barrier(worker);
     });
     return 0;
   });
@@ -213,7 +213,7 @@ TEST_CASE("a code that a rank returns, or exits with, is the run's") {
   TestTeam returned({.ranks = 2, .workers_per_rank = 1});
   Outcome o = launch_apart(returned.team, [&](int rank) {
     if (rank == 1) return 7;
-    returned.team.meet(rank);
+    returned.team.barrier(rank);
     return 0;
   });
   CHECK(o.code == 7);
@@ -222,7 +222,7 @@ TEST_CASE("a code that a rank returns, or exits with, is the run's") {
   TestTeam exited({.ranks = 2, .workers_per_rank = 1});
   o = launch_apart(exited.team, [&](int rank) {
     if (rank == 1) _exit(9);
-    exited.team.meet(rank);
+    exited.team.barrier(rank);
     return 0;
   });
   CHECK(o.code == 9);
@@ -238,7 +238,7 @@ TEST_CASE("a rank that is stopped is found while the others wait for it, even to
         if (saving) t.team.set_progress(rank, {.epoch = 3, .step = 9, .phase = Phase::saving});
         raise(SIGSTOP);
       }
-      saving ? t.team.meet_patiently(rank) : t.team.meet(rank);
+      saving ? t.team.barrier_without_limit(rank) : t.team.barrier(rank);
       return 0;
     });
     CHECK(o.code == 6);
@@ -259,7 +259,7 @@ TEST_CASE("a run whose ranks respond but make no step says once where they are, 
       t.team.set_progress(rank, {.epoch = 3, .step = 9, .phase = Phase::saving});
       std::this_thread::sleep_for(900ms);
     }
-    t.team.meet_patiently(rank);
+    t.team.barrier_without_limit(rank);
     return 0;
   });
   CHECK(o.code == 0);

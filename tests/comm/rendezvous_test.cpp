@@ -57,7 +57,7 @@ struct Rank {
   bool ends_with_parent = false;
 };
 
-// What one rank does: meets the others, and calls body(team, rank).
+// What one rank does: joins the others, and calls body(team, rank).
 int be_rank(const Scene& scene, const Rank& r, const std::function<int(Team, int)>& body) {
   const TeamShape shape{.ranks = r.size, .workers_per_rank = 1};
   const World world{.rank = r.rank,
@@ -137,11 +137,12 @@ std::vector<Rank> all_of(int size) {
   return ranks;
 }
 
-TEST_CASE("ranks that were started apart share memory, meet, and leave nothing behind") {
+TEST_CASE(
+    "ranks that were started apart share memory, wait at barriers, and leave nothing behind") {
   for (const int size : {1, 2, 4}) {
     Scene scene;
     Ranks ranks(scene, all_of(size), [&](Team team, int rank) {
-      for (int i = 0; i < 100; ++i) team.meet(rank);
+      for (int i = 0; i < 100; ++i) team.barrier(rank);
       return team.shape().ranks == size ? 0 : 9;
     });
     CHECK(ranks.wait() == std::vector<int>(static_cast<size_t>(size), 0));
@@ -154,7 +155,7 @@ TEST_CASE("ranks that end at different times, after saying goodbye, break nothin
   for (int round = 0; round < 10; ++round) {
     Scene scene;
     Ranks ranks(scene, all_of(3), [&](Team team, int rank) {
-      team.meet(rank);
+      team.barrier(rank);
       if (rank == round % 3) {
         std::this_thread::sleep_for(20ms);
         if (team.broken()) return 9;
@@ -249,7 +250,7 @@ TEST_CASE("a rank that is killed ends the others, which name it, with one messag
                 [&](Team team, int rank) {
                   for (int step = 1;; ++step) {
                     team.set_progress(rank, {.epoch = 1, .step = step, .phase = Phase::training});
-                    team.meet(rank);
+                    team.barrier(rank);
                     if (rank == 0) ++scene.flags[0];
                   }
                   return 0;
@@ -273,9 +274,9 @@ TEST_CASE("a rank that is killed ends the others, which name it, with one messag
 TEST_CASE("a rank's own error is printed once") {
   Scene scene;
   Ranks ranks(scene, all_of(2), [&](Team team, int rank) {
-    team.meet(rank);
+    team.barrier(rank);
     if (rank == 1) fail(Fault::data, "no such file");
-    team.meet(rank);
+    team.barrier(rank);
     return 0;
   });
   CHECK(ranks.wait() == std::vector<int>{4, 6});  // rank 1 was started first
@@ -287,7 +288,7 @@ TEST_CASE("signals stop joined ranks after the same step") {
   Ranks ranks(scene, all_of(2), [&](Team team, int rank) {
     while (team.agreed_stop(rank) == 0) {
       team.publish_stop(rank);
-      team.meet(rank);
+      team.barrier(rank);
       if (rank == 0) ++scene.flags[0];
     }
     return 128 + team.agreed_stop();
@@ -372,7 +373,7 @@ Orphans orphans_of(const Scene& scene, bool ends_with_parent) {
     while (team.agreed_stop(rank) == 0) {
       team.set_progress(rank, {.epoch = 1, .step = 1, .phase = Phase::training});
       team.publish_stop(rank);
-      team.meet(rank);
+      team.barrier(rank);
       if (rank == 0) ++scene.flags[0];
     }
     return 128 + team.agreed_stop();
@@ -438,9 +439,9 @@ TEST_CASE("a rank of a launcher that is stopped is named by the others") {
   const Rank zero{.rank = 0, .silence_s = 0.3};
   Ranks ranks(scene, {zero, {.rank = 1}}, [&](Team team, int rank) {
     team.set_progress(rank, {.epoch = 1, .step = 2, .phase = Phase::saving});
-    team.meet(rank);
+    team.barrier(rank);
     if (rank == 1) raise(SIGSTOP);
-    team.meet_patiently(rank);
+    team.barrier_without_limit(rank);
     return 0;
   });
   int status = 0;

@@ -28,8 +28,8 @@ struct TestTeam {
   int* payload;  // [1024]
 };
 
-// Every worker adds to plain ints that others read after the meeting: wrong sums, and a report by
-// the thread sanitizer, if a meeting let anybody through too early.
+// Every worker adds to plain ints that others read after the barrier: wrong sums, and a report by
+// the thread sanitizer, if a barrier let anybody through too early.
 void count_together(TestTeam& t, int workers, int rounds) {
   std::vector<std::jthread> threads;
   std::atomic<int> wrong = 0;
@@ -37,17 +37,17 @@ void count_together(TestTeam& t, int workers, int rounds) {
     threads.emplace_back([&t, &wrong, w, workers, rounds] {
       for (int round = 1; round <= rounds; ++round) {
         t.payload[w] += round;
-        t.team.meet(w);
+        t.team.barrier(w);
         for (int other = 0; other < workers; ++other)
           if (t.payload[other] != round * (round + 1) / 2) ++wrong;
-        t.team.meet(w);
+        t.team.barrier(w);
       }
     });
   threads.clear();
   CHECK(wrong == 0);
 }
 
-TEST_CASE("nobody passes a meeting before all have come, on enough cores and on too few") {
+TEST_CASE("nobody passes a barrier before all have come, on enough cores and on too few") {
   for (const int workers : {1, 2, 3, 4, 8})
     for (const int cores : {1, 100}) {
       CAPTURE(workers);
@@ -57,16 +57,16 @@ TEST_CASE("nobody passes a meeting before all have come, on enough cores and on 
     }
 }
 
-TEST_CASE("processes meet as threads do") {
+TEST_CASE("processes wait at barriers as threads do") {
   TestTeam t({.ranks = 3, .workers_per_rank = 1});
   for (int r = 0; r < 3; ++r)
     if (fork() == 0) {
       for (int round = 1; round <= 500; ++round) {
         t.payload[r] += round;
-        t.team.meet(r);
+        t.team.barrier(r);
         for (int other = 0; other < 3; ++other)
           if (t.payload[other] != round * (round + 1) / 2) _exit(1);
-        t.team.meet(r);
+        t.team.barrier(r);
       }
       _exit(0);
     }
@@ -77,12 +77,12 @@ TEST_CASE("processes meet as threads do") {
   }
 }
 
-TEST_CASE("a rank's workers meet without the other ranks") {
+TEST_CASE("a rank's workers wait at a barrier without the other ranks") {
   TestTeam t({.ranks = 2, .workers_per_rank = 2});
   std::vector<std::jthread> threads;
   for (const int worker : {2, 3})
     threads.emplace_back([&t, worker] {
-      for (int i = 0; i < 100; ++i) t.team.meet_rank(worker);
+      for (int i = 0; i < 100; ++i) t.team.rank_barrier(worker);
       ++t.payload[worker];
     });
   threads.clear();
@@ -112,7 +112,7 @@ TEST_CASE("who waits for another's posts sees what it wrote before") {
   }
 }
 
-TEST_CASE("some workers meet without the others") {
+TEST_CASE("some workers wait at a barrier without the others") {
   TestTeam t({.ranks = 1, .workers_per_rank = 4}, {.cores = 2});
   std::vector<std::jthread> threads;
   std::atomic<int> wrong = 0;
@@ -121,10 +121,10 @@ TEST_CASE("some workers meet without the others") {
       const std::vector<int> some = {0, 2, 3};
       for (int round = 1; round <= 300; ++round) {
         t.payload[worker] += round;
-        t.team.meet_some(worker, some);
+        t.team.barrier_among(worker, some);
         for (int other : some)
           if (t.payload[other] != round * (round + 1) / 2) ++wrong;
-        t.team.meet_some(worker, some);
+        t.team.barrier_among(worker, some);
       }
     });
   threads.clear();
@@ -140,7 +140,7 @@ TEST_CASE("a broken team throws in those who wait for one worker, too; so does a
     });
     CHECK_THROWS_WITH_AS(t.team.wait_for(1, 1), "rank 1 fell over", TeamBroken);
     const std::vector<int> both = {0, 1};
-    CHECK_THROWS_AS(t.team.meet_some(0, both), TeamBroken);
+    CHECK_THROWS_AS(t.team.barrier_among(0, both), TeamBroken);
   }
   TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.02});
   CHECK_THROWS_WITH_AS(t.team.wait_for(1, 1),
@@ -151,7 +151,7 @@ TEST_CASE("a broken team throws in those who wait for one worker, too; so does a
 
 TEST_CASE("a worker knows its place") {
   TestTeam t({.ranks = 2, .workers_per_rank = 3});
-  const TeamPlace p = t.team.place(4);
+  const WorkerInfo p = t.team.info(4);
   CHECK(p.worker == 4);
   CHECK(p.workers == 6);
   CHECK(p.rank == 1);
@@ -167,7 +167,7 @@ TEST_CASE("a broken team throws in everyone who waits or comes, with the first r
     for (int w = 0; w < 3; ++w)
       threads.emplace_back([&, w] {
         try {
-          w == 2 ? t.team.meet_rank(w) : t.team.meet(w);
+          w == 2 ? t.team.rank_barrier(w) : t.team.barrier(w);
         } catch (const TeamBroken& e) {
           heard[static_cast<size_t>(w)] = e.what();
         }
@@ -179,7 +179,7 @@ TEST_CASE("a broken team throws in everyone who waits or comes, with the first r
     CHECK_FALSE(t.team.break_up(0, "rank 0 too"));
     threads.clear();
     try {
-      t.team.meet(3);
+      t.team.barrier(3);
     } catch (const TeamBroken& e) {
       heard[3] = e.what();
       CHECK(e.fault() == Fault::rank);
@@ -224,7 +224,7 @@ TEST_CASE("a reason that is too long is cut off") {
 
 std::string reason_of_waiting(TestTeam& t, int worker) {
   try {
-    t.team.meet(worker);
+    t.team.barrier(worker);
   } catch (const TeamBroken& e) {
     return e.what();
   }
@@ -243,9 +243,9 @@ TEST_CASE("who does not come is named: at the start, and later with the step") {
   later.team.set_pid(1, 811);
   std::jthread other([&] {
     later.team.set_progress(1, {.epoch = 2, .step = 137, .phase = Phase::training});
-    later.team.meet(1);
+    later.team.barrier(1);
   });
-  later.team.meet(0);
+  later.team.barrier(0);
   other.join();
   CHECK(reason_of_waiting(later, 0) ==
         "worker 1 of rank 1 (pid 811) at epoch 2, step 137 did not reach the barrier within "
@@ -256,15 +256,15 @@ TEST_CASE("who does not come is named: at the start, and later with the step") {
 TEST_CASE("who writes files is waited for without a timeout, and not when the team is broken") {
   TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.05});
   std::jthread other([&] {
-    t.team.meet(1);
+    t.team.barrier(1);
     std::this_thread::sleep_for(100ms);
-    t.team.meet_patiently(1);
+    t.team.barrier_without_limit(1);
     std::this_thread::sleep_for(20ms);
     t.team.break_up(1, "a full disk");
   });
-  t.team.meet(0);
-  t.team.meet_patiently(0);
-  CHECK_THROWS_WITH_AS(t.team.meet_patiently(0), "a full disk", TeamBroken);
+  t.team.barrier(0);
+  t.team.barrier_without_limit(0);
+  CHECK_THROWS_WITH_AS(t.team.barrier_without_limit(0), "a full disk", TeamBroken);
 }
 
 TEST_CASE("progress reads as a place in the run") {
@@ -284,7 +284,7 @@ TEST_CASE("all workers stop after the same step, whenever the signal comes") {
       while (t.team.agreed_stop(w) == 0) {
         ++t.payload[w];
         t.team.publish_stop(w);
-        t.team.meet(w);
+        t.team.barrier(w);
       }
     });
   std::this_thread::sleep_for(20ms);

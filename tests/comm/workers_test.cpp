@@ -27,7 +27,7 @@ TEST_CASE("each worker of the rank runs once, under its number in the team") {
   TestTeam t({.ranks = 3, .workers_per_rank = 4});
   std::atomic<int> seen = 0;
   run_workers(t.team, 1, [&](int worker) {
-    t.team.meet_rank(worker);
+    t.team.rank_barrier(worker);
     seen |= 1 << worker;
   });
   CHECK(seen == 0xf0);
@@ -90,9 +90,9 @@ TEST_CASE("a worker's error ends the others and is the one that is thrown") {
     TestTeam t({.ranks = 1, .workers_per_rank = 3});
     try {
       run_workers(t.team, 0, [&](int worker) {
-        t.team.meet(worker);
+        t.team.barrier(worker);
         if (worker == culprit) fail(Fault::data, "worker {} has bad data", worker);
-        t.team.meet(worker);
+        t.team.barrier(worker);
       });
       FAIL("no error");
     } catch (const TeamBroken&) {
@@ -108,7 +108,7 @@ TEST_CASE("a worker's error ends the others and is the one that is thrown") {
 TEST_CASE("another rank's failure arrives as TeamBroken") {
   TestTeam t({.ranks = 2, .workers_per_rank = 2});
   t.team.break_up(1, "rank 1 is gone");
-  CHECK_THROWS_WITH_AS(run_workers(t.team, 0, [&](int worker) { t.team.meet(worker); }),
+  CHECK_THROWS_WITH_AS(run_workers(t.team, 0, [&](int worker) { t.team.barrier(worker); }),
                        "rank 1 is gone", TeamBroken);
 }
 

@@ -47,7 +47,7 @@ Dataset images() {
   return d;
 }
 
-std::vector<float> inputs(const Feeder& f, const std::vector<uint32_t>& rows) {
+std::vector<float> inputs(const BatchLoader& f, const std::vector<uint32_t>& rows) {
   std::vector<float> out(rows.size() * static_cast<size_t>(f.input().shape.elements()));
   f.inputs(rows, out.data());
   return out;
@@ -68,48 +68,48 @@ std::vector<float> expected(F&& f) {
 }
 
 TEST_CASE("bytes without transforms become floats") {
-  const Feeder f(images(), {}, {});
+  const BatchLoader f(images(), {}, {});
   CHECK(f.input() == TensorDesc{DType::f32, {2, 1, 128}});
   CHECK(inputs(f, kRows) == expected([](float v, int) { return v; }));
 }
 
 TEST_CASE("a chain of transforms gives the bits of its steps") {
   const std::vector<Choice> chain = {transform("to_tensor"), transform("divide", "255")};
-  CHECK(inputs(Feeder(images(), chain, {}), kRows) ==
+  CHECK(inputs(BatchLoader(images(), chain, {}), kRows) ==
         expected([](float v, int) { return (v / 255.0F) / 255.0F; }));
   const std::vector<Choice> affine = {transform("scale", "0.5"), transform("shift", "-3")};
-  CHECK(inputs(Feeder(images(), affine, {}), kRows) ==
+  CHECK(inputs(BatchLoader(images(), affine, {}), kRows) ==
         expected([](float v, int) { return v * 0.5F + -3.0F; }));
 }
 
 TEST_CASE("normalize differs by channel") {
   const std::vector<Choice> chain = {
       transform("to_tensor"), transform("normalize", "{mean: [0.5, 0.25], std: [0.1, 0.3]}")};
-  CHECK(inputs(Feeder(images(), chain, {}), kRows) == expected([](float v, int channel) {
+  CHECK(inputs(BatchLoader(images(), chain, {}), kRows) == expected([](float v, int channel) {
           return (v / 255.0F - (channel == 0 ? 0.5F : 0.25F)) / (channel == 0 ? 0.1F : 0.3F);
         }));
 }
 
 TEST_CASE("the fast loop is taken only where it gives the same bits") {
   static int affine = 0, tables = 0;
-  GatherKernels counting = plain_gathers();
+  GatherKernels counting = reference_gathers();
   counting.u8 = [](const uint8_t* rows, const int64_t* index, size_t n, size_t features,
                    float scale, float shift, float* x) {
     ++affine;
-    plain_gathers().u8(rows, index, n, features, scale, shift, x);
+    reference_gathers().u8(rows, index, n, features, scale, shift, x);
   };
   counting.u8_table = [](const uint8_t* rows, const int64_t* index, size_t n, size_t features,
                          const float* table, float* x) {
     ++tables;
-    plain_gathers().u8_table(rows, index, n, features, table, x);
+    reference_gathers().u8_table(rows, index, n, features, table, x);
   };
   const std::vector<Choice> half = {transform("divide", "2")}, third = {transform("to_tensor")};
   const auto halves = [](float v, int) { return v / 2; };
-  CHECK(inputs(Feeder(images(), half, {}, counting), kRows) == expected(halves));
+  CHECK(inputs(BatchLoader(images(), half, {}, counting), kRows) == expected(halves));
   CHECK(affine == 1);
   CHECK(tables == 0);
   const auto units = [](float v, int) { return v / 255.0F; };  // no one product has these bits
-  CHECK(inputs(Feeder(images(), third, {}, counting), kRows) == expected(units));
+  CHECK(inputs(BatchLoader(images(), third, {}, counting), kRows) == expected(units));
   CHECK(affine == 1);
   CHECK(tables == 1);
 }
@@ -120,7 +120,7 @@ TEST_CASE("floats are transformed by column") {
   d.targets = table_of<float>(DType::f32, {2, 1}, {10, 20});
   const std::vector<Choice> chain = {transform("to_tensor"),
                                      transform("normalize", "{mean: [1, 2, 3], std: 2}")};
-  const Feeder f(d, chain, {});
+  const BatchLoader f(d, chain, {});
   CHECK(inputs(f, {1, 0}) == std::vector<float>{1.5F, 1.5F, 1.5F, 0, 0, 0});
   std::vector<float> targets(2);
   f.targets(std::vector<uint32_t>{1, 0}, targets.data());
@@ -133,14 +133,14 @@ TEST_CASE("tokens and classes stay whole numbers") {
   d.inputs = table_of<int32_t>(DType::i32, {2, 2}, {1, 2, 3, 4});
   d.targets = table_of<int32_t>(DType::i32, {2}, {5, 6});
   d.classes = 7;
-  const Feeder f(d, {}, {});
+  const BatchLoader f(d, {}, {});
   std::vector<int32_t> x(4), y(2);
   f.inputs(std::vector<uint32_t>{1, 0}, x.data());
   f.targets(std::vector<uint32_t>{1, 0}, y.data());
   CHECK(x == std::vector<int32_t>{3, 4, 1, 2});
   CHECK(y == std::vector<int32_t>{6, 5});
   const std::vector<Choice> chain = {transform("to_tensor")};
-  CHECK(has(error_of(Fault::spec, [&] { Feeder(d, chain, {}); }),
+  CHECK(has(error_of(Fault::spec, [&] { BatchLoader(d, chain, {}); }),
             "transform 'to_tensor' is for numbers"));
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("windows of one text overlap, or leave some of it out") {
     d.inputs = {{DType::i32, {3, 2}}, text.data, stride};
     d.targets = {{DType::i32, {3, 2}}, next, stride};
     d.classes = 9;
-    const Feeder f(d, {}, {});
+    const BatchLoader f(d, {}, {});
     std::vector<int32_t> x(4), y(4);
     f.inputs(std::vector<uint32_t>{2, 1}, x.data());
     f.targets(std::vector<uint32_t>{2, 1}, y.data());
@@ -160,12 +160,12 @@ TEST_CASE("windows of one text overlap, or leave some of it out") {
     CHECK(x == std::vector<int32_t>{2 * at, 2 * at + 1, at, at + 1});
     CHECK(y == std::vector<int32_t>{2 * at + 1, 2 * at + 2, at + 1, at + 2});
     // What a GPU gets: the text once, and how far apart samples begin.
-    for (const Feeder::Stored& s : {f.stored_inputs(), f.stored_targets()}) {
+    for (const BatchLoader::Stored& s : {f.stored_inputs(), f.stored_targets()}) {
       CHECK(s.step == stride);
       CHECK(s.bytes.size() == static_cast<size_t>(2 * stride + 2) * sizeof(int32_t));
     }
     const std::vector<Choice> chain = {target_transform("one_hot", "9")};
-    const Feeder hot(d, {}, chain);
+    const BatchLoader hot(d, {}, chain);
     std::vector<float> z(2 * 9);
     hot.targets(std::vector<uint32_t>{2}, z.data());
     CHECK(hot.target() == TensorDesc{DType::f32, {2, 9}});
@@ -176,7 +176,7 @@ TEST_CASE("windows of one text overlap, or leave some of it out") {
 
 TEST_CASE("one_hot turns classes into floats") {
   const std::vector<Choice> chain = {target_transform("one_hot", "4")};
-  const Feeder f(images(), {}, chain);
+  const BatchLoader f(images(), {}, chain);
   CHECK(f.target() == TensorDesc{DType::f32, {4}});
   std::vector<float> y(8);
   f.targets(std::vector<uint32_t>{0, 1}, y.data());
@@ -185,12 +185,12 @@ TEST_CASE("one_hot turns classes into floats") {
 
 TEST_CASE("a transform that does not fit the samples is refused") {
   const std::vector<Choice> chain = {transform("normalize", "{mean: [1, 2, 3], std: [1]}")};
-  CHECK(error_of(Fault::spec, [&] { Feeder(images(), chain, {}); }) ==
+  CHECK(error_of(Fault::spec, [&] { BatchLoader(images(), chain, {}); }) ==
         "transform 'normalize': 'mean' has 3 numbers, but samples [2, 1, 128] have 2 channels");
 }
 
 TEST_CASE("batches larger than a block, from many threads") {
-  const Feeder f(images(), {}, {});
+  const BatchLoader f(images(), {}, {});
   std::vector<uint32_t> rows(1000);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint32_t>(i % 3);
   std::vector<std::vector<float>> out(3, std::vector<float>(rows.size() * 256));

@@ -94,7 +94,7 @@ inline std::string idx_bytes(const std::vector<uint32_t>& extents) {
 }
 
 // Settings as a spec in that folder would give them.
-inline std::any settings_of(const Nameable& type, const std::string& yaml,
+inline std::any settings_of(const RegistryEntry& type, const std::string& yaml,
                             const std::string& folder = "") {
   const SourceFile file{"test", yaml, folder};
   Diagnostics d;
@@ -106,7 +106,7 @@ inline std::any settings_of(const Nameable& type, const std::string& yaml,
   return settings;
 }
 
-inline std::string complaint_of(const Nameable& type, const std::string& yaml) {
+inline std::string complaint_of(const RegistryEntry& type, const std::string& yaml) {
   const SourceFile file{"test", yaml};
   Diagnostics d;
   const Node node = read_yaml(file, d);

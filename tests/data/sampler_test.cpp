@@ -41,52 +41,56 @@ TEST_CASE("too many samples to shuffle are refused") {
 }
 
 TEST_CASE("padded, the order is torch's DistributedSampler's") {
-  const Deal deal{.samples = 11, .ranks = 2, .rest = Deal::Rest::pad};
-  CHECK(distributed_order(deal, 0, true, 0, 1).indices == Indices{0, 2, 7, 4, 1, 5});
-  CHECK(distributed_order(deal, 1, true, 0, 1).indices == Indices{10, 3, 6, 8, 9, 0});
+  const SampleAssignment assignment{
+      .samples = 11, .ranks = 2, .remainder = SampleAssignment::Remainder::pad};
+  CHECK(distributed_order(assignment, 0, true, 0, 1).indices == Indices{0, 2, 7, 4, 1, 5});
+  CHECK(distributed_order(assignment, 1, true, 0, 1).indices == Indices{10, 3, 6, 8, 9, 0});
   // More padding than samples: the list is repeated.
-  const Deal few{.samples = 3, .ranks = 8, .rest = Deal::Rest::pad};
+  const SampleAssignment few{
+      .samples = 3, .ranks = 8, .remainder = SampleAssignment::Remainder::pad};
   Indices all;
   for (int r = 0; r < 8; ++r) all.push_back(distributed_order(few, r, false, 0, 0).indices.at(0));
   CHECK(all == Indices{0, 1, 2, 0, 1, 2, 0, 1});
 }
 
 TEST_CASE("exact, torch's order without its padding") {
-  const Deal deal{.samples = 11, .ranks = 2};
-  CHECK(distributed_order(deal, 0, true, 0, 1).indices == Indices{0, 2, 7, 4, 1, 5});
-  CHECK(distributed_order(deal, 1, true, 0, 1).indices == Indices{10, 3, 6, 8, 9});
+  const SampleAssignment assignment{.samples = 11, .ranks = 2};
+  CHECK(distributed_order(assignment, 0, true, 0, 1).indices == Indices{0, 2, 7, 4, 1, 5});
+  CHECK(distributed_order(assignment, 1, true, 0, 1).indices == Indices{10, 3, 6, 8, 9});
 }
 
 TEST_CASE("dropping, torch's drop_last") {
   // 11 on 3 ranks: ceil((11 - 3) / 3) = 3 each, the last two left out.
-  const Deal deal{.samples = 11, .ranks = 3, .rest = Deal::Rest::drop};
-  CHECK(distributed_order(deal, 0, false, 0, 4).indices == Indices{0, 3, 6});
-  CHECK(distributed_order(deal, 2, false, 0, 4).indices == Indices{2, 5, 8});
+  const SampleAssignment assignment{
+      .samples = 11, .ranks = 3, .remainder = SampleAssignment::Remainder::drop};
+  CHECK(distributed_order(assignment, 0, false, 0, 4).indices == Indices{0, 3, 6});
+  CHECK(distributed_order(assignment, 2, false, 0, 4).indices == Indices{2, 5, 8});
 }
 
 TEST_CASE("no samples, no steps") {
-  for (const auto rest : {Deal::Rest::exact, Deal::Rest::pad, Deal::Rest::drop}) {
-    const Batches none{.deal = {.samples = 0, .ranks = 2, .rest = rest}, .batch = 3};
+  for (const auto rest : {SampleAssignment::Remainder::exact, SampleAssignment::Remainder::pad,
+                          SampleAssignment::Remainder::drop}) {
+    const Batches none{.assignment = {.samples = 0, .ranks = 2, .remainder = rest}, .batch = 3};
     CHECK(none.steps() == 0);
-    CHECK(distributed_order(none.deal, 1, true, 0, 0).indices.empty());
+    CHECK(distributed_order(none.assignment, 1, true, 0, 0).indices.empty());
   }
 }
 
 // How often each sample is taken in an epoch, and what must hold for every step on the way.
 std::map<uint32_t, int> taken(const Batches& b) {
   std::vector<Indices> orders;
-  for (int r = 0; r < b.deal.ranks; ++r) {
-    orders.push_back(distributed_order(b.deal, r, true, 1, 2).indices);
-    REQUIRE(static_cast<int64_t>(orders.back().size()) == b.deal.of(r));
+  for (int r = 0; r < b.assignment.ranks; ++r) {
+    orders.push_back(distributed_order(b.assignment, r, true, 1, 2).indices);
+    REQUIRE(static_cast<int64_t>(orders.back().size()) == b.assignment.of(r));
   }
   std::map<uint32_t, int> count;
   for (int64_t step = 0; step < b.steps(); ++step) {
     int64_t global = 0;
-    for (int r = 0; r < b.deal.ranks; ++r) {
+    for (int r = 0; r < b.assignment.ranks; ++r) {
       const RowRange rows = b.rows(r, step);
       REQUIRE(rows.count() <= b.batch);
       if (b.drop_last) REQUIRE(rows.count() == b.batch);
-      REQUIRE(b.place(r, step) == global);
+      REQUIRE(b.offset(r, step) == global);
       global += rows.count();
       for (int64_t i = rows.begin; i < rows.end; ++i)
         ++count[orders[static_cast<size_t>(r)].at(static_cast<size_t>(i))];
@@ -104,7 +108,7 @@ TEST_CASE("every small case takes each sample as often as it should") {
         CAPTURE(n);
         CAPTURE(ranks);
         CAPTURE(batch);
-        const auto cut = [&](Deal::Rest rest, bool drop_last) {
+        const auto cut = [&](SampleAssignment::Remainder rest, bool drop_last) {
           return Batches{{n, ranks, rest}, batch, drop_last};
         };
         const auto sum = [](const std::map<uint32_t, int>& count) {
@@ -113,20 +117,21 @@ TEST_CASE("every small case takes each sample as often as it should") {
           return total;
         };
 
-        const std::map<uint32_t, int> exact = taken(cut(Deal::Rest::exact, false));
+        const std::map<uint32_t, int> exact = taken(cut(SampleAssignment::Remainder::exact, false));
         CHECK(static_cast<int64_t>(exact.size()) == n);
         CHECK(sum(exact) == n);
 
-        const std::map<uint32_t, int> padded = taken(cut(Deal::Rest::pad, false));
+        const std::map<uint32_t, int> padded = taken(cut(SampleAssignment::Remainder::pad, false));
         CHECK(static_cast<int64_t>(padded.size()) == n);
         CHECK(sum(padded) == (n + ranks - 1) / ranks * ranks);
 
-        const std::map<uint32_t, int> dropped = taken(cut(Deal::Rest::drop, false));
+        const std::map<uint32_t, int> dropped =
+            taken(cut(SampleAssignment::Remainder::drop, false));
         CHECK(sum(dropped) == n / ranks * ranks);
         CHECK(static_cast<int64_t>(dropped.size()) == sum(dropped));
 
         // Only whole global batches; the same number for every rank.
-        const std::map<uint32_t, int> whole = taken(cut(Deal::Rest::exact, true));
+        const std::map<uint32_t, int> whole = taken(cut(SampleAssignment::Remainder::exact, true));
         CHECK(sum(whole) == n / ranks / batch * batch * ranks);
         CHECK(static_cast<int64_t>(whole.size()) == sum(whole));
       }

@@ -26,7 +26,7 @@ struct Opened {
   Diagnostics diagnostics;
   std::unique_ptr<Session> session;
   explicit Opened(const std::string& name, const std::vector<std::string>& overrides = {}) {
-    Spec spec = load_spec(source_file("configs/") + name + ".yaml", overrides, vocabulary(), files,
+    Spec spec = load_spec(source_file("configs/") + name + ".yaml", overrides, registries(), files,
                           diagnostics);
     if (diagnostics.ok()) session = make_session(std::move(spec), {}, diagnostics);
   }
@@ -68,7 +68,8 @@ TEST_CASE("what devices hold is what a run takes for them, to the byte") {
     CHECK(gradients >= stored - lost * sizes.shards);
     // Of later chunks workers have some rows of a gradient at a time (rows_of_tile), or a small one
     // as a whole.
-    const double aside = s.batches->accumulate() > 1 ? 260.0 * kKiB * s.who.total_workers() : 0;
+    const double aside =
+        s.batches->accumulate() > 1 ? 260.0 * kKiB * s.topology.total_workers() : 0;
     CHECK(gradients <= stored + aside);
   }
 }
@@ -96,7 +97,7 @@ TEST_CASE("a trace shows the schedule that was planned, each part after what it 
   REQUIRE(opened.session);
   const Session& s = *opened.session;
   const SharedMemory memory =
-      SharedMemory::create_private(static_cast<size_t>(s.who.total_workers()) * sizeof(Trace));
+      SharedMemory::create_private(static_cast<size_t>(s.topology.total_workers()) * sizeof(Trace));
   const std::span<Trace> traces(reinterpret_cast<Trace*>(memory.data()), 2);
   record(s, traces);
   using Kind = TraceEvent::Kind;
@@ -116,7 +117,7 @@ TEST_CASE("a trace shows the schedule that was planned, each part after what it 
     CHECK(done.at({0, 1, chunk}).end <= done.at({1, 1, chunk}).begin);
     CHECK(done.at({1, 1, chunk}).end <= done.at({1, 0, chunk}).begin);
   }
-  const std::string json = chrome_trace(traces, s.who);
+  const std::string json = chrome_trace(traces, s.topology);
   CHECK(json.starts_with("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"));
   CHECK(json.find("\"name\": \"replica 0, device 1, core 0\"") != json.npos);
   CHECK(json.find("\"name\": \"backward 3\"") != json.npos);

@@ -138,8 +138,8 @@ TEST_CASE("sharded states are out of the memory that ranks share: each element h
   CHECK(Buffers::bytes(buffer_sizes(*whole)) - Buffers::bytes(buffer_sizes(*sharded)) + window >=
         states);
   size_t own = 0;
-  for (const auto& share : share_update(sharded->programs.begin()->second, sharded->layout,
-                                        sharded->global_batch, sharded->who))
+  for (const auto& share : partition_update(sharded->programs.begin()->second, sharded->layout,
+                                            sharded->global_batch, sharded->topology))
     own += OwnStates::elements(share);
   // All of them once; a piece ends with its cache line.
   CHECK(own >= static_cast<size_t>(sharded->parameters()));
@@ -162,8 +162,8 @@ TEST_CASE("states of a share lie one piece after another, each with the value it
 }
 
 TEST_CASE("stages have nothing of each other's gradients") {
-  CHECK(foreign_share(*two_of(spec(), "dp")) > 0);
-  CHECK(foreign_share(*two_of(spec(), "pipeline")) == 0);
+  CHECK(remote_share(*two_of(spec(), "dp")) > 0);
+  CHECK(remote_share(*two_of(spec(), "pipeline")) == 0);
 }
 
 TEST_CASE("of compressed gradients half as many bytes are read") {
@@ -173,13 +173,12 @@ TEST_CASE("of compressed gradients half as many bytes are read") {
   CHECK(buffer_sizes(*half).halved == whole->layout.stored);
   const auto stored = static_cast<double>(whole->layout.stored);
   // Each of two ranks reads half of the other's; what else is moved is the same.
-  const double read = foreign_share(*whole), compressed = foreign_share(*half);
+  const double read = remote_share(*whole), compressed = remote_share(*half);
   CHECK(read / (1 - 2 * read) == doctest::Approx(2 * compressed / (1 - 2 * compressed)));
-  CHECK(
-      describe(*half, false)
-          .find(fmt::format(
-              "gradients of other ranks: read as bf16, {:.3f} MiB a step in the place of {:.3f}\n",
-              stored * 2 / kMiB, stored * 4 / kMiB)) != std::string::npos);
+  CHECK(describe(*half, false)
+            .find(fmt::format(
+                "gradients of other ranks: read as bf16, {:.3f} MiB a step instead of {:.3f}\n",
+                stored * 2 / kMiB, stored * 4 / kMiB)) != std::string::npos);
 }
 
 }  // namespace

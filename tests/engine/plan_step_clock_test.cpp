@@ -13,7 +13,7 @@ namespace {
 constexpr int kSteps = 3;
 
 // Of the last steps of a run of threads, one step having gone before.
-std::vector<StageClock> clocks_of(const std::string& parallel, int devices) {
+std::vector<PlanStepClock> clocks_of(const std::string& parallel, int devices) {
   const auto session = session_of(R"(
 data: {dataset: {random: {samples: 64, in_features: 3, out_features: 2}}, batch_size: 16}
 model: [{linear: 5}, relu, {linear: 2}]
@@ -22,8 +22,8 @@ optimizer: {sgd: 0.01}
 )",
                                   {"parallel=" + parallel, fmt::format("devices={}", devices),
                                    "cores=1", "save=false", "epochs=1"});
-  std::vector<StageClock> clocks(static_cast<size_t>(devices),
-                                 StageClock({1, 1 + kSteps}, {1, 1 + kSteps}));
+  std::vector<PlanStepClock> clocks(static_cast<size_t>(devices),
+                                    PlanStepClock({1, 1 + kSteps}, {1, 1 + kSteps}));
   const Probe probe{clocks, [](int) {}};
   CHECK(run(*session, {.probe = &probe}) == 0);
   return clocks;
@@ -32,8 +32,8 @@ optimizer: {sgd: 0.01}
 TEST_CASE("copies between stages are communication") {
   const auto exchanges = [](int chunks) {
     int64_t all = 0;
-    for (const StageClock& c : clocks_of(fmt::format("{{pipeline: {{chunks: {}}}}}", chunks), 2))
-      all += c.marks(StageClock::exchange);
+    for (const PlanStepClock& c : clocks_of(fmt::format("{{pipeline: {{chunks: {}}}}}", chunks), 2))
+      all += c.marks(PlanStepClock::exchange);
     return all;
   };
   // Each chunk's activations go on, and their gradients back; sums of losses are there once a step.
@@ -43,10 +43,10 @@ TEST_CASE("copies between stages are communication") {
 }
 
 TEST_CASE("workers of dp wait for each other in every step, one alone for nobody") {
-  CHECK(clocks_of("single", 1)[0].marks(StageClock::waiting) == 0);
-  for (const StageClock& clock : clocks_of("dp", 2)) {
-    CHECK(clock.marks(StageClock::waiting) >= kSteps);
-    CHECK(clock.marks(StageClock::waiting) % kSteps == 0);
+  CHECK(clocks_of("single", 1)[0].marks(PlanStepClock::waiting) == 0);
+  for (const PlanStepClock& clock : clocks_of("dp", 2)) {
+    CHECK(clock.marks(PlanStepClock::waiting) >= kSteps);
+    CHECK(clock.marks(PlanStepClock::waiting) % kSteps == 0);
   }
 }
 

@@ -23,7 +23,7 @@ struct NoKeys {
 // Data sets and transforms of this test alone; everything else is real.
 const DatasetType& images() {
   static const DatasetType type = [] {
-    DatasetType t{nameable<NoKeys>("images", "")};
+    DatasetType t{registry_entry<NoKeys>("images", "")};
     t.torch = [](const std::any&, const LoadQuery& query) {
       return "x = read_idx(\"" + query.folder + (query.split == Split::train ? "/train" : "/test") +
              "-images.gz\")\ny = read_idx(\"labels.gz\").long()\n";
@@ -34,7 +34,7 @@ const DatasetType& images() {
 }
 const DatasetType& tokens() {
   static const DatasetType type = [] {
-    DatasetType t{nameable<NoKeys>("tokens", "")};
+    DatasetType t{registry_entry<NoKeys>("tokens", "")};
     t.torch = [](const std::any&, const LoadQuery&) -> std::string {
       return "x = torch.zeros(7, 3).long()\ny = torch.zeros(7, 3, 2)\n";
     };
@@ -43,12 +43,12 @@ const DatasetType& tokens() {
   return type;
 }
 const DatasetType& secret() {
-  static const DatasetType type{nameable<NoKeys>("secret", "")};
+  static const DatasetType type{registry_entry<NoKeys>("secret", "")};
   return type;
 }
 const TransformType& halve() {
   static const TransformType type = [] {
-    TransformType t{nameable<NoKeys>("halve", "")};
+    TransformType t{registry_entry<NoKeys>("halve", "")};
     t.torch = [](const std::any&) -> std::string { return "x = x / 2\n"; };
     return t;
   }();
@@ -56,8 +56,8 @@ const TransformType& halve() {
 }
 
 // The words of this test and all real ones.
-std::vector<const Nameable*> with(std::vector<const Nameable*> words,
-                                  const std::vector<const Nameable*>& more) {
+std::vector<const RegistryEntry*> with(std::vector<const RegistryEntry*> words,
+                                       const std::vector<const RegistryEntry*>& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -68,19 +68,20 @@ struct Text {
   Spec spec{};
 
   explicit Text(const std::string& yaml) : file{"configs/t.yaml", yaml} {
-    static const Nameable modes[] = {nameable<NoKeys>("single", ""), nameable<NoKeys>("dp", ""),
-                                     nameable<NoKeys>("ddp", ""), nameable<NoKeys>("pipeline", ""),
-                                     nameable<NoKeys>("other", "")};
-    const Vocabulary words{layer_words(),
-                           loss_words(),
-                           optimizer_words(),
-                           schedule_words(),
-                           with({&images(), &tokens(), &secret()}, dataset_words()),
-                           with({&halve()}, transform_words()),
+    static const RegistryEntry modes[] = {
+        registry_entry<NoKeys>("single", ""), registry_entry<NoKeys>("dp", ""),
+        registry_entry<NoKeys>("ddp", ""), registry_entry<NoKeys>("pipeline", ""),
+        registry_entry<NoKeys>("other", "")};
+    const Registries words{layer_registry(),
+                           loss_registry(),
+                           optimizer_registry(),
+                           schedule_registry(),
+                           with({&images(), &tokens(), &secret()}, dataset_registry()),
+                           with({&halve()}, transform_registry()),
                            {},
                            {&modes[0], &modes[1], &modes[2], &modes[3], &modes[4]},
-                           precision_words(),
-                           initialisation_words()};
+                           precision_registry(),
+                           initialisation_registry()};
     spec = read_spec(read_yaml(file, diagnostics), words, diagnostics);
     REQUIRE_MESSAGE(diagnostics.ok(), diagnostics.render());
   }
@@ -137,10 +138,11 @@ TEST_CASE("the accuracy of a program leaves out what the loss ignores") {
   CHECK(contains(program,
                  "right += ((output.argmax(dim=1) == y) & (y != criterion.ignore_index))"
                  ".sum().item()\n"));
-  CHECK(contains(program, "places += (y != criterion.ignore_index).sum().item()\n"));
-  CHECK(contains(program,
-                 "    return total / weight if weight else math.nan, right / places if places else "
-                 "math.nan\n"));
+  CHECK(contains(program, "positions += (y != criterion.ignore_index).sum().item()\n"));
+  CHECK(contains(
+      program,
+      "    return total / weight if weight else math.nan, right / positions if positions else "
+      "math.nan\n"));
 }
 
 TEST_CASE("a program leaves out what the loss ignores altogether, as dptrain does") {
@@ -374,8 +376,8 @@ TEST_CASE("sequences: a class for the positions, and one for the loss over the l
   CHECK(contains(program, "super().forward(output.flatten(0, -2), target.flatten(0, -1))\n"));
   CHECK(contains(program, "criterion = LastExtent(label_smoothing=0.1)\n"));
   CHECK(contains(program, "right += (output.argmax(dim=-1) == y).sum().item()\n"));
-  CHECK(contains(program, "places += y.numel()\n"));
-  CHECK(contains(program, ", right / places\n"));
+  CHECK(contains(program, "positions += y.numel()\n"));
+  CHECK(contains(program, ", right / positions\n"));
   CHECK(contains(program, "        PositionEmbedding(3, 4),\n"));
   // Once, however many layers need it.
   const std::string definition = "class PositionEmbedding(nn.Embedding):\n";

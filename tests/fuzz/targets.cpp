@@ -196,7 +196,7 @@ void state(std::span<const std::byte> bytes) {
 // the same, and its model is lowered for images and for numbers.
 void spec(std::span<const std::byte> bytes) {
   const SourceFile file{"fuzz.yaml", {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
-  const Vocabulary words = vocabulary();
+  const Registries words = registries();
   Diagnostics d;
   Node root = read_yaml(file, d);
   const std::string first(file.line(1));

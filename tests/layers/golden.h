@@ -87,9 +87,9 @@ inline Node without(Node n, std::string_view key) {
 }
 
 // What a spec with `name: settings` would choose.
-inline Choice choice(const std::vector<const Nameable*>& words, std::string_view name,
+inline Choice choice(const std::vector<const RegistryEntry*>& words, std::string_view name,
                      const Node& settings) {
-  const auto word = std::ranges::find(words, name, [](const Nameable* w) { return w->name; });
+  const auto word = std::ranges::find(words, name, [](const RegistryEntry* w) { return w->name; });
   REQUIRE_MESSAGE(word != words.end(), "unknown word " << name);
   Diagnostics d;
   Choice c{*word, (*word)->decode(settings, {std::string(name), {}}, d), {}};
@@ -98,7 +98,7 @@ inline Choice choice(const std::vector<const Nameable*>& words, std::string_view
 }
 inline ModelItem layer(std::string_view name, const Node& settings) {
   ModelItem item;
-  item.layer = choice(layer_words(), name, settings);
+  item.layer = choice(layer_registry(), name, settings);
   return item;
 }
 

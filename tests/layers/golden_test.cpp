@@ -36,7 +36,7 @@ void check_layer(const Node& c) {
   const bool indices = name == "embedding";
   // Gradients of the input are those of a table whose rows it is.
   Spec spec;
-  spec.loss = choice(loss_words(), "mse_loss", map({{"reduction", "sum"}}));
+  spec.loss = choice(loss_registry(), "mse_loss", map({{"reduction", "sum"}}));
   const Shape rows =
       indices ? input.shape
               : Shape(input.shape.extents().first(static_cast<size_t>(input.shape.rank() - 1)));

@@ -16,13 +16,13 @@ struct NoKeys {
 };
 
 // All layers and losses; of everything else one word that does nothing.
-inline Vocabulary model_words() {
-  static const Nameable nothing = nameable<NoKeys>("nothing", "");
-  return {.layers = layer_words(),
-          .losses = loss_words(),
+inline Registries model_words() {
+  static const RegistryEntry nothing = registry_entry<NoKeys>("nothing", "");
+  return {.layers = layer_registry(),
+          .losses = loss_registry(),
           .optimizers = {&nothing},
           .datasets = {&nothing},
-          .initialisations = initialisation_words()};
+          .initialisations = initialisation_registry()};
 }
 
 // A spec with what its places point into.

@@ -162,18 +162,18 @@ TEST_CASE("divisor_of: what targets say comes before what the loss says") {
     return divisor_of(text.spec, graph);
   };
   const char* const weighted = "{cross_entropy: {weight: [1, 2, 3]}}";
-  CHECK(divisor("cross_entropy", real({4, 3}), numbers({4})) == Divisor::places);
+  CHECK(divisor("cross_entropy", real({4, 3}), numbers({4})) == Divisor::positions);
   CHECK(divisor(weighted, real({4, 3}), numbers({4})) == Divisor::targets);
   // Probabilities have no weight, whatever their classes weigh.
-  CHECK(divisor(weighted, real({4, 3}), real({4, 3})) == Divisor::places);
+  CHECK(divisor(weighted, real({4, 3}), real({4, 3})) == Divisor::positions);
   CHECK(divisor("mse_loss", real({4, 3}), real({4, 3})) == Divisor::elements);
   CHECK(divisor("{mse_loss: sum}", real({4, 3}), real({4, 3})) == Divisor::one);
 }
 
 TEST_CASE("a mean over places counts those of a sample, whose scores are one term together") {
-  CHECK(terms_per_sample(Divisor::places, {4, 3}) == 1);
-  CHECK(terms_per_sample(Divisor::places, {4, 3, 5, 2}) == 10);
-  CHECK(terms_per_sample(Divisor::places, {4, 5, 2, 3}, 3) == 10);
+  CHECK(terms_per_sample(Divisor::positions, {4, 3}) == 1);
+  CHECK(terms_per_sample(Divisor::positions, {4, 3, 5, 2}) == 10);
+  CHECK(terms_per_sample(Divisor::positions, {4, 5, 2, 3}, 3) == 10);
   CHECK(terms_per_sample(Divisor::elements, {4, 3, 5, 2}) == 30);
   CHECK(terms_per_sample(Divisor::samples, {4, 3, 5, 2}) == 1);
 }

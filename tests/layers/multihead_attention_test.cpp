@@ -31,10 +31,11 @@ TEST_CASE("multihead_attention says what it takes") {
   CHECK(complaint(lowered("model: [{multihead_attention: 3}]", real({5, 3, 4}))) ==
         "error: multihead_attention: the 4 features of [5, 3, 4] can't be cut into 3 heads");
   CHECK(complaint(lowered("model: [{multihead_attention: 2}]", real({5, 4}))) ==
-        "error: multihead_attention takes real numbers (f32) [N, places, features], not f32[5, 4]: "
+        "error: multihead_attention takes real numbers (f32) [N, positions, features], not f32[5, "
+        "4]: "
         "put an embedding before it?");
   CHECK(complaint(lowered("model: [{multihead_attention: 2}]", numbers({5, 3, 4}))) ==
-        "error: multihead_attention takes real numbers (f32) [N, places, features], not "
+        "error: multihead_attention takes real numbers (f32) [N, positions, features], not "
         "i32[5, 3, 4]: put an embedding before it?");
   CHECK(complaint(lowered("model: [{multihead_attention: 0}]", real({5, 3, 4}))) ==
         "error: 'num_heads' must be between 1 and 2^31 - 1");

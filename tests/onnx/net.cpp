@@ -28,7 +28,7 @@ Node settings_of(const std::string& text, SourceFile& file) {
   return n;
 }
 
-Choice choose(const std::vector<const Nameable*>& words, std::string_view name,
+Choice choose(const std::vector<const RegistryEntry*>& words, std::string_view name,
               const std::string& settings) {
   used_words().emplace_back(name);
   SourceFile file;
@@ -74,7 +74,7 @@ ValueId Net::indices(const Tensor& t) {
 ValueId Net::layer(std::string_view name, const std::string& settings,
                    const std::vector<ValueId>& in,
                    const std::vector<std::vector<double>>& parameters) {
-  const Choice c = choose(layer_words(), name, settings);
+  const Choice c = choose(layer_registry(), name, settings);
   const size_t before = graph_.parameters.size();
   const ValueId y = static_cast<const LayerType*>(c.what)->build(c.settings, g_, in);
   REQUIRE(graph_.parameters.size() == before + parameters.size());
@@ -116,7 +116,7 @@ std::vector<double> loss(std::string_view name, const std::string& settings,
                          const std::vector<double>& target) {
   Spec spec;
   spec.model.push_back(golden::layer("identity", {}));
-  spec.loss = choose(loss_words(), name, settings);
+  spec.loss = choose(loss_registry(), name, settings);
   std::vector<int64_t> places = extents;
   places.erase(places.begin() + 1);
   Diagnostics d;

@@ -129,8 +129,8 @@ TEST_CASE("every layer, loss and optimizer has an ONNX case, or ONNX has no such
       "multihead_attention"};  // theirs has fewer queries than keys
   for (const std::string& word : used_words()) CHECK_MESSAGE(!without.contains(word), word);
   const std::set<std::string_view> used(used_words().begin(), used_words().end());
-  for (const auto& words : {layer_words(), loss_words(), optimizer_words()})
-    for (const Nameable* word : words)
+  for (const auto& words : {layer_registry(), loss_registry(), optimizer_registry()})
+    for (const RegistryEntry* word : words)
       CHECK_MESSAGE((used.contains(word->name) || without.contains(word->name)), word->name,
                     ": add it to nodes.cpp and onnx_nodes.py, or to this list");
 }

@@ -12,7 +12,7 @@ OptimizerStep step_of(std::string_view name, const std::string& settings, int64_
   used_words().emplace_back(name);
   SourceFile file{"settings", settings};
   Diagnostics d;
-  const Choice c = golden::choice(optimizer_words(), name, read_yaml(file, d));
+  const Choice c = golden::choice(optimizer_registry(), name, read_yaml(file, d));
   return static_cast<const OptimizerType*>(c.what)->step(c.settings, t, lr, std::nullopt);
 }
 

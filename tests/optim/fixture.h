@@ -80,19 +80,19 @@ const Type& row(std::span<const Type> table, std::string_view name) {
   return *r;
 }
 
-inline std::any settings(const Nameable& what, const Node& node) {
+inline std::any settings(const RegistryEntry& what, const Node& node) {
   Diagnostics d;
   std::any s = what.decode(node, Owner{"'" + std::string(what.name) + "'", node.where}, d);
   REQUIRE_MESSAGE(d.ok(), d.render());
   return s;
 }
 
-inline std::any settings(const Nameable& what, const std::string& text) {
+inline std::any settings(const RegistryEntry& what, const std::string& text) {
   return settings(what, document("test.yaml", text).root);
 }
 
 // What decoding complains of, with places; empty: nothing.
-inline std::string complaints(const Nameable& what, const std::string& text) {
+inline std::string complaints(const RegistryEntry& what, const std::string& text) {
   const Document doc = document("test.yaml", text);
   Diagnostics d;
   what.decode(doc.root, Owner{"'" + std::string(what.name) + "'", doc.root.where}, d);

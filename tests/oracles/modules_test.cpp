@@ -66,10 +66,10 @@ struct SampleGraph {
     for (const char* name : {"weight", "bias"})
       if (s.entry(name)) parameters.emplace_back(name);
     if (s.layer()) {
-      spec.loss = golden::choice(loss_words(), "mse_loss", {});
+      spec.loss = golden::choice(loss_registry(), "mse_loss", {});
     } else {
       const Node::Entry& loss = at(s.node, "loss").entries.at(0);
-      spec.loss = golden::choice(loss_words(), loss.key.value, loss.value);
+      spec.loss = golden::choice(loss_registry(), loss.key.value, loss.value);
     }
     Diagnostics d;
     const bool training = find(s.node, "training") == nullptr;  // else evaluation

@@ -62,7 +62,7 @@ std::unique_ptr<Session> session_of(const std::string& model, const std::string&
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Node tree;
-  Spec spec = load_spec(source_file("configs/") + model + ".yaml", overrides, vocabulary(), files,
+  Spec spec = load_spec(source_file("configs/") + model + ".yaml", overrides, registries(), files,
                         d, &tree);
   std::unique_ptr<Session> session;
   if (d.ok()) session = make_session(std::move(spec), {}, d);
@@ -119,7 +119,7 @@ std::vector<double> output_of(const Session& s) {
 TEST_CASE("resnet50_dp is resnet50 on two devices") {
   const std::unique_ptr<Session> s = session_of("resnet50_dp");
   CHECK(s->mode->name == "dp");
-  CHECK(s->who.devices == 2);
+  CHECK(s->topology.devices_per_rank == 2);
   CHECK(s->parameters() == session_of("large/resnet50")->parameters());
 }
 

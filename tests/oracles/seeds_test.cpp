@@ -66,7 +66,7 @@ std::string draw_model(const Node& model, Generator& generator) {
     Node settings = described;
     for (const char* key : {"type", "in_features", "in_channels", "num_channels", "embed_dim"})
       settings = golden::without(settings, key);
-    const Choice layer = golden::choice(layer_words(), name, settings);
+    const Choice layer = golden::choice(layer_registry(), name, settings);
     Graph graph;
     GraphBuilder g(graph);
     const ValueId x = g.input("x", input_of(described));
@@ -93,14 +93,16 @@ void check_loader(const Node& c) {
 
 void check_distributed(const Node& c) {
   const std::vector<Node>& ranks = at(c, "ranks").items;
-  const Deal deal{.samples = integer(c, "samples"),
-                  .ranks = static_cast<int>(integer(c, "world_size")),
-                  .rest = flag(c, "drop_last") ? Deal::Rest::drop : Deal::Rest::pad};
-  REQUIRE(static_cast<int>(ranks.size()) == deal.ranks);
-  for (int rank = 0; rank < deal.ranks; ++rank) {
-    const Order order =
-        distributed_order(deal, rank, flag(c, "shuffle"), static_cast<uint64_t>(integer(c, "seed")),
-                          static_cast<uint64_t>(integer(c, "epoch")));
+  const SampleAssignment assignment{.samples = integer(c, "samples"),
+                                    .ranks = static_cast<int>(integer(c, "world_size")),
+                                    .remainder = flag(c, "drop_last")
+                                                     ? SampleAssignment::Remainder::drop
+                                                     : SampleAssignment::Remainder::pad};
+  REQUIRE(static_cast<int>(ranks.size()) == assignment.ranks);
+  for (int rank = 0; rank < assignment.ranks; ++rank) {
+    const Order order = distributed_order(assignment, rank, flag(c, "shuffle"),
+                                          static_cast<uint64_t>(integer(c, "seed")),
+                                          static_cast<uint64_t>(integer(c, "epoch")));
     const Node& expected = ranks[static_cast<size_t>(rank)];
     CHECK(static_cast<int64_t>(order.indices.size()) == integer(expected, "samples"));
     check_order(order, expected);

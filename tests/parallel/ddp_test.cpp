@@ -5,80 +5,82 @@
 
 namespace dpt {
 
-TEST_CASE("ddp's plan is single's: what differs is whom a meeting spans") {
+TEST_CASE("ddp's plan is single's: what differs is the workers that a barrier spans") {
   CHECK(planned("ddp", "", {.devices = 2, .machine_cores = 2}) ==
         planned("single", "", {.machine_cores = 2}));
 }
 
-TEST_CASE("accumulation is no_sync: micro-batches end without a meeting, but those of batch norm") {
+TEST_CASE("accumulation is no_sync: micro-batches end without a barrier, but those of batch norm") {
   const ModeQuery query{.devices = 2, .machine_cores = 2};
   const std::string update =
       "update:\n"
-      "  all          meet\n"
+      "  all          barrier\n"
       "  each worker  sum_loss, sum_shards, update\n"
-      "  all          meet\n";
+      "  all          barrier\n";
   CHECK(planned("ddp", "", query) ==
         "each micro-batch:\n"
-        "  each shard   feed, forward, loss, backward\n" +
+        "  each shard   load, forward, loss, backward\n" +
             update);
-  CHECK(planned("ddp", "", query, {.forward_cuts = 1, .backward_cuts = 1}) ==
+  CHECK(planned("ddp", "", query, {.forward_sync_points = 1, .backward_sync_points = 1}) ==
         "each micro-batch:\n"
-        "  each shard   feed, forward (1 sum over shards), loss, backward (1 sum over shards)\n" +
+        "  each shard   load, forward (1 sum over shards), loss, backward (1 sum over shards)\n" +
             update);
 }
 
-// Masks that the first worker draws, and the sums of a single cut, lie in one place.
-TEST_CASE("what others still read is written again only after a meeting between micro-batches") {
+// Masks that the first worker draws, and the sums of a single sync point, lie in one place.
+TEST_CASE("what others still read is written again only after a barrier between micro-batches") {
   const ModeQuery query{.devices = 2, .cores = 2};
   const auto meets_between = [&](const ModeQuery& q, const PlanQuery& p) {
-    return planned("ddp", "", q, p).find("meet, where another micro-batch") != std::string::npos;
+    return planned("ddp", "", q, p).find("barrier, if another micro-batch") != std::string::npos;
   };
   CHECK(planned("ddp", "", query, {.torch_masks = true, .accumulates = true}) ==
         "each micro-batch:\n"
         "  first worker draw_masks\n"
-        "  all          meet\n"
-        "  each shard   feed, forward, loss, backward\n"
-        "  all          meet, where another micro-batch follows\n"
+        "  all          barrier\n"
+        "  each shard   load, forward, loss, backward\n"
+        "  all          barrier, if another micro-batch follows\n"
         "update:\n"
-        "  all          meet\n"
+        "  all          barrier\n"
         "  each worker  sum_loss, sum_shards, update\n"
-        "  all          meet\n");
+        "  all          barrier\n");
   CHECK_FALSE(meets_between(query, {.torch_masks = true}));
-  CHECK(meets_between(query, {.forward_cuts = 1, .accumulates = true}));
+  CHECK(meets_between(query, {.forward_sync_points = 1, .accumulates = true}));
   // Two cuts take turns.
-  CHECK_FALSE(meets_between(query, {.forward_cuts = 1, .backward_cuts = 1, .accumulates = true}));
+  CHECK_FALSE(meets_between(
+      query, {.forward_sync_points = 1, .backward_sync_points = 1, .accumulates = true}));
   // Of a replica with one worker nobody else reads the sums, unless they are of all replicas.
   const ModeQuery one_core{.devices = 2, .cores = 1};
-  CHECK_FALSE(meets_between(one_core, {.forward_cuts = 1, .accumulates = true}));
-  CHECK(meets_between(one_core, {.forward_cuts = 1, .cuts_sum_all = true, .accumulates = true}));
+  CHECK_FALSE(meets_between(one_core, {.forward_sync_points = 1, .accumulates = true}));
+  CHECK(meets_between(
+      one_core, {.forward_sync_points = 1, .sync_across_replicas = true, .accumulates = true}));
 }
 
-TEST_CASE("the meetings of a step are those of its plan") {
-  const auto meetings = [](const PlanQuery& query, int64_t micro_batches) {
+TEST_CASE("the barriers of a step are those of its plan") {
+  const auto barriers = [](const PlanQuery& query, int64_t micro_batches) {
     Plan plan = basic_plan(query);
     const ModeType& ddp = mode_named("ddp");
     ddp.rewrite(plan, ddp.topology({}, {.devices = 2, .cores = 2}));
-    return plan.meetings(micro_batches);
+    return plan.barriers(micro_batches);
   };
-  CHECK(meetings({}, 1) == 2);
-  CHECK(meetings({.accumulates = true}, 3) == 2);
-  CHECK(meetings({.divisor_from_targets = true, .clip_norm = true}, 1) == 4);
+  CHECK(barriers({}, 1) == 2);
+  CHECK(barriers({.accumulates = true}, 3) == 2);
+  CHECK(barriers({.divisor_from_targets = true, .clip_norm = true}, 1) == 4);
   // Before each micro-batch once its masks are drawn, and between them.
-  CHECK(meetings({.torch_masks = true, .accumulates = true}, 3) == 2 + 3 + 2);
+  CHECK(barriers({.torch_masks = true, .accumulates = true}, 3) == 2 + 3 + 2);
 }
 
-TEST_CASE("gradients are compressed once a step, by the owners of the shards, before all meet") {
+TEST_CASE("gradients are compressed once a step, by the owners of the shards, before the barrier") {
   CHECK(planned("ddp", "{compress: fp16}", {.devices = 2, .machine_cores = 2},
                 {.clip_norm = true, .compresses = true}) ==
         "each micro-batch:\n"
-        "  each shard   feed, forward, loss, backward\n"
+        "  each shard   load, forward, loss, backward\n"
         "update:\n"
         "  each shard   compress\n"
-        "  all          meet\n"
+        "  all          barrier\n"
         "  each worker  sum_loss, sum_squares\n"
-        "  all          meet\n"
+        "  all          barrier\n"
         "  each worker  sum_shards, update\n"
-        "  all          meet\n");
+        "  all          barrier\n");
   const ModeType& ddp = mode_named("ddp");
   CHECK(ddp.exchange(mode_settings(ddp, "{compress: fp16}")).compress == DType::f16);
   CHECK(ddp.exchange(mode_settings(ddp, "{compress: bf16}")).compress == DType::bf16);
@@ -91,10 +93,11 @@ TEST_CASE("a device is a rank, and ranks that were started are taken as they are
   const ModeType& ddp = mode_named("ddp");
   const Topology two = ddp.topology({}, {.devices = 2, .machine_cores = 4});
   CHECK(two.ranks == 2);
-  CHECK(two.workers == 2);
+  CHECK(two.workers_per_device == 2);
   CHECK(ddp.topology({}, {.machine_cores = 4, .world = 3}).ranks == 3);
   CHECK(ddp.topology({}, {.devices = 2, .world = 3}).ranks == 3);  // the launcher's number counts
-  CHECK(ddp.topology({}, {.devices = 4, .world = 3, .span = 2}).devices == 2);
+  CHECK(ddp.topology({}, {.devices = 4, .world = 3, .devices_per_replica = 2}).devices_per_rank ==
+        2);
 }
 
 TEST_CASE("the main value of dp and ddp is the number of devices") {
@@ -119,9 +122,9 @@ TEST_CASE("the main value of dp and ddp is the number of devices") {
 
 TEST_CASE("reproducible shards do not depend on the number of ranks") {
   const ModeType& ddp = mode_named("ddp");
-  const Topology who = ddp.topology({}, {.devices = 3, .shards = 8});
-  CHECK(who.shards == 8);
-  CHECK(who.reproducible);
+  const Topology topology = ddp.topology({}, {.devices = 3, .shards = 8});
+  CHECK(topology.shards == 8);
+  CHECK(topology.reproducible);
 }
 
 }  // namespace dpt

@@ -7,25 +7,25 @@ namespace dpt {
 TEST_CASE("dp gathers the outputs, computes the loss on one device, scatters its gradient") {
   CHECK(planned("dp", "", {.devices = 3, .machine_cores = 3}) ==
         "each micro-batch:\n"
-        "  each shard   feed, forward, gather\n"
-        "  all          meet\n"
+        "  each shard   load, forward, gather\n"
+        "  all          barrier\n"
         "  loss device  loss\n"
-        "  all          meet\n"
+        "  all          barrier\n"
         "  each shard   scatter, backward\n"
         "update:\n"
-        "  all          meet\n"
+        "  all          barrier\n"
         "  each worker  sum_loss, sum_shards, update\n"
-        "  all          meet\n");
+        "  all          barrier\n");
 }
 
 TEST_CASE("a distributed loss needs no gathering") {
   CHECK(planned("dp", "{loss: distributed}", {.devices = 2, .machine_cores = 2}) ==
         "each micro-batch:\n"
-        "  each shard   feed, forward, loss, backward\n"
+        "  each shard   load, forward, loss, backward\n"
         "update:\n"
-        "  all          meet\n"
+        "  all          barrier\n"
         "  each worker  sum_loss, sum_shards, update\n"
-        "  all          meet\n");
+        "  all          barrier\n");
 }
 
 TEST_CASE("an output_device that nothing would be gathered on is refused") {
@@ -36,11 +36,11 @@ TEST_CASE("an output_device that nothing would be gathered on is refused") {
 TEST_CASE("dp takes at least two devices and at most four where none are written") {
   const ModeType& dp = mode_named("dp");
   const std::any settings = mode_settings(dp, "");
-  CHECK(dp.topology(settings, {.machine_cores = 1}).devices == 2);
-  CHECK(dp.topology(settings, {.machine_cores = 3}).devices == 3);
+  CHECK(dp.topology(settings, {.machine_cores = 1}).devices_per_rank == 2);
+  CHECK(dp.topology(settings, {.machine_cores = 3}).devices_per_rank == 3);
   const Topology large = dp.topology(settings, {.machine_cores = 16});
-  CHECK(large.devices == 4);
-  CHECK(large.workers == 4);
+  CHECK(large.devices_per_rank == 4);
+  CHECK(large.workers_per_device == 4);
 }
 
 TEST_CASE("output_device chooses the loss's device, and must be one") {

@@ -14,27 +14,27 @@ Topology placed(const std::string& yaml, const ModeQuery& query) {
 TEST_CASE("replicas of a pipeline are processes, their stages threads or processes") {
   const Topology two = placed("{stages: 2, chunks: 4}", {.machine_cores = 4});
   CHECK(two.ranks == 1);
-  CHECK(two.devices == 2);
-  CHECK(two.span == 2);
-  CHECK(two.workers == 2);
+  CHECK(two.devices_per_rank == 2);
+  CHECK(two.devices_per_replica == 2);
+  CHECK(two.workers_per_device == 2);
   CHECK(two.shards == 2);
-  CHECK_FALSE(two.dealt);
+  CHECK_FALSE(two.per_replica_sampling);
   const Topology hybrid = placed("{stages: 2, data_parallel: 3}", {.machine_cores = 2});
   CHECK(hybrid.ranks == 3);
-  CHECK(hybrid.devices == 2);
+  CHECK(hybrid.devices_per_rank == 2);
   CHECK(hybrid.replicas() == 3);
   CHECK(hybrid.shards == 3);
-  CHECK(hybrid.dealt);
+  CHECK(hybrid.per_replica_sampling);
   const Topology apart =
       placed("{stages: 2, data_parallel: 3, processes: true}", {.machine_cores = 2});
   CHECK(apart.ranks == 6);
-  CHECK(apart.devices == 1);
+  CHECK(apart.devices_per_rank == 1);
   for (int shard = 0; shard < 3; ++shard) {
     CHECK(apart.owner(shard) == 2 * shard);
     CHECK(apart.owner(shard, 1) == 2 * shard + 1);
   }
   CHECK(placed("{stages: 3}", {.world = 3}).ranks == 3);
-  CHECK(placed("{stages: 3, data_parallel: 2}", {.world = 2}).devices == 3);
+  CHECK(placed("{stages: 3, data_parallel: 2}", {.world = 2}).devices_per_rank == 3);
 }
 
 TEST_CASE("a pipeline says what does not fit") {
@@ -47,7 +47,7 @@ TEST_CASE("a pipeline says what does not fit") {
                        "3 ranks were started; 2 replicas of 2 stages take 4, one for each device, "
                        "or 2, one for each replica",
                        Error);
-  CHECK_THROWS_AS(placed("{stages: 2}", {.span = 2}), Error);
+  CHECK_THROWS_AS(placed("{stages: 2}", {.devices_per_replica = 2}), Error);
 }
 
 TEST_CASE("what replicas share needs two of them") {
@@ -81,13 +81,13 @@ TEST_CASE("devices of a pipeline do their ops, then all sum and update") {
   run_in_stages(plan, pipeline_schedule(ScheduleKind::one_f_one_b, {0, 1}, 2));
   CHECK(plan.str() ==
         "each micro-batch:\n"
-        "  pipeline     feed, forward, loss, backward\n"
+        "  pipeline     load, forward, loss, backward\n"
         "    device 0     F0 F1 B0 B1\n"
         "    device 1     F0 B0 F1 B1\n"
         "update:\n"
-        "  all          meet\n"
+        "  all          barrier\n"
         "  each worker  sum_loss, sum_shards, update\n"
-        "  all          meet\n");
+        "  all          barrier\n");
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ inline std::any mode_settings(const ModeType& mode, const std::string& yaml) {
 inline std::string planned(std::string_view mode, const std::string& yaml, const ModeQuery& query,
                            const PlanQuery& plan_query = {}) {
   const ModeType& m = mode_named(mode);
-  const Topology who = m.topology(mode_settings(m, yaml), query);
+  const Topology topology = m.topology(mode_settings(m, yaml), query);
   Plan plan = basic_plan(plan_query);
-  m.rewrite(plan, who);
+  m.rewrite(plan, topology);
   return plan.str();
 }
 

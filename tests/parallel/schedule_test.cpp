@@ -62,7 +62,7 @@ void check_one_order(const PipelineSchedule& schedule) {
   int last = 0;
   for (const auto& ops : schedule)
     for (const StageOp& op : ops) last = std::max(last, op.stage);
-  for (const StageOp& op : in_one_order(schedule)) {
+  for (const StageOp& op : topological_order(schedule)) {
     const bool first = op.stage == (op.backward ? last : 0);
     if (!first) CHECK(done.contains({op.stage + (op.backward ? 1 : -1), op.chunk, op.backward}));
     if (op.backward) CHECK(done.contains({op.stage, op.chunk, false}));

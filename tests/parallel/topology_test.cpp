@@ -22,31 +22,31 @@ TEST_CASE("chunk cuts as torch.chunk does, with fewer pieces where it must") {
 }
 
 TEST_CASE("a batch is cut over devices by torch's chunks, then over each device's workers") {
-  const Topology dp{.devices = 2, .workers = 2, .shards = 4};
-  CHECK(cut(dp, {10}) == std::vector<Rows>{{0, 3}, {3, 5}, {5, 8}, {8, 10}});
+  const Topology dp{.devices_per_rank = 2, .workers_per_device = 2, .shards = 4};
+  CHECK(rows_of_shards(dp, {10}) == std::vector<Rows>{{0, 3}, {3, 5}, {5, 8}, {8, 10}});
 }
 
 TEST_CASE("every rank's batch is cut by itself, counted from its own beginning") {
-  const Topology ddp{.ranks = 2, .workers = 2, .shards = 4};
-  CHECK(cut(ddp, {4, 3}) == std::vector<Rows>{{0, 2}, {2, 4}, {0, 2}, {2, 3}});
+  const Topology ddp{.ranks = 2, .workers_per_device = 2, .shards = 4};
+  CHECK(rows_of_shards(ddp, {4, 3}) == std::vector<Rows>{{0, 2}, {2, 4}, {0, 2}, {2, 3}});
 }
 
 TEST_CASE("reproducible shards are the same whoever owns them") {
   const Topology one{.shards = 8, .reproducible = true};
-  const Topology many{.ranks = 2, .workers = 3, .shards = 8, .reproducible = true};
+  const Topology many{.ranks = 2, .workers_per_device = 3, .shards = 8, .reproducible = true};
   for (int64_t n : {0, 1, 5, 8, 13, 100}) {
-    CHECK(cut(one, {n}) == cut(many, {n}));
-    CHECK(cut(one, {n}).back().end == n);
+    CHECK(rows_of_shards(one, {n}) == rows_of_shards(many, {n}));
+    CHECK(rows_of_shards(one, {n}).back().end == n);
   }
 }
 
 TEST_CASE("every shard has one owner, ranks own blocks, and a worker may own none") {
   for (int workers : {1, 2, 3, 4, 8})
     for (int shards : {1, 2, 3, 8, 16}) {
-      const Topology who{.ranks = workers, .shards = shards, .reproducible = true};
+      const Topology topology{.ranks = workers, .shards = shards, .reproducible = true};
       int owned = 0, last = -1;
       for (int w = 0; w < workers; ++w)
-        for (int s : who.shards_of(w)) {
+        for (int s : topology.shards_of(w)) {
           CHECK(s == last + 1);
           last = s;
           ++owned;
@@ -59,19 +59,21 @@ TEST_CASE("every shard has one owner, ranks own blocks, and a worker may own non
   CHECK(few.shards_of_rank(1) == Rows{});
 }
 
-TEST_CASE("a group of shards has one owner, and one of its loss") {
-  const Topology who{.devices = 2, .workers = 2, .shards = 9, .reproducible = true};
-  CHECK(who.groups(false) == std::vector<Rows>{{0, 3}, {3, 5}, {5, 7}, {7, 9}});
-  CHECK(who.groups(true).size() == 9);
-  Topology gathered = who;
+TEST_CASE("a shard group has one owner, and one of its loss") {
+  const Topology topology{
+      .devices_per_rank = 2, .workers_per_device = 2, .shards = 9, .reproducible = true};
+  CHECK(topology.shard_groups(false) == std::vector<Rows>{{0, 3}, {3, 5}, {5, 7}, {7, 9}});
+  CHECK(topology.shard_groups(true).size() == 9);
+  Topology gathered = topology;
   gathered.loss_device = 1;
-  CHECK(gathered.groups(false) == who.groups(false));
+  CHECK(gathered.shard_groups(false) == topology.shard_groups(false));
 }
 
 TEST_CASE("with the loss on one device its workers compute the loss of all shards") {
-  const Topology who{.devices = 3, .workers = 2, .shards = 6, .loss_device = 1};
-  for (int s = 0; s < 6; ++s) CHECK(who.loss_owner(s) / who.workers == 1);
-  CHECK(who.loss_owner(0) != who.loss_owner(1));
+  const Topology topology{
+      .devices_per_rank = 3, .workers_per_device = 2, .shards = 6, .loss_device = 1};
+  for (int s = 0; s < 6; ++s) CHECK(topology.loss_owner(s) / topology.workers_per_device == 1);
+  CHECK(topology.loss_owner(0) != topology.loss_owner(1));
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ TEST_CASE("without single a row is compared with the first of its batch and prec
   };
   CHECK(reason(rows[0], rows, 4).empty());
   CHECK(reason(rows[1], rows, 4) ==
-        "dp on 1 device, batch 8: 2.00x slower than dp on 2 devices: 1 worker in the place of 2.");
+        "dp on 1 device, batch 8: 2.00x slower than dp on 2 devices: 1 worker instead of 2.");
   CHECK(reason(rows[2], rows, 4) ==
         "dp on 4 devices, batch 8: 2.00x faster than dp on 2 devices (100 % of the ideal 2x): 4 "
         "workers compute in parallel.");

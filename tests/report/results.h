@@ -12,7 +12,7 @@ inline RowResult result(std::string mode, int64_t devices, int64_t batch, double
   r.row = {.mode = std::move(mode), .devices = devices, .batch_size = batch};
   r.facts.workers = static_cast<int>(devices);
   r.facts.fewest = r.facts.most = batch / devices;
-  r.facts.meetings = devices > 1 ? 2 : 0;
+  r.facts.barriers = devices > 1 ? 2 : 0;
   r.facts.predicted_bytes = 60.5 * kMiB;
   r.peak_bytes = 61 * kMiB;
   r.ms_per_sample = ms;

@@ -117,7 +117,7 @@ TEST_CASE("steps that end together are timed in whole launches, two at least") {
   CHECK(more.marked.begin == more.timed.end);
   CHECK(more.marked.count() == 2528);
   // Four end at once, 10 ms each: what is timed of one launch alone takes no time.
-  std::vector<StageClock::Steps> timed;
+  std::vector<PlanStepClock::Steps> timed;
   const Measure fake = [&](const BenchRow&, const RunSteps& steps) {
     timed.push_back(steps.timed);
     const int64_t launches = steps.timed.end / 4 - steps.timed.begin / 4;
@@ -134,10 +134,10 @@ TEST_CASE("steps that end together are timed in whole launches, two at least") {
 }
 
 TEST_CASE("a stage clock counts samples of timed steps and time of marked ones") {
-  StageClock clock({1, 3}, {3, 4});
+  PlanStepClock clock({1, 3}, {3, 4});
   const auto step = [&](int64_t samples) {
-    clock.mark(StageClock::compute);
-    clock.mark(StageClock::waiting);
+    clock.mark(PlanStepClock::compute);
+    clock.mark(PlanStepClock::waiting);
     clock.step_ends(samples);
   };
   step(1);
@@ -146,19 +146,19 @@ TEST_CASE("a stage clock counts samples of timed steps and time of marked ones")
   step(100);
   CHECK(clock.timed_samples() == 110);
   CHECK(clock.timed_seconds() >= 0);
-  CHECK(clock.seconds(StageClock::compute) == 0);
+  CHECK(clock.seconds(PlanStepClock::compute) == 0);
   const double before = now_s();
   while (now_s() - before < 1e-3) {
   }
   step(1000);
   CHECK(clock.timed_samples() == 110);
-  CHECK(clock.seconds(StageClock::compute) >= 1e-3);
-  CHECK(clock.seconds(StageClock::update) == 0);
+  CHECK(clock.seconds(PlanStepClock::compute) >= 1e-3);
+  CHECK(clock.seconds(PlanStepClock::update) == 0);
   CHECK(clock.on_core() > 0);
   CHECK(clock.on_core() < 10);
-  const double marked = clock.seconds(StageClock::compute);
+  const double marked = clock.seconds(PlanStepClock::compute);
   step(1);
-  CHECK(clock.seconds(StageClock::compute) == marked);
+  CHECK(clock.seconds(PlanStepClock::compute) == marked);
 }
 
 }  // namespace dpt

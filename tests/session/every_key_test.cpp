@@ -20,19 +20,20 @@ namespace {
 struct Place {
   std::string title;
   std::vector<KeyDoc> keys;
-  const Nameable* word = nullptr;
+  const RegistryEntry* word = nullptr;
 };
 
 std::vector<Place> places() {
-  static const Vocabulary words = vocabulary();
+  static const Registries words = registries();
   std::vector<Place> out;
-  for (const WordList& list : word_lists())
-    for (const Nameable* n : words_of(words, list.list))
+  for (const RegistryInfo& list : registry_infos())
+    for (const RegistryEntry* n : registry_of(words, list.list))
       out.push_back({fmt::format("{} {}", list.what, n->name), n->describe(), n});
   return out;
 }
 
-std::string complaints_about(const Nameable& word, std::string_view key, const std::string& value) {
+std::string complaints_about(const RegistryEntry& word, std::string_view key,
+                             const std::string& value) {
   const SourceFile file{"t.yaml", fmt::format("{}: {}\n", key, value)};
   Diagnostics d;
   const Node settings = read_yaml(file, d);
@@ -61,7 +62,7 @@ struct Outcome {
 Outcome outcome_of(const std::string& path, const std::string& argument) {
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
-  Spec spec = load_spec(path, {argument}, vocabulary(), files, d);
+  Spec spec = load_spec(path, {argument}, registries(), files, d);
   try {
     if (d.ok()) make_session(std::move(spec), {.runs = false}, d);
   } catch (const Error& e) {
@@ -113,7 +114,7 @@ TEST_CASE("null unsets a key that may be left out; an empty value is refused whe
 TEST_CASE("key=null on the command line unsets every key that may be left out") {
   const Folder folder;
   const std::string path = folder.write("t.yaml", kSpec);
-  for (const KeyDoc& top : top_keys(vocabulary()).describe()) {
+  for (const KeyDoc& top : top_keys(registries()).describe()) {
     if (!top.required()) {
       CAPTURE(top.name);
       const Outcome o = outcome_of(path, fmt::format("{}=null", top.name));
@@ -131,7 +132,7 @@ TEST_CASE("key=null on the command line unsets every key that may be left out") 
     folder.write("u.yaml", kSpec + text);
     std::vector<std::unique_ptr<SourceFile>> files;
     Diagnostics d;
-    Spec spec = load_spec(folder.file("u.yaml"), arguments, vocabulary(), files, d);
+    Spec spec = load_spec(folder.file("u.yaml"), arguments, registries(), files, d);
     CHECK_MESSAGE(d.ok(), d.render());
     return spec;
   };
@@ -170,7 +171,7 @@ TEST_CASE("no empty value of a section's key ends a session, and what is refused
   std::vector<std::string> keys = {"model.first.freeze", "model.first.init",     "model[0].repeat",
                                    "model.first.device", "optimizer.lr",         "optimizer.sgd",
                                    "loss.reduction",     "data.dataset.samples", "blocks.b"};
-  for (const KeyDoc& top : top_keys(vocabulary()).describe()) {
+  for (const KeyDoc& top : top_keys(registries()).describe()) {
     keys.emplace_back(top.name);
     for (const KeyDoc& k : top.keys) keys.push_back(fmt::format("{}.{}", top.name, k.name));
   }
@@ -216,7 +217,7 @@ TEST_CASE("a spec for CPUs that is only looked at starts no CUDA") {
   const Folder folder;
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
-  Spec spec = load_spec(folder.write("t.yaml", kSpec), {}, vocabulary(), files, d);
+  Spec spec = load_spec(folder.write("t.yaml", kSpec), {}, registries(), files, d);
   const auto session = make_session(std::move(spec), {.runs = false}, d);
   REQUIRE_MESSAGE(session, d.render());
   CHECK(session->note.empty());  // why there is no GPU: it is found by loading the driver

@@ -31,7 +31,7 @@ struct Opened {
                   std::optional<int> world = {}, const char* yaml = kMlp) {
     const Folder folder;
     words.insert(words.begin(), "device=cuda");
-    Spec spec = load_spec(folder.write("t.yaml", yaml), words, vocabulary(), files, diagnostics);
+    Spec spec = load_spec(folder.write("t.yaml", yaml), words, registries(), files, diagnostics);
     try {
       if (diagnostics.ok())
         session =
@@ -53,7 +53,7 @@ TEST_CASE("every GPU that is there is used, or those that are named") {
   const auto gpus = [](const std::vector<std::string>& words, std::optional<int> world = {}) {
     const Opened o(words, {.count = 3}, world);
     REQUIRE_MESSAGE(o.session, o.error);
-    CHECK(o.session->who.total_workers() == static_cast<int>(o.session->gpu_of_worker.size()));
+    CHECK(o.session->topology.total_workers() == static_cast<int>(o.session->gpu_of_worker.size()));
     return o.session->gpu_of_worker;
   };
   CHECK(gpus({}) == Gpus{0});
@@ -83,7 +83,7 @@ TEST_CASE("how stages that are processes copy: NCCL, or the CPUs where stages sh
   const auto backend = [](const std::vector<std::string>& words, std::optional<int> world = {}) {
     const Opened o(words, {.count = 2}, world);
     REQUIRE_MESSAGE(o.session, o.error);
-    return o.session->stages_apart() ? o.session->exchange.backend : std::nullopt;
+    return o.session->stages_are_processes() ? o.session->exchange.backend : std::nullopt;
   };
   const std::string apart = "parallel={pipeline: {processes: true}}";
   CHECK(backend({apart}) == Exchange::Backend::nccl);
@@ -152,7 +152,7 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
   const Opened o({"parallel=ddp"});
   REQUIRE(o.session);
   const Session& s = *o.session;
-  const DeviceShare all(s, 0);
+  const GpuShare all(s, 0);
   for (const double mib : {0.0005, 0.001, 0.002, 25.0}) {
     const std::vector<Bucket> buckets = gradient_buckets(s, all, mib);
     CHECK(buckets.front().begin == 0);
@@ -168,10 +168,10 @@ TEST_CASE("buckets are whole parameters in backward's order, the first one small
       // Nothing of a bucket is made later.
       for (size_t i = 0; i < program.backward.size(); ++i)
         for (const ValueId v : program.graph.nodes[program.backward[i].node].out)
-          if (const Slice& place = program.place[static_cast<size_t>(v)];
-              place.arena == Arena::gradients)
+          if (const Location& location = program.location[static_cast<size_t>(v)];
+              location.arena == Arena::gradients)
             for (size_t b = 0; b < buckets.size(); ++b)
-              if (buckets[b].begin * 4 <= place.offset && place.offset < buckets[b].end * 4)
+              if (buckets[b].begin * 4 <= location.offset && location.offset < buckets[b].end * 4)
                 CHECK(i <= made[b]);
     }
   }
@@ -188,7 +188,7 @@ TEST_CASE("what `memory_limit` is held against is what a GPU takes") {
       const Opened opened({parallel, "devices=2", chunks});
       REQUIRE_MESSAGE(opened.session, opened.error);
       const Session& s = *opened.session;
-      const DeviceExecutor::Needs needs = DeviceExecutor::needs(s);
+      const GpuExecutor::Needs needs = GpuExecutor::needs(s);
       const DeviceUse use = device_uses(s)[0];
       // Parameters begin at cache lines, and pieces are equal.
       const double lost = 64.0 * static_cast<double>(s.graph.parameters.size() + 2);
@@ -209,7 +209,7 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
       REQUIRE_MESSAGE(o.session, o.error);
       const Session& s = *o.session;
       CHECK(s.layout.stored == s.layout.trainable);
-      const DeviceShare share(s, 0);
+      const GpuShare share(s, 0);
       const std::vector<Bucket> buckets = gradient_buckets(s, share);
       size_t at = 0, all = 0;
       for (const Bucket& b : buckets) {
@@ -232,11 +232,11 @@ TEST_CASE("`shard: optimizer` cuts each bucket into equal pieces, one for each G
         CHECK(std::ranges::is_sorted(made));
         for (size_t i = 0; i < program.backward.size(); ++i)
           for (const ValueId v : program.graph.nodes[program.backward[i].node].out)
-            if (const Slice& place = program.place[static_cast<size_t>(v)];
-                place.arena == Arena::gradients)
+            if (const Location& location = program.location[static_cast<size_t>(v)];
+                location.arena == Arena::gradients)
               for (size_t b = 0; b < buckets.size(); ++b)
-                if (place.offset < buckets[b].end * 4 &&
-                    buckets[b].begin * 4 < place.offset + program.graph[v].desc.bytes())
+                if (location.offset < buckets[b].end * 4 &&
+                    buckets[b].begin * 4 < location.offset + program.graph[v].desc.bytes())
                   CHECK(i <= made[b]);
       }
     }

@@ -91,7 +91,7 @@ struct Use {
 };
 
 // The settings of an example's last use, decoded.
-std::any example_settings(const Nameable& n, std::string_view list) {
+std::any example_settings(const RegistryEntry& n, std::string_view list) {
   const Use use(spec_with(list, uses_of(n.usage.example).back()));
   std::vector<const Node*> found;
   find_settings(use.root, n.name, found);
@@ -112,7 +112,7 @@ bool has_one_of(const std::string& text, std::string_view names) {
 }
 
 // Every key with its section, "" for the top level and "model" for the entries of a model.
-std::vector<std::pair<std::string, KeyDoc>> section_keys(const Vocabulary& words) {
+std::vector<std::pair<std::string, KeyDoc>> section_keys(const Registries& words) {
   std::vector<std::pair<std::string, KeyDoc>> out;
   for (const KeyDoc& top : top_keys(words).describe()) {
     out.emplace_back("", top);
@@ -144,14 +144,14 @@ std::string spec_with_key(const std::string& section, const KeyDoc& key) {
 
 // Renew both with DPT_REWRITE_GOLDEN=1, or with `dptrain schema --markdown` and `dptrain schema`.
 TEST_CASE("docs/spec-reference.md and schema/dptrain.schema.json are what the program prints") {
-  check_golden(reference_page(vocabulary()), "../docs/spec-reference.md");
-  check_golden(json_schema(vocabulary()), "../schema/dptrain.schema.json");
+  check_golden(reference_page(registries()), "../docs/spec-reference.md");
+  check_golden(json_schema(registries()), "../schema/dptrain.schema.json");
 }
 
 TEST_CASE("the example of every layer, loss, optimizer, ... is a spec that uses all of its keys") {
-  const Vocabulary words = vocabulary();
-  for (const WordList& list : word_lists())
-    for (const Nameable* n : words_of(words, list.list)) {
+  const Registries words = registries();
+  for (const RegistryInfo& list : registry_infos())
+    for (const RegistryEntry* n : registry_of(words, list.list)) {
       CAPTURE(n->name);
       std::set<std::string_view> missing;
       const std::vector<KeyDoc> keys = n->describe();
@@ -174,7 +174,7 @@ TEST_CASE("the example of every layer, loss, optimizer, ... is a spec that uses 
 }
 
 TEST_CASE("the example of every key of the top level, a section and an entry is a spec") {
-  const Vocabulary words = vocabulary();
+  const Registries words = registries();
   for (const auto& place : section_keys(words)) {
     const std::string& section = place.first;  // clang 14 captures no structured bindings
     const KeyDoc& key = place.second;

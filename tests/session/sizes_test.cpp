@@ -27,7 +27,7 @@ Found check_spec(const std::string& yaml, const std::vector<std::string>& overri
   folder.write("t.yaml", yaml);
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
-  Spec spec = load_spec(folder.file("t.yaml"), overrides, vocabulary(), files, d, nullptr);
+  Spec spec = load_spec(folder.file("t.yaml"), overrides, registries(), files, d, nullptr);
   try {
     const auto session = d.ok()
                              ? make_session(std::move(spec), {.runs = false, .sizes_only = true}, d)
@@ -145,7 +145,7 @@ TEST_CASE("a made-up data set is sized without being generated") {
     folder.write("t.yaml", kNumbers);
     std::vector<std::unique_ptr<SourceFile>> files;
     Diagnostics d;
-    const Vocabulary words = vocabulary();
+    const Registries words = registries();
     const Choice chosen =
         load_spec(folder.file("t.yaml"), {fmt::format("data.dataset={{{}}}", set)}, words, files, d)
             .data.dataset;

@@ -22,7 +22,8 @@ Compiled compiled(const std::string& model, TensorDesc x, TensorDesc y, bool fus
   REQUIRE(text.diagnostics.ok());
   choose_layouts(graph);
   Compiled out;
-  out.layout = flat_layout(graph, fuse ? fusible(graph, cpu_kernels()) : std::vector<bool>());
+  out.layout = flat_layout(
+      graph, fuse ? parameters_with_fusible_gradients(graph, cpu_kernels()) : std::vector<bool>());
   out.program = compile(std::move(graph), cpu_kernels(), out.layout);
   return out;
 }
@@ -36,11 +37,13 @@ TEST_CASE("every element of every trained parameter is updated by one worker, on
       CAPTURE(workers);
       CAPTURE(fuse);
       std::vector<int> times(c.layout.trainable);
-      const auto shares = share_update(c.program, c.layout, 100, Topology{.workers = workers});
+      const auto shares =
+          partition_update(c.program, c.layout, 100, Topology{.workers_per_device = workers});
       REQUIRE(shares.size() == static_cast<size_t>(workers));
       for (const auto& share : shares)
         for (const UpdatePiece& p : share) {
-          if (p.fused >= 0) CHECK(p.end - p.begin == static_cast<size_t>(p.rows * p.columns));
+          if (p.gradient_instruction >= 0)
+            CHECK(p.end - p.begin == static_cast<size_t>(p.rows * p.columns));
           for (size_t i = p.begin; i < p.end; ++i) ++times[i];
         }
       const Graph& graph = c.program.graph;
@@ -57,7 +60,7 @@ TEST_CASE("weights of linear layers are fused where a kernel makes rows; nothing
   const bool rows = !c.program.update.empty();  // not on a CPU without hand-written kernels
   const std::vector<bool> wanted =
       rows ? std::vector<bool>{true, false, false, false, true, false} : std::vector<bool>(6);
-  CHECK(c.layout.fused == wanted);
+  CHECK(c.layout.gradient_in_update == wanted);
   CHECK(c.layout.stored <= c.layout.trainable);
   CHECK((c.layout.stored < c.layout.trainable) == rows);
 }
@@ -66,7 +69,7 @@ TEST_CASE("workers get about the same work") {
   const Compiled c =
       compiled("model: [{linear: 256}, {linear: 256}]", real({6, 256}), real({6, 256}), true);
   if (c.program.update.empty()) return;
-  const auto shares = share_update(c.program, c.layout, 100, Topology{.workers = 2});
+  const auto shares = partition_update(c.program, c.layout, 100, Topology{.workers_per_device = 2});
   // Two equal matrices, of which the first, where zeros are left out, counts 0.78 of the second in
   // what is not the update: the cut lies in the one that comes first in the buffers, the second.
   size_t first = 0;

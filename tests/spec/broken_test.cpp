@@ -8,7 +8,7 @@
 namespace dpt {
 
 TEST_CASE("broken specs are refused with the golden text") {
-  const Vocabulary words = vocabulary();
+  const Registries words = registries();
   test::check_broken("spec/broken", 60,
                      [&](const std::string& path, const std::vector<std::string>& overrides,
                          std::vector<std::unique_ptr<SourceFile>>& files,

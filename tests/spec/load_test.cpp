@@ -33,7 +33,7 @@ struct Loaded {
   Node tree;
   Spec spec;
   Loaded(const fs::path& path, const std::vector<std::string>& arguments) {
-    spec = load_spec(path.string(), arguments, test::words(), files, d, &tree);
+    spec = load_spec(path.string(), arguments, test::small_registries(), files, d, &tree);
   }
   std::string yaml(std::string_view key) const {
     const Node* n = tree.find(key);

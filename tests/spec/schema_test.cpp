@@ -65,7 +65,7 @@ bool lists(const Node& list, const std::string& text) {
 }  // namespace
 
 TEST_CASE("the JSON Schema is JSON, closed, and has every word and key") {
-  const std::string schema = json_schema(test::words());
+  const std::string schema = json_schema(test::small_registries());
   const SourceFile file{"schema.json", schema};
   const Node root = read_json(file);
   const Node& properties = inside(root, {"properties"});
@@ -76,7 +76,7 @@ TEST_CASE("the JSON Schema is JSON, closed, and has every word and key") {
   }
   CHECK(!root.find("not"));  // `epochs` and `steps` may stand together
   CHECK(lists(inside(properties, {"seed", "type"}), "null"));
-  for (const WordList& w : word_lists())
+  for (const RegistryInfo& w : registry_infos())
     REQUIRE_MESSAGE(inside(root, {"definitions"}).find(w.what), std::string(w.what));
   const Node& adam = inside(root, {"definitions", "optimizer", "properties", "adam"});
   CHECK(inside(adam, {"description"}).text == "Kingma & Ba 2015.");
@@ -89,7 +89,7 @@ TEST_CASE("the JSON Schema is JSON, closed, and has every word and key") {
 }
 
 TEST_CASE("a layer in the JSON Schema has its types, keys, limits and meaning") {
-  const std::string schema = json_schema(test::words());
+  const std::string schema = json_schema(test::small_registries());
   const SourceFile file{"schema.json", schema};
   const Node root = read_json(file);
   const SourceFile expected{"expected.json", kLinear};
@@ -98,7 +98,7 @@ TEST_CASE("a layer in the JSON Schema has its types, keys, limits and meaning") 
 }
 
 TEST_CASE("the JSON Schema knows all names of layers in a spec without blocks") {
-  const SourceFile file{"schema.json", json_schema(test::words())};
+  const SourceFile file{"schema.json", json_schema(test::small_registries())};
   const Node root = read_json(file);
   const Node& known = inside(root, {"definitions", "known_layer"});
   for (const char* name : {"linear", "relu", "residual"}) {
@@ -112,7 +112,7 @@ TEST_CASE("the JSON Schema knows all names of layers in a spec without blocks") 
 }
 
 TEST_CASE("the reference page has each word and key with its default") {
-  const std::string page = reference_page(test::words());
+  const std::string page = reference_page(test::small_registries());
   CHECK(page.find(
             "| `out_features` | integer, positive | required | size of each output sample |\n") !=
         std::string::npos);
@@ -126,39 +126,44 @@ TEST_CASE("the reference page has each word and key with its default") {
 }
 
 TEST_CASE("one word is explained with its keys") {
-  CHECK(explain(test::words(), "dropout") ==
+  CHECK(explain(test::small_registries(), "dropout") ==
         "layer 'dropout': Zeros at random.\n"
         "  p  probability of a zero (a number, between 0 and 1; default: 0.5)\n");
-  CHECK(explain(test::words(), "relu") == "layer 'relu': max(x, 0).\n  takes no settings\n");
-  CHECK(explain(test::words(), "data.limit") ==
+  CHECK(explain(test::small_registries(), "relu") ==
+        "layer 'relu': max(x, 0).\n  takes no settings\n");
+  CHECK(explain(test::small_registries(), "data.limit") ==
         "key 'limit' of 'data': use only the first N samples; 0: all (an integer, not negative; "
         "default: 0)\n");
   // Keys of what a spec can name, with all to which they mean the same.
-  const std::string lr = explain(test::words(), "lr");
+  const std::string lr = explain(test::small_registries(), "lr");
   CHECK(lr.find("of optimizer 'sgd', 'adam', 'adam_w': learning rate (a number, not negative; "
                 "default: 0.001)\n") != std::string::npos);
-  CHECK(explain(test::words(), "optimizer.lr") == lr);
-  CHECK(explain(test::words(), "momentum").starts_with("key 'momentum' of optimizer 'sgd': "));
-  CHECK(explain(test::words(), "sgd.momentum") == explain(test::words(), "momentum"));
-  CHECK(explain(test::words(), "data.dataset.samples").starts_with("key 'samples' of dataset"));
-  CHECK(explain(test::words(), "schedule.momentum").empty());
-  CHECK(nearest_word(test::words(), "momentun") == "momentum");
+  CHECK(explain(test::small_registries(), "optimizer.lr") == lr);
+  CHECK(explain(test::small_registries(), "momentum")
+            .starts_with("key 'momentum' of optimizer 'sgd': "));
+  CHECK(explain(test::small_registries(), "sgd.momentum") ==
+        explain(test::small_registries(), "momentum"));
+  CHECK(explain(test::small_registries(), "data.dataset.samples")
+            .starts_with("key 'samples' of dataset"));
+  CHECK(explain(test::small_registries(), "schedule.momentum").empty());
+  CHECK(nearest_word(test::small_registries(), "momentun") == "momentum");
   // What a key can name.
   for (const auto& [key, choice] : {std::pair("optimizer", "  adam  "),
                                     {"dataset", "  synthetic_images  "},
                                     {"loss", "  cross_entropy  "},
                                     {"schedule", "  multi_step  "}}) {
-    const std::string text = explain(test::words(), key);
+    const std::string text = explain(test::small_registries(), key);
     CHECK_MESSAGE(text.find(choice) != std::string::npos, text);
   }
   // A word with two meanings has both.
-  CHECK(count(explain(test::words(), "batch_size"), "key 'batch_size'") == 2);
-  CHECK(explain(test::words(), "repeat").find("an entry of 'model'") != std::string::npos);
-  CHECK(explain(test::words(), "lineer").empty());
-  CHECK(nearest_word(test::words(), "lineer") == "linear");
-  CHECK(nearest_word(test::words(), "CrossEntropyLoss") == "cross_entropy");
-  CHECK(nearest_word(test::words(), "btach_size") == "batch_size");
-  CHECK(nearest_word(test::words(), "xylophone").empty());
+  CHECK(count(explain(test::small_registries(), "batch_size"), "key 'batch_size'") == 2);
+  CHECK(explain(test::small_registries(), "repeat").find("an entry of 'model'") !=
+        std::string::npos);
+  CHECK(explain(test::small_registries(), "lineer").empty());
+  CHECK(nearest_word(test::small_registries(), "lineer") == "linear");
+  CHECK(nearest_word(test::small_registries(), "CrossEntropyLoss") == "cross_entropy");
+  CHECK(nearest_word(test::small_registries(), "btach_size") == "batch_size");
+  CHECK(nearest_word(test::small_registries(), "xylophone").empty());
 }
 
 }  // namespace dpt

@@ -1,5 +1,5 @@
-// A small vocabulary with the names and keys of some real things, so that the tests of this room
-// need no other room.
+// Small registries with the names and keys of some real things, so that the tests of this component
+// need no other component.
 #pragma once
 
 #include <optional>
@@ -208,48 +208,52 @@ struct Mixed {
   }
 };
 
-inline const Vocabulary& words() {
-  static const Nameable layers[] = {
-      nameable<None>("flatten", "[N, ...] to [N, F]."),
-      nameable<Linear>("linear", "Fully connected layer."),
-      nameable<Embedding>("embedding", "Rows of a table."),
-      nameable<None>("identity", "The input."),
-      nameable<Dropout>("dropout", "Zeros at random."),
-      nameable<None>("relu", "max(x, 0)."),
-      nameable<None>("sigmoid", "1 / (1 + exp(-x))."),
-      nameable<Softmax>("softmax", "Sums to one."),
-      nameable<Softmax>("log_softmax", "Logarithm of softmax."),
-      nameable<LayerNorm>("layer_norm", "Mean 0, variance 1."),
-      nameable<None>("add", "The sum of its inputs."),
+inline const Registries& small_registries() {
+  static const RegistryEntry layers[] = {
+      registry_entry<None>("flatten", "[N, ...] to [N, F]."),
+      registry_entry<Linear>("linear", "Fully connected layer."),
+      registry_entry<Embedding>("embedding", "Rows of a table."),
+      registry_entry<None>("identity", "The input."),
+      registry_entry<Dropout>("dropout", "Zeros at random."),
+      registry_entry<None>("relu", "max(x, 0)."),
+      registry_entry<None>("sigmoid", "1 / (1 + exp(-x))."),
+      registry_entry<Softmax>("softmax", "Sums to one."),
+      registry_entry<Softmax>("log_softmax", "Logarithm of softmax."),
+      registry_entry<LayerNorm>("layer_norm", "Mean 0, variance 1."),
+      registry_entry<None>("add", "The sum of its inputs."),
   };
-  static const Nameable losses[] = {
-      nameable<CrossEntropy>("cross_entropy", "Of logits and classes."),
-      nameable<MseLoss>("mse_loss", "Squared error.")};
-  static const Nameable optimizers[] = {nameable<Sgd>("sgd", "Gradient descent."),
-                                        nameable<Adam>("adam", "Kingma & Ba 2015."),
-                                        nameable<Adam>("adam_w", "Loshchilov & Hutter 2019.")};
-  static const Nameable schedules[] = {nameable<StepLr>("step", "Decays every step_size."),
-                                       nameable<MultiStep>("multi_step", "Decays at milestones.")};
-  static const Nameable datasets[] = {
-      nameable<FashionMnist>("fashion_mnist", "70000 images of clothes."),
-      nameable<SyntheticImages>("synthetic_images", "Images made by a formula.")};
-  static const Nameable transforms[] = {nameable<None>("to_tensor", "Bytes / 255."),
-                                        nameable<Divide>("divide", "By a number."),
-                                        nameable<Normalize>("normalize", "By mean and deviation.")};
-  static const Nameable targets[] = {nameable<None>("one_hot", "A class as a row.")};
-  static const Nameable modes[] = {nameable<None>("single", "One device."),
-                                   nameable<Dp>("dp", "Several devices in one process."),
-                                   nameable<Ddp>("ddp", "A process for each device.")};
-  static const Nameable precisions[] = {nameable<None>("fp32", "Single."),
-                                        nameable<Mixed>("bf16", "Mixed.")};
-  static const Nameable initialisations[] = {nameable<None>("zeros", "0."),
-                                             nameable<Uniform>("uniform", "Between two numbers.")};
+  static const RegistryEntry losses[] = {
+      registry_entry<CrossEntropy>("cross_entropy", "Of logits and classes."),
+      registry_entry<MseLoss>("mse_loss", "Squared error.")};
+  static const RegistryEntry optimizers[] = {
+      registry_entry<Sgd>("sgd", "Gradient descent."),
+      registry_entry<Adam>("adam", "Kingma & Ba 2015."),
+      registry_entry<Adam>("adam_w", "Loshchilov & Hutter 2019.")};
+  static const RegistryEntry schedules[] = {
+      registry_entry<StepLr>("step", "Decays every step_size."),
+      registry_entry<MultiStep>("multi_step", "Decays at milestones.")};
+  static const RegistryEntry datasets[] = {
+      registry_entry<FashionMnist>("fashion_mnist", "70000 images of clothes."),
+      registry_entry<SyntheticImages>("synthetic_images", "Images made by a formula.")};
+  static const RegistryEntry transforms[] = {
+      registry_entry<None>("to_tensor", "Bytes / 255."),
+      registry_entry<Divide>("divide", "By a number."),
+      registry_entry<Normalize>("normalize", "By mean and deviation.")};
+  static const RegistryEntry targets[] = {registry_entry<None>("one_hot", "A class as a row.")};
+  static const RegistryEntry modes[] = {registry_entry<None>("single", "One device."),
+                                        registry_entry<Dp>("dp", "Several devices in one process."),
+                                        registry_entry<Ddp>("ddp", "A process for each device.")};
+  static const RegistryEntry precisions[] = {registry_entry<None>("fp32", "Single."),
+                                             registry_entry<Mixed>("bf16", "Mixed.")};
+  static const RegistryEntry initialisations[] = {
+      registry_entry<None>("zeros", "0."),
+      registry_entry<Uniform>("uniform", "Between two numbers.")};
   const auto list = [](const auto& rows) {
-    std::vector<const Nameable*> out;
-    for (const Nameable& r : rows) out.push_back(&r);
+    std::vector<const RegistryEntry*> out;
+    for (const RegistryEntry& r : rows) out.push_back(&r);
     return out;
   };
-  static const Vocabulary all{
+  static const Registries all{
       list(layers),     list(losses),  list(optimizers), list(schedules),  list(datasets),
       list(transforms), list(targets), list(modes),      list(precisions), list(initialisations)};
   return all;
@@ -275,7 +279,7 @@ struct Read {
   Spec spec;
   explicit Read(std::string text) : file{"t.yaml", std::move(text)} {
     root = read_yaml(file, d);
-    spec = read_spec(root, words(), d);
+    spec = read_spec(root, small_registries(), d);
   }
   Read(const Read&) = delete;
   Read& operator=(const Read&) = delete;

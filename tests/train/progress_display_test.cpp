@@ -208,7 +208,7 @@ TEST_CASE("in a log all step lines are there, before the epoch's") {
 }
 
 TEST_CASE("what is read from a board is what was written at one time") {
-  Board<ProgressState> board;
+  SequenceLock<ProgressState> board;
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     for (int64_t i = 1; !stop; ++i)

@@ -65,7 +65,7 @@ TEST_CASE("status lines at 40, 80 and 200 columns, and lines of logs") {
 TEST_CASE("speed and end of a run are those of its recent steps and its evaluations") {
   ProgressPlan plan = kPlan;
   plan.evaluate_every = 0;
-  Pace pace(plan, 100);
+  SpeedEstimate pace(plan, 100);
   ProgressState now{.epoch = 1, .began_s = 100};
   CHECK(pace.figures(now, 101).elapsed_s == 1);
   CHECK_FALSE(pace.figures(now, 101).left_s);
@@ -87,7 +87,7 @@ TEST_CASE("a resumed run counts its own steps alone") {
   ProgressPlan plan = kPlan;
   plan.evaluate_every = 0;
   plan.steps_before = 3000;
-  Pace pace(plan, 0);
+  SpeedEstimate pace(plan, 0);
   ProgressState now{.epoch = 6, .step = 3000};
   CHECK_FALSE(pace.figures(now, 1).left_s);
   CHECK_FALSE(has(status_line(plan, now, {}, 200), "loss"));
@@ -96,7 +96,7 @@ TEST_CASE("a resumed run counts its own steps alone") {
 }
 
 TEST_CASE("evaluations count for the end of a run") {
-  Pace pace(kPlan, 0);
+  SpeedEstimate pace(kPlan, 0);
   // 600 steps in 60 s, each of 100 samples; 10000 samples are 100 batches.
   ProgressState now{.epoch = 1, .of_epoch = 600, .step = 600};
   // Ten evaluations, each a third of 100 steps.

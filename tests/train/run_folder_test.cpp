@@ -346,10 +346,12 @@ TEST_CASE(
     CHECK_MESSAGE(ran.code == 0, ran.err);
     return ran;
   };
-  const auto dealt = [](const Ran& ran) { return has(ran.err, "in its middle with its samples"); };
+  const auto assigned = [](const Ran& ran) {
+    return has(ran.err, "in its middle with its samples");
+  };
   // The first epoch is no progress beyond 90 %.
   const Ran same_mode = rest({"epochs=3"});
-  CHECK_FALSE(dealt(same_mode));
+  CHECK_FALSE(assigned(same_mode));
   CHECK_FALSE(has(same_mode.err, "the learning rate goes on at"));
   const Ran lower = rest({"optimizer={sgd: 0.02}"});
   CHECK_MESSAGE(has(lower.err, "the learning rate goes on at 0.02: 0.02, times what"), lower.err);

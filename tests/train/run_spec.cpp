@@ -43,7 +43,7 @@ int train(const std::string& path, const std::vector<std::string>& overrides, co
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Node tree;
-  Spec spec = load_spec(path, overrides, vocabulary(), files, d, &tree);
+  Spec spec = load_spec(path, overrides, registries(), files, d, &tree);
   std::unique_ptr<Session> session;
   SessionQuery query{.runs = !gpu};
   if (gpu) query.gpus = cuda::GpuSurvey{.count = kFakeGpus};
@@ -53,10 +53,10 @@ int train(const std::string& path, const std::vector<std::string>& overrides, co
     return 2;
   }
   try {
-    RunRequest request{.place = {.folder = where.folder + (where.numbered ? "/runs" : "/run"),
-                                 .numbered = where.numbered,
-                                 .resume = where.resume,
-                                 .resolved_spec = to_yaml(tree)},
+    RunRequest request{.location = {.folder = where.folder + (where.numbered ? "/runs" : "/run"),
+                                    .numbered = where.numbered,
+                                    .resume = where.resume,
+                                    .resolved_spec = to_yaml(tree)},
                        .disk = where.disk,
                        .stuck_gpu_s = where.stuck_gpu_s,
                        .watchdog_s = where.watchdog_s};
@@ -113,7 +113,7 @@ std::unique_ptr<Session> session_of(const std::string& yaml,
   folder.write("t.yaml", yaml);
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
-  Spec spec = load_spec(folder.file("t.yaml"), overrides, vocabulary(), files, d, nullptr);
+  Spec spec = load_spec(folder.file("t.yaml"), overrides, registries(), files, d, nullptr);
   auto session = d.ok() ? make_session(std::move(spec), {}, d) : nullptr;
   REQUIRE_MESSAGE(session, d.render());
   return session;

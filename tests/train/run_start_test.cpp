@@ -140,7 +140,7 @@ TEST_CASE("--resume auto beside a run that still goes on says so, every time") {
   const Folder folder;
   folder.write("t.yaml", kEndless);
   Process live({"t.yaml"}, {}, folder.path());
-  const std::string who = fmt::format("(process {} on ", live.pid());
+  const std::string holder = fmt::format("(process {} on ", live.pid());
   REQUIRE_MESSAGE(
       becomes_true(60,
                    [&] {
@@ -151,11 +151,12 @@ TEST_CASE("--resume auto beside a run that still goes on says so, every time") {
   for (int i = 0; i < 2; ++i) {
     const Finished f = dptrain({"t.yaml", "--resume", "auto"}, {}, folder.path());
     CHECK(f.code == 1);
-    CHECK_MESSAGE(has(f.err, "--resume auto: the run in runs/t/1 is still running " + who), f.err);
+    CHECK_MESSAGE(has(f.err, "--resume auto: the run in runs/t/1 is still running " + holder),
+                  f.err);
   }
   const Finished given = dptrain({"t.yaml", "--resume", "auto", "out=runs/t/1"}, {}, folder.path());
   CHECK(given.code == 1);
-  CHECK_MESSAGE(has(given.err, "another run writes to runs/t/1 " + who), given.err);
+  CHECK_MESSAGE(has(given.err, "another run writes to runs/t/1 " + holder), given.err);
   CHECK_FALSE(fs::exists(folder.file("runs/t/2")));
   // A new one is none of its business.
   const Finished next = dptrain({"t.yaml", "epochs=1"}, {}, folder.path());

@@ -24,15 +24,15 @@ void for_all_sizes(F&& f) {
 }
 
 // How often each sample is used in an epoch; ranks take their share of the set's random order.
-std::vector<int> uses(const Deal& deal, int64_t batch, const Topology& who) {
-  const StepCutter cutter({.deal = deal, .batch = batch}, who, 1);
-  std::vector<int> out(static_cast<size_t>(deal.samples));
+std::vector<int> uses(const SampleAssignment& assignment, int64_t batch, const Topology& topology) {
+  const BatchPartitioner partitioner({.assignment = assignment, .batch = batch}, topology, 1);
+  std::vector<int> out(static_cast<size_t>(assignment.samples));
   StepRows rows;
-  for (int64_t step = 0; step < cutter.steps(); ++step) {
-    cutter.step(step, rows);
-    for (int s = 0; s < who.shards; ++s) {
-      const int rank = cutter.dealt() ? who.rank_of(who.owner(s)) : 0;
-      const Order order = distributed_order(deal, rank, true, 3, 5);
+  for (int64_t step = 0; step < partitioner.steps(); ++step) {
+    partitioner.step(step, rows);
+    for (int s = 0; s < topology.shards; ++s) {
+      const int rank = partitioner.per_replica_sampling() ? topology.rank_of(topology.owner(s)) : 0;
+      const Order order = distributed_order(assignment, rank, true, 3, 5);
       const Rows& mine = rows.micro[0][static_cast<size_t>(s)].rows;
       for (int64_t i = mine.begin; i < mine.end; ++i) ++out[order.indices[static_cast<size_t>(i)]];
     }
@@ -43,9 +43,9 @@ std::vector<int> uses(const Deal& deal, int64_t batch, const Topology& who) {
 TEST_CASE("every sample of the set is taken once, for all small sizes, worlds and batches") {
   for_all_sizes([](int64_t n, int world, int64_t batch) {
     const std::vector<int> once(static_cast<size_t>(n), 1);
-    const Deal whole{.samples = n}, dealt{.samples = n, .ranks = world};
-    CHECK(uses(dealt, batch, {.ranks = world, .shards = world}) == once);
-    CHECK(uses(whole, batch * world, {.devices = world, .shards = world}) == once);
+    const SampleAssignment whole{.samples = n}, assigned{.samples = n, .ranks = world};
+    CHECK(uses(assigned, batch, {.ranks = world, .shards = world}) == once);
+    CHECK(uses(whole, batch * world, {.devices_per_rank = world, .shards = world}) == once);
     // The test set, and runs that are reproducible.
     CHECK(uses(whole, batch, {.ranks = world, .shards = world, .reproducible = true}) == once);
   });

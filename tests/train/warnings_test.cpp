@@ -39,7 +39,7 @@ std::string spec_with(const std::string& last_layers = "",
 std::string warnings(const std::string& path, const Overrides& overrides = {}, int cores = 64) {
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
-  Spec spec = load_spec(path, overrides, vocabulary(), files, d, nullptr);
+  Spec spec = load_spec(path, overrides, registries(), files, d, nullptr);
   const SessionQuery query{.runs = false, .sizes_only = true};
   const auto session = d.ok() ? make_session(std::move(spec), query, d) : nullptr;
   REQUIRE_MESSAGE(session, d.render());
@@ -65,7 +65,7 @@ std::string csv_spec(const std::string& targets, int outputs, const std::string&
       targets, outputs, loss);
 }
 
-// Data that need no files in the place of those that a config takes.
+// Data that need no files instead of those that a config takes.
 Overrides without_files(const std::string& yaml) {
   if (yaml.find("dataset: fashion_mnist") != yaml.npos)
     return {"data.dataset={synthetic_images: {samples: 60000, shape: [1, 28, 28]}}"};

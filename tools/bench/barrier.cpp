@@ -1,4 +1,4 @@
-// How long one meeting of a team takes: threads, then processes, each worker on a core of its own.
+// How long one barrier of a team takes: threads, then processes, each worker on a core of its own.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -26,14 +26,14 @@ void pin(int worker) {
   if (CPU_COUNT(&mine) == 1) sched_setaffinity(0, sizeof mine, &mine);
 }
 
-// Microseconds for a meeting; the best of several runs, as other processes only make it longer.
+// Microseconds for a barrier; the best of several runs, as other processes only make it longer.
 double meet_often(Team team, int worker) {
   pin(worker);
   double best = 1e9;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    team.meet(worker);
+    team.barrier(worker);
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < kRounds; ++i) team.meet(worker);
+    for (int i = 0; i < kRounds; ++i) team.barrier(worker);
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
     best = std::min(best, took.count() / kRounds);
   }
@@ -71,9 +71,9 @@ double processes(const TeamShape& shape, const TeamSettings& settings) {
 int main() {
   const unsigned cores = std::max(2U, std::thread::hardware_concurrency());
   for (int workers = 2; workers <= static_cast<int>(cores); workers *= 2) {
-    fmt::print("{} threads:   {:.3f} us a meeting\n", workers,
+    fmt::print("{} threads:   {:.3f} us a barrier\n", workers,
                dpt::threads({.ranks = 1, .workers_per_rank = workers}, {}));
-    fmt::print("{} processes: {:.3f} us a meeting\n", workers,
+    fmt::print("{} processes: {:.3f} us a barrier\n", workers,
                dpt::processes({.ranks = workers, .workers_per_rank = 1}, {}));
   }
 }

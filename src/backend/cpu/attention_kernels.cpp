@@ -17,7 +17,7 @@ class HeadByHead : public Kernel {
   HeadByHead(const KernelQuery& q, const TensorDesc& y)
       : samples_(extent(y, 0)),
         heads_(static_cast<size_t>(settings<Attention>(q).heads)),
-        head_{.places = extent(y, 1),
+        head_{.positions = extent(y, 1),
               .columns = extent(y, 2) / heads_,
               .qkv_row = 3 * extent(y, 2),
               .y_row = extent(y, 2),
@@ -30,22 +30,22 @@ class HeadByHead : public Kernel {
   // Calls f(head, offset of its first element in qkv, in y, in logsumexp) for every head.
   template <class F>
   void each_head(const float* qkv, F f) const {
-    if (head_.places == 0) return;
+    if (head_.positions == 0) return;
     for (size_t n = 0; n < samples_; ++n)
       for (size_t h = 0; h < heads_; ++h) {
-        const size_t row = n * head_.places, at = row * head_.qkv_row + h * head_.columns;
+        const size_t row = n * head_.positions, at = row * head_.qkv_row + h * head_.columns;
         AttentionHead head = head_;
         head.q = qkv + at;
         head.k = head.q + head_.y_row;
         head.v = head.k + head_.y_row;
-        f(head, at, row * head_.y_row + h * head_.columns, (n * heads_ + h) * head_.places);
+        f(head, at, row * head_.y_row + h * head_.columns, (n * heads_ + h) * head_.positions);
       }
   }
   void round(float* x, const TensorDesc& d) const {
     if (rounding_ != nullptr) rounding_(x, x, elements(d));
   }
   float* workspace() const {
-    const size_t floats = attention_workspace(head_.places, head_.columns);
+    const size_t floats = attention_workspace(head_.positions, head_.columns);
     return reinterpret_cast<float*>(scratch(floats * sizeof(float)));
   }
 

@@ -41,8 +41,8 @@ class Taps {
   Taps(const Roles& r, const Window& w) {
     const auto samples = static_cast<size_t>(r.x->shape[0]);
     if (is_identity(r, w)) {
-      const auto places = extent(r.x->shape, 0) * extent(r.x->shape, 1);
-      pairs_.push_back({.count = samples * static_cast<size_t>(places)});
+      const auto positions = extent(r.x->shape, 0) * extent(r.x->shape, 1);
+      pairs_.push_back({.count = samples * static_cast<size_t>(positions)});
       return;
     }
     std::vector<size_t> ends;
@@ -173,14 +173,14 @@ std::string refuses(const KernelQuery& q) {
   if (channels(r) < kLeast || filters(r) < kLeast) return "it would leave most of its panels empty";
   // oneDNN computes sample by sample (Note [one sample at a time]). That is only slower if the
   // weight does not stay in the caches between samples and is used at few positions of each.
-  constexpr int64_t kLargeWeight = int64_t{1} << 20, kFewPlaces = 100;
+  constexpr int64_t kLargeWeight = int64_t{1} << 20, kFewPositions = 100;
   const int64_t taps = extent(r.w->shape, 0) * extent(r.w->shape, 1);
-  const int64_t places = extent(r.y->shape, 0) * extent(r.y->shape, 1);
+  const int64_t positions = extent(r.y->shape, 0) * extent(r.y->shape, 1);
   for (const TensorDesc* d : {r.x, r.y})
     if (d->shape.elements() / d->shape[1] > std::numeric_limits<uint32_t>::max())
-      return "it counts places in 32 bits";
-  if (taps > 1 && (r.w->shape.elements() < kLargeWeight || places > kFewPlaces))
-    return "windows are faster elsewhere, but for large weights and few places";
+      return "it counts positions in 32 bits";
+  if (taps > 1 && (r.w->shape.elements() < kLargeWeight || positions > kFewPositions))
+    return "windows are faster elsewhere, but for large weights and few positions";
   return "";
 }
 

@@ -34,14 +34,14 @@ std::string refuses(const KernelQuery& q) {
 }
 
 // Where the windows of a pooling operator lie in x, and the divisors of their sums.
-struct Places {
+struct Positions {
   size_t c, w, oh, ow;
   size_t x_size, y_size;  // elements of one sample
   std::vector<int32_t> first[2], last[2];
   int32_t step[2] = {1, 1};
   std::vector<float> divisors;
 
-  Places(const Shape& x, const Shape& y)
+  Positions(const Shape& x, const Shape& y)
       : c(static_cast<size_t>(x[1])),
         w(static_cast<size_t>(x.back())),
         oh(static_cast<size_t>(height(y))),
@@ -78,8 +78,8 @@ struct Places {
   }
 };
 
-Places windows(const Shape& x, const Shape& y, const Pool& s) {
-  Places p(x, y);
+Positions windows(const Shape& x, const Shape& y, const Pool& s) {
+  Positions p(x, y);
   const Window& k = s.window;
   const Pair extents{height(x), x.back()};
   p.step[0] = static_cast<int32_t>(k.dilation[0]);
@@ -97,8 +97,8 @@ Places windows(const Shape& x, const Shape& y, const Pool& s) {
   return p;
 }
 
-Places pieces(const Shape& x, const Shape& y) {
-  Places p(x, y);
+Positions pieces(const Shape& x, const Shape& y) {
+  Positions p(x, y);
   const Pair in{height(x), x.back()}, out{height(y), y.back()};
   p.lay([&](size_t dim, int64_t i) { return piece(i, in[dim], out[dim]); });
   p.weigh([&](size_t i, size_t j) { return p.inside(i, j); });
@@ -123,7 +123,7 @@ std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
   const bool gradient = q.op.ends_with("_gradient"), adaptive = q.op.starts_with("adaptive");
   const Shape &x = (gradient ? q.out[0] : q.in[0]).shape,
               &y = (gradient ? q.in[0] : q.out[0]).shape;
-  const Places p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));
+  const Positions p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));
   EachSample::Run run;
   if (q.op == "max_pool")
     run = [p](const KernelArgs& a, int64_t n) {

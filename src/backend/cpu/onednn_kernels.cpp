@@ -86,7 +86,8 @@ std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
 }
 
 std::string refuses_weight_gradient(const KernelQuery& q) {
-  if (q.in[0].dtype != DType::f32) return "its rows are made in f32";  // Note [fused] in program.h
+  if (q.in[0].dtype != DType::f32)
+    return "its rows are made in f32";  // Note [fused gradients] in program.h
   return transposed(q.out[0]) ? "it makes no transposed weight" : refuses(q);
 }
 

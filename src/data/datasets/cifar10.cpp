@@ -42,7 +42,7 @@ std::string stand_in(const std::any&) {
 }  // namespace
 
 DatasetType cifar10() {
-  DatasetType t{nameable<Cifar10>(
+  DatasetType t{registry_entry<Cifar10>(
       "cifar10",
       "CIFAR-10, binary version: 60000 color photographs, 32 x 32, in ten classes "
       "(Krizhevsky 2009).")};

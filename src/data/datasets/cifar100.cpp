@@ -51,7 +51,7 @@ std::string stand_in(const std::any&) {
 }  // namespace
 
 DatasetType cifar100() {
-  DatasetType t{nameable<Cifar100>(
+  DatasetType t{registry_entry<Cifar100>(
       "cifar100",
       "CIFAR-100, binary version: 60000 color photographs, 32 x 32, in 100 classes "
       "(Krizhevsky 2009).")};

@@ -166,7 +166,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType csv() {
-  DatasetType t{nameable<Csv>("csv", "CSV file of numbers, one sample per line.")};
+  DatasetType t{registry_entry<Csv>("csv", "CSV file of numbers, one sample per line.")};
   t.load = load;
   t.torch = torch;
   return t;

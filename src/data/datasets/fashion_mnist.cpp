@@ -15,12 +15,13 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType fashion_mnist() {
-  DatasetType t{nameable<MnistFiles>("fashion_mnist",
-                                     "Fashion-MNIST: 70000 photographs of clothes, 28 x 28, in ten "
-                                     "classes (Xiao et al. 2017).",
-                                     {"torchvision.datasets.FashionMNIST",
-                                      "dataset: fashion_mnist\n"
-                                      "dataset: {fashion_mnist: {path: ~/data/fashion-mnist}}"})};
+  DatasetType t{
+      registry_entry<MnistFiles>("fashion_mnist",
+                                 "Fashion-MNIST: 70000 photographs of clothes, 28 x 28, in ten "
+                                 "classes (Xiao et al. 2017).",
+                                 {"torchvision.datasets.FashionMNIST",
+                                  "dataset: fashion_mnist\n"
+                                  "dataset: {fashion_mnist: {path: ~/data/fashion-mnist}}"})};
   t.load = load;
   t.torch = torch;
   t.stand_in = like_mnist;

@@ -68,7 +68,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType idx() {
-  DatasetType t{nameable<Idx>("idx", "Two IDX files, the format of MNIST: inputs and classes.")};
+  DatasetType t{
+      registry_entry<Idx>("idx", "Two IDX files, the format of MNIST: inputs and classes.")};
   t.load = load;
   t.torch = torch;
   return t;

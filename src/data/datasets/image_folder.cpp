@@ -103,9 +103,9 @@ std::vector<std::string> folders_below(const fs::path& folder) {
 void add_images(const fs::path& folder, std::vector<std::string>& images) {
   std::vector<std::string> folders = folders_below(folder);
   std::ranges::sort(folders);
-  for (const std::string& place : folders)
-    for (const std::string& file : list(place).files) {
-      const fs::path path = fs::path(place) / file;
+  for (const std::string& folder_path : folders)
+    for (const std::string& file : list(folder_path).files) {
+      const fs::path path = fs::path(folder_path) / file;
       if (has_ending(path, {".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}))
         fail(
             Fault::data,
@@ -219,10 +219,10 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
   std::vector<std::string> files;
   std::vector<int32_t> labels;
   for (size_t c = 0; c < classes.size(); ++c) {
-    const fs::path place = fs::path(folder) / classes[c];
-    add_images(place, files);
+    const fs::path folder_path = fs::path(folder) / classes[c];
+    add_images(folder_path, files);
     if (files.size() == labels.size())
-      fail(Fault::data, "{} contains no image (.jpg, .jpeg or .png)", place.string());
+      fail(Fault::data, "{} contains no image (.jpg, .jpeg or .png)", folder_path.string());
     labels.resize(files.size(), static_cast<int32_t>(c));
   }
   const auto samples = static_cast<int64_t>(files.size());
@@ -259,7 +259,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType image_folder() {
-  DatasetType t{nameable<ImageFolder>(
+  DatasetType t{registry_entry<ImageFolder>(
       "image_folder", "JPEG and PNG images in one folder per class, decoded during training.")};
   t.load = load;
   t.torch = torch;

@@ -15,13 +15,13 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType kmnist() {
-  DatasetType t{
-      nameable<MnistFiles>("kmnist",
-                           "KMNIST: 70000 cursive Japanese characters, 28 x 28, in ten classes "
-                           "(Clanuwat et al. 2018).",
-                           {"torchvision.datasets.KMNIST",
-                            "dataset: kmnist\n"
-                            "dataset: {kmnist: {path: ~/data/kmnist}}"})};
+  DatasetType t{registry_entry<MnistFiles>(
+      "kmnist",
+      "KMNIST: 70000 cursive Japanese characters, 28 x 28, in ten classes "
+      "(Clanuwat et al. 2018).",
+      {"torchvision.datasets.KMNIST",
+       "dataset: kmnist\n"
+       "dataset: {kmnist: {path: ~/data/kmnist}}"})};
   t.load = load;
   t.torch = torch;
   t.stand_in = like_mnist;

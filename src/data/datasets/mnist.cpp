@@ -15,11 +15,11 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType mnist() {
-  DatasetType t{
-      nameable<MnistFiles>("mnist", "MNIST: 70000 handwritten digits, 28 x 28 (LeCun et al. 1998).",
-                           {"torchvision.datasets.MNIST",
-                            "dataset: mnist\n"
-                            "dataset: {mnist: {path: ~/data/mnist}}"})};
+  DatasetType t{registry_entry<MnistFiles>(
+      "mnist", "MNIST: 70000 handwritten digits, 28 x 28 (LeCun et al. 1998).",
+      {"torchvision.datasets.MNIST",
+       "dataset: mnist\n"
+       "dataset: {mnist: {path: ~/data/mnist}}"})};
   t.load = load;
   t.torch = torch;
   t.stand_in = like_mnist;

@@ -80,7 +80,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType npy() {
-  DatasetType t{nameable<Npy>("npy", "Two arrays written by numpy.save: inputs and targets.")};
+  DatasetType t{
+      registry_entry<Npy>("npy", "Two arrays written by numpy.save: inputs and targets.")};
   t.load = load;
   t.torch = torch;
   return t;

@@ -63,7 +63,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType random() {
-  DatasetType t{nameable<Random>(
+  DatasetType t{registry_entry<Random>(
       "random", "Normally distributed random inputs and targets, as torch.randn returns them.")};
   t.load = load;
   t.torch = torch;

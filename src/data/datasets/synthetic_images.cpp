@@ -175,7 +175,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_images() {
-  DatasetType t{nameable<Images>(
+  DatasetType t{registry_entry<Images>(
       "synthetic_images",
       "Generated images of glyphs in the format of Fashion-MNIST, easy to learn.")};
   t.load = load;

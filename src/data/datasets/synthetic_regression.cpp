@@ -90,8 +90,8 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_regression() {
-  DatasetType t{nameable<Regression>("synthetic_regression",
-                                     "Linear regression with known weights: y = x W + b + noise.")};
+  DatasetType t{registry_entry<Regression>(
+      "synthetic_regression", "Linear regression with known weights: y = x W + b + noise.")};
   t.load = load;
   t.torch = torch;
   return t;

@@ -120,7 +120,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType synthetic_tokens() {
-  DatasetType t{nameable<Tokens>(
+  DatasetType t{registry_entry<Tokens>(
       "synthetic_tokens", "Random tokens with the next tokens, or real numbers, as targets.")};
   t.load = load;
   t.torch = torch;

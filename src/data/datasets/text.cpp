@@ -29,7 +29,7 @@ std::string torch(const std::any& settings, const LoadQuery& query) {
 }  // namespace
 
 DatasetType text() {
-  DatasetType t{nameable<Text>(
+  DatasetType t{registry_entry<Text>(
       "text", "Text file as sequences of characters; the targets are the next characters.")};
   t.load = load;
   t.torch = torch;

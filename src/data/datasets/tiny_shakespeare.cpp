@@ -61,10 +61,10 @@ std::string stand_in(const std::any& settings) {
 }  // namespace
 
 DatasetType tiny_shakespeare() {
-  DatasetType t{
-      nameable<TinyShakespeare>("tiny_shakespeare",
-                                "Tiny Shakespeare: 1.1 million characters, 65 different ones, as "
-                                "sequences (Karpathy 2015).")};
+  DatasetType t{registry_entry<TinyShakespeare>(
+      "tiny_shakespeare",
+      "Tiny Shakespeare: 1.1 million characters, 65 different ones, as "
+      "sequences (Karpathy 2015).")};
   t.load = load;
   t.torch = torch;
   t.stand_in = stand_in;

@@ -148,17 +148,17 @@ class GzipSource final : public ByteSource {
       stream_.next_in = reinterpret_cast<Bytef*>(in_.data());
       stream_.avail_in = static_cast<uInt>(n);
     }
-    const auto room =
+    const auto available =
         static_cast<uInt>(std::min<size_t>(out.size(), std::numeric_limits<uInt>::max()));
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream_.avail_out = room;
+    stream_.avail_out = available;
     const int result = inflate(&stream_, Z_NO_FLUSH);
     if (result == Z_STREAM_END)
       done_ = !begin_member();
     else if (result != Z_OK && result != Z_BUF_ERROR)
       fail(Fault::data, "{} is damaged near offset {}: {}. Fetch the file again.", file_->path(),
            read_ - stream_.avail_in, stream_.msg != nullptr ? stream_.msg : "gzip data is wrong");
-    return room - stream_.avail_out;
+    return available - stream_.avail_out;
   }
 
   // Returns false if no further member follows.

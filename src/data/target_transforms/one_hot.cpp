@@ -53,7 +53,7 @@ std::string torch(const std::any& settings, int64_t classes) {
 }  // namespace
 
 TargetTransformType one_hot() {
-  TargetTransformType t{nameable<OneHot>(
+  TargetTransformType t{registry_entry<OneHot>(
       "one_hot", "Replaces a class by a row of zeros with a 1 at the class's index.")};
   t.infer = infer;
   t.apply = apply;

@@ -47,7 +47,7 @@ std::string torch(const std::any& settings, Split split) {
 
 TransformType cutout() {
   TransformType t{
-      nameable<Cutout>("cutout", "Erases random squares of every image, in training only.")};
+      registry_entry<Cutout>("cutout", "Erases random squares of every image, in training only.")};
   t.random = {change, fill, nullptr, torch};
   return t;
 }

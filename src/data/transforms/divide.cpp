@@ -28,7 +28,7 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType divide() {
-  TransformType t{nameable<Divide>("divide", "Divides every element by a number.")};
+  TransformType t{registry_entry<Divide>("divide", "Divides every element by a number.")};
   t.apply = apply;
   t.torch = torch;
   return t;

@@ -53,7 +53,7 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType normalize() {
-  TransformType t{nameable<Normalize>("normalize", "Normalizes channels: (x - mean) / std.")};
+  TransformType t{registry_entry<Normalize>("normalize", "Normalizes channels: (x - mean) / std.")};
   t.apply = apply;
   t.per_channel = true;
   t.refuses = refuses;

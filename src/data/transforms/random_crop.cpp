@@ -100,7 +100,7 @@ std::string torch(const std::any& settings, Split split) {
 }  // namespace
 
 TransformType random_crop() {
-  TransformType t{nameable<RandomCrop>(
+  TransformType t{registry_entry<RandomCrop>(
       "random_crop",
       "Takes a random crop of the padded image in training, and the center crop in evaluation.")};
   t.refuses = refuses;

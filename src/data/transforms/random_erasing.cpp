@@ -74,8 +74,8 @@ std::string torch(const std::any& settings, Split split) {
 }  // namespace
 
 TransformType random_erasing() {
-  TransformType t{nameable<Erasing>("random_erasing",
-                                    "Erases a random rectangle of some images, in training only.")};
+  TransformType t{registry_entry<Erasing>(
+      "random_erasing", "Erases a random rectangle of some images, in training only.")};
   t.refuses = refuses;
   t.random = {.change = change, .fill = fill, .torch = torch};
   return t;

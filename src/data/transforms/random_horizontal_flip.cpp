@@ -31,7 +31,7 @@ std::string torch(const std::any& settings, Split split) {
 
 TransformType random_horizontal_flip() {
   TransformType t{
-      nameable<Flip>("random_horizontal_flip", "Mirrors some images, in training only.")};
+      registry_entry<Flip>("random_horizontal_flip", "Mirrors some images, in training only.")};
   t.random.change = change;
   t.random.torch = torch;
   return t;

@@ -25,7 +25,7 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType scale() {
-  TransformType t{nameable<Scale>("scale", "Multiplies every element by a number.")};
+  TransformType t{registry_entry<Scale>("scale", "Multiplies every element by a number.")};
   t.apply = apply;
   t.torch = torch;
   return t;

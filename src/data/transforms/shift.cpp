@@ -27,7 +27,7 @@ std::string torch(const std::any& settings) {
 }  // namespace
 
 TransformType shift() {
-  TransformType t{nameable<Shift>("shift", "Adds a number to every element.")};
+  TransformType t{registry_entry<Shift>("shift", "Adds a number to every element.")};
   t.apply = apply;
   t.torch = torch;
   return t;

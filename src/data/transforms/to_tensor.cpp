@@ -21,7 +21,7 @@ std::string torch(const std::any& /*settings*/) {
 }  // namespace
 
 TransformType to_tensor() {
-  TransformType t{nameable<ToTensor>(
+  TransformType t{registry_entry<ToTensor>(
       "to_tensor", "Converts bytes to floats between 0 and 1; leaves floats unchanged.")};
   t.apply = apply;
   t.torch = torch;

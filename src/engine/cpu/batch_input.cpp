@@ -9,43 +9,44 @@
 
 namespace dpt {
 
-void Executor::feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
-                           const std::byte* staged, Binding& b) const {
-  if (feeder.input().dtype == DType::i32)
-    feeder.inputs(rows, reinterpret_cast<int32_t*>(b.input()));
+void Executor::load_inputs(const BatchLoader& loader, std::span<const uint32_t> rows,
+                           uint64_t epoch, const std::byte* staged, Binding& b) const {
+  if (loader.input().dtype == DType::i32)
+    loader.inputs(rows, reinterpret_cast<int32_t*>(b.input()));
   else
-    feeder.inputs(rows, reinterpret_cast<float*>(b.input()),
+    loader.inputs(rows, reinterpret_cast<float*>(b.input()),
                   {static_cast<uint64_t>(session_.spec.seed), epoch}, staged);
 }
 
-void Executor::feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b) {
-  if (feeder.target().dtype == DType::i32)
-    feeder.targets(rows, reinterpret_cast<int32_t*>(b.target()));
+void Executor::load_targets(const BatchLoader& loader, std::span<const uint32_t> rows, Binding& b) {
+  if (loader.target().dtype == DType::i32)
+    loader.targets(rows, reinterpret_cast<int32_t*>(b.target()));
   else
-    feeder.targets(rows, reinterpret_cast<float*>(b.target()));
+    loader.targets(rows, reinterpret_cast<float*>(b.target()));
 }
 
 // The sample numbers of a shard group. Its shards are adjacent in `order`.
 std::span<const uint32_t> Executor::samples(int group, const Micro& micro,
                                             std::span<const uint32_t> order) const {
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   const int64_t begin = micro[static_cast<size_t>(shards.begin)].rows.begin;
   const int64_t end = micro[static_cast<size_t>(shards.end - 1)].rows.end;
   return order.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
 }
 
-Binding* Executor::feed(int group, const StepInput& input, int micro, int what, Ahead* ahead) {
-  Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], what, micro);
+Binding* Executor::load(int group, const StepInput& input, int micro, int kind,
+                        PrefetchStream* prefetch) {
+  Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], kind, micro);
   if (!b) return nullptr;
   set_context(*b, group, input, micro);
-  if (has_stage(0)) feed_first(*b, group, input, micro, ahead);
-  if (has_stage(last_stage())) feed_last(*b, group, input, micro);
+  if (has_stage(0)) load_first(*b, group, input, micro, prefetch);
+  if (has_stage(last_stage())) load_last(*b, group, input, micro);
   return b;
 }
 
 void Executor::set_context(Binding& b, int group, const StepInput& input, int micro) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  const auto first = static_cast<size_t>(session_.groups[static_cast<size_t>(group)].begin);
+  const auto first = static_cast<size_t>(session_.shard_groups[static_cast<size_t>(group)].begin);
   b.context = {.seed = static_cast<uint64_t>(session_.spec.seed),
                .step = input.number,
                .first_sample = rows[first].first_sample,
@@ -53,15 +54,17 @@ void Executor::set_context(Binding& b, int group, const StepInput& input, int mi
   b.first = rows[first].first_sample == rows[0].first_sample;
 }
 
-void Executor::feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead) {
+void Executor::load_first(Binding& b, int group, const StepInput& input, int micro,
+                          PrefetchStream* prefetch) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  const Taken taken(ahead, input.batch, micro, session_.groups[static_cast<size_t>(group)], team_);
-  feed_inputs(*session_.feeder, samples(group, rows, input.order), input.epoch, taken.bytes(), b);
+  const BatchLease lease(prefetch, input.batch, micro,
+                         session_.shard_groups[static_cast<size_t>(group)], team_);
+  load_inputs(*session_.loader, samples(group, rows, input.order), input.epoch, lease.bytes(), b);
 }
 
-void Executor::feed_last(Binding& b, int group, const StepInput& input, int micro) {
+void Executor::load_last(Binding& b, int group, const StepInput& input, int micro) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  feed_targets(*session_.feeder, samples(group, rows, input.order), b);
+  load_targets(*session_.loader, samples(group, rows, input.order), b);
 }
 
 namespace {
@@ -98,12 +101,12 @@ void Executor::draw_masks(int micro, const StepInput& input) {
     if (session_.graph[v].role != Role::mask) continue;
     const Shape& any = session_.graph[v].desc.shape;
     mask_rows_.clear();
-    for (size_t g = 0; g < session_.groups.size(); ++g) {
-      const GroupRows rows = group_rows(shards, session_.groups[g]);
+    for (size_t g = 0; g < session_.shard_groups.size(); ++g) {
+      const ShardGroupRows rows = shard_group_rows(shards, session_.shard_groups[g]);
       if (rows.total() == 0) continue;
-      const Slice& place = session_.programs.at(rows).place[static_cast<size_t>(v)];
-      auto* mask = reinterpret_cast<float*>(arenas_.kept(static_cast<int>(g), place.stage, micro) +
-                                            place.offset);
+      const Location& location = session_.programs.at(rows).location[static_cast<size_t>(v)];
+      auto* mask = reinterpret_cast<float*>(
+          arenas_.kept(static_cast<int>(g), location.stage, micro) + location.offset);
       for (int64_t n = 0; n < rows.total(); ++n)
         mask_rows_.push_back(mask + n * any.tail(1).elements());
     }

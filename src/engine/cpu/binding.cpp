@@ -20,13 +20,13 @@ namespace dpt {
 Binding::Binding(const Program& program, std::byte* weights, std::byte* gradients,
                  std::byte* activations, std::span<const Part> parts)
     : Binding(program,
-              Memory{.weights = weights,
-                     .gradients = gradients,
-                     .activations = {activations},
-                     .scratch = {nullptr}},
+              BufferPointers{.weights = weights,
+                             .gradients = gradients,
+                             .activations = {activations},
+                             .scratch = {nullptr}},
               parts, std::vector<int>{0}) {}
 
-Binding::Binding(const Program& program, Memory memory, std::span<const Part> parts,
+Binding::Binding(const Program& program, BufferPointers memory, std::span<const Part> parts,
                  std::span<const int> stages)
     : program_(program),
       memory_(std::move(memory)),
@@ -49,7 +49,7 @@ void Binding::fill_constants() {
 
 void Binding::bind(Part part, std::span<const int> stages) {
   const std::vector<Instruction>& all = program_.part(part);
-  const GroupRows& rows = program_.rows;
+  const ShardGroupRows& rows = program_.rows;
   for (size_t i = 0; i < all.size(); ++i) {
     const int stage = program_.graph.nodes[all[i].node].stage;
     if (part != Part::update && std::ranges::count(stages, stage) == 0) continue;
@@ -59,7 +59,7 @@ void Binding::bind(Part part, std::span<const int> stages) {
       list.bound.push_back(bound(all[i], graph, n, view));
       list.bound.back().instruction = i;
     };
-    if (all[i].cut) list.cuts.push_back(list.bound.size());
+    if (all[i].sync_point) list.sync_points.push_back(list.bound.size());
     if (!all[i].each_shard) {
       add(program_.graph, rows.total(), [this](ValueId v) { return view(v); });
       continue;
@@ -97,7 +97,7 @@ const Binding::Later* Binding::made_aside(const Instruction& i, const GraphNode&
   auto later = std::make_unique<Later>();
   std::byte* at = memory_.later;
   for (size_t r = 0; r < out.size(); ++r) {
-    if (program_.place[static_cast<size_t>(node.out[r])].arena != Arena::gradients) continue;
+    if (program_.location[static_cast<size_t>(node.out[r])].arena != Arena::gradients) continue;
     later->sums.push_back({.made = reinterpret_cast<float*>(at),
                            .to = reinterpret_cast<float*>(out[r].data),
                            .count = static_cast<size_t>(out[r].desc.shape.elements())});
@@ -131,21 +131,21 @@ void Binding::run_and_add(const Bound& b) const {
 
 std::byte* Binding::pointer(ValueId v) const {
   require(v != kNoValue, "the program has this value");
-  const Slice& place = program_.place[static_cast<size_t>(v)];
-  switch (place.arena) {
+  const Location& location = program_.location[static_cast<size_t>(v)];
+  switch (location.arena) {
     case Arena::weights:
-      return memory_.weights + place.offset;
+      return memory_.weights + location.offset;
     case Arena::gradients:
-      return memory_.gradients + place.offset;
+      return memory_.gradients + location.offset;
     case Arena::sums:
-      return memory_.sums + place.offset;
+      return memory_.sums + location.offset;
     case Arena::activations:
-      return memory_.activations[static_cast<size_t>(place.stage)] + place.offset;
+      return memory_.activations[static_cast<size_t>(location.stage)] + location.offset;
     case Arena::scratch:
-      return memory_.scratch[static_cast<size_t>(place.stage)] + place.offset;
+      return memory_.scratch[static_cast<size_t>(location.stage)] + location.offset;
     case Arena::constants: {
       const auto base = reinterpret_cast<uintptr_t>(constants_.data());
-      return reinterpret_cast<std::byte*>(rounded_up(base, kTensorAlignment) + place.offset);
+      return reinterpret_cast<std::byte*>(rounded_up(base, kTensorAlignment) + location.offset);
     }
     case Arena::none:
       break;
@@ -156,15 +156,16 @@ std::byte* Binding::pointer(ValueId v) const {
 // Bytes between the slots of consecutive shards; 0 for values that all shards of the group share
 // and for values with a row for each sample.
 size_t Binding::stride(ValueId v) const {
-  switch (program_.place[static_cast<size_t>(v)].arena) {
+  switch (program_.location[static_cast<size_t>(v)].arena) {
     case Arena::gradients:
       return memory_.gradient_stride;
     case Arena::sums:
       return memory_.sum_stride;
     case Arena::activations:
     case Arena::scratch:
-      return program_.extent[static_cast<size_t>(v)] == Extent::shard ? program_.shard_stride(v)
-                                                                      : 0;
+      return program_.batch_scaling[static_cast<size_t>(v)] == BatchScaling::shard
+                 ? program_.shard_stride(v)
+                 : 0;
     case Arena::weights:
     case Arena::constants:
     case Arena::none:
@@ -181,7 +182,8 @@ TensorView Binding::view(ValueId v, size_t shard) const {
   if (program_.shard_graphs.empty()) return view(v);
   const auto& rows = program_.rows.shards;
   TensorView out{program_.shard_graphs.at(rows[shard])[v].desc, pointer(v) + shard * stride(v)};
-  if (out.data != nullptr && program_.extent[static_cast<size_t>(v)] == Extent::sample) {
+  if (out.data != nullptr &&
+      program_.batch_scaling[static_cast<size_t>(v)] == BatchScaling::sample) {
     const int64_t before = std::accumulate(
         rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shard), int64_t{0});
     out.data += program_.graph[v].desc.bytes() / static_cast<size_t>(program_.rows.total()) *
@@ -204,19 +206,19 @@ void Binding::set_scale(double scale) const {
 }
 
 std::span<const Binding::Bound> Binding::instructions(const Piece& piece) const {
-  const auto& [all, cuts] = list(piece.part, piece.stage);
+  const auto& [all, sync_points] = list(piece.part, piece.stage);
   const auto number = static_cast<size_t>(piece.piece);
-  const size_t begin = number == 0 ? 0 : cuts.at(number - 1) + 1;
-  const size_t end = number < cuts.size() ? cuts[number] : all.size();
+  const size_t begin = number == 0 ? 0 : sync_points.at(number - 1) + 1;
+  const size_t end = number < sync_points.size() ? sync_points[number] : all.size();
   return std::span(all).subspan(begin, end - begin);
 }
 
-Binding::Cut Binding::cut(const Piece& piece) const {
+Binding::SyncPoint Binding::sync_point(const Piece& piece) const {
   const List& of = list(piece.part, piece.stage);
-  const Bound& b = of.bound[of.cuts.at(static_cast<size_t>(piece.piece))];
+  const Bound& b = of.bound[of.sync_points.at(static_cast<size_t>(piece.piece))];
   const Instruction& i = program_.part(piece.part)[b.instruction];
   const ValueId from = program_.graph.nodes[i.node].in[0];
-  return {program_.place[static_cast<size_t>(from)].offset, b.args.out[0].as<double>()};
+  return {program_.location[static_cast<size_t>(from)].offset, b.args.out[0].as<double>()};
 }
 
 int64_t Binding::run_until_not_finite(const Piece& piece) {

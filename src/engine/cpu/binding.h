@@ -15,7 +15,7 @@ namespace dpt {
 
 class Binding {
  public:
-  struct Memory {
+  struct BufferPointers {
     std::byte *weights, *gradients;  // gradients: of the group's first shard; may be null
     // [stages]. activations: of this micro-batch, kept from forward to backward; scratch: shared by
     // all micro-batches.
@@ -24,11 +24,11 @@ class Binding {
     // For gradient accumulation: where a later micro-batch's gradients are computed before they are
     // added to `gradients`; later_bytes() long. Null: gradients are written in place.
     std::byte* later = nullptr;
-    std::byte* sums = nullptr;  // of the first shard; see Note [cuts] in program.h
+    std::byte* sums = nullptr;  // of the first shard; see Note [sync points] in program.h
     size_t sum_stride = 0;
   };
   // A piece of a part on one stage. Sync points divide a stage's instructions into pieces: piece 0
-  // ends at the first sync point. See Note [cuts] in program.h.
+  // ends at the first sync point. See Note [sync points] in program.h.
   struct Piece {
     Part part;
     int stage = 0, piece = 0;
@@ -36,7 +36,7 @@ class Binding {
 
   // Prepares the kernels of these parts and stages only. REQUIRES: the program, and the memory that
   // `memory` points to, outlive the binding.
-  Binding(const Program& program, Memory memory, std::span<const Part> parts,
+  Binding(const Program& program, BufferPointers memory, std::span<const Part> parts,
           std::span<const int> stages);
   Binding(const Program& program, std::byte* weights, std::byte* gradients, std::byte* activations,
           std::span<const Part> parts);  // a program with one stage
@@ -49,28 +49,32 @@ class Binding {
   void run(const Piece& piece) {
     for (const Bound& b : instructions(piece)) run(b);
   }
-  int cuts(Part part, int stage) const { return static_cast<int>(list(part, stage).cuts.size()); }
+  int sync_points(Part part, int stage) const {
+    return static_cast<int>(list(part, stage).sync_points.size());
+  }
   // Runs a piece up to the first instruction with a non-finite result. Returns that instruction's
   // index in program().part(part), or -1.
   int64_t run_until_not_finite(const Piece& piece);
 
-  // A sync point: the offset of each shard's sums in Memory::sums, and where their total is stored.
-  struct Cut {
+  // A sync point: the offset of each shard's sums in BufferPointers::sums, and where their total is
+  // stored.
+  struct SyncPoint {
     size_t offset;
     std::span<double> sum;
   };
   // The sync point at which `piece` ends.
-  Cut cut(const Piece& piece) const;
+  SyncPoint sync_point(const Piece& piece) const;
 
   // Computes rows [begin, end) of the gradient that instruction `i` of Part::update makes, and
-  // writes them to `out`. continued: adds to the rows that are already there. See Note [fused].
+  // writes them to `out`. continued: adds to the rows that are already there. See Note [fused
+  // gradients].
   void run_rows(size_t i, int64_t begin, int64_t end, bool continued, float* out) {
     const Bound& b = list(Part::update, 0).bound[i];
     b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
 
   // The worker's clock; null: not measured. Copies between stages count as exchange.
-  StageClock* clock = nullptr;
+  PlanStepClock* clock = nullptr;
   StepContext context;  // what kernels read; set it before run()
   bool first = true;    // run instructions that update running statistics; set it before run()
 
@@ -107,7 +111,7 @@ class Binding {
   };
   struct List {
     std::vector<Bound> bound;
-    std::vector<size_t> cuts;  // indices into `bound`
+    std::vector<size_t> sync_points;  // indices into `bound`
   };
   // Part::update has one list, under stage 0, whatever the number of stages.
   const List& list(Part part, int stage) const {
@@ -116,12 +120,12 @@ class Binding {
   std::span<const Bound> instructions(const Piece& piece) const;
   void run(const Bound& b) const {
     if (!first && b.first_only) return;
-    if (clock && b.copies) clock->mark(StageClock::compute);
+    if (clock && b.copies) clock->mark(PlanStepClock::compute);
     if (b.later)
       run_and_add(b);
     else
       b.kernel->run(b.args);
-    if (clock && b.copies) clock->mark(StageClock::exchange);
+    if (clock && b.copies) clock->mark(PlanStepClock::exchange);
   }
   void run_and_add(const Bound& b) const;
   const Later* made_aside(const Instruction& i, const GraphNode& node, std::span<TensorView> out);
@@ -134,7 +138,7 @@ class Binding {
   Bound bound(const Instruction& i, const Graph& graph, int64_t rows, View view);
 
   const Program& program_;
-  Memory memory_;
+  BufferPointers memory_;
   size_t first_ = 0;  // the first shard with samples
   std::vector<std::byte> constants_;
   std::vector<std::unique_ptr<Kernel>> kernels_;

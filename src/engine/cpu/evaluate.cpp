@@ -16,13 +16,13 @@ void Executor::begin_evaluation(int group, const Micro& micro, std::span<const u
   Binding* b = binding(group, micro, kTest, slot);
   if (!b) return;
   const auto mine = samples(group, micro, order);
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   if (has_stage(0)) {
-    const Taken taken(samples_.test, batch, 0, shards, team_);
-    feed_inputs(*session_.test_feeder, mine, 0, taken.bytes(), *b);
+    const BatchLease lease(samples_.test, batch, 0, shards, team_);
+    load_inputs(*session_.test_loader, mine, 0, lease.bytes(), *b);
   }
   if (!has_stage(last_stage())) return;
-  feed_targets(*session_.test_feeder, mine, *b);
+  load_targets(*session_.test_loader, mine, *b);
   b->set_divisor(1);
   b->run(Part::prologue, last_stage());
 }
@@ -31,7 +31,7 @@ void Executor::end_evaluation(int group, const Micro& micro, int slot) {
   Binding* b = binding(group, micro, kTest, slot);
   if (!b || !has_stage(last_stage())) return;
   b->run(Part::loss, last_stage());
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     const int64_t n = micro[static_cast<size_t>(s)].rows.count();
     if (n == 0) continue;
@@ -44,18 +44,18 @@ void Executor::end_evaluation(int group, const Micro& micro, int slot) {
 }
 
 Evaluation Executor::evaluate(const BatchesDone& done) {
-  const StepCutter& batches = *session_.test_batches;
+  const BatchPartitioner& batches = *session_.test_batches;
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
-  Ahead* const ahead = samples_.test;
-  if (ahead != nullptr) {
-    if (worker_ % session_.who.workers_per_rank() == 0) ahead->begin(order);
-    team_.meet_rank(worker_);
+  PrefetchStream* const prefetch = samples_.test;
+  if (prefetch != nullptr) {
+    if (worker_ % session_.topology.workers_per_rank() == 0) prefetch->begin(order);
+    team_.rank_barrier(worker_);
   }
   bool classes = false;
   for (int g : own_) {
     if (!has_stage(last_stage())) break;
-    const Rows shards = session_.groups[static_cast<size_t>(g)];
+    const Rows shards = session_.shard_groups[static_cast<size_t>(g)];
     for (int64_t s = shards.begin; s < shards.end; ++s)
       buffers_.evaluation(static_cast<int>(s)) = {};
   }
@@ -64,7 +64,7 @@ Evaluation Executor::evaluate(const BatchesDone& done) {
   for (int64_t b = 0; b < batches.steps() && session_.plan.schedule.empty(); ++b) {
     batches.step(b, rows);
     const Micro& micro = rows.micro[0];
-    if (session_.test_cuts == 0) {
+    if (session_.test_sync_points == 0) {
       for (int g : own_) {
         begin_evaluation(g, micro, order, b);
         if (Binding* bound = binding(g, micro, kTest)) bound->run(Part::forward);
@@ -74,20 +74,20 @@ Evaluation Executor::evaluate(const BatchesDone& done) {
       continue;
     }
     for (int g : own_) begin_evaluation(g, micro, order, b);
-    run_in_pieces(session_.test_cuts, Part::forward, micro, kTest,
+    run_in_pieces(session_.test_sync_points, Part::forward, micro, kTest,
                   [](int, Binding& bound, const Binding::Piece& piece) { bound.run(piece); });
     for (int g : own_) end_evaluation(g, micro);
-    if (meets_at_cuts_) team_.meet(worker_);  // the next batch overwrites the sums
+    if (waits_at_sync_points_) team_.barrier(worker_);  // the next batch overwrites the sums
     if (done) done(b + 1);
   }
   for (const auto& [n, program] : session_.test_programs)
     classes = classes || program.graph.correct != kNoValue;
-  team_.meet(worker_);
-  const auto total = [&](double ShardResult::*what) {
-    std::vector<double> values(static_cast<size_t>(session_.who.shards));
+  team_.barrier(worker_);
+  const auto total = [&](double ShardResult::*field) {
+    std::vector<double> values(static_cast<size_t>(session_.topology.shards));
     std::vector<double*> parts(values.size());
     for (size_t s = 0; s < values.size(); ++s) {
-      values[s] = buffers_.evaluation(static_cast<int>(s)).*what;
+      values[s] = buffers_.evaluation(static_cast<int>(s)).*field;
       parts[s] = &values[s];
     }
     sum_tree(std::span<double* const>(parts), 0, 1);
@@ -96,43 +96,45 @@ Evaluation Executor::evaluate(const BatchesDone& done) {
   Evaluation out;
   out.loss = total(&ShardResult::loss);
   if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
-  if (classes) out.accuracy = total(&ShardResult::correct) / session_.test_places();
-  team_.meet(worker_);  // no worker may begin the next evaluation before all have read the results
+  if (classes) out.accuracy = total(&ShardResult::correct) / session_.counted_test_targets();
+  team_.barrier(
+      worker_);  // no worker may begin the next evaluation before all have read the results
   return out;
 }
 
 // Finds, for each of the worker's shard groups, the first forward instruction with a non-finite
 // result.
-void Executor::look_for_trouble(int micro, const StepInput& input) {
+void Executor::check_finite(int micro, const StepInput& input) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
   const auto look = [&](int group, Binding& b, const Binding::Piece& piece) {
-    const Rows shards = session_.groups[static_cast<size_t>(group)];
-    Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));
+    const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
+    NonFinite& found = buffers_.non_finite(static_cast<int>(shards.begin));
     const int64_t at = b.run_until_not_finite(piece);
     if (at >= 0 && found.instruction < 0) found.instruction = micro * kForward + at;
   };
-  for (int g : own_) feed(g, input, micro, kTrain, nullptr);
+  for (int g : own_) load(g, input, micro, kTrain, nullptr);
   for (int stage = 0; stage <= last_stage(); ++stage) {
-    const int cuts = session_.graph.cuts(Part::forward, stage);
+    const int sync_points = session_.graph.sync_points(Part::forward, stage);
     if (has_stage(stage)) {
       for (int g : own_)
-        if (Binding* b = binding(g, rows, kTrain); b && cuts == 0)
+        if (Binding* b = binding(g, rows, kTrain); b && sync_points == 0)
           look(g, *b, {.part = Part::forward, .stage = stage, .piece = 0});
-      run_in_pieces(cuts, Part::forward, rows, kTrain, look, stage);
+      run_in_pieces(sync_points, Part::forward, rows, kTrain, look, stage);
     }
-    if (last_stage() > 0 || (cuts > 0 && meets_at_cuts_)) team_.meet(worker_);
+    if (last_stage() > 0 || (sync_points > 0 && waits_at_sync_points_)) team_.barrier(worker_);
   }
 }
 
-Finding Executor::find_trouble(const StepInput& input) {
+NonFiniteReport Executor::find_non_finite(const StepInput& input) {
   const Graph& graph = session_.graph;
   for (int g : own_) {
     if (device_ != 0) break;  // one device of the replica suffices: all have the same samples
-    const Rows shards = session_.groups[static_cast<size_t>(g)];
-    for (int64_t s = shards.begin; s < shards.end; ++s) buffers_.trouble(static_cast<int>(s)) = {};
-    Trouble& found = buffers_.trouble(static_cast<int>(shards.begin));
+    const Rows shards = session_.shard_groups[static_cast<size_t>(g)];
+    for (int64_t s = shards.begin; s < shards.end; ++s)
+      buffers_.non_finite(static_cast<int>(s)) = {};
+    NonFinite& found = buffers_.non_finite(static_cast<int>(shards.begin));
     for (const Micro& rows : input.rows->micro)
-      look_at_samples(session_.train, samples(g, rows, input.order), found);
+      check_samples_finite(session_.train, samples(g, rows, input.order), found);
     for (size_t p = 0; p < graph.parameters.size() && found.parameter < 0; ++p) {
       const float* w = buffers_.weights() + session_.layout.offset[p];
       const int64_t n = graph[graph.parameters[p]].desc.shape.elements();
@@ -140,12 +142,12 @@ Finding Executor::find_trouble(const StepInput& input) {
         found.parameter = static_cast<int64_t>(p);
     }
   }
-  if (session_.who.span > 1) team_.meet(worker_);
-  for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m) look_for_trouble(m, input);
-  team_.meet(worker_);
-  const Trouble first = first_trouble(buffers_, session_.who.shards);
-  team_.meet(worker_);
-  return describe_trouble(session_, first);
+  if (session_.topology.devices_per_replica > 1) team_.barrier(worker_);
+  for (int m = 0; m < static_cast<int>(input.rows->micro.size()); ++m) check_finite(m, input);
+  team_.barrier(worker_);
+  const NonFinite first = first_non_finite(buffers_, session_.topology.shards);
+  team_.barrier(worker_);
+  return describe_non_finite(session_, first);
 }
 
 }  // namespace dpt

@@ -15,44 +15,44 @@
 namespace dpt {
 namespace {
 
-StageClock::Kind kind_of(const Stage& stage) {
-  if (stage.who != Stage::Who::workers) return StageClock::compute;
-  const bool updates = std::ranges::count(stage.actions, Action::update) > 0;
-  return updates ? StageClock::update : StageClock::exchange;
+PlanStepClock::Kind kind_of(const PlanStep& plan_step) {
+  if (plan_step.actor != PlanStep::Actor::workers) return PlanStepClock::compute;
+  const bool updates = std::ranges::count(plan_step.actions, Action::update) > 0;
+  return updates ? PlanStepClock::update : PlanStepClock::exchange;
 }
 
 }  // namespace
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
-                   Generator* masks, const Samples& samples, StageClock* clock, Trace* trace)
+                   Generator* masks, const Samples& samples, PlanStepClock* clock, Trace* trace)
     : session_(session),
       buffers_(buffers),
       arenas_(session, buffers.activations()),
       team_(team),
       worker_(worker),
-      device_(session.who.device_of(worker)),
+      device_(session.topology.device_of(worker)),
       masks_(masks),
       samples_(samples),
       clock_(clock),
       trace_(trace),
-      turns_(session.turns()),
-      bindings_(session.groups.size() * kKinds * static_cast<size_t>(turns_)),
+      slot_count_(session.slot_count()),
+      bindings_(session.shard_groups.size() * kKinds * static_cast<size_t>(slot_count_)),
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
-      sums_(static_cast<size_t>(session.who.shards)),
+      sums_(static_cast<size_t>(session.topology.shards)),
       sum_parts_(sums_.size()) {
-  for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
-    const int first = static_cast<int>(session_.groups[static_cast<size_t>(g)].begin);
-    if (session_.who.owner(first, device_) == worker_) own_.push_back(g);
-    if (session_.who.loss_owner(first) == worker_) own_loss_.push_back(g);
+  for (int g = 0; g < static_cast<int>(session_.shard_groups.size()); ++g) {
+    const int first = static_cast<int>(session_.shard_groups[static_cast<size_t>(g)].begin);
+    if (session_.topology.owner(first, device_) == worker_) own_.push_back(g);
+    if (session_.topology.loss_owner(first) == worker_) own_loss_.push_back(g);
   }
-  for (int s = 0; s < session_.who.shards; ++s) gradients_.push_back(buffers_.gradient(s));
-  meets_at_cuts_ = session_.who.replicas_meet(session_.plan.cuts_sum_all);
-  if (session_.who.span > 1) partners_ = partners_at_cuts();
-  posted_.resize(static_cast<size_t>(session_.who.span));
+  for (int s = 0; s < session_.topology.shards; ++s) gradients_.push_back(buffers_.gradient(s));
+  waits_at_sync_points_ = session_.topology.sync_needs_barrier(session_.plan.sync_across_replicas);
+  if (session_.topology.devices_per_replica > 1) partners_ = partners_at_sync_points();
+  posted_.resize(static_cast<size_t>(session_.topology.devices_per_replica));
   const Program& any = session_.programs.begin()->second;
-  share_ = share_update(any, session_.layout, session_.global_batch,
-                        session_.who)[static_cast<size_t>(worker_)];
+  share_ = partition_update(any, session_.layout, session_.global_batch,
+                            session_.topology)[static_cast<size_t>(worker_)];
   for (int stage = 0; stage <= last_stage(); ++stage)
     stage_stored_.push_back(
         stored_ranges(any.graph, session_.layout, [&](int s) { return s == stage; }));
@@ -62,58 +62,62 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     own_states_.emplace(
         share_, session.states(),
         static_cast<float>(session.optimizer->initial_state(session.spec.optimizer.settings)));
-  with_rows_.reserve(session_.groups.size());
+  with_rows_.reserve(session_.shard_groups.size());
   const bool accumulates = session_.batches->accumulate() > 1;
   size_t later = 0;
   for (const auto* programs : {&session_.programs, &session_.last_programs})
     for (const auto& [rows, program] : *programs)
       later = std::max(later, later_bytes(program, [&](int s) { return has_stage(s); }));
   if (accumulates) later_.resize(later);
-  cut_sums_.resize(buffers_.sizes().sums / sizeof(double) * sums_.size());
-  for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g) {
+  sync_sums_.resize(buffers_.sizes().sums / sizeof(double) * sums_.size());
+  for (int g = 0; g < static_cast<int>(session_.shard_groups.size()); ++g) {
     bind(g, kTrain, 0, session_.programs);
-    for (int c = 0; c < turns_ && accumulates; ++c) bind(g, kTrainMore, c, session_.programs);
+    for (int c = 0; c < slot_count_ && accumulates; ++c) bind(g, kTrainMore, c, session_.programs);
     if (accumulates) bind(g, kTrainLast, 0, session_.last_programs);
-    for (int c = 0; c < turns_; ++c) bind(g, kTest, c, session_.test_programs);
+    for (int c = 0; c < slot_count_; ++c) bind(g, kTest, c, session_.test_programs);
   }
 }
 
 // The workers with whom this one sums at sync points: those with the same stages, in its replica
 // or, with sync_batch_norm, in all replicas.
-std::vector<int> Executor::partners_at_cuts() const {
+std::vector<int> Executor::partners_at_sync_points() const {
   std::vector<int> out;
-  for (int w = 0; w < session_.who.total_workers(); ++w)
-    if (session_.who.device_of(w) == device_ &&
-        (session_.spec.sync_batch_norm || session_.who.replica(w) == session_.who.replica(worker_)))
+  for (int w = 0; w < session_.topology.total_workers(); ++w)
+    if (session_.topology.device_of(w) == device_ &&
+        (session_.spec.sync_batch_norm ||
+         session_.topology.replica(w) == session_.topology.replica(worker_)))
       out.push_back(w);
   return out;
 }
 
-void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Program>& programs) {
+void Executor::bind(int group, int kind, int chunk,
+                    const std::map<ShardGroupRows, Program>& programs) {
   std::vector<Part> parts;
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   const int first = static_cast<int>(shards.begin);
-  const bool owner = session_.who.owner(first, device_) == worker_;
+  const bool owner = session_.topology.owner(first, device_) == worker_;
   if (owner) parts = {Part::prologue, Part::forward, Part::backward};
   // In an evaluation every worker computes the loss of its own shards.
-  const bool own_loss = what == kTest || session_.who.loss_device < 0;
-  if (own_loss ? owner : session_.who.loss_owner(first) == worker_) parts.push_back(Part::loss);
-  if (what == kTrain && !rows_.empty()) parts.push_back(Part::update);
+  const bool own_loss = kind == kTest || session_.topology.loss_device < 0;
+  if (own_loss ? owner : session_.topology.loss_owner(first) == worker_)
+    parts.push_back(Part::loss);
+  if (kind == kTrain && !rows_.empty()) parts.push_back(Part::update);
   if (parts.empty()) return;
-  const bool last = what == kTrainLast, more = what == kTrainMore || last;
-  Binding::Memory memory{.weights = reinterpret_cast<std::byte*>(buffers_.weights()),
-                         .gradients = reinterpret_cast<std::byte*>(buffers_.gradient(first)),
-                         .gradient_stride = buffers_.gradient_stride() * sizeof(float),
-                         .later = more ? later_.data() : nullptr,
-                         .sums = buffers_.sums(first),
-                         .sum_stride = buffers_.sum_stride()};
+  const bool last = kind == kTrainLast, more = kind == kTrainMore || last;
+  Binding::BufferPointers memory{
+      .weights = reinterpret_cast<std::byte*>(buffers_.weights()),
+      .gradients = reinterpret_cast<std::byte*>(buffers_.gradient(first)),
+      .gradient_stride = buffers_.gradient_stride() * sizeof(float),
+      .later = more ? later_.data() : nullptr,
+      .sums = buffers_.sums(first),
+      .sum_stride = buffers_.sum_stride()};
   std::vector<int> stages;
   for (int s = 0; s <= last_stage(); ++s) {
     memory.activations.push_back(arenas_.kept(group, s, chunk, last));
     memory.scratch.push_back(arenas_.scratch(group, s));
     if (has_stage(s)) stages.push_back(s);
   }
-  BySize& bound = bindings_[static_cast<size_t>((group * kKinds + what) * turns_ + chunk)];
+  BySize& bound = bindings_[static_cast<size_t>((group * kKinds + kind) * slot_count_ + chunk)];
   for (const auto& [rows, program] : programs)
     if (std::ssize(rows.shards) == shards.count()) {
       bound.push_back(std::make_unique<Binding>(program, memory, parts, stages));
@@ -121,8 +125,8 @@ void Executor::bind(int group, int what, int chunk, const std::map<GroupRows, Pr
     }
 }
 
-Binding* Executor::binding(int group, const Micro& micro, int what, int chunk) {
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+Binding* Executor::binding(int group, const Micro& micro, int kind, int chunk) {
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   const auto rows = std::span(micro).subspan(static_cast<size_t>(shards.begin),
                                              static_cast<size_t>(shards.count()));
   const auto count = [](const ShardRows& s) { return s.rows.count(); };
@@ -130,79 +134,81 @@ Binding* Executor::binding(int group, const Micro& micro, int what, int chunk) {
           rows, [](int64_t n) { return n == 0; }, count))
     return nullptr;
   const int64_t largest = count(std::ranges::max(micro, {}, count));
-  const int turn = what == kTrain || what == kTrainLast ? 0 : chunk % turns_;
-  for (const auto& bound : bindings_[static_cast<size_t>((group * kKinds + what) * turns_ + turn)])
-    if (const GroupRows& have = bound->program().rows;
+  const int slot = kind == kTrain || kind == kTrainLast ? 0 : chunk % slot_count_;
+  for (const auto& bound :
+       bindings_[static_cast<size_t>((group * kKinds + kind) * slot_count_ + slot)])
+    if (const ShardGroupRows& have = bound->program().rows;
         have.largest == largest && std::ranges::equal(have.shards, rows, {}, {}, count))
       return bound.get();
   fail(Fault::failed, "no program for the rows of shard {}", shards.begin);
 }
 
 StepResult Executor::step(const StepInput& input) {
-  using enum Stage::Meet;
+  using enum PlanStep::Barrier;
   result_ = {};
   step_ = input.number;
   summed_ = false;
   clip_scale_ = 1;
   divisor_ = natural_divisor(input.rows->samples);
   const int micro = static_cast<int>(input.rows->micro.size());
-  for (const Stage& s : session_.plan.prologue) {
-    const int last = s.who == Stage::Who::shards ? micro - 1 : 0;
-    for (int m = 0; m <= last; ++m) pass(s, m, input, s.meet == always && m == last);
+  for (const PlanStep& s : session_.plan.prologue) {
+    const int last = s.actor == PlanStep::Actor::shards ? micro - 1 : 0;
+    for (int m = 0; m <= last; ++m) pass(s, m, input, s.barrier == always && m == last);
   }
   const int last = session_.plan.schedule.empty() ? micro - 1 : 0;
   for (int m = 0; m <= last; ++m)
-    for (const Stage& s : session_.plan.micro)
-      pass(s, m, input, s.meet == always || (s.meet == between && m < last));
-  for (const Stage& s : session_.plan.update) pass(s, 0, input, s.meet == always);
+    for (const PlanStep& s : session_.plan.micro)
+      pass(s, m, input, s.barrier == always || (s.barrier == between && m < last));
+  for (const PlanStep& s : session_.plan.update) pass(s, 0, input, s.barrier == always);
   if (clock_) clock_->step_ends(input.rows->samples);
   return result_;
 }
 
-void Executor::pass(const Stage& stage, int micro, const StepInput& input, bool meets) {
-  run(stage, micro, input);
-  if (clock_) clock_->mark(kind_of(stage));
-  if (meets) meet();
+void Executor::pass(const PlanStep& plan_step, int micro, const StepInput& input, bool waits) {
+  run(plan_step, micro, input);
+  if (clock_) clock_->mark(kind_of(plan_step));
+  if (waits) barrier();
 }
 
-void Executor::meet() {
-  traced(TraceEvent::Kind::wait, 0, 0, [&] { team_.meet(worker_); });
-  if (clock_) clock_->mark(StageClock::waiting);
+void Executor::barrier() {
+  traced(TraceEvent::Kind::wait, 0, 0, [&] { team_.barrier(worker_); });
+  if (clock_) clock_->mark(PlanStepClock::waiting);
 }
 
-void Executor::run(const Stage& stage, int micro, const StepInput& input) {
-  switch (stage.who) {
-    case Stage::Who::shards:
-      if (session_.plan.cuts() > 0) return run_cut(stage, micro, input);
+void Executor::run(const PlanStep& plan_step, int micro, const StepInput& input) {
+  switch (plan_step.actor) {
+    case PlanStep::Actor::shards:
+      if (session_.plan.sync_points() > 0) return run_with_sync_points(plan_step, micro, input);
       for (int s : own_)
-        for (Action a : stage.actions) act(a, s, micro, input);
+        for (Action a : plan_step.actions) act(a, s, micro, input);
       break;
-    case Stage::Who::loss_device:
+    case PlanStep::Actor::loss_device:
       for (int s : own_loss_)
-        for (Action a : stage.actions) act(a, s, micro, input);
+        for (Action a : plan_step.actions) act(a, s, micro, input);
       break;
-    case Stage::Who::pipeline:
+    case PlanStep::Actor::pipeline:
       return run_pipeline(input);
-    case Stage::Who::first:
+    case PlanStep::Actor::first:
       if (masks_) draw_masks(micro, input);
       break;
-    case Stage::Who::workers:
-      for (Action a : stage.actions)
+    case PlanStep::Actor::workers:
+      for (Action a : plan_step.actions)
         if (result_.finite) act(a, 0, micro, input);
       break;
   }
 }
 
-void Executor::run_cut(const Stage& stage, int micro, const StepInput& input) {
-  for (Action a : stage.actions) {
-    const int cuts = session_.plan.cuts(a);
-    if (cuts > 0) {
+void Executor::run_with_sync_points(const PlanStep& plan_step, int micro, const StepInput& input) {
+  for (Action a : plan_step.actions) {
+    const int sync_points = session_.plan.sync_points(a);
+    if (sync_points > 0) {
       const Part part = a == Action::forward ? Part::forward : Part::backward;
-      run_in_pieces(cuts, part, input.rows->micro[static_cast<size_t>(micro)], which(micro),
+      run_in_pieces(sync_points, part, input.rows->micro[static_cast<size_t>(micro)],
+                    program_kind(micro),
                     [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); });
     }
     for (int g : own_)
-      if (cuts == 0)
+      if (sync_points == 0)
         act(a, g, micro, input);
       else if (a == Action::backward)
         finish_gradients(g, micro, input);
@@ -210,7 +216,8 @@ void Executor::run_cut(const Stage& stage, int micro, const StepInput& input) {
 }
 
 void Executor::run_part(Part part, int group, int micro, const StepInput& input) {
-  if (Binding* b = binding(group, input.rows->micro[static_cast<size_t>(micro)], which(micro)))
+  if (Binding* b =
+          binding(group, input.rows->micro[static_cast<size_t>(micro)], program_kind(micro)))
     b->run(part);
 }
 
@@ -218,10 +225,10 @@ namespace {
 
 TraceEvent::Kind kind_of(Action action) {
   switch (action) {
-    case Action::feed:
-    case Action::feed_targets:
+    case Action::load:
+    case Action::load_targets:
     case Action::prologue:
-      return TraceEvent::Kind::feed;
+      return TraceEvent::Kind::load;
     case Action::loss:
       return TraceEvent::Kind::loss;
     case Action::backward:
@@ -250,12 +257,12 @@ void Executor::act(Action action, int group, int micro, const StepInput& input) 
 
 void Executor::do_action(Action action, int group, int micro, const StepInput& input) {
   switch (action) {
-    case Action::feed:
-      feed(group, input, micro, which(micro), samples_.train);
+    case Action::load:
+      load(group, input, micro, program_kind(micro), samples_.train);
       return;
     case Action::forward:
       return run_part(Part::forward, group, micro, input);
-    case Action::feed_targets:  // done by the prologue
+    case Action::load_targets:  // done by the prologue
     case Action::gather:        // CPUs share memory: nothing to copy
     case Action::scatter:
     case Action::draw_masks:
@@ -283,10 +290,10 @@ void Executor::do_action(Action action, int group, int micro, const StepInput& i
 void Executor::prologue(int group, int micro, const StepInput& input) {
   if (!has_stage(last_stage())) return;
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   Binding* b = binding(group, rows, kTrain);
   if (b) {
-    feed_targets(*session_.feeder, samples(group, rows, input.order), *b);
+    load_targets(*session_.loader, samples(group, rows, input.order), *b);
     b->run(Part::prologue, last_stage());
   }
   for (int64_t s = shards.begin; s < shards.end; ++s) {
@@ -299,8 +306,8 @@ void Executor::prologue(int group, int micro, const StepInput& input) {
 
 void Executor::loss(int group, int micro, const StepInput& input) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
-  Binding* b = binding(group, rows, which(micro), micro);
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
+  Binding* b = binding(group, rows, program_kind(micro), micro);
   if (b) {
     b->set_divisor(divisor_);
     b->set_scale(input.scale);
@@ -327,7 +334,7 @@ void Executor::finish_gradients(int group, int micro, const StepInput& input,
                                 UpdateRange range) const {
   if (micro > 0) return;
   const Micro& rows = input.rows->micro[0];
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   for (int64_t s = shards.begin; s < shards.end; ++s)
     if (rows[static_cast<size_t>(s)].rows.count() == 0)
       std::memset(buffers_.gradient(static_cast<int>(s)) + range.begin, 0,
@@ -341,10 +348,10 @@ double Executor::natural_divisor(int64_t samples) const {
 }
 
 // Sums in the fixed tree order, so that every worker gets the same bits in every mode.
-double Executor::sum(double ShardResult::*what, uint64_t step, Rows shards) {
+double Executor::sum(double ShardResult::*field, uint64_t step, Rows shards) {
   const auto count = static_cast<size_t>(shards.count());
   for (size_t i = 0; i < count; ++i) {
-    sums_[i] = buffers_.result(step, static_cast<int>(shards.begin) + static_cast<int>(i)).*what;
+    sums_[i] = buffers_.result(step, static_cast<int>(shards.begin) + static_cast<int>(i)).*field;
     sum_parts_[i] = &sums_[i];
   }
   sum_tree(std::span<double* const>(sum_parts_.data(), count), 0, 1);
@@ -352,12 +359,12 @@ double Executor::sum(double ShardResult::*what, uint64_t step, Rows shards) {
 }
 
 void Executor::sum_divisor(const StepInput& input) {
-  divisor_ = sum(&ShardResult::weight, input.number, {0, session_.who.shards});
+  divisor_ = sum(&ShardResult::weight, input.number, {0, session_.topology.shards});
 }
 
 void Executor::sum_loss(const StepInput& input) {
-  const Rows first_rank = session_.who.shards_of_rank(0);
-  result_.loss = sum(&ShardResult::loss, input.number, {0, session_.who.shards});
+  const Rows first_rank = session_.topology.shards_of_rank(0);
+  result_.loss = sum(&ShardResult::loss, input.number, {0, session_.topology.shards});
   result_.weight = divisor_;
   result_.empty = session_.takes_empty_steps && divisor_ == 0;
   result_.finite = result_.empty || std::isfinite(result_.loss);
@@ -365,7 +372,7 @@ void Executor::sum_loss(const StepInput& input) {
   // Between two barriers, so every worker reads the same number.
   result_.stop = team_.agreed_stop();
   result_.rank0_loss = result_.loss;
-  if (session_.who.ranks > 1 && session_.divisor != Divisor::one)
+  if (session_.topology.ranks > 1 && session_.divisor != Divisor::one)
     result_.rank0_loss = sum(&ShardResult::loss, input.number, first_rank) * divisor_ /
                          sum(&ShardResult::weight, input.number, first_rank);
 }

@@ -37,7 +37,7 @@ class Executor : public StepExecutor {
   // clock, trace: this worker's measurements; null: none.
   // All references and pointers must outlive the executor.
   Executor(const Session& session, const Buffers& buffers, Team team, int worker, Generator* masks,
-           const Samples& samples, StageClock* clock = nullptr, Trace* trace = nullptr);
+           const Samples& samples, PlanStepClock* clock = nullptr, Trace* trace = nullptr);
 
   void run(StepLoop& loop) override {
     StepInput input;
@@ -46,7 +46,7 @@ class Executor : public StepExecutor {
 
   Evaluation evaluate(const BatchesDone& done) override;
 
-  Finding find_trouble(const StepInput& input) override;
+  NonFiniteReport find_non_finite(const StepInput& input) override;
 
   void own_states(const EachState& f) override;
 
@@ -59,7 +59,7 @@ class Executor : public StepExecutor {
   // The last micro-batch, if it has a program of its own (session.last_programs).
   static constexpr int kTrainLast = 3;
   static constexpr int kKinds = 4;
-  int which(int micro) const {
+  int program_kind(int micro) const {
     if (micro == 0) return kTrain;
     const bool last =
         !session_.last_programs.empty() && micro + 1 == session_.batches->accumulate();
@@ -70,9 +70,9 @@ class Executor : public StepExecutor {
   using Micro = std::vector<ShardRows>;
   // The binding for the rows that the group has in `micro`, or null if it has none. `chunk`: the
   // number of the micro-batch, whose activations have memory of their own if several are in flight.
-  Binding* binding(int group, const Micro& micro, int what, int chunk = 0);
-  void bind(int group, int what, int chunk, const std::map<GroupRows, Program>& programs);
-  std::vector<int> partners_at_cuts() const;
+  Binding* binding(int group, const Micro& micro, int kind, int chunk = 0);
+  void bind(int group, int kind, int chunk, const std::map<ShardGroupRows, Program>& programs);
+  std::vector<int> partners_at_sync_points() const;
   // Calls f() and records its time in the trace, if there is one.
   template <class F>
   void traced(TraceEvent::Kind kind, int stage, int chunk, F f) {
@@ -81,16 +81,16 @@ class Executor : public StepExecutor {
     f();
     trace_->add(kind, stage, chunk, static_cast<int64_t>(step_), begin);
   }
-  void pass(const Stage& stage, int micro, const StepInput& input, bool meets);
-  void meet();
-  void run(const Stage& stage, int micro, const StepInput& input);
-  void run_cut(const Stage& stage, int micro, const StepInput& input);
+  void pass(const PlanStep& plan_step, int micro, const StepInput& input, bool waits);
+  void barrier();
+  void run(const PlanStep& plan_step, int micro, const StepInput& input);
+  void run_with_sync_points(const PlanStep& plan_step, int micro, const StepInput& input);
   // Stages on several devices: pipeline.cpp.
   void run_pipeline(const StepInput& input);
   void wait_for(const StageOp& op);
   void forward_stage(const StageOp& op, const StepInput& input);
   void backward_stage(const StageOp& op, const StepInput& input);
-  void run_stage(Part part, int stage, const Micro& micro, int what, int chunk);
+  void run_stage(Part part, int stage, const Micro& micro, int kind, int chunk);
   void evaluate_in_stages(std::span<const uint32_t> order, const BatchesDone& done);
   void wait_for_test(int stage, int64_t batch);
   int last_stage() const { return session_.graph.stages() - 1; }
@@ -99,26 +99,27 @@ class Executor : public StepExecutor {
   }
   void act(Action action, int group, int micro, const StepInput& input);
   void do_action(Action action, int group, int micro, const StepInput& input);
-  void feed_inputs(const Feeder& feeder, std::span<const uint32_t> rows, uint64_t epoch,
+  void load_inputs(const BatchLoader& loader, std::span<const uint32_t> rows, uint64_t epoch,
                    const std::byte* staged, Binding& b) const;
-  static void feed_targets(const Feeder& feeder, std::span<const uint32_t> rows, Binding& b);
-  // Runs a part that has sync points (Note [cuts] in program.h), piece by piece, for all of the
-  // worker's shard groups. Calls run(group, binding, piece) for each piece.
+  static void load_targets(const BatchLoader& loader, std::span<const uint32_t> rows, Binding& b);
+  // Runs a part that has sync points (Note [sync points] in program.h), piece by piece, for all of
+  // the worker's shard groups. Calls run(group, binding, piece) for each piece.
   template <class Run>
-  void run_in_pieces(int cuts, Part part, const Micro& micro, int what, Run run, int stage = 0,
-                     int chunk = 0);
-  void meet_at_cut();
-  void sum_cut(int group, const Binding::Cut& cut, const Micro& micro);
+  void run_in_pieces(int sync_points, Part part, const Micro& micro, int kind, Run run,
+                     int stage = 0, int chunk = 0);
+  void wait_at_sync_point();
+  void sum_at_sync_point(int group, const Binding::SyncPoint& sync_point, const Micro& micro);
   void begin_evaluation(int group, const Micro& micro, std::span<const uint32_t> order,
                         int64_t batch, int slot = 0);
   void end_evaluation(int group, const Micro& micro, int slot = 0);
-  void look_for_trouble(int micro, const StepInput& input);
+  void check_finite(int micro, const StepInput& input);
   std::span<const uint32_t> samples(int group, const Micro& micro,
                                     std::span<const uint32_t> order) const;
   // ahead: the rank's prefetched samples; null: the worker reads the samples itself.
-  Binding* feed(int group, const StepInput& input, int micro, int what, Ahead* ahead);
-  void feed_first(Binding& b, int group, const StepInput& input, int micro, Ahead* ahead);
-  void feed_last(Binding& b, int group, const StepInput& input, int micro);
+  Binding* load(int group, const StepInput& input, int micro, int kind, PrefetchStream* prefetch);
+  void load_first(Binding& b, int group, const StepInput& input, int micro,
+                  PrefetchStream* prefetch);
+  void load_last(Binding& b, int group, const StepInput& input, int micro);
   void set_context(Binding& b, int group, const StepInput& input, int micro);
   void prologue(int group, int micro, const StepInput& input);
   void loss(int group, int micro, const StepInput& input);
@@ -135,7 +136,7 @@ class Executor : public StepExecutor {
   void update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void apply(const UpdateArgs& args, const StepInput& input) const;
   void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end);
-  double sum(double ShardResult::*what, uint64_t step, Rows shards);
+  double sum(double ShardResult::*field, uint64_t step, Rows shards);
   double natural_divisor(int64_t samples) const;
 
   const Session& session_;
@@ -146,7 +147,7 @@ class Executor : public StepExecutor {
   int device_;  // index in the replica
   Generator* masks_;
   Samples samples_;
-  StageClock* clock_;
+  PlanStepClock* clock_;
   Trace* trace_;
   uint64_t step_ = 0;  // number of the current step, for the trace
   // Indices of the shard groups that this worker computes, and whose loss it computes.
@@ -162,16 +163,16 @@ class Executor : public StepExecutor {
   std::vector<Binding*> with_rows_;
   std::vector<std::vector<UpdateRange>> stage_stored_;  // [stages] stored gradients of each
   std::vector<std::byte> later_;  // scratch for the gradients of later micro-batches
-  int turns_ = 1;                 // number of slots; chunk c uses the binding c % turns_
-  std::vector<BySize> bindings_;  // [(group * kKinds + which) * turns_ + chunk % turns_]
+  int slot_count_ = 1;            // number of slots; chunk c uses the binding c % slot_count_
+  std::vector<BySize> bindings_;  // [(group * kKinds + kind) * slot_count_ + chunk % slot_count_]
   std::vector<std::string> state_names_;
   std::vector<double> sums_;  // [shards] scratch of sum()
   std::vector<double*> sum_parts_;
   // false: each replica has one worker, so nobody waits at sync points
-  bool meets_at_cuts_ = false;
+  bool waits_at_sync_points_ = false;
   std::vector<int> partners_;     // workers that wait at sync points together; empty: all workers
   std::vector<uint32_t> posted_;  // [devices of a replica] posts of each up to the current pass
-  std::vector<double> cut_sums_;  // [shards of a replica] scratch of sum_cut()
+  std::vector<double> sync_sums_;  // [shards of a replica] scratch of sum_cut()
   double divisor_ = 1, clip_scale_ = 1;
   bool summed_ = false;  // gradient(0) already holds the sum over shards
   StepResult result_;

@@ -15,7 +15,7 @@ void Executor::run_pipeline(const StepInput& input) {
     traced(op.backward ? TraceEvent::Kind::backward : TraceEvent::Kind::forward, op.stage, op.chunk,
            [&] { op.backward ? backward_stage(op, input) : forward_stage(op, input); });
     team_.post(worker_);
-    if (clock_) clock_->mark(StageClock::compute);
+    if (clock_) clock_->mark(PlanStepClock::compute);
   }
   for (size_t d = 0; d < schedule.size(); ++d)
     posted_[d] += static_cast<uint32_t>(schedule[d].size());
@@ -30,47 +30,47 @@ void Executor::wait_for(const StageOp& op) {
   const auto at =
       std::ranges::find(ops, StageOp{.stage = before, .chunk = op.chunk, .backward = op.backward});
   const auto done = static_cast<uint32_t>(at - ops.begin()) + 1;
-  const int other = worker_ + (device - device_) * session_.who.workers;
+  const int other = worker_ + (device - device_) * session_.topology.workers_per_device;
   traced(TraceEvent::Kind::wait, op.stage, op.chunk,
          [&] { team_.wait_for(other, posted_[static_cast<size_t>(device)] + done); });
-  if (clock_) clock_->mark(StageClock::waiting);
+  if (clock_) clock_->mark(PlanStepClock::waiting);
 }
 
 // Runs one stage of a part for all of the worker's shard groups.
-void Executor::run_stage(Part part, int stage, const Micro& micro, int what, int chunk) {
-  const Graph& graph = what == kTest        ? session_.test_programs.begin()->second.graph
-                       : what == kTrainLast ? session_.last_programs.begin()->second.graph
+void Executor::run_stage(Part part, int stage, const Micro& micro, int kind, int chunk) {
+  const Graph& graph = kind == kTest        ? session_.test_programs.begin()->second.graph
+                       : kind == kTrainLast ? session_.last_programs.begin()->second.graph
                                             : session_.graph;
-  const int cuts = graph.cuts(part, stage);
-  if (cuts == 0) {
+  const int sync_points = graph.sync_points(part, stage);
+  if (sync_points == 0) {
     for (int g : own_)
-      if (Binding* b = binding(g, micro, what, chunk)) b->run(part, stage);
+      if (Binding* b = binding(g, micro, kind, chunk)) b->run(part, stage);
     return;
   }
   run_in_pieces(
-      cuts, part, micro, what, [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); },
-      stage, chunk);
-  meet_at_cut();  // all must read the last sums before the next chunk overwrites them
+      sync_points, part, micro, kind,
+      [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); }, stage, chunk);
+  wait_at_sync_point();  // all must read the last sums before the next chunk overwrites them
 }
 
 void Executor::forward_stage(const StageOp& op, const StepInput& input) {
   const Micro& micro = input.rows->micro[static_cast<size_t>(op.chunk)];
-  const int what = which(op.chunk);
+  const int kind = program_kind(op.chunk);
   for (int g : own_) {
-    Binding* b = binding(g, micro, what, op.chunk);
+    Binding* b = binding(g, micro, kind, op.chunk);
     if (!b) continue;
     set_context(*b, g, input, op.chunk);
-    if (op.stage == 0) feed_first(*b, g, input, op.chunk, samples_.train);
-    if (op.stage == last_stage()) feed_last(*b, g, input, op.chunk);
+    if (op.stage == 0) load_first(*b, g, input, op.chunk, samples_.train);
+    if (op.stage == last_stage()) load_last(*b, g, input, op.chunk);
   }
-  run_stage(Part::forward, op.stage, micro, what, op.chunk);
+  run_stage(Part::forward, op.stage, micro, kind, op.chunk);
   if (op.stage == last_stage())
     for (int g : own_) loss(g, op.chunk, input);
 }
 
 void Executor::backward_stage(const StageOp& op, const StepInput& input) {
   const Micro& micro = input.rows->micro[static_cast<size_t>(op.chunk)];
-  run_stage(Part::backward, op.stage, micro, which(op.chunk), op.chunk);
+  run_stage(Part::backward, op.stage, micro, program_kind(op.chunk), op.chunk);
   for (int g : own_)
     for (const UpdateRange& range : stage_stored_[static_cast<size_t>(op.stage)])
       finish_gradients(g, op.chunk, input, range);
@@ -85,19 +85,19 @@ void Executor::evaluate_in_stages(std::span<const uint32_t> order, const Batches
   for (int64_t batch = 0; batch < batches; ++batch) {
     session_.test_batches->step(batch, rows);
     const Micro& micro = rows.micro[0];
-    const int turn = static_cast<int>(batch % turns_);
-    bool fed = false;
+    const int slot = static_cast<int>(batch % slot_count_);
+    bool loaded = false;
     for (int stage = 0; stage <= last_stage(); ++stage) {
       if (!has_stage(stage)) continue;
       if (stage > 0) wait_for_test(stage - 1, batch);
       if (const int64_t there = session_.same_slot_before(stage, batch); there >= 0)
         wait_for_test(last_stage(), there);
       for (int g : own_)
-        if (!fed) begin_evaluation(g, micro, order, batch, turn);
-      fed = true;
-      run_stage(Part::forward, stage, micro, kTest, turn);
+        if (!loaded) begin_evaluation(g, micro, order, batch, slot);
+      loaded = true;
+      run_stage(Part::forward, stage, micro, kTest, slot);
       if (stage == last_stage())
-        for (int g : own_) end_evaluation(g, micro, turn);
+        for (int g : own_) end_evaluation(g, micro, slot);
       team_.post(worker_);
     }
     if (done) done(batch + 1);
@@ -111,7 +111,7 @@ void Executor::evaluate_in_stages(std::span<const uint32_t> order, const Batches
 void Executor::wait_for_test(int stage, int64_t batch) {
   if (has_stage(stage)) return;
   const int device = session_.graph.stage_device[static_cast<size_t>(stage)];
-  team_.wait_for(worker_ + (device - device_) * session_.who.workers,
+  team_.wait_for(worker_ + (device - device_) * session_.topology.workers_per_device,
                  posted_[static_cast<size_t>(device)] +
                      static_cast<uint32_t>(session_.test_parts_until(stage, batch)));
 }

@@ -7,29 +7,32 @@
 
 namespace dpt {
 
-void Executor::meet_at_cut() {
-  if (!meets_at_cuts_) return;
-  if (clock_) clock_->mark(StageClock::compute);
-  if (partners_.empty()) return meet();
-  team_.meet_some(worker_, partners_);
-  if (clock_) clock_->mark(StageClock::waiting);
+void Executor::wait_at_sync_point() {
+  if (!waits_at_sync_points_) return;
+  if (clock_) clock_->mark(PlanStepClock::compute);
+  if (partners_.empty()) return barrier();
+  team_.barrier_among(worker_, partners_);
+  if (clock_) clock_->mark(PlanStepClock::waiting);
 }
 
-void Executor::sum_cut(int group, const Binding::Cut& cut, const Micro& micro) {
-  const int first = static_cast<int>(session_.groups[static_cast<size_t>(group)].begin);
-  const Rows shards = session_.who.replica_of(first, session_.spec.sync_batch_norm);
-  const size_t count = cut.sum.size();
+void Executor::sum_at_sync_point(int group, const Binding::SyncPoint& sync_point,
+                                 const Micro& micro) {
+  const int first = static_cast<int>(session_.shard_groups[static_cast<size_t>(group)].begin);
+  const Rows shards = session_.topology.replica_of(first, session_.spec.sync_batch_norm);
+  const size_t count = sync_point.sum.size();
   for (int64_t s = shards.begin; s < shards.end; ++s) {
-    double* const part = cut_sums_.data() + static_cast<size_t>(s - shards.begin) * count;
+    double* const part = sync_sums_.data() + static_cast<size_t>(s - shards.begin) * count;
     if (micro[static_cast<size_t>(s)].rows.count() > 0)
-      std::memcpy(part, buffers_.sums(static_cast<int>(s)) + cut.offset, count * sizeof(double));
+      std::memcpy(part, buffers_.sums(static_cast<int>(s)) + sync_point.offset,
+                  count * sizeof(double));
     else
       std::fill_n(part, count, 0.0);
     sum_parts_[static_cast<size_t>(s - shards.begin)] = part;
   }
   sum_tree(std::span<double* const>(sum_parts_.data(), static_cast<size_t>(shards.count())), 0,
            count);
-  std::ranges::copy_n(cut_sums_.data(), static_cast<std::ptrdiff_t>(count), cut.sum.begin());
+  std::ranges::copy_n(sync_sums_.data(), static_cast<std::ptrdiff_t>(count),
+                      sync_point.sum.begin());
 }
 
 }  // namespace dpt

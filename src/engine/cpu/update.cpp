@@ -12,7 +12,7 @@
 namespace dpt {
 
 void Executor::compress(int group) {
-  const Rows shards = session_.groups[static_cast<size_t>(group)];
+  const Rows shards = session_.shard_groups[static_cast<size_t>(group)];
   for (int64_t s = shards.begin; s < shards.end; ++s)
     for (int stage = 0; stage <= last_stage(); ++stage)
       if (has_stage(stage))
@@ -23,7 +23,7 @@ void Executor::compress(int group) {
 // The norm is summed over chunks of a fixed size, so its bits do not depend on the number of
 // workers.
 void Executor::sum_squares() {
-  const auto workers = static_cast<size_t>(session_.who.total_workers());
+  const auto workers = static_cast<size_t>(session_.topology.total_workers());
   const auto me = static_cast<size_t>(worker_);
   const size_t chunks = buffers_.chunks(), elements = buffers_.sizes().stored;
   const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
@@ -33,17 +33,18 @@ void Executor::sum_squares() {
   if (compressed_)
     compressed_->sum(range, total + range.begin);
   else
-    simd_kernels().sum_shards_range(total, gradients_.data(), session_.who.shards, range.begin,
+    simd_kernels().sum_shards_range(total, gradients_.data(), session_.topology.shards, range.begin,
                                     range.end);
   norm_partials(session_.spec.clip.norm_type, total, elements, first, last, buffers_.squares());
   summed_ = true;
 }
 
 // Computes rows [begin, end) of the gradient that `piece` belongs to. Each element is one chain of
-// additions over the samples of all shards, in their order (Note [fused]).
+// additions over the samples of all shards, in their order (Note [fused gradients]).
 void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end) {
   for (size_t i = 0; i < with_rows_.size(); ++i)
-    with_rows_[i]->run_rows(static_cast<size_t>(piece.fused), begin, end, i > 0, rows_.data());
+    with_rows_[i]->run_rows(static_cast<size_t>(piece.gradient_instruction), begin, end, i > 0,
+                            rows_.data());
 }
 
 void Executor::update(const StepInput& input) {
@@ -56,7 +57,7 @@ void Executor::update(const StepInput& input) {
   }
   with_rows_.clear();
   if (!rows_.empty())
-    for (int g = 0; g < static_cast<int>(session_.groups.size()); ++g)
+    for (int g = 0; g < static_cast<int>(session_.shard_groups.size()); ++g)
       if (Binding* b = binding(g, input.rows->micro[0], kTrain)) with_rows_.push_back(b);
   UpdateArgs args;
   args.weight = buffers_.weights();
@@ -68,7 +69,7 @@ void Executor::update(const StepInput& input) {
       const auto b = static_cast<int>(buffer++);
       args.state[i] = own_states_ ? own_states_->state(b, p) : buffers_.state(b);
     }
-    if (share_[p].fused < 0)
+    if (share_[p].gradient_instruction < 0)
       update_stored(share_[p], args, input);
     else
       update_fused(share_[p], args, input);
@@ -95,7 +96,7 @@ void Executor::update_stored(const UpdatePiece& piece, UpdateArgs& args, const S
     args.end = piece.end;
     args.first = 0;
     args.shards = gradients_.data();
-    args.shard_count = summed_ ? 1 : session_.who.shards;
+    args.shard_count = summed_ ? 1 : session_.topology.shards;
     return apply(args, input);
   }
   float* const tile = compressed_->tile();

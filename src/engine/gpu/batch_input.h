@@ -20,9 +20,9 @@ namespace dpt {
 // How the host waits for an event of its GPU: simply, or watching the other ranks (team.h).
 using WaitForGpu = std::function<void(cuda::Event&)>;
 
-class DeviceFeed {
+class BatchInput {
  public:
-  virtual ~DeviceFeed() = default;
+  virtual ~BatchInput() = default;
 
   // Starts an epoch in which rows refer to `order`. REQUIRES: no step of the epoch before is in
   // progress.
@@ -30,40 +30,40 @@ class DeviceFeed {
   // Prepares a step's batch before the step is enqueued. Returns its slot; the enqueued work
   // differs between slots. again: the step was made before, so the prefetched samples are gone.
   virtual size_t make(const StepInput& input, bool again = false) = 0;
-  virtual void enqueued(size_t place) = 0;  // call it after all work of the step is enqueued
+  virtual void enqueued(size_t slot) = 0;  // call it after all work of the step is enqueued
   // The number of slots. With one slot, several steps may be enqueued after one make().
-  virtual size_t places() const = 0;
+  virtual size_t slots() const = 0;
 
   // Enqueue the copy or gather of a micro-batch's input or target to where the program reads it.
   // REQUIRES: BeginBatch of that micro-batch is enqueued before (backend/cuda/kernels/gather.h).
-  virtual void enqueue_input(const DeviceBinding& b, size_t micro, size_t place) = 0;
-  virtual void enqueue_target(const DeviceBinding& b, size_t micro, size_t place) = 0;
+  virtual void enqueue_input(const GpuBinding& b, size_t micro, size_t slot) = 0;
+  virtual void enqueue_target(const GpuBinding& b, size_t micro, size_t slot) = 0;
 };
 
-struct FeedRequest {
-  const Feeder& feeder;
+struct BatchInputRequest {
+  const BatchLoader& loader;
   cuda::DeviceContext& context;
   size_t micro_batches = 1;
   size_t input_bytes = 0, target_bytes = 0;  // of the largest micro-batch; 0: this GPU reads none
   uint64_t seed = 0;
-  Ahead* ahead = nullptr;  // the rank's prefetched samples; null: none
+  PrefetchStream* prefetch = nullptr;  // the rank's prefetched samples; null: none
   Team team;
   int shard = 0;  // the shard that this GPU computes
   const WaitForGpu& wait_for;
 };
 
 // True if the data set can be resident on the GPU and fits into `room` bytes.
-bool fits_on_gpu(const Feeder& feeder, size_t room);
+bool fits_on_gpu(const BatchLoader& loader, size_t free_bytes);
 
 // resident: keep the data set on the GPU. REQUIRES: then it fits into `room` bytes; `room` is
 // reduced by its size.
-std::unique_ptr<DeviceFeed> make_device_feed(const FeedRequest& request, bool resident,
-                                             size_t& room);
+std::unique_ptr<BatchInput> make_batch_input(const BatchInputRequest& request, bool resident,
+                                             size_t& free_bytes);
 
 // Bytes of GPU memory that a resident data set takes, including an epoch's order.
-size_t resident_bytes(const Feeder& feeder);
+size_t resident_bytes(const BatchLoader& loader);
 
 // One line for `dptrain plan`: where batches are made, and why.
-std::string feed_text(const Feeder& feeder);
+std::string batch_input_text(const BatchLoader& loader);
 
 }  // namespace dpt

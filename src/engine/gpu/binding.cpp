@@ -9,8 +9,8 @@
 
 namespace dpt {
 
-DeviceBinding::DeviceBinding(const Program& program, Memory memory, cuda::DeviceContext& context,
-                             std::span<const Part> parts)
+GpuBinding::GpuBinding(const Program& program, BufferPointers memory, cuda::DeviceContext& context,
+                       std::span<const Part> parts)
     : program_(program),
       memory_(std::move(memory)),
       constants_(context.api, cuda::MemoryKind::device, program.constant_bytes) {
@@ -35,8 +35,8 @@ DeviceBinding::DeviceBinding(const Program& program, Memory memory, cuda::Device
     }
 }
 
-void DeviceBinding::ask_for_plans(const Program& program, std::span<const int> stages,
-                                  std::span<const Part> parts) {
+void GpuBinding::ask_for_plans(const Program& program, std::span<const int> stages,
+                               std::span<const Part> parts) {
   for (const Part part : parts)
     for (const Instruction& i : program.part(part)) {
       const GraphNode& n = program.graph.nodes[i.node];
@@ -46,7 +46,7 @@ void DeviceBinding::ask_for_plans(const Program& program, std::span<const int> s
     }
 }
 
-std::unique_ptr<Kernel> DeviceBinding::kernel_of(const Instruction& i) const {
+std::unique_ptr<Kernel> GpuBinding::kernel_of(const Instruction& i) const {
   if (memory_.copy)
     if (const auto* const way = std::any_cast<Copy>(&program_.graph.nodes[i.node].attrs))
       if (auto kernel = memory_.copy(*way)) return kernel;
@@ -56,45 +56,45 @@ std::unique_ptr<Kernel> DeviceBinding::kernel_of(const Instruction& i) const {
   return kernel;
 }
 
-std::span<const TensorView> DeviceBinding::run_one(Part part, size_t which) {
-  const Bound& b = bound_[static_cast<size_t>(part)][which];
+std::span<const TensorView> GpuBinding::run_one(Part part, size_t index) {
+  const Bound& b = bound_[static_cast<size_t>(part)][index];
   b.kernel->run(b.args);
   return b.args.out;
 }
 
-void DeviceBinding::upload_constants(cuda::DeviceContext& context) {
-  const cuda::Memory host(context.api, cuda::MemoryKind::pinned, program_.constant_bytes);
+void GpuBinding::upload_constants(cuda::DeviceContext& context) {
+  const cuda::DeviceBuffer host(context.api, cuda::MemoryKind::pinned, program_.constant_bytes);
   const Graph& graph = program_.graph;
   for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v)
     if (graph[v].role == Role::constant)
       std::ranges::transform(
           graph[v].content,
-          reinterpret_cast<float*>(host.data() + program_.place[static_cast<size_t>(v)].offset),
+          reinterpret_cast<float*>(host.data() + program_.location[static_cast<size_t>(v)].offset),
           [](double x) { return static_cast<float>(x); });
   context.stream.copy(constants_.data(), host.data(), program_.constant_bytes);
   context.stream.synchronise();
 }
 
-TensorView DeviceBinding::view(ValueId v) const {
+TensorView GpuBinding::view(ValueId v) const {
   require(v != kNoValue, "the program has this value");
-  const Slice& place = program_.place[static_cast<size_t>(v)];
-  const auto stage = static_cast<size_t>(place.stage);
+  const Location& location = program_.location[static_cast<size_t>(v)];
+  const auto stage = static_cast<size_t>(location.stage);
   const auto parameter = [&] {
-    return memory_.share->at(place.offset / sizeof(float)) * sizeof(float);
+    return memory_.share->at(location.offset / sizeof(float)) * sizeof(float);
   };
-  const auto inside = [&](std::byte* begin) { return begin ? begin + place.offset : nullptr; };
+  const auto inside = [&](std::byte* begin) { return begin ? begin + location.offset : nullptr; };
   const auto at = [&]() -> std::byte* {
-    switch (place.arena) {
+    switch (location.arena) {
       case Arena::weights:
         return memory_.weights + parameter();
       case Arena::gradients:
         return memory_.gradients + parameter();
       case Arena::sums:
-        return memory_.sums + place.offset;
+        return memory_.sums + location.offset;
       case Arena::activations:
         return inside(memory_.activations[stage]);
       case Arena::constants:
-        return constants_.data() + place.offset;
+        return constants_.data() + location.offset;
       case Arena::scratch:
         return inside(memory_.scratch[stage]);
       case Arena::none:  // nothing uses it

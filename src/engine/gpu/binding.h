@@ -1,5 +1,5 @@
 // A program bound to the memory of one GPU: its kernels are prepared and its constants uploaded. A
-// GPU computes its whole batch as one shard (Note [groups] in program.h). If the program has
+// GPU computes its whole batch as one shard (Note [shard groups] in program.h). If the program has
 // several stages, only those of this GPU are bound.
 #pragma once
 
@@ -15,10 +15,10 @@
 
 namespace dpt {
 
-class DeviceBinding {
+class GpuBinding {
  public:
-  struct Memory {
-    const DeviceShare* share;  // which weights and gradients this GPU has
+  struct BufferPointers {
+    const GpuShare* share;  // which weights and gradients this GPU has
     std::byte *weights, *gradients;
     // [stages], including those of other GPUs of the process. activations: of this micro-batch,
     // kept from forward to backward; scratch: used within one part. Null: another process has the
@@ -31,8 +31,8 @@ class DeviceBinding {
   };
   // Prepares the kernels of these parts and uploads constants. REQUIRES: all references and
   // pointers outlive the binding.
-  DeviceBinding(const Program& program, Memory memory, cuda::DeviceContext& context,
-                std::span<const Part> parts);
+  GpuBinding(const Program& program, BufferPointers memory, cuda::DeviceContext& context,
+             std::span<const Part> parts);
 
   // Prepares the kernels of these parts and stages and forgets them: for
   // DeviceContext::make_plans(). REQUIRES: a context is current.
@@ -47,12 +47,12 @@ class DeviceBinding {
   // The number of bound instructions of a part. The index `which` below counts these.
   size_t instructions(Part part) const { return bound_[static_cast<size_t>(part)].size(); }
   // Enqueues one of these instructions and returns its results.
-  std::span<const TensorView> run_one(Part part, size_t which);
-  size_t instruction(Part part, size_t which) const {
-    return bound_[static_cast<size_t>(part)][which].instruction;
+  std::span<const TensorView> run_one(Part part, size_t index);
+  size_t instruction(Part part, size_t index) const {
+    return bound_[static_cast<size_t>(part)][index].instruction;
   }
-  int stage(Part part, size_t which) const {
-    return bound_[static_cast<size_t>(part)][which].stage;
+  int stage(Part part, size_t index) const {
+    return bound_[static_cast<size_t>(part)][index].stage;
   }
 
   const Program& program() const { return program_; }
@@ -70,8 +70,8 @@ class DeviceBinding {
   void upload_constants(cuda::DeviceContext& context);
 
   const Program& program_;
-  Memory memory_;
-  cuda::Memory constants_;
+  BufferPointers memory_;
+  cuda::DeviceBuffer constants_;
   std::vector<Bound> bound_[4];  // [Part], without `update`
 };
 

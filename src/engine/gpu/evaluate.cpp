@@ -1,4 +1,4 @@
-// DeviceExecutor: evaluation on the test set, and the non-finite check.
+// GpuExecutor: evaluation on the test set, and the non-finite check.
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -15,10 +15,10 @@ using cuda::MemoryKind;
 
 // Uploads the entries of all test batches, which are the same in each evaluation. Batches without
 // rows of this GPU are left out, unless other GPUs have stages of the model.
-void DeviceExecutor::prepare_evaluation() {
-  const StepCutter& batches = *session_.test_batches;
+void GpuExecutor::prepare_evaluation() {
+  const BatchPartitioner& batches = *session_.test_batches;
   const auto steps = static_cast<size_t>(batches.steps());
-  const cuda::Memory host(*api_, MemoryKind::pinned, steps * sizeof(cuda::StepEntry));
+  const cuda::DeviceBuffer host(*api_, MemoryKind::pinned, steps * sizeof(cuda::StepEntry));
   auto* next = reinterpret_cast<cuda::StepEntry*>(host.data());
   StepRows rows;
   for (size_t i = 0; i < steps; ++i) {
@@ -26,7 +26,9 @@ void DeviceExecutor::prepare_evaluation() {
     const Rows mine = own(rows.micro[0]).rows;
     if (mine.count() > 0 || stages_) *next++ = {.step = 0, .position = mine.begin, .divisor = 1};
   }
-  const auto device = [&](size_t bytes) { return cuda::Memory(*api_, MemoryKind::device, bytes); };
+  const auto device = [&](size_t bytes) {
+    return cuda::DeviceBuffer(*api_, MemoryKind::device, bytes);
+  };
   test_entries_ = device(host.bytes());
   test_entry_ = device(sizeof(cuda::StepEntry));
   test_sums_ = device(sizeof(cuda::TestSums));
@@ -35,8 +37,8 @@ void DeviceExecutor::prepare_evaluation() {
 }
 
 // Enqueues the next batch; the GPU itself advances to its entry.
-void DeviceExecutor::enqueue_test(const StepRows& rows, size_t place) {
-  DeviceBinding& b = binding(rows.micro[0], test);
+void GpuExecutor::enqueue_test(const StepRows& rows, size_t slot) {
+  GpuBinding& b = binding(rows.micro[0], test);
   auto* const entry = reinterpret_cast<cuda::StepEntry*>(test_entry_.data());
   cuda::launch(*stream_,
                cuda::NextTestBatch{.entries = test_entry(0),
@@ -45,13 +47,13 @@ void DeviceExecutor::enqueue_test(const StepRows& rows, size_t place) {
                                    .entry = entry},
                1);
   begin(&b, rows, 0, entry, true);
-  test_feed_->enqueue_input(b, 0, place);
-  test_feed_->enqueue_target(b, 0, place);
+  test_batch_input_->enqueue_input(b, 0, slot);
+  test_batch_input_->enqueue_target(b, 0, slot);
   for (const Part part : {Part::prologue, Part::forward, Part::loss}) b.run(part);
   keep_results(b);
 }
 
-void DeviceExecutor::keep_results(const DeviceBinding& b) {
+void GpuExecutor::keep_results(const GpuBinding& b) {
   const Graph& graph = b.program().graph;
   const auto result = [&](ValueId v) {
     return v == kNoValue ? nullptr : reinterpret_cast<const double*>(b.view(v).data);
@@ -65,40 +67,38 @@ void DeviceExecutor::keep_results(const DeviceBinding& b) {
                1);
 }
 
-cuda::CapturedGraph& DeviceExecutor::test_graph(const StepRows& rows, size_t place,
-                                                size_t batches) {
+cuda::CapturedGraph& GpuExecutor::test_graph(const StepRows& rows, size_t slot, size_t batches) {
   std::vector<int64_t> key = test_key(rows);
-  key.insert(key.end(), {static_cast<int64_t>(place), static_cast<int64_t>(batches)});
+  key.insert(key.end(), {static_cast<int64_t>(slot), static_cast<int64_t>(batches)});
   return captured(std::move(key), [&] {
-    for (size_t i = 0; i < batches; ++i) enqueue_test(rows, place);
+    for (size_t i = 0; i < batches; ++i) enqueue_test(rows, slot);
   });
 }
 
 // The key of captured test batches.
-std::vector<int64_t> DeviceExecutor::test_key(const StepRows& rows) const {
+std::vector<int64_t> GpuExecutor::test_key(const StepRows& rows) const {
   const ShardRows& mine = own(rows.micro[0]);
   return {mine.rows.count(), mine.first_sample, test};
 }
 
-bool DeviceExecutor::warm_test(const StepRows& rows) const {
+bool GpuExecutor::warm_test(const StepRows& rows) const {
   return session_.spec.graphs && warm_tests_.contains(test_key(rows));
 }
 
 // Enqueues `batches` batches with the same key, `first` being the first of them.
-void DeviceExecutor::evaluate(const StepInput& first, size_t batches) {
-  const size_t place = test_feed_->make(first);
+void GpuExecutor::evaluate(const StepInput& first, size_t batches) {
+  const size_t slot = test_batch_input_->make(first);
   if (warm_test(*first.rows))
-    stream_->launch(test_graph(*first.rows, place, batches));
+    stream_->launch(test_graph(*first.rows, slot, batches));
   else
-    for (size_t i = 0; i < batches; ++i) enqueue_test(*first.rows, place);
-  test_feed_->enqueued(place);
+    for (size_t i = 0; i < batches; ++i) enqueue_test(*first.rows, slot);
+  test_batch_input_->enqueued(slot);
   warm_tests_.insert(test_key(*first.rows));
 }
 
 // Enqueues all test batches of this GPU, several per launch. Returns the number of their samples.
-int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order,
-                                          const BatchesDone& done) {
-  const StepCutter& batches = *session_.test_batches;
+int64_t GpuExecutor::launch_evaluation(std::span<const uint32_t> order, const BatchesDone& done) {
+  const BatchPartitioner& batches = *session_.test_batches;
   StepRows rows, first;  // first: the first of the batches that wait for a launch
   StepInput input{.rows = &first, .order = order};
   size_t waiting = 0, most = 1;
@@ -123,8 +123,8 @@ int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order,
     if (waiting++ > 0) continue;
     first = rows;
     input.batch = batch;
-    const bool one = !warm_test(first) || test_feed_->places() > 1;
-    most = one ? 1 : DeviceFlights::together(test_graph(first, 0, 1).nodes());
+    const bool one = !warm_test(first) || test_batch_input_->slots() > 1;
+    most = one ? 1 : LaunchQueue::together(test_graph(first, 0, 1).nodes());
   }
   launch_all();
   if (done) done(batches.steps());
@@ -132,8 +132,9 @@ int64_t DeviceExecutor::launch_evaluation(std::span<const uint32_t> order,
 }
 
 // The same on a GPU that has some stages of the model.
-int64_t DeviceExecutor::tell_stages(std::span<const uint32_t> order, const BatchesDone& done) {
-  const StepCutter& batches = *session_.test_batches;
+int64_t GpuExecutor::run_stage_evaluation(std::span<const uint32_t> order,
+                                          const BatchesDone& done) {
+  const BatchPartitioner& batches = *session_.test_batches;
   StepRows rows;
   int64_t samples = 0;
   for (int64_t batch = 0; batch < batches.steps(); ++batch) {
@@ -146,22 +147,23 @@ int64_t DeviceExecutor::tell_stages(std::span<const uint32_t> order, const Batch
   return samples;
 }
 
-Evaluation DeviceExecutor::evaluate(const BatchesDone& done) {
+Evaluation GpuExecutor::evaluate(const BatchesDone& done) {
   std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
   std::iota(order.begin(), order.end(), 0U);
-  if (test_ahead_ != nullptr) {
-    if (gpus_.first_of_rank()) test_ahead_->begin(order);
-    gpus_.meet_rank();
+  if (test_prefetch_ != nullptr) {
+    if (gpus_.first_of_rank()) test_prefetch_->begin(order);
+    gpus_.rank_barrier();
   }
   share_buffers();
-  if (test_feed_) test_feed_->begin(order, 0);
+  if (test_batch_input_) test_batch_input_->begin(order, 0);
   stream_->fill(test_sums_.data(), 0, test_sums_.bytes());
-  const int64_t samples = stages_ ? tell_stages(order, done) : launch_evaluation(order, done);
-  const cuda::Memory back(*api_, MemoryKind::pinned, sizeof(cuda::TestSums));
-  const cuda::Memory state(*api_, MemoryKind::pinned, sizeof(cuda::StepState));
+  const int64_t samples =
+      stages_ ? run_stage_evaluation(order, done) : launch_evaluation(order, done);
+  const cuda::DeviceBuffer back(*api_, MemoryKind::pinned, sizeof(cuda::TestSums));
+  const cuda::DeviceBuffer state(*api_, MemoryKind::pinned, sizeof(cuda::StepState));
   stream_->copy(back.data(), test_sums_.data(), back.bytes());
   stream_->copy(state.data(), context_.state, sizeof(cuda::StepState));
-  session_.stages_apart() ? wait() : stream_->synchronise();
+  session_.stages_are_processes() ? wait() : stream_->synchronise();
   check_data(reinterpret_cast<const cuda::StepState*>(state.data())->bad);
   const auto& sums = *reinterpret_cast<const cuda::TestSums*>(back.data());
   if (has_stage(last_stage()))
@@ -169,54 +171,55 @@ Evaluation DeviceExecutor::evaluate(const BatchesDone& done) {
         .loss = sums.loss,
         .weight = session_.divisor == Divisor::targets ? sums.weight : natural_divisor(samples),
         .correct = sums.correct};
-  gpus_.meet();
-  const auto total = [&](double ShardResult::*what) {
-    return sum_over_shards(session_.who.shards,
-                           [&](int s) { return buffers_.evaluation(s).*what; });
+  gpus_.barrier();
+  const auto total = [&](double ShardResult::*field) {
+    return sum_over_shards(session_.topology.shards,
+                           [&](int s) { return buffers_.evaluation(s).*field; });
   };
   Evaluation out{.loss = total(&ShardResult::loss)};
   if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
   const bool classes = std::ranges::any_of(session_.test_programs, [](const auto& sized) {
     return sized.second.graph.correct != kNoValue;
   });
-  if (classes) out.accuracy = total(&ShardResult::correct) / session_.test_places();
-  gpus_.meet();  // no worker may begin the next evaluation before all have read the results
+  if (classes) out.accuracy = total(&ShardResult::correct) / session_.counted_test_targets();
+  gpus_.barrier();  // no worker may begin the next evaluation before all have read the results
   return out;
 }
 
 // Copies the first replica's running statistics to all GPUs, since PyTorch evaluates with those.
-void DeviceExecutor::share_buffers() {
+void GpuExecutor::share_buffers() {
   const size_t begin = share_.trained(), end = share_.elements();
-  if (session_.who.replicas() == 1 || session_.layout.trainable == session_.layout.total) return;
+  if (session_.topology.replicas() == 1 || session_.layout.trainable == session_.layout.total)
+    return;
   if (shard_ == 0) update_.read(begin, end, buffers_.weights());
-  gpus_.meet();
+  gpus_.barrier();
   if (shard_ != 0) update_.write(begin, end, buffers_.weights());
-  gpus_.meet();
+  gpus_.barrier();
 }
 
-void DeviceExecutor::finish() {
+void GpuExecutor::finish() {
   gather_weights();
   graphs_.clear();  // their NCCL calls belong to the communicator
   communicator_ = nullptr;
   if (exchange_) exchange_->finish();
   if (stages_) stages_->finish();
-  gpus_.meet();
+  gpus_.barrier();
 }
 
-void DeviceExecutor::gather() {
+void GpuExecutor::gather() {
   update_.download_states(buffers_);
   gather_weights();
 }
 
-void DeviceExecutor::gather_weights() {
+void GpuExecutor::gather_weights() {
   update_.download_weights(buffers_);
-  gpus_.meet();
+  gpus_.barrier();
   if (shard_ != 0) same_weights();
-  gpus_.meet();  // all must have compared before the host's weights change or are saved
+  gpus_.barrier();  // all must have compared before the host's weights change or are saved
 }
 
 // Checks that this replica ended with the first replica's weights; otherwise a sum has failed.
-void DeviceExecutor::same_weights() {
+void GpuExecutor::same_weights() {
   if (!update_.equal(0, share_.trained(), buffers_.weights()))
     fail(Fault::device,
          "the weights on GPU {} are not those on GPU {} after the last step, so sums over GPUs "
@@ -224,19 +227,19 @@ void DeviceExecutor::same_weights() {
          gpus_.worker(), gpus_.device());
 }
 
-bool DeviceExecutor::finite(const TensorView& v) {
+bool GpuExecutor::finite(const TensorView& v) {
   if (v.desc.bytes() == 0) return true;
-  const cuda::Memory host(*api_, cuda::MemoryKind::pinned, v.desc.bytes());
+  const cuda::DeviceBuffer host(*api_, cuda::MemoryKind::pinned, v.desc.bytes());
   stream_->copy(host.data(), v.data, v.desc.bytes());
   wait();
   return all_finite({v.desc, host.data()});
 }
 
-void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
+void GpuExecutor::check_finite(const StepInput& input, NonFinite& found) {
   const Graph& graph = session_.graph;
   for (const Micro& micro : input.rows->micro)
     if (const Rows rows = own(micro).rows; has_stage(0))
-      look_at_samples(
+      check_samples_finite(
           session_.train,
           input.order.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count())),
           found);
@@ -245,32 +248,32 @@ void DeviceExecutor::look_for_trouble(const StepInput& input, Trouble& found) {
     auto* const w = reinterpret_cast<std::byte*>(buffers_.weights() + session_.layout.offset[p]);
     if (!all_finite({d, w})) found.parameter = static_cast<int64_t>(p);
   }
-  const cuda::Memory entry(*api_, MemoryKind::device, sizeof(cuda::StepEntry));
-  const cuda::Memory host(*api_, MemoryKind::pinned, entry.bytes());
+  const cuda::DeviceBuffer entry(*api_, MemoryKind::device, sizeof(cuda::StepEntry));
+  const cuda::DeviceBuffer host(*api_, MemoryKind::pinned, entry.bytes());
   new (host.data()) cuda::StepEntry{.step = input.number,
                                     .position = own(input.rows->micro[0]).rows.begin,
                                     .divisor = natural_divisor(input.rows->samples)};
   stream_->copy(entry.data(), host.data(), entry.bytes());
-  const size_t place = feed_ ? feed_->make(input, true) : 0;
+  const size_t slot = batch_input_ ? batch_input_->make(input, true) : 0;
   for (size_t m = 0; m < input.rows->micro.size(); ++m) {
-    DeviceBinding* const b = own(input.rows->micro[m]).rows.count() == 0
-                                 ? nullptr
-                                 : &binding(input.rows->micro[m], train);
+    GpuBinding* const b = own(input.rows->micro[m]).rows.count() == 0
+                              ? nullptr
+                              : &binding(input.rows->micro[m], train);
     begin(has_stage(last_stage()) ? b : nullptr, *input.rows, m,
           reinterpret_cast<const cuda::StepEntry*>(entry.data()), true);
-    if (b && has_stage(0)) feed_->enqueue_input(*b, m, place);
+    if (b && has_stage(0)) batch_input_->enqueue_input(*b, m, slot);
     for (int stage = 0; stage <= last_stage(); ++stage) {
-      if (b && has_stage(stage)) look_at_stage(*b, stage, m, found);
+      if (b && has_stage(stage)) check_stage_finite(*b, stage, m, found);
       if (!stages_) continue;
-      stages_->hand_on({.stage = stage, .chunk = static_cast<int>(m), .backward = false}, b);
+      stages_->pass_on({.stage = stage, .chunk = static_cast<int>(m), .backward = false}, b);
       wait();
-      gpus_.meet();  // the next stage may read it
+      gpus_.barrier();  // the next stage may read it
     }
   }
 }
 
 // Runs a stage's forward pass, waiting for each result to check it.
-void DeviceExecutor::look_at_stage(DeviceBinding& b, int stage, size_t micro, Trouble& found) {
+void GpuExecutor::check_stage_finite(GpuBinding& b, int stage, size_t micro, NonFinite& found) {
   for (size_t i = 0; i < b.instructions(Part::forward); ++i) {
     if (b.stage(Part::forward, i) != stage) continue;
     const auto results = b.run_one(Part::forward, i);
@@ -280,16 +283,16 @@ void DeviceExecutor::look_at_stage(DeviceBinding& b, int stage, size_t micro, Tr
   }
 }
 
-Finding DeviceExecutor::find_trouble(const StepInput& input) {
+NonFiniteReport GpuExecutor::find_non_finite(const StepInput& input) {
   wait();  // later steps may have been launched already
   update_.download_weights(buffers_);
-  if (has_stage(0)) buffers_.trouble(shard_) = {};
-  gpus_.meet();
-  look_for_trouble(input, buffers_.trouble(shard_));
-  gpus_.meet();
-  const Trouble first = first_trouble(buffers_, session_.who.shards);
-  gpus_.meet();
-  return describe_trouble(session_, first);
+  if (has_stage(0)) buffers_.non_finite(shard_) = {};
+  gpus_.barrier();
+  check_finite(input, buffers_.non_finite(shard_));
+  gpus_.barrier();
+  const NonFinite first = first_non_finite(buffers_, session_.topology.shards);
+  gpus_.barrier();
+  return describe_non_finite(session_, first);
 }
 
 }  // namespace dpt

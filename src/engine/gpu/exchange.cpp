@@ -10,28 +10,28 @@
 
 namespace dpt {
 
-size_t DeviceExchange::bytes(const Session& s, const DeviceShare& share) {
-  return s.exchange.compress && s.who.replicas() > 1 ? share.trained() * sizeof(uint16_t) : 0;
+size_t GpuExchange::bytes(const Session& s, const GpuShare& share) {
+  return s.exchange.compress && s.topology.replicas() > 1 ? share.trained() * sizeof(uint16_t) : 0;
 }
 
-DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
-                               const DeviceShare& share, cuda::DeviceContext& context,
-                               DeviceTeam& gpus, DeviceUpdate& update, cuda::Stream* calls)
+GpuExchange::GpuExchange(const Session& session, const Buffers& buffers, const GpuShare& share,
+                         cuda::DeviceContext& context, GpuTeam& gpus, GpuUpdate& update,
+                         cuda::Stream* calls)
     : session_(session),
       buffers_(buffers),
       share_(share),
       context_(context),
       gpus_(gpus),
       update_(update) {
-  halves_ = cuda::Memory(context.api, cuda::MemoryKind::device, bytes(session, share));
+  halves_ = cuda::DeviceBuffer(context.api, cuda::MemoryKind::device, bytes(session, share));
   if (session.sums_on_host()) {
     if (session.exchange.compress) compressed_.emplace(*session.exchange.compress, buffers_);
     const auto pinned = [&](size_t bytes) {
-      return cuda::Memory(context.api, cuda::MemoryKind::pinned, bytes);
+      return cuda::DeviceBuffer(context.api, cuda::MemoryKind::pinned, bytes);
     };
     gradients_ = pinned(update.gradient_bytes());
-    terms_ = pinned(std::max(2 * DeviceUpdate::losses_of_step(session),
-                             static_cast<size_t>(session.who.replicas())) *
+    terms_ = pinned(std::max(2 * GpuUpdate::losses_of_step(session),
+                             static_cast<size_t>(session.topology.replicas())) *
                     sizeof(double));
     made_ = context.api.make_event();
     return;
@@ -42,30 +42,32 @@ DeviceExchange::DeviceExchange(const Session& session, const Buffers& buffers,
   made_ = context.api.make_event();
   summed_ = context.api.make_event();
   buckets_ = gradient_buckets(session, share);
-  if (session.who.span > 1) made_after_ops_ = made_after_ops(session, share, buckets_);
+  if (session.topology.devices_per_replica > 1)
+    made_after_ops_ = made_after_ops(session, share, buckets_);
   size_t sums = 0;  // of one shard
   for (const auto* programs : {&session.programs, &session.last_programs})
     for (const auto& [rows, program] : *programs) {
-      if (session.who.span == 1) made_after_[&program] = made_after(program, buckets_);
+      if (session.topology.devices_per_replica == 1)
+        made_after_[&program] = made_after(program, buckets_);
       sums = std::max(sums, program.sum_bytes);
     }
   if (session.spec.sync_batch_norm && sums > 0)
-    zeros_ = cuda::Memory(context.api, cuda::MemoryKind::device, sums);
+    zeros_ = cuda::DeviceBuffer(context.api, cuda::MemoryKind::device, sums);
 }
 
-void DeviceExchange::begin(const Program& program, bool adds) {
+void GpuExchange::begin(const Program& program, bool adds) {
   awaited_ = &made_after_.at(&program);
   adds_ = adds;
   next_ = 0;
 }
 
-void DeviceExchange::begin_ops() {
+void GpuExchange::begin_ops() {
   awaited_ = &made_after_ops_;
   adds_ = false;
   next_ = 0;
 }
 
-void DeviceExchange::after(size_t instruction) {
+void GpuExchange::after(size_t instruction) {
   size_t end = next_;
   while (end < buckets_.size() && (*awaited_)[end] <= instruction) ++end;
   if (end == next_) return;
@@ -74,7 +76,7 @@ void DeviceExchange::after(size_t instruction) {
   for (; next_ < end; ++next_) sum(buckets_[next_]);
 }
 
-void DeviceExchange::sum(const Bucket& bucket) {
+void GpuExchange::sum(const Bucket& bucket) {
   const auto& half = session_.exchange.compress;
   if (!half)
     return sum_in_place(reinterpret_cast<std::byte*>(update_.gradient() + bucket.begin),
@@ -85,12 +87,13 @@ void DeviceExchange::sum(const Bucket& bucket) {
 }
 
 // Sums over replicas; with `shard: optimizer` this GPU only receives the sum of its piece.
-void DeviceExchange::sum_in_place(std::byte* data, size_t count, DType dtype) {
+void GpuExchange::sum_in_place(std::byte* data, size_t count, DType dtype) {
   if (!session_.exchange.shard_states) return all_->all_reduce(*stream_, data, count, dtype);
-  all_->reduce_scatter(*stream_, data, count / static_cast<size_t>(session_.who.replicas()), dtype);
+  all_->reduce_scatter(*stream_, data, count / static_cast<size_t>(session_.topology.replicas()),
+                       dtype);
 }
 
-void DeviceExchange::write_halves(cuda::Stream& stream, const Bucket& e) {
+void GpuExchange::write_halves(cuda::Stream& stream, const Bucket& e) {
   const auto convert = [&]<class Half>(Half) {
     launch(stream,
            cuda::Convert<float, Half>{update_.gradient() + e.begin,
@@ -100,7 +103,7 @@ void DeviceExchange::write_halves(cuda::Stream& stream, const Bucket& e) {
   *session_.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
 }
 
-void DeviceExchange::read_halves(cuda::Stream& stream, const Bucket& e) {
+void GpuExchange::read_halves(cuda::Stream& stream, const Bucket& e) {
   const auto convert = [&]<class Half>(Half) {
     launch(stream,
            cuda::Convert<Half, float>{reinterpret_cast<const Half*>(halves(e.begin)),
@@ -110,22 +113,22 @@ void DeviceExchange::read_halves(cuda::Stream& stream, const Bucket& e) {
   *session_.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
 }
 
-void DeviceExchange::wait_for_made() {
+void GpuExchange::wait_for_made() {
   context_.stream.record(*made_);
   stream_->wait(*made_);
 }
 
-void DeviceExchange::sum(void* data, size_t count, DType dtype) {
+void GpuExchange::sum(void* data, size_t count, DType dtype) {
   wait_for_made();
   all_->all_reduce(*stream_, data, count, dtype);
 }
 
-void DeviceExchange::wait_for_sums() {
+void GpuExchange::wait_for_sums() {
   stream_->record(*summed_);
   context_.stream.wait(*summed_);
 }
 
-void DeviceExchange::sum_now(std::byte* data, const TensorDesc& desc) {
+void GpuExchange::sum_now(std::byte* data, const TensorDesc& desc) {
   if (data == nullptr) {
     data = zeros_.data();
     context_.stream.fill(data, 0, desc.bytes());
@@ -134,7 +137,7 @@ void DeviceExchange::sum_now(std::byte* data, const TensorDesc& desc) {
   wait_for_sums();
 }
 
-void DeviceExchange::pass_now(std::span<const Transfer> all) {
+void GpuExchange::pass_now(std::span<const Transfer> all) {
   if (all.empty()) return;
   wait_for_made();
   cuda::CallGroup group(*all_);
@@ -146,7 +149,7 @@ void DeviceExchange::pass_now(std::span<const Transfer> all) {
 }
 
 // Starts the sum of data [count]. Its second half gets the values of the first rank alone.
-void DeviceExchange::start_terms(double* data, size_t count) {
+void GpuExchange::start_terms(double* data, size_t count) {
   const size_t bytes = count * sizeof(double);
   if (gpus_.replica() == 0)
     context_.stream.copy(data + count, data, bytes);
@@ -155,11 +158,11 @@ void DeviceExchange::start_terms(double* data, size_t count) {
   sum(data, 2 * count, DType::f64);
 }
 
-void DeviceExchange::sum_losses() {
-  if (by_nccl()) start_terms(update_.losses(), DeviceUpdate::losses_of_step(session_));
+void GpuExchange::sum_losses() {
+  if (by_nccl()) start_terms(update_.losses(), GpuUpdate::losses_of_step(session_));
 }
 
-void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*what) {
+void GpuExchange::sum_terms(double* data, size_t count, double ShardResult::*field) {
   if (by_nccl()) {
     start_terms(data, count);
     return wait_for_sums();
@@ -169,42 +172,42 @@ void DeviceExchange::sum_terms(double* data, size_t count, double ShardResult::*
   auto* const terms = reinterpret_cast<double*>(terms_.data());
   stream.copy(terms, data, bytes);
   wait_for_gpu();
-  buffers_.result(steps_, gpus_.replica()).*what = std::accumulate(terms, terms + count, 0.0);
-  gpus_.meet_peers();
+  buffers_.result(steps_, gpus_.replica()).*field = std::accumulate(terms, terms + count, 0.0);
+  gpus_.peer_barrier();
   std::fill_n(terms, 2 * count, 0.0);
-  terms[0] =
-      sum_over_shards(session_.who.shards, [&](int s) { return buffers_.result(steps_, s).*what; });
-  terms[count] = buffers_.result(steps_, 0).*what;
+  terms[0] = sum_over_shards(session_.topology.shards,
+                             [&](int s) { return buffers_.result(steps_, s).*field; });
+  terms[count] = buffers_.result(steps_, 0).*field;
   stream.copy(data, terms, 2 * bytes);
 }
 
-void DeviceExchange::end(bool losses) {
+void GpuExchange::end(bool losses) {
   if (by_nccl()) {
     after(std::numeric_limits<size_t>::max());
     wait_for_sums();
   } else {
     sum_gradients_on_host();
     if (losses)
-      sum_terms(update_.losses(), DeviceUpdate::losses_of_step(session_), &ShardResult::loss);
+      sum_terms(update_.losses(), GpuUpdate::losses_of_step(session_), &ShardResult::loss);
   }
   ++steps_;
 }
 
-void DeviceExchange::wait_for_gpu() {
+void GpuExchange::wait_for_gpu() {
   context_.stream.record(*made_);
   gpus_.wait(*made_);
 }
 
 // Each worker writes its gradients to shared memory, sums its part of all, and copies what it
 // needs.
-void DeviceExchange::sum_gradients_on_host() {
-  const auto replicas = static_cast<size_t>(session_.who.replicas());
+void GpuExchange::sum_gradients_on_host() {
+  const auto replicas = static_cast<size_t>(session_.topology.replicas());
   const auto own = static_cast<size_t>(gpus_.replica());
   const size_t trained = share_.trained();
   bring_gradients();
-  gpus_.meet_peers();
+  gpus_.peer_barrier();
   sum_shards(trained * own / replicas, trained * (own + 1) / replicas);
-  gpus_.meet_peers();
+  gpus_.peer_barrier();
   auto* const pinned = reinterpret_cast<float*>(gradients_.data());
   // Elements that are not copied below must not keep 16-bit numbers of bring_gradients().
   if (compressed_) std::fill_n(pinned, trained, 0.0F);
@@ -215,10 +218,10 @@ void DeviceExchange::sum_gradients_on_host() {
     context_.stream.copy(update_.gradient() + piece.begin, pinned + piece.begin,
                          piece.count() * sizeof(float));
   }
-  gpus_.meet_peers();  // no worker may write its next gradients before all have read the sums
+  gpus_.peer_barrier();  // no worker may write its next gradients before all have read the sums
 }
 
-void DeviceExchange::bring_gradients() {
+void GpuExchange::bring_gradients() {
   const size_t trained = share_.trained();
   if (compressed_) write_halves(context_.stream, {0, trained});
   const std::byte* const made =
@@ -237,9 +240,9 @@ void DeviceExchange::bring_gradients() {
 }
 
 // The sum is stored in shard 0's gradients.
-void DeviceExchange::sum_shards(size_t begin, size_t end) {
+void GpuExchange::sum_shards(size_t begin, size_t end) {
   std::vector<float*> gradients;
-  for (int s = 0; s < session_.who.shards; ++s) gradients.push_back(buffers_.gradient(s));
+  for (int s = 0; s < session_.topology.shards; ++s) gradients.push_back(buffers_.gradient(s));
   share_.each(begin, end, [&](size_t from, size_t, size_t count) {
     if (compressed_)
       compressed_->sum({from, from + count}, gradients[0] + from);
@@ -248,26 +251,26 @@ void DeviceExchange::sum_shards(size_t begin, size_t end) {
   });
 }
 
-void DeviceExchange::share_powers() {
+void GpuExchange::share_norm_partials() {
   if (!session_.exchange.shard_states || !update_.looks()) return;
-  const auto gpus = static_cast<size_t>(session_.who.replicas());
-  double* const powers = update_.powers();
+  const auto gpus = static_cast<size_t>(session_.topology.replicas());
+  double* const norm_partials = update_.norm_partials();
   if (by_nccl()) {
-    sum(powers, gpus, DType::f64);  // the others' elements are 0
+    sum(norm_partials, gpus, DType::f64);  // the others' elements are 0
     return wait_for_sums();
   }
   auto* const terms = reinterpret_cast<double*>(terms_.data());
-  context_.stream.copy(terms, powers + gpus_.replica(), sizeof(double));
+  context_.stream.copy(terms, norm_partials + gpus_.replica(), sizeof(double));
   wait_for_gpu();
   std::ranges::copy(gpus_.all(terms[0]), terms);
-  context_.stream.copy(powers, terms, gpus * sizeof(double));
+  context_.stream.copy(norm_partials, terms, gpus * sizeof(double));
 }
 
-void DeviceExchange::share_weights() {
+void GpuExchange::share_weights() {
   if (!session_.exchange.shard_states) return;
   std::byte* const weights = update_.weights();
   if (by_nccl()) {
-    const auto gpus = static_cast<size_t>(session_.who.replicas());
+    const auto gpus = static_cast<size_t>(session_.topology.replicas());
     wait_for_made();
     cuda::CallGroup group(*all_);
     for (const Bucket& b : buckets_)
@@ -284,15 +287,15 @@ void DeviceExchange::share_weights() {
       std::copy_n(pinned + here, count, buffers_.weights() + from);
     });
   }
-  gpus_.meet_peers();
+  gpus_.peer_barrier();
   share_.each(0, share_.trained(), [&](size_t from, size_t here, size_t count) {
     std::copy_n(buffers_.weights() + from, count, pinned + here);
   });
-  gpus_.meet_peers();  // no worker may write its next weights before all have read these
+  gpus_.peer_barrier();  // no worker may write its next weights before all have read these
   context_.stream.copy(weights, gradients_.data(), gradients_.bytes());
 }
 
-void DeviceExchange::finish() {
+void GpuExchange::finish() {
   if (!all_) return;
   gpus_.begin_step();
   all_->finish();

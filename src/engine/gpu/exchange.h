@@ -48,16 +48,16 @@ double sum_over_shards(int shards, Value value) {
   return values[0];
 }
 
-class DeviceExchange {
+class GpuExchange {
  public:
   // Called on all workers; waits for the others. calls: the stream for NCCL's calls, if they must
   // share one with others; null: the exchange makes its own. REQUIRES: several replicas; all
   // references outlive it.
-  DeviceExchange(const Session& session, const Buffers& buffers, const DeviceShare& share,
-                 cuda::DeviceContext& context, DeviceTeam& gpus, DeviceUpdate& update,
-                 cuda::Stream* calls = nullptr);
-  DeviceExchange(const DeviceExchange&) = delete;
-  DeviceExchange& operator=(const DeviceExchange&) = delete;
+  GpuExchange(const Session& session, const Buffers& buffers, const GpuShare& share,
+              cuda::DeviceContext& context, GpuTeam& gpus, GpuUpdate& update,
+              cuda::Stream* calls = nullptr);
+  GpuExchange(const GpuExchange&) = delete;
+  GpuExchange& operator=(const GpuExchange&) = delete;
 
   bool by_nccl() const { return all_ != nullptr; }
   // Null after finish(), or by the CPUs.
@@ -88,16 +88,16 @@ class DeviceExchange {
   // By NCCL and by the CPUs. data: [2 * count] in the GPU's memory. The first half becomes the sum
   // over ranks, the second half the values of the first rank. By the CPUs only the sum over each
   // half is right, not each element.
-  void sum_terms(double* data, size_t count, double ShardResult::*what);
+  void sum_terms(double* data, size_t count, double ShardResult::*field);
   // Completes the sum of the gradients. losses: also the sum of the losses, if they are on this
   // GPU; by NCCL that sum was started by sum_losses().
   void end(bool losses);
   // With `shard: optimizer`; otherwise they do nothing. share_powers() exchanges the norm partials
   // of the pieces; share_weights() gathers the weights after the update.
-  void share_powers();
+  void share_norm_partials();
   void share_weights();
   // Bytes of GPU memory that the exchange takes in addition to the gradients.
-  static size_t bytes(const Session& session, const DeviceShare& share);
+  static size_t bytes(const Session& session, const GpuShare& share);
 
   // On all workers, after the last step.
   void finish();
@@ -119,10 +119,10 @@ class DeviceExchange {
 
   const Session& session_;
   Buffers buffers_;
-  const DeviceShare& share_;
+  const GpuShare& share_;
   cuda::DeviceContext& context_;
-  DeviceTeam& gpus_;
-  DeviceUpdate& update_;
+  GpuTeam& gpus_;
+  GpuUpdate& update_;
   std::unique_ptr<cuda::Stream> own_stream_;
   cuda::Stream* stream_ = nullptr;
   std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs only made_ is used
@@ -132,10 +132,10 @@ class DeviceExchange {
   const std::vector<size_t>* awaited_ = nullptr;  // of the program that runs, or made_after_ops_
   size_t next_ = 0;                               // index of the next bucket
   bool adds_ = false;
-  cuda::Memory zeros_;
-  cuda::Memory halves_;  // [trained] 16-bit gradients, with `compress`
+  cuda::DeviceBuffer zeros_;
+  cuda::DeviceBuffer halves_;  // [trained] 16-bit gradients, with `compress`
   // By the CPUs: pinned memory.
-  cuda::Memory gradients_, terms_;
+  cuda::DeviceBuffer gradients_, terms_;
   std::optional<CompressedGradients> compressed_;
   uint64_t steps_ = 0;  // that ended
   // By NCCL. Destroyed before the memory and events that its waiting calls may use.

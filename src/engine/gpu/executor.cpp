@@ -38,11 +38,11 @@ size_t most_sums(const Session& s) {
 }
 
 // Bytes of the largest micro-batch's input or target.
-size_t most_fed(const Session& s, ValueId Graph::*what) {
+size_t largest_input(const Session& s, ValueId Graph::*value) {
   size_t most = 0;
   for (const auto* programs : {&s.programs, &s.test_programs})
     for (const auto& [rows, p] : *programs)
-      most = std::max(most, p.graph[p.graph.*what].desc.bytes());
+      most = std::max(most, p.graph[p.graph.*value].desc.bytes());
   return most;
 }
 
@@ -62,20 +62,21 @@ std::vector<int64_t> shape_of(const StepRows& rows) {
 
 }  // namespace
 
-DeviceExecutor::Needs DeviceExecutor::needs(const Session& s, int device) {
-  const DeviceShare share(s, device);
+GpuExecutor::Needs GpuExecutor::needs(const Session& s, int device) {
+  const GpuShare share(s, device);
   const size_t stored = share.trained() * sizeof(float);
-  const auto replicas = static_cast<size_t>(s.who.replicas());
+  const auto replicas = static_cast<size_t>(s.topology.replicas());
   return {
       .weights = share.elements() * sizeof(float),
-      .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + DeviceExchange::bytes(s, share),
-      .states = DeviceUpdate::state_bytes(s, share),
-      .activations = s.who.span > 1 ? Arenas::bytes_on(s, device) / replicas : most_activations(s)};
+      .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + GpuExchange::bytes(s, share),
+      .states = GpuUpdate::state_bytes(s, share),
+      .activations = s.topology.devices_per_replica > 1 ? Arenas::bytes_on(s, device) / replicas
+                                                        : most_activations(s)};
 }
 
-DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
-                               const DeviceTeam& gpus, std::unique_ptr<cuda::DeviceApi> api,
-                               const Samples& samples, StageClock* clock)
+GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
+                         std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
+                         PlanStepClock* clock)
     : session_(session),
       buffers_(buffers),
       gpus_(gpus),
@@ -98,36 +99,37 @@ DeviceExecutor::DeviceExecutor(const Session& session, const Buffers& buffers,
       }),
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
-      flights_(context_, shard_, wait_for_),
-      update_(session, gpus_.replica(), share_, context_, flights_),
+      launch_queue_(context_, shard_, wait_for_),
+      update_(session, gpus_.replica(), share_, context_, launch_queue_),
       activations_(*api_, MemoryKind::device,
-                   session.who.span > 1 ? 64 : most_activations(session)),
+                   session.topology.devices_per_replica > 1 ? 64 : most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
       target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
-      test_ahead_(samples.test) {
+      test_prefetch_(samples.test) {
   context_.tf32 = session_.tf32;
-  if (session_.who.span > 1) stages_ = make_device_stages(session_, context_, gpus_);
+  if (session_.topology.devices_per_replica > 1)
+    stages_ = make_gpu_stages(session_, context_, gpus_);
   bind();
-  if (session_.who.replicas() > 1) make_exchange();
-  make_feeds(samples);  // last: data sets get the rest of the GPU's memory
+  if (session_.topology.replicas() > 1) make_exchange();
+  make_batch_inputs(samples);  // last: data sets get the rest of the GPU's memory
   upload_state(0, GradientScaler(session_.scaler).state());
   update_.upload(buffers_);
 }
 
-void DeviceExecutor::make_exchange() {
-  exchange_ = std::make_unique<DeviceExchange>(session_, buffers_, share_, context_, gpus_, update_,
-                                               stages_ ? stages_->calls() : nullptr);
+void GpuExecutor::make_exchange() {
+  exchange_ = std::make_unique<GpuExchange>(session_, buffers_, share_, context_, gpus_, update_,
+                                            stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
-  if (session_.who.loss_device >= 0)
-    gather_ = std::make_unique<DeviceGather>(session_, context_, gpus_, *exchange_,
-                                             memory(train, 0), [this] { wait(); });
+  if (session_.topology.loss_device >= 0)
+    gather_ = std::make_unique<GpuGather>(session_, context_, gpus_, *exchange_, memory(train, 0),
+                                          [this] { wait(); });
 }
 
-DeviceExecutor::~DeviceExecutor() { give_up(); }
+GpuExecutor::~GpuExecutor() { give_up(); }
 
 // Aborts all calls that may wait for other GPUs. Both communicators are aborted at once, since
 // kernels of one may be queued behind those of the other.
-void DeviceExecutor::give_up() noexcept {
+void GpuExecutor::give_up() noexcept {
   graphs_.clear();
   communicator_ = nullptr;
   if (stages_) stages_->give_up();
@@ -136,29 +138,30 @@ void DeviceExecutor::give_up() noexcept {
   api_->abort(all);
 }
 
-std::unique_ptr<DeviceExecutor> make_device_executor(const Session& s, const Buffers& buffers,
-                                                     Team team, int worker, const GpuAccess& access,
-                                                     const StepExecutor::Samples& samples,
-                                                     StageClock* clock) {
+std::unique_ptr<GpuExecutor> make_gpu_executor(const Session& s, const Buffers& buffers, Team team,
+                                               int worker, const GpuAccess& access,
+                                               const StepExecutor::Samples& samples,
+                                               PlanStepClock* clock) {
   const int gpu = s.gpu_of_worker.at(static_cast<size_t>(worker));
-  return std::make_unique<DeviceExecutor>(s, buffers, DeviceTeam(team, worker, s.who.span, access),
-                                          access.open(gpu), samples, clock);
+  return std::make_unique<GpuExecutor>(
+      s, buffers, GpuTeam(team, worker, s.topology.devices_per_replica, access), access.open(gpu),
+      samples, clock);
 }
 
 // Waits for everything enqueued on the stream.
-void DeviceExecutor::wait() {
+void GpuExecutor::wait() {
   if (!done_) return stream_->synchronise();
   stream_->record(*done_);
   wait_for_(*done_);
 }
 
-void DeviceExecutor::go_on(int64_t updates, const GradientScaler::State& scaler) {
+void GpuExecutor::resume(int64_t updates, const GradientScaler::State& scaler) {
   upload_state(updates, scaler);
 }
 
 // Sets the state that steps start from.
-void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& scaler) {
-  const cuda::Memory host(*api_, MemoryKind::pinned, sizeof(StepState));
+void GpuExecutor::upload_state(int64_t updates, const GradientScaler::State& scaler) {
+  const cuda::DeviceBuffer host(*api_, MemoryKind::pinned, sizeof(StepState));
   new (host.data()) StepState{.seed = static_cast<uint64_t>(session_.spec.seed),
                               .loss_scale = scaler.scale,
                               .updates = updates,
@@ -168,7 +171,7 @@ void DeviceExecutor::upload_state(int64_t updates, const GradientScaler::State& 
 }
 
 // Bytes of GPU memory available for data sets. Call it when everything else is allocated.
-size_t DeviceExecutor::room_for_data() {
+size_t GpuExecutor::room_for_data() {
   constexpr size_t kSpare = 256 * kMiB;  // for what libraries load
   // NCCL takes its buffers when a communicator is joined, those for sends at the first one.
   constexpr size_t kSends = 512 * kMiB;
@@ -181,66 +184,66 @@ size_t DeviceExecutor::room_for_data() {
   return share > spare ? share - spare : 0;
 }
 
-void DeviceExecutor::make_feeds(const Samples& samples) {
-  size_t room = room_for_data();
-  const FeedRequest request{
-      .feeder = *session_.feeder,
+void GpuExecutor::make_batch_inputs(const Samples& samples) {
+  size_t free_bytes = room_for_data();
+  const BatchInputRequest request{
+      .loader = *session_.loader,
       .context = context_,
       .micro_batches = micro_batches(session_),
-      .input_bytes = has_stage(0) ? most_fed(session_, &Graph::input) : 0,
-      .target_bytes = has_stage(last_stage()) ? most_fed(session_, &Graph::target) : 0,
+      .input_bytes = has_stage(0) ? largest_input(session_, &Graph::input) : 0,
+      .target_bytes = has_stage(last_stage()) ? largest_input(session_, &Graph::target) : 0,
       .seed = static_cast<uint64_t>(session_.spec.seed),
-      .ahead = samples.train,
+      .prefetch = samples.train,
       .team = gpus_.team(),
       .shard = shard_,
       .wait_for = wait_for_};
-  const bool feeds = request.input_bytes + request.target_bytes > 0;
+  const bool has_inputs = request.input_bytes + request.target_bytes > 0;
   // All GPUs use the same kind of input: the two kinds capture steps at different times.
-  const auto resident = [&](const Feeder& feeder) {
-    return gpus_.largest(feeds && !fits_on_gpu(feeder, room) ? 1 : 0) == 0;
+  const auto resident = [&](const BatchLoader& loader) {
+    return gpus_.largest(has_inputs && !fits_on_gpu(loader, free_bytes) ? 1 : 0) == 0;
   };
-  const bool here = resident(*session_.feeder);
-  if (feeds) feed_ = make_device_feed(request, here, room);
+  const bool here = resident(*session_.loader);
+  if (has_inputs) batch_input_ = make_batch_input(request, here, free_bytes);
   if (!session_.test) return;
-  const bool test_here = resident(*session_.test_feeder);
-  if (feeds)
-    test_feed_ = make_device_feed({.feeder = *session_.test_feeder,
-                                   .context = context_,
-                                   .micro_batches = 1,
-                                   .input_bytes = request.input_bytes,
-                                   .target_bytes = request.target_bytes,
-                                   .seed = request.seed,
-                                   .ahead = samples.test,
-                                   .team = gpus_.team(),
-                                   .shard = shard_,
-                                   .wait_for = wait_for_},
-                                  test_here, room);
+  const bool test_here = resident(*session_.test_loader);
+  if (has_inputs)
+    test_batch_input_ = make_batch_input({.loader = *session_.test_loader,
+                                          .context = context_,
+                                          .micro_batches = 1,
+                                          .input_bytes = request.input_bytes,
+                                          .target_bytes = request.target_bytes,
+                                          .seed = request.seed,
+                                          .prefetch = samples.test,
+                                          .team = gpus_.team(),
+                                          .shard = shard_,
+                                          .wait_for = wait_for_},
+                                         test_here, free_bytes);
   prepare_evaluation();
 }
 
-DeviceExecutor::What DeviceExecutor::which(size_t chunk) const {
+GpuExecutor::ProgramKind GpuExecutor::program_kind(size_t chunk) const {
   if (chunk == 0) return train;
   const bool last = !session_.last_programs.empty() && chunk + 1 == micro_batches(session_);
   return last ? train_last : train_more;
 }
 
-size_t DeviceExecutor::turns(What what) const {
-  return what == train || what == train_last ? 1 : static_cast<size_t>(session_.turns());
+size_t GpuExecutor::slot_count(ProgramKind kind) const {
+  return kind == train || kind == train_last ? 1 : static_cast<size_t>(session_.slot_count());
 }
 
-DeviceBinding::Memory DeviceExecutor::memory(What what, size_t chunk) const {
-  const bool later = what == train_more || what == train_last;
-  DeviceBinding::Memory out{.share = &share_,
-                            .weights = update_.weights(),
-                            .gradients = update_.gradients(later),
-                            .activations = {activations_.data()},
-                            .scratch = {nullptr},
-                            .sums = sums_.data()};
+GpuBinding::BufferPointers GpuExecutor::memory(ProgramKind kind, size_t chunk) const {
+  const bool later = kind == train_more || kind == train_last;
+  GpuBinding::BufferPointers out{.share = &share_,
+                                 .weights = update_.weights(),
+                                 .gradients = update_.gradients(later),
+                                 .activations = {activations_.data()},
+                                 .scratch = {nullptr},
+                                 .sums = sums_.data()};
   if (!stages_) return out;
   out.activations.clear();
   out.scratch.clear();
   for (int s = 0; s <= last_stage(); ++s) {
-    out.activations.push_back(stages_->kept(s, chunk, what == train_last));
+    out.activations.push_back(stages_->kept(s, chunk, kind == train_last));
     out.scratch.push_back(stages_->scratch(s));
   }
   out.stages = stages_->own();
@@ -248,24 +251,24 @@ DeviceBinding::Memory DeviceExecutor::memory(What what, size_t chunk) const {
   return out;
 }
 
-void DeviceExecutor::bind() {
+void GpuExecutor::bind() {
   context_.make_plans([&] {
-    const auto ask = [&](What what, const std::map<GroupRows, Program>& programs,
+    const auto ask = [&](ProgramKind kind, const std::map<ShardGroupRows, Program>& programs,
                          std::span<const Part> parts) {
-      const std::vector<int> stages = memory(what, 0).stages;
+      const std::vector<int> stages = memory(kind, 0).stages;
       for (const auto& [rows, program] : programs)
-        DeviceBinding::ask_for_plans(program, stages, parts);
+        GpuBinding::ask_for_plans(program, stages, parts);
     };
     ask(train, session_.programs, kTrained);
     if (micro_batches(session_) > 1) ask(train_last, session_.last_programs, kTrained);
     ask(test, session_.test_programs, kTested);
   });
-  const auto add = [&](What what, const std::map<GroupRows, Program>& programs,
+  const auto add = [&](ProgramKind kind, const std::map<ShardGroupRows, Program>& programs,
                        std::span<const Part> parts) {
-    for (size_t chunk = 0; chunk < turns(what); ++chunk)
+    for (size_t chunk = 0; chunk < slot_count(kind); ++chunk)
       for (const auto& [rows, program] : programs)
-        bindings_[what].push_back(
-            std::make_unique<DeviceBinding>(program, memory(what, chunk), context_, parts));
+        bindings_[kind].push_back(
+            std::make_unique<GpuBinding>(program, memory(kind, chunk), context_, parts));
   };
   add(train, session_.programs, kTrained);
   if (micro_batches(session_) > 1) {
@@ -273,47 +276,47 @@ void DeviceExecutor::bind() {
     add(train_last, session_.last_programs, kTrained);
   }
   add(test, session_.test_programs, kTested);
-  workspace_ = cuda::Memory(*api_, MemoryKind::device, context_.workspace_bytes());
+  workspace_ = cuda::DeviceBuffer(*api_, MemoryKind::device, context_.workspace_bytes());
   context_.workspace = workspace_.data();
   if (shard_ == 0)
     for (const std::string& line : context_.not_as_planned())
       print_stderr("not as planned: {}\n", line);
 }
 
-DeviceBinding& DeviceExecutor::binding(const Micro& micro, What what, size_t chunk) {
-  const size_t of_turn = bindings_[what].size() / turns(what);
-  for (size_t i = 0; i < of_turn; ++i) {
-    DeviceBinding& b = *bindings_[what][chunk % turns(what) * of_turn + i];
+GpuBinding& GpuExecutor::binding(const Micro& micro, ProgramKind kind, size_t chunk) {
+  const size_t per_slot = bindings_[kind].size() / slot_count(kind);
+  for (size_t i = 0; i < per_slot; ++i) {
+    GpuBinding& b = *bindings_[kind][chunk % slot_count(kind) * per_slot + i];
     if (b.program().rows.shards[0] == own(micro).rows.count()) return b;
   }
   fail(Fault::failed, "no program for {} samples", own(micro).rows.count());
 }
 
-double DeviceExecutor::natural_divisor(int64_t samples) const {
+double GpuExecutor::natural_divisor(int64_t samples) const {
   if (session_.divisor == Divisor::one || session_.divisor == Divisor::targets) return 1;
   return static_cast<double>(samples * session_.terms_per_sample);
 }
 
-bool DeviceExecutor::captures(const StepRows& rows) const {
+bool GpuExecutor::captures(const StepRows& rows) const {
   return session_.captures_steps() && warm_.contains(shape_of(rows));
 }
 
-size_t DeviceExecutor::steps_together(const StepRows& rows) {
+size_t GpuExecutor::steps_together(const StepRows& rows) {
   if (!captures(rows)) return 1;
-  const bool made_one_by_one = feed_ && feed_->places() > 1;
-  const size_t nodes = made_one_by_one ? DeviceFlights::kMostNodes : graph(rows, 0, 1).nodes();
+  const bool made_one_by_one = batch_input_ && batch_input_->slots() > 1;
+  const size_t nodes = made_one_by_one ? LaunchQueue::kMostNodes : graph(rows, 0, 1).nodes();
   // The same number on all GPUs, or one would wait for a step that another has not launched.
-  return DeviceFlights::together(static_cast<size_t>(gpus_.largest(static_cast<int64_t>(nodes))));
+  return LaunchQueue::together(static_cast<size_t>(gpus_.largest(static_cast<int64_t>(nodes))));
 }
 
-void DeviceExecutor::run(StepLoop& loop) {
+void GpuExecutor::run(StepLoop& loop) {
   gathered_.clear();
   std::vector<int64_t> shape;
   size_t together = 1;
   bool begun = false;
   stop_ = 0;
   const auto launch_all = [&] {
-    std::span<const DeviceFlights::Step> rest = gathered_;
+    std::span<const LaunchQueue::Step> rest = gathered_;
     while (!rest.empty()) {
       const size_t n = std::min(together, std::bit_floor(rest.size()));
       launch(loop, rest.first(n));
@@ -324,9 +327,9 @@ void DeviceExecutor::run(StepLoop& loop) {
   StepInput input;
   while (stop_ == 0 && loop.next(input)) {
     gpus_.begin_step();
-    gpus_.meet();  // detects missing ranks; makes Ctrl-C known to all
+    gpus_.barrier();  // detects missing ranks; makes Ctrl-C known to all
     stop_ = gpus_.agreed_stop();
-    if (!std::exchange(begun, true) && feed_) feed_->begin(input.order, input.epoch);
+    if (!std::exchange(begun, true) && batch_input_) batch_input_->begin(input.order, input.epoch);
     if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {
       launch_all();
       shape = std::move(its);
@@ -338,41 +341,41 @@ void DeviceExecutor::run(StepLoop& loop) {
     if (warm_.insert(shape).second) shape.clear();
   }
   launch_all();
-  while (!flights_.empty()) land(loop, true);
+  while (!launch_queue_.empty()) complete(loop, true);
 }
 
-void DeviceExecutor::launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps) {
-  if (flights_.full()) land(loop, true);
-  const size_t place = feed_ ? feed_->make(steps[0].input) : 0;
+void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> steps) {
+  if (launch_queue_.full()) complete(loop, true);
+  const size_t slot = batch_input_ ? batch_input_->make(steps[0].input) : 0;
   // With a loss scale, submitted steps may still be skipped, so the next update's number is not
   // known yet: send the formulas of all possible ones.
   const bool unsure = session_.scaler.on;
-  const auto under_way = static_cast<int64_t>(flights_.steps());
+  const auto under_way = static_cast<int64_t>(launch_queue_.steps());
   const int64_t first = loop.updates() + (unsure ? 0 : under_way);
   formulas_.clear();
   for (int64_t n = 0; n < std::ssize(steps) + (unsure ? under_way : 0); ++n)
     formulas_.push_back(loop.update(first + n));
-  flights_.take_off(steps, first, formulas_);
+  launch_queue_.submit(steps, first, formulas_);
   if (captures(steps[0].rows))
-    stream_->launch(graph(steps[0].rows, place, steps.size()));
+    stream_->launch(graph(steps[0].rows, slot, steps.size()));
   else
-    for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, place);
-  if (feed_) feed_->enqueued(place);
-  flights_.land_here();
+    for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, slot);
+  if (batch_input_) batch_input_->enqueued(slot);
+  launch_queue_.enqueue_reports();
   // With several GPUs, all have to complete a step at the same time.
-  while (gpus_.alone() && !flights_.empty() && land(loop, false)) continue;
+  while (gpus_.alone() && !launch_queue_.empty() && complete(loop, false)) continue;
 }
 
-cuda::CapturedGraph& DeviceExecutor::graph(const StepRows& rows, size_t place, size_t steps) {
+cuda::CapturedGraph& GpuExecutor::graph(const StepRows& rows, size_t slot, size_t steps) {
   std::vector<int64_t> key = shape_of(rows);
-  key.insert(key.end(), {train, static_cast<int64_t>(place), static_cast<int64_t>(steps)});
+  key.insert(key.end(), {train, static_cast<int64_t>(slot), static_cast<int64_t>(steps)});
   return captured(std::move(key), [&] {
-    for (size_t i = 0; i < steps; ++i) enqueue(rows, i, place);
+    for (size_t i = 0; i < steps; ++i) enqueue(rows, i, slot);
   });
 }
 
-cuda::CapturedGraph& DeviceExecutor::captured(std::vector<int64_t> key,
-                                              const std::function<void()>& enqueue_all) {
+cuda::CapturedGraph& GpuExecutor::captured(std::vector<int64_t> key,
+                                           const std::function<void()>& enqueue_all) {
   std::unique_ptr<cuda::CapturedGraph>& graph = graphs_[std::move(key)];
   if (graph) return *graph;
   stream_->begin_capture();
@@ -387,27 +390,27 @@ cuda::CapturedGraph& DeviceExecutor::captured(std::vector<int64_t> key,
 }
 
 // Completes the oldest launch. False: it is not done yet.
-bool DeviceExecutor::land(StepLoop& loop, bool wait) {
-  const auto landed = flights_.land(wait);
-  if (!landed) return false;
-  for (size_t i = 0; i < landed->steps.size(); ++i) {
-    const StepInput& input = landed->steps[i].input;
+bool GpuExecutor::complete(StepLoop& loop, bool wait) {
+  const auto completed = launch_queue_.complete(wait);
+  if (!completed) return false;
+  for (size_t i = 0; i < completed->steps.size(); ++i) {
+    const StepInput& input = completed->steps[i].input;
     if (clock_) {
-      clock_->mark(StageClock::compute);
+      clock_->mark(PlanStepClock::compute);
       clock_->step_ends(input.rows->samples);
     }
-    loop.done(input, result(*input.rows, landed->reports[i]));
+    loop.done(input, result(*input.rows, completed->reports[i]));
   }
   return true;
 }
 
 // True if rank 0's own loss has to be reported.
-bool DeviceExecutor::reports_first() const {
-  return session_.who.ranks > 1 && session_.who.replicas() > 1 &&
+bool GpuExecutor::reports_first() const {
+  return session_.topology.ranks > 1 && session_.topology.replicas() > 1 &&
          session_.divisor != Divisor::one && session_.spec.log.loss == "rank0";
 }
 
-StepResult DeviceExecutor::result(const StepRows& rows, const cuda::StepReport& report) const {
+StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& report) const {
   check_data(report.bad);
   StepResult out;
   out.loss = out.rank0_loss = report.loss;
@@ -427,7 +430,7 @@ StepResult DeviceExecutor::result(const StepRows& rows, const cuda::StepReport& 
   return out;
 }
 
-void DeviceExecutor::check_data(int32_t bad) {
+void GpuExecutor::check_data(int32_t bad) {
   if (bad != 0)
     fail(Fault::data,
          "a class or a token of this batch is outside of what the model has; `device: cpu` names "

@@ -33,19 +33,19 @@
 
 namespace dpt {
 
-class DeviceExecutor : public StepExecutor {
+class GpuExecutor : public StepExecutor {
  public:
   // Thread: the one that made `api`, for all calls. REQUIRES: session.on_gpu(); `buffers` hold the
   // initial weights.
-  DeviceExecutor(const Session& session, const Buffers& buffers, const DeviceTeam& gpus,
-                 std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
-                 StageClock* clock = nullptr);
-  ~DeviceExecutor() override;
+  GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
+              std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
+              PlanStepClock* clock = nullptr);
+  ~GpuExecutor() override;
 
   void run(StepLoop& loop) override;
   Evaluation evaluate(const BatchesDone& done) override;
-  Finding find_trouble(const StepInput& input) override;
-  void go_on(int64_t updates, const GradientScaler::State& scaler) override;
+  NonFiniteReport find_non_finite(const StepInput& input) override;
+  void resume(int64_t updates, const GradientScaler::State& scaler) override;
   void gather() override;
   void finish() override;
 
@@ -59,45 +59,46 @@ class DeviceExecutor : public StepExecutor {
  private:
   // train_more: gradients are added to those of earlier micro-batches. train_last: the same for a
   // last micro-batch with a program of its own (session.last_programs).
-  enum What { train, train_more, test, train_last, whats };
+  enum ProgramKind { train, train_more, test, train_last, kinds };
   using Micro = std::vector<ShardRows>;
 
-  What which(size_t chunk) const;
+  ProgramKind program_kind(size_t chunk) const;
   // The binding for this GPU's rows of `micro`. chunk: the number of the micro-batch, whose
   // activations have memory of their own if several are in flight.
-  DeviceBinding& binding(const Micro& micro, What what, size_t chunk = 0);
-  size_t turns(What what) const;  // number of slots; chunk c uses the binding c % turns()
-  DeviceBinding::Memory memory(What what, size_t chunk) const;
+  GpuBinding& binding(const Micro& micro, ProgramKind kind, size_t chunk = 0);
+  size_t slot_count(
+      ProgramKind kind) const;  // number of slots; chunk c uses the binding c % turns()
+  GpuBinding::BufferPointers memory(ProgramKind kind, size_t chunk) const;
   void bind();
   void make_exchange();
   size_t room_for_data();
-  void make_feeds(const Samples& samples);
+  void make_batch_inputs(const Samples& samples);
   void upload_state(int64_t updates, const GradientScaler::State& scaler);
   // The training loop collects steps until they fill a launch, launches them, and completes them.
   bool captures(const StepRows& rows) const;
   size_t steps_together(const StepRows& rows);
-  void launch(StepLoop& loop, std::span<const DeviceFlights::Step> steps);
-  cuda::CapturedGraph& graph(const StepRows& rows, size_t place, size_t steps);
+  void launch(StepLoop& loop, std::span<const LaunchQueue::Step> steps);
+  cuda::CapturedGraph& graph(const StepRows& rows, size_t slot, size_t steps);
   cuda::CapturedGraph& captured(std::vector<int64_t> key, const std::function<void()>& enqueue_all);
-  bool land(StepLoop& loop, bool wait);
+  bool complete(StepLoop& loop, bool wait);
   StepResult result(const StepRows& rows, const cuda::StepReport& report) const;
   // What is captured. step: index in the launch.
-  void enqueue(const StepRows& rows, size_t step, size_t place);
-  void enqueue_divisor(const StepRows& rows, size_t step, size_t place);
-  void begin(const DeviceBinding* b, const StepRows& rows, size_t micro,
-             const cuda::StepEntry* entry, bool divides);
+  void enqueue(const StepRows& rows, size_t step, size_t slot);
+  void enqueue_divisor(const StepRows& rows, size_t step, size_t slot);
+  void begin(const GpuBinding* b, const StepRows& rows, size_t micro, const cuda::StepEntry* entry,
+             bool divides);
   template <class After>
-  void run_part(Part part, DeviceBinding* b, After after);
-  const Program& program_of(const DeviceBinding* b) const;
-  const std::byte* enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b);
-  void enqueue_backward(size_t number, bool last, DeviceBinding* b);
+  void run_part(Part part, GpuBinding* b, After after);
+  const Program& program_of(const GpuBinding* b) const;
+  const std::byte* enqueue_loss(const Micro& micro, size_t number, GpuBinding* b);
+  void enqueue_backward(size_t number, bool last, GpuBinding* b);
   void sum_gradients(bool losses);
-  void judge(const StepRows& rows, size_t step, const std::byte* loss);
+  void decide_update(const StepRows& rows, size_t step, const std::byte* loss);
   // Stages on several GPUs: pipeline.cpp.
-  void enqueue_stages(const StepRows& rows, size_t step, size_t place);
-  void forward_stage(const StageOp& op, DeviceBinding* b, size_t place);
-  void backward_stage(const StageOp& op, DeviceBinding* b);
-  void run_stage(Part part, const StageOp& op, DeviceBinding* b);
+  void enqueue_stages(const StepRows& rows, size_t step, size_t slot);
+  void forward_stage(const StageOp& op, GpuBinding* b, size_t slot);
+  void backward_stage(const StageOp& op, GpuBinding* b);
+  void run_stage(Part part, const StageOp& op, GpuBinding* b);
   void evaluate_in_stages(const StepInput& input);
   bool has_stage(int stage) const { return !stages_ || stages_->has(stage); }
   int last_stage() const { return session_.graph.stages() - 1; }
@@ -106,19 +107,19 @@ class DeviceExecutor : public StepExecutor {
   void wait();
   void prepare_evaluation();
   int64_t launch_evaluation(std::span<const uint32_t> order, const BatchesDone& done);
-  int64_t tell_stages(std::span<const uint32_t> order, const BatchesDone& done);
+  int64_t run_stage_evaluation(std::span<const uint32_t> order, const BatchesDone& done);
   void evaluate(const StepInput& first, size_t batches);
   std::vector<int64_t> test_key(const StepRows& rows) const;
   bool warm_test(const StepRows& rows) const;
-  cuda::CapturedGraph& test_graph(const StepRows& rows, size_t place, size_t batches);
-  void enqueue_test(const StepRows& rows, size_t place);
-  void keep_results(const DeviceBinding& b);
+  cuda::CapturedGraph& test_graph(const StepRows& rows, size_t slot, size_t batches);
+  void enqueue_test(const StepRows& rows, size_t slot);
+  void keep_results(const GpuBinding& b);
   const cuda::StepEntry* test_entry(int64_t batch) const {
     return reinterpret_cast<const cuda::StepEntry*>(test_entries_.data()) + batch;
   }
   cuda::TestSums* test_sums() const { return reinterpret_cast<cuda::TestSums*>(test_sums_.data()); }
-  void look_for_trouble(const StepInput& input, Trouble& found);
-  void look_at_stage(DeviceBinding& b, int stage, size_t micro, Trouble& found);
+  void check_finite(const StepInput& input, NonFinite& found);
+  void check_stage_finite(GpuBinding& b, int stage, size_t micro, NonFinite& found);
   void gather_weights();
   void share_buffers();
   void same_weights();
@@ -129,34 +130,34 @@ class DeviceExecutor : public StepExecutor {
 
   const Session& session_;
   Buffers buffers_;
-  DeviceTeam gpus_;
+  GpuTeam gpus_;
   int shard_;  // the shard of each batch that this GPU computes
-  DeviceShare share_;
+  GpuShare share_;
   std::unique_ptr<cuda::DeviceApi> api_;
-  StageClock* clock_;
+  PlanStepClock* clock_;
   std::unique_ptr<cuda::Stream> stream_;
   std::unique_ptr<cuda::Event> done_;           // null: the run has one GPU
   cuda::Communicator* communicator_ = nullptr;  // of the exchange; null: none
   WaitForGpu wait_for_;
-  cuda::Memory workspace_, state_;
+  cuda::DeviceBuffer workspace_, state_;
   cuda::DeviceContext context_;
-  DeviceFlights flights_;
-  DeviceUpdate update_;
-  cuda::Memory activations_, sums_, target_weights_;
-  std::vector<std::unique_ptr<DeviceBinding>> bindings_[whats];
-  std::unique_ptr<DeviceFeed> feed_, test_feed_;
-  Ahead* test_ahead_;
-  cuda::Memory test_entries_;             // [batches of the test set] their entries, uploaded once
-  cuda::Memory test_entry_, test_sums_;   // entry of the current batch; sums over past batches
-  std::unique_ptr<DeviceStages> stages_;  // null: this GPU has all stages
-  std::unique_ptr<DeviceGather> gather_;  // null: each GPU computes the loss of its own rows
+  LaunchQueue launch_queue_;
+  GpuUpdate update_;
+  cuda::DeviceBuffer activations_, sums_, target_weights_;
+  std::vector<std::unique_ptr<GpuBinding>> bindings_[kinds];
+  std::unique_ptr<BatchInput> batch_input_, test_batch_input_;
+  PrefetchStream* test_prefetch_;
+  cuda::DeviceBuffer test_entries_;  // [batches of the test set] their entries, uploaded once
+  cuda::DeviceBuffer test_entry_, test_sums_;  // entry of the current batch; sums over past batches
+  std::unique_ptr<GpuStages> stages_;          // null: this GPU has all stages
+  std::unique_ptr<GpuGather> gather_;          // null: each GPU computes the loss of its own rows
   // Null: the run has one replica. Destroyed before stages_ and gather_, whose memory its waiting
   // calls may use.
-  std::unique_ptr<DeviceExchange> exchange_;
+  std::unique_ptr<GpuExchange> exchange_;
   // The captured graphs, keyed by the row counts of the micro-batches (a last batch is smaller),
   // the kind, the input slot, and the number of steps.
   std::map<std::vector<int64_t>, std::unique_ptr<cuda::CapturedGraph>> graphs_;
-  std::vector<DeviceFlights::Step> gathered_;
+  std::vector<LaunchQueue::Step> gathered_;
   std::vector<OptimizerStep> formulas_;
   // The shapes of steps and test batches that were enqueued call by call once. Only then are they
   // captured: a first call may load code, allocate memory or open NCCL connections, and each of
@@ -166,9 +167,9 @@ class DeviceExecutor : public StepExecutor {
 };
 
 // The executor of one worker, on the GPU that the session assigns to it.
-std::unique_ptr<DeviceExecutor> make_device_executor(const Session& session, const Buffers& buffers,
-                                                     Team team, int worker, const GpuAccess& access,
-                                                     const StepExecutor::Samples& samples,
-                                                     StageClock* clock = nullptr);
+std::unique_ptr<GpuExecutor> make_gpu_executor(const Session& session, const Buffers& buffers,
+                                               Team team, int worker, const GpuAccess& access,
+                                               const StepExecutor::Samples& samples,
+                                               PlanStepClock* clock = nullptr);
 
 }  // namespace dpt

@@ -10,11 +10,11 @@
 
 namespace dpt {
 
-DeviceGather::Crossing DeviceGather::crossing_of(const Program& p) {
+GpuGather::Crossing GpuGather::crossing_of(const Program& p) {
   Crossing out{.begin = p.arena[0].kept};
   std::set<ValueId> made;  // values that the loss computes
   const auto in_memory = [&](ValueId v) {
-    return p.place[static_cast<size_t>(v)].arena == Arena::activations;
+    return p.location[static_cast<size_t>(v)].arena == Arena::activations;
   };
   const auto add = [&](std::vector<ValueId>& to, ValueId v) {
     if (in_memory(v) && std::ranges::find(to, v) == to.end()) to.push_back(v);
@@ -32,7 +32,7 @@ DeviceGather::Crossing DeviceGather::crossing_of(const Program& p) {
   touched.insert(out.to_loss.begin(), out.to_loss.end());
   for (const ValueId v : touched) {
     if (!in_memory(v)) continue;
-    const size_t at = p.place[static_cast<size_t>(v)].offset;
+    const size_t at = p.location[static_cast<size_t>(v)].offset;
     out.begin = std::min(out.begin, at);
     out.end = std::max(out.end, at + p.graph[v].desc.bytes());
   }
@@ -40,20 +40,20 @@ DeviceGather::Crossing DeviceGather::crossing_of(const Program& p) {
   return out;
 }
 
-size_t DeviceGather::bytes(const Session& s) {
+size_t GpuGather::bytes(const Session& s) {
   size_t most = 0;
   for (const auto& [rows, program] : s.programs) {
     const Crossing c = crossing_of(program);
     most = std::max(most, cuda::aligned(c.end - c.begin));
   }
-  return most * static_cast<size_t>(s.who.shards - 1);
+  return most * static_cast<size_t>(s.topology.shards - 1);
 }
 
-bool DeviceGather::here() const { return gpus_.worker() == session_.who.loss_device; }
+bool GpuGather::here() const { return gpus_.worker() == session_.topology.loss_device; }
 
-DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus,
-                           DeviceExchange& exchange, const DeviceBinding::Memory& memory,
-                           std::function<void()> wait)
+GpuGather::GpuGather(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus,
+                     GpuExchange& exchange, const GpuBinding::BufferPointers& memory,
+                     std::function<void()> wait)
     : session_(session),
       context_(context),
       gpus_(gpus),
@@ -63,48 +63,48 @@ DeviceGather::DeviceGather(const Session& session, cuda::DeviceContext& context,
     crossings_.emplace(&program, crossing_of(program));
   if (here()) {
     static constexpr Part kLoss[] = {Part::loss};
-    const size_t others = static_cast<size_t>(session.who.shards - 1);
-    room_ = cuda::Memory(context.api, cuda::MemoryKind::device, bytes(session));
+    const size_t others = static_cast<size_t>(session.topology.shards - 1);
+    loss_buffers_ = cuda::DeviceBuffer(context.api, cuda::MemoryKind::device, bytes(session));
     size_t next = 0;
-    for (int shard = 0; shard < session.who.shards; ++shard) {
+    for (int shard = 0; shard < session.topology.shards; ++shard) {
       if (shard == gpus.worker()) continue;
-      std::byte* const room = room_.data() + next++ * (room_.bytes() / others);
-      gpus.publish(shard, room);
+      std::byte* const buffer = loss_buffers_.data() + next++ * (loss_buffers_.bytes() / others);
+      gpus.publish(shard, buffer);
       for (const auto& [rows, program] : session.programs) {
-        DeviceBinding::Memory its = memory;
+        GpuBinding::BufferPointers its = memory;
         // Only the range that crosses is allocated, so the base address is shifted down by its
         // offset.
-        its.activations = {reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(room) -
+        its.activations = {reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(buffer) -
                                                         crossings_.at(&program).begin)};
-        loss_.push_back(std::make_unique<DeviceBinding>(program, its, context, kLoss));
+        loss_.push_back(std::make_unique<GpuBinding>(program, its, context, kLoss));
       }
     }
   }
-  gpus.meet();
+  gpus.barrier();
   if (!here() && !exchange.by_nccl())
-    context.api.reach(session.gpu_of_worker.at(static_cast<size_t>(session.who.loss_device)));
+    context.api.reach(session.gpu_of_worker.at(static_cast<size_t>(session.topology.loss_device)));
 }
 
-void DeviceGather::gather(const Micro& micro, const DeviceBinding* b) {
+void GpuGather::gather(const Micro& micro, const GpuBinding* b) {
   if (exchange_.by_nccl()) return pass(micro, b, true);
   if (b) copy(*b, true);
   take_turns();
 }
 
-void DeviceGather::scatter(const Micro& micro, const DeviceBinding* b) {
+void GpuGather::scatter(const Micro& micro, const GpuBinding* b) {
   if (exchange_.by_nccl()) return pass(micro, b, false);
   take_turns();
   if (b) copy(*b, false);
 }
 
 // there: copies to the loss's GPU; else copies back.
-void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there) {
-  const int loss = session_.who.loss_device;
+void GpuGather::pass(const Micro& micro, const GpuBinding* own, bool there) {
+  const int loss = session_.topology.loss_device;
   transfers_.clear();
-  for (int shard = 0; shard < session_.who.shards; ++shard) {
+  for (int shard = 0; shard < session_.topology.shards; ++shard) {
     const int64_t rows = micro[static_cast<size_t>(shard)].rows.count();
     if (rows == 0 || shard == loss || (!here() && shard != gpus_.worker())) continue;
-    const DeviceBinding& b = here() ? of(shard, rows) : *own;
+    const GpuBinding& b = here() ? of(shard, rows) : *own;
     const Crossing& c = crossing(b);
     for (const ValueId v : there ? c.to_loss : c.from_loss)
       if (const TensorView value = b.view(v); value.desc.bytes() > 0)
@@ -115,35 +115,35 @@ void DeviceGather::pass(const Micro& micro, const DeviceBinding* own, bool there
 }
 
 // Copies between this GPU's memory and the memory that the loss's GPU published for it.
-void DeviceGather::copy(const DeviceBinding& own, bool there) {
+void GpuGather::copy(const GpuBinding& own, bool there) {
   if (here()) return;
   const Crossing& c = crossing(own);
-  std::byte* const room = gpus_.published(gpus_.worker());
+  std::byte* const buffer = gpus_.published(gpus_.worker());
   for (const ValueId v : there ? c.to_loss : c.from_loss) {
     const TensorView value = own.view(v);
-    std::byte* const at = room + own.program().place[static_cast<size_t>(v)].offset - c.begin;
+    std::byte* const at = buffer + own.program().location[static_cast<size_t>(v)].offset - c.begin;
     if (value.desc.bytes() > 0)
       context_.stream.copy(there ? at : value.data, there ? value.data : at, value.desc.bytes());
   }
 }
 
-void DeviceGather::take_turns() {
+void GpuGather::take_turns() {
   wait_();
-  gpus_.meet();
+  gpus_.barrier();
 }
 
-DeviceBinding& DeviceGather::of(int shard, int64_t rows) const {
+GpuBinding& GpuGather::of(int shard, int64_t rows) const {
   const size_t programs = session_.programs.size();
   const auto before = static_cast<size_t>(shard - (shard > gpus_.worker() ? 1 : 0));
   for (size_t p = 0; p < programs; ++p) {
-    DeviceBinding& b = *loss_[before * programs + p];
+    GpuBinding& b = *loss_[before * programs + p];
     if (b.program().rows.shards[0] == rows) return b;
   }
   fail(Fault::failed, "no program for {} samples", rows);
 }
 
-const std::byte* DeviceGather::loss_of(int shard, int64_t rows) {
-  DeviceBinding& b = of(shard, rows);
+const std::byte* GpuGather::loss_of(int shard, int64_t rows) {
+  GpuBinding& b = of(shard, rows);
   b.run(Part::loss);
   return b.view(b.program().graph.loss).data;
 }

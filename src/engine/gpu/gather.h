@@ -23,24 +23,24 @@
 
 namespace dpt {
 
-class DeviceGather {
+class GpuGather {
  public:
   using Micro = std::vector<ShardRows>;
 
   // Called on all workers; waits for the others. memory: of this GPU's programs. wait: blocks the
   // host until the context's stream is done. REQUIRES: dp with the loss on one of several devices;
   // all references outlive it.
-  DeviceGather(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus,
-               DeviceExchange& exchange, const DeviceBinding::Memory& memory,
-               std::function<void()> wait);
+  GpuGather(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus,
+            GpuExchange& exchange, const GpuBinding::BufferPointers& memory,
+            std::function<void()> wait);
 
   bool here() const;  // true on the GPU that computes the loss
 
   // Called on all workers; each call enqueues. b: this GPU's binding for its own rows; null: no
   // rows.
-  void gather(const Micro& micro, const DeviceBinding* b);  // copies what the loss reads
+  void gather(const Micro& micro, const GpuBinding* b);  // copies what the loss reads
   // Copies back what backward passes read of the loss.
-  void scatter(const Micro& micro, const DeviceBinding* b);
+  void scatter(const Micro& micro, const GpuBinding* b);
   // On the loss's GPU: enqueues the loss of another replica's rows and returns its address.
   const std::byte* loss_of(int shard, int64_t rows);
 
@@ -54,22 +54,22 @@ class DeviceGather {
     size_t begin = 0, end = 0;
   };
   static Crossing crossing_of(const Program& program);
-  const Crossing& crossing(const DeviceBinding& b) const { return crossings_.at(&b.program()); }
-  DeviceBinding& of(int shard,
-                    int64_t rows) const;  // of another replica's rows, on the loss's GPU
-  void pass(const Micro& micro, const DeviceBinding* own, bool there);
-  void copy(const DeviceBinding& own, bool there);
+  const Crossing& crossing(const GpuBinding& b) const { return crossings_.at(&b.program()); }
+  GpuBinding& of(int shard,
+                 int64_t rows) const;  // of another replica's rows, on the loss's GPU
+  void pass(const Micro& micro, const GpuBinding* own, bool there);
+  void copy(const GpuBinding& own, bool there);
   void take_turns();
 
   const Session& session_;
   cuda::DeviceContext& context_;
-  DeviceTeam& gpus_;
-  DeviceExchange& exchange_;
+  GpuTeam& gpus_;
+  GpuExchange& exchange_;
   std::function<void()> wait_;
   std::map<const Program*, Crossing> crossings_;
-  std::vector<DeviceExchange::Transfer> transfers_;   // a member so that pass() does not allocate
-  cuda::Memory room_;                                 // [shards - 1] on the loss's GPU
-  std::vector<std::unique_ptr<DeviceBinding>> loss_;  // [(shards - 1) * programs]
+  std::vector<GpuExchange::Transfer> transfers_;   // a member so that pass() does not allocate
+  cuda::DeviceBuffer loss_buffers_;                // [shards - 1] on the loss's GPU
+  std::vector<std::unique_ptr<GpuBinding>> loss_;  // [(shards - 1) * programs]
 };
 
 }  // namespace dpt

@@ -11,28 +11,28 @@ namespace dpt {
 
 using cuda::MemoryKind;
 
-DeviceFlights::DeviceFlights(cuda::DeviceContext& context, int shard, WaitForGpu wait_for)
+LaunchQueue::LaunchQueue(cuda::DeviceContext& context, int shard, WaitForGpu wait_for)
     : context_(context),
       shard_(static_cast<size_t>(shard)),
       wait_for_(std::move(wait_for)),
       table_(context.api, MemoryKind::device, sizeof(Table)),
       reports_(context.api, MemoryKind::device, kMostSteps * sizeof(cuda::StepReport)) {
   for (Launch& l : launches_) {
-    l.table = cuda::Memory(context.api, MemoryKind::pinned, sizeof(Table));
-    l.reports = cuda::Memory(context.api, MemoryKind::pinned, reports_.bytes());
-    l.landed = context.api.make_event();
+    l.table = cuda::DeviceBuffer(context.api, MemoryKind::pinned, sizeof(Table));
+    l.reports = cuda::DeviceBuffer(context.api, MemoryKind::pinned, reports_.bytes());
+    l.completed = context.api.make_event();
     l.steps.resize(kMostSteps);
   }
 }
 
-size_t DeviceFlights::together(size_t nodes) {
+size_t LaunchQueue::together(size_t nodes) {
   return std::bit_floor(std::clamp<size_t>(kMostNodes / nodes, 1, kMostSteps));
 }
 
-void DeviceFlights::take_off(std::span<const Step> steps, int64_t first_update,
-                             std::span<const OptimizerStep> formulas) {
+void LaunchQueue::submit(std::span<const Step> steps, int64_t first_update,
+                         std::span<const OptimizerStep> formulas) {
   require(!full() && steps.size() <= kMostSteps && formulas.size() <= kFormulas,
-          "a launch has room");
+          "a launch slot is free");
   Launch& launch = launches_[next_];
   next_ = (next_ + 1) % kMost;
   auto& table = *reinterpret_cast<Table*>(launch.table.data());
@@ -57,27 +57,27 @@ void DeviceFlights::take_off(std::span<const Step> steps, int64_t first_update,
         },
         step);
   context_.stream.copy(table_.data(), launch.table.data(), offsetof(Table, formulas) + bytes);
-  under_way_.push_back(&launch);
+  submitted_.push_back(&launch);
   steps_ += launch.count;
 }
 
-void DeviceFlights::land_here() {
-  Launch& launch = *under_way_.back();
+void LaunchQueue::enqueue_reports() {
+  Launch& launch = *submitted_.back();
   context_.stream.copy(launch.reports.data(), reports_.data(),
                        launch.count * sizeof(cuda::StepReport));
-  context_.stream.record(*launch.landed);
+  context_.stream.record(*launch.completed);
 }
 
-std::optional<DeviceFlights::Landed> DeviceFlights::land(bool wait) {
-  Launch& launch = *under_way_.front();
+std::optional<LaunchQueue::Completed> LaunchQueue::complete(bool wait) {
+  Launch& launch = *submitted_.front();
   if (wait)
-    wait_for_(*launch.landed);
-  else if (!launch.landed->passed())
+    wait_for_(*launch.completed);
+  else if (!launch.completed->passed())
     return {};
-  under_way_.pop_front();
+  submitted_.pop_front();
   steps_ -= launch.count;
-  return Landed{std::span<const Step>(launch.steps).first(launch.count),
-                reinterpret_cast<const cuda::StepReport*>(launch.reports.data())};
+  return Completed{std::span<const Step>(launch.steps).first(launch.count),
+                   reinterpret_cast<const cuda::StepReport*>(launch.reports.data())};
 }
 
 }  // namespace dpt

@@ -19,7 +19,7 @@
 
 namespace dpt {
 
-class DeviceFlights {
+class LaunchQueue {
  public:
   static constexpr size_t kMost = 8;         // launches in the queue
   static constexpr size_t kMostSteps = 32;   // steps of a launch
@@ -35,7 +35,7 @@ class DeviceFlights {
   };
 
   // shard: the one that this GPU computes. wait_for: how the host waits for an event.
-  DeviceFlights(cuda::DeviceContext& context, int shard, WaitForGpu wait_for);
+  LaunchQueue(cuda::DeviceContext& context, int shard, WaitForGpu wait_for);
 
   // The GPU's copies of what steps read and write, used by all launches in turn. entry(i),
   // report(i): of step `i` of the launch. formulas: [kFormulas] the optimizer's formulas; the first
@@ -51,24 +51,24 @@ class DeviceFlights {
     return reinterpret_cast<cuda::StepReport*>(reports_.data()) + i;
   }
 
-  bool empty() const { return under_way_.empty(); }
-  bool full() const { return under_way_.size() == kMost; }
+  bool empty() const { return submitted_.empty(); }
+  bool full() const { return submitted_.size() == kMost; }
   size_t steps() const { return steps_; }  // submitted and not completed
 
   // Enqueues the copy of what the GPU must know of these steps. formulas[0] is that of update
-  // number first_update. Then enqueue the steps themselves, then call land_here(). REQUIRES: not
-  // full().
-  void take_off(std::span<const Step> steps, int64_t first_update,
-                std::span<const OptimizerStep> formulas);
-  void land_here();  // enqueues the copy of the reports to the host
+  // number first_update. Then enqueue the steps themselves, then call enqueue_reports(). REQUIRES:
+  // not full().
+  void submit(std::span<const Step> steps, int64_t first_update,
+              std::span<const OptimizerStep> formulas);
+  void enqueue_reports();  // enqueues the copy of the reports to the host
 
   // Completes the oldest launch. Returns nothing if it is not done and `wait` is false. The result
-  // is valid until the next take_off(). REQUIRES: not empty().
-  struct Landed {
+  // is valid until the next submit(). REQUIRES: not empty().
+  struct Completed {
     std::span<const Step> steps;
     const cuda::StepReport* reports;
   };
-  std::optional<Landed> land(bool wait);
+  std::optional<Completed> complete(bool wait);
 
  private:
   struct Table {
@@ -78,8 +78,8 @@ class DeviceFlights {
     alignas(16) std::byte formulas[kFormulas * kFormula];
   };
   struct Launch {
-    cuda::Memory table, reports;  // pinned
-    std::unique_ptr<cuda::Event> landed;
+    cuda::DeviceBuffer table, reports;  // pinned
+    std::unique_ptr<cuda::Event> completed;
     std::vector<Step> steps;
     size_t count = 0;
   };
@@ -88,9 +88,9 @@ class DeviceFlights {
   cuda::DeviceContext& context_;
   size_t shard_;
   WaitForGpu wait_for_;
-  cuda::Memory table_, reports_;
+  cuda::DeviceBuffer table_, reports_;
   std::array<Launch, kMost> launches_;
-  std::deque<Launch*> under_way_;
+  std::deque<Launch*> submitted_;
   size_t next_ = 0, steps_ = 0;
 };
 

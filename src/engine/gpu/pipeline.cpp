@@ -1,4 +1,4 @@
-// DeviceExecutor: models whose stages lie on several GPUs (on CPUs: engine/cpu/pipeline.cpp). Each
+// GpuExecutor: models whose stages lie on several GPUs (on CPUs: engine/cpu/pipeline.cpp). Each
 // GPU enqueues the ops of its stages in the order of the schedule. Chunks' gradients are added in
 // order, so the result equals that of `accumulate` on one GPU. With several replicas, each stage's
 // gradients are summed over replicas as soon as its last chunk's backward pass is enqueued
@@ -16,26 +16,26 @@
 
 namespace dpt {
 
-void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t place) {
+void GpuExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t slot) {
   const bool divides = session_.divisor != Divisor::targets;
-  if (!divides && has_stage(last_stage())) enqueue_divisor(rows, step, place);
+  if (!divides && has_stage(last_stage())) enqueue_divisor(rows, step, slot);
   const bool sums = exchange_ && exchange_->by_nccl();
   if (sums) exchange_->begin_ops();
   size_t own_ops = 0, losses = 0;
   for (const StageOp& op : stages_->ops()) {
     const auto chunk = static_cast<size_t>(op.chunk);
     const bool last = op.stage == last_stage();
-    DeviceBinding* const b = own(rows.micro[chunk]).rows.count() == 0
-                                 ? nullptr
-                                 : &binding(rows.micro[chunk], which(chunk), chunk);
+    GpuBinding* const b = own(rows.micro[chunk]).rows.count() == 0
+                              ? nullptr
+                              : &binding(rows.micro[chunk], program_kind(chunk), chunk);
     if (!has_stage(op.stage)) {
       stages_->follow(op, b);
       continue;
     }
     stages_->begin(op);
     // The divisor is kept in the last stage's memory; its forward pass writes it.
-    begin(last && !op.backward ? b : nullptr, rows, chunk, flights_.entry(step), divides);
-    op.backward ? backward_stage(op, b) : forward_stage(op, b, place);
+    begin(last && !op.backward ? b : nullptr, rows, chunk, launch_queue_.entry(step), divides);
+    op.backward ? backward_stage(op, b) : forward_stage(op, b, slot);
     if (last && !op.backward) {
       if (b) b->run(Part::loss, op.stage);
       update_.keep_loss(chunk, b ? b->view(b->program().graph.loss).data : nullptr);
@@ -45,36 +45,36 @@ void DeviceExecutor::enqueue_stages(const StepRows& rows, size_t step, size_t pl
     if (sums) exchange_->after(own_ops++);
   }
   sum_gradients(has_stage(last_stage()));
-  if (stages_->gather_powers(update_)) {
-    judge(rows, step, nullptr);
-    stages_->tell();
+  if (stages_->gather_norm_partials(update_)) {
+    decide_update(rows, step, nullptr);
+    stages_->broadcast_decision();
   } else {
-    cuda::launch(
-        *stream_,
-        cuda::FollowVerdict{
-            .judged = stages_->hear(), .state = context_.state, .report = flights_.report(step)},
-        1);
+    cuda::launch(*stream_,
+                 cuda::ApplyDecision{.decided = stages_->receive_decision(),
+                                     .state = context_.state,
+                                     .report = launch_queue_.report(step)},
+                 1);
   }
   stages_->end_step();
   update_.update();
   if (exchange_) exchange_->share_weights();
 }
 
-void DeviceExecutor::forward_stage(const StageOp& op, DeviceBinding* b, size_t place) {
+void GpuExecutor::forward_stage(const StageOp& op, GpuBinding* b, size_t slot) {
   const auto chunk = static_cast<size_t>(op.chunk);
-  if (b && op.stage == 0) feed_->enqueue_input(*b, chunk, place);
-  if (b && op.stage == last_stage()) feed_->enqueue_target(*b, chunk, place);
+  if (b && op.stage == 0) batch_input_->enqueue_input(*b, chunk, slot);
+  if (b && op.stage == last_stage()) batch_input_->enqueue_target(*b, chunk, slot);
   run_stage(Part::forward, op, b);
 }
 
 // Runs a stage, with the sums over replicas of sync_batch_norm. Without rows it only takes part in
 // the sums.
-void DeviceExecutor::run_stage(Part part, const StageOp& op, DeviceBinding* b) {
+void GpuExecutor::run_stage(Part part, const StageOp& op, GpuBinding* b) {
   if (!exchange_ || !session_.spec.sync_batch_norm) {
     if (b) b->run(part, op.stage);
     return;
   }
-  const bool apart = which(static_cast<size_t>(op.chunk)) == train_last;
+  const bool apart = program_kind(static_cast<size_t>(op.chunk)) == train_last;
   const Program& program =
       b ? b->program() : (apart ? session_.last_programs : session_.programs).begin()->second;
   for (size_t i = 0, own = 0; i < program.part(part).size(); ++i) {
@@ -87,7 +87,7 @@ void DeviceExecutor::run_stage(Part part, const StageOp& op, DeviceBinding* b) {
   }
 }
 
-void DeviceExecutor::backward_stage(const StageOp& op, DeviceBinding* b) {
+void GpuExecutor::backward_stage(const StageOp& op, GpuBinding* b) {
   run_stage(Part::backward, op, b);
   const bool first = op.chunk == 0;
   if (first == (b != nullptr)) return;  // gradients were written in place, or there are none to add
@@ -98,12 +98,13 @@ void DeviceExecutor::backward_stage(const StageOp& op, DeviceBinding* b) {
   }
 }
 
-void DeviceExecutor::evaluate_in_stages(const StepInput& input) {
+void GpuExecutor::evaluate_in_stages(const StepInput& input) {
   gpus_.begin_step();
   const Micro& micro = input.rows->micro[0];
-  const auto turn = static_cast<size_t>(input.batch);
-  DeviceBinding* const b = own(micro).rows.count() == 0 ? nullptr : &binding(micro, test, turn);
-  const size_t place = test_feed_ ? test_feed_->make(input) : 0;
+  const auto binding_slot = static_cast<size_t>(input.batch);
+  GpuBinding* const b =
+      own(micro).rows.count() == 0 ? nullptr : &binding(micro, test, binding_slot);
+  const size_t slot = test_batch_input_ ? test_batch_input_->make(input) : 0;
   for (int stage = 0; stage <= last_stage(); ++stage) {
     if (!has_stage(stage)) {
       stages_->follow_test(stage, input.batch, b);
@@ -112,9 +113,9 @@ void DeviceExecutor::evaluate_in_stages(const StepInput& input) {
     const bool last = stage == last_stage();
     stages_->begin_test(stage, input.batch);
     begin(last ? b : nullptr, *input.rows, 0, test_entry(input.batch), true);
-    if (b && stage == 0) test_feed_->enqueue_input(*b, 0, place);
+    if (b && stage == 0) test_batch_input_->enqueue_input(*b, 0, slot);
     if (b && last) {
-      test_feed_->enqueue_target(*b, 0, place);
+      test_batch_input_->enqueue_target(*b, 0, slot);
       b->run(Part::prologue, stage);
     }
     if (b) b->run(Part::forward, stage);
@@ -124,7 +125,7 @@ void DeviceExecutor::evaluate_in_stages(const StepInput& input) {
     }
     stages_->end_test(stage, input.batch);
   }
-  if (test_feed_) test_feed_->enqueued(place);
+  if (test_batch_input_) test_batch_input_->enqueued(slot);
 }
 
 }  // namespace dpt

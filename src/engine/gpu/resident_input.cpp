@@ -14,7 +14,7 @@ using cuda::MemoryKind;
 namespace {
 
 template <class T>
-const T* as(const cuda::Memory& m) {
+const T* as(const cuda::DeviceBuffer& m) {
   return reinterpret_cast<const T*>(m.data());
 }
 template <class T>
@@ -23,11 +23,11 @@ T* as(const TensorView& v) {
 }
 
 // Copies through pinned memory, one piece at a time.
-cuda::Memory upload_bytes(cuda::DeviceContext& c, std::span<const std::byte> bytes) {
+cuda::DeviceBuffer upload_bytes(cuda::DeviceContext& c, std::span<const std::byte> bytes) {
   constexpr size_t kPiece = 16 * kMiB;
-  cuda::Memory out(c.api, MemoryKind::device, std::max<size_t>(64, bytes.size()));
-  const cuda::Memory pinned(c.api, MemoryKind::pinned,
-                            std::max<size_t>(64, std::min(kPiece, bytes.size())));
+  cuda::DeviceBuffer out(c.api, MemoryKind::device, std::max<size_t>(64, bytes.size()));
+  const cuda::DeviceBuffer pinned(c.api, MemoryKind::pinned,
+                                  std::max<size_t>(64, std::min(kPiece, bytes.size())));
   for (size_t done = 0; done < bytes.size(); done += kPiece) {
     const auto piece = bytes.subspan(done, std::min(kPiece, bytes.size() - done));
     std::ranges::copy(piece, pinned.data());
@@ -39,25 +39,25 @@ cuda::Memory upload_bytes(cuda::DeviceContext& c, std::span<const std::byte> byt
 
 }  // namespace
 
-ResidentFeed::ResidentFeed(const FeedRequest& request)
+ResidentInput::ResidentInput(const BatchInputRequest& request)
     : context_(request.context),
-      samples_(request.feeder.size()),
+      samples_(request.loader.size()),
       order_(context_.api, MemoryKind::device,
              sizeof(uint64_t) + static_cast<size_t>(samples_) * sizeof(uint32_t)),
       pinned_order_(context_.api, MemoryKind::pinned, order_.bytes()),
-      inputs_(upload(request.feeder.stored_inputs(), request.input_bytes > 0)),
-      targets_(upload(request.feeder.stored_targets(), request.target_bytes > 0)),
+      inputs_(upload(request.loader.stored_inputs(), request.input_bytes > 0)),
+      targets_(upload(request.loader.stored_targets(), request.target_bytes > 0)),
       rows_{.order = reinterpret_cast<const uint32_t*>(order_.data() + sizeof(uint64_t)),
             .state = context_.state,
             .samples = samples_} {
   if (inputs_.changes.count > 0)
-    frames_ =
-        cuda::Memory(context_.api, MemoryKind::device,
-                     request.input_bytes / request.feeder.input().bytes() * sizeof(augment::Frame));
+    frames_ = cuda::DeviceBuffer(
+        context_.api, MemoryKind::device,
+        request.input_bytes / request.loader.input().bytes() * sizeof(augment::Frame));
 }
 
-ResidentFeed::Part ResidentFeed::upload(const Feeder::Stored& stored, bool fed) {
-  if (!fed) return {};
+ResidentInput::Part ResidentInput::upload(const BatchLoader::Stored& stored, bool used) {
+  if (!used) return {};
   return {.sample = stored.sample,
           .step = stored.step,
           .bytes = upload_bytes(context_, stored.bytes),
@@ -67,7 +67,7 @@ ResidentFeed::Part ResidentFeed::upload(const Feeder::Stored& stored, bool fed) 
           .changes = stored.changes};
 }
 
-void ResidentFeed::begin(std::span<const uint32_t> order, uint64_t epoch) {
+void ResidentInput::begin(std::span<const uint32_t> order, uint64_t epoch) {
   const size_t bytes = sizeof epoch + order.size_bytes();
   require(bytes <= order_.bytes(), "an order of at most as many samples as the set");
   std::memcpy(pinned_order_.data(), &epoch, sizeof epoch);
@@ -75,7 +75,7 @@ void ResidentFeed::begin(std::span<const uint32_t> order, uint64_t epoch) {
   context_.stream.copy(order_.data(), pinned_order_.data(), bytes);
 }
 
-void ResidentFeed::enqueue_frames(const TensorView& to) {
+void ResidentInput::enqueue_frames(const TensorView& to) {
   launch(context_.stream,
          cuda::MakeFrames{.rows = rows_,
                           .epoch = as<uint64_t>(order_),
@@ -88,7 +88,7 @@ void ResidentFeed::enqueue_frames(const TensorView& to) {
 }
 
 template <class T>
-void ResidentFeed::draw(const TensorView& to) {
+void ResidentInput::draw(const TensorView& to) {
   const Shape &image = inputs_.sample.shape, &x = to.desc.shape;
   const int64_t tables = inputs_.value_count / 256;
   launch(
@@ -100,7 +100,7 @@ void ResidentFeed::draw(const TensorView& to) {
       x.elements());
 }
 
-void ResidentFeed::enqueue_input(const DeviceBinding& b, size_t, size_t) {
+void ResidentInput::enqueue_input(const GpuBinding& b, size_t, size_t) {
   const TensorView to = b.view(b.program().graph.input);
   const int64_t all = to.desc.shape.elements(), features = inputs_.sample.shape.elements();
   const int64_t channels = inputs_.value_count / 256;
@@ -138,7 +138,7 @@ void ResidentFeed::enqueue_input(const DeviceBinding& b, size_t, size_t) {
            all);
 }
 
-void ResidentFeed::enqueue_target(const DeviceBinding& b, size_t, size_t) {
+void ResidentInput::enqueue_target(const GpuBinding& b, size_t, size_t) {
   const TensorView to = b.view(b.program().graph.target);
   if (to.data == nullptr) return;
   const int64_t all = to.desc.shape.elements(), features = all / to.desc.shape[0];

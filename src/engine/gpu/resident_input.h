@@ -8,38 +8,38 @@
 
 namespace dpt {
 
-class ResidentFeed : public DeviceFeed {
+class ResidentInput : public BatchInput {
  public:
   // Uploads the data set, without inputs or targets that this GPU does not read, and waits.
-  // REQUIRES: feeder.not_stored() is empty.
-  explicit ResidentFeed(const FeedRequest& request);
+  // REQUIRES: loader.not_stored() is empty.
+  explicit ResidentInput(const BatchInputRequest& request);
 
   void begin(std::span<const uint32_t> order, uint64_t epoch) override;
   size_t make(const StepInput&, bool) override { return 0; }
   void enqueued(size_t) override {}
-  size_t places() const override { return 1; }
-  void enqueue_input(const DeviceBinding& b, size_t micro, size_t place) override;
-  void enqueue_target(const DeviceBinding& b, size_t micro, size_t place) override;
+  size_t slots() const override { return 1; }
+  void enqueue_input(const GpuBinding& b, size_t micro, size_t slot) override;
+  void enqueue_target(const GpuBinding& b, size_t micro, size_t slot) override;
 
  private:
   struct Part {
     TensorDesc sample;
     int64_t step;
-    cuda::Memory bytes, values, colours;
+    cuda::DeviceBuffer bytes, values, colours;
     int64_t value_count;
     augment::Changes changes;
   };
-  Part upload(const Feeder::Stored& stored, bool fed);
+  Part upload(const BatchLoader::Stored& stored, bool used);
   void enqueue_frames(const TensorView& to);
   template <class T>
   void draw(const TensorView& to);
 
   cuda::DeviceContext& context_;
   int64_t samples_;
-  cuda::Memory order_, pinned_order_;  // the epoch index (uint64), then the sample numbers
+  cuda::DeviceBuffer order_, pinned_order_;  // the epoch index (uint64), then the sample numbers
   Part inputs_, targets_;
   cuda::BatchRows rows_;
-  cuda::Memory frames_;  // [rows of the largest micro-batch]
+  cuda::DeviceBuffer frames_;  // [rows of the largest micro-batch]
 };
 
 }  // namespace dpt

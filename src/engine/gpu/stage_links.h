@@ -15,7 +15,7 @@
 // blocks the host until the other side arrives, as the first call between two GPUs does. Calls of a
 // communicator have the same order on all its ranks. It also holds within a captured step: every
 // event that is waited for was recorded in the same capture, and the context's stream, which
-// continues after the verdict, has then waited for all calls.
+// continues after the decision, has then waited for all calls.
 #pragma once
 
 #include <cstddef>
@@ -28,30 +28,30 @@
 
 namespace dpt {
 
-class DeviceLinks final : public DeviceStages {
+class StageLinks final : public GpuStages {
  public:
-  // Called on all workers; waits for the others. REQUIRES: session.stages_apart(); all references
-  // outlive it.
-  DeviceLinks(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
+  // Called on all workers; waits for the others. REQUIRES: session.stages_are_processes(); all
+  // references outlive it.
+  StageLinks(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus);
 
   std::unique_ptr<Kernel> copy(const Copy& way) override;
   const std::vector<StageOp>& ops() const override { return ops_; }
   void begin(const StageOp& op) override;
   void end(const StageOp& op) override;
-  void follow(const StageOp& op, const DeviceBinding* b) override;
+  void follow(const StageOp& op, const GpuBinding* b) override;
   void begin_test(int stage, int64_t batch) override;
   void end_test(int stage, int64_t batch) override;
-  void follow_test(int stage, int64_t batch, const DeviceBinding* b) override;
+  void follow_test(int stage, int64_t batch, const GpuBinding* b) override;
   void end_evaluation(int64_t) override { join(); }
-  void hand_on(const StageOp& op, const DeviceBinding* b) override;
-  bool gather_powers(DeviceUpdate& update) override;
-  void tell() override;
-  const cuda::StepState* hear() override;
-  void end_step() override {}  // when the verdict has arrived, all other transfers are done
+  void pass_on(const StageOp& op, const GpuBinding* b) override;
+  bool gather_norm_partials(GpuUpdate& update) override;
+  void broadcast_decision() override;
+  const cuda::StepState* receive_decision() override;
+  void end_step() override {}  // when the decision has arrived, all other transfers are done
   cuda::Stream* calls() override { return stream_.get(); }
-  void check() override { carrier_->check(); }
-  void finish() override { carrier_->finish(); }
-  cuda::Communicator* communicator() override { return carrier_->communicator(); }
+  void check() override { transport_->check(); }
+  void finish() override { transport_->finish(); }
+  cuda::Communicator* communicator() override { return transport_->communicator(); }
 
  private:
   bool sees(int stage) const override { return has(stage); }
@@ -74,7 +74,7 @@ class DeviceLinks final : public DeviceStages {
   // transfers that were enqueued before it.
   std::vector<bool> crosses_;
   // Destroyed before the memory and events that its waiting calls may use.
-  std::unique_ptr<DeviceCarrier> carrier_;
+  std::unique_ptr<GpuTransport> transport_;
 };
 
 }  // namespace dpt

@@ -16,54 +16,54 @@
 
 namespace dpt {
 
-class DeviceThreads final : public DeviceStages {
+class StageThreads final : public GpuStages {
  public:
   // Called on all workers; waits for the others. REQUIRES: all references outlive it.
-  DeviceThreads(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
+  StageThreads(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus);
 
   std::unique_ptr<Kernel> copy(const Copy&) override { return nullptr; }
   const std::vector<StageOp>& ops() const override { return ops_of(gpus_.device()); }
   void begin(const StageOp& op) override;
   void end(const StageOp& op) override;
-  void follow(const StageOp&, const DeviceBinding*) override {}
+  void follow(const StageOp&, const GpuBinding*) override {}
   void begin_test(int stage, int64_t batch) override;
   void end_test(int stage, int64_t batch) override;
-  void follow_test(int, int64_t, const DeviceBinding*) override {}
+  void follow_test(int, int64_t, const GpuBinding*) override {}
   void end_evaluation(int64_t batches) override;
-  bool gather_powers(DeviceUpdate& update) override;
-  void tell() override;
-  const cuda::StepState* hear() override;
+  bool gather_norm_partials(GpuUpdate& update) override;
+  void broadcast_decision() override;
+  const cuda::StepState* receive_decision() override;
   void end_step() override;
   // If an exception is in flight: breaks the team up before the exception can be caught.
   // Otherwise the others would wait for this GPU, which waits for them. The catcher reports the
   // error.
-  void give_up() noexcept override { tell_failure(gpus_); }
+  void give_up() noexcept override { break_up_team(gpus_); }
 
  private:
   // What other workers read of this GPU: addresses and events.
   struct Shared {
     std::byte* activations = nullptr;
-    const double* powers = nullptr;
-    const std::byte* verdict = nullptr;
+    const double* norm_partials = nullptr;
+    const std::byte* decision = nullptr;
     // done: [stage * chunks + chunk][backward]. Events behind each forward and backward pass of the
     // own stages; in an evaluation `chunk` is the slot.
     std::vector<std::array<std::unique_ptr<cuda::Event>, 2>> done;
-    std::unique_ptr<cuda::Event> measured, judged;
+    std::unique_ptr<cuda::Event> measured, decided;
   };
   // While it lives, other workers may use this GPU's memory and events. Its destructor waits, for a
   // limited time, until no worker does.
-  class Present {
+  class PeerAccess {
    public:
-    Present(DeviceTeam& gpus, cuda::Stream& stream);
-    ~Present();
-    Present(const Present&) = delete;
-    Present& operator=(const Present&) = delete;
+    PeerAccess(GpuTeam& gpus, cuda::Stream& stream);
+    ~PeerAccess();
+    PeerAccess(const PeerAccess&) = delete;
+    PeerAccess& operator=(const PeerAccess&) = delete;
 
    private:
-    DeviceTeam& gpus_;
+    GpuTeam& gpus_;
     cuda::Stream& stream_;
   };
-  static void tell_failure(DeviceTeam& gpus) noexcept;
+  static void break_up_team(GpuTeam& gpus) noexcept;
   bool sees(int) const override { return true; }
   const std::vector<StageOp>& ops_of(int device) const {
     return session_.plan.schedule[static_cast<size_t>(device)];
@@ -80,7 +80,7 @@ class DeviceThreads final : public DeviceStages {
 
   Shared shared_;
   std::vector<uint32_t> posted_;  // [devices] posts of each before this step or evaluation
-  std::optional<Present> present_;
+  std::optional<PeerAccess> peer_access_;
 };
 
 }  // namespace dpt

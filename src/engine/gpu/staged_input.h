@@ -9,29 +9,30 @@
 
 namespace dpt {
 
-class StagedFeed : public DeviceFeed {
+class StagedInput : public BatchInput {
  public:
-  explicit StagedFeed(const FeedRequest& request);
+  explicit StagedInput(const BatchInputRequest& request);
 
   void begin(std::span<const uint32_t>, uint64_t) override {}
   size_t make(const StepInput& input, bool again) override;
-  void enqueued(size_t place) override;
-  size_t places() const override { return places_.size(); }
-  void enqueue_input(const DeviceBinding& b, size_t micro, size_t place) override;
-  void enqueue_target(const DeviceBinding& b, size_t micro, size_t place) override;
+  void enqueued(size_t slot) override;
+  size_t slots() const override { return slots_.size(); }
+  void enqueue_input(const GpuBinding& b, size_t micro, size_t slot) override;
+  void enqueue_target(const GpuBinding& b, size_t micro, size_t slot) override;
 
  private:
-  struct Place {
-    cuda::Memory pinned, device;  // [micro-batch] its input, then its target
+  struct Slot {
+    cuda::DeviceBuffer pinned, device;  // [micro-batch] its input, then its target
     // events: the copy to `device` is done; its step is done
     std::unique_ptr<cuda::Event> filled, free;
   };
-  void make_rows(const StepInput& input, size_t micro, Ahead* ahead, std::byte* to) const;
+  void make_rows(const StepInput& input, size_t micro, PrefetchStream* prefetch,
+                 std::byte* to) const;
 
-  FeedRequest request_;
+  BatchInputRequest request_;
   size_t target_at_, micro_bytes_;
   std::unique_ptr<cuda::Stream> copies_;
-  std::array<Place, 2> places_;
+  std::array<Slot, 2> slots_;
   size_t next_ = 0;
 };
 

@@ -7,27 +7,27 @@ namespace dpt {
 
 using cuda::MemoryKind;
 
-DeviceStages::DeviceStages(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus)
+GpuStages::GpuStages(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus)
     : session_(session),
       context_(context),
       gpus_(gpus),
-      activations_(
-          context.api, MemoryKind::device,
-          Arenas::bytes_on(session, gpus.device()) / static_cast<size_t>(session.who.replicas())),
-      verdict_(context.api, MemoryKind::device, sizeof(cuda::StepState)),
-      turns_(static_cast<size_t>(session.turns())) {}
+      activations_(context.api, MemoryKind::device,
+                   Arenas::bytes_on(session, gpus.device()) /
+                       static_cast<size_t>(session.topology.replicas())),
+      decision_(context.api, MemoryKind::device, sizeof(cuda::StepState)),
+      slot_count_(static_cast<size_t>(session.slot_count())) {}
 
-std::vector<int> DeviceStages::own() const {
+std::vector<int> GpuStages::own() const {
   std::vector<int> out;
   for (int s = 0; s <= last(); ++s)
     if (has(s)) out.push_back(s);
   return out;
 }
 
-std::unique_ptr<DeviceStages> make_device_stages(const Session& session,
-                                                 cuda::DeviceContext& context, DeviceTeam& gpus) {
-  if (session.stages_apart()) return std::make_unique<DeviceLinks>(session, context, gpus);
-  return std::make_unique<DeviceThreads>(session, context, gpus);
+std::unique_ptr<GpuStages> make_gpu_stages(const Session& session, cuda::DeviceContext& context,
+                                           GpuTeam& gpus) {
+  if (session.stages_are_processes()) return std::make_unique<StageLinks>(session, context, gpus);
+  return std::make_unique<StageThreads>(session, context, gpus);
 }
 
 }  // namespace dpt

@@ -21,13 +21,13 @@
 
 namespace dpt {
 
-class DeviceStages {
+class GpuStages {
  public:
   // REQUIRES: a replica has several devices; all references outlive it.
-  DeviceStages(const Session& session, cuda::DeviceContext& context, DeviceTeam& gpus);
-  virtual ~DeviceStages() = default;
-  DeviceStages(const DeviceStages&) = delete;
-  DeviceStages& operator=(const DeviceStages&) = delete;
+  GpuStages(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus);
+  virtual ~GpuStages() = default;
+  GpuStages(const GpuStages&) = delete;
+  GpuStages& operator=(const GpuStages&) = delete;
 
   bool has(int stage) const { return device_of(stage) == gpus_.device(); }
   int last() const { return session_.graph.stages() - 1; }
@@ -48,23 +48,23 @@ class DeviceStages {
   virtual const std::vector<StageOp>& ops() const = 0;
   virtual void begin(const StageOp& op) = 0;
   virtual void end(const StageOp& op) = 0;
-  virtual void follow(const StageOp& op, const DeviceBinding* b) = 0;
+  virtual void follow(const StageOp& op, const GpuBinding* b) = 0;
   // The same for evaluation batches, which only have forward passes.
   virtual void begin_test(int stage, int64_t batch) = 0;
   virtual void end_test(int stage, int64_t batch) = 0;
-  virtual void follow_test(int stage, int64_t batch, const DeviceBinding* b) = 0;
+  virtual void follow_test(int stage, int64_t batch, const GpuBinding* b) = 0;
   virtual void end_evaluation(int64_t batches) = 0;
   // Used by the non-finite check, on all workers, after a stage's forward pass is enqueued on its
   // GPU: once the stream is done, the next stage's GPU has what it reads of it.
-  virtual void hand_on(const StageOp&, const DeviceBinding*) {}
+  virtual void pass_on(const StageOp&, const GpuBinding*) {}
 
-  // At the end of a step, after DeviceUpdate::join_pieces(). gather_powers() collects the norm
+  // At the end of a step, after GpuUpdate::join_pieces(). gather_powers() collects the norm
   // partials of all GPUs on the GPU with the last stage and returns true there. That GPU judges the
-  // step and calls tell(), which broadcasts its state. The others call hear(), which returns that
-  // state in their own memory.
-  virtual bool gather_powers(DeviceUpdate& update) = 0;
-  virtual void tell() = 0;
-  virtual const cuda::StepState* hear() = 0;
+  // step and calls broadcast_decision(), which broadcasts its state. The others call
+  // receive_decision(), which returns that state in their own memory.
+  virtual bool gather_norm_partials(GpuUpdate& update) = 0;
+  virtual void broadcast_decision() = 0;
+  virtual const cuda::StepState* receive_decision() = 0;
   virtual void end_step() = 0;
 
   // The stream on which all calls that wait for other GPUs must be enqueued; null: any stream.
@@ -80,21 +80,21 @@ class DeviceStages {
  protected:
   virtual bool sees(int stage) const = 0;
   int device_of(int stage) const { return session_.graph.stage_device[static_cast<size_t>(stage)]; }
-  size_t turn_of(int64_t batch) const { return static_cast<size_t>(batch) % turns_; }
-  const cuda::StepState* verdict() const {
-    return reinterpret_cast<const cuda::StepState*>(verdict_.data());
+  size_t slot_of(int64_t batch) const { return static_cast<size_t>(batch) % slot_count_; }
+  const cuda::StepState* decision() const {
+    return reinterpret_cast<const cuda::StepState*>(decision_.data());
   }
 
   const Session& session_;
   cuda::DeviceContext& context_;
-  DeviceTeam& gpus_;
-  cuda::Memory activations_, verdict_;
+  GpuTeam& gpus_;
+  cuda::DeviceBuffer activations_, decision_;
   std::optional<Arenas> arenas_;  // of all devices
-  size_t turns_;
+  size_t slot_count_;
 };
 
 // Called on all workers; waits for the others.
-std::unique_ptr<DeviceStages> make_device_stages(const Session& session,
-                                                 cuda::DeviceContext& context, DeviceTeam& gpus);
+std::unique_ptr<GpuStages> make_gpu_stages(const Session& session, cuda::DeviceContext& context,
+                                           GpuTeam& gpus);
 
 }  // namespace dpt

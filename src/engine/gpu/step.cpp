@@ -1,4 +1,4 @@
-// DeviceExecutor: one training step as it is enqueued or captured: input, forward, loss, backward,
+// GpuExecutor: one training step as it is enqueued or captured: input, forward, loss, backward,
 // sums over GPUs, judgement, update.
 #include "backend/cuda/interface/launch.h"
 #include "backend/cuda/kernels/gather.h"
@@ -8,10 +8,10 @@
 namespace dpt {
 
 // Below, b is null if this GPU has no rows of the micro-batch.
-void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t micro,
-                           const cuda::StepEntry* entry, bool divides) {
-  const auto place = [&](ValueId Graph::*what) {
-    const ValueId v = b ? b->program().graph.*what : kNoValue;
+void GpuExecutor::begin(const GpuBinding* b, const StepRows& rows, size_t micro,
+                        const cuda::StepEntry* entry, bool divides) {
+  const auto address = [&](ValueId Graph::*value) {
+    const ValueId v = b ? b->program().graph.*value : kNoValue;
     return v == kNoValue ? nullptr : reinterpret_cast<float*>(b->view(v).data);
   };
   const ShardRows& mine = own(rows.micro[micro]);
@@ -22,23 +22,23 @@ void DeviceExecutor::begin(const DeviceBinding* b, const StepRows& rows, size_t 
                                 .first_sample = mine.first_sample,
                                 .last_chunk = session_.last_chunk(rows, micro),
                                 .divides = divides,
-                                .divisor = place(&Graph::divisor),
-                                .scale = place(&Graph::scale)},
+                                .divisor = address(&Graph::divisor),
+                                .scale = address(&Graph::scale)},
                1);
 }
 
-void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
-  if (stages_) return enqueue_stages(rows, step, place);
-  if (session_.divisor == Divisor::targets) enqueue_divisor(rows, step, place);
+void GpuExecutor::enqueue(const StepRows& rows, size_t step, size_t slot) {
+  if (stages_) return enqueue_stages(rows, step, slot);
+  if (session_.divisor == Divisor::targets) enqueue_divisor(rows, step, slot);
   const std::byte* loss = nullptr;
   for (size_t m = 0; m < rows.micro.size(); ++m) {
-    DeviceBinding* const b = own(rows.micro[m]).rows.count() == 0
-                                 ? nullptr
-                                 : &binding(rows.micro[m], m == 0 ? train : train_more);
-    begin(b, rows, m, flights_.entry(step), session_.divisor != Divisor::targets);
+    GpuBinding* const b = own(rows.micro[m]).rows.count() == 0
+                              ? nullptr
+                              : &binding(rows.micro[m], m == 0 ? train : train_more);
+    begin(b, rows, m, launch_queue_.entry(step), session_.divisor != Divisor::targets);
     if (b) {
-      feed_->enqueue_input(*b, m, place);
-      feed_->enqueue_target(*b, m, place);
+      batch_input_->enqueue_input(*b, m, slot);
+      batch_input_->enqueue_target(*b, m, slot);
     }
     run_part(Part::forward, b, [](size_t) {});
     loss = enqueue_loss(rows.micro[m], m, b);
@@ -47,26 +47,26 @@ void DeviceExecutor::enqueue(const StepRows& rows, size_t step, size_t place) {
     enqueue_backward(m, last, b);
   }
   sum_gradients(true);
-  judge(rows, step, loss);
+  decide_update(rows, step, loss);
   update_.update();
   if (exchange_) exchange_->share_weights();
 }
 
 // Sums gradients over micro-batches and GPUs, then computes what judge() needs.
-void DeviceExecutor::sum_gradients(bool losses) {
+void GpuExecutor::sum_gradients(bool losses) {
   if (exchange_)
     exchange_->end(losses);
   else if (session_.exchange.compress)
     update_.round_gradients();
   update_.measure();
-  if (exchange_) exchange_->share_powers();
+  if (exchange_) exchange_->share_norm_partials();
   update_.join_pieces();
 }
 
-void DeviceExecutor::judge(const StepRows& rows, size_t step, const std::byte* loss) {
-  update_.judge(step, loss);
+void GpuExecutor::decide_update(const StepRows& rows, size_t step, const std::byte* loss) {
+  update_.decide_update(step, loss);
   if (!reports_first()) return;
-  const auto count = static_cast<int64_t>(DeviceUpdate::losses_of_step(session_));
+  const auto count = static_cast<int64_t>(GpuUpdate::losses_of_step(session_));
   const int64_t weights = session_.divisor == Divisor::targets ? std::ssize(rows.micro) : 0;
   const auto* const summed = reinterpret_cast<const double*>(target_weights_.data());
   cuda::launch(*stream_,
@@ -75,19 +75,19 @@ void DeviceExecutor::judge(const StepRows& rows, size_t step, const std::byte* l
                                  .losses_count = count,
                                  .weights_count = weights,
                                  .state = context_.state,
-                                 .report = flights_.report(step)},
+                                 .report = launch_queue_.report(step)},
                1);
 }
 
 // Without rows any program will do: the order of the sums is the same in all.
-const Program& DeviceExecutor::program_of(const DeviceBinding* b) const {
+const Program& GpuExecutor::program_of(const GpuBinding* b) const {
   return b ? b->program() : session_.programs.begin()->second;
 }
 
 // Runs a part, with the sums over GPUs of sync_batch_norm. Without rows it only takes part in the
 // sums.
 template <class After>
-void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
+void GpuExecutor::run_part(Part part, GpuBinding* b, After after) {
   const Program& program = program_of(b);
   const bool syncs = exchange_ && session_.spec.sync_batch_norm;
   const std::vector<Instruction>& all = program.part(part);
@@ -102,16 +102,16 @@ void DeviceExecutor::run_part(Part part, DeviceBinding* b, After after) {
 
 // Returns the loss if it is the step's only one and stays in place until judge() reads it, else
 // null.
-const std::byte* DeviceExecutor::enqueue_loss(const Micro& micro, size_t number, DeviceBinding* b) {
+const std::byte* GpuExecutor::enqueue_loss(const Micro& micro, size_t number, GpuBinding* b) {
   if (!gather_) {
     if (b) b->run(Part::loss);
     const std::byte* const loss = b ? b->view(b->program().graph.loss).data : nullptr;
-    if (!exchange_ && DeviceUpdate::losses_of_step(session_) == 1) return loss;
+    if (!exchange_ && GpuUpdate::losses_of_step(session_) == 1) return loss;
     update_.keep_loss(number, loss);
     return nullptr;
   }
   gather_->gather(micro, b);
-  const auto shards = static_cast<size_t>(session_.who.shards);
+  const auto shards = static_cast<size_t>(session_.topology.shards);
   for (size_t s = 0; s < shards; ++s) {
     const int64_t rows = micro[s].rows.count();
     const std::byte* loss = nullptr;
@@ -127,7 +127,7 @@ const std::byte* DeviceExecutor::enqueue_loss(const Micro& micro, size_t number,
   return nullptr;
 }
 
-void DeviceExecutor::enqueue_backward(size_t number, bool last, DeviceBinding* b) {
+void GpuExecutor::enqueue_backward(size_t number, bool last, GpuBinding* b) {
   const bool sums = last && exchange_ && exchange_->by_nccl();
   if (!b && number == 0) update_.no_gradients(0, session_.layout.stored);
   if (sums) exchange_->begin(program_of(b), b != nullptr && number > 0);
@@ -138,16 +138,16 @@ void DeviceExecutor::enqueue_backward(size_t number, bool last, DeviceBinding* b
 }
 
 // If the targets determine the divisor of the loss, it is computed before the forward pass.
-void DeviceExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t place) {
+void GpuExecutor::enqueue_divisor(const StepRows& rows, size_t step, size_t slot) {
   auto* const weights = reinterpret_cast<double*>(target_weights_.data());
   for (size_t m = 0; m < rows.micro.size(); ++m) {
     if (own(rows.micro[m]).rows.count() == 0) {
       stream_->fill(weights + m, 0, sizeof(double));
       continue;
     }
-    DeviceBinding& b = binding(rows.micro[m], train);
-    begin(&b, rows, m, flights_.entry(step), false);
-    feed_->enqueue_target(b, m, place);
+    GpuBinding& b = binding(rows.micro[m], train);
+    begin(&b, rows, m, launch_queue_.entry(step), false);
+    batch_input_->enqueue_target(b, m, slot);
     b.run(Part::prologue, last_stage());
     stream_->copy(weights + m, b.view(b.program().graph.target_weight).data, sizeof(double));
   }

@@ -19,25 +19,27 @@ using OpenGpu = std::function<std::unique_ptr<cuda::DeviceApi>(int index)>;
 // A worker's access to its GPU, and to the other GPUs of the run.
 struct GpuAccess {
   OpenGpu open;
-  // Memory that all workers share, zeroed at the start: DeviceTeam::bytes(), then room().
+  // Memory that all workers share, zeroed at the start: GpuTeam::bytes(), then room().
   std::byte* shared = nullptr;
   // Seconds that a step, or a call to the driver, may take before the GPU is given up as stuck.
   // Hosts whose processes are alive wait this long for their GPUs and for each other.
   double stuck_s = 600;
 };
 
-class DeviceTeam {
+class GpuTeam {
  public:
   static size_t bytes(int workers);
 
   // span: GPUs of a replica, each with one worker. The peers of a worker are the workers with the
   // same stages in the other replicas.
-  DeviceTeam(Team team, int worker, int span, const GpuAccess& access);
+  GpuTeam(Team team, int worker, int devices_per_replica, const GpuAccess& access);
 
   int worker() const { return worker_; }
-  int device() const { return worker_ % span_; }  // index in the replica
-  int replica() const { return worker_ / span_; }
-  int worker_of(int device) const { return replica() * span_ + device; }  // in the same replica
+  int device() const { return worker_ % devices_per_replica_; }  // index in the replica
+  int replica() const { return worker_ / devices_per_replica_; }
+  int worker_of(int device) const {
+    return replica() * devices_per_replica_ + device;
+  }  // in the same replica
   Team team() const { return team_; }
   bool first_of_rank() const { return worker_ % team_.shape().workers_per_rank == 0; }
   int agreed_stop() const { return alone() ? team_.agreed_stop() : team_.agreed_stop(worker_); }
@@ -52,11 +54,13 @@ class DeviceTeam {
   std::unique_ptr<cuda::Communicator> join_replica(cuda::DeviceApi& api, int most_blocks);
 
   // A barrier of all workers; nothing if there is only one.
-  void meet() {
-    if (!alone()) team_.meet(worker_);
+  void barrier() {
+    if (!alone()) team_.barrier(worker_);
   }
-  void meet_rank() { team_.meet_rank(worker_); }
-  void meet_peers() { span_ == 1 ? meet() : team_.meet_some(worker_, peers_); }
+  void rank_barrier() { team_.rank_barrier(worker_); }
+  void peer_barrier() {
+    devices_per_replica_ == 1 ? barrier() : team_.barrier_among(worker_, peers_);
+  }
   // For workers of a replica that use each other's memory and events. arrive(): from now on others
   // may use this worker's. leave(): this worker uses none of the others' any more; waits until all
   // have left. That wait is limited, since a worker may be in a call that never returns.
@@ -84,12 +88,12 @@ class DeviceTeam {
   void wait(cuda::Event& event, const std::function<void()>& check = {});
   void wait_until(const std::function<bool()>& done);
 
-  // Shared memory behind DeviceTeam's own, zeroed at the start of the run. Aligned to 128 bytes.
-  std::byte* room() const;
+  // Shared memory behind GpuTeam's own, zeroed at the start of the run. Aligned to 128 bytes.
+  std::byte* extra_memory() const;
 
  private:
-  struct Seat;
-  Seat& seat(int worker) const;
+  struct WorkerSlot;
+  WorkerSlot& slot(int worker) const;
   std::unique_ptr<cuda::Communicator> join(cuda::DeviceApi& api, const std::vector<int>& workers,
                                            int most_blocks);
   void compare_gpus(const std::string& own) const;
@@ -97,9 +101,9 @@ class DeviceTeam {
   [[noreturn]] void give_up(double now);
 
   Team team_;
-  int worker_, span_;
+  int worker_, devices_per_replica_;
   std::vector<int> peers_;
-  Seat* seats_;
+  WorkerSlot* worker_slots_;
   double stuck_s_;
 };
 

@@ -15,9 +15,9 @@ using cuda::MemoryKind;
 // blocks that it occupies are not available to kernels.
 constexpr int kMostBlocks = 8;
 
-class ByNccl final : public DeviceCarrier {
+class ByNccl final : public GpuTransport {
  public:
-  ByNccl(cuda::DeviceApi& api, DeviceTeam& gpus)
+  ByNccl(cuda::DeviceApi& api, GpuTeam& gpus)
       : gpus_(gpus), all_(gpus.join_replica(api, kMostBlocks)) {}
 
   void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) override {
@@ -40,44 +40,44 @@ class ByNccl final : public DeviceCarrier {
   cuda::Communicator* communicator() override { return all_.get(); }
 
  private:
-  DeviceTeam& gpus_;
+  GpuTeam& gpus_;
   std::unique_ptr<cuda::Communicator> all_;  // its ranks are device indices
 };
 
 // What a worker has sent and nobody has taken yet: a piece of it, at most.
-struct alignas(kDestructiveInterference) Mail {
+struct alignas(kDestructiveInterference) Mailbox {
   static constexpr size_t kBytes = kMiB;
   std::atomic<int> to;  // which device takes it, from 1; 0: it is empty
   std::byte data[kBytes];
 };
 
-class ByHost final : public DeviceCarrier {
+class ByHost final : public GpuTransport {
  public:
-  ByHost(cuda::DeviceApi& api, DeviceTeam& gpus, int devices)
+  ByHost(cuda::DeviceApi& api, GpuTeam& gpus, int devices)
       : gpus_(gpus),
         devices_(devices),
-        pinned_(api, MemoryKind::pinned, Mail::kBytes),
+        pinned_(api, MemoryKind::pinned, Mailbox::kBytes),
         copied_(api.make_event()) {}
 
   void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) override {
-    Mail& mail = mail_of(gpus_.device());
+    Mailbox& mailbox = mailbox_of(gpus_.device());
     for_pieces(bytes, [&](size_t at, size_t n) {
       stream.copy(pinned_.data(), data + at, n);
       stream.record(*copied_);
       gpus_.wait(*copied_);
-      gpus_.wait_until([&] { return mail.to.load(std::memory_order_acquire) == 0; });
-      std::memcpy(mail.data, pinned_.data(), n);
-      mail.to.store(to + 1, std::memory_order_release);
+      gpus_.wait_until([&] { return mailbox.to.load(std::memory_order_acquire) == 0; });
+      std::memcpy(mailbox.data, pinned_.data(), n);
+      mailbox.to.store(to + 1, std::memory_order_release);
     });
   }
   void receive(cuda::Stream& stream, std::byte* data, size_t bytes, int from) override {
-    Mail& mail = mail_of(from);
+    Mailbox& mailbox = mailbox_of(from);
     for_pieces(bytes, [&](size_t at, size_t n) {
       gpus_.wait(*copied_);  // pinned_ is free again: the last piece has left it
       gpus_.wait_until(
-          [&] { return mail.to.load(std::memory_order_acquire) == gpus_.device() + 1; });
-      std::memcpy(pinned_.data(), mail.data, n);
-      mail.to.store(0, std::memory_order_release);
+          [&] { return mailbox.to.load(std::memory_order_acquire) == gpus_.device() + 1; });
+      std::memcpy(pinned_.data(), mailbox.data, n);
+      mailbox.to.store(0, std::memory_order_release);
       stream.copy(data + at, pinned_.data(), n);
       stream.record(*copied_);
     });
@@ -91,15 +91,16 @@ class ByHost final : public DeviceCarrier {
  private:
   template <class F>
   static void for_pieces(size_t bytes, F f) {
-    for (size_t at = 0; at < bytes; at += Mail::kBytes) f(at, std::min(Mail::kBytes, bytes - at));
+    for (size_t at = 0; at < bytes; at += Mailbox::kBytes)
+      f(at, std::min(Mailbox::kBytes, bytes - at));
   }
-  Mail& mail_of(int device) const {
-    return reinterpret_cast<Mail*>(gpus_.room())[gpus_.worker_of(device)];
+  Mailbox& mailbox_of(int device) const {
+    return reinterpret_cast<Mailbox*>(gpus_.extra_memory())[gpus_.worker_of(device)];
   }
 
-  DeviceTeam& gpus_;
+  GpuTeam& gpus_;
   int devices_;  // in a replica
-  cuda::Memory pinned_;
+  cuda::DeviceBuffer pinned_;
   std::unique_ptr<cuda::Event> copied_;  // the last copy to or from pinned_ is done
 };
 
@@ -107,15 +108,16 @@ bool by_host(const Session& s) { return s.exchange.backend == Exchange::Backend:
 
 }  // namespace
 
-std::unique_ptr<DeviceCarrier> make_device_carrier(const Session& session, cuda::DeviceApi& api,
-                                                   DeviceTeam& gpus) {
-  if (by_host(session)) return std::make_unique<ByHost>(api, gpus, session.who.span);
+std::unique_ptr<GpuTransport> make_gpu_transport(const Session& session, cuda::DeviceApi& api,
+                                                 GpuTeam& gpus) {
+  if (by_host(session))
+    return std::make_unique<ByHost>(api, gpus, session.topology.devices_per_replica);
   return std::make_unique<ByNccl>(api, gpus);
 }
 
-size_t device_carrier_bytes(const Session& s) {
-  if (!s.on_gpu() || !s.stages_apart() || !by_host(s)) return 0;
-  return static_cast<size_t>(s.who.total_workers()) * sizeof(Mail);
+size_t gpu_transport_bytes(const Session& s) {
+  if (!s.on_gpu() || !s.stages_are_processes() || !by_host(s)) return 0;
+  return static_cast<size_t>(s.topology.total_workers()) * sizeof(Mailbox);
 }
 
 }  // namespace dpt

@@ -15,9 +15,9 @@
 
 namespace dpt {
 
-class DeviceCarrier {
+class GpuTransport {
  public:
-  virtual ~DeviceCarrier() = default;
+  virtual ~GpuTransport() = default;
   // Each call enqueues. Use the same stream for all. from, to, other GPUs: device indices in the
   // replica.
   virtual void send(cuda::Stream& stream, const std::byte* data, size_t bytes, int to) = 0;
@@ -29,11 +29,11 @@ class DeviceCarrier {
   virtual cuda::Communicator* communicator() { return nullptr; }  // null: none
 };
 
-// Called on all workers; waits for the others. REQUIRES: session.stages_apart(); the references
-// outlive it.
-std::unique_ptr<DeviceCarrier> make_device_carrier(const Session& session, cuda::DeviceApi& api,
-                                                   DeviceTeam& gpus);
-// Bytes of DeviceTeam::room() that the carriers of all workers use together.
-size_t device_carrier_bytes(const Session& session);
+// Called on all workers; waits for the others. REQUIRES: session.stages_are_processes(); the
+// references outlive it.
+std::unique_ptr<GpuTransport> make_gpu_transport(const Session& session, cuda::DeviceApi& api,
+                                                 GpuTeam& gpus);
+// Bytes of GpuTeam::room() that the carriers of all workers use together.
+size_t gpu_transport_bytes(const Session& session);
 
 }  // namespace dpt

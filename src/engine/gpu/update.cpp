@@ -30,28 +30,28 @@ size_t partials_of(const std::vector<Bucket>& pieces) {
 
 }  // namespace
 
-size_t DeviceUpdate::state_bytes(const Session& s, const DeviceShare& share) {
+size_t GpuUpdate::state_bytes(const Session& s, const GpuShare& share) {
   return static_cast<size_t>(s.states()) * elements_of(own_pieces(s, share, 0)) * sizeof(float);
 }
 
-size_t DeviceUpdate::losses_of_step(const Session& s) {
+size_t GpuUpdate::losses_of_step(const Session& s) {
   return static_cast<size_t>(s.batches->accumulate()) *
-         static_cast<size_t>(s.who.loss_device >= 0 ? s.who.shards : 1);
+         static_cast<size_t>(s.topology.loss_device >= 0 ? s.topology.shards : 1);
 }
 
-DeviceUpdate::DeviceUpdate(const Session& session, int replica, const DeviceShare& share,
-                           cuda::DeviceContext& context, const DeviceFlights& flights)
+GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
+                     cuda::DeviceContext& context, const LaunchQueue& launch_queue)
     : session_(session),
       share_(share),
       context_(context),
-      flights_(flights),
+      launch_queue_(launch_queue),
       kind_(session.optimizer->step(session.spec.optimizer.settings, 1,
                                     session.optimizer->lr(session.spec.optimizer.settings), {})),
       pieces_(own_pieces(session, share, replica)),
       elements_(elements_of(pieces_)),
       replica_(replica) {
   const auto device = [&](size_t bytes) {
-    return cuda::Memory(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
+    return cuda::DeviceBuffer(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
   };
   constexpr size_t kMostPinned = 32 * kMiB;
   const size_t stored = gradient_bytes();
@@ -60,19 +60,21 @@ DeviceUpdate::DeviceUpdate(const Session& session, int replica, const DeviceShar
   gradients_ = device(stored);
   if (micro > 1) more_ = device(stored);
   states_ = device(state_bytes(session_, share));
-  host_ = cuda::Memory(
+  host_ = cuda::DeviceBuffer(
       context.api, MemoryKind::pinned,
       std::clamp<size_t>(std::max(weights_.bytes(), elements_ * sizeof(float)), 64, kMostPinned));
   losses_ = device(2 * losses_of_step(session) * sizeof(double));
-  power_ = device(sizeof(double));
-  powers_ = device(static_cast<size_t>(session.who.replicas() + session.who.span) * sizeof(double));
+  norm_total_ = device(sizeof(double));
+  norm_partials_ = device(
+      static_cast<size_t>(session.topology.replicas() + session.topology.devices_per_replica) *
+      sizeof(double));
   context_.reserve(sizeof(double) * partials_of(pieces_));
 }
 
 // Uploads elements [begin, end) of the share to `to`. Gaps between parameters, which f does not
 // write, become 0.
 template <class F>
-void DeviceUpdate::upload(float* to, size_t begin, size_t end, F f) {
+void GpuUpdate::upload(float* to, size_t begin, size_t end, F f) {
   auto* const host = reinterpret_cast<float*>(host_.data());
   const size_t most = host_.bytes() / sizeof(float);
   for (size_t at = begin; at < end; at += most) {
@@ -86,7 +88,7 @@ void DeviceUpdate::upload(float* to, size_t begin, size_t end, F f) {
 }
 
 template <class F>
-void DeviceUpdate::download(const float* from, size_t begin, size_t end, F f) {
+void GpuUpdate::download(const float* from, size_t begin, size_t end, F f) {
   auto* const host = reinterpret_cast<float*>(host_.data());
   const size_t most = host_.bytes() / sizeof(float);
   for (size_t at = begin; at < end; at += most) {
@@ -101,7 +103,7 @@ void DeviceUpdate::download(const float* from, size_t begin, size_t end, F f) {
 // Calls f(number of the state, its elements on the GPU, the piece of the share) for every piece
 // that this GPU updates.
 template <class F>
-void DeviceUpdate::each_state(F f) const {
+void GpuUpdate::each_state(F f) const {
   auto* at = reinterpret_cast<float*>(states_.data());
   for (int i = 0; i < session_.states(); ++i)
     for (const Bucket& p : pieces_) {
@@ -110,7 +112,7 @@ void DeviceUpdate::each_state(F f) const {
     }
 }
 
-void DeviceUpdate::upload(const Buffers& buffers) {
+void GpuUpdate::upload(const Buffers& buffers) {
   write(0, share_.elements(), buffers.weights());
   each_state([&](int i, float* at, const Bucket& p) {
     upload(at, p.begin, p.end, [&](size_t flat, float* host, size_t count) {
@@ -122,11 +124,11 @@ void DeviceUpdate::upload(const Buffers& buffers) {
   context_.stream.synchronise();
 }
 
-void DeviceUpdate::download_weights(const Buffers& buffers) {
+void GpuUpdate::download_weights(const Buffers& buffers) {
   if (replica_ == 0) read(0, share_.elements(), buffers.weights());
 }
 
-void DeviceUpdate::download_states(const Buffers& buffers) {
+void GpuUpdate::download_states(const Buffers& buffers) {
   if (replica_ != 0 && all_states()) return;
   each_state([&](int i, const float* at, const Bucket& p) {
     download(at, p.begin, p.end, [&](size_t flat, const float* host, size_t count) {
@@ -135,20 +137,20 @@ void DeviceUpdate::download_states(const Buffers& buffers) {
   });
 }
 
-void DeviceUpdate::read(size_t begin, size_t end, float* flat) {
+void GpuUpdate::read(size_t begin, size_t end, float* flat) {
   const auto* const weights = reinterpret_cast<const float*>(weights_.data()) + begin;
   download(weights, begin, end, [&](size_t at, const float* host, size_t count) {
     std::copy_n(host, count, flat + at);
   });
 }
 
-void DeviceUpdate::write(size_t begin, size_t end, const float* flat) {
+void GpuUpdate::write(size_t begin, size_t end, const float* flat) {
   auto* const weights = reinterpret_cast<float*>(weights_.data()) + begin;
   upload(weights, begin, end,
          [&](size_t at, float* host, size_t count) { std::copy_n(flat + at, count, host); });
 }
 
-bool DeviceUpdate::equal(size_t begin, size_t end, const float* flat) {
+bool GpuUpdate::equal(size_t begin, size_t end, const float* flat) {
   bool same = true;
   const auto* const weights = reinterpret_cast<const float*>(weights_.data()) + begin;
   download(weights, begin, end, [&](size_t at, const float* host, size_t count) {
@@ -157,44 +159,45 @@ bool DeviceUpdate::equal(size_t begin, size_t end, const float* flat) {
   return same;
 }
 
-void DeviceUpdate::keep_loss(size_t which, const std::byte* loss) {
+void GpuUpdate::keep_loss(size_t index, const std::byte* loss) {
   if (loss != nullptr)
-    context_.stream.copy(losses() + which, loss, sizeof(double));
+    context_.stream.copy(losses() + index, loss, sizeof(double));
   else
-    context_.stream.fill(losses() + which, 0, sizeof(double));
+    context_.stream.fill(losses() + index, 0, sizeof(double));
 }
 
-void DeviceUpdate::add_gradients(size_t begin, size_t end) {
+void GpuUpdate::add_gradients(size_t begin, size_t end) {
   launch(context_.stream,
          cuda::AddTo{gradient() + begin, reinterpret_cast<const float*>(more_.data()) + begin},
          static_cast<int64_t>(end - begin));
 }
 
-void DeviceUpdate::no_gradients(size_t begin, size_t end) {
+void GpuUpdate::no_gradients(size_t begin, size_t end) {
   if (begin < end) context_.stream.fill(gradient() + begin, 0, (end - begin) * sizeof(float));
 }
 
-void DeviceUpdate::round_gradients() {
+void GpuUpdate::round_gradients() {
   const cuda::RoundToHalf round{*session_.exchange.compress == DType::bf16};
   launch(context_.stream, cuda::Map<cuda::RoundToHalf, float>{round, gradient(), gradient()},
          static_cast<int64_t>(share_.trained()));
 }
 
-double DeviceUpdate::norm_type() const {
+double GpuUpdate::norm_type() const {
   const double type = session_.spec.clip.norm_type;
   return std::isinf(type) ? 0 : type;
 }
 
 // Calls f with the operation that combines two norm partials: the maximum or the sum.
 template <class F>
-void DeviceUpdate::with_combine(F f) const {
+void GpuUpdate::with_combine(F f) const {
   norm_type() == 0 ? f(cuda::Larger{}) : f(cuda::Plus{});
 }
 
-void DeviceUpdate::measure() {
+void GpuUpdate::measure() {
   if (!looks()) return;
-  if (!all_states()) context_.stream.fill(powers(), 0, powers_.bytes());
-  double* const own = all_states() ? device_powers() + share_.device() : powers() + replica_;
+  if (!all_states()) context_.stream.fill(norm_partials(), 0, norm_partials_.bytes());
+  double* const own =
+      all_states() ? device_norm_partials() + share_.device() : norm_partials() + replica_;
   auto* const partials = reinterpret_cast<double*>(context_.workspace);
   with_combine([&]<class Combine>(Combine) {
     using Partial = cuda::PartialSums<cuda::PowerTerm, Combine>;
@@ -202,7 +205,7 @@ void DeviceUpdate::measure() {
     for (const Bucket& p : pieces_) {
       const auto count = static_cast<int64_t>(p.count());
       const cuda::PowerTerm term{
-          .x = gradient() + p.begin, .power = norm_type(), .elements = count};
+          .x = gradient() + p.begin, .norm_partial = norm_type(), .elements = count};
       launch(context_.stream, Partial{term, partials + done, count}, Partial::blocks(count));
       done += Partial::blocks(count);
     }
@@ -210,40 +213,43 @@ void DeviceUpdate::measure() {
   });
 }
 
-void DeviceUpdate::join_pieces() {
+void GpuUpdate::join_pieces() {
   if (looks() && !all_states())
-    combine(powers(), session_.who.replicas(), device_powers() + share_.device());
+    combine(norm_partials(), session_.topology.replicas(),
+            device_norm_partials() + share_.device());
 }
 
-void DeviceUpdate::combine(const double* powers, int count, double* to) const {
+void GpuUpdate::combine(const double* norm_partials, int count, double* to) const {
   with_combine([&]<class Combine>(Combine) {
-    launch(context_.stream, cuda::TotalOf<Combine>{powers, nullptr, to, count}, 1);
+    launch(context_.stream, cuda::TotalOf<Combine>{norm_partials, nullptr, to, count}, 1);
   });
 }
 
-void DeviceUpdate::judge(size_t step, const std::byte* loss) {
+void GpuUpdate::decide_update(size_t step, const std::byte* loss) {
   const ClipSpec& clip = session_.spec.clip;
   const ScalerSettings& scaler = session_.scaler;
-  const bool several = session_.who.span > 1;
-  auto* const all = reinterpret_cast<double*>(power_.data());
-  if (looks() && several) combine(device_powers(), session_.who.span, all);
-  const double* const power = several ? all : device_powers();
+  const bool several = session_.topology.devices_per_replica > 1;
+  auto* const all = reinterpret_cast<double*>(norm_total_.data());
+  if (looks() && several)
+    combine(device_norm_partials(), session_.topology.devices_per_replica, all);
+  const double* const norm_partial = several ? all : device_norm_partials();
   launch(context_.stream,
-         cuda::Judge{.losses = loss ? reinterpret_cast<const double*>(loss) : losses(),
-                     .micro_batches = loss ? 1 : static_cast<int64_t>(losses_of_step(session_)),
-                     .power = looks() ? power : nullptr,
-                     .state = context_.state,
-                     .first_update = flights_.first_update(),
-                     .report = flights_.report(step),
-                     .norm_type = norm_type(),
-                     .max_norm = clip.max_norm.value_or(0),
-                     .scales = scaler.on,
-                     .rule = {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
-                     .takes_empty = session_.takes_empty_steps},
+         cuda::DecideUpdate{
+             .losses = loss ? reinterpret_cast<const double*>(loss) : losses(),
+             .micro_batches = loss ? 1 : static_cast<int64_t>(losses_of_step(session_)),
+             .norm_partial = looks() ? norm_partial : nullptr,
+             .state = context_.state,
+             .first_update = launch_queue_.first_update(),
+             .report = launch_queue_.report(step),
+             .norm_type = norm_type(),
+             .max_norm = clip.max_norm.value_or(0),
+             .scales = scaler.on,
+             .rule = {scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval},
+             .takes_empty = session_.takes_empty_steps},
          1);
 }
 
-void DeviceUpdate::update() {
+void GpuUpdate::update() {
   const bool pure = session_.precision.level == PrecisionPolicy::Level::pure;
   const int half = !pure ? 0 : session_.precision.half == DType::bf16 ? 1 : 2;
   const auto names =
@@ -257,14 +263,14 @@ void DeviceUpdate::update() {
         .gradient = gradient() + p.begin,
         .clip_value = static_cast<float>(session_.spec.clip.value.value_or(0)),
         .half = half};
-    for (size_t i = 0, next = 0; i < names.size(); ++i)  // a place without a name has no buffer
+    for (size_t i = 0, next = 0; i < names.size(); ++i)  // a state without a name has no buffer
       if (!names[i].empty())
         buffers.states[i] = reinterpret_cast<float*>(states_.data()) + next++ * elements_ + before;
     std::visit(
         [&](const auto& s) {
           using Formula = decltype(rounded<float>(s));
           launch(context_.stream,
-                 cuda::Update<Formula>{flights_.formulas<Formula>(), DeviceFlights::kFormulas,
+                 cuda::Update<Formula>{launch_queue_.formulas<Formula>(), LaunchQueue::kFormulas,
                                        buffers},
                  static_cast<int64_t>(p.count()));
         },

@@ -16,11 +16,11 @@
 
 namespace dpt {
 
-class DeviceUpdate {
+class GpuUpdate {
  public:
   // REQUIRES: all references outlive it.
-  DeviceUpdate(const Session& session, int replica, const DeviceShare& share,
-               cuda::DeviceContext& context, const DeviceFlights& flights);
+  GpuUpdate(const Session& session, int replica, const GpuShare& share,
+            cuda::DeviceContext& context, const LaunchQueue& launch_queue);
 
   std::byte* weights() const { return weights_.data(); }
   // The buffer that a micro-batch writes its gradients to. `later` micro-batches have a second
@@ -49,37 +49,39 @@ class DeviceUpdate {
   static size_t losses_of_step(const Session& session);
 
   // Each call enqueues. Stores a loss. loss: null: no rows, or another GPU computes it; stores 0.
-  void keep_loss(size_t which, const std::byte* loss);
+  void keep_loss(size_t index, const std::byte* loss);
   // Elements [begin, end): adds a later micro-batch's gradients to the sum of those before, or sets
   // the sum to 0.
   void add_gradients(size_t begin, size_t end);
   void no_gradients(size_t begin, size_t end);
   // Rounds the gradients to the type of `compress` if there is no other GPU to exchange them with.
   void round_gradients();
-  // Computes the norm partial of this GPU's gradients, if looks(). It is stored in device_powers()
-  // [devices of a replica]. With `shard: optimizer` it is first stored in powers() [replicas],
-  // whose other elements are 0; when these are summed over replicas, join_pieces() combines them
-  // into device_powers().
+  // Computes the norm partial of this GPU's gradients, if looks(). It is stored in
+  // device_norm_partials() [devices of a replica]. With `shard: optimizer` it is first stored in
+  // norm_partials() [replicas], whose other elements are 0; when these are summed over replicas,
+  // join_pieces() combines them into device_norm_partials().
   void measure();
   void join_pieces();
   bool looks() const { return session_.spec.clip.max_norm.has_value() || session_.scaler.on; }
-  double* powers() const { return reinterpret_cast<double*>(powers_.data()); }
-  double* device_powers() const { return powers() + (all_states() ? 0 : session_.who.replicas()); }
-  // When all device_powers() are present: judge() decides whether the gradients are used and how
-  // they are scaled; update() runs the optimizer. step: index in the launch. loss: address of the
-  // step's only loss; null: the losses were kept by keep_loss().
-  void judge(size_t step, const std::byte* loss);
+  double* norm_partials() const { return reinterpret_cast<double*>(norm_partials_.data()); }
+  double* device_norm_partials() const {
+    return norm_partials() + (all_states() ? 0 : session_.topology.replicas());
+  }
+  // When all device_norm_partials() are present: judge() decides whether the gradients are used and
+  // how they are scaled; update() runs the optimizer. step: index in the launch. loss: address of
+  // the step's only loss; null: the losses were kept by keep_loss().
+  void decide_update(size_t step, const std::byte* loss);
   void update();
 
   // Bytes of all optimizer states of one GPU.
-  static size_t state_bytes(const Session& session, const DeviceShare& share);
+  static size_t state_bytes(const Session& session, const GpuShare& share);
 
  private:
   bool all_states() const { return !session_.exchange.shard_states; }
   double norm_type() const;  // 0: the maximum norm
   template <class F>
   void with_combine(F f) const;
-  void combine(const double* powers, int count, double* to) const;
+  void combine(const double* norm_partials, int count, double* to) const;
   // Copies through pinned memory, one piece at a time. Calls f(first element in the flat buffers,
   // its elements in the host's memory, count) before the upload, or after the download.
   template <class F>
@@ -90,17 +92,17 @@ class DeviceUpdate {
   void each_state(F f) const;
 
   const Session& session_;
-  const DeviceShare& share_;
+  const GpuShare& share_;
   cuda::DeviceContext& context_;
-  const DeviceFlights& flights_;
+  const LaunchQueue& launch_queue_;
   OptimizerStep kind_;  // selects the optimizer; its numbers are not used
-  cuda::Memory weights_, gradients_, more_, states_;
+  cuda::DeviceBuffer weights_, gradients_, more_, states_;
   std::vector<Bucket> pieces_;  // that this GPU updates; its states have only these, without gaps
   size_t elements_ = 0;         // of one state
   int replica_;
-  cuda::Memory host_;  // pinned
+  cuda::DeviceBuffer host_;  // pinned
   // Losses of the micro-batches, the norm partials, and their total in a replica.
-  cuda::Memory losses_, powers_, power_;
+  cuda::DeviceBuffer losses_, norm_partials_, norm_total_;
 };
 
 }  // namespace dpt

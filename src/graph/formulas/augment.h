@@ -21,11 +21,11 @@ struct Draw {
   philox::Words words;
 };
 
-// place: index of the transform in the list. Keys of transforms differ from those of dropout
+// index: index of the transform in the list. Keys of transforms differ from those of dropout
 // layers, which count from 0.
-DPT_FORMULA Draw draw_of(uint64_t seed, uint64_t epoch, uint64_t sample, uint64_t place) {
+DPT_FORMULA Draw draw_of(uint64_t seed, uint64_t epoch, uint64_t sample, uint64_t index) {
   constexpr uint64_t kTransforms = uint64_t{1} << 63;
-  return {.key = philox::layer_key(seed, kTransforms + place),
+  return {.key = philox::layer_key(seed, kTransforms + index),
           .epoch = epoch,
           .sample = sample,
           .used = 0,
@@ -204,7 +204,7 @@ struct Changes {
   static constexpr int kMost = 8;  // each paints at most 8 patches
   struct One {
     Change change;
-    uint64_t place = 0;  // index in the list of all transforms
+    uint64_t index = 0;  // index in the list of all transforms
   };
   One all[kMost];
   int32_t count = 0;
@@ -223,7 +223,7 @@ DPT_FORMULA void make_frame(const Changes& changes, int64_t height, int64_t widt
   begin(f, height, width);
   for (int32_t i = 0; i < changes.count; ++i) {
     const Changes::One& one = changes.all[i];
-    Draw drawn = draw_of(seed, epoch, sample, one.place);
+    Draw drawn = draw_of(seed, epoch, sample, one.index);
     Draw* const draw = changes.draws ? &drawn : nullptr;
     change_if<Crop>(one.change, draw, i, f);
     change_if<Flip>(one.change, draw, i, f);

@@ -116,18 +116,18 @@ class Fusion {
   }
 
   // Stores the indices of max pooling as bytes if only its gradient reads them.
-  void places(size_t node) {
+  void pool_indices(size_t node) {
     GraphNode& n = graph_.nodes[node];
     if (n.op->name != "max_pool") return;
     const Window& w = std::any_cast<const Pool&>(n.attrs).window;
-    const ValueId place = n.out[1];
-    const int readers = readers_[static_cast<size_t>(place)];
-    const size_t gradient = reader(place, "max_pool_gradient");
+    const ValueId indices = n.out[1];
+    const int readers = readers_[static_cast<size_t>(indices)];
+    const size_t gradient = reader(indices, "max_pool_gradient");
     // cuDNN's indices are signed bytes.
     if (w.kernel[0] * w.kernel[1] > 128 || readers > 1 || (readers == 1) != (gradient != kNoNode))
       return;
     n.op = &op("max_pool_bytes");
-    graph_.values[static_cast<size_t>(place)].desc.dtype = DType::u8;
+    graph_.values[static_cast<size_t>(indices)].desc.dtype = DType::u8;
     if (readers == 1) graph_.nodes[gradient].op = &op("max_pool_bytes_gradient");
   }
 
@@ -276,7 +276,7 @@ void fuse_products(Graph& graph) {
   Fusion(graph).run(&Fusion::relu_gradient);
   Fusion(graph).run(&Fusion::bias_gradient);
   Fusion(graph).run(&Fusion::norm_backward);
-  Fusion(graph).run(&Fusion::places);
+  Fusion(graph).run(&Fusion::pool_indices);
 }
 
 }  // namespace dpt

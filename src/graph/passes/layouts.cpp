@@ -30,9 +30,9 @@ class LayoutChoice : Rewriter {
   }
 
  private:
-  // The value with index `place` among a node's inputs followed by its results.
-  static ValueId& at(GraphNode& n, size_t place) {
-    return place < n.in.size() ? n.in[place] : n.out[place - n.in.size()];
+  // The value with index `index` among a node's inputs followed by its results.
+  static ValueId& at(GraphNode& n, size_t index) {
+    return index < n.in.size() ? n.in[index] : n.out[index - n.in.size()];
   }
   Layout& layout(ValueId v) { return graph_.values[static_cast<size_t>(v)].desc.layout; }
 
@@ -68,7 +68,7 @@ class LayoutChoice : Rewriter {
     if (n.op->layouts == Layouts::any)
       for (ValueId v : n.in)
         if (layout(v) != Layout::plain) wanted = layout(v);
-    const auto own = [&](size_t place) { return std::cmp_equal(place, n.op->weight); };
+    const auto own = [&](size_t index) { return std::cmp_equal(index, n.op->weight); };
     const auto of = [&](ValueId v) {
       return n.op->layouts == Layouts::images && !is_image(graph_[v].desc) ? Layout::plain : wanted;
     };

@@ -39,31 +39,31 @@ std::vector<ValueId> views_of(const Graph& graph) {
   return out;
 }
 
-void place_flat(Program& p, const FlatLayout& layout) {
+void locate_flat(Program& p, const FlatLayout& layout) {
   for (size_t i = 0; i < p.graph.parameters.size(); ++i) {
     const size_t bytes = (Checked(layout.offset[i]) * sizeof(float)).size();
-    p.place[static_cast<size_t>(p.graph.parameters[i])] = {Arena::weights, bytes};
+    p.location[static_cast<size_t>(p.graph.parameters[i])] = {Arena::weights, bytes};
     const ValueId gradient = p.graph.gradients[i];
-    if (gradient != kNoValue && !layout.fused[i])
-      p.place[static_cast<size_t>(gradient)] = {Arena::gradients, bytes};
+    if (gradient != kNoValue && !layout.gradient_in_update[i])
+      p.location[static_cast<size_t>(gradient)] = {Arena::gradients, bytes};
   }
   for (size_t i = 0; i < p.graph.buffers.size(); ++i)
-    p.place[static_cast<size_t>(p.graph.buffers[i])] = {
+    p.location[static_cast<size_t>(p.graph.buffers[i])] = {
         Arena::weights, (Checked(layout.buffer_offset[i]) * sizeof(float)).size()};
   for (const Graph::Update& u : p.graph.updates)
-    p.place[static_cast<size_t>(u.next)] = p.place[static_cast<size_t>(u.buffer)];
+    p.location[static_cast<size_t>(u.next)] = p.location[static_cast<size_t>(u.buffer)];
   for (const GraphNode& n : p.graph.nodes)
     if (n.op->over_shards) {
-      p.place[static_cast<size_t>(n.in[0])] = {Arena::sums, p.sum_bytes};
+      p.location[static_cast<size_t>(n.in[0])] = {Arena::sums, p.sum_bytes};
       add(p.sum_bytes, aligned_bytes(p.graph, n.in[0]));
     }
 }
 
-void place_constants(Program& p) {
-  for (size_t v = 0; v < p.place.size(); ++v) {
+void locate_constants(Program& p) {
+  for (size_t v = 0; v < p.location.size(); ++v) {
     const Value& value = p.graph.values[v];
     if (value.role != Role::constant) continue;
-    p.place[v] = {Arena::constants, p.constant_bytes};
+    p.location[v] = {Arena::constants, p.constant_bytes};
     add(p.constant_bytes, aligned_bytes(p.graph, static_cast<ValueId>(v)));
   }
 }
@@ -85,7 +85,7 @@ std::vector<Lifetime> lifetimes(const Program& p, const std::vector<ValueId>& vi
   const auto touch = [&](ValueId v, size_t now) {
     if (v == kNoValue) return;
     const auto own = static_cast<size_t>(owner_of(views, v));
-    if (p.place[own].arena != Arena::none) return;
+    if (p.location[own].arena != Arena::none) return;
     if (!life[own].used) life[own] = {.first = now, .last = now, .used = true};
     life[own].last = std::max(life[own].last, now);
   };
@@ -149,8 +149,8 @@ std::vector<bool> within_a_part(const Program& p, const std::vector<ValueId>& vi
 
 // Assigns offsets to the values `which`, in order of their first use. Each gets the lowest offset
 // that is free during its lifetime. Returns the size of the arena in bytes.
-size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>& life,
-                const std::vector<ValueId>& which) {
+size_t locate_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>& life,
+                 const std::vector<ValueId>& which) {
   struct Block {
     size_t begin, end;
     Lifetime life;
@@ -160,7 +160,7 @@ size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>&
   for (ValueId v : which) {
     const Lifetime& mine = life[static_cast<size_t>(v)];
     const size_t copies =
-        p.extent[static_cast<size_t>(v)] == Extent::shard ? p.rows.shards.size() : 1;
+        p.batch_scaling[static_cast<size_t>(v)] == BatchScaling::shard ? p.rows.shards.size() : 1;
     const size_t size = (Checked(p.shard_stride(v)) * copies).size();
     size_t at = 0;
     for (const Block& b : blocks) {
@@ -170,13 +170,13 @@ size_t place_in(Program& p, Arena arena, int stage, const std::vector<Lifetime>&
     }
     const Block block{.begin = at, .end = (Checked(at) + size).size(), .life = mine};
     blocks.insert(std::ranges::upper_bound(blocks, at, {}, &Block::begin), block);
-    p.place[static_cast<size_t>(v)] = {.arena = arena, .offset = at, .stage = stage};
+    p.location[static_cast<size_t>(v)] = {.arena = arena, .offset = at, .stage = stage};
     top = std::max(top, block.end);
   }
   return top;
 }
 
-void place_activations(Program& p, const std::vector<ValueId>& views, bool in_flight) {
+void locate_activations(Program& p, const std::vector<ValueId>& views, bool in_flight) {
   const std::vector<Lifetime> life = lifetimes(p, views);
   std::vector<ValueId> order;
   for (ValueId v = 0; v < static_cast<ValueId>(life.size()); ++v)
@@ -195,8 +195,8 @@ void place_activations(Program& p, const std::vector<ValueId>& views, bool in_fl
       });
       return out;
     };
-    p.arena.push_back({place_in(p, Arena::activations, stage, life, those(false)),
-                       place_in(p, Arena::scratch, stage, life, those(true))});
+    p.arena.push_back({locate_in(p, Arena::activations, stage, life, those(false)),
+                       locate_in(p, Arena::scratch, stage, life, those(true))});
   }
 }
 
@@ -206,14 +206,14 @@ size_t Program::shard_stride(ValueId v) const {
   return std::max(kTensorAlignment, aligned_bytes(graph, v));
 }
 
-void place_values(Program& p, const FlatLayout& layout, bool in_flight) {
-  p.place.resize(p.graph.values.size());
-  place_flat(p, layout);
-  place_constants(p);
+void assign_locations(Program& p, const FlatLayout& layout, bool in_flight) {
+  p.location.resize(p.graph.values.size());
+  locate_flat(p, layout);
+  locate_constants(p);
   const std::vector<ValueId> views = views_of(p.graph);
-  place_activations(p, views, in_flight);
+  locate_activations(p, views, in_flight);
   for (size_t v = 0; v < views.size(); ++v)
-    p.place[v] = p.place[static_cast<size_t>(owner_of(views, static_cast<ValueId>(v)))];
+    p.location[v] = p.location[static_cast<size_t>(owner_of(views, static_cast<ValueId>(v)))];
 }
 
 }  // namespace dpt

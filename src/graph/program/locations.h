@@ -9,9 +9,9 @@ namespace dpt {
 inline constexpr Part kParts[] = {Part::prologue, Part::forward, Part::loss, Part::backward,
                                   Part::update};
 
-// Sets p.place and the size of each arena. Parameters and stored gradients lie as in the flat
+// Sets p.location and the size of each arena. Parameters and stored gradients lie as in the flat
 // buffers. Activations share memory if their lifetimes do not overlap. in_flight: see compile().
-// REQUIRES: p.extent is set.
-void place_values(Program& p, const FlatLayout& layout, bool in_flight);
+// REQUIRES: p.batch_scaling is set.
+void assign_locations(Program& p, const FlatLayout& layout, bool in_flight);
 
 }  // namespace dpt

@@ -14,8 +14,8 @@ namespace dpt {
 
 // What a worker does in a stage.
 enum class Action {
-  feed,          // gather the shard's samples, convert and transform them: input and target
-  feed_targets,  // targets only, for the prologue
+  load,          // gather the shard's samples, convert and transform them: input and target
+  load_targets,  // targets only, for the prologue
   draw_masks,    // draw dropout masks from PyTorch's generator, in PyTorch's order
   prologue,      // run the nodes of this part
   forward,
@@ -44,8 +44,8 @@ using PipelineSchedule = std::vector<std::vector<StageOp>>;
 
 // A step of a plan: actions, the workers that run them, and whether a barrier follows. Not to be
 // confused with a pipeline's stage (graph.h, Note [stages]).
-struct Stage {
-  enum class Who {
+struct PlanStep {
+  enum class Actor {
     shards,       // for each shard: its owner runs all actions
     loss_device,  // for each shard: a worker of the device that computes the loss
     // For each shard: one worker per device runs that device's operations of the schedule, each as
@@ -55,25 +55,26 @@ struct Stage {
     first     // the first worker of each process
   };
   // Whether a barrier of all workers follows. between: only if another micro-batch follows.
-  enum class Meet { never, between, always };
-  Who who = Who::shards;
+  enum class Barrier { never, between, always };
+  Actor actor = Actor::shards;
   std::vector<Action> actions;
-  Meet meet = Meet::never;
+  Barrier barrier = Barrier::never;
 };
 
 struct Plan {
   std::string mode = "single";
-  std::vector<Stage> prologue;              // once per step, over all micro-batches
-  std::vector<Stage> micro;                 // for each micro-batch
-  std::vector<Stage> update;                // once per step
-  int forward_cuts = 0, backward_cuts = 0;  // sync points, program.h, Note [cuts]
-  bool cuts_sum_all = false;  // sync points sum over all replicas, not only over their own
+  std::vector<PlanStep> prologue;  // once per step, over all micro-batches
+  std::vector<PlanStep> micro;     // for each micro-batch
+  std::vector<PlanStep> update;    // once per step
+  int forward_sync_points = 0,
+      backward_sync_points = 0;       // sync points, program.h, Note [sync points]
+  bool sync_across_replicas = false;  // sync points sum over all replicas, not only over their own
   bool accumulates = false;   // a step may have several micro-batches
   PipelineSchedule schedule;  // covers all micro-batches; empty: one stage
-  int cuts() const { return forward_cuts + backward_cuts; }
-  int cuts(Action action) const;
-  int meetings(int64_t micro_batches) const;  // barriers of a step, without those at sync points
-  bool splits_shards() const;  // a shard's activations must outlive a stage of the plan
+  int sync_points() const { return forward_sync_points + backward_sync_points; }
+  int sync_points(Action action) const;
+  int barriers(int64_t micro_batches) const;  // barriers of a step, without those at sync points
+  bool splits_shards() const;                 // a shard's activations must outlive a plan step
   std::string str() const;
 };
 
@@ -85,8 +86,8 @@ struct PlanQuery {
   bool clip_norm = false;
   bool torch_masks = false;
   bool compresses = false;
-  int forward_cuts = 0, backward_cuts = 0;
-  bool cuts_sum_all = false, accumulates = false;  // as in Plan
+  int forward_sync_points = 0, backward_sync_points = 0;
+  bool sync_across_replicas = false, accumulates = false;  // as in Plan
 };
 Plan basic_plan(const PlanQuery& query);
 

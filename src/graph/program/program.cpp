@@ -24,14 +24,14 @@ std::vector<Instruction>& list_of(Program& p, Part part) {
 
 Instruction instruction_for(const Program& p, size_t node, std::span<const KernelType> kernels) {
   const auto of_shard = [&](ValueId v) {
-    return p.extent[static_cast<size_t>(v)] == Extent::shard;
+    return p.batch_scaling[static_cast<size_t>(v)] == BatchScaling::shard;
   };
   const GraphNode& n = p.graph.nodes[node];
   const bool each = p.graph.part[node] != Part::update && !n.op->over_shards &&
                     (std::ranges::any_of(n.out, of_shard) || std::ranges::any_of(n.in, of_shard));
   if (!each) {
     Instruction out = choose_kernel(p.graph, node, kernels, p.rows);
-    out.cut = n.op->over_shards;
+    out.sync_point = n.op->over_shards;
     out.first_only = std::ranges::any_of(
         p.graph.updates, [&](const Graph::Update& u) { return u.next == n.out[0]; });
     return out;
@@ -45,19 +45,20 @@ Instruction instruction_for(const Program& p, size_t node, std::span<const Kerne
 // A value whose shape changes with the number of samples is per sample. A value of fixed size that
 // is computed from per-sample or per-shard values is per shard, unless it is summed over all
 // shards.
-std::vector<Extent> extents(const Program& p) {
-  std::vector<Extent> out(p.graph.values.size(), Extent::common);
+std::vector<BatchScaling> extents(const Program& p) {
+  std::vector<BatchScaling> out(p.graph.values.size(), BatchScaling::common);
   if (p.shard_graphs.empty()) return out;
   const Graph& one = p.shard_graphs.begin()->second;
   for (ValueId v = 0; v < static_cast<ValueId>(out.size()); ++v)
-    if (p.graph[v].desc != one[v].desc) out[static_cast<size_t>(v)] = Extent::sample;
+    if (p.graph[v].desc != one[v].desc) out[static_cast<size_t>(v)] = BatchScaling::sample;
   for (const GraphNode& n : p.graph.nodes) {
     const bool common = n.op->over_shards || std::ranges::all_of(n.in, [&](ValueId v) {
-                          return out[static_cast<size_t>(v)] == Extent::common;
+                          return out[static_cast<size_t>(v)] == BatchScaling::common;
                         });
     for (ValueId v : n.out)
-      if (Extent& extent = out[static_cast<size_t>(v)]; extent != Extent::sample && !common)
-        extent = Extent::shard;
+      if (BatchScaling& extent = out[static_cast<size_t>(v)];
+          extent != BatchScaling::sample && !common)
+        extent = BatchScaling::shard;
   }
   return out;
 }
@@ -97,7 +98,7 @@ class Rounded : public Kernel {
 
 }  // namespace
 
-KernelQuery query_of(const Graph& graph, const GraphNode& n, const GroupRows& rows) {
+KernelQuery query_of(const Graph& graph, const GraphNode& n, const ShardGroupRows& rows) {
   KernelQuery query{n.op->name, {}, {}, n.attrs, rows.total(), rows.largest, n.rounds};
   for (ValueId v : n.in) query.in.push_back(graph[v].desc);
   for (ValueId v : n.out) query.out.push_back(graph[v].desc);
@@ -105,7 +106,7 @@ KernelQuery query_of(const Graph& graph, const GraphNode& n, const GroupRows& ro
 }
 
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels,
-                          const GroupRows& rows) {
+                          const ShardGroupRows& rows) {
   const KernelQuery query = query_of(graph, node, rows);
   Instruction out{.node = node};
   out.kernel = &first_that_takes(query, kernels, out.refusals);
@@ -131,7 +132,8 @@ std::vector<size_t> parameters_by_gradient(const Graph& graph) {
   return out;
 }
 
-std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels) {
+std::vector<bool> parameters_with_fusible_gradients(const Graph& graph,
+                                                    std::span<const KernelType> kernels) {
   std::vector<bool> out(graph.parameters.size()), read(graph.values.size());
   const std::vector<size_t> parameter = parameters_by_gradient(graph);
   for (const GraphNode& n : graph.nodes)
@@ -151,8 +153,8 @@ std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernel
 FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
   FlatLayout out;
   out.offset.resize(graph.parameters.size());
-  out.fused = std::move(fused);
-  out.fused.resize(graph.parameters.size());
+  out.gradient_in_update = std::move(fused);
+  out.gradient_in_update.resize(graph.parameters.size());
   const auto put = [&](size_t parameter) {
     out.offset[parameter] = out.total;
     const Checked elements = graph[graph.parameters[parameter]].desc.shape.elements();
@@ -163,7 +165,7 @@ FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused) {
     for (const GraphNode& n : graph.nodes)
       for (ValueId v : n.out)
         if (const size_t p = parameter[static_cast<size_t>(v)];
-            p != kNoParameter && out.fused[p] == which)
+            p != kNoParameter && out.gradient_in_update[p] == which)
           put(p);
   };
   put_trained(false);
@@ -196,7 +198,7 @@ const std::vector<Instruction>& Program::part(Part p) const {
   return backward;
 }
 
-int64_t GroupRows::total() const {
+int64_t ShardGroupRows::total() const {
   return std::accumulate(shards.begin(), shards.end(), int64_t{0});
 }
 
@@ -214,7 +216,7 @@ Program compile(Graph graph, std::span<const KernelType> kernels, const FlatLayo
       {{rows}, rows}, [&](int64_t) { return std::move(graph); }, kernels, layout);
 }
 
-Program compile(const GroupRows& rows, const std::function<Graph(int64_t)>& graph_of,
+Program compile(const ShardGroupRows& rows, const std::function<Graph(int64_t)>& graph_of,
                 std::span<const KernelType> kernels, const FlatLayout& layout, bool in_flight) {
   Program p;
   p.rows = rows;
@@ -225,10 +227,10 @@ Program compile(const GroupRows& rows, const std::function<Graph(int64_t)>& grap
   const std::vector<size_t> parameter = parameters_by_gradient(p.graph);
   for (size_t i = 0; i < p.graph.nodes.size(); ++i)
     if (const size_t made = parameter[static_cast<size_t>(p.graph.nodes[i].out[0])];
-        made != kNoParameter && layout.fused[made])
+        made != kNoParameter && layout.gradient_in_update[made])
       p.graph.part[i] = Part::update;
-  p.extent = extents(p);
-  place_values(p, layout, in_flight);
+  p.batch_scaling = extents(p);
+  assign_locations(p, layout, in_flight);
   for (Part part : kParts)
     for (size_t i = 0; i < p.graph.nodes.size(); ++i)
       if (p.graph.part[i] == part && !p.graph.nodes[i].op->view)
@@ -264,7 +266,7 @@ std::string Program::str() const {
                          layout == Layout::plain ? "" : fmt::format(" {}", name_of(layout)),
                          fmt::join(in, ", "),
                          i.each_shard   ? "  for each shard"
-                         : i.cut        ? "  over all shards of the replica"
+                         : i.sync_point ? "  over all shards of the replica"
                          : i.first_only ? "  by the first shard's worker"
                                         : "");
     }

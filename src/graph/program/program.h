@@ -23,16 +23,16 @@ namespace dpt {
 // buffers follow; these exist in the weight buffer only. Offsets and sizes are in elements
 // (floats), and each parameter begins at a cache line.
 //
-// Note [fused]: the gradient of a linear layer's weight, dy^T x, is far larger than dy and x.
-// Unless the gradient itself is needed, the optimizer update computes it from dy and x of all
-// shards, a few rows at a time: one chain of additions over the samples of all shards in their
+// Note [fused gradients]: the gradient of a linear layer's weight, dy^T x, is far larger than dy
+// and x. Unless the gradient itself is needed, the optimizer update computes it from dy and x of
+// all shards, a few rows at a time: one chain of additions over the samples of all shards in their
 // order, then the update of these rows. So the number of shards costs nothing here and does not
 // change the bits. Workers read each other's factors instead of products (Xie et al.,
 // "Lighter-Communication Distributed Machine Learning via Sufficient Factor Broadcasting", 2016),
 // and a gradient never leaves the cache of the core that uses it.
 struct FlatLayout {
   std::vector<size_t> offset;         // of each parameter in graph.parameters
-  std::vector<bool> fused;            // for each parameter: its gradient is fused
+  std::vector<bool> gradient_in_update;  // of each parameter: note [fused gradients]
   size_t stored = 0;                  // elements of a gradient buffer
   size_t trainable = 0;               // elements of an optimizer state buffer
   std::vector<size_t> buffer_offset;  // of each of graph.buffers, in the weight buffer
@@ -50,11 +50,12 @@ std::vector<size_t> parameters_by_gradient(const Graph& graph);
 // its kernel has makes_rows. The answer is the same with recomputation (graph/passes/recompute.h):
 // fused and stored gradients are summed in different orders, so `checkpoint` would otherwise change
 // bits. A recomputed input of a fused gradient is therefore kept until the update.
-std::vector<bool> fusible(const Graph& graph, std::span<const KernelType> kernels);
+std::vector<bool> parameters_with_fusible_gradients(const Graph& graph,
+                                                    std::span<const KernelType> kernels);
 
 // The location of a tensor in a worker's memory. Offsets are in bytes.
 enum class Arena { none, weights, gradients, sums, activations, scratch, constants };
-struct Slice {
+struct Location {
   Arena arena = Arena::none;
   size_t offset = 0;
   int stage = 0;  // activations and scratch: the stage whose memory this is
@@ -71,55 +72,56 @@ struct Instruction {
   const KernelType* kernel = nullptr;
   const KernelType* rounding = nullptr;  // rounds the first result afterwards; null: none
   bool each_shard = false;               // runs once per shard of the group
-  bool cut = false;                      // a sync point, Note [cuts]
+  bool sync_point = false;               // a sync point, Note [sync points]
   bool first_only = false;  // only the first group runs it: it computes the next value of a buffer
   std::vector<std::string> refusals;  // "avx512: ..." for each entry before the chosen one
 };
 
-// Note [groups]: consecutive shards of one worker form a shard group and are computed as one batch
-// if this changes no bit: if every kernel with per-sample results is independent of the number of
-// samples (KernelType::by_sample). Operators that sum over samples run once per shard, on its rows.
-struct GroupRows {
+// Note [shard groups]: consecutive shards of one worker form a shard group and are computed as one
+// batch if this changes no bit: if every kernel with per-sample results is independent of the
+// number of samples (KernelType::by_sample). Operators that sum over samples run once per shard, on
+// its rows.
+struct ShardGroupRows {
   std::vector<int64_t> shards;  // samples of each shard; some may be 0, but not all
   int64_t largest = 0;  // samples of the largest shard of the (micro-)batch, over all groups
   int64_t total() const;
-  auto operator<=>(const GroupRows&) const = default;
+  auto operator<=>(const ShardGroupRows&) const = default;
 };
 
 // The question that kernels are asked for a node. rows: of the shard group, if known.
-KernelQuery query_of(const Graph& graph, const GraphNode& node, const GroupRows& rows = {});
-inline KernelQuery query_of(const Graph& graph, size_t node, const GroupRows& rows = {}) {
+KernelQuery query_of(const Graph& graph, const GraphNode& node, const ShardGroupRows& rows = {});
+inline KernelQuery query_of(const Graph& graph, size_t node, const ShardGroupRows& rows = {}) {
   return query_of(graph, graph.nodes[node], rows);
 }
 // The first entry that accepts the node. Throws Error{device} if there is none.
 Instruction choose_kernel(const Graph& graph, size_t node, std::span<const KernelType> kernels,
-                          const GroupRows& rows = {});
+                          const ShardGroupRows& rows = {});
 
 // The kernel for query_of(...), followed by its rounding if it needs one.
 std::unique_ptr<Kernel> prepare(const Instruction& chosen, const KernelQuery& query);
 
-// Note [cuts]: batch normalization sums its statistics over all shards of a replica in the middle
-// of a part. The part is split there, at a sync point: each shard leaves its sums in shared memory
-// (Arena::sums, at the same offset in every program), all workers pass a barrier, and each group
-// adds the sums of its replica's shards in the fixed tree.
+// Note [sync points]: batch normalization sums its statistics over all shards of a replica in the
+// middle of a part. The part is split there, at a sync point: each shard leaves its sums in shared
+// memory (Arena::sums, at the same offset in every program), all workers pass a barrier, and each
+// group adds the sums of its replica's shards in the fixed tree.
 
 // How a value's size scales with the batch: not at all (weights, sums over all shards), with the
 // number of samples, or with the number of shards (sums over one shard).
-enum class Extent { common, sample, shard };
+enum class BatchScaling { common, sample, shard };
 
 // REQUIRES: the kernel list outlives the program.
 struct Program {
-  GroupRows rows;
+  ShardGroupRows rows;
   Graph graph;  // for the whole group
   // For one shard, by its number of samples. Empty if at most one shard of the group has samples.
   std::map<int64_t, Graph> shard_graphs;
-  std::vector<Extent> extent;  // of each value
+  std::vector<BatchScaling> batch_scaling;  // of each value
   // Of each value. A view has the location of the value it views. For Extent::shard it is the
   // location of the first shard's copy; those of the other shards follow, shard_stride() bytes
   // apart.
-  std::vector<Slice> place;
+  std::vector<Location> location;
   std::vector<Instruction> prologue, forward, loss, backward;
-  std::vector<Instruction> update;  // see Note [fused]
+  std::vector<Instruction> update;  // see Note [fused gradients]
   std::vector<StageBytes> arena;    // of each stage
   size_t constant_bytes = 0;
   size_t sum_bytes = 0;  // of Arena::sums, per shard
@@ -134,7 +136,7 @@ struct Program {
 // nodes must not depend on n. in_flight: a stage may begin further micro-batches before it finishes
 // this one, so values that live within a part go to Arena::scratch; otherwise all go to
 // Arena::activations. REQUIRES: `layout` is of a graph with the same parameters.
-Program compile(const GroupRows& rows, const std::function<Graph(int64_t rows)>& graph_of,
+Program compile(const ShardGroupRows& rows, const std::function<Graph(int64_t rows)>& graph_of,
                 std::span<const KernelType> kernels, const FlatLayout& layout,
                 bool in_flight = false);
 // A program for one shard; the graph's input decides the number of samples.

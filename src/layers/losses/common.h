@@ -18,7 +18,7 @@ namespace dpt::losses {
 // `int64_t ignore_index` and `int dim(const Shape& output) const`, the dimension of the classes.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
-  LossType type{nameable<L>(name, summary)};
+  LossType type{registry_entry<L>(name, summary)};
   type.build = [](const std::any& s, GraphBuilder& g, ValueId output, ValueId target,
                   ValueId divisor) {
     return std::any_cast<const L&>(s).build(g, output, target, divisor);

@@ -52,7 +52,7 @@ struct CrossEntropyLoss : Reduction, ClassDim {
 
   // If some target is -100, build_graph() uses Divisor::targets instead.
   Divisor divisor() const {
-    return over(weight.empty() && ignore_index == kNoClass ? Divisor::places : Divisor::targets);
+    return over(weight.empty() && ignore_index == kNoClass ? Divisor::positions : Divisor::targets);
   }
 
   ValueId target_weight(GraphBuilder& g, ValueId target) const {

@@ -35,7 +35,7 @@ struct NllLossLayer : Reduction, ClassDim {
   }
 
   Divisor divisor() const {
-    return over(weight.empty() && ignore_index == kNoClass ? Divisor::places : Divisor::targets);
+    return over(weight.empty() && ignore_index == kNoClass ? Divisor::positions : Divisor::targets);
   }
 
   ValueId target_weight(GraphBuilder& g, ValueId target) const {

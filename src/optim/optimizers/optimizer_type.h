@@ -18,7 +18,7 @@ namespace dpt {
 // Optional: double initial_state() const, and static constexpr bool kHasMomentum.
 template <class Settings>
 OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
-  OptimizerType type{nameable<Settings>(name, summary)};
+  OptimizerType type{registry_entry<Settings>(name, summary)};
   type.states = [](const std::any& s, bool cycles_momentum) {
     return std::any_cast<const Settings&>(s).states(cycles_momentum);
   };

@@ -40,7 +40,7 @@ class ClosedForm : public Schedule {
 
 template <class Settings>
 ScheduleType closed_form(std::string_view name, std::string_view summary) {
-  ScheduleType t{nameable<Settings>(name, summary)};
+  ScheduleType t{registry_entry<Settings>(name, summary)};
   t.make = [](const std::any& settings, double base, int64_t total) -> std::unique_ptr<Schedule> {
     return std::make_unique<ClosedForm<Settings>>(std::any_cast<const Settings&>(settings), base,
                                                   total);

@@ -131,7 +131,7 @@ class Plateau : public Schedule {
 }  // namespace
 
 ScheduleType reduce_on_plateau() {
-  return {{nameable<ReduceOnPlateau>(
+  return {{registry_entry<ReduceOnPlateau>(
               "reduce_on_plateau",
               "Lowers the learning rate when the test loss (the training loss, without "
               "evaluation) stops improving.")},

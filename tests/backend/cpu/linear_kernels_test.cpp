@@ -32,9 +32,9 @@ std::vector<float> run_row(std::string_view op, std::vector<HostTensor> in, Shap
   return {};
 }
 
-void check_products(int64_t samples, int64_t places, int64_t out, int64_t in) {
+void check_products(int64_t samples, int64_t positions, int64_t out, int64_t in) {
   const SimdKernels& simd = simd_kernels();
-  const auto n = static_cast<size_t>(samples * places), o = static_cast<size_t>(out);
+  const auto n = static_cast<size_t>(samples * positions), o = static_cast<size_t>(out);
   const auto i = static_cast<size_t>(in);
   CAPTURE(n);
   CAPTURE(o);
@@ -42,17 +42,18 @@ void check_products(int64_t samples, int64_t places, int64_t out, int64_t in) {
   Numbers numbers(n + o + i);
   const std::vector<float> x = numbers.reals(n * i), w = numbers.reals(o * i), b = numbers.reals(o);
   const std::vector<float> dy = numbers.reals(n * o);
-  const HostTensor xs = f32({samples, places, in}, x), ws = f32({out, in}, w), bs = f32({out}, b);
-  const HostTensor dys = f32({samples, places, out}, dy);
+  const HostTensor xs = f32({samples, positions, in}, x), ws = f32({out, in}, w),
+                   bs = f32({out}, b);
+  const HostTensor dys = f32({samples, positions, out}, dy);
 
   std::vector<float> y(n * o);
   simd.linear(x.data(), w.data(), b.data(), y.data(), n, o, i, n);
-  CHECK(run_row("linear", {xs, ws, bs}, {samples, places, out}) == y);
+  CHECK(run_row("linear", {xs, ws, bs}, {samples, positions, out}) == y);
   simd.linear(x.data(), w.data(), nullptr, y.data(), n, o, i, n);
-  CHECK(run_row("linear", {xs, ws}, {samples, places, out}) == y);
+  CHECK(run_row("linear", {xs, ws}, {samples, positions, out}) == y);
   std::vector<float> dx(n * i);
   simd.matmul(dy.data(), w.data(), nullptr, dx.data(), n, i, o);
-  CHECK(run_row("matmul", {dys, ws}, {samples, places, in}) == dx);
+  CHECK(run_row("matmul", {dys, ws}, {samples, positions, in}) == dx);
   std::vector<float> dw(o * i);
   simd.linear_weight_gradient(dy.data(), o, x.data(), dw.data(), n, o, i, false);
   CHECK(run_row("linear_weight_gradient", {dys, xs}, {out, in}) == dw);

@@ -46,13 +46,13 @@ HostTensor as(HostTensor& t, DType type) {
   return out;
 }
 
-// A place of max_pool's is inside of its window.
-void make_places(const Sample& s, HostTensor& places, std::mt19937& random) {
+// An index of max_pool's is inside of its window.
+void make_indices(const Sample& s, HostTensor& indices, std::mt19937& random) {
   const auto& pool = std::any_cast<const Pool&>(s.query.attrs);
   const std::string_view pools = s.query.in[1].dtype == DType::u8 ? "max_pool_bytes" : "max_pool";
   Sample forward{{pools, {s.query.out[0]}, {}, pool}};
   std::vector<HostTensor> x = {sample_input(forward, 0, DType::f32, random)};
-  places = run_reference(op(pools), x, s.query.attrs)[1];
+  indices = run_reference(op(pools), x, s.query.attrs)[1];
 }
 
 std::string type_of(const KernelQuery& q, bool tf32) {
@@ -86,7 +86,7 @@ double distance(HostTensor& a, HostTensor& b, double tolerance) {
 
 }  // namespace
 
-bool is_places_gradient(const KernelQuery& q) {
+bool is_indices_gradient(const KernelQuery& q) {
   return q.op == "max_pool_gradient" || q.op == "max_pool_bytes_gradient";
 }
 
@@ -125,7 +125,7 @@ std::vector<HostTensor> Conformance::inputs(const Sample& s) {
   std::vector<HostTensor> in;
   for (size_t i = 0; i < s.query.in.size(); ++i)
     in.push_back(sample_input(s, i, DType::f32, random_));
-  if (is_places_gradient(s.query)) make_places(s, in[1], random_);
+  if (is_indices_gradient(s.query)) make_indices(s, in[1], random_);
   if (s.query.op == "matmul_relu_gradient") make_mask(in[2], in[3]);
   return in;
 }

@@ -73,6 +73,6 @@ class Conformance {
 bool opaque(const KernelQuery& q, size_t result);
 // Throws if the results differ.
 void same_bits(const KernelQuery& q, std::vector<HostTensor>& a, std::vector<HostTensor>& b);
-bool is_places_gradient(const KernelQuery& q);
+bool is_indices_gradient(const KernelQuery& q);
 
 }  // namespace dpt::cuda

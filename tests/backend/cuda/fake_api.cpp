@@ -152,8 +152,8 @@ std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnPool& pool) {
   return plan("pooling", pool, true);
 }
 std::unique_ptr<DeviceWork> FakeApi::prepare(const DnnAttention& attention) {
-  const auto scores = static_cast<size_t>(attention.samples * attention.heads * attention.places *
-                                          attention.places);
+  const auto scores = static_cast<size_t>(attention.samples * attention.heads *
+                                          attention.positions * attention.positions);
   if (attention.pass == DnnPass::backward && scores * settings_.score_bytes > attention.workspace)
     throw NoAlgorithm("the fake GPU needs a larger workspace");
   return plan("attention", attention, true);

@@ -26,10 +26,10 @@ struct Bench {
   FakeApi api;
   std::unique_ptr<Stream> a = api.make_stream(), b = api.make_stream();
   std::unique_ptr<Event> event = api.make_event();
-  Memory x{api, MemoryKind::device, 1024}, y{api, MemoryKind::device, 1024};
-  Memory host{api, MemoryKind::pinned, 1024};
-  float* floats(const Memory& m) const { return reinterpret_cast<float*>(m.data()); }
-  void fill(Stream& s, const Memory& m, float value) const {
+  DeviceBuffer x{api, MemoryKind::device, 1024}, y{api, MemoryKind::device, 1024};
+  DeviceBuffer host{api, MemoryKind::pinned, 1024};
+  float* floats(const DeviceBuffer& m) const { return reinterpret_cast<float*>(m.data()); }
+  void fill(Stream& s, const DeviceBuffer& m, float value) const {
     launch(s, Fill<float>{floats(m), value}, 256);
   }
 };
@@ -50,14 +50,14 @@ TEST_CASE("memory that was allocated, and a communicator's, is not free") {
   FakeApi api({.free_memory = 10000, .communicator_memory = 4000});
   CHECK(api.free_memory() == 10000);
   {
-    const Memory x(api, MemoryKind::device, 1000), pinned(api, MemoryKind::pinned, 500);
+    const DeviceBuffer x(api, MemoryKind::device, 1000), pinned(api, MemoryKind::pinned, 500);
     CHECK(api.free_memory() == 9000);
   }
   CHECK(api.free_memory() == 10000);
   const auto id = api.new_communicator_id();
   const auto all = api.join(id, 0, 1, {});
   CHECK(api.free_memory() == 6000);
-  const Memory most(api, MemoryKind::device, 3000);
+  const DeviceBuffer most(api, MemoryKind::device, 3000);
   CHECK_THROWS_AS(api.join(api.new_communicator_id(), 0, 1, {}), Error);
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("an event, or the host's waiting, orders two streams") {
   t.a->synchronise();
   CHECK_NOTHROW(t.fill(*t.b, t.host, 3));
   // The event knows nothing of what came after it.
-  const Memory z(t.api, MemoryKind::device, 1024);
+  const DeviceBuffer z(t.api, MemoryKind::device, 1024);
   t.fill(*t.a, z, 4);
   t.b->wait(*t.event);
   CHECK_FALSE(complaint([&] { t.b->copy(t.y.data(), z.data(), 4); }).empty());
@@ -101,7 +101,7 @@ TEST_CASE("memory is there, long enough, and not freed") {
   Bench t;
   std::byte* freed = nullptr;
   {
-    const Memory gone(t.api, MemoryKind::device, 64);
+    const DeviceBuffer gone(t.api, MemoryKind::device, 64);
     freed = gone.data();
   }
   float own = 0;
@@ -118,7 +118,7 @@ TEST_CASE("a capture takes no allocation, no waiting host and no unjoined stream
   t.fill(*t.a, t.x, 1);
   t.a->begin_capture();
   t.fill(*t.a, t.x, 1);
-  CHECK(complaint([&] { const Memory m(t.api, MemoryKind::device, 4); }) ==
+  CHECK(complaint([&] { const DeviceBuffer m(t.api, MemoryKind::device, 4); }) ==
         "fake GPU: allocate while a stream captures");
   CHECK(complaint([&] { t.a->synchronise(); }) == "fake GPU: synchronise while a stream captures");
   t.a->record(*t.event);
@@ -176,7 +176,7 @@ TEST_CASE("a captured graph does again what was recorded, and is checked as one"
 TEST_CASE("what is called for the first time in a capture ends it") {
   Bench t;
   const auto work = t.api.prepare(Matmul{.m = 2, .n = 2, .k = 2});
-  const Memory workspace(t.api, MemoryKind::device, work->workspace_bytes());
+  const DeviceBuffer workspace(t.api, MemoryKind::device, work->workspace_bytes());
   const auto multiply = [&] {
     t.a->run(*work, std::array{t.x.data(), t.x.data() + 64, t.y.data()}, workspace.data());
   };
@@ -199,7 +199,7 @@ TEST_CASE("what is called for the first time in a capture ends it") {
 TEST_CASE("strict: a kernel that uses other memory than it says is caught") {
   FakeApi api({.strict = true});
   const auto stream = api.make_stream();
-  const Memory x(api, MemoryKind::device, 64), y(api, MemoryKind::device, 64);
+  const DeviceBuffer x(api, MemoryKind::device, 64), y(api, MemoryKind::device, 64);
   auto* from = reinterpret_cast<uint32_t*>(x.data());
   auto* to = reinterpret_cast<uint32_t*>(y.data());
   from[0] = 5;
@@ -220,7 +220,7 @@ TEST_CASE("what is still there is named, and nothing when all is gone") {
   FakeApi api;
   {
     const auto stream = api.make_stream();
-    const Memory m(api, MemoryKind::device, 10);
+    const DeviceBuffer m(api, MemoryKind::device, 10);
     CHECK(api.leaks() == "10 bytes 1 streams ");
   }
   CHECK(api.leaks() == "");
@@ -230,7 +230,7 @@ TEST_CASE("the n-th call fails, memory as memory") {
   FakeApi api({.fail_call = 1});
   const auto stream = api.make_stream();
   try {
-    const Memory m(api, MemoryKind::device, 4);
+    const DeviceBuffer m(api, MemoryKind::device, 4);
     FAIL("it was there");
   } catch (const Error& e) {
     CHECK(e.fault() == Fault::memory);

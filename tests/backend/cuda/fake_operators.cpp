@@ -14,7 +14,7 @@
 namespace dpt::cuda {
 namespace {
 
-// A tensor of the description: what it is, and its place among the operator's inputs or results.
+// A tensor of the description: what it is, and its position among the operator's inputs or results.
 struct Role {
   TensorDesc desc;
   bool made;
@@ -103,14 +103,15 @@ std::unique_ptr<FakeWork> fake_work(const DnnPool& p, int& live) {
 
 std::unique_ptr<FakeWork> fake_work(const DnnAttention& a, int& live) {
   const int64_t e = a.heads * a.columns;
-  const TensorDesc y{a.type, {a.samples, a.places, e}}, qkv{a.type, {a.samples, a.places, 3 * e}},
-      sums{DType::f32, {a.samples, a.heads, a.places}};
+  const TensorDesc y{a.type, {a.samples, a.positions, e}},
+      qkv{a.type, {a.samples, a.positions, 3 * e}},
+      sums{DType::f32, {a.samples, a.heads, a.positions}};
   const bool back = a.pass == DnnPass::backward;
   const std::vector<Role> forward = {{qkv, false}, {y, true}, {sums, true}};
   const std::vector<Role> backward = {
       {y, false}, {qkv, false}, {y, false}, {sums, false}, {qkv, true}};
   return std::make_unique<OperatorWork>(
-      fmt::format("attention{} [{}, {}, {}, {}] {}{}", back ? " back" : "", a.samples, a.places,
+      fmt::format("attention{} [{}, {}, {}, {}] {}{}", back ? " back" : "", a.samples, a.positions,
                   a.heads, a.columns, name_of(a.type), a.causal ? ", causal" : ""),
       back ? "attention_gradient" : "attention", Attention{a.heads, a.causal},
       back ? backward : forward, live);

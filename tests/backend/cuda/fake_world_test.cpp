@@ -1,4 +1,4 @@
-// Ranks on fake GPUs: sums meet, and each rule is broken once.
+// Ranks on fake GPUs: sums are the same, and each rule is broken once.
 #include "backend/cuda/fake_world.h"
 
 #include <array>
@@ -42,13 +42,13 @@ std::vector<std::string> in_ranks(int ranks, const std::function<void(FakeApi&, 
   return wrong;
 }
 
-float* floats(const Memory& m) { return reinterpret_cast<float*>(m.data()); }
+float* floats(const DeviceBuffer& m) { return reinterpret_cast<float*>(m.data()); }
 
 TEST_CASE("the buffers of all ranks become their sum, again in each launch of a graph") {
   std::vector<float> sums[3];
   const auto wrong = in_ranks(3, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 3, {});
     launch(*stream, Fill<float>{floats(x), 1}, 16);
     all->all_reduce(*stream, x.data(), 15, DType::f32);
@@ -77,7 +77,7 @@ TEST_CASE("the buffers of all ranks become their sum, again in each launch of a 
 TEST_CASE("ranks that call different things are caught") {
   const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 2, {});
     all->all_reduce(*stream, x.data(), rank == 0 ? 16 : 15, DType::f32);
     stream->synchronise();
@@ -92,7 +92,7 @@ TEST_CASE("what is summed on a stream of its own must have been waited for, and 
   const auto wrong = in_ranks(1, [](FakeApi& api, int rank) {
     const auto compute = api.make_stream(), exchange = api.make_stream();
     const auto event = api.make_event();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto all = api.join(api.new_communicator_id(), rank, 1, {});
     const auto complaint = [&](const std::function<void()>& f) {
       try {
@@ -109,7 +109,7 @@ TEST_CASE("what is summed on a stream of its own must have been waited for, and 
     compute->record(*event);
     exchange->wait(*event);
     all->all_reduce(*exchange, x.data(), 16, DType::f32);
-    const Memory y(api, MemoryKind::device, 64);
+    const DeviceBuffer y(api, MemoryKind::device, 64);
     CHECK(complaint([&] {
             compute->copy(y.data(), x.data(), 64);
           }).starts_with("fake GPU: s0 reads in 'copy 64 bytes"));
@@ -129,7 +129,7 @@ TEST_CASE("a rank that never comes is waited for until it is given up") {
   const auto wrong = in_ranks(2, [](FakeApi& one, int rank) {
     const auto stream = one.make_stream();
     const auto event = one.make_event();
-    const Memory x(one, MemoryKind::device, 64);
+    const DeviceBuffer x(one, MemoryKind::device, 64);
     const auto all = one.join(kOne, rank, 2, {});
     if (rank == 1) return;
     all->all_reduce(*stream, x.data(), 16, DType::f32);
@@ -149,7 +149,7 @@ TEST_CASE("rows are summed where they belong, or go to all; halves are rounded o
   std::vector<uint16_t> halves[3];
   const auto wrong = in_ranks(3, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 256), pinned(api, MemoryKind::pinned, 256);
+    const DeviceBuffer x(api, MemoryKind::device, 256), pinned(api, MemoryKind::pinned, 256);
     const auto all = api.join(kOne, rank, 3, {});
     for (int i = 0; i < 6; ++i) floats(pinned)[i] = static_cast<float>(10 * rank + i);
     stream->copy(x.data(), pinned.data(), 24);
@@ -185,7 +185,7 @@ TEST_CASE("what a rank sends another one receives, and no third") {
   std::vector<float> got(2);
   const auto wrong = in_ranks(3, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 3, {});
     if (rank == 0)
       for (const int to : {2, 1}) {
@@ -203,7 +203,7 @@ TEST_CASE("what a rank sends another one receives, and no third") {
   std::atomic<bool> told = false;
   const auto different = in_ranks(2, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 2, {});
     rank == 0 ? all->send(*stream, x.data(), 64, 1) : all->receive(*stream, x.data(), 32, 0);
     if (rank == 1) {
@@ -221,7 +221,7 @@ TEST_CASE("calls of a group are enqueued at its end, and nothing else with them"
   const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
     const auto event = api.make_event();
-    const Memory x(api, MemoryKind::device, 128);
+    const DeviceBuffer x(api, MemoryKind::device, 128);
     const auto all = api.join(kOne, rank, 2, {});
     launch(*stream, Fill<float>{floats(x), static_cast<float>(rank)}, 32);
     {
@@ -248,7 +248,7 @@ TEST_CASE("what is sent and received in a graph is sent and received at each lau
   const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream(), calls = api.make_stream();
     const auto there = api.make_event(), back = api.make_event();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 2, {});
     stream->fill(x.data(), 0, 64);
     launch(*stream, AddTo{floats(x), floats(x)}, 16);
@@ -291,7 +291,7 @@ TEST_CASE("what is sent and received in a graph is sent and received at each lau
 TEST_CASE("a communicator is given up once its GPU has done all, so one behind another with it") {
   const auto wrong = in_ranks(2, [](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto one = api.join(kOne, rank, 2, {});
     const auto other = api.join(kOther, rank, 2, {});
     if (rank == 1) return;  // it never calls
@@ -308,7 +308,7 @@ TEST_CASE("a communicator that is given up alone waits for another one's call") 
       2,
       [](FakeApi& api, int rank) {
         const auto stream = api.make_stream();
-        const Memory x(api, MemoryKind::device, 64);
+        const DeviceBuffer x(api, MemoryKind::device, 64);
         const auto one = api.join(kOne, rank, 2, {});
         const auto other = api.join(kOther, rank, 2, {});
         if (rank == 1) return;
@@ -324,7 +324,7 @@ TEST_CASE("a communicator that is given up alone waits for another one's call") 
 TEST_CASE("a communicator is not given up while a capture has its calls") {
   const auto wrong = in_ranks(1, [](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     for (const bool cancels : {true, false}) {
       const auto all = api.join(api.new_communicator_id(), rank, 1, {});
       all->all_reduce(*stream, x.data(), 16, DType::f32);
@@ -344,7 +344,7 @@ TEST_CASE("calls that GPUs wait for each other by are one behind the other, what
   const auto wrong = in_ranks(1, [](FakeApi& api, int rank) {
     const auto one = api.make_stream(), other = api.make_stream();
     const auto event = api.make_event();
-    const Memory x(api, MemoryKind::device, 64), y(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64), y(api, MemoryKind::device, 64);
     const auto all = api.join(api.new_communicator_id(), rank, 1, {});
     const auto more = api.join(api.new_communicator_id(), rank, 1, {});
     one->fill(x.data(), 0, 64);
@@ -365,7 +365,7 @@ TEST_CASE("a GPU goes on by itself while its host waits for something else") {
   std::atomic<bool> received = false;
   const auto wrong = in_ranks(2, [&](FakeApi& api, int rank) {
     const auto stream = api.make_stream();
-    const Memory x(api, MemoryKind::device, 64);
+    const DeviceBuffer x(api, MemoryKind::device, 64);
     const auto all = api.join(kOne, rank, 2, {});
     if (rank == 0) {
       stream->fill(x.data(), 0, 64);
@@ -383,7 +383,7 @@ TEST_CASE("a GPU goes on by itself while its host waits for something else") {
 TEST_CASE("another GPU's memory is used once its host has waited for what it does there") {
   FakeApi one({.index = 0}), other({.index = 1});
   const auto here = one.make_stream(), there = other.make_stream();
-  const Memory x(one, MemoryKind::device, 64), y(other, MemoryKind::device, 64);
+  const DeviceBuffer x(one, MemoryKind::device, 64), y(other, MemoryKind::device, 64);
   launch(*here, Fill<float>{floats(x), 3}, 16);
   CHECK_THROWS_WITH_AS(
       there->copy(y.data(), x.data(), 64),
@@ -403,7 +403,7 @@ TEST_CASE("another GPU's memory is used behind an event of that GPU, without its
   FakeApi one({.index = 0}), other({.index = 1}), deaf({.deaf_wait = 0, .index = 2});
   const auto here = one.make_stream(), there = other.make_stream(), third = deaf.make_stream();
   const auto made = one.make_event(), read = other.make_event();
-  const Memory x(one, MemoryKind::device, 64), y(other, MemoryKind::device, 64);
+  const DeviceBuffer x(one, MemoryKind::device, 64), y(other, MemoryKind::device, 64);
   launch(*here, Fill<float>{floats(x), 3}, 16);
   here->record(*made);
   there->wait(*made);

@@ -45,10 +45,10 @@ std::unique_ptr<DeviceApi> open_gpu() {
   return cuda_module().open(0);
 }
 
-float* floats(const Memory& m) { return reinterpret_cast<float*>(m.data()); }
+float* floats(const DeviceBuffer& m) { return reinterpret_cast<float*>(m.data()); }
 
-std::vector<float> read(DeviceApi& api, Stream& stream, const Memory& from, size_t count) {
-  const Memory host(api, MemoryKind::pinned, count * sizeof(float));
+std::vector<float> read(DeviceApi& api, Stream& stream, const DeviceBuffer& from, size_t count) {
+  const DeviceBuffer host(api, MemoryKind::pinned, count * sizeof(float));
   stream.copy(host.data(), from.data(), count * sizeof(float));
   stream.synchronise();
   std::vector<float> out(count);
@@ -74,7 +74,7 @@ TEST_CASE("a captured step on a GPU is replayed with the same results") {
   if (!api) return;
   const auto stream = api->make_stream();
   constexpr size_t kCount = 1000;
-  const Memory x(*api, MemoryKind::device, kCount * sizeof(float)),
+  const DeviceBuffer x(*api, MemoryKind::device, kCount * sizeof(float)),
       y(*api, MemoryKind::device, kCount * sizeof(float));
   launch(*stream, Fill<float>{floats(x), 1}, kCount);  // the first call loads the kernel's code
   stream->begin_capture();
@@ -93,14 +93,14 @@ TEST_CASE("a captured step on a GPU is replayed with the same results") {
 struct Product {
   static constexpr int64_t kN = 64;
   static constexpr size_t kBytes = kN * kN * sizeof(float);
-  Memory a, b, d, workspace;
+  DeviceBuffer a, b, d, workspace;
   std::unique_ptr<DeviceWork> work;
   explicit Product(DeviceApi& api)
       : a(api, MemoryKind::device, kBytes),
         b(api, MemoryKind::device, kBytes),
         d(api, MemoryKind::device, kBytes),
         work(api.prepare(Matmul{.m = kN, .n = kN, .k = kN})) {
-    workspace = Memory(api, MemoryKind::device, std::max<size_t>(1, work->workspace_bytes()));
+    workspace = DeviceBuffer(api, MemoryKind::device, std::max<size_t>(1, work->workspace_bytes()));
   }
   void fill(Stream& stream) const {
     launch(stream, Fill<float>{floats(a), 2}, kN * kN);
@@ -174,7 +174,7 @@ TEST_CASE("the first call of cuDNN on a GPU is made inside of a capture") {
                          .y = {2, 8, 8, 8},
                          .window = {.kernel = {1, 1}, .stride = {1, 1}}};
   const auto work = api->prepare(c);
-  const Memory x(*api, MemoryKind::device, 1024 * sizeof(float)),
+  const DeviceBuffer x(*api, MemoryKind::device, 1024 * sizeof(float)),
       w(*api, MemoryKind::device, 64 * sizeof(float)),
       y(*api, MemoryKind::device, 1024 * sizeof(float)),
       workspace(*api, MemoryKind::device, std::max<size_t>(1, work->workspace_bytes()));
@@ -191,7 +191,7 @@ TEST_CASE("NCCL with one rank on a GPU sums, also captured") {
   if (!api) return;
   const auto stream = api->make_stream();
   constexpr size_t kCount = 1000;
-  const Memory x(*api, MemoryKind::device, kCount * sizeof(float));
+  const DeviceBuffer x(*api, MemoryKind::device, kCount * sizeof(float));
   const auto all = api->join(api->new_communicator_id(), 0, 1, [](double) {});
   launch(*stream, Fill<float>{floats(x), 3}, kCount);
   all->all_reduce(*stream, x.data(), kCount, DType::f32);
@@ -219,7 +219,7 @@ TEST_CASE("NCCL's calls in a group, of few blocks, on an urgent stream of a GPU"
   if (!api) return;
   const auto stream = api->make_urgent_stream();
   constexpr size_t kCount = 1000;
-  const Memory x(*api, MemoryKind::device, 2 * kCount * sizeof(float));
+  const DeviceBuffer x(*api, MemoryKind::device, 2 * kCount * sizeof(float));
   const auto free_mib = [&] { return api->free_memory() / kMiB; };
   const size_t before = free_mib();
   constexpr int kMostBlocks = 8;
@@ -252,7 +252,7 @@ TEST_CASE("the time between two kernels on a GPU") {
   const auto api = open_gpu();
   if (!api) return;
   const auto stream = api->make_stream();
-  const Memory x(*api, MemoryKind::device, 256);
+  const DeviceBuffer x(*api, MemoryKind::device, 256);
   constexpr int kKernels = 1000;
   const auto enqueue = [&] {
     for (int i = 0; i < kKernels; ++i)
@@ -282,8 +282,8 @@ TEST_CASE("the memory bandwidth of a GPU") {
   const bool large = api->properties().memory > 8 * kGiB;
   const size_t bytes = large ? kGiB : 64 * kKiB;
   const auto count = static_cast<int64_t>(bytes / sizeof(float));
-  const Memory x(*api, MemoryKind::device, bytes), y(*api, MemoryKind::device, bytes);
-  const Memory host(*api, MemoryKind::pinned, bytes);
+  const DeviceBuffer x(*api, MemoryKind::device, bytes), y(*api, MemoryKind::device, bytes);
+  const DeviceBuffer host(*api, MemoryKind::pinned, bytes);
   const auto rate = [&](const char* what, double moved, const std::function<void()>& f) {
     f();
     stream->synchronise();
@@ -347,7 +347,7 @@ class NodeTimes {
   };
 
   void time(const KernelQuery& q, const KernelType& row, Row& r) {
-    std::vector<Memory> memory;
+    std::vector<DeviceBuffer> memory;
     std::vector<TensorView> views;
     for (const auto* side : {&q.in, &q.out})
       for (const TensorDesc& d : *side) {
@@ -357,14 +357,14 @@ class NodeTimes {
         stream_->fill(memory.back().data(), 0, bytes);
         r.bytes += static_cast<double>(d.bytes());
       }
-    const Memory state(api_, MemoryKind::device, sizeof(StepState));
+    const DeviceBuffer state(api_, MemoryKind::device, sizeof(StepState));
     stream_->fill(state.data(), 0, sizeof(StepState));
     DeviceContext context(api_, *stream_, reinterpret_cast<StepState*>(state.data()));
     context.tf32 = tf32_;
     const DeviceContext::Use use(context);
     const auto kernel = row.prepare(q);
     for (const std::string& answer : context.take_answers()) r.text += ", " + answer;
-    const Memory workspace(api_, MemoryKind::device, context.workspace_bytes());
+    const DeviceBuffer workspace(api_, MemoryKind::device, context.workspace_bytes());
     context.workspace = workspace.data();
     const StepContext step;
     const std::span all(views);

@@ -198,7 +198,7 @@ TEST_CASE("cuDNN's pooling says what it does not take") {
   CHECK(refusal("adaptive_avg_pool", {}, {2, 3, 3, 5}) == "");
   CHECK(refusal("adaptive_avg_pool", {}, {2, 3, 4, 5}) == "its windows are of one size");
   CHECK(refusal("max_pool", {window}, y) ==
-        "it makes places that are bytes, for gradients of up to 128 elements");
+        "it makes indices that are bytes, for gradients of up to 128 elements");
 }
 
 TEST_CASE("cuDNN's attention says what it does not take") {
@@ -223,7 +223,7 @@ TEST_CASE("cuDNN's attention says what it does not take") {
   }
   CHECK(refusal("attention", {2, 1, 48}, 2, DType::bf16) == "");
   CHECK(refusal("attention_gradient", {2, 1, 48}, 2, DType::bf16) ==
-        "it makes no gradient of a single place");
+        "it makes no gradient of a single position");
 }
 
 // The gradient of attention on a fake GPU that needs a workspace of so many bytes for each score.
@@ -294,7 +294,7 @@ TEST_CASE("pieces of a gradient of attention begin at addresses that cuDNN takes
 bool fits(const Sample& s) {
   const KernelQuery& q = s.query;
   const Shape& x = q.in[0].shape;
-  if (is_places_gradient(q)) try {
+  if (is_indices_gradient(q)) try {
       return op("max_pool").infer(q.out, q.attrs)[0].shape == x;
     } catch (const Error&) {
       return false;

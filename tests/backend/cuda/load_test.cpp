@@ -149,7 +149,7 @@ TEST_CASE("doctor has a line on every library and the driver, with a module and 
     }
 }
 
-TEST_CASE("doctor does not tick another library in the place of one") {
+TEST_CASE("doctor does not tick another library instead of one") {
   const std::string zlib = find_library("libz.so.1").path;
   for (const auto& [name, file, function] :
        {std::tuple("cuDNN", "libcudnn.so.9", "cudnnGetVersion"),

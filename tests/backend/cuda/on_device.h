@@ -36,7 +36,7 @@ class OnDevice {
     context_.attention_workspace = attention_workspace;
     const DeviceContext::Use use(context_);
     kernel_ = row.prepare(q);
-    workspace_ = Memory(api, MemoryKind::device, context_.workspace_bytes());
+    workspace_ = DeviceBuffer(api, MemoryKind::device, context_.workspace_bytes());
     context_.workspace = workspace_.data();
     stream_->synchronise();
     pinned_.clear();
@@ -49,7 +49,7 @@ class OnDevice {
     for (const TensorView& v : made)
       if (v.desc.bytes() > 0) stream_->fill(v.data, 0xff, v.desc.bytes());
     kernel_->run({all.first(inputs_), made, &step_});
-    std::vector<Memory> pinned;
+    std::vector<DeviceBuffer> pinned;
     for (const TensorView& v : made) {
       pinned.emplace_back(api_, MemoryKind::pinned, std::max<size_t>(1, v.desc.bytes()));
       if (v.desc.bytes() > 0) stream_->copy(pinned.back().data(), v.data, v.desc.bytes());
@@ -81,8 +81,8 @@ class OnDevice {
   DeviceApi& api_;
   StepContext step_;
   std::unique_ptr<Stream> stream_;
-  std::vector<Memory> memory_, pinned_;
-  Memory state_, workspace_;
+  std::vector<DeviceBuffer> memory_, pinned_;
+  DeviceBuffer state_, workspace_;
   std::vector<TensorView> views_;
   DeviceContext context_;
   size_t inputs_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kOrders = {ThreadOrder::forward, ThreadOrder::reverse, ThreadOrder::shuffled};
 
-TEST_CASE("a kernel's id is its place in the lists, its name that of its type") {
+TEST_CASE("a kernel's id is its index in the lists, its name that of its type") {
   CHECK(kernel_id<Fill<float>> == KernelId{0, 0});
   CHECK(kernel_id<SumRows> == KernelId{0, 1});
   CHECK(kernel_name<Fill<float>>() == "Fill<float>");

@@ -83,9 +83,9 @@ std::string text_of(const DnnPool& p) {
 }
 
 std::string text_of(const DnnAttention& a) {
-  return fmt::format("{} attention{}{} x {} samples, {} places, {} heads, {} columns",
+  return fmt::format("{} attention{}{} x {} samples, {} positions, {} heads, {} columns",
                      name_of(a.type), a.pass == DnnPass::backward ? " back" : "",
-                     a.causal ? ", causal" : "", a.samples, a.places, a.heads, a.columns);
+                     a.causal ? ", causal" : "", a.samples, a.positions, a.heads, a.columns);
 }
 
 // Notes what is asked of cuDNN, each once, and the spec that asks first.

@@ -92,11 +92,11 @@ TEST_CASE("optimizers update as the CPU's do") {
   }
 }
 
-StepState judged(double loss, double power, const Judge& like, const StepState& before) {
+StepState decided(double loss, double power, const DecideUpdate& like, const StepState& before) {
   StepState state = before;
   const int64_t first_update = 0;
   StepReport report;
-  Judge j = like;
+  DecideUpdate j = like;
   j.losses = &loss;
   j.micro_batches = 1;
   j.power = &power;
@@ -107,51 +107,52 @@ StepState judged(double loss, double power, const Judge& like, const StepState& 
   CHECK(report.skip == state.skip);
   return state;
 }
-StepState judged(double loss, double power, const Judge& like, double scale = 1) {
-  return judged(loss, power, like, StepState{.loss_scale = scale});
+StepState decided(double loss, double power, const DecideUpdate& like, double scale = 1) {
+  return decided(loss, power, like, StepState{.loss_scale = scale});
 }
 
 TEST_CASE("gradients are clipped by their norm, without the scale of the loss") {
-  const Judge clips{.norm_type = 2, .max_norm = 1};
-  CHECK(judged(1, 16, clips).norm == 4);
-  CHECK(judged(1, 16, clips).grad_scale == 1 / (4 + 1e-6));
-  CHECK(judged(1, 0.25, clips).grad_scale == 1);
-  const StepState scaled = judged(1, 16, clips, 2);
+  const DecideUpdate clips{.norm_type = 2, .max_norm = 1};
+  CHECK(decided(1, 16, clips).norm == 4);
+  CHECK(decided(1, 16, clips).grad_scale == 1 / (4 + 1e-6));
+  CHECK(decided(1, 0.25, clips).grad_scale == 1);
+  const StepState scaled = decided(1, 16, clips, 2);
   CHECK(scaled.norm == 2);
   CHECK(scaled.grad_scale == 1 / (2 + 1e-6) / 2);
-  CHECK(judged(1, 3, Judge{.norm_type = 0, .max_norm = 0}).norm == 3);
-  CHECK(judged(1, 8, Judge{.norm_type = 3, .max_norm = 0}).norm == doctest::Approx(2));
+  CHECK(decided(1, 3, DecideUpdate{.norm_type = 0, .max_norm = 0}).norm == 3);
+  CHECK(decided(1, 8, DecideUpdate{.norm_type = 3, .max_norm = 0}).norm == doctest::Approx(2));
 }
 
 TEST_CASE("a loss, or scaled gradients, that are not finite are skipped") {
-  const Judge scales{.norm_type = 2, .scales = true};
-  CHECK(judged(1, 1, scales).skip == 0);
-  CHECK(judged(1, INFINITY, scales).skip == 1);
-  CHECK(judged(1, NAN, scales).skip == 1);
-  CHECK(judged(NAN, 1, scales).skip == 1);
-  CHECK(judged(INFINITY, 1, Judge{.norm_type = 2}).skip == 1);
-  CHECK(judged(1, INFINITY, Judge{.norm_type = 2}).skip == 0);  // torch clips by it all the same
+  const DecideUpdate scales{.norm_type = 2, .scales = true};
+  CHECK(decided(1, 1, scales).skip == 0);
+  CHECK(decided(1, INFINITY, scales).skip == 1);
+  CHECK(decided(1, NAN, scales).skip == 1);
+  CHECK(decided(NAN, 1, scales).skip == 1);
+  CHECK(decided(INFINITY, 1, DecideUpdate{.norm_type = 2}).skip == 1);
+  CHECK(decided(1, INFINITY, DecideUpdate{.norm_type = 2}).skip ==
+        0);  // torch clips by it all the same
 }
 
 TEST_CASE("a step whose targets are all ignored is made, and keeps the scale of the loss") {
   for (const bool scales : {false, true}) {
-    const Judge takes{
+    const DecideUpdate takes{
         .norm_type = 2, .max_norm = 1, .scales = scales, .rule = {2, 0.5, 3}, .takes_empty = true};
-    const StepState after = judged(NAN, 0, takes, StepState{.divisor = 0, .loss_scale = 4});
+    const StepState after = decided(NAN, 0, takes, StepState{.divisor = 0, .loss_scale = 4});
     CHECK(after.skip == 0);
     CHECK(after.halted == 0);
     CHECK(after.updates == 1);
     CHECK(after.loss_scale == 4);
-    CHECK(judged(NAN, 0, takes, StepState{.divisor = 2, .loss_scale = 4}).skip == 1);
+    CHECK(decided(NAN, 0, takes, StepState{.divisor = 2, .loss_scale = 4}).skip == 1);
   }
 }
 
 TEST_CASE("after a loss that is no number nothing is updated any more, unless the loss is scaled") {
-  const Judge plain{.norm_type = 2};
-  const StepState after = judged(NAN, 1, plain);
-  CHECK(judged(1, 1, plain, after).skip == 1);
-  const Judge scales{.norm_type = 2, .scales = true, .rule = {2, 0.5, 3}};
-  CHECK(judged(1, 1, scales, judged(NAN, 1, scales)).skip == 0);
+  const DecideUpdate plain{.norm_type = 2};
+  const StepState after = decided(NAN, 1, plain);
+  CHECK(decided(1, 1, plain, after).skip == 1);
+  const DecideUpdate scales{.norm_type = 2, .scales = true, .rule = {2, 0.5, 3}};
+  CHECK(decided(1, 1, scales, decided(NAN, 1, scales)).skip == 0);
 }
 
 TEST_CASE("the scale of the loss goes on as the CPU's, and skipped steps are no updates") {
@@ -161,14 +162,14 @@ TEST_CASE("the scale of the loss goes on as the CPU's, and skipped steps are no 
                                 .backoff_factor = 0.3,
                                 .growth_interval = 3};
   GradientScaler cpu(settings);
-  const Judge judge{
+  const DecideUpdate judge{
       .norm_type = 2, .scales = true, .rule = {settings.growth_factor, settings.backoff_factor, 3}};
   StepState state{.loss_scale = settings.init_scale};
   std::mt19937 random(1);
   for (int64_t step = 0; step < 200; ++step) {
     const bool overflows = random() % 4 == 0;
     const int64_t updates = step - cpu.skipped();
-    state = judged(1, overflows ? INFINITY : 1, judge, state);
+    state = decided(1, overflows ? INFINITY : 1, judge, state);
     CHECK(state.formula == updates);
     cpu.update(overflows);
     CHECK(state.loss_scale == cpu.scale());

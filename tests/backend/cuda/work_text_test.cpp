@@ -64,9 +64,9 @@ TEST_CASE("descriptions that differ in any field differ in their text") {
       [](P& p) { p.type = DType::f16; });
   using A = DnnAttention;
   differ(
-      A{.samples = 2, .places = 3, .heads = 4, .columns = 8},
+      A{.samples = 2, .positions = 3, .heads = 4, .columns = 8},
       [](A& a) { a.pass = DnnPass::backward; }, [](A& a) { a.samples = 3; },
-      [](A& a) { a.places = 2; }, [](A& a) { a.heads = 8; }, [](A& a) { a.columns = 4; },
+      [](A& a) { a.positions = 2; }, [](A& a) { a.heads = 8; }, [](A& a) { a.columns = 4; },
       [](A& a) { a.causal = true; }, [](A& a) { a.type = DType::bf16; },
       [](A& a) { a.workspace = 1; });
   std::set<std::string> windows;

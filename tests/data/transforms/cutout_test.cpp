@@ -5,9 +5,9 @@ namespace dpt {
 TEST_CASE("cutout: a square whose middle is anywhere") {
   constexpr int64_t kSide = 12;
   const std::vector<Choice> cut = {transform_of("cutout", "{length: 4, value: 200}")};
-  const Feeder feeder(counting_images(3000, {1, kSide, kSide}), cut, {});
+  const BatchLoader loader(counting_images(3000, {1, kSide, kSide}), cut, {});
   std::vector<int> middles(kSide * kSide);
-  for (const std::vector<float>& x : fed(feeder, {.seed = 9})) {
+  for (const std::vector<float>& x : transformed(loader, {.seed = 9})) {
     int matches = 0;
     for (int64_t middle = 0; middle < kSide * kSide; ++middle) {
       bool same = true;
@@ -28,8 +28,8 @@ TEST_CASE("cutout: several holes, none in evaluation") {
   const auto zeros = [](const std::string& yaml, Split split) {
     const std::vector<Choice> cut = {transform_of("cutout", yaml)};
     size_t n = 0;
-    for (const std::vector<float>& x :
-         fed(Feeder(counting_images(50, {1, 10, 10}), cut, {}, plain_gathers(), split)))
+    for (const std::vector<float>& x : transformed(
+             BatchLoader(counting_images(50, {1, 10, 10}), cut, {}, reference_gathers(), split)))
       n += static_cast<size_t>(std::count(x.begin(), x.end(), 0.0F));
     return n;
   };

@@ -1,4 +1,4 @@
-// Images through a Feeder with one random transform.
+// Images through a BatchLoader with one random transform.
 #pragma once
 
 #include <numeric>
@@ -30,12 +30,13 @@ inline Choice transform_of(const std::string& name, const std::string& yaml) {
   return {&t, settings_of(t, yaml), {}};
 }
 
-inline std::vector<std::vector<float>> fed(const Feeder& feeder, const Turn& turn = {}) {
-  const auto features = static_cast<size_t>(feeder.input().shape.elements());
-  std::vector<uint32_t> rows(static_cast<size_t>(feeder.size()));
+inline std::vector<std::vector<float>> transformed(const BatchLoader& loader,
+                                                   const AugmentSeed& augment_seed = {}) {
+  const auto features = static_cast<size_t>(loader.input().shape.elements());
+  std::vector<uint32_t> rows(static_cast<size_t>(loader.size()));
   std::iota(rows.begin(), rows.end(), 0U);
   std::vector<float> all(rows.size() * features);
-  feeder.inputs(rows, all.data(), turn);
+  loader.inputs(rows, all.data(), augment_seed);
   std::vector<std::vector<float>> out;
   for (size_t r = 0; r < rows.size(); ++r)
     out.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(r * features),
@@ -47,7 +48,7 @@ inline std::vector<std::vector<float>> fed(const Feeder& feeder, const Turn& tur
 inline std::string refusal(const std::string& name, const std::string& yaml, const Shape& image) {
   try {
     const std::vector<Choice> list = {transform_of(name, yaml)};
-    const Feeder feeder(counting_images(1, image), list, {});
+    const BatchLoader loader(counting_images(1, image), list, {});
   } catch (const Error& e) {
     CHECK(e.fault() == Fault::spec);
     return e.what();

@@ -6,11 +6,12 @@ TEST_CASE("random_erasing: rectangles of the areas and shapes that were asked fo
   constexpr int64_t kSide = 40;
   const std::vector<Choice> erase = {transform_of(
       "random_erasing", "{p: 0.75, scale: [0.1, 0.2], ratio: [0.5, 2], value: [0, 255]}")};
-  const Feeder feeder(counting_images(2000, {2, kSide, kSide}), erase, {});
-  const std::vector<float> whole = fed(Feeder(counting_images(1, {2, kSide, kSide}), {}, {}))[0];
+  const BatchLoader loader(counting_images(2000, {2, kSide, kSide}), erase, {});
+  const std::vector<float> whole =
+      transformed(BatchLoader(counting_images(1, {2, kSide, kSide}), {}, {}))[0];
   int erased = 0;
   double tops = 0;
-  for (const std::vector<float>& x : fed(feeder, {.seed = 2})) {
+  for (const std::vector<float>& x : transformed(loader, {.seed = 2})) {
     augment::Rect r{kSide, kSide, 0, 0};
     for (int64_t i = 0; i < kSide * kSide; ++i) {
       if (x[static_cast<size_t>(i)] == whole[static_cast<size_t>(i)]) continue;

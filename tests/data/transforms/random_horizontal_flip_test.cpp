@@ -6,9 +6,10 @@ TEST_CASE("random_horizontal_flip: some images, always, never, and none in evalu
   const std::vector<float> image = {1, 2, 3, 4, 5, 6}, flipped = {3, 2, 1, 6, 5, 4};
   const auto flips = [&](const std::string& yaml, Split split, uint64_t epoch = 0) {
     const std::vector<Choice> flip = {transform_of("random_horizontal_flip", yaml)};
-    const Feeder feeder(counting_images(1000, {1, 2, 3}), flip, {}, plain_gathers(), split);
+    const BatchLoader loader(counting_images(1000, {1, 2, 3}), flip, {}, reference_gathers(),
+                             split);
     std::vector<bool> out;
-    for (const std::vector<float>& x : fed(feeder, {.seed = 5, .epoch = epoch})) {
+    for (const std::vector<float>& x : transformed(loader, {.seed = 5, .epoch = epoch})) {
       CHECK((x == image || x == flipped));
       out.push_back(x == flipped);
     }
@@ -33,7 +34,7 @@ TEST_CASE("random transforms are for images") {
   d.inputs = reshaped(d.inputs, {2, 6});
   const std::vector<Choice> flip = {transform_of("random_horizontal_flip", "")};
   try {
-    const Feeder feeder(d, flip, {});
+    const BatchLoader loader(d, flip, {});
     FAIL("not refused");
   } catch (const Error& e) {
     CHECK(has(e.what(),

@@ -134,7 +134,7 @@ steps: 64
 // As run() does it, but with a team that is watched and without files.
 void train(const Session& s) {
   const Buffers::Sizes sizes = buffer_sizes(s);
-  const TeamShape shape{.ranks = 1, .workers_per_rank = s.who.workers_per_rank()};
+  const TeamShape shape{.ranks = 1, .workers_per_rank = s.topology.workers_per_rank()};
   const size_t header = Team::bytes(shape);
   const SharedMemory memory = SharedMemory::create_private(header + Buffers::bytes(sizes));
   const Team team = Team::create(memory.span().first(header), shape, {});
@@ -157,7 +157,7 @@ std::unique_ptr<Session> session(const std::vector<std::string>& how) {
   folder.write("t.yaml", kSpec);
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
-  Spec spec = load_spec(folder.file("t.yaml"), how, vocabulary(), files, d, nullptr);
+  Spec spec = load_spec(folder.file("t.yaml"), how, registries(), files, d, nullptr);
   std::unique_ptr<Session> out;
   if (d.ok()) out = make_session(std::move(spec), {}, d);
   REQUIRE_MESSAGE(d.ok(), d.render());

@@ -157,8 +157,9 @@ void each_wait_matters(int gpu, int64_t first, int64_t count, Words how) {
 }
 
 TEST_CASE("an event that is left out between GPUs is found") {
-  // Of each step the first GPU waits for two gradients and the verdict, the second one for two
-  // inputs and the powers. Behind the last step the host's waiting would stand between them, too.
+  // Of each step the first GPU waits for two gradients and the decision, the second one for two
+  // inputs and the norm partials. Behind the last step the host's waiting would stand between them,
+  // too.
   for (const char* schedule : {"1f1b", "gpipe"})
     for (const int gpu : {0, 1})
       each_wait_matters(gpu, 0, 6,

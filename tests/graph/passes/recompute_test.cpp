@@ -60,8 +60,8 @@ std::string residuals(const std::string& checkpoint) {
 size_t kept_by(const std::string& checkpoint, bool fuse) {
   Graph graph = graph_of(residuals(checkpoint));
   choose_layouts(graph);
-  const FlatLayout layout =
-      flat_layout(graph, fuse ? fusible(graph, cpu_kernels()) : std::vector<bool>());
+  const FlatLayout layout = flat_layout(
+      graph, fuse ? parameters_with_fusible_gradients(graph, cpu_kernels()) : std::vector<bool>());
   return compile(std::move(graph), cpu_kernels(), layout).arena[0].kept;
 }
 
@@ -70,9 +70,11 @@ TEST_CASE("what is computed again is not kept where gradients are stored") {
 }
 
 TEST_CASE("recomputation does not decide which gradients are fused, and never needs more memory") {
-  const std::vector<bool> fused = fusible(graph_of(residuals("")), cpu_kernels());
+  const std::vector<bool> fused =
+      parameters_with_fusible_gradients(graph_of(residuals("")), cpu_kernels());
   CHECK(std::ranges::count(fused, true) == 25);  // every linear weight
-  CHECK(fusible(graph_of(residuals(", checkpoint: true")), cpu_kernels()) == fused);
+  CHECK(parameters_with_fusible_gradients(graph_of(residuals(", checkpoint: true")),
+                                          cpu_kernels()) == fused);
   CHECK(kept_by(", checkpoint: true", true) <= kept_by("", true));
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("cross_entropy with weights divides by those of the targets") {
         "loss.count_correct f64[1] = count_correct(input, target)\n");
   CHECK(complaint(lowered_loss(weighted, real({4, 2}), numbers({4}))) ==
         "error: cross_entropy: 'weight' has 3 numbers, but there are 2 classes");
-  CHECK(divisor_word("cross_entropy") == Divisor::places);
+  CHECK(divisor_word("cross_entropy") == Divisor::positions);
   CHECK(divisor_word(weighted) == Divisor::targets);
   CHECK(divisor_word("{cross_entropy: {ignore_index: 2}}") == Divisor::targets);
   CHECK(divisor_word("{cross_entropy: {weight: [1, 2], reduction: sum}}") == Divisor::one);

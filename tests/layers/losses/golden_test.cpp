@@ -25,7 +25,7 @@ struct LossGraph {
     if (type.class_dim) class_dim = type.class_dim(loss.settings, output.shape);
     if (divisor == Divisor::targets) {
       graph.target_weight = type.target_weight(loss.settings, g, graph.target);
-      if (graph.target_weight == kNoValue) divisor = Divisor::places;
+      if (graph.target_weight == kNoValue) divisor = Divisor::positions;
     }
     g.part(Part::loss);
     graph.loss = type.build(loss.settings, g, graph.output, graph.target, graph.divisor);
@@ -42,7 +42,7 @@ void check_loss(const Node& c) {
   reduction.text = at(c, "reduction").text;
   args.entries.push_back({{"reduction", {}}, reduction});
   const bool classes = target.shape != input.shape;
-  LossGraph loss(choice(loss_words(), name, args), {DType::f32, input.shape},
+  LossGraph loss(choice(loss_registry(), name, args), {DType::f32, input.shape},
                  {classes ? DType::i32 : DType::f32, target.shape});
   const Graph& graph = loss.graph;
   std::vector<HostTensor> values = in_double(graph);

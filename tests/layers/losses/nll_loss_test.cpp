@@ -34,7 +34,7 @@ TEST_CASE("nll_loss with weights divides by those of the targets") {
         "loss.count_correct f64[1] = count_correct(input, target)\n");
   CHECK(complaint(lowered_loss(weighted, real({4, 2}), numbers({4}))) ==
         "error: nll_loss: 'weight' has 3 numbers, but there are 2 classes");
-  CHECK(divisor_word("nll_loss") == Divisor::places);
+  CHECK(divisor_word("nll_loss") == Divisor::positions);
   CHECK(divisor_word(weighted) == Divisor::targets);
   CHECK(divisor_word("{nll_loss: {ignore_index: 2}}") == Divisor::targets);
   CHECK(divisor_word("{nll_loss: {weight: [1, 2], reduction: sum}}") == Divisor::one);

@@ -19,7 +19,7 @@ struct Net {
 
   Net(const Node& c, const Shape& x, bool training) {
     Spec spec;
-    spec.loss = choice(loss_words(), "mse_loss", map({{"reduction", "sum"}}));
+    spec.loss = choice(loss_registry(), "mse_loss", map({{"reduction", "sum"}}));
     const Shape rows(x.extents().first(static_cast<size_t>(x.rank() - 1)));
     if (training)
       spec.model.push_back(

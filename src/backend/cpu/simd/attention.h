@@ -3,7 +3,7 @@
 //
 // Only some rows of the scores exist at a time, so memory grows linearly with the number of
 // positions; the backward pass computes the scores again. Causal heads skip blocks of which nothing
-// is seen. The order of sums only depends on `places`, `columns` and `causal`.
+// is seen. The order of sums only depends on `positions`, `columns` and `causal`.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@
 
 namespace dpt {
 
-// One head. places: positions of the sequence. Rows of q, k and v have `columns` elements and are
-// `qkv_row` elements apart, rows of y and dy `y_row`.
+// One head. positions: positions of the sequence. Rows of q, k and v have `columns` elements and
+// are `qkv_row` elements apart, rows of y and dy `y_row`.
 struct AttentionHead {
-  size_t places, columns, qkv_row, y_row;
+  size_t positions, columns, qkv_row, y_row;
   bool causal;  // a position only attends to itself and to earlier ones
   const float *q, *k, *v;
 };
 
 struct AttentionGradient {
   const float *dy, *y;
-  const float* logsumexp;  // [places]
+  const float* logsumexp;  // [positions]
   float *dq, *dk, *dv;
 };
 
@@ -34,9 +34,9 @@ struct AttentionKernels {
 };
 
 // Floats of workspace, enough for forward and backward.
-constexpr size_t attention_workspace(size_t places, size_t columns) {
+constexpr size_t attention_workspace(size_t positions, size_t columns) {
   constexpr size_t kMostRows = 64, kPanel = 32, kMostBlocks = 32 * 1024;
-  return (places + kPanel) * (5 * columns + kMostRows) + kMostRows * columns + kMostBlocks;
+  return (positions + kPanel) * (5 * columns + kMostRows) + kMostRows * columns + kMostBlocks;
 }
 
 // REQUIRES: this CPU has the instruction set.

@@ -99,17 +99,17 @@ void soften(float* scores, size_t stride, size_t rows, size_t seen, size_t more,
 }
 
 void forward(const AttentionHead& h, float* y, float* logsumexp, float* workspace) {
-  const size_t columns = h.columns, wide = up_to(h.places, kTileColumns), stride = wide + kPad;
+  const size_t columns = h.columns, wide = up_to(h.positions, kTileColumns), stride = wide + kPad;
   float* const keys = take(workspace, wide * columns);
-  float* const values = take(workspace, h.places * columns);
+  float* const values = take(workspace, h.positions * columns);
   float* const queries = take(workspace, kTileRows * columns);
   float* const scores = take(workspace, kTileRows * stride);
-  transpose_rows(h.k, h.qkv_row, h.places, columns, keys);
-  copy_rows(h.v, h.qkv_row, h.places, columns, 1, values);
-  size_t tiles = pieces(h.places, kTileRows);
-  for (size_t r = 0, rows; r < h.places; r += rows, --tiles, y += rows * h.y_row) {
-    rows = (h.places - r + tiles - 1) / tiles;
-    const size_t end = h.causal ? r + rows : h.places;
+  transpose_rows(h.k, h.qkv_row, h.positions, columns, keys);
+  copy_rows(h.v, h.qkv_row, h.positions, columns, 1, values);
+  size_t tiles = pieces(h.positions, kTileRows);
+  for (size_t r = 0, rows; r < h.positions; r += rows, --tiles, y += rows * h.y_row) {
+    rows = (h.positions - r + tiles - 1) / tiles;
+    const size_t end = h.causal ? r + rows : h.positions;
     copy_rows(h.q + r * h.qkv_row, h.qkv_row, rows, columns, scale_of(h), queries);
     for (size_t n = 0; n < end; n += kTileColumns)
       tile_of<Store::set, kTileRows>({.depth = columns,
@@ -123,7 +123,7 @@ void forward(const AttentionHead& h, float* y, float* logsumexp, float* workspac
                                       .bias = nullptr},
                                      rows, kTileColumns);
     float sums[kRowSums];
-    soften(scores, stride, rows, h.causal ? r + 1 : h.places, h.causal ? 1 : 0, end, sums,
+    soften(scores, stride, rows, h.causal ? r + 1 : h.positions, h.causal ? 1 : 0, end, sums,
            logsumexp + r);
     for (size_t n = 0; n < columns; n += kTileColumns)
       tile_of<Store::set, kTileRows>({.depth = end,
@@ -141,8 +141,8 @@ void forward(const AttentionHead& h, float* y, float* logsumexp, float* workspac
   }
 }
 
-constexpr size_t kBlockRows = 4 * kTileRows, kBlockPlaces = 64;
-constexpr size_t kBlockStride = kBlockPlaces + kPad;
+constexpr size_t kBlockRows = 4 * kTileRows, kBlockPositions = 64;
+constexpr size_t kBlockStride = kBlockPositions + kPad;
 
 // Copies of a head for the backward pass, without gaps.
 struct Copies {
@@ -155,22 +155,22 @@ struct Copies {
 };
 
 Copies copies_of(const AttentionHead& h, const AttentionGradient& g, float* workspace) {
-  const size_t n = h.places * h.columns, wide = up_to(h.places, kTileColumns) * h.columns;
+  const size_t n = h.positions * h.columns, wide = up_to(h.positions, kTileColumns) * h.columns;
   Copies c{};
   c.queries = take(workspace, n);
   c.keys = take(workspace, n);
   c.dy = take(workspace, n);
   c.key_panels = take(workspace, wide);
   c.value_panels = take(workspace, wide);
-  c.along = take(workspace, h.places);
+  c.along = take(workspace, h.positions);
   c.weights = take(workspace, kBlockRows * kBlockStride);
   c.slopes = take(workspace, kBlockRows * kBlockStride);
-  copy_rows(h.q, h.qkv_row, h.places, h.columns, scale_of(h), c.queries);
-  copy_rows(h.k, h.qkv_row, h.places, h.columns, scale_of(h), c.keys);
-  copy_rows(g.dy, h.y_row, h.places, h.columns, 1, c.dy);
-  transpose_rows(h.k, h.qkv_row, h.places, h.columns, c.key_panels);
-  transpose_rows(h.v, h.qkv_row, h.places, h.columns, c.value_panels);
-  for (size_t r = 0; r < h.places; ++r) {
+  copy_rows(h.q, h.qkv_row, h.positions, h.columns, scale_of(h), c.queries);
+  copy_rows(h.k, h.qkv_row, h.positions, h.columns, scale_of(h), c.keys);
+  copy_rows(g.dy, h.y_row, h.positions, h.columns, 1, c.dy);
+  transpose_rows(h.k, h.qkv_row, h.positions, h.columns, c.key_panels);
+  transpose_rows(h.v, h.qkv_row, h.positions, h.columns, c.value_panels);
+  for (size_t r = 0; r < h.positions; ++r) {
     Lanes sum = zero();
     each_vector(
         h.columns, [&](size_t i, auto at) __attribute__((always_inline)) {
@@ -302,11 +302,11 @@ void backward(const AttentionHead& h, const AttentionGradient& g, float* workspa
   const Copies c = copies_of(h, g, workspace);
   Block b{};
   b.causal = h.causal;
-  for (; b.k < h.places; b.k += b.width) {
-    b.width = smaller(h.places - b.k, kBlockPlaces);
+  for (; b.k < h.positions; b.k += b.width) {
+    b.width = smaller(h.positions - b.k, kBlockPositions);
     const size_t begin = h.causal ? b.k : 0;
-    for (b.r = begin; b.r < h.places; b.r += b.rows) {
-      b.rows = smaller(h.places - b.r, kBlockRows);
+    for (b.r = begin; b.r < h.positions; b.r += b.rows) {
+      b.rows = smaller(h.positions - b.r, kBlockRows);
       b.first_rows = b.r == begin;
       make_block(h, g, c, b);
       add_block(h, g, c, b);

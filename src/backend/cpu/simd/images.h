@@ -33,9 +33,10 @@ struct ImageKernels {
   void (*transpose)(const float* x, float* y, size_t rows, size_t columns);
   // The maximum, and its index h * width + w in x: the first of equal maxima. A nan counts as the
   // largest.
-  void (*max_pool)(const float* x, float* y, int32_t* place, const PoolArgs& args);
-  // dx[place] += dy. REQUIRES: dx is 0 at first.
-  void (*max_pool_gradient)(const float* dy, const int32_t* place, float* dx, const PoolArgs& args);
+  void (*max_pool)(const float* x, float* y, int32_t* position, const PoolArgs& args);
+  // dx[position] += dy. REQUIRES: dx is 0 at first.
+  void (*max_pool_gradient)(const float* dy, const int32_t* position, float* dx,
+                            const PoolArgs& args);
   void (*mean_pool)(const float* x, float* y, const PoolArgs& args);
   // dx += dy / divisor in the whole window. REQUIRES: dx is 0 at first.
   void (*mean_pool_gradient)(const float* dy, float* dx, const PoolArgs& args);

@@ -30,15 +30,15 @@ DPT_SIMD void each_place(const PoolArgs& a, size_t i, size_t j, F f) {
 }
 
 // The bits of an index as lanes.
-DPT_SIMD Lanes bits_of(int32_t place) {
+DPT_SIMD Lanes bits_of(int32_t position) {
   float bits;
-  __builtin_memcpy(&bits, &place, sizeof bits);
+  __builtin_memcpy(&bits, &position, sizeof bits);
   return all(bits);
 }
 
-void max_pool(const float* x, float* y, int32_t* place, const PoolArgs& a) {
+void max_pool(const float* x, float* y, int32_t* position, const PoolArgs& a) {
   for (size_t i = 0; i < a.oh; ++i)
-    for (size_t j = 0; j < a.ow; ++j, y += a.c, place += a.c)
+    for (size_t j = 0; j < a.ow; ++j, y += a.c, position += a.c)
       each_vector(
           a.c, [&](size_t c, auto at) __attribute__((always_inline)) {
             const int32_t start = a.rows.first[i] * static_cast<int32_t>(a.w) + a.columns.first[j];
@@ -55,14 +55,14 @@ void max_pool(const float* x, float* y, int32_t* place, const PoolArgs& a) {
                   best = select(still, select(keeps, best, v), best);
                 });
             at.put(y + c, best);
-            at.put(reinterpret_cast<float*>(place) + c, found);
+            at.put(reinterpret_cast<float*>(position) + c, found);
           });
 }
 
-void max_pool_gradient(const float* dy, const int32_t* place, float* dx, const PoolArgs& a) {
+void max_pool_gradient(const float* dy, const int32_t* position, float* dx, const PoolArgs& a) {
   for (size_t i = 0; i < a.oh; ++i)
-    for (size_t j = 0; j < a.ow; ++j, dy += a.c, place += a.c)
-      for (size_t c = 0; c < a.c; ++c) dx[static_cast<size_t>(place[c]) * a.c + c] += dy[c];
+    for (size_t j = 0; j < a.ow; ++j, dy += a.c, position += a.c)
+      for (size_t c = 0; c < a.c; ++c) dx[static_cast<size_t>(position[c]) * a.c + c] += dy[c];
 }
 
 void mean_pool(const float* x, float* y, const PoolArgs& a) {

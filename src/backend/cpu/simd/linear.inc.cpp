@@ -162,7 +162,7 @@ void linear(const float* x, const float* w, const float* bias, float* y, size_t 
 // columns of tiles.
 //
 // Note [long rows]: where the rows of b are pages apart, each column of tiles would wait for the
-// translation of an address per row and tile, and the rows would fight for few places of L1; so
+// translation of an address per row and tile, and the rows would fight for few positions of L1; so
 // that part of b is copied into a panel first. The copy costs about 2 / m.
 constexpr size_t kLongRow = kPage / sizeof(float);
 constexpr size_t kCopiedDepth = 512;

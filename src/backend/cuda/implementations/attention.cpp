@@ -23,7 +23,7 @@ AttentionShape shape_of(const KernelQuery& q) {
   const Shape& x = qkv_of(q).shape;
   const int64_t columns = x[2] / 3 / s.heads;
   return {.samples = x[0],
-          .places = x[1],
+          .positions = x[1],
           .heads = s.heads,
           .columns = columns,
           .causal = s.causal,
@@ -49,7 +49,7 @@ std::string library_refuses(const KernelQuery& q) {
   const int64_t columns = shape_of(q).columns;
   if (columns % 8 != 0 || columns > 128)
     return fmt::format("it takes heads of 8, 16, ... 128 columns, not {}", columns);
-  return is_gradient(q) && x.shape[1] == 1 ? "it makes no gradient of a single place" : "";
+  return is_gradient(q) && x.shape[1] == 1 ? "it makes no gradient of a single position" : "";
 }
 
 std::unique_ptr<Kernel> own_forward(const KernelQuery& q) {
@@ -89,14 +89,14 @@ std::unique_ptr<Kernel> own_kernel(const KernelQuery& q) {
 
 // Places are padded as the kernels' tiles are.
 size_t score_bytes(const DnnAttention& a) {
-  const auto padded = [&](int64_t tile) { return (a.places + tile - 1) / tile * tile; };
+  const auto padded = [&](int64_t tile) { return (a.positions + tile - 1) / tile * tile; };
   return static_cast<size_t>(a.heads * padded(64) * padded(128)) * 2;
 }
 
 // Whether all pieces of so many samples begin where cuDNN may: all but the sums of softmax do.
 bool aligned_pieces(const DnnAttention& whole, int64_t samples) {
   constexpr int64_t kAlignment = 16;
-  const auto sums = whole.heads * whole.places * static_cast<int64_t>(sizeof(float));
+  const auto sums = whole.heads * whole.positions * static_cast<int64_t>(sizeof(float));
   return samples * sums % kAlignment == 0 && (whole.samples - samples) * sums % kAlignment == 0;
 }
 
@@ -154,7 +154,7 @@ DnnAttention attention_of(const KernelQuery& q) {
   const AttentionShape s = shape_of(q);
   return {.pass = is_gradient(q) ? DnnPass::backward : DnnPass::forward,
           .samples = s.samples,
-          .places = s.places,
+          .positions = s.positions,
           .heads = s.heads,
           .columns = s.columns,
           .causal = s.causal,

@@ -21,15 +21,15 @@ Groups groups_of(const KernelQuery& q, const TensorDesc& x, int64_t rows) {
     return {.samples = rows,
             .groups = 1,
             .channels = count(x) / std::max<int64_t>(1, rows),
-            .places = 1,
+            .positions = 1,
             .last = true};
   const int64_t groups = settings<GroupNorm>(q).groups;
   const Rows r = channels_of(x);
-  const int64_t places = count(x) / std::max<int64_t>(1, x.shape[0] * x.shape[1]);
+  const int64_t positions = count(x) / std::max<int64_t>(1, x.shape[0] * x.shape[1]);
   return {.samples = x.shape[0],
           .groups = groups,
           .channels = x.shape[1] / groups,
-          .places = places,
+          .positions = positions,
           .last = r.inner == 1};
 }
 
@@ -68,7 +68,7 @@ std::unique_ptr<Kernel> group_gradient(const KernelQuery& q) {
 std::unique_ptr<Kernel> group_weight_gradient(const KernelQuery& q) {
   Groups g = groups_of(q, q.in[0], count(q.in[2]));
   if (is_layer(q)) g.channels = count(q.out[0]);  // also correct without rows
-  const ColumnPlan plan(g.samples * g.places, g.parameters());
+  const ColumnPlan plan(g.samples * g.positions, g.parameters());
   DeviceContext::current().reserve(plan.bytes(2));
   return enqueue([=](const KernelArgs& a, DeviceContext& c) {
     sum_columns<GroupWeightTerms<float>, float>(c, plan,

@@ -117,7 +117,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
 }
 
 std::string no_bytes(const KernelQuery&) {
-  return "it makes places that are bytes, for gradients of up to 128 elements";
+  return "it makes indices that are bytes, for gradients of up to 128 elements";
 }
 
 }  // namespace

@@ -83,9 +83,9 @@ class DeviceContext {
   // The libraries' answers since the last call: algorithms, or "refused: ...".
   std::vector<std::string> take_answers() { return std::exchange(answers_, {}); }
   // Logs the operation whose kernel was prepared last.
-  void log_node(std::string_view layer, std::string_view op, std::string_view row) {
+  void log_node(std::string_view layer, std::string_view op, std::string_view implementation) {
     if (collecting_) return;
-    log_.node(layer, op, row, take_answers());
+    log_.node(layer, op, implementation, take_answers());
   }
 
   static DeviceContext& current();  // REQUIRES: there is one

@@ -205,27 +205,27 @@ class DeviceApi {
 };
 
 // Owns memory of a DeviceApi, which must outlive it.
-class Memory {
+class DeviceBuffer {
  public:
-  Memory() = default;
-  Memory(DeviceApi& api, MemoryKind kind, size_t bytes)
+  DeviceBuffer() = default;
+  DeviceBuffer(DeviceApi& api, MemoryKind kind, size_t bytes)
       : api_(&api),
         kind_(kind),
         bytes_(bytes),
         data_(bytes ? api.allocate(kind, bytes) : nullptr) {}
-  Memory(Memory&& other) noexcept { swap(other); }
-  Memory& operator=(Memory&& other) noexcept {
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
     swap(other);
     return *this;
   }
-  ~Memory() {
+  ~DeviceBuffer() {
     if (data_) api_->free(kind_, data_);
   }
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
  private:
-  void swap(Memory& other) noexcept {
+  void swap(DeviceBuffer& other) noexcept {
     std::swap(api_, other.api_);
     std::swap(kind_, other.kind_);
     std::swap(bytes_, other.bytes_);

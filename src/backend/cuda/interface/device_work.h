@@ -185,7 +185,7 @@ struct DnnPool {
 // Backward: tensors dy, qkv, y, logsumexp, dqkv.
 struct DnnAttention {
   DnnPass pass = DnnPass::forward;
-  int64_t samples = 0, places = 0, heads = 0, columns = 0;
+  int64_t samples = 0, positions = 0, heads = 0, columns = 0;
   bool causal = false;  // a position only attends to itself and to earlier ones
   DType type = DType::f16;
   size_t workspace = kAttentionWorkspace;  // bytes at most

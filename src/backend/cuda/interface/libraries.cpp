@@ -75,9 +75,9 @@ std::string missing_library(const std::string& words) {
   return colon == std::string::npos ? "" : words.substr(0, colon);
 }
 
-FoundLibrary find_in(const std::vector<std::string>& places, std::string_view name) {
+FoundLibrary find_in(const std::vector<std::string>& folders, std::string_view name) {
   FoundLibrary out{.name = std::string(name)};
-  for (const std::string& folder : places) {
+  for (const std::string& folder : folders) {
     const std::string path = folder.empty() ? out.name : folder + "/" + out.name;
     std::error_code ignored;
     if (!folder.empty() && !std::filesystem::exists(path, ignored)) {

@@ -25,13 +25,13 @@ constexpr const char* kVariable = "DPTRAIN_CUDA_MODULE";
 constexpr const char* kAbsent = ": no such file";
 
 // Where the module may be: beside the program, in the build tree, or where it is installed.
-std::vector<std::string> places() {
+std::vector<std::string> candidate_paths() {
   if (const char* named = std::getenv(kVariable)) return {named};
   const fs::path folder = program_folder();
   std::vector<std::string> out;
-  for (const char* place :
+  for (const char* subfolder :
        {".", "backend/cuda/module", "../src/backend/cuda/module", "../lib/dptrain"})
-    if (std::string path = (folder / place / kFile).lexically_normal();
+    if (std::string path = (folder / subfolder / kFile).lexically_normal();
         std::find(out.begin(), out.end(), path) == out.end())
       out.push_back(std::move(path));
   return out;
@@ -53,7 +53,7 @@ std::string mismatch(const ModuleEntry* entry) {
 
 LoadedModule load() {
   LoadedModule out;
-  for (const std::string& path : places()) {
+  for (const std::string& path : candidate_paths()) {
     std::error_code ignored;
     if (!fs::exists(path, ignored)) {
       out.tried.push_back(path + kAbsent);

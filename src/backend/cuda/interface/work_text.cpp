@@ -34,7 +34,7 @@ std::string describe(const DnnPool& p) {
 std::string describe(const DnnAttention& a) {
   return fmt::format("{}attention of {} by {} places, {} heads of {} columns in {}",
                      a.pass == DnnPass::forward ? "" : "gradient of ", counted(a.samples, "sample"),
-                     a.places, a.heads, a.columns, name_of(a.type));
+                     a.positions, a.heads, a.columns, name_of(a.type));
 }
 
 // Note [all fields]: names for all fields of a struct, so that a new one is no longer forgotten
@@ -69,9 +69,9 @@ std::string all_of(const DnnPool& p) {
 }
 
 std::string all_of(const DnnAttention& a) {
-  const auto& [pass, samples, places, heads, columns, causal, type, workspace] = a;
-  return fmt::format("attention {} {} {} {} {} {} {} {}", static_cast<int>(pass), samples, places,
-                     heads, columns, causal, name_of(type), workspace);
+  const auto& [pass, samples, positions, heads, columns, causal, type, workspace] = a;
+  return fmt::format("attention {} {} {} {} {} {} {} {}", static_cast<int>(pass), samples,
+                     positions, heads, columns, causal, name_of(type), workspace);
 }
 
 }  // namespace dpt::cuda

@@ -29,7 +29,7 @@ namespace detail {
 
 // Index of K in a list; the list's size if it is not in it.
 template <class K, class... Kernel>
-consteval size_t place(KernelList<Kernel...>) {
+consteval size_t position(KernelList<Kernel...>) {
   size_t at = 0;
   (void)((std::is_same_v<K, Kernel> || (++at, false)) || ...);
   return at;
@@ -38,7 +38,7 @@ consteval size_t place(KernelList<Kernel...>) {
 template <class K, class... List>
 consteval KernelId find(KernelLists<List...>) {
   size_t list = 0, index = 0;
-  const bool found = (((index = place<K>(List{})) < List::size || (++list, false)) || ...);
+  const bool found = (((index = position<K>(List{})) < List::size || (++list, false)) || ...);
   if (!found) throw "this kernel stands in no list of all.h";
   return {static_cast<uint16_t>(list), static_cast<uint16_t>(index)};
 }

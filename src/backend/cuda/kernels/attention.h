@@ -54,18 +54,18 @@ struct AttentionBlock {
 enum class HeadPart : int { q, k, v };
 
 struct AttentionShape {
-  int64_t samples, places, heads, columns;  // columns: of one head
+  int64_t samples, positions, heads, columns;  // columns: of one head
   bool causal;
   float scale;  // factor of q . k
 
   DPT_HOST_DEVICE int64_t tiles() const {
-    return (places + AttentionTiles::kOwn - 1) / AttentionTiles::kOwn;
+    return (positions + AttentionTiles::kOwn - 1) / AttentionTiles::kOwn;
   }
   DPT_HOST_DEVICE int64_t chunks() const {
     return (columns + AttentionTiles::kWide - 1) / AttentionTiles::kWide;
   }
   int64_t blocks() const { return samples * heads * tiles() * chunks(); }
-  DPT_HOST_DEVICE int64_t rows() const { return samples * heads * places; }
+  DPT_HOST_DEVICE int64_t rows() const { return samples * heads * positions; }
   DPT_HOST_DEVICE int64_t elements() const { return rows() * columns; }  // of y
   DPT_HOST_DEVICE AttentionBlock block(int64_t i) const {
     const int64_t tile = i / chunks(), head = tile / tiles();
@@ -75,36 +75,36 @@ struct AttentionShape {
             .column = i % chunks() * AttentionTiles::kWide};
   }
   DPT_HOST_DEVICE bool sees(int64_t query, int64_t key) const {
-    return key < places && (!causal || key <= query);
+    return key < positions && (!causal || key <= query);
   }
   // End of the range of keys that the rows of a block starting at `row` attend to.
   DPT_HOST_DEVICE int64_t seen_end(int64_t row) const {
     const int64_t end = row + AttentionTiles::kOwn;
-    return causal && end < places ? end : places;
+    return causal && end < positions ? end : positions;
   }
   // One head of y or dy [N, T, E].
   template <class T>
   DPT_HOST_DEVICE HeadRows<T> of(T* y, const AttentionBlock& b) const {
     const int64_t step = heads * columns;
-    return {y + b.sample * places * step + b.head * columns, step, places, columns};
+    return {y + b.sample * positions * step + b.head * columns, step, positions, columns};
   }
   // One head of a part of qkv or its gradient [N, T, 3 E].
   template <class T>
   DPT_HOST_DEVICE HeadRows<T> of(T* qkv, const AttentionBlock& b, HeadPart part) const {
     const int64_t e = heads * columns;
-    return {qkv + (b.sample * places * 3 + static_cast<int64_t>(part)) * e + b.head * columns,
-            3 * e, places, columns};
+    return {qkv + (b.sample * positions * 3 + static_cast<int64_t>(part)) * e + b.head * columns,
+            3 * e, positions, columns};
   }
   // Reports to a Visitor that a part of the gradient [N, T, 3 E] is written.
   template <class Visitor, class T>
   void writes(Visitor& v, T* dqkv, HeadPart part) const {
     const int64_t e = heads * columns;
-    for (int64_t row = 0; row < samples * places; ++row)
+    for (int64_t row = 0; row < samples * positions; ++row)
       v.writes(dqkv + (3 * row + static_cast<int64_t>(part)) * e, e);
   }
   // Index of a head's first element in [N, heads, T].
   DPT_HOST_DEVICE int64_t first(const AttentionBlock& b) const {
-    return (b.sample * heads + b.head) * places;
+    return (b.sample * heads + b.head) * positions;
   }
 };
 
@@ -245,7 +245,7 @@ struct AttentionForward {
     }
     block.phase([&](int t, Shared& m) {
       for (float& x : sums[t].of) x /= m.sum[t / kAcross];
-      if (t < kOwn && at.row + t < s.places && at.column == 0)
+      if (t < kOwn && at.row + t < s.positions && at.column == 0)
         logsumexp[s.first(at) + at.row + t] = m.largest[t] + ::logf(m.sum[t]);
     });
     steps.store(s.of(y, at), at, sums);
@@ -265,12 +265,12 @@ struct AttentionDots {
     v.writes(dots, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t place = i % s.places, head = i / s.places;
+    const int64_t position = i % s.positions, head = i / s.positions;
     const AttentionBlock at{
         .sample = head / s.heads, .head = head % s.heads, .row = 0, .column = 0};
     const auto a = s.of(dy, at), b = s.of(y, at);
     float sum = 0;
-    for (int64_t c = 0; c < s.columns; ++c) sum += a.at(place, c) * b.at(place, c);
+    for (int64_t c = 0; c < s.columns; ++c) sum += a.at(position, c) * b.at(position, c);
     dots[i] = sum;
   }
 };
@@ -296,12 +296,12 @@ struct QueryTerms {
   const AttentionOperands<T>& in;
   int64_t first;  // index of the head's first element in [N, heads, T]
   DPT_HOST_DEVICE float weight(int64_t query, int64_t key, float product) const {
-    if (query >= s.places || !s.sees(query, key)) return 0;
+    if (query >= s.positions || !s.sees(query, key)) return 0;
     return ::expf(s.scale * product - in.logsumexp[first + query]);
   }
   // Gradient of the score. product: dy . v of this query and key.
   DPT_HOST_DEVICE float slope(int64_t query, float weight, float product) const {
-    return query < s.places ? s.scale * weight * (product - in.dots[first + query]) : 0.0F;
+    return query < s.positions ? s.scale * weight * (product - in.dots[first + query]) : 0.0F;
   }
 };
 
@@ -370,7 +370,7 @@ struct AttentionKeyGradient {
     auto dk = block.template per_thread<AttentionSums>();
     auto dv = block.template per_thread<AttentionSums>();
     block.phase([&](int t, Shared&) { dk[t] = dv[t] = {}; });
-    for (int64_t other = s.causal ? at.row : 0; other < s.places; other += kOther) {
+    for (int64_t other = s.causal ? at.row : 0; other < s.positions; other += kOther) {
       steps.multiply(k, at.row, q, other, products);
       steps.each([&](int t, Shared& m, int row, int column, int i) {
         m.weight[row][column] = terms.weight(other + column, at.row + row, products[t].of[i]);

@@ -18,11 +18,11 @@ struct Box {
   int64_t extent[kMostExtents], step[kMostExtents];
   int64_t before[kMostExtents], other_extent[kMostExtents], other_step[kMostExtents];
   int64_t other_elements;
-  // Index in the other tensor of the element at `place`, or -1 if it lies outside.
-  DPT_HOST_DEVICE int64_t other(int64_t place) const {
+  // Index in the other tensor of the element at `position`, or -1 if it lies outside.
+  DPT_HOST_DEVICE int64_t other(int64_t position) const {
     int64_t at = 0;
     for (int d = 0; d < rank; ++d) {
-      const int64_t c = place / step[d] % extent[d] - before[d];
+      const int64_t c = position / step[d] % extent[d] - before[d];
       if (c < 0 || c >= other_extent[d]) return -1;
       at += c * other_step[d];
     }

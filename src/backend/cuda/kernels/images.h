@@ -19,11 +19,11 @@ struct ImageShape {
   }
   DPT_HOST_DEVICE int64_t elements() const { return n * c * h * w; }
 };
-struct Place {
+struct Position {
   int64_t n, c, h, w;
 };
 // Coordinates of the element at index i in memory.
-DPT_FORMULA Place place_of(const ImageShape& s, int64_t i) {
+DPT_FORMULA Position position_of(const ImageShape& s, int64_t i) {
   return {.n = i / s.step_n % s.n,
           .c = i / s.step_c % s.c,
           .h = i / s.step_h % s.h,
@@ -58,7 +58,7 @@ struct Axis {
     return adaptive || (i + before - window * stride) % dilation == 0;
   }
   // Index of element i in the window, including padding.
-  DPT_HOST_DEVICE int64_t place(int64_t window, int64_t i) const {
+  DPT_HOST_DEVICE int64_t index_of(int64_t window, int64_t i) const {
     return (i + before - window * stride) / dilation;
   }
   DPT_HOST_DEVICE int64_t with_padding(int64_t window) const {
@@ -71,11 +71,11 @@ struct Windows {
   ImageShape x, y;
   Axis rows, columns;
   // Index of the element (h, w): in its plane, or as a byte in the window `of`.
-  DPT_HOST_DEVICE void place(int32_t& out, const Place& /*of*/, int64_t h, int64_t w) const {
+  DPT_HOST_DEVICE void index_of(int32_t& out, const Position& /*of*/, int64_t h, int64_t w) const {
     out = static_cast<int32_t>(h * x.w + w);
   }
-  DPT_HOST_DEVICE void place(uint8_t& out, const Place& of, int64_t h, int64_t w) const {
-    out = static_cast<uint8_t>(rows.place(of.h, h) * columns.kernel + columns.place(of.w, w));
+  DPT_HOST_DEVICE void index_of(uint8_t& out, const Position& of, int64_t h, int64_t w) const {
+    out = static_cast<uint8_t>(rows.index_of(of.h, h) * columns.kernel + columns.index_of(of.w, w));
   }
 };
 
@@ -85,15 +85,15 @@ struct MaxPool {
   Windows s;
   const T* x;
   T* y;
-  P* places;
+  P* indices;
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
     v.reads(x, s.x.elements());
     v.writes(y, count);
-    v.writes(places, count);
+    v.writes(indices, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(s.y, i);
+    const Position p = position_of(s.y, i);
     const Range rows = s.rows.elements(p.h), columns = s.columns.elements(p.w);
     float best = -INFINITY;
     int64_t row = rows.first, column = columns.first;
@@ -104,7 +104,7 @@ struct MaxPool {
           row = h, column = w;
         }
     put(y[i], best);
-    s.place(places[i], p, row, column);
+    s.index_of(indices[i], p, row, column);
   }
 };
 
@@ -113,25 +113,25 @@ template <class T, class P>
 struct MaxPoolGradient {
   Windows s;
   const T* dy;
-  const P* places;
+  const P* indices;
   T* dx;
   template <class Visitor>
   void touches(Visitor& v, int64_t count) const {
     v.reads(dy, s.y.elements());
-    v.reads(places, s.y.elements());
+    v.reads(indices, s.y.elements());
     v.writes(dx, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(s.x, i);
+    const Position p = position_of(s.x, i);
     const Range rows = s.rows.windows(p.h), columns = s.columns.windows(p.w);
     double sum = 0;
     for (int64_t h = rows.first; h < rows.last; ++h)
       for (int64_t w = columns.first; w < columns.last; ++w) {
         if (!s.rows.has(h, p.h) || !s.columns.has(w, p.w)) continue;
         P mine;
-        s.place(mine, {p.n, p.c, h, w}, p.h, p.w);
+        s.index_of(mine, {p.n, p.c, h, w}, p.h, p.w);
         const int64_t at = s.y.at(p.n, p.c, h, w);
-        if (places[at] == mine) sum += static_cast<double>(number(dy[at]));
+        if (indices[at] == mine) sum += static_cast<double>(number(dy[at]));
       }
     put(dx[i], sum);
   }
@@ -162,7 +162,7 @@ struct MeanPool {
     v.writes(y, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(s.y, i);
+    const Position p = position_of(s.y, i);
     const Range rows = s.rows.elements(p.h), columns = s.columns.elements(p.w);
     const double by = mean.divisor(s, p.h, p.w, rows, columns);
     double sum = 0;
@@ -185,7 +185,7 @@ struct MeanPoolGradient {
     v.writes(dx, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(s.x, i);
+    const Position p = position_of(s.x, i);
     const Range rows = s.rows.windows(p.h), columns = s.columns.windows(p.w);
     double sum = 0;
     for (int64_t h = rows.first; h < rows.last; ++h)
@@ -227,7 +227,7 @@ struct Upsample {
     v.writes(y, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(to, i);
+    const Position p = position_of(to, i);
     y[i] = x[from.at(p.n, p.c, rows.source(p.h), columns.source(p.w))];
   }
 };
@@ -244,7 +244,7 @@ struct UpsampleGradient {
     v.writes(dx, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(from, i);
+    const Position p = position_of(from, i);
     const Range h = rows.near(p.h), w = columns.near(p.w);
     double sum = 0;
     for (int64_t r = h.first; r < h.last; ++r)

@@ -224,19 +224,19 @@ struct AffineGradient {
 // What group norm normalizes together: element e of group r = sample * groups + group. Layer norm
 // is the case of one group and one position, with all elements as channels.
 struct Groups {
-  int64_t samples, groups, channels, places;  // channels: of one group; places: positions
+  int64_t samples, groups, channels, positions;  // channels: of one group; positions: positions
   bool last;                                  // channels_last
   DPT_HOST_DEVICE int64_t rows() const { return samples * groups; }
-  DPT_HOST_DEVICE int64_t width() const { return channels * places; }
+  DPT_HOST_DEVICE int64_t width() const { return channels * positions; }
   DPT_HOST_DEVICE int64_t elements() const { return rows() * width(); }
   DPT_HOST_DEVICE int64_t parameters() const { return groups * channels; }
   DPT_HOST_DEVICE int64_t channel(int64_t r, int64_t e) const {
-    return r % groups * channels + (last ? e % channels : e / places);
+    return r % groups * channels + (last ? e % channels : e / positions);
   }
   DPT_HOST_DEVICE int64_t at(int64_t r, int64_t e) const {
     if (!last) return r * width() + e;
     const int64_t sample = r / groups;
-    return (sample * places + e / channels) * parameters() + channel(r, e);
+    return (sample * positions + e / channels) * parameters() + channel(r, e);
   }
 };
 
@@ -356,11 +356,11 @@ struct GroupWeightTerms {
     v.reads(mean, g.rows());
     v.reads(rstd, g.rows());
   }
-  // row: sample * places + place.
+  // row: sample * positions + position.
   DPT_HOST_DEVICE void operator()(int64_t row, int64_t c, double (&term)[2]) const {
-    const int64_t sample = row / g.places, place = row % g.places;
+    const int64_t sample = row / g.positions, position = row % g.positions;
     const int64_t i =
-        g.last ? row * g.parameters() + c : (sample * g.parameters() + c) * g.places + place;
+        g.last ? row * g.parameters() + c : (sample * g.parameters() + c) * g.positions + position;
     const int64_t r = sample * g.groups + c / g.channels;
     const double d = static_cast<double>(number(dy[i]));
     term[0] = d * (static_cast<double>(number(x[i])) - static_cast<double>(mean[r])) *

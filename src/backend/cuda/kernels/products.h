@@ -95,7 +95,7 @@ struct Convolve {
     v.writes(y, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(s.y, i);
+    const Position p = position_of(s.y, i);
     const int64_t channel = p.c / s.outputs() * s.w.c;
     double sum = bias ? static_cast<double>(number(bias[p.c])) : 0;
     for (int64_t kh = 0; kh < s.w.h; ++kh)
@@ -125,7 +125,7 @@ struct ConvolveBack {
     v.writes(dx, count);
   }
   DPT_HOST_DEVICE void operator()(int64_t i) const {
-    const Place p = place_of(s.x, i);
+    const Position p = position_of(s.x, i);
     const int64_t group = p.c / s.w.c, c = p.c % s.w.c, first = group * s.outputs();
     double sum = bias ? static_cast<double>(number(bias[p.c])) : 0;
     for (int64_t kh = 0; kh < s.w.h; ++kh)
@@ -158,11 +158,11 @@ struct ConvolveWeight {
   }
   template <class Block>
   DPT_HOST_DEVICE void operator()(Block& block) const {
-    const Place k = place_of(s.w, block.index());
-    const int64_t channel = k.n / s.outputs() * s.w.c + k.c, places = s.y.n * s.y.h * s.y.w;
+    const Position k = position_of(s.w, block.index());
+    const int64_t channel = k.n / s.outputs() * s.w.c + k.c, positions = s.y.n * s.y.h * s.y.w;
     block.phase([&](int t, Shared& shared) {
       double sum = 0;
-      for (int64_t i = t; i < places; i += kThreads) {
+      for (int64_t i = t; i < positions; i += kThreads) {
         const int64_t n = i / (s.y.h * s.y.w), yh = i / s.y.w % s.y.h, yw = i % s.y.w;
         const int64_t h = s.source(0, yh, k.h), w = s.source(1, yw, k.w);
         if (h < 0 || h >= s.x.h || w < 0 || w >= s.x.w) continue;

@@ -27,7 +27,7 @@ struct PowerTerm {
 // Runs before the gradients are used. Computes the loss of all micro-batches and the norm of the
 // unscaled gradients; decides whether the gradients are used and how they are scaled; writes the
 // report to the host and the state of the next step. Count: 1.
-struct Judge {
+struct DecideUpdate {
   const double* losses;  // [micro_batches]
   int64_t micro_batches;
   const double* power;  // the norm partial of all gradients; null: the norm is not needed
@@ -85,34 +85,34 @@ struct Judge {
 
 // Copies the decision of another GPU, whose state was copied to `judged`, to this GPU's state and
 // report. `bad` remains this GPU's own. Count: 1.
-struct FollowVerdict {
-  const StepState* judged;
+struct ApplyDecision {
+  const StepState* decided;
   StepState* state;
   StepReport* report;
   DPT_HOST_DEVICE void operator()(int64_t) const {
-    state->divisor = judged->divisor;
-    state->loss_scale = judged->loss_scale;
-    state->loss = judged->loss;
-    state->grad_scale = judged->grad_scale;
-    state->norm = judged->norm;
-    state->updates = judged->updates;
-    state->formula = judged->formula;
-    state->growth_tracker = judged->growth_tracker;
-    state->skip = judged->skip;
-    state->halted = judged->halted;
-    *report = {judged->loss, judged->divisor,    judged->norm,        judged->skip,
-               state->bad,   judged->first_loss, judged->first_weight};
+    state->divisor = decided->divisor;
+    state->loss_scale = decided->loss_scale;
+    state->loss = decided->loss;
+    state->grad_scale = decided->grad_scale;
+    state->norm = decided->norm;
+    state->updates = decided->updates;
+    state->formula = decided->formula;
+    state->growth_tracker = decided->growth_tracker;
+    state->skip = decided->skip;
+    state->halted = decided->halted;
+    *report = {decided->loss, decided->divisor,    decided->norm,        decided->skip,
+               state->bad,    decided->first_loss, decided->first_weight};
   }
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
-    v.reads(judged, 1);
+    v.reads(decided, 1);
     v.reads(state, 1);
     v.writes(state, 1);
     v.writes(report, 1);
   }
 };
 
-// Adds the loss of rank 0's own rows to the report. Launch it after Judge. Count: 1.
+// Adds the loss of rank 0's own rows to the report. Launch it after DecideUpdate. Count: 1.
 struct ReportFirst {
   const double *losses, *weights;
   int64_t losses_count, weights_count;
@@ -247,7 +247,7 @@ struct Update {
 };
 
 using UpdateKernels =
-    KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, Judge, FollowVerdict,
+    KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, DecideUpdate, ApplyDecision,
                ReportFirst, SumShards, AddTo, Update<formula::Sgd<float>>,
                Update<formula::Adam<float>>, Update<formula::RmsProp<float>>,
                Update<formula::Adagrad<float>>, Update<formula::Adadelta<float>>>;

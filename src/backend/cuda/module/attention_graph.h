@@ -33,13 +33,13 @@ class AttentionGraph : public Builder {
   void place(fe::graph::Tensor_attributes& t, int64_t id, int64_t thirds) const {
     const int64_t row = thirds * a_.heads * a_.columns;
     t.set_uid(id)
-        .set_dim({a_.samples, a_.heads, a_.places, a_.columns})
-        .set_stride({a_.places * row, a_.columns, row, 1});
+        .set_dim({a_.samples, a_.heads, a_.positions, a_.columns})
+        .set_stride({a_.positions * row, a_.columns, row, 1});
   }
   void place_sums(fe::graph::Tensor_attributes& t, int64_t id) const {
     t.set_uid(id)
-        .set_dim({a_.samples, a_.heads, a_.places, 1})
-        .set_stride({a_.heads * a_.places, a_.places, 1, 1})
+        .set_dim({a_.samples, a_.heads, a_.positions, 1})
+        .set_stride({a_.heads * a_.positions, a_.positions, 1, 1})
         .set_data_type(kFloat);
   }
   Tensor read(int64_t id, int64_t thirds) {

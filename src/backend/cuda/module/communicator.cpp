@@ -192,7 +192,7 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  // The address that NCCL expects for in-place calls.
+  // The address that NCCL expects for in-position calls.
   std::byte* own_row(void* data, size_t count, DType dtype) const {
     return static_cast<std::byte*>(data) + static_cast<size_t>(rank_) * count * size_of(dtype);
   }

@@ -13,7 +13,7 @@
 namespace dpt::cuda {
 
 struct ResampleBackwardAttributes : fe::graph::Attributes<ResampleBackwardAttributes> {
-  enum class input_names { dy, places };
+  enum class input_names { dy, indices };
   enum class output_names { dx };
   std::unordered_map<input_names, Tensor> inputs;
   std::unordered_map<output_names, Tensor> outputs;
@@ -64,7 +64,7 @@ class ResampleBackward : public fe::graph::NodeCRTP<ResampleBackward> {
     builder.setResampleDesc(windows)
         .setdyDesc(of(attributes.inputs.at(In::dy)))
         .setdxDesc(of(attributes.outputs.at(Out::dx)));
-    if (p_.kind == PoolKind::max) builder.setidxDesc(of(attributes.inputs.at(In::places)));
+    if (p_.kind == PoolKind::max) builder.setidxDesc(of(attributes.inputs.at(In::indices)));
     operations.push_back(std::make_shared<fe::Operation>(builder.build()));
     const std::vector<int64_t> ids = attributes.get_non_virtual_uids();
     used.insert(ids.begin(), ids.end());
@@ -88,7 +88,7 @@ class PoolGraph : public Builder {
 
   void forward() {
     const Window& w = p_.window;
-    const auto [y, places] =
+    const auto [y, indices] =
         graph.resample(input(0, p_.x), fe::graph::Resample_attributes()
                                            .set_resampling_mode(mode_of(p_.kind))
                                            .set_padding_mode(padding_of(p_.kind))
@@ -99,8 +99,8 @@ class PoolGraph : public Builder {
                                            .set_post_padding(pair(w.behind)));
     result(y, 1, p_.y, p_.type);
     if (!max()) return;
-    result(places, 2, p_.y, p_.type);
-    places->set_data_type(fe::DataType_t::INT8);
+    result(indices, 2, p_.y, p_.type);
+    indices->set_data_type(fe::DataType_t::INT8);
   }
 
   void backward() {
@@ -111,9 +111,9 @@ class PoolGraph : public Builder {
     result(dx, 1, p_.x, p_.type);
     a.outputs[ResampleBackwardAttributes::output_names::dx] = dx;
     if (max()) {
-      const Tensor places = input(2, p_.y);
-      places->set_data_type(fe::DataType_t::INT8);
-      a.inputs[ResampleBackwardAttributes::input_names::places] = places;
+      const Tensor indices = input(2, p_.y);
+      indices->set_data_type(fe::DataType_t::INT8);
+      a.inputs[ResampleBackwardAttributes::input_names::indices] = indices;
     }
     graph.add<ResampleBackward>(std::move(a), p_);
   }

@@ -11,7 +11,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   const auto& s = settings<Pool>(attrs);
   need_image("avg_pool", in[0]);
   const Shape& x = in[0].shape;
-  return {{in[0].dtype, image_shape(x, x[1], places("avg_pool", x, s.window, s.ceil_mode))}};
+  return {{in[0].dtype, image_shape(x, x[1], window_counts("avg_pool", x, s.window, s.ceil_mode))}};
 }
 
 std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {

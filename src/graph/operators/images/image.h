@@ -72,7 +72,8 @@ inline std::vector<TensorDesc> infer_resized(std::string_view op, std::string_vi
 // How many positions a window has along each extent. With ceil_mode the last window may reach
 // beyond the padding, but must begin within the image or the padding before it
 // (pooling_output_shape in PyTorch).
-inline Pair places(std::string_view op, const Shape& x, const Window& w, bool ceil_mode = false) {
+inline Pair window_counts(std::string_view op, const Shape& x, const Window& w,
+                          bool ceil_mode = false) {
   const Pair in = Image(x).extents();
   Pair out{};
   for (size_t i = 0; i < 2; ++i) {

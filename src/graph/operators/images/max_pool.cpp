@@ -25,12 +25,12 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   const Shape& x = in[0].shape;
   if ((Checked(Image(x).h) * Image(x).w).value() > std::numeric_limits<int32_t>::max())
     fail(Fault::spec, "max_pool: the images of {} have more than 2^31 - 1 pixels", x.str());
-  const Shape y = image_shape(x, x[1], places("max_pool", x, s.window, s.ceil_mode));
+  const Shape y = image_shape(x, x[1], window_counts("max_pool", x, s.window, s.ceil_mode));
   return {{in[0].dtype, y}, {place_type(P{}), y}};
 }
 
 std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std::any& attrs) {
-  require(in[0].shape == in[1].shape, "max_pool_gradient: dy has a place for each element");
+  require(in[0].shape == in[1].shape, "max_pool_gradient: dy has an index for each element");
   const Shape& dy = in[0].shape;
   return {{in[0].dtype, image_shape(dy, dy[1], settings<Pool>(attrs).extents)}};
 }
@@ -43,7 +43,7 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 
 // The index of x's element (i, j) in the window of output (h, w).
 template <class P>
-P place_of(const Window& k, const Image& x, int64_t h, int64_t w, int64_t i, int64_t j) {
+P index_of(const Window& k, const Image& x, int64_t h, int64_t w, int64_t i, int64_t j) {
   if constexpr (std::is_same_v<P, int32_t>) return static_cast<P>(i * x.w + j);
   const int64_t row = (i + k.before[0] - h * k.stride[0]) / k.dilation[0];
   const int64_t column = (j + k.before[1] - w * k.stride[1]) / k.dilation[1];
@@ -52,10 +52,10 @@ P place_of(const Window& k, const Image& x, int64_t h, int64_t w, int64_t i, int
 
 // The inverse of place_of(): x's element (i, j).
 template <class P>
-Pair element_at(const Window& k, const Image& x, int64_t h, int64_t w, P place) {
-  if constexpr (std::is_same_v<P, int32_t>) return {place / x.w, place % x.w};
-  return {h * k.stride[0] - k.before[0] + place / k.kernel[1] * k.dilation[0],
-          w * k.stride[1] - k.before[1] + place % k.kernel[1] * k.dilation[1]};
+Pair element_at(const Window& k, const Image& x, int64_t h, int64_t w, P index) {
+  if constexpr (std::is_same_v<P, int32_t>) return {index / x.w, index % x.w};
+  return {h * k.stride[0] - k.before[0] + index / k.kernel[1] * k.dilation[0],
+          w * k.stride[1] - k.before[1] + index % k.kernel[1] * k.dilation[1]};
 }
 
 template <class P>
@@ -64,20 +64,20 @@ void forward(const KernelArgs& args, const std::any& attrs) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
     const auto y = args.out[0].as<T>();
-    const auto place = args.out[1].as<P>();
+    const auto index = args.out[1].as<P>();
     const Image from(args.in[0]), to(args.out[0]);
     to.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
       const Span1 rows = inside(k, 0, h, from.h), columns = inside(k, 1, w, from.w);
       T best = -std::numeric_limits<T>::infinity();
-      P at = place_of<P>(k, from, h, w, rows.first, columns.first);
+      P at = index_of<P>(k, from, h, w, rows.first, columns.first);
       for (int64_t i = rows.first; i < rows.last; i += k.dilation[0])
         for (int64_t j = columns.first; j < columns.last; j += k.dilation[1])
           if (const T v = x[from.at(n, c, i, j)]; v > best || std::isnan(v)) {
             best = v;
-            at = place_of<P>(k, from, h, w, i, j);
+            at = index_of<P>(k, from, h, w, i, j);
           }
       y[to.at(n, c, h, w)] = best;
-      place[to.at(n, c, h, w)] = at;
+      index[to.at(n, c, h, w)] = at;
     });
   });
 }
@@ -87,12 +87,12 @@ void backward(const KernelArgs& args, const std::any& attrs) {
   const Window& k = settings<Pool>(attrs).window;
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto dy = args.in[0].as<const T>();
-    const auto place = args.in[1].as<const P>();
+    const auto index = args.in[1].as<const P>();
     const Image from(args.in[0]), to(args.out[0]);
     std::vector<double> sums(static_cast<size_t>(args.out[0].desc.shape.elements()));
     from.each([&](int64_t n, int64_t c, int64_t h, int64_t w) {
       const size_t at = from.at(n, c, h, w);
-      const auto [i, j] = element_at(k, to, h, w, place[at]);
+      const auto [i, j] = element_at(k, to, h, w, index[at]);
       if (i >= 0 && i < to.h && j >= 0 && j < to.w)  // samples may hold indices of padding
         sums[to.at(n, c, i, j)] += static_cast<double>(dy[at]);
     });

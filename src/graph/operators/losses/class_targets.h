@@ -8,7 +8,7 @@
 
 namespace dpt::operators {
 
-inline Shape places_of(const Shape& output, int dim) {
+inline Shape positions_of(const Shape& output, int dim) {
   std::vector<int64_t> extents(output.extents().begin(), output.extents().end());
   extents.erase(extents.begin() + dim);
   return Shape(extents);
@@ -28,7 +28,7 @@ inline void need_class_weight(std::string_view op, std::span<const TensorDesc> i
 }
 
 // One position of an output: the score of class c is element first + c * step.
-struct Place {
+struct Position {
   size_t first, step;
   int64_t classes, target;
 };
@@ -36,8 +36,8 @@ struct Place {
 // Calls f for each position whose target is not `ignore`. Throws Error{data} if a target is out of
 // range.
 template <class F>
-void for_each_place(const TensorView& output, const TensorView& target, int dim, int64_t ignore,
-                    F f) {
+void for_each_position(const TensorView& output, const TensorView& target, int dim, int64_t ignore,
+                       F f) {
   const Along a = along(output.desc.shape, dim);
   const int64_t of_sample = a.outer / std::max<int64_t>(1, output.desc.shape[0]);
   const auto classes = target.as<const int32_t>();
@@ -48,10 +48,10 @@ void for_each_place(const TensorView& output, const TensorView& target, int dim,
       if (t < 0 || t >= a.extent)
         fail(Fault::data, "target {} of sample {} in its batch is not in [0, {})", t, n / of_sample,
              a.extent);
-      f(Place{.first = static_cast<size_t>(n * a.extent * a.inner + i),
-              .step = static_cast<size_t>(a.inner),
-              .classes = a.extent,
-              .target = t});
+      f(Position{.first = static_cast<size_t>(n * a.extent * a.inner + i),
+                 .step = static_cast<size_t>(a.inner),
+                 .classes = a.extent,
+                 .target = t});
     }
 }
 

@@ -11,10 +11,10 @@ namespace {
 std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   const int dim = settings<CountCorrect>(attrs).dim;
   need_classes("count_correct", in[0], dim);
-  const Shape places = places_of(in[0].shape, dim);
-  if (in[1] != TensorDesc{DType::i32, places})
+  const Shape positions = positions_of(in[0].shape, dim);
+  if (in[1] != TensorDesc{DType::i32, positions})
     fail(Fault::spec, "count_correct: output {} needs classes i32{} as targets, not {}", str(in[0]),
-         places.str(), str(in[1]));
+         positions.str(), str(in[1]));
   return one_double();
 }
 

@@ -16,11 +16,11 @@ void check(std::span<const TensorDesc> in, const std::any& attrs) {
   const int dim = settings<CrossEntropy>(attrs).dim;
   need_classes("cross_entropy", in[0], dim);
   const TensorDesc &x = in[0], &t = in[1];
-  const Shape places = places_of(x.shape, dim);
-  if (t != x && t != TensorDesc{DType::i32, places})
+  const Shape positions = positions_of(x.shape, dim);
+  if (t != x && t != TensorDesc{DType::i32, positions})
     fail(Fault::spec,
          "cross_entropy: output {} needs classes i32{} or probabilities {} as targets, not {}",
-         str(x), places.str(), str(x), str(t));
+         str(x), positions.str(), str(x), str(t));
   need_divisor(x, in[2]);
   need_class_weight("cross_entropy", in, dim);
 }
@@ -48,7 +48,7 @@ void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
   const double even = s.label_smoothing / static_cast<double>(a.extent);
   const auto weight = [&](size_t c) { return weight_at(w, c); };
   if (target.desc.dtype == DType::i32) {
-    for_each_place(output, target, s.dim, s.ignore_index, [&](const Place& p) {
+    for_each_position(output, target, s.dim, s.ignore_index, [&](const Position& p) {
       for (size_t c = 0; c < q.size(); ++c) q[c] = even * weight(c);
       const auto y = static_cast<size_t>(p.target);
       q[y] += (1 - s.label_smoothing) * weight(y);
@@ -59,10 +59,10 @@ void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
   const auto t = target.as<const T>();
   for (int64_t n = 0; n < a.outer; ++n)
     for (int64_t i = 0; i < a.inner; ++i) {
-      const Place p{.first = static_cast<size_t>(n * a.extent * a.inner + i),
-                    .step = static_cast<size_t>(a.inner),
-                    .classes = a.extent,
-                    .target = 0};
+      const Position p{.first = static_cast<size_t>(n * a.extent * a.inner + i),
+                       .step = static_cast<size_t>(a.inner),
+                       .classes = a.extent,
+                       .target = 0};
       for (size_t c = 0; c < q.size(); ++c)
         q[c] = weight(c) *
                (static_cast<double>(t[p.first + c * p.step]) * (1 - s.label_smoothing) + even);
@@ -72,7 +72,7 @@ void for_each_q(const KernelArgs& args, const CrossEntropy& s, F f) {
 
 // log_softmax of the scores at one position.
 template <class T>
-void log_softmax_at(std::span<const T> x, const Place& p, std::vector<double>& lp) {
+void log_softmax_at(std::span<const T> x, const Position& p, std::vector<double>& lp) {
   lp.resize(static_cast<size_t>(p.classes));
   if (lp.empty()) return;
   for (size_t c = 0; c < lp.size(); ++c) lp[c] = static_cast<double>(x[p.first + c * p.step]);
@@ -88,7 +88,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
     double sum = 0;
     std::vector<double> lp;
     for_each_q<T>(args, settings<CrossEntropy>(attrs),
-                  [&](const Place& p, const std::vector<double>& q) {
+                  [&](const Position& p, const std::vector<double>& q) {
                     log_softmax_at(x, p, lp);
                     for (size_t c = 0; c < q.size(); ++c)
                       if (q[c] != 0) sum -= q[c] * lp[c];  // 0 * -inf counts as 0, as in PyTorch
@@ -105,7 +105,7 @@ void backward(const KernelArgs& args, const std::any& attrs) {
     for (T& d : dx) d = 0;
     std::vector<double> lp;
     for_each_q<T>(
-        args, settings<CrossEntropy>(attrs), [&](const Place& p, const std::vector<double>& q) {
+        args, settings<CrossEntropy>(attrs), [&](const Position& p, const std::vector<double>& q) {
           log_softmax_at(x, p, lp);
           double total = 0;
           for (double v : q) total += v;

@@ -8,10 +8,10 @@ namespace {
 void check(std::span<const TensorDesc> in, const std::any& attrs) {
   const int dim = settings<NllLoss>(attrs).dim;
   need_classes("nll_loss", in[0], dim);
-  const Shape places = places_of(in[0].shape, dim);
-  if (in[1] != TensorDesc{DType::i32, places})
+  const Shape positions = positions_of(in[0].shape, dim);
+  if (in[1] != TensorDesc{DType::i32, positions})
     fail(Fault::spec, "nll_loss: output {} needs classes i32{} as targets, not {}", str(in[0]),
-         places.str(), str(in[1]));
+         positions.str(), str(in[1]));
   need_divisor(in[0], in[2]);
   need_class_weight("nll_loss", in, dim);
 }
@@ -35,7 +35,7 @@ template <class F>
 void for_each_target(const KernelArgs& args, const std::any& attrs, F f) {
   const TensorView* w = input_or_none(args, 3);
   const auto& s = settings<NllLoss>(attrs);
-  for_each_place(args.in[0], args.in[1], s.dim, s.ignore_index, [&](const Place& p) {
+  for_each_position(args.in[0], args.in[1], s.dim, s.ignore_index, [&](const Position& p) {
     const auto y = static_cast<size_t>(p.target);
     f(p.first + y * p.step, weight_at(w, y));
   });
@@ -64,7 +64,7 @@ void backward(const KernelArgs& args, const std::any& attrs) {
 std::vector<Sample> samples_of(std::string_view op, bool gradient) {
   std::vector<Sample> out;
   const auto add = [&](Shape x, bool weight, NllLoss attrs) {
-    std::vector<TensorDesc> in = {f32(x), i32(places_of(x, attrs.dim)), f32({1})};
+    std::vector<TensorDesc> in = {f32(x), i32(positions_of(x, attrs.dim)), f32({1})};
     std::vector<Sample::Range> ranges = {{-5, 0}, {0, static_cast<double>(x[attrs.dim])}, {1, 8}};
     if (weight) {
       in.push_back(f32({x[attrs.dim]}));

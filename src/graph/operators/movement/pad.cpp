@@ -47,9 +47,9 @@ void reference(const KernelArgs& args, const std::any& attrs) {
       bool inside = true;
       for (int i = to.rank(); i-- > 0;) {
         const auto d = static_cast<size_t>(i);
-        const int64_t place = rest % to[i] - s.before[d];
-        inside = inside && place >= 0 && place < from[i];
-        source += place * read[d];
+        const int64_t position = rest % to[i] - s.before[d];
+        inside = inside && position >= 0 && position < from[i];
+        source += position * read[d];
         at += rest % to[i] * write[d];
         rest /= to[i];
       }

@@ -2,7 +2,7 @@
 // b[C], as a sequence of operators between which shards are summed. Formulas are PyTorch's. Sums
 // are in double, so that the variance E[x^2] - mean^2 does not lose precision.
 //   channel_sums(x) -> sums[2 C + 1]: of x and of x^2 for each channel, and elements per channel
-//   all_reduce(a) -> a summed over the shards of the replica (program.h, Note [cuts])
+//   all_reduce(a) -> a summed over the shards of the replica (program.h, Note [sync points])
 //   moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
 //   running_moments(mean[C], variance[C]) -> moments[2 C]
 //   update_running(sums, mean[C], variance[C], batches[]) -> the last three after this batch

@@ -24,7 +24,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   const Shape& x = in[0].shape;
   const int64_t heads = settings<Attention>(attrs).heads;
   if (x.rank() != 3 || x.back() % 3 != 0)
-    fail(Fault::spec, "attention: {} is not [N, T, 3E]: q, k and v of each place", x.str());
+    fail(Fault::spec, "attention: {} is not [N, T, 3E]: q, k and v of each position", x.str());
   if (heads < 1 || x.back() == 0 || x.back() / 3 % heads != 0)
     fail(Fault::spec,
          "attention: q, k and v of {} have {} columns each, which {} heads can't share", x.str(),
@@ -46,31 +46,31 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 
 // One head of one sample: offsets and strides of its rows, and which positions attend to which.
 struct Head {
-  int64_t places, columns;    // T, E / heads
+  int64_t positions, columns;  // T, E / heads
   int64_t qkv_row, y_row;     // 3E, E
   int64_t qkv, y, logsumexp;  // offsets of the head's first elements
   double scale;
   bool causal;
 
-  int64_t seen(int64_t place) const { return causal ? place + 1 : places; }
-  int64_t q(int64_t place) const { return qkv + place * qkv_row; }
-  int64_t k(int64_t place) const { return q(place) + y_row; }
-  int64_t v(int64_t place) const { return k(place) + y_row; }
-  int64_t row(int64_t place) const { return y + place * y_row; }
+  int64_t seen(int64_t position) const { return causal ? position + 1 : positions; }
+  int64_t q(int64_t position) const { return qkv + position * qkv_row; }
+  int64_t k(int64_t position) const { return q(position) + y_row; }
+  int64_t v(int64_t position) const { return k(position) + y_row; }
+  int64_t row(int64_t position) const { return y + position * y_row; }
 };
 
 template <class F>
 void each_head(const Shape& qkv, const Attention& attrs, F f) {
-  const int64_t places = qkv[1], e = qkv[2] / 3, columns = e / attrs.heads;
+  const int64_t positions = qkv[1], e = qkv[2] / 3, columns = e / attrs.heads;
   for (int64_t n = 0; n < qkv[0]; ++n)
     for (int64_t h = 0; h < attrs.heads; ++h)
-      f(Head{.places = places,
+      f(Head{.positions = positions,
              .columns = columns,
              .qkv_row = 3 * e,
              .y_row = e,
-             .qkv = n * places * 3 * e + h * columns,
-             .y = n * places * e + h * columns,
-             .logsumexp = (n * attrs.heads + h) * places,
+             .qkv = n * positions * 3 * e + h * columns,
+             .y = n * positions * e + h * columns,
+             .logsumexp = (n * attrs.heads + h) * positions,
              .scale = 1 / std::sqrt(static_cast<double>(columns)),
              .causal = attrs.causal});
 }
@@ -88,7 +88,7 @@ void forward(const KernelArgs& args, const std::any& attrs) {
     T *y = args.out[0].as<T>().data(), *logsumexp = args.out[1].as<T>().data();
     std::vector<double> p, row;
     each_head(args.in[0].desc.shape, settings<Attention>(attrs), [&](const Head& head) {
-      for (int64_t i = 0; i < head.places; ++i) {
+      for (int64_t i = 0; i < head.positions; ++i) {
         p.clear();
         for (int64_t j = 0; j < head.seen(i); ++j)
           p.push_back(head.scale * dot(qkv + head.q(i), qkv + head.k(j), head.columns));
@@ -118,7 +118,7 @@ void backward(const KernelArgs& args, const std::any& attrs) {
     const auto dqkv = args.out[0].as<T>();
     std::vector<double> sums(dqkv.size(), 0);
     each_head(args.in[1].desc.shape, settings<Attention>(attrs), [&](const Head& head) {
-      for (int64_t i = 0; i < head.places; ++i) {
+      for (int64_t i = 0; i < head.positions; ++i) {
         const int64_t q = head.q(i), row = head.row(i);
         const double d = dot(dy + row, y + row, head.columns);
         for (int64_t j = 0; j < head.seen(i); ++j) {

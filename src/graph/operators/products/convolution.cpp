@@ -31,7 +31,7 @@ std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& at
   need_image("convolution", in[0]);
   const Shape &x = in[0].shape, &w = in[1].shape;
   need_weight("convolution", in, s, (Checked(w[1]) * s.groups).value(), w[0]);
-  return {{in[0].dtype, image_shape(x, w[0], places("convolution", x, s.window))}};
+  return {{in[0].dtype, image_shape(x, w[0], window_counts("convolution", x, s.window))}};
 }
 
 std::vector<TensorDesc> infer_transpose(std::span<const TensorDesc> in, const std::any& attrs) {
@@ -56,7 +56,7 @@ std::vector<TensorDesc> infer_weight(std::span<const TensorDesc> in, const std::
   const Shape &dy = in[0].shape, &x = in[1].shape;
   need_image("convolution_weight_gradient", in[1]);
   if (dy.rank() != x.rank() || dy[0] != x[0] || x[1] % s.groups != 0 || dy[1] % s.groups != 0 ||
-      Image(dy).extents() != places("convolution_weight_gradient", x, s.window))
+      Image(dy).extents() != window_counts("convolution_weight_gradient", x, s.window))
     fail(Fault::spec, "convolution_weight_gradient: {} does not fit input {}", dy.str(), x.str());
   const Pair& k = s.window.kernel;
   const int64_t channels = x[1] / s.groups;

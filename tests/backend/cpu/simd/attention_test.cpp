@@ -28,13 +28,13 @@ void check_close(std::span<const float> got, HostTensor& expected) {
 }
 
 // One head of one sample; each result, and the workspace, with a number behind it that stays.
-void check_head(const AttentionKernels& kernels, size_t places, size_t columns, bool causal) {
-  Numbers numbers(places * 100 + columns);
-  const size_t n = places * columns;
+void check_head(const AttentionKernels& kernels, size_t positions, size_t columns, bool causal) {
+  Numbers numbers(positions * 100 + columns);
+  const size_t n = positions * columns;
   const std::vector<float> qkv = numbers.reals(3 * n), dy = numbers.reals(n);
-  std::vector<float> y(n + 1, 77), logsumexp(places + 1, 77), dqkv(3 * n + 1, 77);
-  std::vector<float> workspace(attention_workspace(places, columns) + 1, 77);
-  const AttentionHead head{.places = places,
+  std::vector<float> y(n + 1, 77), logsumexp(positions + 1, 77), dqkv(3 * n + 1, 77);
+  std::vector<float> workspace(attention_workspace(positions, columns) + 1, 77);
+  const AttentionHead head{.positions = positions,
                            .columns = columns,
                            .qkv_row = 3 * columns,
                            .y_row = columns,
@@ -49,12 +49,12 @@ void check_head(const AttentionKernels& kernels, size_t places, size_t columns, 
                    workspace.data());
   for (const auto* made : {&y, &logsumexp, &dqkv, &workspace}) CHECK(made->back() == 77);
 
-  const auto t = static_cast<int64_t>(places), c = static_cast<int64_t>(columns);
+  const auto t = static_cast<int64_t>(positions), c = static_cast<int64_t>(columns);
   const Attention attrs{.heads = 1, .causal = causal};
   std::vector<HostTensor> in = {in_double(qkv, {1, t, 3 * c})};
   std::vector<HostTensor> out = run_reference(op("attention"), in, attrs);
   check_close({y.data(), n}, out[0]);
-  check_close({logsumexp.data(), places}, out[1]);
+  check_close({logsumexp.data(), positions}, out[1]);
   in = {in_double(dy, {1, t, c}), in[0], out[0], out[1]};
   std::vector<HostTensor> gradient = run_reference(op("attention_gradient"), in, attrs);
   check_close({dqkv.data(), 3 * n}, gradient[0]);
@@ -64,17 +64,17 @@ void check_head(const AttentionKernels& kernels, size_t places, size_t columns, 
 
 TEST_CASE("attention of one head is the plain loops', on every instruction set") {
   struct Size {
-    size_t places, columns;
+    size_t positions, columns;
   };
   for (const SimdKernels* simd : isas_of_this_cpu())
     for (const Size s : {Size{1, 1}, Size{2, 8}, Size{13, 16}, Size{14, 3}, Size{33, 40},
                          Size{56, 32}, Size{64, 17}, Size{65, 7}, Size{121, 33}, Size{200, 9}})
       for (const bool causal : {false, true}) {
         CAPTURE(simd->name);
-        CAPTURE(s.places);
+        CAPTURE(s.positions);
         CAPTURE(s.columns);
         CAPTURE(causal);
-        check_head(attention_simd(simd->isa), s.places, s.columns, causal);
+        check_head(attention_simd(simd->isa), s.positions, s.columns, causal);
       }
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("a score that is not a number is one for all that see it, and for nobo
     const AttentionKernels& kernels = attention_simd(simd->isa);
     std::vector<float> qkv(3 * kPlaces, 1), y(kPlaces), logsumexp(kPlaces);
     std::vector<float> workspace(attention_workspace(kPlaces, 1));
-    qkv[3 * kBad] = NAN;  // a query, which is that place's own
+    qkv[3 * kBad] = NAN;  // a query, which is that position's own
     const float* const x = qkv.data();
     kernels.forward({kPlaces, 1, 3, 1, false, x, x + 1, x + 2}, y.data(), logsumexp.data(),
                     workspace.data());

@@ -13,7 +13,7 @@
 namespace dpt {
 namespace {
 
-// Every exponent, with fractions around the places where halves round, and what is no number.
+// Every exponent, with fractions around the positions where halves round, and what is no number.
 std::vector<float> numbers() {
   std::vector<float> out;
   for (uint32_t top = 0; top < 512; ++top)  // sign and exponent

@@ -245,7 +245,7 @@ TEST_CASE("the bits of a product don't depend on where its operands lie") {
     }
 }
 
-TEST_CASE("the bits of an output don't depend on its place among the rows and columns") {
+TEST_CASE("the bits of an output don't depend on its position among the rows and columns") {
   for (const SimdKernels* kernels : isas_of_this_cpu())
     for (const Case& c : {Case{29, 67, 45}, Case{31, 37, 784}}) {
       CAPTURE(kernels->name);

@@ -24,16 +24,16 @@ TEST_CASE("max_pool_bytes gives where the largest lies in its window") {
   const Pool s{{.kernel = {2, 2}, .stride = {1, 2}, .before = {0, 1}}};
   CHECK(run_op("max_pool_bytes", {x}, s) == std::vector<double>{5, 9, 5, 5});
   CHECK(run_op("max_pool_bytes", {x}, s, {}, 1) == std::vector<double>{3, 1, 1, 0});
-  const Numbers dy{f32({1, 1, 1, 2}), {1, 2}}, places{{DType::u8, {1, 1, 1, 2}}, {3, 0}};
+  const Numbers dy{f32({1, 1, 1, 2}), {1, 2}}, indices{{DType::u8, {1, 1, 1, 2}}, {3, 0}};
   Pool back = s;
   back.extents = {2, 3};
-  CHECK(run_op("max_pool_bytes_gradient", {dy, places}, back) ==
+  CHECK(run_op("max_pool_bytes_gradient", {dy, indices}, back) ==
         std::vector<double>{0, 2, 0, 1, 0, 0});
 }
 
-TEST_CASE("max_pool's gradient goes to the place, once for each window") {
-  const Numbers dy{f32({1, 1, 1, 3}), {1, 2, 4}}, places{i32({1, 1, 1, 3}), {1, 1, 3}};
-  CHECK(run_op("max_pool_gradient", {dy, places}, Pool{.extents = {2, 2}}) ==
+TEST_CASE("max_pool's gradient goes to the index, once for each window") {
+  const Numbers dy{f32({1, 1, 1, 3}), {1, 2, 4}}, indices{i32({1, 1, 1, 3}), {1, 1, 3}};
+  CHECK(run_op("max_pool_gradient", {dy, indices}, Pool{.extents = {2, 2}}) ==
         std::vector<double>{0, 3, 0, 4});
 }
 

@@ -10,7 +10,7 @@ TEST_CASE("upsample_nearest repeats elements, and takes torch's float32 for thei
         std::vector<double>{1, 1, 2, 2, 3, 3, 4, 4});
   CHECK(run_op("upsample_nearest", {{f32({1, 1, 3}), {1, 2, 3}}}, Resize{{1, 5}}) ==
         std::vector<double>{1, 1, 2, 2, 3});
-  // By the scale, floor(i / 2.4), where the ratio of the extents, i * 4 / 9, is another place.
+  // By the scale, floor(i / 2.4), where the ratio of the extents, i * 4 / 9, is another position.
   CHECK(run_op("upsample_nearest", {{f32({1, 1, 4}), {1, 2, 3, 4}}}, Resize{{1, 9}, {1, 2.4}}) ==
         std::vector<double>{1, 1, 1, 2, 2, 3, 3, 3, 4});
 }

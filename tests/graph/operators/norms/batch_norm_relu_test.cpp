@@ -18,7 +18,7 @@ TEST_CASE("its gradients take part only where the result is above 0") {
   CHECK(run_op("batch_norm_relu_sums", {dy, x, m}) == std::vector<double>{3, 11, 3, 11, 2});
   CHECK(run_op("batch_norm_relu_input_gradient", {dy, x, m}, BatchNorm{.batch = false}) ==
         std::vector<double>{6, 0, 0, 5.5});
-  // The bias moves the place where it begins.
+  // The bias moves the position where it begins.
   CHECK(run_op("batch_norm_relu_sums", {dy, x, m, {f64({2}), {1, 1}}, {f64({2}), {2, -2}}}) ==
         std::vector<double>{10, 0, 3 - 7, 0, 2});
 }

@@ -7,7 +7,7 @@
 namespace dpt {
 namespace {
 
-// Two heads of two columns at three places: sin(0.7 i); dy: cos(0.3 i).
+// Two heads of two columns at three positions: sin(0.7 i); dy: cos(0.3 i).
 Numbers waves(Shape s, double frequency, double (*wave)(double)) {
   Numbers n{f64(s), {}};
   for (int64_t i = 0; i < s.elements(); ++i)
@@ -94,7 +94,7 @@ TEST_CASE("attention and its gradient are torch's") {
 }
 
 TEST_CASE("scores that exp can't take alone do no harm") {
-  // One place's score is larger by 800 than the other's.
+  // One position's score is larger by 800 than the other's.
   const std::vector<Numbers> in = {{f64({1, 2, 3}), {1, 1000, 5, 1, 200, 7}}};
   CHECK(run_op("attention", in, Attention{}) == std::vector<double>{5, 5});
   CHECK(run_op("attention", in, Attention{}, {}, 1) == std::vector<double>{1000, 1000});
@@ -102,9 +102,9 @@ TEST_CASE("scores that exp can't take alone do no harm") {
 
 TEST_CASE("attention names what does not fit") {
   CHECK(refusal("attention", {f32({4, 12})}, Attention{}) ==
-        "attention: [4, 12] is not [N, T, 3E]: q, k and v of each place");
+        "attention: [4, 12] is not [N, T, 3E]: q, k and v of each position");
   CHECK(refusal("attention", {f32({2, 4, 8})}, Attention{}) ==
-        "attention: [2, 4, 8] is not [N, T, 3E]: q, k and v of each place");
+        "attention: [2, 4, 8] is not [N, T, 3E]: q, k and v of each position");
   CHECK(refusal("attention", {f32({2, 4, 12})}, Attention{.heads = 3}) ==
         "attention: q, k and v of [2, 4, 12] have 4 columns each, which 3 heads can't share");
   CHECK(refusal("attention", {i32({2, 4, 12})}, Attention{}) ==
