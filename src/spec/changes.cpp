@@ -29,10 +29,10 @@ class NormalForm {
 
   void make() {
     for (const KeyDoc& k : top_keys(registries_).describe()) make_section(k);
-    for (const ChoiceLocation& place : choice_locations()) {
+    for (const ChoiceLocation& choice : choice_locations()) {
       Node* n = &root_;
-      for (const std::string_view key : place.path) n = n ? n->find(key) : nullptr;
-      if (n) make_place(*n, place, fmt::format("{}", fmt::join(place.path, ".")));
+      for (const std::string_view key : choice.path) n = n ? n->find(key) : nullptr;
+      if (n) make_choices(*n, choice, fmt::format("{}", fmt::join(choice.path, ".")));
     }
     if (Node* model = root_.find("model")) make_items(*model, "model");
     if (Node* blocks = root_.find("blocks"))
@@ -46,32 +46,32 @@ class NormalForm {
  private:
   // `reproducible: 8`; a switch stays one.
   void make_section(const KeyDoc& k) {
-    if (!k.main || k.keys.empty() || !k.words.empty()) return;
+    if (!k.main || k.keys.empty() || !k.registry.empty()) return;
     Node* n = root_.find(k.name);
     bool on = false;
     if (n && n->kind == Node::Kind::scalar && !parse_scalar(*n, on))
       settings_as_map(*n, k.keys[0].name);
   }
 
-  void make_place(Node& n, const ChoiceLocation& place, const std::string& path) {
-    const Words& words = registry_of(registries_, place.words);
-    if (!place.many) return make_choice(n, words, place.siblings, path);
+  void make_choices(Node& n, const ChoiceLocation& choice, const std::string& path) {
+    const Registry& registry = registry_of(registries_, choice.registry);
+    if (!choice.many) return make_choice(n, registry, choice.siblings, path);
     if (n.kind == Node::Kind::scalar || n.kind == Node::Kind::map) {
       Node list{.kind = Node::Kind::list, .where = n.where};
       list.items.push_back(std::move(n));
       n = std::move(list);
     }
     for (size_t i = 0; i < n.items.size(); ++i)
-      make_choice(n.items[i], words, place.siblings, fmt::format("{}[{}]", path, i));
+      make_choice(n.items[i], registry, choice.siblings, fmt::format("{}[{}]", path, i));
   }
 
-  void make_choice(Node& n, const Words& words, const std::vector<std::string_view>& siblings,
+  void make_choice(Node& n, const Registry& registry, const std::vector<std::string_view>& siblings,
                    const std::string& path) {
     if (n.kind != Node::Kind::map) return;
     Node::Entry* what = chosen_entry(n, siblings);
     if (!what) return;
     chosen_[path] = what->key.value;
-    settings_as_map(what->value, main_key(words, what->key.value));
+    settings_as_map(what->value, main_key(registry, what->key.value));
   }
 
   void make_items(Node& list, const std::string& path) {
@@ -123,11 +123,11 @@ FlatSpec flatten_spec(const std::string& yaml, const Registries& registries, std
 }
 
 std::string key_of_main_value(const std::string& key, const Registries& registries) {
-  for (const ChoiceLocation& place : choice_locations()) {
-    const std::string path = fmt::format("{}.", fmt::join(place.path, "."));
-    if (place.many || !key.starts_with(path)) continue;
+  for (const ChoiceLocation& choice : choice_locations()) {
+    const std::string path = fmt::format("{}.", fmt::join(choice.path, "."));
+    if (choice.many || !key.starts_with(path)) continue;
     const std::string_view first =
-        main_key(registry_of(registries, place.words), key.substr(path.size()));
+        main_key(registry_of(registries, choice.registry), key.substr(path.size()));
     if (!first.empty()) return fmt::format("{}.{}", key, first);
   }
   return key;

@@ -24,7 +24,7 @@ struct TopKeys : Spec {
 KeyTable<TopKeys> top_keys(const Registries& registries);
 KeyTable<DataSpec> data_keys(const Registries& registries);
 
-// The registries's list with a name of KeyDoc::words, such as "losses".
+// The registry with a name of KeyDoc::registry, such as "losses".
 const Registry& registry_of(const Registries& registries, std::string_view list);
 
 // The keys of a top-level section and of everything that it can name, such as the keys of all
