@@ -66,17 +66,17 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
 void gather_for_loss(Plan& plan) {
   const auto stage = std::ranges::find(plan.micro, PlanStep::Actor::shards, &PlanStep::actor);
   const auto loss = std::ranges::find(stage->actions, Action::loss);
-  PlanStep before{.topology = PlanStep::Actor::shards,
+  PlanStep before{.actor = PlanStep::Actor::shards,
                   .actions = {stage->actions.begin(), loss},
                   .barrier = PlanStep::Barrier::always};
-  PlanStep after{.topology = PlanStep::Actor::shards,
+  PlanStep after{.actor = PlanStep::Actor::shards,
                  .actions = {loss + 1, stage->actions.end()},
                  .barrier = stage->barrier};
   before.actions.push_back(Action::gather);
   after.actions.insert(after.actions.begin(), Action::scatter);
   *stage = std::move(after);
   plan.micro.insert(stage, {before,
-                            {.topology = PlanStep::Actor::loss_device,
+                            {.actor = PlanStep::Actor::loss_device,
                              .actions = {Action::loss},
                              .barrier = PlanStep::Barrier::always}});
 }

@@ -65,7 +65,7 @@ void add_gradient_sync(Plan& plan, const Topology& topology) {
   for (PlanStep& s : plan.update) s.barrier = always;
   if (plan.update.front().actor != PlanStep::Actor::shards)
     plan.update.insert(plan.update.begin(),
-                       {.topology = PlanStep::Actor::workers, .actions = {}, .barrier = always});
+                       {.actor = PlanStep::Actor::workers, .actions = {}, .barrier = always});
 }
 
 }  // namespace dpt

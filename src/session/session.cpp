@@ -136,10 +136,10 @@ void partition_batches(Session& s, Diagnostics& d) {
             "its own samples; leave it out");
   if (!d.ok()) return;
   Batches batches;
-  batches.assignment = {
-      .samples = n,
-      .ranks = per_replica_sampling ? s.topology.replicas() : 1,
-      .rest = data.pad ? SampleAssignment::Remainder::pad : SampleAssignment::Remainder::exact};
+  batches.assignment = {.samples = n,
+                        .ranks = per_replica_sampling ? s.topology.replicas() : 1,
+                        .remainder = data.pad ? SampleAssignment::Remainder::pad
+                                              : SampleAssignment::Remainder::exact};
   batches.batch = per_replica_sampling ? s.global_batch / replicas : s.global_batch;
   batches.drop_last = data.drop_last;
   if (batches.steps() == 0)
