@@ -45,19 +45,19 @@ class Keys {
 
  private:
   void add(const std::string& above, const KeyDoc& k) {
-    if (k.words == "layers" || k.words == "blocks") return;
+    if (k.registry == "layers" || k.registry == "blocks") return;
     const std::string path = above + std::string(k.name);
     OverrideKey& own = key(path);
     for (const std::string_view c : k.choices) add_value(own, c);
     if (k.type == KeyKind::boolean)
       for (const char* truth : {"true", "false"}) add_value(own, truth);
-    if (!k.words.empty())
-      for (const RegistryEntry* word : registry_of(registries_, k.words))
+    if (!k.registry.empty())
+      for (const RegistryEntry* word : registry_of(registries_, k.registry))
         add_value(own, word->name);
     if (k.many) return;  // a list: its entries have numbers
     add(path + ".", k.keys);
-    if (k.words.empty()) return;
-    for (const RegistryEntry* word : registry_of(registries_, k.words))
+    if (k.registry.empty()) return;
+    for (const RegistryEntry* word : registry_of(registries_, k.registry))
       add(path + ".", word->describe());
   }
 

@@ -165,7 +165,7 @@ void partition_batches(Session& s, Diagnostics& d) {
   common.reproducible = true;
   s.test_batches.emplace(Batches{.assignment = {.samples = s.test->size(),
                                                 .ranks = 1,
-                                                .rest = SampleAssignment::Remainder::exact},
+                                                .remainder = SampleAssignment::Remainder::exact},
                                  .batch = s.spec.evaluate.batch_size},
                          common, 1);
 }

@@ -205,7 +205,7 @@ void GpuUpdate::measure() {
     for (const Bucket& p : pieces_) {
       const auto count = static_cast<int64_t>(p.count());
       const cuda::PowerTerm term{
-          .x = gradient() + p.begin, .norm_partial = norm_type(), .elements = count};
+          .x = gradient() + p.begin, .power = norm_type(), .elements = count};
       launch(context_.stream, Partial{term, partials + done, count}, Partial::blocks(count));
       done += Partial::blocks(count);
     }

@@ -30,7 +30,7 @@ struct PowerTerm {
 struct DecideUpdate {
   const double* losses;  // [micro_batches]
   int64_t micro_batches;
-  const double* power;  // the norm partial of all gradients; null: the norm is not needed
+  const double* norm_partial;  // of all gradients; null: the norm is not needed
   StepState* state;
   const int64_t* first_update;  // the first update for which the launch's table has a formula
   StepReport* report;
@@ -51,8 +51,8 @@ struct DecideUpdate {
     bool skip = no_number || state->halted;
     double clip = 1;
     state->norm = 0;
-    if (power) {
-      const double p = *power;
+    if (norm_partial) {
+      const double p = *norm_partial;
       const double root = norm_type == 2 ? ::sqrt(p) : norm_type > 1 ? ::pow(p, 1 / norm_type) : p;
       state->norm = root / state->loss_scale;
       skip = skip || (scales && !finite(state->norm));
@@ -75,7 +75,7 @@ struct DecideUpdate {
   template <class Visitor>
   void touches(Visitor& v, int64_t) const {
     v.reads(losses, micro_batches);
-    if (power) v.reads(power, 1);
+    if (norm_partial) v.reads(norm_partial, 1);
     v.reads(first_update, 1);
     v.reads(state, 1);
     v.writes(state, 1);
