@@ -99,7 +99,7 @@ StepState decided(double loss, double power, const DecideUpdate& like, const Ste
   DecideUpdate j = like;
   j.losses = &loss;
   j.micro_batches = 1;
-  j.power = &power;
+  j.norm_partial = &power;
   j.state = &state;
   j.first_update = &first_update;
   j.report = &report;
