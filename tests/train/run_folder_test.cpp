@@ -362,7 +362,7 @@ TEST_CASE(
   const Ran other_mode = rest({"parallel=ddp", "devices=2"});
   CHECK_MESSAGE(has(other_mode.err,
                     "epoch 2 continues with its samples in another "
-                    "order (dealt to 2 replicas, not one order for all)"),
+                    "order (assigned to 2 replicas, not one order for all)"),
                 other_mode.err);
 }
 
