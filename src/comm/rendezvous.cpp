@@ -244,7 +244,10 @@ std::string Gathering::missing() const {
   for (int r = 1, shown = 0; r < world_.size; ++r) {
     if (std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.rank == r; }))
       continue;
-    if (++shown > 16) return list + ", ...";
+    if (++shown > 16) {
+      list += ", ...";
+      break;
+    }
     list += (list.empty() ? "" : ", ") + std::to_string(r);
   }
   return (list.find(',') == std::string::npos ? "rank " : "ranks ") + list;

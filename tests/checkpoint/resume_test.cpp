@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <zlib.h>
 
 #include "checkpoint/resumed_run.h"
 #include "checkpoint/store.h"
@@ -149,6 +151,47 @@ TEST_CASE("what can't be the rest of a run is refused, with what to do") {
   fs::remove_all(empty.file("run"));
   const Ran fresh = run_spec_in({empty.path(), "auto"}, kFiveSteps, {"cores=1", "epochs=1"});
   CHECK_MESSAGE(fresh.code == 0, fresh.err);
+}
+
+TEST_CASE("what is no folder, or not there, cannot be resumed") {
+  const Folder folder;
+  folder.write("file", "");
+  for (const char* name : {"missing", "file"}) {
+    const Ran ran = run_spec_in({folder.path(), folder.file(name)}, kFiveSteps, kShort);
+    CHECK(ran.code == 4);
+    CHECK_MESSAGE(has(ran.err, "--resume " + folder.file(name) +
+                                   ": there is no such folder; give a run directory, one of its "
+                                   "checkpoints, or 'auto'"),
+                  ran.err);
+  }
+}
+
+// Replaces text in state.json, and its line of the manifest.
+void change_state(const std::string& at, const std::string& from, const std::string& to) {
+  const auto line = [](const std::string& text) {
+    const auto* bytes = reinterpret_cast<const Bytef*>(text.data());
+    return fmt::format("state.json {} bytes, crc32 {:08x}\n", text.size(),
+                       crc32_z(0, bytes, text.size()));
+  };
+  const auto replace = [](std::string text, const std::string& old, const std::string& now) {
+    REQUIRE_MESSAGE(has(text, old), text);
+    return text.replace(text.find(old), old.size(), now);
+  };
+  const std::string state = read_file(at + "/state.json"), changed = replace(state, from, to);
+  const std::string manifest = read_file(at + "/manifest.txt");
+  std::ofstream(at + "/state.json", std::ios::binary) << changed;
+  std::ofstream(at + "/manifest.txt", std::ios::binary)
+      << replace(manifest, line(state), line(changed));
+}
+
+TEST_CASE("a checkpoint of another build is continued, with a note") {
+  const Straight straight(kShort);
+  CHECK_FALSE(has(straight.rest(4, kShort).err, "it was written by"));
+  change_state(checkpoint(straight.folder, 4), "\"build\": \"", "\"build\": \"an older ");
+  const Ran rest = straight.rest(4, kShort);
+  same(straight.ran, rest);
+  CHECK_MESSAGE(has(rest.err, "it was written by an older "), rest.err);
+  CHECK_MESSAGE(has(rest.err, ": results may differ in the last bits\n"), rest.err);
 }
 
 TEST_CASE("metrics.jsonl is continued where the checkpoint lies beside it, however it is named") {

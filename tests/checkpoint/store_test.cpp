@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "checkpoint/resumed_run.h"
 #include "data/peak_growth.h"
+#include "formats/safetensors.h"
 
 namespace dpt {
 namespace {
@@ -122,6 +123,31 @@ class Dead : public Quick {
     return has(path, "/checkpoints/") ? (errno = EIO, -1) : Quick::create(path);
   }
 };
+
+// On which there is no folder for checkpoints, and none can be made.
+class Bare : public Quick {
+ public:
+  int make_folder(const std::string& path) override {
+    return path.ends_with("/checkpoints") ? (errno = EDQUOT, -1) : Quick::make_folder(path);
+  }
+};
+
+TEST_CASE("a folder of checkpoints that cannot be made is named, and the run goes on") {
+  const Folder folder;
+  Bare disk;
+  const Ran ran = run_spec_in({.folder = folder.path(), .disk = &disk}, kFiveSteps, kShort);
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.err, folder.file("run/checkpoints") + " cannot be "), ran.err);
+  CHECK_MESSAGE(has(ran.err, "Disk quota exceeded"), ran.err);
+}
+
+TEST_CASE("the weights of a checkpoint name their step") {
+  const Straight straight(kShort);
+  for (const int step : {2, 6}) {
+    const std::string file = checkpoint(straight.folder, step) + "/model.safetensors";
+    CHECK(SafeTensorsFile(file).metadata().at("step") == std::to_string(step));
+  }
+}
 
 // Ctrl-C at the first checkpoint.
 class Interrupted : public Quick {

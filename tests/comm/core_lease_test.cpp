@@ -109,6 +109,13 @@ TEST_CASE("processes that start at the same moment get different cores, none of 
   CHECK(std::ranges::find(got, "none") == got.end());
 }
 
+TEST_CASE("where a core cannot be locked, the cores are the first ones") {
+  const Locks locks;
+  const CoreLease lease(Cores{-9, 3, 4}, 2, locks.path);  // no byte of a file has such a number
+  CHECK(lease.cores() == Cores{-9, 3});
+  CHECK(lease.taken() == 0);
+}
+
 TEST_CASE("without a directory for locks the cores are the first ones, and nothing is refused") {
   const Locks locks;
   std::filesystem::create_directory(locks.path);

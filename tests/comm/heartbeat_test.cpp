@@ -1,11 +1,13 @@
 #include "comm/heartbeat.h"
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "comm/shared_memory.h"
@@ -19,7 +21,9 @@ using namespace std::chrono_literals;
 struct Pair {
   static constexpr TeamShape kShape{.ranks = 2, .workers_per_rank = 1};
   SharedMemory memory = SharedMemory::create(Team::bytes(kShape));
-  Team team = Team::create(memory.span(), kShape, {.timeout_s = 0.3});
+  Team team;
+  explicit Pair(double timeout_s = 0.3)
+      : team(Team::create(memory.span(), kShape, {.timeout_s = timeout_s})) {}
 };
 
 TEST_CASE("a rank that falls silent is named with its process, its place and what to do") {
@@ -48,12 +52,71 @@ TEST_CASE("ranks whose processes run wait for each other for longer than the tim
   CHECK_FALSE(p.team.broken());
 }
 
+TEST_CASE("silences that are each shorter than the timeout do not add up") {
+  Pair p(1.0);
+  const Heartbeat zero(p.team, 0);  // looks ten times a second
+  for (int round = 0; round < 3; ++round) {
+    const uint32_t before = p.team.heartbeat(0);
+    while (p.team.heartbeat(0) < before + 5) std::this_thread::sleep_for(1ms);
+    p.team.beat(1);
+  }
+  CHECK_FALSE(p.team.broken());
+}
+
 TEST_CASE("a rank that is done is expected no more") {
   Pair p;
   { const Heartbeat one(p.team, 1); }
   const Heartbeat zero(p.team, 0);
   std::this_thread::sleep_for(600ms);
   CHECK_FALSE(p.team.broken());
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which give threads a stack
+TEST_CASE("a thread that cannot be started is an error that says what to do, and signals stay") {
+  pthread_attr_t usual, endless;
+  REQUIRE(pthread_getattr_default_np(&usual) == 0);
+  pthread_attr_init(&endless);
+  REQUIRE(pthread_attr_setstacksize(&endless, size_t{1} << 47) == 0);  // all of the addresses
+  REQUIRE(pthread_setattr_default_np(&endless) == 0);
+  sigset_t before, after;
+  pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  std::string said;
+  try {
+    start_without_signals([] {}).join();
+  } catch (const Error& e) {
+    CHECK(e.fault() == Fault::rank);
+    said = e.what();
+  }
+  pthread_setattr_default_np(&usual);
+  pthread_sigmask(SIG_BLOCK, nullptr, &after);
+  CHECK_MESSAGE(said.starts_with("cannot start a thread: "), said);
+  CHECK_MESSAGE(said.find("ulimit -u") != std::string::npos, said);
+  for (const int s : {SIGINT, SIGTERM, SIGUSR1})
+    CHECK(sigismember(&before, s) == sigismember(&after, s));
+}
+#endif
+
+TEST_CASE("of many ranks that stand still sixteen are shown") {
+  constexpr TeamShape kMany{.ranks = 17, .workers_per_rank = 1};
+  const SharedMemory memory = SharedMemory::create(Team::bytes(kMany));
+  const Team team = Team::create(memory.span(), kMany, {.notice_s = 0.5});
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const int kept = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  std::string text;
+  {
+    const Heartbeat zero(team, 0);  // looks once a second, and at the start
+    for (char c = 0; c != '\n' && read(ends[0], &c, 1) == 1;) text += c;
+  }
+  dup2(kept, STDERR_FILENO);
+  for (const int fd : {kept, ends[0], ends[1]}) close(fd);
+  CHECK_MESSAGE(text.starts_with("dptrain: no rank has begun a step for 0.5 s: rank 0 while "
+                                 "starting, rank 1 while starting, "),
+                text);
+  CHECK_MESSAGE(text.find(", rank 15 while starting, ..., all processes respond, so the run "
+                          "continues; ") != std::string::npos,
+                text);
 }
 
 TEST_CASE("a rank whose starter has ended ends the run, and says how it would not") {

@@ -230,6 +230,38 @@ TEST_CASE("a code that a rank returns, or exits with, is the run's") {
   CHECK(o.text.find("exited with code 9") != std::string::npos);
 }
 
+TEST_CASE("a rank that fails after the stop that all agreed on is named") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  const Outcome o = launch_apart(
+      t.team,
+      [&](int rank) {
+        const int code = train(t, rank);
+        if (rank == 1) _exit(9);
+        return code;
+      },
+      [&](pid_t launcher) {
+        wait_until(t.flags[0], 5);
+        kill(launcher, SIGTERM);
+      });
+  CHECK(o.code == 9);
+  CHECK_MESSAGE(o.text.find(" exited with code 9 at epoch 3, step ") != std::string::npos, o.text);
+}
+
+TEST_CASE("workers of the only rank that do not come are named") {
+  TestTeam t({.ranks = 1, .workers_per_rank = 2}, {.stuck_s = 0.05});
+  const Outcome o = launch_apart(t.team, [&](int rank) {
+    run_workers(t.team, rank, [&](int worker) {
+      if (worker == 0) t.team.barrier(worker);
+    });
+    return 0;
+  });
+  CHECK(o.code == 6);
+  CHECK_MESSAGE(o.text.starts_with("dptrain: worker 1 of rank 0 (pid "), o.text);
+  CHECK_MESSAGE(o.text.ends_with(" while starting did not reach the barrier within 0.05 s\n"),
+                o.text);
+  CHECK(std::count(o.text.begin(), o.text.end(), '\n') == 1);
+}
+
 TEST_CASE("a rank that is stopped is found while the others wait for it, even to save") {
   for (const bool saving : {false, true}) {
     TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.timeout_s = 0.3});

@@ -1,5 +1,6 @@
 #include "comm/rendezvous.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -234,6 +235,40 @@ TEST_CASE("ranks that do not come are named") {
   CHECK(scene.empty());
 }
 
+TEST_CASE("of many ranks that do not come sixteen are named") {
+  Scene scene;
+  Ranks ranks(scene, {{.rank = 0, .size = 18, .timeout_s = 0.1}}, [](Team, int) { return 0; });
+  CHECK(ranks.wait() == std::vector<int>{6});
+  CHECK_MESSAGE(ranks.said("[ranks 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, ... of "
+                           "18 did not connect"),
+                ranks.text);
+  Ranks two(scene, {{.rank = 0, .timeout_s = 0.1}}, [](Team, int) { return 0; });
+  CHECK(two.wait() == std::vector<int>{6});
+  CHECK_MESSAGE(two.said("[rank 1 of 2 did not connect"), two.text);
+}
+
+TEST_CASE("a rank does not take what answers it for rank 0 unless it is") {
+  Scene scene;
+  Listener listener(socket_path(scene.directory, "test"));
+  const auto answered = [&](const std::string& answer) {
+    Ranks ranks(scene, {{.rank = 1}}, [](Team, int) { return 0; });
+    Descriptor peer;
+    for (int tries = 0; tries < 5000 && !peer; ++tries, std::this_thread::sleep_for(1ms))
+      peer = listener.accept();
+    REQUIRE(peer);
+    if (!answer.empty())
+      send_message(peer.get(), std::as_bytes(std::span(answer.data(), answer.size())));
+    peer = Descriptor();
+    CHECK(ranks.wait() == std::vector<int>{6});
+    return ranks.text;
+  };
+  const std::string topology = fmt::format("[rank 0 (pid {}) ", getpid());
+  CHECK(answered("") == topology + "ended before all ranks had connected]\n");
+  // An answer has 512 bytes and begins with a magic number.
+  CHECK(answered(std::string(512, 'x')) == topology + "is not a rank of this dptrain]\n");
+  CHECK(answered("DpHello2") == topology + "is not a rank of this dptrain]\n");
+}
+
 TEST_CASE("a rank that dies while the others gather is named") {
   Scene scene;
   Ranks ranks(scene, {{.rank = 0, .size = 3}, {.rank = 1, .size = 3}}, [](Team, int) { return 0; });
@@ -348,6 +383,42 @@ TEST_CASE("strangers' words on the socket are not listened to") {
   CHECK(
       ranks.said("dptrain: rank 0 is waiting for the other ranks and ignored a message from pid "));
   CHECK(std::count(ranks.text.begin(), ranks.text.end(), '\n') == 1);
+}
+
+TEST_CASE("whoever connects has some seconds to say who it is") {
+  Scene scene;
+  Ranks ranks(scene, {{.rank = 0}}, [](Team, int) { return 0; });
+  Descriptor silent;
+  while (!silent) silent = connect_to(socket_path(scene.directory, "test"));
+  std::this_thread::sleep_for(500ms);  // rank 0 looks five times a second
+  std::array<std::byte, 8> buffer{};
+  CHECK(receive_message(silent.get(), buffer).kind == Received::nothing_yet);
+  const pid_t late = fork();
+  if (late == 0) _exit(be_rank(scene, {.rank = 1}, [](Team, int) { return 0; }));
+  CHECK(ranks.wait() == std::vector<int>{0});
+  waitpid(late, nullptr, 0);
+}
+
+TEST_CASE("a rank that fails early knows whether rank 0 says the same, and rank 0 says it itself") {
+  Scene scene;
+  const auto told = [&](int rank, std::string_view why) {
+    const World world{.rank = rank,
+                      .size = 2,
+                      .local_rank = rank,
+                      .local_size = 2,
+                      .job = "test",
+                      .launcher = "hand",
+                      .parent = 0};
+    return tell_early_failure(world, why, {.timeout_s = 10, .directory = scene.directory});
+  };
+  for (const std::string_view why : {"no such file", "another reason"}) {
+    const pid_t zero = fork();
+    if (zero == 0) _exit(told(0, "no such file") ? 1 : 0);
+    CHECK(told(1, why) == (why == "no such file"));
+    int status = -1;
+    waitpid(zero, &status, 0);
+    CHECK(status == 0);
+  }
 }
 
 TEST_CASE("a directory that is locked is waited for as long as the ranks are") {

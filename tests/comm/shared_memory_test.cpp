@@ -1,13 +1,17 @@
 #include "comm/shared_memory.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +40,42 @@ TEST_CASE("a mapping is zero, as large as asked, at a 2 MiB boundary") {
         memory->data()[bytes - 1] = std::byte{7};
       }
     }
+}
+
+// How many of the mapping's pages are in memory; -1: there is no such mapping.
+int resident_pages(const void* data, size_t bytes) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), count = (bytes + page - 1) / page;
+  std::vector<unsigned char> resident(count);
+  if (mincore(const_cast<void*>(data), bytes, resident.data()) != 0) return -1;
+  return static_cast<int>(
+      std::ranges::count_if(resident, [](unsigned char c) { return (c & 1) != 0; }));
+}
+
+TEST_CASE("pages are there at once where that is asked, and given back at the end") {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), bytes = 5 * page + 3;
+  for (const bool shared : {true, false}) {
+    CAPTURE(shared);
+    const auto made = [&](SharedMemory::Pages pages) {
+      return shared ? SharedMemory::create(bytes, pages)
+                    : SharedMemory::create_private(bytes, pages);
+    };
+    const void* gone = nullptr;
+    {
+      const SharedMemory now = made(SharedMemory::Pages::now);
+      CHECK(resident_pages(now.data(), bytes) == 6);
+      CHECK(resident_pages(now.data() + 6 * page, page) == -1);  // not more than was asked for
+      gone = now.data();
+    }
+    CHECK(resident_pages(gone, bytes) == -1);
+    const SharedMemory later = made(SharedMemory::Pages::on_touch);
+    CHECK(resident_pages(later.data(), bytes) == 0);
+  }
+  int fd = -1;
+  {
+    const SharedMemory memory = SharedMemory::create(bytes);
+    fd = memory.fd();
+  }
+  CHECK(fcntl(fd, F_GETFD) == -1);
 }
 
 TEST_CASE("a child writes where the parent reads, but not in private memory") {
@@ -79,6 +119,26 @@ TEST_CASE("more than the machine has is refused before anything is taken") {
       CHECK(std::string(e.what()).find("67108864.0 MiB") != std::string::npos);
       CHECK(std::string(e.what()).find("smaller model or batch") != std::string::npos);
     }
+}
+
+TEST_CASE("memory that the system refuses is an error with its reason") {
+  rlimit files{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &files) == 0);
+  const rlimit small{4096, files.rlim_max};
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  std::fflush(stdout);  // what tests have printed so far is not to meet that limit
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::string said;
+  try {
+    SharedMemory::create(3 << 20);
+  } catch (const Error& e) {
+    CHECK(e.fault() == Fault::memory);
+    said = e.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &files);
+  std::signal(SIGXFSZ, before);
+  CHECK_MESSAGE(said.starts_with("cannot get 3.0 MiB of shared memory: File too large; use a "),
+                said);
 }
 
 TEST_CASE("moving moves the mapping") {

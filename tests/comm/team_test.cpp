@@ -149,6 +149,17 @@ TEST_CASE("a broken team throws in those who wait for one worker, too; so does a
                        TeamBroken);
 }
 
+TEST_CASE("a team needs a worker, and memory that is large enough and aligned") {
+  const TeamShape shape{.ranks = 2, .workers_per_rank = 1};
+  const SharedMemory memory = SharedMemory::create(Team::bytes(shape) + 4096);
+  CHECK_THROWS_AS(Team::create(memory.span(), {.ranks = 0, .workers_per_rank = 1}), Error);
+  CHECK_THROWS_AS(Team::create(memory.span(), {.ranks = 1, .workers_per_rank = 0}), Error);
+  CHECK_THROWS_AS(Team::create(memory.span().first(Team::bytes(shape) - 1), shape), Error);
+  CHECK_THROWS_AS(Team::create(memory.span().subspan(64), shape), Error);
+  CHECK_NOTHROW(Team::create(memory.span().first(Team::bytes(shape)), shape));
+  CHECK(Team::bytes(shape) % 4096 == 0);
+}
+
 TEST_CASE("a worker knows its place") {
   TestTeam t({.ranks = 2, .workers_per_rank = 3});
   const WorkerInfo p = t.team.info(4);
@@ -216,6 +227,13 @@ TEST_CASE("a rank that tells its own end is asked before the others, and spoken 
   CHECK_FALSE(t.team.claim_message(1));
 }
 
+TEST_CASE("rank 0 claims the message of its own end") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  t.team.break_up(0, "no such file", 4, true);
+  CHECK_FALSE(t.team.claim_message(1));
+  CHECK(t.team.claim_message(0));
+}
+
 TEST_CASE("a reason that is too long is cut off") {
   TestTeam t({});
   t.team.break_up(0, std::string(2000, 'x'));
@@ -253,6 +271,21 @@ TEST_CASE("who does not come is named: at the start, and later with the step") {
   CHECK(later.team.broken_by() == 1);
 }
 
+TEST_CASE("the first worker is named, too, where it does not come") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.05});
+  CHECK(reason_of_waiting(t, 1) ==
+        "worker 0 of rank 0 while starting did not reach the barrier within 0.05 s");
+  CHECK(t.team.broken_by() == 0);
+}
+
+TEST_CASE("a rank's barrier names the rank's own workers only") {
+  TestTeam t({.ranks = 3, .workers_per_rank = 2}, {.stuck_s = 0.05});
+  CHECK_THROWS_WITH_AS(t.team.rank_barrier(2),
+                       "worker 3 of rank 1 while starting did not reach the barrier within 0.05 s",
+                       TeamBroken);
+  CHECK(t.team.broken_by() == 1);
+}
+
 TEST_CASE("who writes files is waited for without a timeout, and not when the team is broken") {
   TestTeam t({.ranks = 2, .workers_per_rank = 1}, {.stuck_s = 0.05});
   std::jthread other([&] {
@@ -274,6 +307,29 @@ TEST_CASE("progress reads as a place in the run") {
   CHECK(t.team.where_is(1) == "at epoch 1, step 9 while saving");
   CHECK(t.team.progress(1).step == 9);
   CHECK(t.team.where_is(0) == "while starting");
+  const auto place = [&](const Progress& p) {
+    t.team.set_progress(0, p);
+    return t.team.where_is(0);
+  };
+  CHECK(info({.phase = Phase::training}) == "before its first step");
+  CHECK(info({.phase = Phase::evaluating}) == "while evaluating");
+  CHECK(info({.epoch = 1, .phase = Phase::training}) == "at epoch 1, step 0");
+  CHECK(info({.epoch = 1, .step = 9, .phase = Phase::evaluating}) ==
+        "at epoch 1, step 9 while evaluating");
+  CHECK(info({.epoch = 2, .step = 9, .phase = Phase::finished}) ==
+        "at epoch 2, step 9 after its last step");
+}
+
+TEST_CASE("each beat of a rank's heart counts, and the last one says so") {
+  TestTeam t({.ranks = 2, .workers_per_rank = 1});
+  CHECK(t.team.heartbeat(1) == 0);
+  for (uint32_t beat = 1; beat <= 3; ++beat) {
+    t.team.beat(1);
+    CHECK(t.team.heartbeat(1) == beat);
+  }
+  t.team.end_heartbeat(1);
+  CHECK(t.team.heartbeat(1) == Team::kEnded);
+  CHECK(t.team.heartbeat(0) == 0);
 }
 
 TEST_CASE("all workers stop after the same step, whenever the signal comes") {
@@ -294,6 +350,27 @@ TEST_CASE("all workers stop after the same step, whenever the signal comes") {
   for (int w = 1; w < 4; ++w) CHECK(t.payload[w] == t.payload[0]);
 }
 
+TEST_CASE("worker 0 alone publishes a stop, once, and it holds behind the next barrier") {
+  TestTeam t({.ranks = 1, .workers_per_rank = 2});
+  const auto barrier = [&] {
+    std::jthread other([&] { t.team.barrier(1); });
+    t.team.barrier(0);
+  };
+  barrier();
+  t.team.publish_stop(0);  // nobody has asked
+  t.team.stop_word() = 15;
+  t.team.publish_stop(1);
+  CHECK(t.team.agreed_stop() == 0);
+  t.team.publish_stop(0);
+  CHECK(t.team.agreed_stop() == 15);
+  CHECK(t.team.agreed_stop(0) == 0);
+  barrier();
+  t.team.stop_word() = 2;
+  t.team.publish_stop(0);  // the first one holds
+  CHECK(t.team.agreed_stop(0) == 15);
+  CHECK(t.team.agreed_stop(1) == 15);
+}
+
 TEST_CASE("another process finds the team in the memory; anything else is no team") {
   TestTeam t({.ranks = 2, .workers_per_rank = 1});
   const SharedMemory again = SharedMemory::adopt(dup(t.memory.fd()), t.memory.bytes());
@@ -303,6 +380,10 @@ TEST_CASE("another process finds the team in the memory; anything else is no tea
   CHECK(t.team.reason() == "seen by both");
   const SharedMemory empty = SharedMemory::create(4096);
   CHECK_THROWS_AS(Team::attach(empty.span()), Error);
+  // A team of many ranks, of which only the beginning was handed over.
+  TestTeam many({.ranks = 64, .workers_per_rank = 1});
+  CHECK_THROWS_AS(Team::attach(many.memory.span().first(4096)), Error);
+  CHECK_THROWS_AS(Team::attach(many.memory.span().first(64)), Error);
 }
 
 }  // namespace

@@ -121,10 +121,33 @@ TEST_CASE("workers are pinned, and the calling thread is let go") {
   std::atomic<int> wrong = 0;
   const int cpus[] = {cpu, cpu};
   run_workers(
-      t.team, 0, [&](int) { wrong += sched_getcpu() != cpu; }, cpus);
+      t.team, 0,
+      [&](int) {
+        cpu_set_t own;
+        sched_getaffinity(0, sizeof own, &own);
+        wrong += CPU_COUNT(&own) != 1 || sched_getcpu() != cpu;
+      },
+      cpus);
   CHECK(wrong == 0);
   sched_getaffinity(0, sizeof after, &after);
   CHECK(CPU_EQUAL(&before, &after) != 0);
+}
+
+TEST_CASE("workers without a core of their own, or with one that does not exist, run anywhere") {
+  cpu_set_t before;
+  sched_getaffinity(0, sizeof before, &before);
+  TestTeam t({.ranks = 1, .workers_per_rank = 3});
+  std::atomic<int> wrong = 0;
+  const int cpus[] = {-1, CPU_SETSIZE};
+  run_workers(
+      t.team, 0,
+      [&](int) {
+        cpu_set_t own;
+        sched_getaffinity(0, sizeof own, &own);
+        wrong += CPU_EQUAL(&before, &own) == 0;
+      },
+      cpus);
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("a rank's exit code is its own error's, or 6 for another's") {

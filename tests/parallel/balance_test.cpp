@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/error.h"
+
 namespace dpt {
 namespace {
 
@@ -33,6 +35,8 @@ TEST_CASE("a chain is cut so that its most expensive part costs as little as can
   CHECK(balance({5, 1, 1, 1}, 2) == std::vector<int>{0, 1, 1, 1});
   CHECK(balance({0, 9, 0, 9, 0}, 2) == std::vector<int>{0, 0, 0, 1, 1});
   CHECK(balance({3}, 1) == std::vector<int>{0});
+  CHECK_THROWS_AS(balance({1, 2}, 3), Error);
+  CHECK_THROWS_AS(balance({1}, 0), Error);
   uint64_t state = 1;
   for (int round = 0; round < 200; ++round) {
     std::vector<double> cost(1 + static_cast<size_t>(round % 9));

@@ -100,6 +100,47 @@ TEST_CASE("a device is a rank, and ranks that were started are taken as they are
         2);
 }
 
+TEST_CASE("where no number is written, ddp takes at least two replicas and at most four") {
+  const ModeType& ddp = mode_named("ddp");
+  CHECK(ddp.topology({}, {.machine_cores = 1}).ranks == 2);
+  CHECK(ddp.topology({}, {.machine_cores = 1}).workers_per_device ==
+        1);  // fewer cores than devices
+  CHECK(ddp.topology({}, {.machine_cores = 3}).ranks == 3);
+  CHECK(ddp.topology({}, {.machine_cores = 16}).ranks == 4);
+  const Topology spanning = ddp.topology({}, {.machine_cores = 6, .devices_per_replica = 2});
+  CHECK(spanning.ranks == 3);
+  CHECK(spanning.devices == 2);
+  CHECK(spanning.workers_per_device == 1);
+  CHECK_THROWS_WITH_AS(ddp.topology({}, {.devices = 5, .devices_per_replica = 3}),
+                       "the layers are placed on 3 devices, which 5 devices are no multiple of; "
+                       "take `devices: 6`",
+                       Error);
+}
+
+TEST_CASE("at most 1024 workers are possible") {
+  const ModeType& ddp = mode_named("ddp");
+  CHECK(ddp.topology({}, {.devices = 2, .cores = 512}).total_workers() == 1024);
+  CHECK_THROWS_WITH_AS(ddp.topology({}, {.devices = 5, .cores = 205}),
+                       "5 devices with 205 cores each are 1025 workers; at most 1024 are possible",
+                       Error);
+}
+
+TEST_CASE("the timeout of ddp, and who sums its gradients, can be chosen") {
+  const ModeType& ddp = mode_named("ddp");
+  CHECK_FALSE(ddp.timeout(mode_settings(ddp, "")));
+  CHECK(ddp.timeout(mode_settings(ddp, "{timeout: 1.5}")) == 1.5);
+  for (const char* name : {"dp", "ddp"}) {
+    const ModeType& mode = mode_named(name);
+    const Exchange none = mode.exchange(mode_settings(mode, ""));
+    CHECK_FALSE(none.backend);
+    CHECK_FALSE(none.bucket_mib);
+    const Exchange host = mode.exchange(mode_settings(mode, "{backend: gloo, bucket_cap_mb: 7}"));
+    CHECK(host.backend == Exchange::Backend::host);
+    CHECK(host.bucket_mib == 7);
+    CHECK(mode.exchange(mode_settings(mode, "{backend: nccl}")).backend == Exchange::Backend::nccl);
+  }
+}
+
 TEST_CASE("the main value of dp and ddp is the number of devices") {
   for (const char* name : {"dp", "ddp"}) {
     const ModeType& mode = mode_named(name);
@@ -125,6 +166,8 @@ TEST_CASE("reproducible shards do not depend on the number of ranks") {
   const Topology topology = ddp.topology({}, {.devices = 3, .shards = 8});
   CHECK(topology.shards == 8);
   CHECK(topology.reproducible);
+  CHECK_FALSE(topology.per_replica_sampling);
+  CHECK(ddp.topology({}, {.devices = 3}).per_replica_sampling);
 }
 
 }  // namespace dpt

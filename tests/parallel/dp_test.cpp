@@ -28,6 +28,17 @@ TEST_CASE("a distributed loss needs no gathering") {
         "  all          barrier\n");
 }
 
+TEST_CASE("dp on one device has nothing to gather, and layers on several devices are refused") {
+  CHECK(planned("dp", "", {.devices = 1, .machine_cores = 1}) ==
+        "each micro-batch:\n"
+        "  each shard   load, forward, loss, backward\n"
+        "update:\n"
+        "  each worker  sum_loss, sum_shards, update\n");
+  const ModeType& dp = mode_named("dp");
+  CHECK_THROWS_AS(dp.topology(mode_settings(dp, ""), {.devices = 4, .devices_per_replica = 2}),
+                  Error);
+}
+
 TEST_CASE("an output_device that nothing would be gathered on is refused") {
   CHECK_THROWS_AS(mode_settings(mode_named("dp"), "{loss: distributed, output_device: 1}"), Error);
   CHECK_NOTHROW(mode_settings(mode_named("dp"), "{loss: gathered, output_device: 1}"));

@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace dpt {
 namespace {
 
@@ -29,6 +31,7 @@ TEST_CASE("gpipe fills the pipeline and drains it") {
   CHECK(text(s[0]) == "F0.0 F0.1 F0.2 B0.0 B0.1 B0.2");
   CHECK(text(s[1]) == "F1.0 F1.1 F1.2 B1.0 B1.1 B1.2");
   CHECK(in_flight(s, 0, 12) == 3);
+  CHECK(in_flight(s, 0, 2) == 2);  // of the first two chunks
 }
 
 // As torch.distributed.pipelining's Schedule1F1B: min(chunks, stages - stage) forward parts first.
@@ -46,6 +49,16 @@ TEST_CASE("interleaved stages go round the devices") {
         "F0.0 F0.1 F2.0 F2.1 F0.2 B2.0 F0.3 B2.1 F2.2 B0.0 F2.3 B0.1 B2.2 B2.3 B0.2 B0.3");
   CHECK(text(s[1]) ==
         "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 F1.2 B1.0 F1.3 B1.1 F3.2 B3.2 F3.3 B3.3 B1.2 B1.3");
+}
+
+TEST_CASE("chunks that do not go round evenly are refused") {
+  CHECK_THROWS_AS(pipeline_schedule(ScheduleKind::interleaved, stages(2, 2), 3), Error);
+  CHECK_THROWS_AS(pipeline_schedule(ScheduleKind::one_f_one_b, {0, 1, 0}, 2), Error);
+}
+
+TEST_CASE("a device that waits for a chunk which never comes is a mistake of the schedule") {
+  const PipelineSchedule stuck = {{{0, 0, true}, {0, 0, false}}};
+  CHECK_THROWS_AS(simulate(stuck, {1.0}, {2.0}), Error);
 }
 
 TEST_CASE("layers that are placed on devices take turns") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/error.h"
+
 namespace dpt {
 namespace {
 
@@ -74,6 +76,31 @@ TEST_CASE("with the loss on one device its workers compute the loss of all shard
       .devices_per_rank = 3, .workers_per_device = 2, .shards = 6, .loss_device = 1};
   for (int s = 0; s < 6; ++s) CHECK(topology.loss_owner(s) / topology.workers_per_device == 1);
   CHECK(topology.loss_owner(0) != topology.loss_owner(1));
+}
+
+TEST_CASE("ranks own the shards of all their devices") {
+  const Topology topology{.ranks = 2, .devices_per_rank = 2, .workers_per_device = 3, .shards = 12};
+  CHECK(topology.shards_of_rank(0) == Rows{0, 6});
+  CHECK(topology.shards_of_rank(1) == Rows{6, 12});
+  CHECK(topology.shards_of(7) == std::vector<int>{7});
+  for (int s = 0; s < 12; ++s) CHECK(topology.loss_owner(s) == topology.owner(s));
+}
+
+TEST_CASE("a replica's batch norm sums over the shards of its device, or over all") {
+  const Topology topology{.ranks = 2, .devices_per_rank = 2, .workers_per_device = 2, .shards = 8};
+  for (int s = 0; s < 8; ++s) {
+    CHECK(topology.replica_of(s, false) == Rows{s / 2 * 2, s / 2 * 2 + 2});
+    CHECK(topology.replica_of(s, true) == Rows{0, 8});
+  }
+}
+
+TEST_CASE("batches that do not fit the topology are refused") {
+  const Topology even{.shards = 2, .reproducible = true};
+  CHECK_THROWS_AS(rows_of_shards(even, {4, 4}), Error);  // reproducible runs have one common batch
+  const Topology three{.ranks = 3, .shards = 3};
+  CHECK_THROWS_AS(rows_of_shards(three, {4, 4}), Error);
+  const Topology few{.ranks = 2, .workers_per_device = 2, .shards = 3};
+  CHECK_THROWS_AS(rows_of_shards(few, {4}), Error);
 }
 
 }  // namespace
