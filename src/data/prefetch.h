@@ -59,7 +59,7 @@ class Prefetch {
   std::mutex mutex_;
   std::condition_variable made_, freed_;
   Slot slots_[kSlots];
-  size_t first_ = 0;                        // the first batch not given back completely
+  size_t first_ = 0;                         // the first batch not given back completely
   size_t next_batch_ = 0, next_sample_ = 0;  // the next sample that no thread makes yet
   bool stop_ = false;
   std::exception_ptr error_;

@@ -59,9 +59,9 @@ struct Batches {
   bool drop_last = false;  // omit steps in which any rank has a smaller batch
 
   int64_t steps() const;
-  RowRange rows(int rank, int64_t step) const;  // in the rank's own order; may be empty
+  RowRange rows(int rank, int64_t step) const;   // in the rank's own order; may be empty
   int64_t offset(int rank, int64_t step) const;  // offset in the global batch
-  int64_t global_count(int64_t step) const;     // over all ranks
+  int64_t global_count(int64_t step) const;      // over all ranks
 };
 
 }  // namespace dpt

@@ -18,11 +18,11 @@ namespace dpt {
 
 // What the machine and the spec offer to a mode.
 struct ModeQuery {
-  std::optional<int> devices;  // as in the spec; empty: the mode's default
-  std::optional<int> cores;    // per device, as in the spec; empty: the machine's, divided evenly
-  std::optional<int> shards;   // reproducible: {shards: n}
-  int machine_cores = 1;       // cores that this process may use
-  std::optional<int> world;    // number of ranks, if an external launcher started them
+  std::optional<int> devices;   // as in the spec; empty: the mode's default
+  std::optional<int> cores;     // per device, as in the spec; empty: the machine's, divided evenly
+  std::optional<int> shards;    // reproducible: {shards: n}
+  int machine_cores = 1;        // cores that this process may use
+  std::optional<int> world;     // number of ranks, if an external launcher started them
   int devices_per_replica = 1;  // on which its layers are placed
 };
 

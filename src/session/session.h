@@ -73,7 +73,7 @@ struct Session {
   bool takes_empty_steps = false;  // StepResult::empty is possible, see layers/model.h
   int64_t terms_per_sample = 1;    // see layers/model.h
 
-  Graph graph;               // for a shard of the usual size: for names, counts and plans
+  Graph graph;                     // for a shard of the usual size: for names, counts and plans
   std::vector<Rows> shard_groups;  // each computed as one batch: program.h, note [shard groups]
   FlatLayout layout;
   std::optional<Pipeline> pipeline;  // if the mode splits layers into stages itself

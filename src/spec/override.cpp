@@ -29,7 +29,7 @@ struct Shape {
   enum class Kind { plain, root, section, blocks, block, choice, choices, items, item, init };
   Kind kind = Kind::plain;
   const ChoiceLocation* location = nullptr;  // choice, choices
-  std::string_view section{};          // section: "data"
+  std::string_view section{};                // section: "data"
 };
 
 class Override {

@@ -34,9 +34,9 @@ struct RankState {
   Generator drawn_by;   // the same, before it drew the last order
   Order order;          // of this epoch; the first worker writes it while the others wait
   std::unique_ptr<PrefetchStream> train, test;  // for data sets whose samples are made on demand
-  GpuAccess gpus{};                     // for sessions on GPUs
-  CheckpointStore* checkpoints = nullptr;  // null: none are written; the same on every rank
-  const TrainState* resumed = nullptr;  // the state to resume; null: a new run
+  GpuAccess gpus{};                             // for sessions on GPUs
+  CheckpointStore* checkpoints = nullptr;       // null: none are written; the same on every rank
+  const TrainState* resumed = nullptr;          // the state to resume; null: a new run
   // Optimizer states that workers keep for themselves, in the layout of Checkpoints::write().
   std::span<const float> resumed_states{};
 };
@@ -49,9 +49,9 @@ struct Outcome {
 
 // Receivers of a worker's steps while it trains. Null: not wanted.
 struct WorkerObservers {
-  Reporter* reporter = nullptr;  // of the first worker of rank 0 only
+  Reporter* reporter = nullptr;    // of the first worker of rank 0 only
   PlanStepClock* clock = nullptr;  // of a run that is measured
-  Trace* trace = nullptr;        // of a run that writes a timeline
+  Trace* trace = nullptr;          // of a run that writes a timeline
 };
 
 // Trains to the end. Every worker of every rank calls it, each on its own thread. Throws

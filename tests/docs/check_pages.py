@@ -69,7 +69,7 @@ def main():
                 elif part and target.suffix == ".md" and part not in anchors(target):
                     bad.append(f"{where}: {target.name} has no heading #{part}")
             for span in re.findall(r"`([\w./+-]+)`", line):
-                if re.search(SOURCES, span) and span not in EXAMPLES and not re.search(r"[A-Z]|^runs/|^/", span.replace("README", "")):
+                if re.search(SOURCES, span) and span not in EXAMPLES and not re.search(r"[A-Z]|^runs/|^share/|^/", span.replace("README", "")):
                     if not is_file(span, page):
                         bad.append(f"{where}: there is no file {span}")
     print(*bad, f"{len(PAGES)} pages, {len(bad)} failures", sep="\n")

@@ -28,7 +28,8 @@ TEST_CASE("position_embedding refuses what is no sequence, or too long") {
         "error: position_embedding takes sequences f32[N, T, E], not i32[2, 7]: put an embedding "
         "before it?");
   CHECK(complaint(lowered("model: [position_embedding: 6]", real({2, 7, 3}))) ==
-        "error: position_embedding: num_embeddings is 6, but sequences of [2, 7, 3] have 7 positions");
+        "error: position_embedding: num_embeddings is 6, but sequences of [2, 7, 3] have 7 "
+        "positions");
 }
 
 }  // namespace dpt

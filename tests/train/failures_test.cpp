@@ -686,9 +686,9 @@ TEST_CASE("another rank writes error.txt where rank 0, started by somebody else,
   CHECK(one.wait(10) == 6);
   CHECK(zero.wait(10) == 137);
   const std::string error = read_file(folder.file("run/error.txt"));
-  CHECK_MESSAGE(error.starts_with("exit code 6\nrank 0 (pid " + std::to_string(zero.pid()) + ")"),
+  CHECK_MESSAGE(error.starts_with("exit code 6\nrank 0 (pid " + std::to_string(zero.pid()) + ", "),
                 error);
-  CHECK(has(dptrain({"runs", "--csv", folder.file("run")}).out, ",failed,rank 0 (pid "));
+  CHECK(has(dptrain({"runs", "--csv", folder.file("run")}).out, ",failed,\"rank 0 (pid "));
 }
 
 TEST_CASE("environments that start ranks by half are refused, before anything is waited for") {

@@ -170,8 +170,8 @@ class Executor : public StepExecutor {
   std::vector<double*> sum_parts_;
   // false: each replica has one worker, so nobody waits at sync points
   bool waits_at_sync_points_ = false;
-  std::vector<int> partners_;     // workers that wait at sync points together; empty: all workers
-  std::vector<uint32_t> posted_;  // [devices of a replica] posts of each up to the current pass
+  std::vector<int> partners_;      // workers that wait at sync points together; empty: all workers
+  std::vector<uint32_t> posted_;   // [devices of a replica] posts of each up to the current pass
   std::vector<double> sync_sums_;  // [shards of a replica] scratch of sum_cut()
   double divisor_ = 1, clip_scale_ = 1;
   bool summed_ = false;  // gradient(0) already holds the sum over shards

@@ -69,8 +69,8 @@ struct Plan {
   int forward_sync_points = 0,
       backward_sync_points = 0;       // sync points, program.h, Note [sync points]
   bool sync_across_replicas = false;  // sync points sum over all replicas, not only over their own
-  bool accumulates = false;   // a step may have several micro-batches
-  PipelineSchedule schedule;  // covers all micro-batches; empty: one stage
+  bool accumulates = false;           // a step may have several micro-batches
+  PipelineSchedule schedule;          // covers all micro-batches; empty: one stage
   int sync_points() const { return forward_sync_points + backward_sync_points; }
   int sync_points(Action action) const;
   int barriers(int64_t micro_batches) const;  // barriers of a step, without those at sync points

@@ -31,12 +31,12 @@ namespace dpt {
 // "Lighter-Communication Distributed Machine Learning via Sufficient Factor Broadcasting", 2016),
 // and a gradient never leaves the cache of the core that uses it.
 struct FlatLayout {
-  std::vector<size_t> offset;         // of each parameter in graph.parameters
+  std::vector<size_t> offset;            // of each parameter in graph.parameters
   std::vector<bool> gradient_in_update;  // of each parameter: note [fused gradients]
-  size_t stored = 0;                  // elements of a gradient buffer
-  size_t trainable = 0;               // elements of an optimizer state buffer
-  std::vector<size_t> buffer_offset;  // of each of graph.buffers, in the weight buffer
-  size_t total = 0;                   // elements of the weight buffer
+  size_t stored = 0;                     // elements of a gradient buffer
+  size_t trainable = 0;                  // elements of an optimizer state buffer
+  std::vector<size_t> buffer_offset;     // of each of graph.buffers, in the weight buffer
+  size_t total = 0;                      // elements of the weight buffer
 };
 // fused: for each parameter; empty: none. REQUIRES: the graph is differentiated.
 FlatLayout flat_layout(const Graph& graph, std::vector<bool> fused = {});

@@ -11,7 +11,7 @@ namespace {
 struct LayerNormLayer {
   static constexpr Usage kUsage{"torch.nn.LayerNorm",
                                 "- layer_norm\n"
-                                "- layer_norm: {normalized_shape: [32, 64], eps: 1e-6, "
+                                "- layer_norm: {normalized_shape: [8, 8], eps: 1e-6, "
                                 "elementwise_affine: true, bias: false}"};
 
   std::vector<int64_t> normalized_shape;  // empty: the last dimension

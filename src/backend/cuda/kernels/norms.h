@@ -225,7 +225,7 @@ struct AffineGradient {
 // is the case of one group and one position, with all elements as channels.
 struct Groups {
   int64_t samples, groups, channels, positions;  // channels: of one group; positions: positions
-  bool last;                                  // channels_last
+  bool last;                                     // channels_last
   DPT_HOST_DEVICE int64_t rows() const { return samples * groups; }
   DPT_HOST_DEVICE int64_t width() const { return channels * positions; }
   DPT_HOST_DEVICE int64_t elements() const { return rows() * width(); }

@@ -47,8 +47,8 @@ std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<con
 // One head of one sample: offsets and strides of its rows, and which positions attend to which.
 struct Head {
   int64_t positions, columns;  // T, E / heads
-  int64_t qkv_row, y_row;     // 3E, E
-  int64_t qkv, y, logsumexp;  // offsets of the head's first elements
+  int64_t qkv_row, y_row;      // 3E, E
+  int64_t qkv, y, logsumexp;   // offsets of the head's first elements
   double scale;
   bool causal;
 
