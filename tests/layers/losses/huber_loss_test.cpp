@@ -15,13 +15,6 @@ TEST_CASE("huber_loss compares values of one shape") {
         "`target_transforms: [one_hot]`, or store them as float32 if they are not classes");
 }
 
-TEST_CASE("huber_loss divides by what torch divides by") {
-  CHECK(divisor_word("huber_loss") == Divisor::elements);
-  CHECK(divisor_word("{huber_loss: sum}") == Divisor::one);
-  CHECK(complaint(lowered_loss("{huber_loss: none}", real({4, 3}), real({4, 3}))) ==
-        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
-}
-
 TEST_CASE("huber_loss as PyTorch") {
   CHECK(torch_loss("huber_loss") == "nn.HuberLoss()");
   CHECK(torch_loss("{huber_loss: sum}") == "nn.HuberLoss(reduction=\"sum\")");

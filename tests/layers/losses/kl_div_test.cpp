@@ -15,13 +15,6 @@ TEST_CASE("kl_div compares values of one shape") {
         "`target_transforms: [one_hot]`, or store them as float32 if they are not classes");
 }
 
-TEST_CASE("kl_div divides by what torch divides by") {
-  CHECK(divisor_word("kl_div") == Divisor::elements);
-  CHECK(divisor_word("{kl_div: sum}") == Divisor::one);
-  CHECK(complaint(lowered_loss("{kl_div: none}", real({4, 3}), real({4, 3}))) ==
-        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
-}
-
 TEST_CASE("kl_div as PyTorch") {
   CHECK(torch_loss("kl_div") == "nn.KLDivLoss()");
   CHECK(torch_loss("{kl_div: sum}") == "nn.KLDivLoss(reduction=\"sum\")");

@@ -15,13 +15,6 @@ TEST_CASE("l1_loss compares values of one shape") {
         "`target_transforms: [one_hot]`, or store them as float32 if they are not classes");
 }
 
-TEST_CASE("l1_loss divides by what torch divides by") {
-  CHECK(divisor_word("l1_loss") == Divisor::elements);
-  CHECK(divisor_word("{l1_loss: sum}") == Divisor::one);
-  CHECK(complaint(lowered_loss("{l1_loss: none}", real({4, 3}), real({4, 3}))) ==
-        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
-}
-
 TEST_CASE("l1_loss as PyTorch") {
   CHECK(torch_loss("l1_loss") == "nn.L1Loss()");
   CHECK(torch_loss("{l1_loss: sum}") == "nn.L1Loss(reduction=\"sum\")");

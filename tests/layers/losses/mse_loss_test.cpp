@@ -19,13 +19,6 @@ TEST_CASE("mse_loss compares values of one shape") {
           "float32 (csv: leave `classes` out)");
 }
 
-TEST_CASE("mse_loss divides by what torch divides by") {
-  CHECK(divisor_word("mse_loss") == Divisor::elements);
-  CHECK(divisor_word("{mse_loss: sum}") == Divisor::one);
-  CHECK(complaint(lowered_loss("{mse_loss: none}", real({4, 3}), real({4, 3}))) ==
-        "error: reduction 'none' cannot be trained: use 'mean' or 'sum'");
-}
-
 TEST_CASE("mse_loss as PyTorch") {
   CHECK(torch_loss("mse_loss") == "nn.MSELoss()");
   CHECK(torch_loss("{mse_loss: sum}") == "nn.MSELoss(reduction=\"sum\")");

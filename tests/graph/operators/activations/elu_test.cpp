@@ -15,11 +15,4 @@ TEST_CASE("elu and its gradient are torch's") {
                0.7, 1, 1, 1}));
 }
 
-TEST_CASE("elu lets nan through and keeps large numbers finite where torch does") {
-  const auto y = run_op("elu", {{f32({1, 3}), {NAN, 1e4, -1e4}}});
-  CHECK(std::isnan(y[0]));
-  CHECK(y[1] == 1e4);
-  CHECK(y[2] == -1);
-}
-
 }  // namespace dpt

@@ -28,11 +28,4 @@ TEST_CASE("gelu with tanh is torch's approximation") {
                0.3046459048489396, 0.5, 0.8673699035346424, 1.01158416663097, 1.000029322270443}));
 }
 
-TEST_CASE("gelu lets nan through and keeps large numbers finite where torch does") {
-  const auto y = run_op("gelu", {{f32({1, 3}), {NAN, 1e4, -1e4}}});
-  CHECK(std::isnan(y[0]));
-  CHECK(y[1] == 1e4);
-  CHECK(y[2] == 0);
-}
-
 }  // namespace dpt

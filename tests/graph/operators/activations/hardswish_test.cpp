@@ -14,11 +14,4 @@ TEST_CASE("hardswish and its gradient are torch's") {
               {0, 0, 0.1666666666666667, 0.4166666666666667, 0.5, 0.6666666666666666, 1, 1}));
 }
 
-TEST_CASE("hardswish lets nan through and keeps large numbers finite where torch does") {
-  const auto y = run_op("hardswish", {{f32({1, 3}), {NAN, 1e4, -1e4}}});
-  CHECK(std::isnan(y[0]));
-  CHECK(y[1] == 1e4);
-  CHECK(y[2] == 0);
-}
-
 }  // namespace dpt

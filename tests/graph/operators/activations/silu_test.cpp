@@ -16,11 +16,4 @@ TEST_CASE("silu and its gradient are torch's") {
                0.5, 0.7399611873026519, 1.088104106015169, 1.03791109111942}));
 }
 
-TEST_CASE("silu lets nan through and keeps large numbers finite where torch does") {
-  const auto y = run_op("silu", {{f32({1, 3}), {NAN, 1e4, -1e4}}});
-  CHECK(std::isnan(y[0]));
-  CHECK(y[1] == 1e4);
-  CHECK(y[2] == 0);
-}
-
 }  // namespace dpt

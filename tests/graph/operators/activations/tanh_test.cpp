@@ -16,11 +16,4 @@ TEST_CASE("tanh and its gradient are torch's") {
                0.7864477329659274, 0.009866037165440166, 0.0004935173990594991}));
 }
 
-TEST_CASE("tanh lets nan through and keeps large numbers finite where torch does") {
-  const auto y = run_op("tanh", {{f32({1, 3}), {NAN, 1e4, -1e4}}});
-  CHECK(std::isnan(y[0]));
-  CHECK(y[1] == 1);
-  CHECK(y[2] == -1);
-}
-
 }  // namespace dpt
