@@ -307,16 +307,16 @@ TEST_CASE("progress reads as a place in the run") {
   CHECK(t.team.where_is(1) == "at epoch 1, step 9 while saving");
   CHECK(t.team.progress(1).step == 9);
   CHECK(t.team.where_is(0) == "while starting");
-  const auto place = [&](const Progress& p) {
+  const auto location = [&](const Progress& p) {
     t.team.set_progress(0, p);
     return t.team.where_is(0);
   };
-  CHECK(info({.phase = Phase::training}) == "before its first step");
-  CHECK(info({.phase = Phase::evaluating}) == "while evaluating");
-  CHECK(info({.epoch = 1, .phase = Phase::training}) == "at epoch 1, step 0");
-  CHECK(info({.epoch = 1, .step = 9, .phase = Phase::evaluating}) ==
+  CHECK(location({.phase = Phase::training}) == "before its first step");
+  CHECK(location({.phase = Phase::evaluating}) == "while evaluating");
+  CHECK(location({.epoch = 1, .phase = Phase::training}) == "at epoch 1, step 0");
+  CHECK(location({.epoch = 1, .step = 9, .phase = Phase::evaluating}) ==
         "at epoch 1, step 9 while evaluating");
-  CHECK(info({.epoch = 2, .step = 9, .phase = Phase::finished}) ==
+  CHECK(location({.epoch = 2, .step = 9, .phase = Phase::finished}) ==
         "at epoch 2, step 9 after its last step");
 }
 

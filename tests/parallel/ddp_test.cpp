@@ -109,7 +109,7 @@ TEST_CASE("where no number is written, ddp takes at least two replicas and at mo
   CHECK(ddp.topology({}, {.machine_cores = 16}).ranks == 4);
   const Topology spanning = ddp.topology({}, {.machine_cores = 6, .devices_per_replica = 2});
   CHECK(spanning.ranks == 3);
-  CHECK(spanning.devices == 2);
+  CHECK(spanning.devices_per_rank == 2);
   CHECK(spanning.workers_per_device == 1);
   CHECK_THROWS_WITH_AS(ddp.topology({}, {.devices = 5, .devices_per_replica = 3}),
                        "the layers are placed on 3 devices, which 5 devices are no multiple of; "
