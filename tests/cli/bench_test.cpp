@@ -56,7 +56,7 @@ void check_row(const Node& row) {
 
 }  // namespace
 
-TEST_CASE("bench measures a pipeline, whatever number of devices other modes are given") {
+TEST_CASE("bench measures a pipeline on each number of devices") {
   const Bench bench;
   const Finished f =
       bench.run({"--modes", "single,pipeline", "--devices", "1,2", "--json", "devices=4"});
@@ -65,11 +65,13 @@ TEST_CASE("bench measures a pipeline, whatever number of devices other modes are
   Diagnostics d;
   const Node root = read_yaml(file, d);
   const std::vector<Node>& rows = root.find("rows")->items;
-  REQUIRE(rows.size() == 2);
+  REQUIRE(rows.size() == 3);
   for (const Node& row : rows) check_row(row);
   CHECK(rows[1].find("mode")->text == "pipeline");
-  CHECK(rows[1].find("devices")->text == "2");
-  CHECK(number(rows[1], "waiting_share") > 0);
+  CHECK(rows[1].find("devices")->text == "1");
+  CHECK(rows[2].find("mode")->text == "pipeline");
+  CHECK(rows[2].find("devices")->text == "2");
+  CHECK(number(rows[2], "waiting_share") > 0);
 }
 
 TEST_CASE("bench measures every mode in processes and threads of its own") {
