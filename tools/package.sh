@@ -79,6 +79,7 @@ make_deb() {
   architecture=$(dpkg --print-architecture)
   mkdir -p "$root/DEBIAN" "$work/shlibs/debian"
   cp -a "$tree" "$root/usr"
+  find "$root/usr/lib" -name '*.so' -exec chmod 644 {} + 2>/dev/null  # no program: Debian's policy
   local share=$root/usr/share
   mv "$share/bash-completion/completions/dptrain.bash" "$share/bash-completion/completions/dptrain"
   mv "$share/zsh/site-functions" "$share/zsh/vendor-completions"
