@@ -51,7 +51,7 @@ class Checked {
  private:
   [[noreturn]] static void overflow() {
     throw Error(Fault::spec,
-                "a size or a count does not fit into 64 bits: use smaller sizes, or fewer of them");
+                "a size or count in this model overflows 64 bits; use smaller sizes or counts");
   }
 
   int64_t value_;

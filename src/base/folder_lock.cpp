@@ -66,11 +66,10 @@ FolderLock::FolderLock(const std::string& folder, double patience_s,
   if (refused) {
     const std::string holder = holder_in(fd_);
     close(fd_);
-    throw FolderLocked(
-        fmt::format("another run writes to {} ({}); wait for its end, or choose another folder "
-                    "with out=DIR",
-                    folder, holder),
-        holder);
+    throw FolderLocked(fmt::format("another run is writing to {} ({}); wait for it to end, or "
+                                   "choose another folder with out=DIR",
+                                   folder, holder),
+                       holder);
   }
   const std::string me = this_process();
   if (ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) < 0)

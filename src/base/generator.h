@@ -33,12 +33,14 @@ class Generator {
   // tensor.random_() for int64, 2 words.
   int64_t random_i64();
 
+  // NOLINTBEGIN(readability-identifier-naming): as PyTorch names them
   // tensor.uniform_(a, b) for float32: 1 word per element. a and b are rounded to float first.
   void uniform_(std::span<float> out, double a, double b);
   // tensor.normal_(mean, sd) for contiguous float32. 16 or more elements: 1 word each, and 16 more
   // words unless the count is a multiple of 16. Fewer: 4 words per pair; the second value of an
   // incomplete pair is kept for the next call, whatever tensor that call fills.
   void normal_(std::span<float> out, double mean, double sd);
+  // NOLINTEND(readability-identifier-naming)
 
   // torch.randperm(size): size - 1 words. REQUIRES: size <= kMaxPermutation.
   void randperm(std::span<uint32_t> out);

@@ -14,7 +14,7 @@ namespace dpt {
 
 // Collects all states on worker 0: one state after another, each laid out like the flat buffers.
 // Returns nothing on other workers. Every worker must call it, on its own thread. Throws like
-// Team::meet().
+// Team::barrier().
 std::vector<float> gather_states(const Session& session, const Buffers& buffers, Team team,
                                  int worker, StepExecutor& executor);
 

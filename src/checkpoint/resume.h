@@ -55,7 +55,8 @@ std::string order_of_samples(const Session& session);
 void restore(const Session& session, const Resume& resume, const Buffers& buffers);
 
 // For workers that keep their own states: all states, one after another, laid out like the flat
-// buffers. Throws Error{spec} if the parameters differ.
+// buffers; without the averages (`ema`) if the checkpoint has none. Throws Error{spec} if the
+// parameters differ.
 std::vector<float> restore_own_states(const Session& session, const Resume& resume);
 
 }  // namespace dpt

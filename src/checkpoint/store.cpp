@@ -217,8 +217,8 @@ void CheckpointStore::write(const TrainState& state, const Buffers& buffers,
   } catch (const std::exception& e) {
     if (!std::exchange(warned_, true))
       print_stderr(
-          "the checkpoint of step {} could not be written: {}; the run continues, earlier "
-          "checkpoints stay\n",
+          "the checkpoint of step {} could not be written: {}; the run continues and keeps earlier "
+          "checkpoints\n",
           state.step, e.what());
     return;
   }

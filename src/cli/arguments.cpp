@@ -54,7 +54,7 @@ void Arguments::text(const std::string& names, std::string& value, const std::st
   texts_.push_back({.names = names, .help = help});
   add(*app_, names, value, help)->check([help](const std::string& given) {
     if (!given.empty()) return std::string();
-    return fmt::format("'' is no value; leave it out, or give one ({})", help);
+    return fmt::format("the value is empty; pass a value ({}), or leave the argument out", help);
   });
 }
 

@@ -24,7 +24,8 @@ namespace {
 
 int help() {
   print_stdout(
-      "dptrain trains neural networks from one YAML file, with PyTorch's numbers.\n\n"
+      "dptrain trains neural networks described in one YAML file and reproduces PyTorch's "
+      "results.\n\n"
       "  dptrain SPEC [key=value ...]      train; `dptrain configs/fmnist_ddp.yaml epochs=3`\n\n");
   for (const Command& c : command_table())
     print_stdout("  dptrain {:<24}  {}\n", c.name, c.summary);

@@ -9,12 +9,12 @@ namespace dpt {
 namespace {
 
 constexpr Meaning kEnvironment[] = {
-    {"DPTRAIN_DATA", "the folder of the data sets that are known by name"},
-    {"DPTRAIN_NO_CACHE", "set: keep no copy of unpacked data sets in ~/.cache/dptrain"},
+    {"DPTRAIN_DATA", "the folder of the built-in data sets (mnist, cifar10, ...)"},
+    {"DPTRAIN_NO_CACHE", "if set, unpacked data sets are not cached in ~/.cache/dptrain"},
     {"DPTRAIN_CUDA_MODULE", "the file libdptrain_cuda.so"},
-    {"DPTRAIN_CUDA_PATH", "the folders of CUDA's libraries, with colons between"},
+    {"DPTRAIN_CUDA_PATH", "the folders of CUDA's libraries, separated by colons"},
     {"DPTRAIN_LOG_PLANS", "on GPUs: a file to which each operation's algorithm is appended"},
-    {"DPTRAIN_OUTLIVE_LAUNCHER", "1: ranks go on when torchrun, srun or mpirun ends"},
+    {"DPTRAIN_OUTLIVE_LAUNCHER", "1: ranks keep running when torchrun, srun or mpirun ends"},
 };
 
 constexpr Meaning kExitCodes[] = {

@@ -109,9 +109,9 @@ int run_compare(const std::vector<std::string>& words) {
   std::string a_path, b_path;
   Tolerance tolerance;
   arguments.required("A", a_path);
-  arguments.required("B", b_path, "what A is measured against");
+  arguments.required("B", b_path, "the reference that A is compared with");
   arguments.not_negative("--rtol NUMBER", tolerance.relative,
-                         "of B; default: torch's for float32, 1.3e-6");
+                         "relative to B; default: torch's for float32, 1.3e-6");
   arguments.not_negative("--atol NUMBER", tolerance.absolute, "default: torch's for float32, 1e-5");
   arguments.parse(words);
   const Side a = read_side(a_path), b = read_side(b_path);

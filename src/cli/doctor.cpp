@@ -75,17 +75,18 @@ void cuda_lines() {
 }
 
 int run_doctor(const std::vector<std::string>& words) {
-  Arguments arguments("doctor",
-                      "What this machine offers: cores, instruction sets, libraries, GPUs, data.");
+  Arguments arguments(
+      "doctor",
+      "Reports what this machine offers: cores, instruction sets, libraries, GPUs, data.");
   arguments.parse(words);
   const std::vector<int> cores = usable_cores();
   line(true, "cpu", fmt::format("{}; {}", cpu_name(), counted(cores.size(), "usable core")));
   const std::string_view isa = simd_kernels().name;
   line(isa != "baseline", "kernels",
-       isa == "baseline" ? "plain: this CPU has neither AVX2 nor AVX-512" : std::string(isa));
+       isa == "baseline" ? "baseline: this CPU has neither AVX2 nor AVX-512" : std::string(isa));
   line(!onednn_kernels().empty(), "oneDNN",
        onednn_kernels().empty() ? "built without; install libdnnl-dev and build again"
-                                : "for matrix products on CPUs without own kernels");
+                                : "for matrix products where dptrain has no kernel of its own");
   for (const auto& [has, name, package] : {std::tuple(reads_jpeg(), "JPEG", "libjpeg62-turbo-dev"),
                                            {reads_png(), "PNG", "libpng-dev"}})
     line(has, name,
@@ -110,7 +111,7 @@ int run_doctor(const std::vector<std::string>& words) {
 
 Command doctor() {
   return {.name = "doctor",
-          .summary = "what this machine offers, and what is missing",
+          .summary = "report what this machine offers and what is missing",
           .run = run_doctor};
 }
 

@@ -36,7 +36,8 @@ std::string find_spec(const std::string& path);
 // Reads the spec that find_spec() finds, applies the overrides, checks the result. Throws BadSpec.
 LoadedSpec load(const SpecArgument& argument);
 
-// Opens the session of a spec. Throws BadSpec if shapes or settings do not fit.
+// Opens the session of a spec. Throws BadSpec if shapes or settings do not fit. Assumes and prints
+// a batch size for `auto`, which runs replace before (cli/auto_batch.h).
 std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query);
 
 // The folder of a spec's runs: `out`, or runs/NAME, in which runs are numbered

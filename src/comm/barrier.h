@@ -12,9 +12,9 @@ namespace dpt {
 // Result of waiting. late: the time limit has passed.
 enum class WaitResult { done, broken, late };
 
-// Zero-filled memory is a valid new barrier. After meet(), every worker sees what all workers wrote
-// before their calls. Once broken, a barrier stays broken. A worker that gets `late` stays counted
-// as arrived.
+// Zero-filled memory is a valid new barrier. After arrive_and_wait(), every worker sees what all
+// workers wrote before their calls. Once broken, a barrier stays broken. A worker that gets `late`
+// stays counted as arrived.
 struct Barrier {
   // Waits until `workers` calls have arrived. broken: break_up() was called first.
   WaitResult arrive_and_wait(uint32_t workers, const WaitPolicy& policy) noexcept;

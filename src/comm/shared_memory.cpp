@@ -81,8 +81,8 @@ SharedMemory SharedMemory::create(size_t bytes, Pages pages) {
       (memory.data_ = map_aligned(bytes, MAP_SHARED, fd)) == nullptr) {
     if (errno == EFBIG)
       fail(Fault::memory,
-           "ranks share {} of memory, which counts as a file, and files may not be so large here; "
-           "raise the limit on the size of files (ulimit -f)",
+           "ranks share {} of memory, which counts as a file and exceeds the limit on file size; "
+           "raise the limit (ulimit -f)",
            in_words(bytes));
     fail(Fault::memory, "cannot get {} of shared memory: {}; {}", in_words(bytes), words_of(errno),
          kAdvice);

@@ -96,9 +96,9 @@ class Team {
   // such list only. Throws as barrier() does.
   void barrier_among(int worker, std::span<const int> workers);
 
-  // Ends the team: all waiting workers, and all that call meet() later, throw TeamBroken. The first
-  // call decides the reason, and returns true. rank: who is to blame. code: the exit code of the
-  // run. tells: `rank` will call claim_message() itself. May be called in a signal handler.
+  // Ends the team: all waiting workers, and all that call barrier() later, throw TeamBroken. The
+  // first call decides the reason, and returns true. rank: who is to blame. code: the exit code of
+  // the run. tells: `rank` will call claim_message() itself. May be called in a signal handler.
   bool break_up(int rank, std::string_view reason, int code = static_cast<int>(Fault::rank),
                 bool tells = false) noexcept;
   bool broken() const noexcept;
@@ -127,7 +127,7 @@ class Team {
 
   // An orderly stop of all workers after the same step. A signal handler writes the signal's number
   // into stop_word(). Worker 0 calls publish_stop() once per step; for other workers it does
-  // nothing. After the next meet(), agreed_stop(worker) returns that number in every worker;
+  // nothing. After the next barrier(), agreed_stop(worker) returns that number in every worker;
   // before, it returns 0, which means: continue. agreed_stop() without a worker is for threads that
   // are not workers.
   std::atomic<int>& stop_word() noexcept;

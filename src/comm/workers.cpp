@@ -111,7 +111,7 @@ void run_workers(Team team, int rank, const std::function<void(int worker)>& bod
         others.emplace_back(work, i);
       } catch (const std::exception& e) {  // workers that run already wait for this one
         const std::string why = fmt::format(
-            "cannot start worker {} of {}: {}; raise the limit on processes (ulimit -u), or take "
+            "cannot start worker {} of {}: {}; raise the limit on processes (ulimit -u), or use "
             "fewer with cores=N",
             i, count, e.what());
         team.break_up(rank, why);

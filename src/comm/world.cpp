@@ -60,7 +60,8 @@ class Reader {
     int number = -1;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || number < 0)
-      fail(Fault::spec, "the environment's {}={} is no rank or number of ranks", name, value);
+      fail(Fault::spec, "the environment has {}={}, which is not a valid rank or number of ranks",
+           name, value);
     return number;
   }
 

@@ -20,7 +20,7 @@ std::string names_of(const Session& s) {
   for (const int gpu : s.gpu_of_worker) names.push_back(fmt::format("cuda:{}", gpu));
   std::string out = fmt::format("GPUs: {}", fmt::join(names, ", "));
   if (s.gpus.count == 0 && !s.spec.devices.count)
-    out += fmt::format(" ({} are assumed: `devices` says how many there are)", names.size());
+    out += fmt::format(" ({} assumed; set `devices` to plan for another number)", names.size());
   return out + "\n";
 }
 
@@ -82,7 +82,7 @@ std::string steps_in_stages_text(const Session& s, bool norm) {
                                  ? fmt::format("; copies {}", host ? "by their CPUs" : "by NCCL")
                                  : "";
   out += line("each GPU", fmt::format("forward and backward parts of its stages, in the order "
-                                      "above, each behind its neighbour's{}",
+                                      "above, each after its neighbor's{}",
                                       copies));
   if (several)
     out +=
@@ -91,7 +91,7 @@ std::string steps_in_stages_text(const Session& s, bool norm) {
   out += line(last,
               fmt::format("sum{} of losses{}{}", norm ? "s" : "", several ? " of all replicas" : "",
                           norm ? ", and of squares of all GPUs" : ""));
-  out += line("each GPU", fmt::format("update{}, if that is a number",
+  out += line("each GPU", fmt::format("update{}, if those are finite",
                                       s.exchange.shard_states ? " of its piece" : ""));
   if (s.exchange.shard_states) out += line("each GPU", "weights to the other replicas");
   return out + line("all", "barrier, while the GPUs run");
@@ -112,7 +112,7 @@ std::string gpus_text(const Session& s) {
       several ? "each" : "the", mib(n.all()), mib(n.weights), mib(n.gradients), mib(n.states),
       mib(n.activations));
   if (s.topology.loss_device >= 0)
-    out += fmt::format("  {:.2f} MiB more on device {}, for outputs of the others\n",
+    out += fmt::format("  {:.2f} MiB more on device {}, for the outputs of the other GPUs\n",
                        mib(GpuGather::bytes(s)), s.topology.loss_device);
   return out;
 }

@@ -13,7 +13,8 @@
 namespace dpt {
 namespace {
 
-// Of one chunk: the forward part and the loss, and the backward part, of each stage.
+// Arithmetic operations of one chunk in each stage: the forward part with the loss, and the
+// backward part.
 void flops_of_stages(const Graph& graph, std::vector<double>& forward,
                      std::vector<double>& backward) {
   forward.assign(static_cast<size_t>(graph.stages()), 0);
@@ -55,8 +56,10 @@ std::string devices_text(const Session& s) {
         use.activations / kMiB, use.sent / kMiB);
   }
   const Timing timing = predicted_timing(s);
-  out += fmt::format("bubble: {:.1f} %, if time goes by FLOPs\n{}", 100 * timing.bubble,
-                     gantt_text(s.plan.schedule, timing));
+  out += fmt::format(
+      "bubble: {:.1f} %, if time is proportional to FLOPs\n"
+      "{}",
+      100 * timing.bubble, gantt_text(s.plan.schedule, timing));
   return out;
 }
 

@@ -78,9 +78,11 @@ NonFiniteReport describe_non_finite(const Session& session, const NonFinite& fou
     if (found.target >= 0) return sample(found.target, "a target");
     const LossType& loss = *session.loss;
     if (!loss.needs.empty())
-      return {fmt::format("the model's outputs are finite, but {} can't take them", loss.name),
+      return {fmt::format("the model's outputs are finite, but outside the range that {} accepts",
+                          loss.name),
               loss.needs};
-    return {"every layer's output is finite, so it arose in the loss itself", kRemedy};
+    return {"every layer's output is finite, so the non-finite value comes from the loss itself",
+            kRemedy};
   }
   const Program& program = session.programs.begin()->second;
   const Instruction& i = program.forward[static_cast<size_t>(found.instruction % kForward)];

@@ -70,7 +70,7 @@ void check_cover(std::vector<SafeTensorsHeader::Row>& rows, uint64_t bytes,
   for (const auto& row : rows) {
     if (row.begin != end)
       fail(Fault::data,
-           "{}: tensor '{:.80}' starts at byte {} of the data, where the one before ends at {}",
+           "{}: tensor '{:.80}' starts at byte {} of the data, but the previous tensor ends at {}",
            path, row.name, row.begin, end);
     end = row.end;
   }

@@ -45,10 +45,10 @@ class Parser {
     if (text_.empty() || text_[0] != '{') refuse("the header must begin with '{'");
     members([&](std::string name) {
       if (name == "__metadata__") {
-        if (std::exchange(metadata, true)) refuse("__metadata__ is there twice");
+        if (std::exchange(metadata, true)) refuse("__metadata__ appears twice");
         members([&](std::string key) {
           if (!out.metadata.emplace(std::move(key), string(kMostText)).second)
-            refuse("a key is there twice");
+            refuse("a key appears twice");
         });
         return;
       }
@@ -61,7 +61,7 @@ class Parser {
 
  private:
   [[noreturn]] void refuse(std::string_view why) const {
-    fail(Fault::data, "{} is not a sound safetensors file: {} (byte {} of its header)", path_, why,
+    fail(Fault::data, "{} is not a valid safetensors file: {} (byte {} of its header)", path_, why,
          at_);
   }
   char peek() {
@@ -176,7 +176,7 @@ class Parser {
       else if (key == "data_offsets" && !std::exchange(has_offsets, true))
         offsets = numbers(2);
       else
-        refuse(fmt::format("'{:.40}' of tensor '{:.80}' is unknown or there twice", key, name));
+        refuse(fmt::format("'{:.40}' of tensor '{:.80}' is unknown or appears twice", key, name));
     });
     if (!has_type || !has_shape || offsets.size() != 2)
       refuse(fmt::format("tensor '{:.80}' lacks dtype, shape or data_offsets", name));

@@ -50,8 +50,8 @@ struct ConvTranspose {
     check_count("dilation", c.dilation, 2, owner, d);
     if (!d.ok()) return;
     if (c.out_channels % c.groups != 0)
-      d.error(owner.at("groups"),
-              fmt::format("out_channels {} can't be made {} groups", c.out_channels, c.groups));
+      d.error(owner.at("groups"), fmt::format("out_channels {} is not divisible by groups {}",
+                                              c.out_channels, c.groups));
     const Convolution s = c.settings();
     for (size_t i = 0; i < 2; ++i)
       if (s.output_padding[i] >= std::max(s.window.stride[i], s.window.dilation[i])) {
@@ -66,8 +66,9 @@ struct ConvTranspose {
     need_image("conv_transpose2d", in, 2);
     const int64_t channels = in.shape[1];
     if (channels % groups != 0)
-      fail(Fault::spec, "conv_transpose2d: the {} channels of {} can't be made {} groups", channels,
-           in.shape.str(), groups);
+      fail(Fault::spec,
+           "conv_transpose2d: the {} channels of {} cannot be divided evenly into {} groups",
+           channels, in.shape.str(), groups);
     const Convolution s = settings();
     const Pair k = s.window.kernel;
     // PyTorch computes fan_in from dimension 1 of the weight, here the output channels.

@@ -94,8 +94,8 @@ struct Conv {
     check_count("padding", c.padding.sizes, kDims, owner, d);
     check_count("dilation", c.dilation, kDims, owner, d);
     if (c.out_channels % c.groups != 0)
-      d.error(owner.at("groups"),
-              fmt::format("out_channels {} can't be made {} groups", c.out_channels, c.groups));
+      d.error(owner.at("groups"), fmt::format("out_channels {} is not divisible by groups {}",
+                                              c.out_channels, c.groups));
     if (c.padding.word == "same" && std::ranges::any_of(c.stride, [](int64_t s) { return s != 1; }))
       d.error(owner.at("padding"), "padding: same needs stride 1, as in torch");
   }
@@ -105,8 +105,8 @@ struct Conv {
     need_image(kName, in, kDims);
     const int64_t channels = in.shape[1];
     if (channels % groups != 0)
-      fail(Fault::spec, "{}: the {} channels of {} can't be made {} groups", kName, channels,
-           in.shape.str(), groups);
+      fail(Fault::spec, "{}: the {} channels of {} cannot be divided evenly into {} groups", kName,
+           channels, in.shape.str(), groups);
     const Convolution settings{window(), groups};
     require_window_fits(kName, in.shape, settings.window, kDims);
     std::vector<int64_t> extents = {out_channels, channels / groups};

@@ -35,11 +35,11 @@ struct EmbeddingLayer {
     const TensorDesc in = g.desc(x);
     if (in.dtype != DType::i32)
       fail(Fault::spec,
-           "embedding takes numbers of rows (i32), not {}{}: give it a data set of tokens, without "
+           "embedding takes row indices (i32), not {}{}: use a data set of tokens, without "
            "transforms",
            name_of(in.dtype), in.shape.str());
     if (in.shape.rank() == Shape::kMaxRank)
-      fail(Fault::spec, "embedding: an input of {} has no room for one more extent",
+      fail(Fault::spec, "embedding: an input of {} already has the largest number of dimensions",
            in.shape.str());
     const ValueId weight =
         g.parameter("weight", {num_embeddings, embedding_dim},

@@ -30,8 +30,8 @@ struct Fans {
   Fans(std::string_view name, const Shape& shape) {
     if (shape.rank() < 2)
       fail(Fault::spec,
-           "{} counts what goes in and out of a weight of two or more extents, but this parameter "
-           "is {}; take another, as uniform or normal",
+           "{} needs a weight of two or more dimensions, but this parameter is {}; use another "
+           "initialization, such as uniform or normal",
            name, shape.str());
     const auto window = static_cast<double>(shape.tail(2).elements());
     in = static_cast<double>(shape[1]) * window;
@@ -101,7 +101,7 @@ struct TruncNormal {
     if (!(share > kLeast))
       d.error(owner.where,
               fmt::format("[a, b] holds {:.1f} % of this normal distribution, and must hold more "
-                          "than {:.0f} %; move a and b, or take uniform",
+                          "than {:.0f} %; change a and b, or use uniform",
                           100 * share, 100 * kLeast));
   }
   Init make(const Shape&) const {

@@ -53,7 +53,8 @@ struct MultiheadAttention {
           name_of(in.dtype), in.shape.str());
     const int64_t features = in.shape.back();
     if (features % num_heads != 0)
-      fail(Fault::spec, "multihead_attention: the {} features of {} can't be cut into {} heads",
+      fail(Fault::spec,
+           "multihead_attention: the {} features of {} cannot be divided evenly into {} heads",
            features, in.shape.str(), num_heads);
     // nn.MultiheadAttention creates out_proj as a linear layer and draws its weight and bias, then
     // draws in_proj_weight, and finally sets the bias of out_proj to 0.

@@ -40,7 +40,7 @@ struct PadLayer {
     const std::vector<int64_t> sides = all_sides(shape);
     const int dims = static_cast<int>(sides.size() / 2);
     if (dims >= shape.rank())
-      fail(Fault::spec, "pad: {} numbers are for {} extents behind that of the samples, {} has {}",
+      fail(Fault::spec, "pad: {} numbers pad {} dimensions after the batch, but {} has only {}",
            sides.size(), dims, shape.str(), shape.rank() - 1);
     Pad s{.value = value};
     for (int i = 0; i < dims; ++i) {

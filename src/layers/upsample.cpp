@@ -38,7 +38,7 @@ struct Upsample {
     const Shape shape = g.shape(x);
     const int dims = shape.rank() - 2;
     if (dims != 1 && dims != 2)
-      fail(Fault::spec, "upsample takes [N, channels, ...] with 1 or 2 extents behind, not {}",
+      fail(Fault::spec, "upsample takes [N, channels, ...] with 1 or 2 more dimensions, not {}",
            shape.str());
     const size_t given = std::max(size.size(), scale_factor.size());
     if (given != 1 && given != static_cast<size_t>(dims))

@@ -66,7 +66,7 @@ inline void require_window_fits(std::string_view layer, const Shape& x, const Wi
     const int64_t extent = padded(w, at, x[2 + i]);
     if (needed > extent)
       fail(Fault::spec,
-           "{}: its window covers {}, but the input {} has {} there with its padding; take a "
+           "{}: its window covers {} elements, but the padded input {} has only {} there; use a "
            "smaller kernel_size{}, or more padding",
            layer, needed, x.str(), extent, w.dilation[at] > 1 ? " or dilation" : "");
   }

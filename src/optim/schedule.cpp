@@ -108,10 +108,9 @@ void check_schedule(const Spec& spec, Diagnostics& d) {
   if (!schedule) return;
   const ScheduleType& type = type_of(spec.schedule);
   if (type.needs_metric && spec.schedule.interval == "step")
-    d.error(schedule.where,
-            fmt::format("schedule '{}' looks at the loss of each epoch: its interval is 'epoch', "
-                        "not 'step'",
-                        type.name));
+    d.error(schedule.where, fmt::format("schedule '{}' uses the loss of each epoch, so its "
+                                        "interval must be 'epoch', not 'step'",
+                                        type.name));
   const bool cycles = type.make(schedule.settings, 1, 1)->momentum(0).has_value();
   if (!cycles || !spec.optimizer) return;
   const auto& optimizer = static_cast<const OptimizerType&>(*spec.optimizer.what);

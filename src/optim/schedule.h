@@ -25,7 +25,7 @@ class Schedule {
   virtual double lr(int64_t k) = 0;
   // The momentum or beta1 after k intervals, which one_cycle sets. Empty: the optimizer's own.
   virtual std::optional<double> momentum(int64_t) { return {}; }
-  // For reduce_on_plateau: receives the test loss of each evaluation, or the loss of each epoch if
+  // For reduce_on_plateau: receives the loss of each evaluation, or the loss of each epoch if
   // the spec has no evaluation. It affects the next lr().
   virtual void metric(double) {}
   // What lr() remembers of the losses so far, for checkpoints; may be empty. restore() ignores the

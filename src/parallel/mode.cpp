@@ -29,8 +29,8 @@ Topology place_workers(const ModeQuery& query, int preferred_replicas, bool proc
   const int devices = query.devices.value_or(preferred_replicas * query.devices_per_replica);
   if (devices % query.devices_per_replica != 0)
     fail(Fault::spec,
-         "the layers are placed on {0} devices, which {1} devices are no multiple of; take "
-         "`devices: {2}`",
+         "the layers of a replica are placed on {0} devices, so {1} devices cannot be divided into "
+         "replicas; use `devices: {2}`",
          query.devices_per_replica, devices,
          (devices / query.devices_per_replica + 1) * query.devices_per_replica);
   Topology out;
@@ -42,7 +42,9 @@ Topology place_workers(const ModeQuery& query, int preferred_replicas, bool proc
   out.reproducible = query.shards.has_value();
   out.per_replica_sampling = processes && !out.reproducible;
   if (out.total_workers() > 1024)
-    fail(Fault::spec, "{} devices with {} cores each are {} workers; at most 1024 are possible",
+    fail(Fault::spec,
+         "{} devices with {} cores each are {} workers; at most 1024 are possible, so lower "
+         "`devices` or `cores`",
          devices, out.workers_per_device, out.total_workers());
   return out;
 }

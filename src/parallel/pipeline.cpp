@@ -72,14 +72,14 @@ struct PipelineKeys : ExchangeKeys, GpuExchangeKeys {
               "'stages_a_device' is for `schedule: interleaved_1f1b`; leave one of the two out");
     if (interleaved && s.chunks % s.stages != 0)
       d.error(owner.given("chunks") ? owner.at("chunks") : owner.where,
-              fmt::format("interleaved_1f1b goes round the {} devices with as many chunks at a "
-                          "time, so `chunks` must be a multiple of {}",
+              fmt::format("interleaved_1f1b runs chunks in groups of {}, one per device, so "
+                          "`chunks` must be a multiple of {}",
                           s.stages, s.stages));
     for (const std::string_view key : {"shard", "compress", "backend", "bucket_cap_mb"})
       if (owner.given(key) && s.data_parallel == 1 && !(key == "backend" && s.processes))
         d.error(owner.at(key),
-                fmt::format("'{}' is for what replicas share, and there is one; write "
-                            "`data_parallel: 2`, or leave it out",
+                fmt::format("'{}' controls how replicas exchange data, but there is only one; "
+                            "write `data_parallel: 2`, or leave the key out",
                             key));
     const int64_t all = s.stages * (interleaved ? s.stages_a_device : 1);
     if (owner.given("cut") && std::ssize(s.cut) != all - 1)
@@ -94,8 +94,8 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
   const auto& s = std::any_cast<const PipelineKeys&>(settings);
   if (query.devices_per_replica > 1)
     fail(Fault::spec,
-         "a pipeline puts layers on devices itself; leave out `device` of the layers and name what "
-         "begins a stage in `parallel: {{pipeline: {{cut: [...]}}}}`");
+         "a pipeline places layers on devices itself; remove `device` from the layers and name the "
+         "first layer of each later stage in `parallel: {{pipeline: {{cut: [...]}}}}`");
   const int stages = static_cast<int>(s.stages), replicas = static_cast<int>(s.data_parallel);
   ModeQuery q = query;
   q.devices_per_replica = stages;

@@ -115,8 +115,8 @@ std::string losses(const RowResult& r, const RowResult& base, double ideal) {
   // Short steps are timed before they are looked at, and a busy machine may have changed meanwhile.
   const double lost = r.ms_per_sample - base.ms_per_sample / ideal;
   if (!all.empty() && all.front().ms > lost + r.ms_per_sample / 4)
-    return "what workers do in a step does not explain that: other programs may use the machine; "
-           "measure again while it is idle";
+    return "the time that workers spend in a step does not explain this: other programs may be "
+           "using the machine; measure again while it is idle";
   std::vector<std::string> out;
   for (const Cause& c : all)
     if (out.size() < 2 && c.ms >= all.front().ms / 3) out.push_back(c.text);

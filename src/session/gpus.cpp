@@ -25,7 +25,7 @@ void check_cpus(const std::vector<int64_t>& indices) {
   for (int64_t i : indices)
     if (i >= std::ssize(indices))
       fail(Fault::device,
-           "device cpu:{} is not there: CPU devices share the machine's cores and are numbered "
+           "device cpu:{} does not exist: CPU devices share the machine's cores and are numbered "
            "from 0, so {} of them are cpu:0 to cpu:{}",
            i, indices.size(), indices.size() - 1);
 }
@@ -49,10 +49,10 @@ void choose_gpus(Session& s, const Topology& topology, const SessionQuery& query
   const int highest = std::ranges::max(s.gpu_of_worker);
   if (highest < s.gpus.count) return;
   if (!devices.indices.empty())
-    fail(Fault::device, "device cuda:{} is not there: CUDA shows {}, numbered from 0", highest,
+    fail(Fault::device, "device cuda:{} does not exist: CUDA finds {}, numbered from 0", highest,
          text_of(s.gpus.count));
   fail(Fault::device,
-       "the run needs {}, but CUDA shows {}; use {}, or, for a test, put several {} on one: "
+       "the run needs {}, but CUDA finds {}; use {}, or, for a test, put several {} on one GPU: "
        "`devices: [cuda:0, cuda:0]`",
        text_of(topology.total_workers()), text_of(s.gpus.count),
        topology.devices_per_replica > 1 ? "fewer stages"
@@ -70,8 +70,8 @@ void choose_backend(Session& s, const SessionQuery& query, Diagnostics& d) {
   if (s.exchange.backend == Backend::host) {
     if (s.exchange.bucket_mib)
       d.error(s.spec.parallel.where,
-              "`bucket_cap_mb` is for NCCL, but here the CPUs sum gradients, all at once; leave it "
-              "out");
+              "`bucket_cap_mb` applies only to NCCL, but here the CPUs sum all gradients at once; "
+              "leave it out");
     return;
   }
   if (shared)
@@ -132,8 +132,8 @@ void choose_device(Session& s, const SessionQuery& query) {
   if (wanted != "auto" || !query.runs) return;  // only a run explains why it uses a CPU
   const std::string no_gpu = cuda::why_no_gpu();
   if (!no_gpu.empty() && !cuda::has_nvidia_gpu()) return;
-  s.note = no_gpu.empty() ? "device: cpu (there is a GPU, but training on one is new: ask for it "
-                            "by `device: cuda`)"
+  s.note = no_gpu.empty() ? "device: cpu (a GPU is available, but GPU training is new; to use it, "
+                            "set `device: cuda`)"
                           : fmt::format("device: cpu ({})", no_gpu);
 }
 

@@ -55,7 +55,7 @@ std::vector<int> cut_at(const std::vector<std::string>& names,
       d.error(where,
               fmt::format("'{}' in 'cut' {}", name,
                           begin == 0 ? "is the first layer, where the first stage begins anyway"
-                                     : "stands before or at the one named before it"));
+                                     : "does not come after the previous one"));
       return out;
     }
     for (size_t i = begin; i < out.size(); ++i) ++out[i];

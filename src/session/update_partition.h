@@ -32,6 +32,7 @@ std::vector<std::vector<UpdatePiece>> partition_update(const Program& program,
 // A pointer p such that p + begin is `first`, for code that indexes flat buffers by their own
 // offsets. Elements before `first` must not be accessed.
 inline float* counted_from(float* first, size_t begin) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic must stay within an array
   return reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(first) - begin * sizeof(float));
 }
 

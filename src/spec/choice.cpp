@@ -43,7 +43,7 @@ void tell_beside(std::string_view what, std::string_view chosen, const Located<s
     if (k.name == key.value)
       return d.error(
           key.where,
-          fmt::format("'{0}' stands beside the {1} '{2}'; its keys go inside: {2}: {{{0}: ...}}",
+          fmt::format("'{0}' is a key of the {1} '{2}' and belongs inside it: {2}: {{{0}: ...}}",
                       key.value, what, chosen));
     siblings.push_back(k.name);
   }

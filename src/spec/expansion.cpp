@@ -24,7 +24,7 @@ bool Expansion::add(const Amount& more, const Span& where, Diagnostics& d) {
   const auto fits = [&](int64_t used, int64_t n, int64_t most, std::string_view what) {
     if (n > most - used && !full_)
       d.error(where,
-              fmt::format("more than {} {} once blocks and repeats are put in place", most, what));
+              fmt::format("more than {} {} after blocks and repeats are expanded", most, what));
     full_ = full_ || n > most - used;
   };
   fits(used_.layers, more.layers, kMostExpanded.layers, "layers");

@@ -47,7 +47,7 @@ class Loader {
                                   kMostNodes));
     if (named.file && d_.count() == before && !is_spec(root))
       d_.error(named,
-               fmt::format("'{}' is no spec: it must be a map of keys, such as 'model'", path));
+               fmt::format("'{}' is not a spec: it must be a map of keys, such as 'model'", path));
     if (named.file && !is_spec(root)) return {};
     file.shown = true;
     if (values_ > static_cast<int64_t>(kMostNodes)) return {};
@@ -147,7 +147,7 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
     bytes += text.size();
     if (i == kMostArguments || bytes > kMostArgumentBytes) {
       d.error({.file = files.back().get(), .line = 1, .column = 1, .length = 1},
-              fmt::format("more than {} arguments, or {} bytes of them; write them into a file",
+              fmt::format("more than {} overrides, or {} bytes of them; put them in a spec file",
                           kMostArguments, kMostArgumentBytes));
       break;
     }
@@ -160,8 +160,8 @@ Spec load_spec(const std::string& path, const std::vector<std::string>& override
     spec.name = fs::path(path).stem().string();
     if (find_control(spec.name) != spec.name.npos || invalid_utf8(spec.name) != spec.name.npos)
       d.error({.file = files.front().get(), .line = 1, .column = 1, .length = 1},
-              "the file's name cannot be the run's: it has control characters, or is not UTF-8; "
-              "write a `name`");
+              "the file name cannot be used as the run's name: it has control characters or is not "
+              "UTF-8; set `name`");
     add_name(root, spec.name);
   }
   if (tree) *tree = std::move(root);

@@ -170,9 +170,11 @@ void ModelReader::read_block(const Node::Entry& e) {
   if (!is_word(name, false))
     d_.error(e.key.where, "a name is made of letters, digits, '_' and '-'");
   else if (name == kResidual || find_entry(registries_.layers, name))
-    d_.error(e.key.where, fmt::format("'{}' is a layer already; call the block otherwise", name));
+    d_.error(e.key.where,
+             fmt::format("'{}' is already the name of a layer; rename the block", name));
   else if (std::ranges::find(beside, name) != beside.end())
-    d_.error(e.key.where, fmt::format("'{}' is a key of layers; call the block otherwise", name));
+    d_.error(e.key.where,
+             fmt::format("'{}' is already a key of layer entries; rename the block", name));
   const Owner owner{fmt::format("block '{}'", name), e.key.where};
   Block block{.name = name};
   if (e.value.kind == Node::Kind::map) {
@@ -180,7 +182,8 @@ void ModelReader::read_block(const Node::Entry& e) {
     block.parameters = keys.parameters;
     block.layers = keys.layers;
   } else {
-    d_.error(e.value.where, owner.title + " must be a map with 'layers' and maybe 'parameters'");
+    d_.error(e.value.where,
+             owner.title + " must be a map with 'layers' and optionally 'parameters'");
   }
   block.sound = block.layers != nullptr;
   if (block.parameters && block.parameters->entries.size() > kMostParameters) {
@@ -222,8 +225,7 @@ void ModelReader::check_names(const std::vector<ModelItem>& items) {
     const std::string name = items[i].name.empty() ? std::to_string(i) : items[i].name;
     const auto [first, fresh] = seen.emplace(name, items[i].where.line);
     if (!fresh)
-      d_.error(items[i].where, fmt::format("a second layer of this list is called '{}'; the first "
-                                           "is in line {}",
+      d_.error(items[i].where, fmt::format("this list already has a layer named '{}', in line {}",
                                            name, first->second));
   }
 }
@@ -273,7 +275,7 @@ ModelItem ModelReader::read_item(const Node& n) {
 // each.
 void ModelReader::read_init(const Node& n, ModelItem& out) {
   if (out.kind != ModelItem::Kind::layer) {
-    d_.error(n.where, "'init' is of one layer; write it beside the layers inside");
+    d_.error(n.where, "'init' applies to a single layer; write it beside the layers inside");
     return;
   }
   const auto read = [&](const Node* of) {
@@ -313,16 +315,18 @@ void ModelReader::complain_beside(const Node::Entry& chosen, const Node::Entry& 
   const std::string& key = other.key.value;
   if (known(key)) {
     d_.error(other.key.where,
-             fmt::format("an entry names one layer; give '{}' an entry of its own, beside '{}'",
-                         key, chosen.key.value));
+             fmt::format(
+                 "an entry names only one layer; move '{}' out of the entry of '{}' into its own",
+                 key, chosen.key.value));
     return;
   }
   if (const RegistryEntry* layer = find_entry(registries_.layers, chosen.key.value)) {
     const std::vector<KeyDoc> keys = layer->describe();
     if (std::ranges::find(keys, key, &KeyDoc::name) != keys.end()) {
-      d_.error(other.key.where, fmt::format("'{0}' stands beside the layer '{1}'; its keys go "
-                                            "inside: {1}: {{{0}: ...}}",
-                                            key, chosen.key.value));
+      d_.error(
+          other.key.where,
+          fmt::format("'{0}' is a key of the layer '{1}' and belongs inside it: {1}: {{{0}: ...}}",
+                      key, chosen.key.value));
       return;
     }
   }
@@ -375,11 +379,11 @@ void ModelReader::read_instance(Block& block, const Located<std::string>& name,
   block.used = true;
   if (!block.sound) return;  // reported at its definition
   if (block.open) {
-    d_.error(name.where, fmt::format("block '{}' stands inside itself", block.name));
+    d_.error(name.where, fmt::format("block '{}' contains itself", block.name));
     return;
   }
   if (depth_ == kDeepestBlocks) {
-    d_.error(name.where, fmt::format("more than {} blocks inside each other", kDeepestBlocks));
+    d_.error(name.where, fmt::format("blocks are nested more than {} deep", kDeepestBlocks));
     return;
   }
   const size_t before = d_.count();

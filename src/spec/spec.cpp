@@ -26,7 +26,7 @@ void refuse_both(const Node& map, std::string_view a, std::string_view b, Diagno
     if ((e.key.value != a && e.key.value != b) || !given(map, e.key.value)) continue;
     if (first)
       d.error(e.key.where,
-              fmt::format("'{}' and '{}' exclude each other", first->key.value, e.key.value));
+              fmt::format("'{}' and '{}' cannot be used together", first->key.value, e.key.value));
     first = &e;
   }
 }
@@ -44,7 +44,7 @@ void check_batch(const Node& data, Diagnostics& d) {
 // Expressions are valid only in blocks; elsewhere there are no parameters to insert.
 void refuse_expressions(const Node& n, Diagnostics& d) {
   if (n.kind == Node::Kind::scalar && has_expression(n))
-    d.error(n.where, "'${...}' can stand only in a block");
+    d.error(n.where, "'${...}' can be used only inside a block");
   for (const Node& i : n.items) refuse_expressions(i, d);
   for (const Node::Entry& e : n.entries) refuse_expressions(e.value, d);
 }
@@ -73,8 +73,8 @@ void set_devices(const Node& root, const TopKeys& top, Spec& spec, Diagnostics& 
   if (out.device == "auto")
     out.device = top.device;
   else if (device && devices && top.device != "auto" && top.device != out.device)
-    d.error(devices->where,
-            fmt::format("'devices' are of '{}', 'device' is '{}'", out.device, top.device));
+    d.error(devices->where, fmt::format("'devices' lists '{}' devices, but 'device' is '{}'",
+                                        out.device, top.device));
   if (!given(root, "devices")) out.where = device ? device->where : spec.where;
 }
 
@@ -133,7 +133,7 @@ class Misplaced {
       const bool of_top =
           std::ranges::any_of(sections_, is) && !section.has(e.key.value) && !names_choice;
       if (of_top)
-        d_.error(e.key.where, fmt::format("unknown key '{}' in '{}'; it stands at the top level",
+        d_.error(e.key.where, fmt::format("unknown key '{}' in '{}'; it belongs at the top level",
                                           e.key.value, section.doc.name));
       return of_top;
     });

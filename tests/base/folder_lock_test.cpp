@@ -41,8 +41,8 @@ TEST_CASE("a folder is locked by one, who is named, until it lets go") {
   const Folder one, other;
   std::optional<FolderLock> lock(std::in_place, one.path());
   CHECK(refusal(one.path())
-            .find(fmt::format("another run writes to {} (process {} on ", one.path(), getpid())) !=
-        std::string::npos);
+            .find(fmt::format("another run is writing to {} (process {} on ", one.path(),
+                              getpid())) != std::string::npos);
   CHECK(refusal(other.path()).empty());
   lock.reset();
   CHECK(refusal(one.path()).empty());

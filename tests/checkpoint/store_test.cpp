@@ -174,10 +174,10 @@ TEST_CASE("what an earlier run has left goes once a later one is complete, and n
   Dead dead;
   const Ran forgot = run("", {}, &dead);  // it has none of its own
   CHECK_MESSAGE(
-      has(forgot.err, fmt::format("3 checkpoints that this run does not continue are now in "
-                                  "{0} until it has its own; to continue from the "
-                                  "newest of them: --resume {0}/step-000006",
-                                  before)),
+      has(forgot.err,
+          fmt::format("3 checkpoints of an earlier run are kept in {0} until this run has its own; "
+                      "to continue from the newest, use --resume {0}/step-000006",
+                      before)),
       forgot.err);
   CHECK(steps_in(now).empty());
   CHECK(steps_in(before) == Steps{6, 4, 2});
@@ -189,9 +189,8 @@ TEST_CASE("what an earlier run has left goes once a later one is complete, and n
   // Where it goes on from one of those, that one stays as long.
   const Ran rest = run(before + "/step-000004", {}, &dead);
   same(first, rest);
-  CHECK_MESSAGE(
-      has(rest.err, "1 checkpoint that this run does not continue is now in " + before + "-2"),
-      rest.err);
+  CHECK_MESSAGE(has(rest.err, "1 checkpoint of an earlier run is kept in " + before + "-2"),
+                rest.err);
   CHECK(steps_in(before) == Steps{6, 4, 2});
   same(first, run(before + "/step-000004", {}));
   CHECK(steps_in(now) == Steps{6});

@@ -125,7 +125,7 @@ TEST_CASE("bench says that workers share cores, and leaves out rows that can't b
   CHECK(f.code == 0);
   CHECK(has(f.out, "\ndp           80     40  fp32 "));
   CHECK(has(f.out, "80 workers take turns on "));
-  CHECK(has(f.err, "ddp on 80 devices, batch 40 is left out:\n"));
+  CHECK(has(f.err, "ddp on 80 devices, batch 40 was not measured:\n"));
   CHECK(has(f.err, "batch_size 40 cannot be split evenly across 80 ranks; use 80, or"));
   const Finished none = bench.run({"--modes", "ddp", "--devices", "80"});
   CHECK(none.code == 2);
@@ -136,7 +136,7 @@ TEST_CASE("bench --compare shows the speed-up over single, and why rows are left
   const Bench bench;
   const Finished f = bench.run({"--compare", "dp,ddp", "--devices", "1,3", "--json"});
   REQUIRE_MESSAGE(f.code == 0, f.err);
-  CHECK(has(f.err, "ddp on 3 devices, batch 40 is left out:\n"));
+  CHECK(has(f.err, "ddp on 3 devices, batch 40 was not measured:\n"));
   CHECK(has(f.err, "batch_size 40 cannot be split evenly across 3 ranks"));
   const SourceFile file{"bench.json", f.out};
   Diagnostics d;
@@ -164,7 +164,7 @@ TEST_CASE("a number of stages that a pipeline cannot have leaves out its row alo
   const Finished f = bench.run({"--compare", "pipeline", "--devices", "2,9", "--csv"});
   REQUIRE_MESSAGE(f.code == 0, f.err);
   CHECK(has(f.out, "\npipeline,2,40,fp32,"));
-  CHECK(has(f.err, "pipeline on 9 devices, batch 40 is left out:\n"));
+  CHECK(has(f.err, "pipeline on 9 devices, batch 40 was not measured:\n"));
 }
 
 TEST_CASE("bench runs where the data set is missing, on one of the same shapes") {
@@ -179,8 +179,8 @@ optimizer: {sgd: 0.01}
                               "--seconds=0.01", "out=" + folder.file("run")});
   REQUIRE_MESSAGE(f.code == 0, f.err);
   CHECK(has(f.out,
-            "data: synthetic_images: 60000 x [1, 28, 28] u8, 10 classes (made up: there is no "
-            "fashion_mnist here)"));
+            "data: synthetic_images: 60000 x [1, 28, 28] u8, 10 classes (generated: fashion_mnist "
+            "was not found)"));
   folder.write("csv.yaml", R"(
 data: {dataset: {csv: nowhere.csv}, batch_size: 40}
 model: [{linear: 10}]

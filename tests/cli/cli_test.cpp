@@ -302,7 +302,7 @@ TEST_CASE("gradients that overflow at every scale end the run") {
                               "epochs=60", "evaluate=false", "log.every=1"});
   CHECK(f.code != 0);
   CHECK(read_file(folder.file("run/metrics.jsonl")).find("\"loss\": null") != std::string::npos);
-  CHECK(f.err.find("not finite in 50 steps in a row, the last at epoch") != std::string::npos);
+  CHECK(f.err.find("not finite in 50 consecutive steps, the last at epoch") != std::string::npos);
 }
 
 TEST_CASE("the residual nets have as many parameters as torchvision's") {

@@ -130,7 +130,7 @@ TEST_CASE("a log has the run's head, and lines of epochs and steps in their orde
       "(other runs of dptrain use .*\n)?"  // on a busy machine
       "(data|model|batch): .*\n(data|model|batch): .*\n(data|model|batch): .*\n" +
       step(1, 3) + epoch(1) + step(2, 2) + epoch(2) + "Training on CPU 0 finished.\n" +
-      "weights: .*\n");
+      "weights: .*\nreport: .*\n");
   CHECK_MESSAGE(std::regex_match(log, all), log);
 }
 

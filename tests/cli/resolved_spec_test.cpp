@@ -72,7 +72,7 @@ TEST_CASE("CPU devices are numbered from 0") {
   const Finished wrong =
       dptrain({"plan", folder.file("t.yaml"), "parallel=dp", "devices=[0, cpu:5]"});
   CHECK(wrong.code == 3);
-  CHECK(wrong.err.find("device cpu:5 is not there") != std::string::npos);
+  CHECK(wrong.err.find("device cpu:5 does not exist") != std::string::npos);
 }
 
 }  // namespace dpt

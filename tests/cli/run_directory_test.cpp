@@ -40,7 +40,7 @@ TEST_CASE("eval, compare and bench know the newest run of a name, and each run b
   const Commands c;
   const Finished none = c.run({"eval", "t.yaml"});
   CHECK(none.code == 4);
-  CHECK_MESSAGE(has(none.err, "there is no runs/mine/model.safetensors: "), none.err);
+  CHECK_MESSAGE(has(none.err, "runs/mine/model.safetensors does not exist: "), none.err);
   for (const char* seed : {"seed=1", "seed=2"}) CHECK(c.run({"t.yaml", seed}).code == 0);
 
   const auto loss = [&](const std::vector<std::string>& words) {

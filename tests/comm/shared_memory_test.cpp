@@ -138,8 +138,8 @@ TEST_CASE("memory that the system refuses is an error with its reason") {
   setrlimit(RLIMIT_FSIZE, &files);
   std::signal(SIGXFSZ, before);
   CHECK(said ==
-        "ranks share 3.0 MiB of memory, which counts as a file, and files may not be so large "
-        "here; raise the limit on the size of files (ulimit -f)");
+        "ranks share 3.0 MiB of memory, which counts as a file and exceeds the limit on file size; "
+        "raise the limit (ulimit -f)");
 }
 
 TEST_CASE("moving moves the mapping") {

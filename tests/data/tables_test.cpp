@@ -103,7 +103,7 @@ TEST_CASE("labels that the loss passes over are no classes") {
 TEST_CASE("a set that is not there: every folder tried, and what to do") {
   const Folder folder;
   const std::string why = data_error([&] { find_files("a_set", "", folder.path(), {"x", "y"}); });
-  CHECK(has(why, "the files of a_set are not there: x and y"));
+  CHECK(has(why, "the files of a_set were not found: x and y"));
   CHECK(has(why, folder.file("datasets/a_set") + "\n"));
   CHECK(has(why, folder.file("datasets/a-set") + "\n"));
   CHECK(has(why, "shared/datasets/a_set"));

@@ -144,7 +144,7 @@ TEST_CASE("sharded states are out of the memory that ranks share: each element h
   // All of them once; a piece ends with its cache line.
   CHECK(own >= static_cast<size_t>(sharded->parameters()));
   CHECK(own <= sharded->layout.trainable + 16 * sharded->graph.parameters.size());
-  CHECK(describe(*sharded, false).find("optimizer states: each rank has those") !=
+  CHECK(describe(*sharded, false).find("optimizer states: each rank holds the states") !=
         std::string::npos);
 }
 

@@ -156,7 +156,7 @@ TEST_CASE("lying sizes") {
 TEST_CASE("overlaps, holes and doubles") {
   CHECK(has(
       why_not("{" + row("a", "U8", "[2]", 0, 2) + "," + row("b", "U8", "[2]", 1, 3) + "}", "abc"),
-      "tensor 'b' starts at byte 1 of the data, where the one before ends at 2"));
+      "tensor 'b' starts at byte 1 of the data, but the previous tensor ends at 2"));
   CHECK(has(
       why_not("{" + row("a", "U8", "[1]", 0, 1) + "," + row("b", "U8", "[1]", 2, 3) + "}", "abc"),
       "starts at"));
@@ -172,7 +172,7 @@ TEST_CASE("what is not a header") {
                            "{\"x\":{\"dtype\":\"F32\"}}", "{\"__metadata__\":{\"a\":1}}",
                            "{\"x\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", "{\"a\nb\":{}}",
                            "{\"\\x\":{}}", "{\"\\ud800\":{}}", "{\"\\u12\":{}}", "{,}"})
-    CHECK(has(why_not(json), "not a sound safetensors file"));
+    CHECK(has(why_not(json), "not a valid safetensors file"));
   CHECK(has(why_not("{" + row("x", "F8", "[1]", 0, 1) + "}", "a"), "has dtype 'F8'"));
   CHECK(has(why_not("{" + row("x", "U8", "[1,1,1,1,1,1,1]", 0, 1) + "}", "a"), "too long"));
   CHECK(has(why_not("{" + row("x", "U8", "[-1]", 0, 1) + "}", "a"), "whole number"));

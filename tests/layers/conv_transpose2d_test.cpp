@@ -42,7 +42,8 @@ TEST_CASE("conv_transpose2d says what it takes") {
   CHECK(said(", output_padding: 1") ==
         "error: output_padding must be smaller than stride or dilation, as in torch");
   CHECK(said(", groups: 3") ==
-        "error: conv_transpose2d: the 4 channels of [2, 4, 1, 7] can't be made 3 groups");
+        "error: conv_transpose2d: the 4 channels of [2, 4, 1, 7] cannot be divided evenly into 3 "
+        "groups");
   CHECK(said(", padding: 1") ==
         "error: convolution_transpose: the padding leaves nothing of [2, 4, 1, 7]");
 }

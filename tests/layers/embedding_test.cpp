@@ -26,10 +26,9 @@ TEST_CASE("embedding starts normal, its padding row as zeros") {
 }
 
 TEST_CASE("embedding refuses what is no number of a row") {
-  CHECK(
-      complaint(lowered(kTable, real({2, 7}))) ==
-      "error: embedding takes numbers of rows (i32), not f32[2, 7]: give it a data set of tokens, "
-      "without transforms");
+  CHECK(complaint(lowered(kTable, real({2, 7}))) ==
+        "error: embedding takes row indices (i32), not f32[2, 7]: use a data set of tokens, "
+        "without transforms");
   CHECK(complaint(
             lowered("model: [{embedding: {num_embeddings: 5, embedding_dim: 3, padding_idx: 5}}]",
                     numbers({2}))) == "error: padding_idx is 5, but there are 5 rows");

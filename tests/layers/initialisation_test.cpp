@@ -62,19 +62,19 @@ TEST_CASE("as statements of PyTorch") {
 
 TEST_CASE("what can't be") {
   CHECK(complaint_about("{relu: , init: zeros}") ==
-        "error: this 'relu' has no weight that 'zeros' could fill");
+        "error: this 'relu' has no weight for 'zeros' to initialize");
   CHECK(complaint_about("{linear: {out_features: 3, bias: false}, init: {bias: zeros}}") ==
-        "error: this 'linear' has no bias that 'zeros' could fill");
+        "error: this 'linear' has no bias for 'zeros' to initialize");
   CHECK(complaint_about("{linear: 3, init: {bias: xavier_normal}}") ==
-        "error: xavier_normal counts what goes in and out of a weight of two or more extents, but "
-        "this parameter is [3]; take another, as uniform or normal");
+        "error: xavier_normal needs a weight of two or more dimensions, but this parameter is [3]; "
+        "use another initialization, such as uniform or normal");
   CHECK(complaint_about("{residual: [{linear: 6}], init: zeros}") ==
-        "error: 'init' is of one layer; write it beside the layers inside");
+        "error: 'init' applies to a single layer; write it beside the layers inside");
   CHECK(complaint_about("{linear: 3, init: {uniform: {a: 2}}}") ==
         "error: a is 2, above b, which is 1");
   CHECK(complaint_about("{linear: 3, init: {trunc_normal: {mean: 5}}}") ==
-        "error: [a, b] holds 0.1 % of this normal distribution, and must hold more than 30 %; move "
-        "a and b, or take uniform");
+        "error: [a, b] holds 0.1 % of this normal distribution, and must hold more than 30 %; "
+        "change a and b, or use uniform");
   CHECK(complaint_about("{linear: 3, init: {weight: zeros, gain: 3}}") ==
         "error: unknown key 'gain' in 'init'; known: weight, bias");
   CHECK(complaint_about("{linear: 3, init: orthogonal}") ==

@@ -26,8 +26,8 @@ TEST_CASE("max_pool2d says what it takes") {
             lowered("model: [{max_pool2d: {kernel_size: 2, padding: 2}}]", real({2, 3, 9, 7}))) ==
         "error: padding 2 is more than half of the 2 that the window covers");
   CHECK(complaint(lowered("model: [{max_pool2d: 8}]", real({2, 3, 9, 7}))) ==
-        "error: max_pool2d: its window covers 8, but the input [2, 3, 9, 7] has 7 there with its "
-        "padding; take a smaller kernel_size, or more padding");
+        "error: max_pool2d: its window covers 8 elements, but the padded input [2, 3, 9, 7] has "
+        "only 7 there; use a smaller kernel_size, or more padding");
 }
 
 }  // namespace dpt

@@ -70,7 +70,7 @@ TEST_CASE("from that cannot be followed") {
         "    1 | model: [{relu: , name: lin1}, {tanh: , from: lin2}]\n"
         "      |                                              ^^^^\n");
   CHECK(complaint(lowered("model: [{relu: , from: later}, {tanh: , name: later}]", real({4, 3}))) ==
-        "error: 'later' does not stand before this layer");
+        "error: 'later' does not come before this layer");
   CHECK(complaint(lowered("model: [{relu: , from: [input, input]}]", real({4, 3}))) ==
         "error: 'relu' takes one value; add and concat take several");
   CHECK(complaint(
@@ -197,7 +197,8 @@ TEST_CASE("one name for two parameters") {
   spec.model[0].name = spec.model[1].name = "a";
   Diagnostics d;
   build_graph(spec, {.input = real({4, 3}), .loss = false, .differentiate = false}, d);
-  CHECK(complaint(d.render()) == "error: a second parameter is called 'a.weight'");
+  CHECK(complaint(d.render()) ==
+        "error: two parameters are named 'a.weight'; give the layers different names");
 }
 
 }  // namespace dpt

@@ -29,7 +29,8 @@ TEST_CASE("multihead_attention as PyTorch") {
 
 TEST_CASE("multihead_attention says what it takes") {
   CHECK(complaint(lowered("model: [{multihead_attention: 3}]", real({5, 3, 4}))) ==
-        "error: multihead_attention: the 4 features of [5, 3, 4] can't be cut into 3 heads");
+        "error: multihead_attention: the 4 features of [5, 3, 4] cannot be divided evenly into 3 "
+        "heads");
   CHECK(complaint(lowered("model: [{multihead_attention: 2}]", real({5, 4}))) ==
         "error: multihead_attention takes real numbers (f32) [N, positions, features], not f32[5, "
         "4]: "

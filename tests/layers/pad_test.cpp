@@ -21,7 +21,7 @@ TEST_CASE("pad says what does not fit") {
   CHECK(complaint(lowered("model: [{pad: [1, 2, 3]}]", real({2, 3, 4}))) ==
         "error: 'padding' must be one number, or 2, 4 or 6, not 3");
   CHECK(complaint(lowered("model: [{pad: [1, 1, 1, 1]}]", real({2, 3}))) ==
-        "error: pad: 4 numbers are for 2 extents behind that of the samples, [2, 3] has 1");
+        "error: pad: 4 numbers pad 2 dimensions after the batch, but [2, 3] has only 1");
   CHECK(complaint(lowered("model: [{pad: [-2, -1]}]", real({2, 3}))) ==
         "error: pad: -2 and -1 cut off all of extent 1 of [2, 3]");
 }

@@ -120,7 +120,7 @@ TEST_CASE("reduce_on_plateau counts epochs") {
   spec.interval = "epoch";
   CHECK(check("sgd", spec).empty());
   spec.interval = "step";
-  CHECK(check("sgd", spec).find("its interval is 'epoch'") != std::string::npos);
+  CHECK(check("sgd", spec).find("interval must be 'epoch'") != std::string::npos);
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ TEST_CASE("a step whose targets all have the class weight 0 ends the run and say
                     "the loss is nan at epoch 1, step 2: every target of the step has the "
                     "class weight 0 or is ignored"),
                 ran.err);
-  CHECK(has(ran.err, "name the class as ignore_index"));
+  CHECK(has(ran.err, "set ignore_index to the class"));
 }
 
 TEST_CASE("bce_loss refuses targets that are not between 0 and 1, by their sample") {

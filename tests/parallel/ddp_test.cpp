@@ -112,8 +112,8 @@ TEST_CASE("where no number is written, ddp takes at least two replicas and at mo
   CHECK(spanning.devices_per_rank == 2);
   CHECK(spanning.workers_per_device == 1);
   CHECK_THROWS_WITH_AS(ddp.topology({}, {.devices = 5, .devices_per_replica = 3}),
-                       "the layers are placed on 3 devices, which 5 devices are no multiple of; "
-                       "take `devices: 6`",
+                       "the layers of a replica are placed on 3 devices, so 5 devices cannot be "
+                       "divided into replicas; use `devices: 6`",
                        Error);
 }
 
@@ -121,7 +121,8 @@ TEST_CASE("at most 1024 workers are possible") {
   const ModeType& ddp = mode_named("ddp");
   CHECK(ddp.topology({}, {.devices = 2, .cores = 512}).total_workers() == 1024);
   CHECK_THROWS_WITH_AS(ddp.topology({}, {.devices = 5, .cores = 205}),
-                       "5 devices with 205 cores each are 1025 workers; at most 1024 are possible",
+                       "5 devices with 205 cores each are 1025 workers; at most 1024 are possible, "
+                       "so lower `devices` or `cores`",
                        Error);
 }
 

@@ -63,9 +63,9 @@ TEST_CASE("shares that contradict the time are not given as a reason") {
   // Four fifths of the ideal, and yet two thirds of the time seem to be waiting.
   CHECK(sentence(result("ddp", 2, 8, 0.00625, {.compute = 0.7, .waiting = 1.3, .slowest = 0.35})) ==
         "ddp on 2 devices, batch 8: 1.60x faster than single (80 % of the ideal 2x): 2 workers "
-        "compute in parallel; computing a sample takes only 0.44x as long as in single, but what "
-        "workers do in a step does not explain that: other programs may use the machine; measure "
-        "again while it is idle.");
+        "compute in parallel; computing a sample takes only 0.44x as long as in single, but the "
+        "time that workers spend in a step does not explain this: other programs may be using the "
+        "machine; measure again while it is idle.");
 }
 
 TEST_CASE("waiting has the reason that explains most of it") {

@@ -98,10 +98,10 @@ TEST_CASE("GPUs that can't be had end in one sentence") {
   const Opened more({"parallel=ddp", "devices=4"});
   CHECK(more.code == static_cast<int>(Fault::device));
   CHECK(more.error ==
-        "the run needs 4 GPUs, but CUDA shows 2 GPUs; use `devices: 2`, or, for a test, "
-        "put several replicas on one: `devices: [cuda:0, cuda:0]`");
+        "the run needs 4 GPUs, but CUDA finds 2 GPUs; use `devices: 2`, or, for a test, put "
+        "several replicas on one GPU: `devices: [cuda:0, cuda:0]`");
   CHECK(Opened({"parallel=dp", "devices=[cuda:0, cuda:2]"}).error ==
-        "device cuda:2 is not there: CUDA shows 2 GPUs, numbered from 0");
+        "device cuda:2 does not exist: CUDA finds 2 GPUs, numbered from 0");
   const Opened none({"parallel=ddp"}, {.problem = "there is no driver"});
   CHECK(none.code == static_cast<int>(Fault::device));
   CHECK(none.says("device 'cuda' cannot be used: there is no driver. Set `device: cpu`"));
@@ -135,7 +135,7 @@ TEST_CASE("settings that GPUs do not have are refused with the reason") {
   CHECK(has(refused({"parallel={ddp: {backend: nccl}}", "devices=[cuda:0, cuda:0]"}),
             "NCCL allows one replica per GPU, but a GPU is listed twice"));
   CHECK(has(refused({"parallel={ddp: {backend: gloo, bucket_cap_mb: 5}}"}),
-            "`bucket_cap_mb` is for NCCL"));
+            "`bucket_cap_mb` applies only to NCCL"));
   CHECK(has(refused({"parallel={pipeline: {processes: true, backend: nccl}}",
                      "devices=[cuda:0, cuda:0]"}),
             "NCCL allows one stage per GPU, but a GPU is listed twice"));

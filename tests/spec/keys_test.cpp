@@ -117,7 +117,7 @@ TEST_CASE("null is none, and one value is a list of one") {
   CHECK(word.d.render().empty());
   CHECK(!word.s.index);
   CHECK(message("{count: none}").starts_with("'count' must be an integer, not 'none'"));
-  CHECK(message("{count: 1, index: \"none\"}").find("in quotes it is text") != std::string::npos);
+  CHECK(message("{count: 1, index: \"none\"}").find("remove the quotes") != std::string::npos);
 }
 
 TEST_CASE("numbers are strict") {

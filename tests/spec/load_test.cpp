@@ -215,7 +215,7 @@ TEST_CASE("files that extend each other, and arguments, are limited together") {
   folder.write("b.yaml", kBase);
   CHECK(Loaded(folder.path / "b.yaml", std::vector<std::string>(1001, "epochs=3"))
             .d.render()
-            .find("more than 1000 arguments") != std::string::npos);
+            .find("more than 1000 overrides") != std::string::npos);
   CHECK(Loaded(folder.path / "b.yaml",
                {"name=" + std::string(60000, 'x'), "blocks={a: " + std::string(250000, 'x') + "}"})
             .d.render()
@@ -225,7 +225,7 @@ TEST_CASE("files that extend each other, and arguments, are limited together") {
 TEST_CASE("a run is not called by a file's name that has control characters") {
   const Folder folder;
   folder.write("a\x1b[2J.yaml", kBase);
-  CHECK(Loaded(folder.path / "a\x1b[2J.yaml", {}).d.render().find("write a `name`") !=
+  CHECK(Loaded(folder.path / "a\x1b[2J.yaml", {}).d.render().find("set `name`") !=
         std::string::npos);
   CHECK(Loaded(folder.path / "a\x1b[2J.yaml", {"name=b"}).d.render() == "");
 }

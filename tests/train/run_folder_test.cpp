@@ -55,7 +55,7 @@ TEST_CASE("a second run in the same folder ends at once, and changes nothing the
     const FolderLock first(folder.file("run"));
     const Ran second = run_in(folder, {"epochs=1"}, disk);
     CHECK(second.code == 1);
-    CHECK_MESSAGE(has(second.err, "another run writes to " + folder.file("run") + " (process "),
+    CHECK_MESSAGE(has(second.err, "another run is writing to " + folder.file("run") + " (process "),
                   second.err);
     CHECK(read_file(folder.file("run/spec.resolved.yaml")) == spec);
     CHECK(checkpoints_in(folder.file("run/checkpoints")).size() == 1);
@@ -231,9 +231,9 @@ TEST_CASE("a run directory that is made again during the run is locked again") {
   CHECK(is_locked(run));
   const Finished second = dptrain({folder.file("t.yaml"), "epochs=1", "out=" + run});
   CHECK(second.code == 1);
-  CHECK_MESSAGE(
-      has(second.err, fmt::format("another run writes to {} (process {} on ", run, first.pid())),
-      second.err);
+  CHECK_MESSAGE(has(second.err,
+                    fmt::format("another run is writing to {} (process {} on ", run, first.pid())),
+                second.err);
 }
 
 // Asks for the run's end at the first checkpoint.
@@ -271,7 +271,8 @@ TEST_CASE(
   const std::string err = stop(6);  // the last one had 2 steps
   CHECK(left() == std::vector<int64_t>{8, 4, 2});
   CHECK_MESSAGE(
-      has(err, "run/checkpoints.previous-2: three folders of earlier checkpoints are kept"), err);
+      has(err, "run/checkpoints.previous-2: only three folders of earlier checkpoints are kept"),
+      err);
   stop(4);
   CHECK(left() == std::vector<int64_t>{8, 7, 4});
   // The one that a run goes on from is kept, though there are three that come before it.
@@ -352,17 +353,17 @@ TEST_CASE(
   // The first epoch is no progress beyond 90 %.
   const Ran same_mode = rest({"epochs=3"});
   CHECK_FALSE(assigned(same_mode));
-  CHECK_FALSE(has(same_mode.err, "the learning rate goes on at"));
+  CHECK_FALSE(has(same_mode.err, "the learning rate continues at"));
   const Ran lower = rest({"optimizer={sgd: 0.02}"});
-  CHECK_MESSAGE(has(lower.err, "the learning rate goes on at 0.02: 0.02, times what"), lower.err);
+  CHECK_MESSAGE(has(lower.err, "the learning rate continues at 0.02: 0.02 times the"), lower.err);
   CHECK_MESSAGE(has(lower.metrics, "\"step\": 8, \"epoch\": 2,"), lower.metrics);
   CHECK_MESSAGE(has(lower.metrics.substr(lower.metrics.find("\"step\": 8")), "\"lr\": 0.02, "),
                 lower.metrics);
   if (skip_without(kCanFork, "a process that may fork")) return;
   const Ran other_mode = rest({"parallel=ddp", "devices=2"});
   CHECK_MESSAGE(has(other_mode.err,
-                    "epoch 2 continues with its samples in another "
-                    "order (assigned to 2 replicas, not one order for all)"),
+                    "the rest of epoch 2 uses another sample order (assigned to 2 replicas, not "
+                    "one order for all)"),
                 other_mode.err);
 }
 

@@ -156,7 +156,7 @@ TEST_CASE("--resume auto beside a run that still goes on says so, every time") {
   }
   const Finished given = dptrain({"t.yaml", "--resume", "auto", "out=runs/t/1"}, {}, folder.path());
   CHECK(given.code == 1);
-  CHECK_MESSAGE(has(given.err, "another run writes to runs/t/1 " + holder), given.err);
+  CHECK_MESSAGE(has(given.err, "another run is writing to runs/t/1 " + holder), given.err);
   CHECK_FALSE(fs::exists(folder.file("runs/t/2")));
   // A new one is none of its business.
   const Finished next = dptrain({"t.yaml", "epochs=1"}, {}, folder.path());

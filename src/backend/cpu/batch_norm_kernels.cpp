@@ -20,7 +20,8 @@ const BatchNormKernels& simd() {
 std::string refuses(const KernelQuery& q) { return not_rows_of_channels(q.in[0]); }
 
 std::string refuses_input_gradient(const KernelQuery& q) {
-  if (!std::any_cast<const BatchNorm&>(q.attrs).batch) return "it takes moments of the batch only";
+  if (!std::any_cast<const BatchNorm&>(q.attrs).batch)
+    return "it supports batch statistics only, not running statistics";
   return refuses(q);
 }
 
@@ -28,7 +29,7 @@ std::string refuses_input_gradient(const KernelQuery& q) {
 // type of their result and `between` have to be the same half, or neither is rounded.
 std::string refuses_between(const KernelQuery& q) {
   if (q.rounds != DType::f32 && q.rounds != settings<BatchNorm>(q).between)
-    return "it rounds all that it makes, or nothing";
+    return "it rounds all of its results or none of them";
   return refuses(q);
 }
 

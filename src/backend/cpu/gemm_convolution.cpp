@@ -180,7 +180,7 @@ std::string refuses(const KernelQuery& q) {
     if (d->shape.elements() / d->shape[1] > std::numeric_limits<uint32_t>::max())
       return "it counts positions in 32 bits";
   if (taps > 1 && (r.w->shape.elements() < kLargeWeight || positions > kFewPositions))
-    return "windows are faster elsewhere, but for large weights and few positions";
+    return "another implementation is faster, except for large weights and few positions";
   return "";
 }
 

@@ -20,7 +20,7 @@ std::string refuses_cast(const KernelQuery& q) {
   const DType from = q.in[0].dtype, to = q.out[0].dtype;
   return (from == DType::f32 && to == DType::bf16) || (from == DType::bf16 && to == DType::f32)
              ? ""
-             : fmt::format("it does not make {} of {}", name_of(to), name_of(from));
+             : fmt::format("it cannot produce {} from {}", name_of(to), name_of(from));
 }
 
 std::string refuses(const KernelQuery& q) { return not_f32(q.in[0]); }

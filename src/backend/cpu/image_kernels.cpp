@@ -166,7 +166,7 @@ std::unique_ptr<Kernel> prepare_sum(const KernelQuery& q) {
 
 std::string refuses_reorder(const KernelQuery& q) {
   if (q.in[0].dtype != DType::f32)
-    return fmt::format("it moves f32, not {}", name_of(q.in[0].dtype));
+    return fmt::format("it copies f32, not {}", name_of(q.in[0].dtype));
   if (q.in[0].layout == Layout::transposed || q.out[0].layout == Layout::transposed)
     return "it moves images only";
   return "";

@@ -25,7 +25,7 @@ KernelType reference_row() {
             const auto half = [](const TensorDesc& d) { return is_half(d.dtype); };
             if (op(q.op).halves) return "";
             return std::ranges::any_of(q.in, half) || std::ranges::any_of(q.out, half)
-                       ? "the plain loops take no halves"
+                       ? "the reference implementation does not support half precision"
                        : "";
           },
           .prepare = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {

@@ -197,20 +197,20 @@ std::string refuses(const KernelQuery& q) {
   const auto& s = std::any_cast<const Convolution&>(q.attrs);
   for (size_t i = 0; i < 2; ++i)
     if (s.window.behind[i] < 0 || s.output_padding[i] >= s.window.stride[i])
-      return "it takes no output_padding of a stride or more";
+      return "it requires output_padding to be less than the stride";
   // oneDNN adds strides, padding and windows in 32-bit integers.
   constexpr int64_t kLarge = int64_t{1} << 29;
   for (size_t i = 0; i < 2; ++i)
     if (std::max({covered(s.window, i), s.window.stride[i], s.window.dilation[i],
                   s.window.before[i], s.window.behind[i]}) > kLarge)
-      return "its windows, strides and padding are smaller";
+      return "its limits on window, stride and padding are exceeded";
   // oneDNN 2.6 copies strided inputs with few channels into a buffer that is too small.
   constexpr int64_t kVector = 16;
   if (q.op == "convolution_weight_gradient" && s.window.kernel == Pair{1, 1} &&
       s.window.stride != Pair{1, 1} && q.out[0].shape[1] < kVector)
-    return "with a stride and few channels it writes beyond its memory";
+    return "it writes out of bounds for strided inputs with few channels";
   if (q.op == "convolution_transpose" && q.in.size() > 2 && q.in[2].dtype == DType::bf16)
-    return "it adds the bias to what is rounded";
+    return "it adds the bias after rounding";
   return onednn::refuses(q);
 }
 

@@ -87,8 +87,8 @@ std::unique_ptr<Kernel> weight_gradient(const KernelQuery& q) {
 
 std::string refuses_weight_gradient(const KernelQuery& q) {
   if (q.in[0].dtype != DType::f32)
-    return "its rows are made in f32";  // Note [fused gradients] in program.h
-  return transposed(q.out[0]) ? "it makes no transposed weight" : refuses(q);
+    return "it supports f32 inputs only";  // Note [fused gradients] in program.h
+  return transposed(q.out[0]) ? "it does not write transposed weights" : refuses(q);
 }
 
 }  // namespace

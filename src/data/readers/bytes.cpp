@@ -85,7 +85,9 @@ class PlainSource final : public ByteSource {
   }
   void expect_end() override {
     if (offset_ != file_->size())
-      fail(Fault::data, "{} has {} bytes more than its header announces, from offset {} on",
+      fail(Fault::data,
+           "{} has {} bytes more than its header declares, starting at offset {}. Fetch the file "
+           "again.",
            file_->path(), file_->size() - offset_, offset_);
   }
   uint64_t most_bytes() const override { return file_->size(); }
@@ -124,7 +126,7 @@ class GzipSource final : public ByteSource {
     std::byte more[1];
     while (!done_)
       if (inflate_some(more) != 0)
-        fail(Fault::data, "{} decompresses to more than the {} bytes that its header announces",
+        fail(Fault::data, "{} decompresses to more than the {} bytes that its header declares",
              file_->path(), offset_);
     const uint64_t rest = file_->size() - read_ + stream_.avail_in;
     if (rest != 0)

@@ -71,7 +71,8 @@ Header read_header(ByteSource& source, const std::string& path) {
   }
   h.shape = Shape(dims);
   for (const int64_t d : dims)
-    if (d == 0) fail(Fault::data, "{} holds nothing: its header says {}", path, h.shape.str());
+    if (d == 0)
+      fail(Fault::data, "{} is empty: its header gives the shape {}", path, h.shape.str());
   if (!fits || h.bytes > source.most_bytes())
     fail(Fault::data,
          "{}: the header announces {} elements of {} bytes, which the file (at most {} bytes{}) "

@@ -22,8 +22,8 @@ namespace {
 constexpr uint64_t kMostPixels = 178956970;
 
 [[noreturn]] void broken(const std::string& path, std::string_view what, std::string_view why) {
-  fail(Fault::data, "{} can't be read as {}: {}. Fetch the file again, or leave it out.", path,
-       what, why);
+  fail(Fault::data, "{} cannot be read as {}: {}. Fetch the file again, or remove it.", path, what,
+       why);
 }
 
 // Upper bound of pixels per byte of a file: deflate expands a byte to at most 1032 bytes of 8
@@ -239,8 +239,7 @@ bool reads_png() { return DPT_PNG != 0; }
 Image decode_image(std::span<const std::byte> bytes, const std::string& path) {
   if (begins(bytes, "\xff\xd8\xff")) return decode_jpeg(bytes, path);
   if (begins(bytes, "\x89PNG\r\n\x1a\n")) return decode_png(bytes, path);
-  fail(Fault::data, "{} is neither a JPEG nor a PNG image, whatever its name says; leave it out",
-       path);
+  fail(Fault::data, "{} is neither a JPEG nor a PNG image, despite its name; remove it", path);
 }
 
 }  // namespace dpt

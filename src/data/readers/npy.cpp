@@ -59,8 +59,8 @@ class HeaderReader {
 
  private:
   [[noreturn]] void refuse() const {
-    fail(Fault::data, "{}: the NPY header is not understood at character {}, before \"{:.40}\"",
-         path_, at_, text_.substr(std::min(at_, text_.size())));
+    fail(Fault::data, "{}: cannot parse the NPY header at character {}, before \"{:.40}\"", path_,
+         at_, text_.substr(std::min(at_, text_.size())));
   }
   char peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -126,13 +126,16 @@ Header read_header(ByteSource& source, const std::string& path) {
     fail(Fault::data, "{} is not an NPY file: it does not begin with \\x93NUMPY", path);
   const auto version = std::to_integer<int>(magic[6]);
   if (version < 1 || version > 3)
-    fail(Fault::data, "{}: NPY version {} is not known", path, version);
+    fail(Fault::data, "{}: NPY version {} is not supported; save the array again with numpy.save",
+         path, version);
   std::array<std::byte, 4> length{};
   source.read(std::span(length).first(version == 1 ? 2 : 4), "the header's length");
   size_t bytes = 0;
   for (size_t i = 4; i-- > 0;) bytes = bytes << 8 | std::to_integer<size_t>(length[i]);
   if (bytes > kMostHeader)
-    fail(Fault::data, "{}: an NPY header of {} bytes is not believed", path, bytes);
+    fail(Fault::data,
+         "{}: an NPY header of {} bytes is too large; the file is damaged. Fetch the file again.",
+         path, bytes);
   std::string text(bytes, '\0');
   source.read(std::as_writable_bytes(std::span(text)), "the header");
   return HeaderReader(text, path).read();
@@ -154,12 +157,10 @@ const ElementType& type_of(const Header& h, const std::string& path) {
          path);
   for (const ElementType& t : kTypes)
     if (t.code == h.type) return t;
-  fail(
-      Fault::data,
-      "{} holds elements of type '{:.40}'; <f4 <f8 <i4 <i8 |u1 and |b1 can be read. Write it again "
-      "with "
-      "a.astype('float32') or another of them",
-      path, h.type);
+  fail(Fault::data,
+       "{} holds elements of type '{:.40}'; <f4 <f8 <i4 <i8 |u1 and |b1 can be read. Save it again "
+       "as one of these types, for example with a.astype('float32')",
+       path, h.type);
 }
 
 // Converts 64-bit elements to 32-bit ones. Throws Error{data} if an integer does not fit.
@@ -185,13 +186,13 @@ Table read_npy(const std::string& path) {
   const Header h = read_header(*source, path);
   const ElementType& type = type_of(h, path);
   if (h.shape.empty() || h.shape.size() > Shape::kMaxRank)
-    fail(Fault::data, "{} has {} extents, where 1 to {} can be read", path, h.shape.size(),
+    fail(Fault::data, "{} has {} dimensions, but 1 to {} are supported", path, h.shape.size(),
          Shape::kMaxRank);
   const Shape shape(h.shape);
   uint64_t bytes = type.bytes;
   bool fits = true;
   for (const int64_t d : h.shape) {
-    if (d == 0) fail(Fault::data, "{} holds nothing: its shape is {}", path, shape.str());
+    if (d == 0) fail(Fault::data, "{} is empty: its shape is {}", path, shape.str());
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes);
   }
   if (!fits || bytes > source->most_bytes())

@@ -41,11 +41,10 @@ class Archive {
     if (sum != octal(header_.checksum)) broken("its checksum is wrong");
     size_ = octal(header_.size);
     if (at_ > most_ || size_ > most_ - at_)
-      fail(
-          Fault::data,
-          "{}: with the member {} of {} bytes the archive holds more than {} MiB, which no archive "
-          "of this data set does. Fetch the file again.",
-          path_, name(), size_, most_ / kMiB);
+      fail(Fault::data,
+           "{}: with member {} of {} bytes, the archive holds more than {} MiB, too much for this "
+           "data set. Fetch the file again.",
+           path_, name(), size_, most_ / kMiB);
     if (size_ > source_->most_bytes())
       fail(
           Fault::data,
@@ -83,13 +82,13 @@ class Archive {
     uint64_t value = 0;
     for (size_t i = 0; i < N && field[i] != '\0'; ++i) {
       if (field[i] == ' ') continue;
-      if (field[i] < '0' || field[i] > '7') broken("a number of it is none");
+      if (field[i] < '0' || field[i] > '7') broken("one of its numbers is not octal");
       value = value * 8 + static_cast<uint64_t>(field[i] - '0');
     }
     return value;
   }
   [[noreturn]] void broken(const char* why) const {
-    fail(Fault::data, "{} is not a tar archive: the header at offset {} is none, {}", path_,
+    fail(Fault::data, "{} is not a tar archive: the header at offset {} is invalid: {}", path_,
          at_ - kBlock, why);
   }
 

@@ -34,7 +34,8 @@ struct RandomCrop {
     if (c.padding.size() == 3 || c.padding.size() > 4)
       d.error(owner.at("padding"), "'padding' must be one number, two or four");
     if (c.size.empty() && c.padding.empty())
-      d.error(owner.where, "random_crop needs 'size', 'padding' or both: else it changes nothing");
+      d.error(owner.where,
+              "random_crop needs 'size', 'padding' or both; without them it changes nothing");
   }
 };
 

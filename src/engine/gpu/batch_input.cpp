@@ -31,11 +31,11 @@ std::string batch_input_text(const BatchLoader& loader) {
   const std::string why_not = loader.not_stored();
   if (why_not.empty())
     return fmt::format(
-        "{} on the GPU, where the data set ({:.2f} MiB) lies if it has enough memory",
+        "{} on the GPU, which holds the data set ({:.2f} MiB) if its memory is large enough",
         loader.stored_inputs().changes.count > 0 ? "drawn" : "gathered",
         static_cast<double>(resident_bytes(loader)) / kMiB);
-  return fmt::format("made by the host, since {}, and copied while the GPU computes the one before",
-                     why_not);
+  return fmt::format(
+      "made by the host, since {}, and copied while the GPU computes the previous batch", why_not);
 }
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-// Stages whose GPUs belong to different processes: values cross by send and receive (carrier.h).
+// Stages whose GPUs belong to different processes: values cross by send and receive (transport.h).
 //
 // The earlier of two stages keeps what it sends, and has memory for what it receives back, from a
 // chunk's forward pass to its backward pass. So it sends when the forward pass is done, receives at

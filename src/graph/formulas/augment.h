@@ -106,8 +106,8 @@ DPT_FORMULA void flip(Frame& f) {  // mirrors left and right
   f.flipped = !f.flipped;
 }
 
-// What is at (y, x): the index of an image pixel within its channel, or, if that is negative, a
-// color.
+// The content of (y, x): the index of an image pixel within its channel, or a colour if the index
+// is negative.
 struct Seen {
   int64_t pixel;
   int32_t colour;

@@ -57,6 +57,7 @@ DPT_FORMULA uint32_t element_word(Key key, uint64_t step, uint64_t sample, uint6
 // The threshold for drop probability p: an element is kept if its word is below it. 0 keeps none,
 // 2^32 all.
 DPT_FORMULA uint64_t keep_below(double p) {
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): not negative, and below 2^53
   return static_cast<uint64_t>((1 - p) * 4294967296.0 + 0.5);
 }
 

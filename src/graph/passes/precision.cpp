@@ -67,11 +67,10 @@ class Autocast : Rewriter {
 
   void retype(GraphNode& n) {
     if (policy_.cuda_lists && n.op->name == "bce_loss")
-      fail(
-          Fault::spec,
-          "bce_loss can't run in mixed precision on CUDA, where torch refuses it too: halves can't "
-          "hold what its logarithm needs. Leave the last sigmoid out and take "
-          "bce_with_logits_loss");
+      fail(Fault::spec,
+           "bce_loss cannot run in mixed precision on CUDA, and torch refuses it too: its "
+           "logarithm needs more precision than bf16 or fp16 has. Remove the last sigmoid and use "
+           "bce_with_logits_loss");
     for (ValueId& v : n.in)
       if (const auto it = replaced_.find(v); it != replaced_.end()) v = it->second;
     if (follows(n)) {
@@ -135,8 +134,8 @@ class Autocast : Rewriter {
 
 std::string text_of(const PrecisionPolicy& policy) {
   static constexpr std::string_view kWhat[] = {"nothing in it", "",
-                                               "all but batch normalisation, from weights in fp32",
-                                               "all but batch normalisation, the weights too"};
+                                               "all but batch normalization, from weights in fp32",
+                                               "all but batch normalization, and the weights"};
   const auto level = static_cast<size_t>(policy.level);
   return fmt::format(
       "{}, o{}: {}", policy.half == DType::bf16 ? "bf16" : "fp16", level,

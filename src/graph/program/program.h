@@ -116,9 +116,9 @@ struct Program {
   // For one shard, by its number of samples. Empty if at most one shard of the group has samples.
   std::map<int64_t, Graph> shard_graphs;
   std::vector<BatchScaling> batch_scaling;  // of each value
-  // Of each value. A view has the location of the value it views. For Extent::shard it is the
-  // location of the first shard's copy; those of the other shards follow, shard_stride() bytes
-  // apart.
+  // Each value's memory. A view has the location of the value it views. For BatchScaling::shard it
+  // is the location of the first shard's copy; those of the other shards follow, shard_stride()
+  // bytes apart.
   std::vector<Location> location;
   std::vector<Instruction> prologue, forward, loss, backward;
   std::vector<Instruction> update;  // see Note [fused gradients]
@@ -126,8 +126,9 @@ struct Program {
   size_t constant_bytes = 0;
   size_t sum_bytes = 0;  // of Arena::sums, per shard
   const std::vector<Instruction>& part(Part p) const;
-  bool by_sample() const;                // computing the group gives each shard's bits
-  size_t shard_stride(ValueId v) const;  // bytes between the copies of a value with Extent::shard
+  bool by_sample() const;  // computing the group gives each shard's bits
+  // Bytes between the copies of a value with BatchScaling::shard.
+  size_t shard_stride(ValueId v) const;
   std::string str() const;
 };
 

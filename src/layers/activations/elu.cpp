@@ -15,7 +15,7 @@ struct EluLayer {
 
   static KeyTable<EluLayer> keys() {
     return KeyTable<EluLayer>().optional("alpha", &EluLayer::alpha,
-                                         "minus the limit for very negative x");
+                                         "the output approaches -alpha for very negative x");
   }
   ValueId build(GraphBuilder& g, ValueId x) const { return g.apply("elu", {x}, Elu{alpha}); }
   std::string torch(const Shape&) const {

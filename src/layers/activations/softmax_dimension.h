@@ -12,8 +12,9 @@ namespace dpt::layers {
 inline int softmax_dimension(std::string_view layer, std::optional<int64_t> dim, const Shape& x) {
   if (dim) return sample_dimension(layer, "dim", *dim, x);
   if (x.rank() == 1 || x.rank() == 3)
-    fail(Fault::spec, "{} of an input of {} needs 'dim': what torch takes by itself is the batch",
-         layer, x.str());
+    fail(Fault::spec,
+         "{} of an input of {} needs 'dim': torch's default would be the batch dimension", layer,
+         x.str());
   return 1;
 }
 

@@ -1,6 +1,6 @@
 // reduce_on_plateau: multiplies the learning rate by `factor` if the loss has not improved for
-// `patience` values, as PyTorch's ReduceLROnPlateau. The values are the test losses of evaluations,
-// or the losses of epochs if the spec has no evaluation.
+// `patience` values, as PyTorch's ReduceLROnPlateau. The values are the losses of evaluations, or
+// of epochs if the spec has no evaluation.
 #include <algorithm>
 #include <limits>
 
@@ -115,8 +115,8 @@ class Plateau : public Schedule {
     cooling_ = static_cast<int64_t>(state[3]);
     if (same) return "";
     return fmt::format(
-        "the learning rate goes on at {:g}: {:g}, times what reduce_on_plateau has lowered it by "
-        "so far",
+        "the learning rate continues at {:g}: {:g} times the reductions by reduce_on_plateau so "
+        "far",
         lr_, base_);
   }
 
@@ -133,7 +133,7 @@ class Plateau : public Schedule {
 ScheduleType reduce_on_plateau() {
   return {{registry_entry<ReduceOnPlateau>(
               "reduce_on_plateau",
-              "Lowers the learning rate when the test loss (the training loss, without "
+              "Lowers the learning rate when the loss of evaluations (the training loss, without "
               "evaluation) stops improving.")},
           [](const std::any& settings, double base, int64_t) -> std::unique_ptr<Schedule> {
             return std::make_unique<Plateau>(std::any_cast<const ReduceOnPlateau&>(settings), base);

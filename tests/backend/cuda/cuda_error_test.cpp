@@ -13,9 +13,9 @@ TEST_CASE("an asynchronous fault of the GPU is not blamed on the call that repor
                          "an illegal memory access was encountered"};
   CHECK(message_of(launch, false) ==
         "the GPU failed at work that was enqueued earlier: an illegal memory access was "
-        "encountered (cudaErrorIllegalAddress), reported by cudaLaunchKernelExC of Adam; run again "
-        "with graphs=false and CUDA_LAUNCH_BLOCKING=1 in the environment to learn which call "
-        "failed");
+        "encountered (cudaErrorIllegalAddress), reported by cudaLaunchKernelExC of Adam; to find "
+        "the call that failed, run again with graphs=false and CUDA_LAUNCH_BLOCKING=1 in the "
+        "environment");
   // Each call waits for its own work.
   CHECK(message_of(launch, true) ==
         "cudaLaunchKernelExC of Adam: an illegal memory access was encountered "

@@ -192,13 +192,13 @@ TEST_CASE("cuDNN's pooling says what it does not take") {
   CHECK(refusal("max_pool_bytes", {window, true}, more) == "");
   CHECK(refusal("avg_pool", {.window = window, .ceil_mode = true, .count_include_pad = false},
                 more) == "");
-  CHECK(refusal("avg_pool", {window, true}, more) == "it would count what lies behind the padding");
+  CHECK(refusal("avg_pool", {window, true}, more) == "it would count elements beyond the padding");
   CHECK(refusal("avg_pool", {.window = window, .divisor_override = 4}, y) ==
         "it divides by the number of elements");
   CHECK(refusal("adaptive_avg_pool", {}, {2, 3, 3, 5}) == "");
   CHECK(refusal("adaptive_avg_pool", {}, {2, 3, 4, 5}) == "its windows are of one size");
   CHECK(refusal("max_pool", {window}, y) ==
-        "it makes indices that are bytes, for gradients of up to 128 elements");
+        "it stores indices as bytes, which fit only windows of up to 128 elements");
 }
 
 TEST_CASE("cuDNN's attention says what it does not take") {

@@ -44,10 +44,10 @@ TEST_CASE("a library is looked for in the folders that were named, then where th
   REQUIRE(broken.tried.size() >= 3);
   CHECK(broken.tried[0] == folder.path() + "/libdptrain_none.so.1: file too short");
   CHECK(broken.tried[1] == "not in " + folder.path() + "/none");
-  CHECK(broken.tried[2] == "not where the loader looks");
+  CHECK(broken.tried[2] == "not in the search path of the dynamic loader");
   CHECK(broken.problem().starts_with("libdptrain_none.so.1 can't be loaded: " + broken.tried[0] +
                                      "; " + broken.tried[1]));
-  CHECK(broken.problem().ends_with("; name its folder in DPTRAIN_CUDA_PATH"));
+  CHECK(broken.problem().ends_with("; set DPTRAIN_CUDA_PATH to its folder"));
 
   const FoundLibrary zlib = find_library("libz.so.1");
   CHECK(zlib.problem().empty());
@@ -71,20 +71,22 @@ TEST_CASE("the packages of a Python environment are searched") {
 
 TEST_CASE("of a missing library the message says what to install") {
   const auto problem = [](const char* name) {
-    return FoundLibrary{.name = name, .tried = {"not in /there", "not where the loader looks"}}
+    return FoundLibrary{.name = name,
+                        .tried = {"not in /there", "not in the search path of the dynamic loader"}}
         .problem();
   };
-  const std::string tried = " can't be loaded: not in /there; not where the loader looks; install ";
+  const std::string tried =
+      " can't be loaded: not in /there; not in the search path of the dynamic loader; install ";
   CHECK(problem("libcudart.so.13") ==
         "libcudart.so.13" + tried +
             "NVIDIA's cuda-cudart-13-0 by apt, or nvidia-cuda-runtime by pip into an active "
-            "environment, or name its folder in DPTRAIN_CUDA_PATH");
+            "environment, or set DPTRAIN_CUDA_PATH to its folder");
   CHECK(has(problem("libcublasLt.so.13"),
             "; install NVIDIA's libcublas-13-0 by apt, or nvidia-cublas by pip "));
   CHECK(has(problem("libcudnn_graph.so.9"),
             "; install NVIDIA's libcudnn9-cuda-13 by apt, or nvidia-cudnn-cu13 by pip "));
   CHECK(problem("libcuda.so.1") ==
-        "libcuda.so.1" + tried + "NVIDIA's driver, or name its folder in DPTRAIN_CUDA_PATH");
+        "libcuda.so.1" + tried + "NVIDIA's driver, or set DPTRAIN_CUDA_PATH to its folder");
 }
 
 // A folder of libraries, each a link to another.
@@ -127,15 +129,16 @@ TEST_CASE("a module that can't be used is told apart from none") {
   const std::string mark = "[ ] cuda         ", text = folder.path() + "/text.so";
   CHECK(line(folder.path() + "/none.so") ==
         mark + folder.path() +
-            "/none.so: no such file, which DPTRAIN_CUDA_MODULE names; name a libdptrain_cuda.so in "
-            "it, or unset it");
+            "/none.so: no such file, the value of DPTRAIN_CUDA_MODULE; set it to the path of a "
+            "libdptrain_cuda.so, or unset it");
   CHECK(line(text) == mark + text + ": " + text + ": file too short");
   CHECK(line("/proc/self/exe").starts_with(mark + "/proc/self/exe: "));
-  const std::string take = "; take the libdptrain_cuda.so that was built with this program";
+  const std::string take = "; use the libdptrain_cuda.so that was built with this program";
   const std::string zlib = find_library("libz.so.1").path;
-  CHECK(line(zlib) == mark + zlib + ": it is not dptrain's" + take);
+  CHECK(line(zlib) == mark + zlib + ": it is not a dptrain module" + take);
   const std::string other = built("libother_module.so"), found = line(other);
-  CHECK(found.starts_with(mark + other + ": it is of dptrain 0.0.1, this is dptrain "));
+  CHECK(found.starts_with(mark + other +
+                          ": it was built for dptrain 0.0.1, but this program is dptrain "));
   CHECK(found.ends_with(take));
 }
 
@@ -162,7 +165,7 @@ TEST_CASE("doctor does not tick another library instead of one") {
       const std::string line = line_of(libraries.doctor(module), name);
       CHECK(line.starts_with(
           fmt::format("[ ] {:<12} {} has no {}; install ", name, libraries.path(file), function)));
-      CHECK(line.ends_with(", or name its folder in DPTRAIN_CUDA_PATH"));
+      CHECK(line.ends_with(", or set DPTRAIN_CUDA_PATH to its folder"));
     }
   }
 }
@@ -189,7 +192,7 @@ TEST_CASE("doctor shows the driver's version, and does not tick one that does no
   CHECK(driver(fake, {{"DPT_FAKE_DRIVER", "12040"}}) ==
         "[ ] driver       for CUDA 12.4 in " + path);
   const std::string stub = path +
-                           " is a stub, which is only for linking; take its folder out of "
+                           " is a stub library, only meant for linking; remove its folder from "
                            "LD_LIBRARY_PATH and DPTRAIN_CUDA_PATH, and install NVIDIA's driver";
   for (const std::string& module : {fake, std::string("/none.so")})
     CHECK(driver(module, {{"DPT_FAKE_DRIVER", "0"}}) == "[ ] driver       " + stub);
@@ -229,17 +232,17 @@ TEST_CASE("device: cuda without a module ends in one sentence that says what to 
     return run.err;
   };
   CHECK(has(reason("/none.so", "13000"),
-            "/none.so: no such file, which DPTRAIN_CUDA_MODULE names; "));
+            "/none.so: no such file, the value of DPTRAIN_CUDA_MODULE; "));
   CHECK(has(reason(built("libother_module.so"), "13000"),
-            "; take the libdptrain_cuda.so that was built with "));
-  CHECK(
-      has(reason(built("libfake_module.so"), "0"), "is a stub, which is only for linking; take "));
+            "; use the libdptrain_cuda.so that was built with "));
+  CHECK(has(reason(built("libfake_module.so"), "0"),
+            "is a stub library, only meant for linking; remove "));
 }
 
 TEST_CASE("device: cuda without a driver ends in one sentence" *
           doctest::skip(find_library("libcuda.so.1").handle != nullptr)) {
   const std::string reason =
-      "there is no NVIDIA driver (libcuda.so.1); on a machine with a GPU, install it";
+      "no NVIDIA driver was found (libcuda.so.1); if this machine has a GPU, install the driver";
   CHECK(why_no_gpu() == reason);
   const Folder folder;
   folder.write("t.yaml", kSpec);
@@ -291,9 +294,9 @@ TEST_CASE("the module says what is missing" *
     if (library.needed) CHECK(library.problem.empty());
   }
   CHECK(message_of([&] { module.devices(); }, Fault::device) ==
-        "the NVIDIA driver is missing or does not start; CUDA 13.0 needs one: install it");
+        "the NVIDIA driver is missing or not running; install a driver for CUDA 13.0");
   CHECK(message_of([&] { module.open(0); }, Fault::device) ==
-        "the NVIDIA driver is missing or does not start; CUDA 13.0 needs one: install it");
+        "the NVIDIA driver is missing or not running; install a driver for CUDA 13.0");
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ TEST_CASE("NCCL_COMM_BLOCKING is refused") {
   const Variable blocking("NCCL_COMM_BLOCKING"), interface("NCCL_SOCKET_IFNAME");
   blocking.set("1");
   CHECK_THROWS_WITH_AS(set_nccl_environment(),
-                       "NCCL_COMM_BLOCKING=1 is set in the environment; with it a run in which a "
-                       "GPU fails could hang: unset it",
+                       "NCCL_COMM_BLOCKING=1 is set in the environment, so a run could hang when a "
+                       "GPU fails; unset it",
                        Error);
   CHECK(interface.value() == "unset");
 }

@@ -50,7 +50,7 @@ TEST_CASE("cifar10: the five files in their order, the test file, or the archive
 TEST_CASE("cifar10: what is wrong") {
   const Folder folder;
   const auto why = [&] { return data_error([&] { load("cifar10", folder.path(), Split::test); }); };
-  CHECK(has(why(), "the files of cifar10 are not there: test_batch.bin; or "));
+  CHECK(has(why(), "the files of cifar10 were not found: test_batch.bin; or "));
   CHECK(has(why(), "cifar-10-binary.tar, each plain or .gz"));
   CHECK(has(why(), "tools/fetch_data.sh cifar10"));
   folder.write("test_batch.bin", records({1, 10}));

@@ -31,7 +31,7 @@ TEST_CASE("idx: what is wrong") {
     return data_error([&] { load("idx", yaml, split, folder.path()); });
   };
   CHECK(has(why("{images: i, labels: l, classes: 3}"), "is 3, which is not one of the 3 classes"));
-  CHECK(has(why("{images: i, labels: tl}"), "do not belong together"));
+  CHECK(has(why("{images: i, labels: tl}"), "must have the same count"));
   CHECK(has(why("{images: i, labels: i}"), "does not hold labels"));
   CHECK(has(why("{images: i, labels: l}", Split::test), "has no test split"));
   CHECK(has(why("{images: none, labels: l}"), "cannot be opened"));

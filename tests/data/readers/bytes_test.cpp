@@ -107,7 +107,7 @@ TEST_CASE("more than was announced is refused") {
   const auto plain = open_bytes(folder.write("plain", "abcd"));
   read(*plain, 3);
   CHECK(has(data_error([&] { plain->expect_end(); }),
-            "1 bytes more than its header announces, from offset 3"));
+            "1 bytes more than its header declares, starting at offset 3"));
   const auto packed = open_bytes(folder.write("packed", gzip("abcd")));
   read(*packed, 3);
   CHECK(has(data_error([&] { packed->expect_end(); }), "decompresses to more than the 3 bytes"));

@@ -66,14 +66,15 @@ TEST_CASE("a lying header is found before memory is taken for it") {
   CHECK(has(why_not(idx_header(0x08, {100000000}) + "x"), "cannot hold"));
   CHECK(has(why_not(gzip(idx_header(0x08, {4000000}) + "x")),
             "cannot hold"));  // more than deflate can do
-  CHECK(has(why_not(idx_header(0x08, {0, 28, 28})), "holds nothing: its header says [0, 28, 28]"));
+  CHECK(has(why_not(idx_header(0x08, {0, 28, 28})),
+            "is empty: its header gives the shape [0, 28, 28]"));
 }
 
 TEST_CASE("a file that is not exactly as its header says") {
   const std::string good = idx_bytes({30, 4, 4});
   CHECK(why_not(good) == "");
   CHECK(has(why_not(good.substr(0, 10)), "the extents needs 12 bytes at offset 4, and only 6"));
-  CHECK(has(why_not(good + "x"), "1 bytes more than its header announces, from offset 496"));
+  CHECK(has(why_not(good + "x"), "1 bytes more than its header declares, starting at offset 496"));
   CHECK(has(why_not(gzip(good + "x")), "decompresses to more"));
   CHECK(has(why_not(gzip(good.substr(0, 490))), "and only 474 are there"));
   for (size_t cut = 0; cut < good.size(); cut += 7) {

@@ -52,8 +52,7 @@ TEST_CASE("folders of images are torchvision's ImageFolder, Resize and CenterCro
 
 TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   const auto why = [](const std::string& bytes) { return data_error([&] { decoded(bytes); }); };
-  CHECK(why("hello") ==
-        "x.img is neither a JPEG nor a PNG image, whatever its name says; leave it out");
+  CHECK(why("hello") == "x.img is neither a JPEG nor a PNG image, despite its name; remove it");
   if (skip_without(reads_jpeg() && reads_png(), "libjpeg-turbo and libpng")) return;
   const std::string jpeg = read_file(kImages + "/jpeg/420.jpg"),
                     png = read_file(kImages + "/png/rgb.png");
@@ -61,13 +60,13 @@ TEST_CASE("images that are damaged, cut short or lie are refused by name") {
   CHECK(decoded(png).height == 25);
   // Every shorter file, but one without JPEG's last mark.
   for (size_t n = 8; n < jpeg.size() - 2; n += 7)
-    CHECK(has(why(jpeg.substr(0, n)), "x.img can't be read as JPEG: "));
+    CHECK(has(why(jpeg.substr(0, n)), "x.img cannot be read as JPEG: "));
   for (size_t n = 8; n < png.size(); n += 7)
-    CHECK(has(why(png.substr(0, n)), "x.img can't be read as PNG: "));
-  CHECK(has(why(jpeg.substr(0, 300)), "Fetch the file again, or leave it out."));
+    CHECK(has(why(png.substr(0, n)), "x.img cannot be read as PNG: "));
+  CHECK(has(why(jpeg.substr(0, 300)), "Fetch the file again, or remove it."));
   std::string flipped = png;
   flipped[png.size() / 2] = static_cast<char>(flipped[png.size() / 2] ^ 1);
-  CHECK(has(why(flipped), "x.img can't be read as PNG: "));
+  CHECK(has(why(flipped), "x.img cannot be read as PNG: "));
   // A JPEG of 60000 x 60000 in 898 bytes: height and width stand in its frame header, FF C0.
   std::string huge = jpeg;
   const size_t frame = huge.find("\xff\xc0");

@@ -81,24 +81,26 @@ TEST_CASE("what can't be read says what to do") {
       "named fields"));
   CHECK(has(why_not(npy(described("<i8", "(2,)"), bytes_of<int64_t>({1, int64_t{1} << 40}))),
             "element 1 is 1099511627776, which does not fit"));
-  CHECK(has(why_not(npy(described("|u1", "()"), "a")), "has 0 extents"));
-  CHECK(has(why_not(npy(described("|u1", "(1,1,1,1,1,1,1)"), "a")), "has 7 extents"));
+  CHECK(has(why_not(npy(described("|u1", "()"), "a")), "has 0 dimensions"));
+  CHECK(has(why_not(npy(described("|u1", "(1,1,1,1,1,1,1)"), "a")), "has 7 dimensions"));
 }
 
 TEST_CASE("lying headers and cut files") {
   const std::string good = npy(described("<f4", "(2, 3)"), std::string(24, '\0'));
   CHECK(why_not(good) == "");
   for (size_t cut = 0; cut < good.size(); ++cut) CHECK(why_not(good.substr(0, cut)) != "");
-  CHECK(has(why_not(good + "x"), "more than its header announces"));
+  CHECK(has(why_not(good + "x"), "more than its header declares"));
   CHECK(has(why_not(npy(described("<f4", "(4294967296, 4294967296)"), "")), "cannot hold"));
-  CHECK(has(why_not(npy(described("<f4", "(99999999999999999999,)"), "")), "not understood"));
-  CHECK(has(why_not(npy(described("<f4", "(-1,)"), "")), "not understood"));
-  CHECK(has(why_not(npy(described("<f4", "(0, 3)"), "")), "holds nothing"));
-  CHECK(has(why_not(npy("{'descr': '<f4'}", "")), "not understood"));
+  CHECK(has(why_not(npy(described("<f4", "(99999999999999999999,)"), "")),
+            "cannot parse the NPY header"));
+  CHECK(has(why_not(npy(described("<f4", "(-1,)"), "")), "cannot parse the NPY header"));
+  CHECK(has(why_not(npy(described("<f4", "(0, 3)"), "")), "is empty: its shape is"));
+  CHECK(has(why_not(npy("{'descr': '<f4'}", "")), "cannot parse the NPY header"));
   CHECK(has(why_not(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", "")),
-            "not understood"));
-  CHECK(has(why_not(npy(described("<f4", "(1,)") + "more", "abcd")), "not understood"));
-  CHECK(has(why_not(npy(std::string(70000, ' '), "", 2)), "not believed"));
+            "cannot parse the NPY header"));
+  CHECK(
+      has(why_not(npy(described("<f4", "(1,)") + "more", "abcd")), "cannot parse the NPY header"));
+  CHECK(has(why_not(npy(std::string(70000, ' '), "", 2)), "is too large"));
   CHECK(has(why_not(npy("{}", "", 9)), "version 9"));
 }
 

@@ -67,13 +67,13 @@ TEST_CASE("tar: no more is read or passed over than the limit") {
     std::string why;
     CHECK(peak_growth([&] { why = data_error([&] { members(path, without, 256 * kMiB); }); }) <
           kHostileBytes);
-    CHECK(has(why, "with the member a of 1073741824 bytes the archive holds more than 256 MiB"));
+    CHECK(has(why, "with member a of 1073741824 bytes, the archive holds more than 256 MiB"));
   }
   const std::string small =
       folder.write("b.tar", tar({{"a", "one"}, {"b", std::string(512, 'x')}}));
   CHECK(members(small, "", 2 * 512 + 512 + 512).size() == 2);  // two headers, two members
-  CHECK(has(data_error([&] { members(small, "", 2 * 512 + 512 + 511); }), "with the member b"));
-  CHECK(has(data_error([&] { members(small, "a", 2 * 512 + 512 + 511); }), "with the member b"));
+  CHECK(has(data_error([&] { members(small, "", 2 * 512 + 512 + 511); }), "with member b"));
+  CHECK(has(data_error([&] { members(small, "a", 2 * 512 + 512 + 511); }), "with member b"));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST_CASE("what crosses at once is a group of calls" * doctest::skip(!kCanFork))
   }
 }
 
-TEST_CASE("the last stage's verdict goes to all other stages by one call" *
+TEST_CASE("the last stage's decision goes to all other stages by one call" *
           doctest::skip(!kCanFork)) {
   const auto all = calls_of({"parallel={pipeline: {stages: 3, chunks: 2, processes: true}}"});
   REQUIRE(all.size() == 3);

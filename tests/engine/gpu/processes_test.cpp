@@ -98,9 +98,10 @@ TEST_CASE("a GPU that is not there is told before anything of an earlier run is 
   REQUIRE(machine.train("run", {"device=cuda"}).code == 0);
   const Finished wrong = machine.train("run", {"device=cuda", "devices=[cuda:3]"});
   CHECK(wrong.code == static_cast<int>(Fault::device));
-  CHECK_MESSAGE(wrong.err.find("device cuda:3 is not there: CUDA shows 2 GPUs, numbered from 0") !=
-                    std::string::npos,
-                wrong.err);
+  CHECK_MESSAGE(
+      wrong.err.find("device cuda:3 does not exist: CUDA finds 2 GPUs, numbered from 0") !=
+          std::string::npos,
+      wrong.err);
   CHECK(fs::exists(machine.file("run/model.safetensors")));
   CHECK(!fs::exists(machine.file("run/checkpoints.previous")));
   CHECK(!fs::exists(machine.file("run/model.previous.safetensors")));

@@ -161,7 +161,7 @@ TEST_CASE("bce_loss is refused with CUDA's lists, as torch does") {
   ModelText text("model: [{linear: 2}, sigmoid]", "bce_loss");
   build_graph(text.spec, {.input = real({3, 4}), .target = real({3, 2}), .precision = kCuda},
               text.diagnostics);
-  CHECK(text.diagnostics.render().find("take bce_with_logits_loss") != std::string::npos);
+  CHECK(text.diagnostics.render().find("use bce_with_logits_loss") != std::string::npos);
   CHECK(graph_of("model: [{linear: 2}, sigmoid]", kCpu, real({3, 4}), real({3, 2}), "bce_loss")
             .output != kNoValue);
 }

@@ -25,10 +25,9 @@ TEST_CASE("log_softmax never goes over the batch") {
   CHECK(
       complaint(lowered("model: [{log_softmax: 0}]", real({2, 3}))) ==
       "error: log_softmax: dim is 0, which is the batch of the input [2, 3]: it would mix samples");
-  CHECK(
-      complaint(lowered("model: [log_softmax]", real({2, 3, 4}))) ==
-      "error: log_softmax of an input of [2, 3, 4] needs 'dim': what torch takes by itself is the "
-      "batch");
+  CHECK(complaint(lowered("model: [log_softmax]", real({2, 3, 4}))) ==
+        "error: log_softmax of an input of [2, 3, 4] needs 'dim': torch's default would be the "
+        "batch dimension");
 }
 
 }  // namespace dpt

@@ -25,8 +25,8 @@ TEST_CASE("softmax never goes over the batch") {
   CHECK(complaint(lowered("model: [{softmax: 0}]", real({2, 3}))) ==
         "error: softmax: dim is 0, which is the batch of the input [2, 3]: it would mix samples");
   CHECK(complaint(lowered("model: [softmax]", real({2, 3, 4}))) ==
-        "error: softmax of an input of [2, 3, 4] needs 'dim': what torch takes by itself is the "
-        "batch");
+        "error: softmax of an input of [2, 3, 4] needs 'dim': torch's default would be the batch "
+        "dimension");
 }
 
 }  // namespace dpt

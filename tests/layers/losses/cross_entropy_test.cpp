@@ -86,7 +86,8 @@ TEST_CASE("cross_entropy with probabilities divides by their number, whatever th
   CHECK(lowered_loss("{cross_entropy: {weight: [1, 2, 0.5]}}", real({4, 3}), real({4, 3})) ==
         "loss.cross_entropy f64[1] = cross_entropy(input, target, divisor, loss.weight)\n");
   CHECK(complaint(lowered_loss("{cross_entropy: {ignore_index: 1}}", real({4, 3}), real({4, 3}))) ==
-        "error: cross_entropy: ignore_index means nothing to targets that are values");
+        "error: cross_entropy: ignore_index does not apply to targets that are probabilities; "
+        "leave it out");
 }
 
 TEST_CASE("cross_entropy smooths its labels") {

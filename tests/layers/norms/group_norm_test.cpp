@@ -14,7 +14,7 @@ TEST_CASE("group_norm has a weight and a bias for each channel") {
   CHECK(torch_layer("model: [{group_norm: {num_groups: 2, eps: 0.001, affine: false}}]",
                     {2, 4, 5}) == "nn.GroupNorm(2, 4, eps=0.001, affine=False)");
   CHECK(complaint(lowered("model: [{group_norm: 3}]", real({2, 4, 5}))) ==
-        "error: group_norm: the 4 channels of [2, 4, 5] can't be made 3 groups");
+        "error: group_norm: the 4 channels of [2, 4, 5] cannot be divided evenly into 3 groups");
 }
 
 }  // namespace dpt

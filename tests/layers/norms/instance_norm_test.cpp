@@ -23,12 +23,11 @@ TEST_CASE("instance_norm as PyTorch has a name for each number of extents") {
 }
 
 TEST_CASE("instance_norm needs several elements in a channel") {
-  CHECK(
-      complaint(lowered("model: [instance_norm]", real({2, 4, 1, 1}))) ==
-      "error: instance_norm: each channel of [2, 4, 1, 1] is one element, which has no deviation; "
-      "take layer_norm or group_norm");
+  CHECK(complaint(lowered("model: [instance_norm]", real({2, 4, 1, 1}))) ==
+        "error: instance_norm: each channel of [2, 4, 1, 1] has one element, so it has no "
+        "variance; use layer_norm or group_norm");
   CHECK(complaint(lowered("model: [instance_norm]", real({2, 4}))) ==
-        "error: instance_norm takes [N, channels, ...] with 1 to 3 extents behind, not [2, 4]");
+        "error: instance_norm takes [N, channels, ...] with 1 to 3 more dimensions, not [2, 4]");
 }
 
 }  // namespace dpt

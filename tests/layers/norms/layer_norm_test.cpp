@@ -37,9 +37,9 @@ TEST_CASE("layer_norm as PyTorch") {
 
 TEST_CASE("layer_norm refuses extents that are not there") {
   CHECK(complaint(lowered("model: [{layer_norm: 5}]", real({2, 4}))) ==
-        "error: layer_norm: normalized_shape [5] is not how [2, 4] ends");
+        "error: layer_norm: normalized_shape [5] does not match the last dimensions of [2, 4]");
   CHECK(complaint(lowered("model: [{layer_norm: [2, 4]}]", real({2, 4}))) ==
-        "error: layer_norm: normalized_shape [2, 4] is not how [2, 4] ends");
+        "error: layer_norm: normalized_shape [2, 4] does not match the last dimensions of [2, 4]");
 }
 
 }  // namespace dpt

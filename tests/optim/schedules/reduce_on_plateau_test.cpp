@@ -34,8 +34,7 @@ TEST_CASE("schedule reduce_on_plateau: what goes on with another rate keeps the 
   CHECK(rest(0.1, state).first == doctest::Approx(0.025).epsilon(1e-15));
   CHECK(
       rest(0.1, state).second ==
-      "the learning rate goes on at 0.025: 0.1, times what reduce_on_plateau has lowered it by so "
-      "far");
+      "the learning rate continues at 0.025: 0.1 times the reductions by reduce_on_plateau so far");
   CHECK(rest(0.1, std::span(state).first(4)) == std::pair(s->lr(3), std::string()));
 }
 

@@ -14,7 +14,8 @@ constexpr size_t pieces(size_t n, size_t most) { return (n + most - 1) / most; }
 
 enum class Store { set, continued };
 
-// What all tiles of one product share. Element (m, k) of A is a[m * row + k * step].
+// The operands of a product, which all its tiles share. Element (m, k) of A is a[m * row + k *
+// step].
 struct Product {
   size_t depth;    // k
   const float* a;  // at the current tile
@@ -24,7 +25,7 @@ struct Product {
   float* c;  // [m, ldc]
   size_t ldc;
   const float* bias;  // [n] added to every row; may be null
-  // What is needed after b; it is prefetched row by row. null: the following rows of b.
+  // Needed after b, so it is prefetched row by row. null: the following rows of b.
   const float* next = nullptr;
 };
 

@@ -56,7 +56,7 @@ std::string refuses(const KernelQuery& q) {
   for (size_t i = 0; i < q.in.size(); ++i)
     if (q.in[i].dtype != (i < p.weight ? t : DType::f32) && q.in[i].dtype != DType::i64)
       return i < p.weight ? "it takes images of one type" : "it takes weights in f32";
-  return q.out[0].dtype == t ? "" : "it makes the type it takes";
+  return q.out[0].dtype == t ? "" : "its output must have the type of its input";
 }
 
 std::string library_refuses_images(const TensorDesc& x) {
@@ -150,7 +150,7 @@ std::string gradients_refuse(const KernelQuery& q) {
   if (q.in[3].dtype != DType::f32) return "it takes weights in f32";
   for (size_t i = 0; i < q.in.size(); ++i)
     if (q.in[i].dtype != t && i != 2 && i != 3) return "it takes images of one type";
-  return q.out[0].dtype == t ? "" : "it makes the type it takes";
+  return q.out[0].dtype == t ? "" : "its output must have the type of its input";
 }
 
 std::string library_refuses_gradients(const KernelQuery& q) {
@@ -236,7 +236,7 @@ std::unique_ptr<Kernel> library_gradients(const KernelQuery& q) {
 }
 
 std::string between(const KernelQuery&) {
-  return "it normalises at once, where no sums of other GPUs or chunks come between";
+  return "it normalizes in one pass, so it cannot include sums from other GPUs or chunks";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::string refuses(const KernelQuery& q) {
   const bool weight = q.op == "convolution_weight_gradient";
   return q.out[0].dtype == (weight ? DType::f32 : q.in[0].dtype)
              ? ""
-             : fmt::format("it makes no {}", name_of(q.out[0].dtype));
+             : fmt::format("it does not produce {}", name_of(q.out[0].dtype));
 }
 
 std::string library_refuses(const KernelQuery& q) {
@@ -45,7 +45,8 @@ std::string library_refuses(const KernelQuery& q) {
       return "it takes images and weights channels_last";
     if (d->shape.elements() == 0) return "it takes no empty tensors";
   }
-  if (has_bias(q) && o.pass != ConvolutionPass::forward) return "it adds no bias to this";
+  if (has_bias(q) && o.pass != ConvolutionPass::forward)
+    return "it adds a bias only in the forward pass";
   // Fails for transposed convolutions whose output_padding is at least a stride.
   const Window w = settings<Convolution>(q).window;
   const Shape x = with_height(o.x->shape), y = with_height(o.y->shape);
@@ -53,7 +54,7 @@ std::string library_refuses(const KernelQuery& q) {
     const int64_t extent = x[2 + static_cast<int>(i)];
     if ((extent + w.before[i] + w.behind[i] - covered(w, i)) / w.stride[i] + 1 !=
         y[2 + static_cast<int>(i)])
-      return "its windows do not fit";
+      return "it does not support an output_padding of a stride or more";
   }
   return refuses(q);
 }

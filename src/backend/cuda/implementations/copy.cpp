@@ -14,7 +14,7 @@ std::string refuses(const KernelQuery& q) {
   const size_t size = size_of(q.in[0].dtype);
   for (const TensorDesc& d : q.in)
     if (d.dtype != q.in[0].dtype) return not_one_type(q);
-  return size == 4 || size == 2 ? "" : fmt::format("it moves no {}", name_of(q.in[0].dtype));
+  return size == 4 || size == 2 ? "" : fmt::format("it does not copy {}", name_of(q.in[0].dtype));
 }
 
 // Coordinates of `from` minus `before` are coordinates of `to`.
@@ -98,7 +98,7 @@ std::unique_ptr<Kernel> concat(const KernelQuery& q) {
 }
 
 std::string refuses_embedding(const KernelQuery& q) {
-  return q.in[1].dtype != q.out[0].dtype ? "it makes the type of its weight" : "";
+  return q.in[1].dtype != q.out[0].dtype ? "its output must have the type of its weight" : "";
 }
 std::unique_ptr<Kernel> embedding(const KernelQuery& q) {
   const int64_t rows = q.in[1].shape[0], width = q.in[1].shape[1];

@@ -17,7 +17,8 @@ std::string refuses_images(const KernelQuery& q, size_t images) {
       return fmt::format("it takes weights in f32, not {}", name_of(d));
     if (q.in[i].shape == q.in[0].shape && d != t) return "it takes images of one type";
   }
-  if (q.out[0].shape == q.in[0].shape && q.out[0].dtype != t) return "it makes the type it takes";
+  if (q.out[0].shape == q.in[0].shape && q.out[0].dtype != t)
+    return "its output must have the type of its input";
   return "";
 }
 std::string refuses_one(const KernelQuery& q) { return refuses_images(q, 1); }

@@ -50,7 +50,7 @@ std::string refuses_cast(const KernelQuery& q) {
   const DType from = q.in[0].dtype, to = q.out[0].dtype;
   return number(from) && number(to) && from != to
              ? ""
-             : fmt::format("it does not make {} of {}", name_of(to), name_of(from));
+             : fmt::format("it cannot produce {} from {}", name_of(to), name_of(from));
 }
 
 std::unique_ptr<Kernel> cast(const KernelQuery& q) {
@@ -80,7 +80,7 @@ std::unique_ptr<Kernel> add(const KernelQuery& q) {
 
 std::string refuses_scale(const KernelQuery& q) {
   return q.in[0].dtype != q.out[0].dtype || q.in[1].dtype != DType::f32
-             ? "it takes a scale in f32, and makes the type that it takes"
+             ? "it requires an f32 scale and an output of the type of its input"
              : "";
 }
 std::unique_ptr<Kernel> scale(const KernelQuery& q) {

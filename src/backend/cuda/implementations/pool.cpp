@@ -96,7 +96,7 @@ std::string library_refuses(const KernelQuery& q) {
   if (d.window.dilation != Pair{1, 1}) return "it takes no dilation";
   if (s.divisor_override != 0) return "it divides by the number of elements";
   if (d.kind == PoolKind::mean_with_padding && d.window.behind != s.window.behind)
-    return "it would count what lies behind the padding";
+    return "it would count elements beyond the padding";
   return not_one_type(q);
 }
 
@@ -117,7 +117,7 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
 }
 
 std::string no_bytes(const KernelQuery&) {
-  return "it makes indices that are bytes, for gradients of up to 128 elements";
+  return "it stores indices as bytes, which fit only windows of up to 128 elements";
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ std::string refuses(const KernelQuery& q) {
   const DType out = q.out[0].dtype;
   return out == DType::f32 || out == q.in[0].dtype
              ? ""
-             : fmt::format("it makes no {} of {}", name_of(out), name_of(q.in[0].dtype));
+             : fmt::format("it cannot produce {} from {}", name_of(out), name_of(q.in[0].dtype));
 }
 
 std::string library_refuses(const KernelQuery& q) {

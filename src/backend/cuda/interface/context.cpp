@@ -49,8 +49,9 @@ size_t plan_threads() {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
   if (error != std::errc() || end != text.data() + text.size() || threads == 0 ||
       threads > kMostGiven)
-    fail(Fault::failed, "DPTRAIN_PLAN_THREADS is '{}'; it is a number of threads from 1 to {}",
-         text, kMostGiven);
+    fail(Fault::failed,
+         "DPTRAIN_PLAN_THREADS is '{}', but must be a number of threads from 1 to {}", text,
+         kMostGiven);
   return threads;
 }
 
@@ -115,10 +116,10 @@ void DeviceContext::make_wanted() {
 std::vector<std::string> DeviceContext::not_as_planned() const {
   std::vector<std::string> out(reasons_.begin(), reasons_.end());
   if (fallbacks_ > 0)
-    out.push_back(fmt::format(
-        "{} of this GPU's programs {} dptrain's own instead of a library's; DPTRAIN_LOG_PLANS=FILE "
-        "writes the algorithm of every operation",
-        counted(fallbacks_, "kernel"), fallbacks_ == 1 ? "is" : "are"));
+    out.push_back(
+        fmt::format("{} of this GPU's programs {} dptrain's own instead of a library's; set "
+                    "DPTRAIN_LOG_PLANS=FILE to log the algorithm of every operation",
+                    counted(fallbacks_, "kernel"), fallbacks_ == 1 ? "is" : "are"));
   return out;
 }
 

@@ -16,8 +16,8 @@ constexpr std::array kAsynchronous = {214, 220, 226, 700, 702, 710, 714, 715,
                                       716, 717, 718, 719, 721, 810, 911, 999};
 
 constexpr const char* kHow =
-    "run again with graphs=false and CUDA_LAUNCH_BLOCKING=1 in the environment to learn which call "
-    "failed";
+    "to find the call that failed, run again with graphs=false and CUDA_LAUNCH_BLOCKING=1 in the "
+    "environment";
 
 }  // namespace
 

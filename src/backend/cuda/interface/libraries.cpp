@@ -90,7 +90,9 @@ FoundLibrary find_in(const std::vector<std::string>& folders, std::string_view n
       return out;
     }
     const std::string words = dlerror();
-    out.tried.push_back(missing_library(words) == out.name ? "not where the loader looks" : words);
+    out.tried.push_back(missing_library(words) == out.name
+                            ? "not in the search path of the dynamic loader"
+                            : words);
   }
   return out;
 }
@@ -173,7 +175,7 @@ const CudaLibrary kDriver{.name = "driver",
 
 // What to do if a file is missing or is not the expected library.
 std::string remedy(std::string_view file) {
-  const std::string folder = "name its folder in DPTRAIN_CUDA_PATH";
+  const std::string folder = "set DPTRAIN_CUDA_PATH to its folder";
   if (file == kDriver.file) return "install NVIDIA's driver, or " + folder;
   for (const CudaLibrary& l : table())
     if (l.file == file || std::find(l.parts.begin(), l.parts.end(), file) != l.parts.end())
@@ -200,7 +202,7 @@ LibraryReport report(const CudaLibrary& library) {
   out.version = library.version(function);  // cuDNN would abort without its parts
   if (out.version.empty())
     out.problem = fmt::format(
-        "{} is a stub, which is only for linking; take its folder out of LD_LIBRARY_PATH and "
+        "{} is a stub library, only meant for linking; remove its folder from LD_LIBRARY_PATH and "
         "DPTRAIN_CUDA_PATH, and install NVIDIA's driver",
         found.path);
   return out;

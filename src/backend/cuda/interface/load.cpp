@@ -41,14 +41,14 @@ std::vector<std::string> candidate_paths() {
 std::string mismatch(const ModuleEntry* entry) {
   std::string what;
   if (!entry)
-    what = "it is not dptrain's";
+    what = "it is not a dptrain module";
   else if (entry->version != version())
-    what = fmt::format("it is of {}, this is {}", entry->version, version());
+    what = fmt::format("it was built for {}, but this program is {}", entry->version, version());
   else if (entry->kernels != kKernelFingerprint)
-    what = "it has other kernels";
+    what = "it was built from other kernel sources";
   else
     return "";
-  return what + fmt::format("; take the {} that was built with this program", kFile);
+  return what + fmt::format("; use the {} that was built with this program", kFile);
 }
 
 LoadedModule load() {
@@ -58,8 +58,8 @@ LoadedModule load() {
     if (!fs::exists(path, ignored)) {
       out.tried.push_back(path + kAbsent);
       if (std::getenv(kVariable))
-        out.tried.back() +=
-            fmt::format(", which {} names; name a {} in it, or unset it", kVariable, kFile);
+        out.tried.back() += fmt::format(
+            ", the value of {}; set it to the path of a {}, or unset it", kVariable, kFile);
       continue;
     }
     const FoundLibrary library = open_with_needs(path);
@@ -84,8 +84,8 @@ std::string why_not_loaded(const LoadedModule& loaded) {
   for (const std::string& tried : loaded.tried)
     if (!tried.ends_with(kAbsent)) return tried;
   return fmt::format(
-      "{} is not beside the program: build with the CUDA toolkit installed, "
-      "meson setup -Dcuda=enabled",
+      "{} was not found beside the program; install the CUDA toolkit and build with meson setup "
+      "-Dcuda=enabled",
       kFile);
 }
 
@@ -119,12 +119,14 @@ bool has_nvidia_gpu(const std::string& pci_devices) {
 std::string why_no_gpu() {
   // Check this before loading the module, which loads hundreds of megabytes of libraries.
   if (!find_library("libcuda.so.1").handle)
-    return "there is no NVIDIA driver (libcuda.so.1); on a machine with a GPU, install it";
+    return "no NVIDIA driver was found (libcuda.so.1); if this machine has a GPU, install the "
+           "driver";
   if (const LibraryReport driver = cuda_library("driver"); !driver.problem.empty())
     return driver.problem;
   try {
     if (cuda_module().devices().empty())
-      return "CUDA shows no GPU; nvidia-smi and CUDA_VISIBLE_DEVICES tell more";
+      return "CUDA finds no GPU; check the output of nvidia-smi and the value of "
+             "CUDA_VISIBLE_DEVICES";
   } catch (const Error& e) {
     return e.what();
   }
@@ -153,7 +155,8 @@ GpuSurvey survey_gpus() {
     write(answer.nccl_problem, cuda_module().nccl_problem());
     return 0;
   });
-  if (code != 0) return {.problem = fmt::format("looking for GPUs ended with code {}", code)};
+  if (code != 0)
+    return {.problem = fmt::format("the process that looked for GPUs exited with code {}", code)};
   return {answer.count, answer.problem, answer.nccl_problem};
 }
 

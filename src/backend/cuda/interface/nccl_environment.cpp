@@ -13,8 +13,8 @@ void set_nccl_environment() {
   const char* const blocking = std::getenv("NCCL_COMM_BLOCKING");
   if (blocking != nullptr && std::string_view(blocking) != "0")
     fail(Fault::device,
-         "NCCL_COMM_BLOCKING={} is set in the environment; with it a run in which a GPU fails "
-         "could hang: unset it",
+         "NCCL_COMM_BLOCKING={} is set in the environment, so a run could hang when a GPU fails; "
+         "unset it",
          blocking);
   constexpr const char* kSettings[][2] = {{"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_RAS_ENABLE", "0"},
                                           {"NCCL_IB_DISABLE", "1"},     {"NCCL_NET_PLUGIN", "none"},

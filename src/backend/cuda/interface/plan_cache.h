@@ -30,8 +30,8 @@ class PlanCache {
   explicit PlanCache(std::string folder, size_t most_bytes = kMostBytes)
       : folder_(std::move(folder)), most_bytes_(most_bytes) {}
 
-  // What was written with this key. The key says all that a plan depends on: the work, the versions
-  // of the libraries, the GPU.
+  // Returns what was written with this key. The key says all that a plan depends on: the work, the
+  // versions of the libraries, the GPU.
   std::optional<std::string> read(std::string_view key);
   // Written aside and renamed, so a reader sees the old file or the new one.
   void write(std::string_view key, std::string_view plan);

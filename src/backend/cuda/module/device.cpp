@@ -155,7 +155,8 @@ class RuntimeDevice final : public DeviceApi {
       size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
       fail(Fault::memory,
-           "cudaMalloc: {} MiB are needed, {} of {} MiB are free on {}; a smaller batch needs less",
+           "cudaMalloc: {} MiB are needed, but only {} of {} MiB are free on {}; use a smaller "
+           "batch",
            bytes / kMiB, free / kMiB, total / kMiB, properties_.name);
     }
     check(status, device ? "cudaMalloc" : "cudaMallocHost");

@@ -13,8 +13,8 @@ Dnn& Dnn::instance() {
 }
 Dnn::Dnn() = default;
 std::string Dnn::problem() const {
-  return "libdptrain_cuda.so was built without cudnn_frontend's headers: tools/setup.sh --cuda "
-         "fetches them, then build again";
+  return "libdptrain_cuda.so was built without cudnn_frontend's headers; fetch them with "
+         "tools/setup.sh --cuda and build again";
 }
 std::string Dnn::version() const { return ""; }
 void* Dnn::make_handle() { missing(); }

@@ -78,7 +78,7 @@ class MatmulWork final : public RuntimeWork {
   }
 
  private:
-  // A placeholder for addresses that are not known yet. The choice of an algorithm depends on their
+  // Stands for addresses that are not known yet. The choice of an algorithm depends on their
   // alignment.
   static constexpr uintptr_t kSomeAddress = 16;
 

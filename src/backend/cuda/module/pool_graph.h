@@ -70,7 +70,7 @@ class ResampleBackward : public fe::graph::NodeCRTP<ResampleBackward> {
     used.insert(ids.begin(), ids.end());
     return {fe::error_code_t::OK, ""};
   }
-  // Of a graph's structure, which nobody saves: plans are saved without it.
+  // A graph's structure as text. Nothing saves it: plans are saved without it.
   void serialize(json& j) const override { j["tag"] = "RESAMPLE_BACKWARD"; }
 
  private:
