@@ -23,10 +23,11 @@ struct LayerType : RegistryEntry {
   std::string (*torch)(const std::any& settings, const Shape& x);
   // Python source of the class that the expression uses, if PyTorch has no such module; else empty.
   std::string_view torch_class{};
+  bool norm = false;  // a normalization layer, for the pattern `norm` (parameter_pattern.h)
 };
 
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId) const` and
-// `std::string torch(const Shape& x) const`.
+// `std::string torch(const Shape& x) const`. Optional: `static constexpr bool kNorm`.
 template <class L>
 LayerType layer_type(std::string_view name, std::string_view summary) {
   LayerType t{registry_entry<L>(name, summary)};
@@ -36,6 +37,7 @@ LayerType layer_type(std::string_view name, std::string_view summary) {
   t.torch = [](const std::any& settings, const Shape& x) {
     return std::any_cast<const L&>(settings).torch(x);
   };
+  if constexpr (requires { L::kNorm; }) t.norm = L::kNorm;
   return t;
 }
 

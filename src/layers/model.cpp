@@ -11,6 +11,7 @@
 #include "graph/passes/recompute.h"
 #include "graph/passes/stages.h"
 #include "layers/initialisation.h"
+#include "layers/parameter_pattern.h"
 
 namespace dpt {
 namespace {
@@ -62,7 +63,8 @@ class ModelLowering {
                 freeze || item.freeze);
       g_.range(range_ = around);
       if (!item.name.empty() && !scope.values.emplace(item.name, x).second) {
-        d_.error(item.where, fmt::format("'{}' is the name of an earlier layer too", item.name));
+        d_.error(item.where,
+                 fmt::format("'{}' is already the name of an earlier layer", item.name));
         return kNoValue;
       }
     }
@@ -93,7 +95,7 @@ class ModelLowering {
       }
       if (std::any_of(items.begin() + static_cast<ptrdiff_t>(at), items.end(),
                       [&](const ModelItem& later) { return later.name == from.value; })) {
-        d_.error(from.where, fmt::format("'{}' does not stand before this layer", from.value));
+        d_.error(from.where, fmt::format("'{}' does not come before this layer", from.value));
       } else {
         std::vector<std::string_view> known;
         scope.add_names(known);
@@ -168,7 +170,9 @@ class ModelLowering {
     const std::vector<ValueId>& all = g_.graph().parameters;
     for (size_t i = before; i < all.size(); ++i)
       if (const std::string& full = g_.graph()[all[i]].name; !parameters_.insert(full).second) {
-        d_.error(where, fmt::format("a second parameter is called '{}'", full));
+        d_.error(
+            where,
+            fmt::format("two parameters are named '{}'; give the layers different names", full));
         return kNoValue;
       }
     complaining(
@@ -195,15 +199,15 @@ class ModelLowering {
           static_cast<const InitialisationType*>(init.what)->make(init.settings, v.desc.shape);
       return;
     }
-    fail(Fault::spec, "this '{}' has no {} that '{}' could fill", item.layer.what->name, parameter,
-         init.what->name);
+    fail(Fault::spec, "this '{}' has no {} for '{}' to initialize", item.layer.what->name,
+         parameter, init.what->name);
   }
 
   // A layer in a block appears once in the spec but may be used several times; errors say which
   // use.
   std::string use_of(const std::string& name) const {
     return uses_.empty() ? ""
-                         : fmt::format("; here it is layer '{}', which line {} makes", name,
+                         : fmt::format("; here it is layer '{}', created in line {}", name,
                                        uses_.front().line);
   }
 
@@ -263,6 +267,16 @@ void check_tokens(const Graph& graph, int64_t tokens, Diagnostics& d) {
   }
 }
 
+// Applies `freeze`, and reports patterns of the spec that match no parameter.
+void apply_patterns(const Spec& spec, Graph& graph, Diagnostics& d) {
+  if (spec.freeze.empty() && spec.no_decay.empty() && spec.parameter_groups.empty()) return;
+  const NamedParameters parameters(spec, graph);
+  check_patterns(spec, parameters, d);
+  const std::vector<bool> frozen = parameters.matching(spec.freeze);
+  for (size_t i = 0; i < frozen.size(); ++i)
+    if (frozen[i]) graph.values[static_cast<size_t>(graph.parameters[i])].trainable = false;
+}
+
 // The line of the layer with the first trainable parameter without a gradient: the one that
 // differentiate() complained about.
 Span place_of_unused(const Graph& graph, Span otherwise) {
@@ -273,6 +287,12 @@ Span place_of_unused(const Graph& graph, Span otherwise) {
       if (std::ranges::find(n.in, p) != n.in.end()) return n.where;
   }
   return otherwise;
+}
+
+// Where a model without trainable parameters is reported.
+Span place_of_untrained(const Spec& spec) {
+  if (!spec.freeze.empty()) return spec.freeze.front().where;
+  return spec.model.empty() ? spec.where : spec.model.front().where;
 }
 
 void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
@@ -314,7 +334,9 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   const Scope root{.outer = nullptr, .values = {{"input", graph.input}}};
   graph.output = ModelLowering(g, query.placement, d, layers)
                      .sequence(spec.model, "", graph.input, root, false);
-  if (graph.output == kNoValue || !query.loss) return graph;
+  if (graph.output == kNoValue) return graph;
+  apply_patterns(spec, graph, d);
+  if (!query.loss) return graph;
   check_tokens(graph, query.tokens, d);
   complaining(d, spec.loss.where, [&] {
     lower_loss(spec.loss, query, g);
@@ -327,8 +349,7 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
       differentiate(graph);
     } catch (const Error& e) {
       if (e.fault() != Fault::spec) throw;
-      d.error(place_of_unused(graph, spec.model.empty() ? spec.where : spec.model.front().where),
-              e.what());
+      d.error(place_of_unused(graph, place_of_untrained(spec)), e.what());
     }
   }
   if (query.fuse && d.ok()) fuse_gradients(graph);

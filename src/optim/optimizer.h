@@ -26,6 +26,11 @@ struct OptimizerType : RegistryEntry {
   // Initial value of all states: 0, or adagrad's initial_accumulator_value.
   double (*initial_state)(const std::any& settings);
   double (*lr)(const std::any& settings);  // the base learning rate, which schedules scale
+  // The weight decay; empty: this optimizer has none.
+  std::optional<double> (*weight_decay)(const std::any& settings);
+  // The settings with another learning rate and, unless empty, another weight decay. REQUIRES: no
+  // weight decay for an optimizer that has none.
+  std::any (*with)(const std::any& settings, double lr, std::optional<double> weight_decay);
   // The scalars of step t = 1, 2, ... at learning rate lr. momentum: set by the schedule; replaces
   // the momentum or beta1 of the settings.
   OptimizerStep (*step)(const std::any& settings, int64_t t, double lr,

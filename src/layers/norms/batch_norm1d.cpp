@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct BatchNorm1d : BatchNormLayer {
+  static constexpr bool kNorm = true;
   static constexpr Usage kUsage{
       "torch.nn.BatchNorm1d",
       "- batch_norm1d\n"

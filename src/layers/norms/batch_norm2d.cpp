@@ -5,6 +5,7 @@ namespace dpt::layers {
 namespace {
 
 struct BatchNorm2d : BatchNormLayer {
+  static constexpr bool kNorm = true;
   static constexpr Usage kUsage{
       "torch.nn.BatchNorm2d",
       "- batch_norm2d\n"

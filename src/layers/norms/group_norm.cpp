@@ -9,6 +9,7 @@ namespace dpt::layers {
 namespace {
 
 struct GroupNormLayer {
+  static constexpr bool kNorm = true;
   static constexpr Usage kUsage{
       "torch.nn.GroupNorm",
       "- group_norm: 8\n"
@@ -33,8 +34,8 @@ struct GroupNormLayer {
     if (shape.rank() < 2)
       fail(Fault::spec, "group_norm takes [N, channels, ...], not {}", shape.str());
     if (shape[1] % num_groups != 0)
-      fail(Fault::spec, "group_norm: the {} channels of {} can't be made {} groups", shape[1],
-           shape.str(), num_groups);
+      fail(Fault::spec, "group_norm: the {} channels of {} cannot be divided evenly into {} groups",
+           shape[1], shape.str(), num_groups);
     std::vector<ValueId> inputs = {x};
     if (affine) {
       inputs.push_back(g.parameter("weight", {shape[1]}, {.a = 1}));

@@ -11,6 +11,7 @@ namespace dpt::layers {
 namespace {
 
 struct InstanceNorm {
+  static constexpr bool kNorm = true;
   static constexpr Usage kUsage{"torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d",
                                 "- instance_norm\n"
                                 "- instance_norm: {eps: 0.001, affine: true, bias: false}"};
@@ -29,11 +30,12 @@ struct InstanceNorm {
   ValueId build(GraphBuilder& g, ValueId x) const {
     const Shape shape = g.shape(x);
     if (shape.rank() < 3 || shape.rank() > 5)
-      fail(Fault::spec, "instance_norm takes [N, channels, ...] with 1 to 3 extents behind, not {}",
+      fail(Fault::spec,
+           "instance_norm takes [N, channels, ...] with 1 to 3 more dimensions, not {}",
            shape.str());
     if (shape.tail(2).elements() == 1)
       fail(Fault::spec,
-           "instance_norm: each channel of {} is one element, which has no deviation; take "
+           "instance_norm: each channel of {} has one element, so it has no variance; use "
            "layer_norm or group_norm",
            shape.str());
     std::vector<ValueId> inputs = {x};

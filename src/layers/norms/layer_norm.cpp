@@ -9,6 +9,7 @@ namespace dpt::layers {
 namespace {
 
 struct LayerNormLayer {
+  static constexpr bool kNorm = true;
   static constexpr Usage kUsage{"torch.nn.LayerNorm",
                                 "- layer_norm\n"
                                 "- layer_norm: {normalized_shape: [8, 8], eps: 1e-6, "
@@ -60,7 +61,8 @@ struct LayerNormLayer {
     if (normalized_shape.empty()) return x.tail(x.rank() - 1);
     const Shape given{std::span<const int64_t>(normalized_shape)};
     if (given.rank() >= x.rank() || x.tail(x.rank() - given.rank()) != given)
-      fail(Fault::spec, "layer_norm: normalized_shape {} is not how {} ends", given.str(), x.str());
+      fail(Fault::spec, "layer_norm: normalized_shape {} does not match the last dimensions of {}",
+           given.str(), x.str());
     return given;
   }
 };

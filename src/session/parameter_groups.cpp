@@ -1,0 +1,196 @@
+#include "session/parameter_groups.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
+#include "layers/parameter_pattern.h"
+#include "optim/schedule.h"
+#include "session/session.h"
+
+namespace dpt {
+namespace {
+
+// The batch for which the spec's learning rates are meant; 0: unknown.
+int64_t reference_batch(const Spec& spec) {
+  return spec.lr_scale.batch.value_or(spec.data.batch_size_per_replica.value_or(0));
+}
+
+// The factor of all learning rates.
+double lr_factor(const Session& s) {
+  const std::string& rule = s.spec.lr_scale.rule;
+  const int64_t reference = reference_batch(s.spec);
+  if (rule == "none" || reference == 0) return 1;
+  const double k = static_cast<double>(s.global_batch) / static_cast<double>(reference);
+  return rule == "sqrt" ? std::sqrt(k) : k;
+}
+
+// A schedule that sets the learning rate of all parameters by itself; null: none.
+const ScheduleType* own_rate(const Spec& spec) {
+  if (!spec.schedule.schedule) return nullptr;
+  const auto* type = static_cast<const ScheduleType*>(spec.schedule.schedule.what);
+  return type->own_rate ? type : nullptr;
+}
+
+void check_rates(const Spec& spec, Diagnostics& d) {
+  const bool scales = spec.lr_scale.rule != "none";
+  if (scales && reference_batch(spec) == 0)
+    d.error(spec.lr_scale.where,
+            fmt::format("lr_scale needs the batch size for which the learning rate is meant; write "
+                        "`lr_scale: {{{}: 256}}`, or give batch_size_per_replica instead of "
+                        "batch_size",
+                        spec.lr_scale.rule));
+  const ScheduleType* schedule = own_rate(spec);
+  if (!schedule) return;
+  if (scales)
+    d.error(spec.lr_scale.where,
+            fmt::format("lr_scale has no effect: schedule '{0}' sets the learning rate by its own "
+                        "max_lr; leave lr_scale out and scale max_lr",
+                        schedule->name));
+  for (const ParameterGroupSpec& group : spec.parameter_groups)
+    if (group.lr)
+      d.error(group.where, fmt::format("the 'lr' of this group has no effect: schedule '{}' sets "
+                                       "the learning rate of all parameters; leave 'lr' out, or "
+                                       "choose another schedule",
+                                       schedule->name));
+}
+
+void check_weight_decay(const Spec& spec, const OptimizerType& optimizer, Diagnostics& d) {
+  if (optimizer.weight_decay(spec.optimizer.settings)) return;
+  const auto refuse = [&](Span where, std::string_view key) {
+    d.error(where,
+            fmt::format("optimizer '{}' has no weight decay; leave '{}' out", optimizer.name, key));
+  };
+  if (!spec.no_decay.empty()) refuse(spec.at("no_decay"), "no_decay");
+  for (const ParameterGroupSpec& group : spec.parameter_groups)
+    if (group.weight_decay) refuse(group.where, "weight_decay");
+}
+
+// For each parameter the entry of parameter_groups that matches it; null: none.
+std::vector<const ParameterGroupSpec*> entries_of(const Session& s, const NamedParameters& named,
+                                                  Diagnostics& d) {
+  std::vector<const ParameterGroupSpec*> out(s.graph.parameters.size());
+  for (const ParameterGroupSpec& group : s.spec.parameter_groups) {
+    const std::vector<bool> matched = named.matching(group.match);
+    bool told = false;
+    for (size_t p = 0; p < out.size(); ++p) {
+      if (!matched[p]) continue;
+      if (out[p] && !told)
+        d.error(group.where,
+                fmt::format("'{}' is in this parameter group and in that of line {}; as in "
+                            "PyTorch, groups must not share parameters: make the patterns of one "
+                            "narrower",
+                            s.graph[s.graph.parameters[p]].name, out[p]->where.line));
+      told = told || out[p] != nullptr;
+      out[p] = &group;
+    }
+  }
+  return out;
+}
+
+size_t index_of(std::vector<double>& values, double value) {
+  const auto at = std::ranges::find(values, value);
+  if (at != values.end()) return static_cast<size_t>(at - values.begin());
+  values.push_back(value);
+  return values.size() - 1;
+}
+
+// The trained parameters in the order of the flat buffers.
+std::vector<size_t> in_memory_order(const Session& s) {
+  std::vector<size_t> out;
+  for (size_t p = 0; p < s.graph.parameters.size(); ++p)
+    if (s.graph.gradients[p] != kNoValue) out.push_back(p);
+  std::ranges::sort(out, {}, [&](size_t p) { return s.layout.offset[p]; });
+  return out;
+}
+
+std::vector<ParameterGroups::Segment> segments_of(const Session& s,
+                                                  const std::vector<int>& of_parameter) {
+  std::vector<ParameterGroups::Segment> out;
+  const std::vector<size_t> order = in_memory_order(s);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t end = i + 1 < order.size() ? s.layout.offset[order[i + 1]] : s.layout.trainable;
+    const int group = of_parameter[order[i]];
+    if (!out.empty() && out.back().group == group)
+      out.back().end = end;
+    else
+      out.push_back({.end = end, .group = group});
+  }
+  return out;
+}
+
+}  // namespace
+
+size_t ParameterGroups::segment_of(size_t element) const {
+  if (segments.size() == 1) return 0;
+  const auto at = std::ranges::upper_bound(segments, element, {}, &Segment::end);
+  return std::min(static_cast<size_t>(at - segments.begin()), segments.size() - 1);
+}
+
+void check_parameter_settings(const Spec& spec, const OptimizerType& optimizer, Diagnostics& d) {
+  check_rates(spec, d);
+  check_weight_decay(spec, optimizer, d);
+}
+
+ParameterGroups parameter_groups(const Session& s, Diagnostics& d) {
+  const Spec& spec = s.spec;
+  const std::any& settings = spec.optimizer.settings;
+  const NamedParameters named(spec, s.graph);
+  const auto entries = entries_of(s, named, d);
+  const std::vector<bool> undecayed = named.matching(spec.no_decay);
+  const double factor = lr_factor(s);
+  const double own_decay = s.optimizer->weight_decay(settings).value_or(0);
+  ParameterGroups out;
+  out.rates = {s.optimizer->lr(settings) * factor};
+  out.of_parameter.assign(s.graph.parameters.size(), -1);
+  for (size_t p = 0; p < entries.size(); ++p) {
+    if (s.graph.gradients[p] == kNoValue) continue;
+    const ParameterGroupSpec* entry = entries[p];
+    const double lr = entry && entry->lr ? *entry->lr * factor : out.rates[0];
+    const double decay = undecayed[p] ? 0
+                         : entry      ? entry->weight_decay.value_or(own_decay)
+                                      : own_decay;
+    const size_t rate = index_of(out.rates, lr);
+    auto group = std::ranges::find_if(out.groups, [&](const ParameterGroup& g) {
+      return g.rate == rate && g.weight_decay == decay;
+    });
+    if (group == out.groups.end())
+      group = out.groups.insert(group, {.settings = s.optimizer->with(settings, lr, decay),
+                                        .rate = rate,
+                                        .weight_decay = decay});
+    ++group->tensors;
+    out.of_parameter[p] = static_cast<int>(group - out.groups.begin());
+  }
+  out.segments = segments_of(s, out.of_parameter);
+  return out;
+}
+
+std::string lr_scale_text(const Session& s) {
+  const std::string& rule = s.spec.lr_scale.rule;
+  if (rule == "none") return "";
+  const double given = s.optimizer->lr(s.spec.optimizer.settings);
+  const std::string ratio = fmt::format("{}/{}", s.global_batch, reference_batch(s.spec));
+  return fmt::format("learning rate: {:.6g} = {:.6g} * {} (lr_scale: {})\n",
+                     s.parameter_groups.rates[0], given,
+                     rule == "sqrt" ? fmt::format("sqrt({})", ratio) : ratio, rule);
+}
+
+std::string groups_text(const Session& s) {
+  const ParameterGroups& all = s.parameter_groups;
+  if (!all.several()) return "";
+  std::string out;
+  for (const ParameterGroup& g : all.groups)
+    out += fmt::format("{}{} with lr {:.6g}, weight_decay {:.6g}", out.empty() ? "" : "; ",
+                       counted(g.tensors, "tensor"), all.rates[g.rate], g.weight_decay);
+  return fmt::format("parameter groups: {}\n", out);
+}
+
+std::string frozen_text(const Session& s) {
+  const auto frozen = std::ranges::count(s.graph.gradients, kNoValue);
+  if (frozen == 0) return "";
+  return fmt::format("frozen: {} of {} tensors\n", frozen, s.graph.parameters.size());
+}
+
+}  // namespace dpt
