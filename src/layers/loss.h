@@ -33,6 +33,11 @@ struct LossType : RegistryEntry {
   bool classes = false;  // targets are class indices i32[N, ...], so accuracy can be computed
   // If `classes`: the dimension of an output [N, ...] that holds the scores of the classes.
   int (*class_dim)(const std::any& settings, const Shape& output) = nullptr;
+  // The outputs estimate the targets, which are numbers, so mae and r2 can be computed.
+  bool estimates = false;
+  // Whether the loss is the mean negative log-likelihood of the target classes, whose exponential
+  // is the perplexity. Null: it is not.
+  bool (*mean_likelihood)(const std::any& settings) = nullptr;
   bool unit_targets = false;  // every target must be in [0, 1], as PyTorch requires
   // What the loss requires of the model's outputs, and a remedy. Shown if the loss is not finite
   // though the outputs are. Empty: no requirement.

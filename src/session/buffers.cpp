@@ -21,7 +21,8 @@ struct Walk {
 
 struct Offsets {
   size_t stride, gradient_stride, half_stride, weights, states, gradients, halves, results,
-      evaluations, non_finites, squares, sum_stride, sums, activations, window, end;
+      evaluations, non_finites, squares, sum_stride, sums, activations, window, metrics_stride,
+      metrics, measures, end;
   explicit Offsets(const Buffers::Sizes& s) {
     Walk walk;
     const auto shards = static_cast<size_t>(s.shards);
@@ -44,6 +45,10 @@ struct Offsets {
     sums = walk.take(Checked(shards) * sum_stride);
     activations = walk.take(s.activations);
     window = s.window > 0 ? walk.take(Checked(s.window) * sizeof(float)) : walk.at;
+    metrics_stride = stride_of(s.metrics, sizeof(double));
+    metrics =
+        s.metrics > 0 ? walk.take(Checked(shards) * metrics_stride * sizeof(double)) : walk.at;
+    measures = s.measures > 0 ? walk.take(Checked(s.measures) * sizeof(double)) : walk.at;
     end = walk.at;
   }
 };
@@ -70,6 +75,9 @@ Buffers::Buffers(std::byte* memory, const Sizes& sizes) : sizes_(sizes) {
   sums_ = memory + p.sums;
   activations_ = memory + p.activations;
   window_ = floats(p.window);
+  metrics_stride_ = p.metrics_stride;
+  metrics_ = reinterpret_cast<double*>(memory + p.metrics);
+  measures_ = reinterpret_cast<double*>(memory + p.measures);
 }
 
 }  // namespace dpt

@@ -44,6 +44,8 @@ class Buffers {
     size_t sums = 0;         // bytes per shard, for sync points (program.h, Note [sync points])
     size_t activations = 0;  // bytes of all arenas
     size_t window = 0;       // elements of window()
+    size_t metrics = 0;      // elements of each metrics()
+    size_t measures = 0;     // elements of measures()
   };
   static size_t bytes(const Sizes& sizes);
 
@@ -66,22 +68,28 @@ class Buffers {
     return results_[(step % 2) * static_cast<size_t>(sizes_.shards) + static_cast<size_t>(shard)];
   }
   ShardResult& evaluation(int shard) const { return evaluations_[shard]; }
+  // What the shard adds to the metrics of an evaluation (session/evaluation_metrics.h).
+  std::span<double> metrics(int shard) const {
+    return {metrics_ + static_cast<size_t>(shard) * metrics_stride_, sizes_.metrics};
+  }
   NonFinite& non_finite(int shard) const { return non_finites_[shard]; }
   std::byte* activations() const { return activations_; }
   std::span<float> window() const { return {window_, sizes_.window}; }
   double* squares() const { return squares_; }  // one partial sum per chunk of gradients
+  // What is measured of the gradients (engine/gradient_measures.h).
+  std::span<double> measures() const { return {measures_, sizes_.measures}; }
 
   static constexpr size_t kChunk = kSquareChunk;  // gradient elements per partial sum
   size_t chunks() const { return (sizes_.stored + kChunk - 1) / kChunk; }
 
  private:
   Sizes sizes_;
-  size_t stride_ = 0, gradient_stride_ = 0, half_stride_ = 0, sum_stride_ = 0;
+  size_t stride_ = 0, gradient_stride_ = 0, half_stride_ = 0, sum_stride_ = 0, metrics_stride_ = 0;
   float *weights_, *states_, *gradients_, *window_;
   uint16_t* halves_;
   ShardResult *results_, *evaluations_;
   NonFinite* non_finites_;
-  double* squares_;
+  double *squares_, *metrics_, *measures_;
   std::byte *sums_, *activations_;
 };
 

@@ -9,6 +9,7 @@
 #include "graph/attrs.h"
 #include "session/arenas.h"
 #include "session/later_gradients.h"
+#include "session/measure_layout.h"
 
 namespace dpt {
 namespace {
@@ -62,7 +63,9 @@ Buffers::Sizes buffer_sizes(const Session& s) {
           .shards = s.topology.shards,
           .sums = sums,
           .activations = s.on_gpu() ? 0 : Arenas::bytes(s),
-          .window = s.own_states() ? std::min(kStateWindow, s.layout.trainable) : 0};
+          .window = s.own_states() ? std::min(kStateWindow, s.layout.trainable) : 0,
+          .metrics = s.metrics.size(),
+          .measures = MeasureLayout(s).elements()};
 }
 
 std::vector<DeviceUse> device_uses(const Session& s) {
@@ -94,7 +97,7 @@ std::string beyond_limit(const Session& s) {
         "device {} would need {:.1f} MiB ({:.1f} of weights, {:.1f} of gradients, {:.1f} of "
         "optimizer states, {:.1f} of activations), but memory_limit is {:g} MiB; put layers on "
         "more devices (`device: {}` of a layer, or `parallel: {{pipeline: {{stages: {}}}}}`), "
-        "compute activations again (`checkpoint`), or take a smaller batch",
+        "recompute activations (`checkpoint`), or use a smaller batch",
         d, use.total() / kMiB, use.weights / kMiB, use.gradients / kMiB, use.states / kMiB,
         use.activations / kMiB, *s.spec.memory_limit, uses.size(), uses.size() + 1);
   }

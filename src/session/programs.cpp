@@ -141,9 +141,10 @@ void make_programs_of_shards(Session& s, Diagnostics& d) {
   s.slots = slots_of(s);
   // Gradients are stored if they must be complete before the first update (for clipping by norm,
   // and because with a scaled loss an overflow anywhere skips the update), if several are added up
-  // (accumulation), or if they are compressed.
+  // (accumulation), or if they are compressed or measured.
   const bool stores = s.spec.clip.max_norm.has_value() || s.scaler.on ||
-                      s.batches->accumulate() > 1 || s.exchange.compress.has_value();
+                      s.batches->accumulate() > 1 || s.exchange.compress.has_value() ||
+                      s.measures();
   s.layout =
       flat_layout(s.graph, stores ? std::vector<bool>()
                                   : parameters_with_fusible_gradients(s.graph, kernels_of(s)));

@@ -1,7 +1,6 @@
 #include "session/session.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -13,15 +12,14 @@
 #include "base/checked.h"
 #include "base/count.h"
 #include "base/fail.h"
-#include "base/generator.h"
 #include "base/machine.h"
-#include "data/tables.h"
 #include "graph/passes/layouts.h"
 #include "graph/passes/widen.h"
 #include "layers/model.h"
 #include "optim/precision.h"
 #include "optim/schedule.h"
 #include "session/gpus.h"
+#include "session/load_data.h"
 #include "session/memory.h"
 #include "session/placement.h"
 #include "session/programs.h"
@@ -45,7 +43,7 @@ void choose_precision(Session& s) {
   s.tf32 = type.name == "tf32";
   if (s.tf32 && !s.on_gpu())
     fail(Fault::device,
-         "precision 'tf32' is for CUDA devices; on CPUs products of fp32 are exact. "
+         "precision 'tf32' is for CUDA devices; CPUs do not round the factors of fp32 products. "
          "Leave `precision` out");
   if (!type.mixed) return;
   const MixedPrecision mixed = type.mixed(s.spec.precision.settings);
@@ -117,7 +115,11 @@ void check_pieces(const Session& s, int64_t micro_batches, Diagnostics& d) {
 void partition_batches(Session& s, Diagnostics& d) {
   const DataSpec& data = s.spec.data;
   const int64_t replicas = s.topology.replicas();
-  const int64_t n = s.train.size();
+  const int64_t n = s.train_samples();
+  if (!data.batch_size && !data.batch_size_per_replica) {
+    d.error(s.spec.at("data.batch_size"), "a session needs a number in place of 'auto'");
+    return;
+  }
   s.global_batch =
       data.batch_size
           ? *data.batch_size
@@ -161,9 +163,9 @@ void partition_batches(Session& s, Diagnostics& d) {
   if (!d.ok()) return;
   s.batches.emplace(batches, s.topology, std::min(parts, batches.batch));
   if (!s.test) return;
-  Topology common = s.topology;  // the test set has one order, split evenly over all shards
+  Topology common = s.topology;  // the evaluated set has one order, split evenly over all shards
   common.reproducible = true;
-  s.test_batches.emplace(Batches{.assignment = {.samples = s.test->size(),
+  s.test_batches.emplace(Batches{.assignment = {.samples = s.test_samples(),
                                                 .ranks = 1,
                                                 .remainder = SampleAssignment::Remainder::exact},
                                  .batch = s.spec.evaluate.batch_size},
@@ -218,12 +220,12 @@ void check_batch_norm(const Session& s, Diagnostics& d) {
   if (s.test_programs.empty() || !takes_variance_of_samples(s.test_programs.begin()->second.graph))
     return;
   if (const int64_t batch = batch_of_one_sample(s, *s.test_batches); batch >= 0)
-    d.error(s.spec.at("evaluate.batch_size"),
-            fmt::format(
-                "batch {} of {} of the test set leaves a replica with a single sample, which has "
-                "no variance for batch norm; change the batch_size of `evaluate`, or set "
-                "`track_running_stats: true`",
-                batch + 1, s.test_batches->steps()));
+    d.error(
+        s.spec.at("evaluate.batch_size"),
+        fmt::format("batch {} of {} of the {} set leaves a replica with a single sample, which has "
+                    "no variance for batch norm; change the batch_size of `evaluate`, or set "
+                    "`track_running_stats: true`",
+                    batch + 1, s.test_batches->steps(), s.evaluated_set()));
 }
 
 // Devices must be numbered without gaps, and each stage must compute something.
@@ -254,6 +256,7 @@ void make_plan(Session& s) {
       std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
   s.plan = basic_plan({.divisor_from_targets = s.divisor == Divisor::targets,
                        .clip_norm = s.spec.clip.max_norm.has_value() || s.scaler.on,
+                       .measures = s.measures(),
                        .torch_masks = masks,
                        .compresses = s.exchange.compress.has_value(),
                        .forward_sync_points = s.graph.sync_points(Part::forward),
@@ -266,38 +269,20 @@ void make_plan(Session& s) {
   if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
 }
 
-// The target of a sample: its class indices, or its values.
-template <class T>
-std::span<const T> target_of(const Table& targets, int64_t sample) {
-  return values_of<T>(targets).subspan(static_cast<size_t>(sample * targets.step()),
-                                       static_cast<size_t>(targets.sample().elements()));
-}
-
-int64_t count_ignored(const Dataset& d, std::optional<int64_t> ignore_index) {
-  if (d.classes == 0 || !ignore_index || !d.made) return 0;
-  int64_t out = 0;
-  for (int64_t i = 0; i < d.size(); ++i)
-    out += std::ranges::count(target_of<int32_t>(d.targets, i), *ignore_index);
-  return out;
-}
-
-// PyTorch rejects such targets too, but only when it reaches them.
-void check_unit_targets(const Dataset& d, std::string_view set, const LossType& loss) {
-  if (d.targets.desc.dtype != DType::f32 || !d.made) return;
-  for (int64_t i = 0; i < d.size(); ++i)
-    for (const float t : target_of<float>(d.targets, i))
-      if (!(t >= 0 && t <= 1))
-        fail(Fault::data,
-             "sample {} of the {} set (counted from 0) has the target {:g}, but {} takes targets "
-             "from 0 to 1; scale the targets, or choose another loss",
-             i, set, t, loss.name);
-}
-
-// PyTorch draws larger permutations by another algorithm.
-void check_samples(const Dataset& d) {
-  if (d.size() > static_cast<int64_t>(Generator::kMaxPermutation))
-    fail(Fault::data, "{} samples are too many to shuffle as PyTorch does; the limit is {}",
-         d.size(), Generator::kMaxPermutation);
+// Whether the gradients that the spec wants to have measured can be.
+void check_measures(const Session& s, Diagnostics& d) {
+  const auto refuse = [&](const char* key, std::string_view why) {
+    d.error(s.spec.at(key), fmt::format("{} {}", key, why));
+  };
+  constexpr std::string_view kOnGpu =
+      "is measured on CPUs only: leave it out, or train with `device: cpu`";
+  if (s.spec.log.grad_norms && s.on_gpu()) refuse("log.grad_norms", kOnGpu);
+  if (!s.spec.log.noise_scale) return;
+  if (s.on_gpu()) refuse("log.noise_scale", kOnGpu);
+  if (s.topology.shards < 2)
+    refuse("log.noise_scale",
+           "compares the gradients of several shards of a batch, and this run has one: use several "
+           "cores or devices, or split batches with `reproducible: {shards: 8}`");
 }
 
 // Sets the number of steps, and of epochs that are begun: the run ends by `epochs` or `steps`,
@@ -320,26 +305,18 @@ void count_steps(Session& s, Diagnostics& d) {
   s.epochs = (s.steps + of_epoch - 1) / of_epoch;
 }
 
-void load_data(Session& s, bool sizes_only) {
-  const DataSpec& data = s.spec.data;
-  const auto* type = static_cast<const DatasetType*>(data.dataset.what);
-  LoadQuery query{.folder = std::filesystem::path(s.spec.path).parent_path().string()};
-  query.sizes_only = sizes_only;
-  if (s.loss->ignore_index && data.target_transforms.empty())
-    query.ignore_index = s.loss->ignore_index(s.spec.loss.settings);
-  const auto load = [&](Split split) {
-    query.split = split;
-    Dataset d = type->load(data.dataset.settings, query);
-    check_samples(d);
-    d.ignored = count_ignored(d, query.ignore_index);
-    return d;
-  };
-  s.train = load(Split::train);
-  if (data.limit > 0) take_first(s.train, data.limit);
-  if (s.spec.evaluate.on) s.test = load(Split::test);
-  if (!s.loss->unit_targets || !data.target_transforms.empty()) return;
-  check_unit_targets(s.train, "training", *s.loss);
-  if (s.test) check_unit_targets(*s.test, "test", *s.loss);
+void check_evaluated_set(const Session& s) {
+  const std::string_view set = s.evaluated_set();
+  if (s.test_loader->input() != s.loader->input())
+    fail(Fault::data, "the {} samples are {}, but the training samples are {}", set,
+         s.test_loader->input().shape.str(), s.loader->input().shape.str());
+  if (s.test_loader->target() != s.loader->target())
+    fail(Fault::data, "the {} targets are {} {}, but the training targets are {} {}", set,
+         s.test_loader->target().shape.str(), name_of(s.test_loader->target().dtype),
+         s.loader->target().shape.str(), name_of(s.loader->target().dtype));
+  if (s.test->classes > s.train.classes || s.test->tokens > s.train.tokens)
+    fail(Fault::data, "the {} set has {} classes and {} tokens, the training set only {} and {}",
+         set, s.test->classes, s.test->tokens, s.train.classes, s.train.tokens);
 }
 
 void make_feeders(Session& s, Diagnostics& d) {
@@ -350,16 +327,28 @@ void make_feeders(Session& s, Diagnostics& d) {
   complain(d, s.spec.at("data.transforms"), [&] {
     s.loader =
         std::make_unique<BatchLoader>(s.train, data.transforms, data.target_transforms, gather);
-    if (s.test)
+    if (!s.test) return;
+    const bool random = std::ranges::any_of(data.transforms, [](const Choice& t) {
+      return static_cast<const TransformType*>(t.what)->random.change != nullptr;
+    });
+    // Samples of one data set are transformed once.
+    if (!s.test_rows.empty() && !random)
+      s.test_loader = std::make_unique<BatchLoader>(*s.loader);
+    else
       s.test_loader = std::make_unique<BatchLoader>(*s.test, data.transforms,
                                                     data.target_transforms, gather, Split::test);
-    if (s.test && s.test_loader->input() != s.loader->input())
-      fail(Fault::data, "the test samples are {}, but the training samples are {}",
-           s.test_loader->input().shape.str(), s.loader->input().shape.str());
+    check_evaluated_set(s);
   });
 }
 
 }  // namespace
+
+std::vector<uint32_t> Session::test_order() const {
+  if (!test_rows.empty()) return test_rows;
+  std::vector<uint32_t> out(static_cast<size_t>(test->size()));
+  std::iota(out.begin(), out.end(), 0U);
+  return out;
+}
 
 int Session::slot_count() const {
   int64_t out = 1;
@@ -390,11 +379,14 @@ int64_t Session::test_parts_until(int stage, int64_t batch) const {
          std::count(devices.begin(), devices.begin() + stage + 1, on);
 }
 
-int Session::states() const {
-  return static_cast<int>(
-      std::ranges::count_if(optimizer->states(spec.optimizer.settings, cycles_momentum()),
-                            [](const std::string& name) { return !name.empty(); }));
+std::vector<std::string> Session::state_names() const {
+  std::vector<std::string> out = optimizer->states(spec.optimizer.settings, cycles_momentum());
+  std::erase(out, "");
+  if (spec.ema) out.emplace_back(kAverageState);
+  return out;
 }
+
+int Session::states() const { return static_cast<int>(state_names().size()); }
 
 bool Session::cycles_momentum() const {
   const Choice& choice = spec.schedule.schedule;
@@ -420,6 +412,7 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   s.loss = static_cast<const LossType*>(s.spec.loss.what);
   s.optimizer = static_cast<const OptimizerType*>(s.spec.optimizer.what);
   check_schedule(s.spec, d);
+  check_parameter_settings(s.spec, *s.optimizer, d);
   std::optional<int64_t>& devices = s.spec.devices.count;
   complain(d, s.spec.at("devices"), [&] { devices = devices_asked(s.spec.parallel, devices); });
   choose_device(s, query);
@@ -430,11 +423,14 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
     d.error(s.spec.at("random"),
             "`random: torch` needs `parallel: single` on one device; without it, dropout masks are "
             "the same in every mode");
+  check_measures(s, d);
   if (!d.ok()) return nullptr;
-  load_data(s, query.sizes_only);
-  make_feeders(s, d);
+  load_data(s, query, d);
+  if (d.ok()) make_feeders(s, d);
   if (d.ok()) partition_batches(s, d);
   if (d.ok()) complain(d, s.spec.at("model"), [&] { make_programs(s, d); });
+  if (d.ok()) s.metrics = metrics_of(s, d);
+  if (d.ok()) s.parameter_groups = parameter_groups(s, d);
   if (d.ok()) check_batch_norm(s, d);
   if (d.ok()) check_placement(s, d);
   if (!d.ok()) return nullptr;

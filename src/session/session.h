@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cuda/interface/load.h"
@@ -19,12 +20,17 @@
 #include "optim/optimizer.h"
 #include "parallel/mode.h"
 #include "session/batch_partitioner.h"
+#include "session/evaluation_metrics.h"
+#include "session/parameter_groups.h"
 #include "spec/spec.h"
 
 namespace dpt {
 
 // All names that a spec may use.
 Registries registries();
+
+// The state's name in checkpoints: "lin1.weight.ema".
+inline constexpr std::string_view kAverageState = "ema";
 
 struct Session {
   Spec spec;
@@ -64,7 +70,24 @@ struct Session {
   ScalerSettings scaler;
 
   Dataset train;
-  std::optional<Dataset> test;  // if the spec asks for evaluation
+  // The set of the evaluations during training: the validation set if there is one, else the test
+  // set. Empty: the spec asks for no evaluation.
+  std::optional<Dataset> test;
+  bool validates = false;  // `test` is the validation set
+  // The sample numbers that are trained on and evaluated, in order. Empty: all of the data set.
+  std::vector<uint32_t> train_rows, test_rows;
+  // The test set of a run that validates, for an evaluation after its last step; empty: there is
+  // none, or the spec does not ask for it.
+  std::optional<Dataset> final_test;
+  int64_t train_samples() const {
+    return train_rows.empty() ? train.size() : static_cast<int64_t>(train_rows.size());
+  }
+  int64_t test_samples() const {  // REQUIRES: test
+    return test_rows.empty() ? test->size() : static_cast<int64_t>(test_rows.size());
+  }
+  std::vector<uint32_t> test_order() const;  // REQUIRES: test
+  std::string_view evaluated_set() const { return validates ? "validation" : "test"; }
+  EvaluationMetrics metrics;
   std::unique_ptr<BatchLoader> loader, test_loader;
 
   std::optional<BatchPartitioner> batches, test_batches;
@@ -76,6 +99,7 @@ struct Session {
   Graph graph;                     // for a shard of the usual size: for names, counts and plans
   std::vector<Rows> shard_groups;  // each computed as one batch: program.h, note [shard groups]
   FlatLayout layout;
+  ParameterGroups parameter_groups;
   std::optional<Pipeline> pipeline;  // if the mode splits layers into stages itself
   std::vector<int> placement;        // device of each unit in a pipeline, see layers/model.h
   std::vector<int> slots;            // for each stage: chunks that it may have in flight
@@ -94,15 +118,24 @@ struct Session {
   std::map<ShardGroupRows, Program> programs, test_programs;
   std::map<ShardGroupRows, Program> last_programs;  // for a last chunk that keeps its activations
 
-  int64_t epochs = 0;            // including one that `steps` ends early
-  int64_t steps = 0;             // of the whole run
-  int64_t parameters() const;    // trainable elements
-  int states() const;            // number of optimizer state buffers
+  int64_t epochs = 0;          // including one that `steps` ends early
+  int64_t steps = 0;           // of the whole run
+  int64_t parameters() const;  // trainable elements
+  // Names of the state buffers: the optimizer's states, then, with `ema`, that of the averages.
+  std::vector<std::string> state_names() const;
+  int states() const;  // number of state buffers
+  // The state buffer of the averaged weights. REQUIRES: spec.ema.
+  int average_state() const { return states() - 1; }
+  // Whether gradients are measured in the step with this number, from 0.
+  bool measures() const { return spec.log.grad_norms || spec.log.noise_scale; }
+  bool measures(uint64_t step) const {
+    return measures() && (step + 1) % static_cast<uint64_t>(spec.log.every) == 0;
+  }
   bool cycles_momentum() const;  // the schedule sets the optimizer's momentum
-  // Targets of the test set that the loss does not ignore: the denominator of the accuracy.
+  // Targets of the evaluated set that the loss does not ignore: the denominator of the accuracy.
   // REQUIRES: test.
   double counted_test_targets() const {
-    return static_cast<double>(test->targets.desc.shape.elements() - test->ignored);
+    return static_cast<double>(test_samples() * test->targets.sample().elements() - test->ignored);
   }
   bool ignores() const { return train.ignored > 0 || (test && test->ignored > 0); }
 };
@@ -115,6 +148,8 @@ struct SessionQuery {
   std::optional<cuda::GpuSurvey> gpus;  // used instead of asking CUDA
   // Synthetic data sets are sized but not generated: the session can be described, but not run.
   bool sizes_only = false;
+  // Evaluates on the final_test of this session instead of loading data. Null: data is loaded.
+  const Session* data_of = nullptr;
 };
 
 // Makes a session. Returns null after errors in the spec (shapes that do not fit, contradicting

@@ -1,12 +1,11 @@
-// Executor: evaluation on the test set, and the non-finite check.
+// Executor: evaluation, and the non-finite check.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include "comm/tree.h"
 #include "engine/cpu/sync_points.h"
+#include "engine/evaluation.h"
 #include "engine/nonfinite_check.h"
 #include "graph/operator.h"
 
@@ -40,24 +39,26 @@ void Executor::end_evaluation(int group, const Micro& micro, int slot) {
     r.loss += b->loss(at);
     r.weight += session_.divisor == Divisor::targets ? b->target_weight(at) : natural_divisor(n);
     if (b->has_correct()) r.correct += b->correct(at);
+    const Graph& graph = b->program().graph;
+    if (session_.metrics.size() > 0)
+      session_.metrics.add(b->view(graph.output, at), b->view(graph.target, at),
+                           buffers_.metrics(static_cast<int>(s)));
   }
 }
 
 Evaluation Executor::evaluate(const BatchesDone& done) {
   const BatchPartitioner& batches = *session_.test_batches;
-  std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
-  std::iota(order.begin(), order.end(), 0U);
+  const std::vector<uint32_t> order = session_.test_order();
   PrefetchStream* const prefetch = samples_.test;
   if (prefetch != nullptr) {
     if (worker_ % session_.topology.workers_per_rank() == 0) prefetch->begin(order);
     team_.rank_barrier(worker_);
   }
-  bool classes = false;
   for (int g : own_) {
     if (!has_stage(last_stage())) break;
     const Rows shards = session_.shard_groups[static_cast<size_t>(g)];
     for (int64_t s = shards.begin; s < shards.end; ++s)
-      buffers_.evaluation(static_cast<int>(s)) = {};
+      clear_evaluation(buffers_, static_cast<int>(s));
   }
   StepRows rows;
   if (!session_.plan.schedule.empty()) evaluate_in_stages(order, done);
@@ -80,23 +81,8 @@ Evaluation Executor::evaluate(const BatchesDone& done) {
     if (waits_at_sync_points_) team_.barrier(worker_);  // the next batch overwrites the sums
     if (done) done(b + 1);
   }
-  for (const auto& [n, program] : session_.test_programs)
-    classes = classes || program.graph.correct != kNoValue;
   team_.barrier(worker_);
-  const auto total = [&](double ShardResult::*field) {
-    std::vector<double> values(static_cast<size_t>(session_.topology.shards));
-    std::vector<double*> parts(values.size());
-    for (size_t s = 0; s < values.size(); ++s) {
-      values[s] = buffers_.evaluation(static_cast<int>(s)).*field;
-      parts[s] = &values[s];
-    }
-    sum_tree(std::span<double* const>(parts), 0, 1);
-    return values[0];
-  };
-  Evaluation out;
-  out.loss = total(&ShardResult::loss);
-  if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
-  if (classes) out.accuracy = total(&ShardResult::correct) / session_.counted_test_targets();
+  const Evaluation out = sum_evaluation(session_, buffers_);
   team_.barrier(
       worker_);  // no worker may begin the next evaluation before all have read the results
   return out;

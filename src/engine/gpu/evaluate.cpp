@@ -1,11 +1,11 @@
-// GpuExecutor: evaluation on the test set, and the non-finite check.
+// GpuExecutor: evaluation, and the non-finite check.
 #include <algorithm>
 #include <bit>
 #include <new>
-#include <numeric>
 
 #include "backend/cuda/interface/launch.h"
 #include "base/fail.h"
+#include "engine/evaluation.h"
 #include "engine/gpu/executor.h"
 #include "engine/nonfinite_check.h"
 
@@ -94,6 +94,23 @@ void GpuExecutor::evaluate(const StepInput& first, size_t batches) {
     for (size_t i = 0; i < batches; ++i) enqueue_test(*first.rows, slot);
   test_batch_input_->enqueued(slot);
   warm_tests_.insert(test_key(*first.rows));
+  add_metrics(binding(first.rows->micro[0], test));
+}
+
+// For metrics of outputs: waits for the batch just enqueued, and adds it on the host.
+void GpuExecutor::add_metrics(const GpuBinding& b) {
+  if (session_.metrics.size() == 0) return;
+  const Graph& graph = b.program().graph;
+  const auto download = [&](const TensorView& from) {
+    cuda::DeviceBuffer host(*api_, MemoryKind::pinned, from.desc.bytes());
+    stream_->copy(host.data(), from.data, from.desc.bytes());
+    return host;
+  };
+  const TensorView output = b.view(graph.output), target = b.view(graph.target);
+  const cuda::DeviceBuffer outputs = download(output), targets = download(target);
+  wait();
+  session_.metrics.add({output.desc, outputs.data()}, {target.desc, targets.data()},
+                       buffers_.metrics(shard_));
 }
 
 // Enqueues all test batches of this GPU, several per launch. Returns the number of their samples.
@@ -123,7 +140,8 @@ int64_t GpuExecutor::launch_evaluation(std::span<const uint32_t> order, const Ba
     if (waiting++ > 0) continue;
     first = rows;
     input.batch = batch;
-    const bool one = !warm_test(first) || test_batch_input_->slots() > 1;
+    const bool one =
+        !warm_test(first) || test_batch_input_->slots() > 1 || session_.metrics.size() > 0;
     most = one ? 1 : LaunchQueue::together(test_graph(first, 0, 1).nodes());
   }
   launch_all();
@@ -148,8 +166,8 @@ int64_t GpuExecutor::run_stage_evaluation(std::span<const uint32_t> order,
 }
 
 Evaluation GpuExecutor::evaluate(const BatchesDone& done) {
-  std::vector<uint32_t> order(static_cast<size_t>(session_.test->size()));
-  std::iota(order.begin(), order.end(), 0U);
+  const std::vector<uint32_t> order = session_.test_order();
+  if (has_stage(last_stage())) clear_evaluation(buffers_, shard_);
   if (test_prefetch_ != nullptr) {
     if (gpus_.first_of_rank()) test_prefetch_->begin(order);
     gpus_.rank_barrier();
@@ -172,16 +190,7 @@ Evaluation GpuExecutor::evaluate(const BatchesDone& done) {
         .weight = session_.divisor == Divisor::targets ? sums.weight : natural_divisor(samples),
         .correct = sums.correct};
   gpus_.barrier();
-  const auto total = [&](double ShardResult::*field) {
-    return sum_over_shards(session_.topology.shards,
-                           [&](int s) { return buffers_.evaluation(s).*field; });
-  };
-  Evaluation out{.loss = total(&ShardResult::loss)};
-  if (session_.divisor != Divisor::one) out.loss /= total(&ShardResult::weight);
-  const bool classes = std::ranges::any_of(session_.test_programs, [](const auto& sized) {
-    return sized.second.graph.correct != kNoValue;
-  });
-  if (classes) out.accuracy = total(&ShardResult::correct) / session_.counted_test_targets();
+  const Evaluation out = sum_evaluation(session_, buffers_);
   gpus_.barrier();  // no worker may begin the next evaluation before all have read the results
   return out;
 }
@@ -194,6 +203,16 @@ void GpuExecutor::share_buffers() {
   if (shard_ == 0) update_.read(begin, end, buffers_.weights());
   gpus_.barrier();
   if (shard_ != 0) update_.write(begin, end, buffers_.weights());
+  gpus_.barrier();
+}
+
+// With `shard: optimizer`, each GPU has the averages of its own pieces and gets the others'
+// weights.
+void GpuExecutor::swap_average() {
+  gpus_.barrier();
+  update_.swap_average();
+  if (exchange_) exchange_->share_weights();
+  wait();
   gpus_.barrier();
 }
 
@@ -222,8 +241,8 @@ void GpuExecutor::gather_weights() {
 void GpuExecutor::same_weights() {
   if (!update_.equal(0, share_.trained(), buffers_.weights()))
     fail(Fault::device,
-         "the weights on GPU {} are not those on GPU {} after the last step, so sums over GPUs "
-         "went wrong; nothing is saved. `backend: gloo` sums on the CPUs",
+         "after the last step, the weights on GPU {} differ from those on GPU {}, so a sum over "
+         "GPUs was wrong; nothing is saved. Set `backend: gloo`, which sums on the CPUs",
          gpus_.worker(), gpus_.device());
 }
 

@@ -15,7 +15,8 @@ namespace dpt::losses {
 // REQUIRES: L has `static KeyTable<L> keys()`, `ValueId build(GraphBuilder&, ValueId output,
 // ValueId target, ValueId divisor) const`, `Divisor divisor() const` and `std::string torch()
 // const`. If targets are classes, L also has `ValueId target_weight(GraphBuilder&, ValueId) const`,
-// `int64_t ignore_index` and `int dim(const Shape& output) const`, the dimension of the classes.
+// `int64_t ignore_index` and `int dim(const Shape& output) const`, the dimension of the classes; it
+// may have `bool mean_likelihood() const`. Otherwise it may have `kEstimates`. See LossType.
 template <class L>
 LossType loss_type(std::string_view name, std::string_view summary) {
   LossType type{registry_entry<L>(name, summary)};
@@ -34,6 +35,11 @@ LossType loss_type(std::string_view name, std::string_view summary) {
       return std::any_cast<const L&>(s).dim(output);
     };
   }
+  if constexpr (requires { L::kEstimates; }) type.estimates = L::kEstimates;
+  if constexpr (requires { &L::mean_likelihood; })
+    type.mean_likelihood = [](const std::any& s) {
+      return std::any_cast<const L&>(s).mean_likelihood();
+    };
   type.torch = [](const std::any& s) { return std::any_cast<const L&>(s).torch(); };
   return type;
 }

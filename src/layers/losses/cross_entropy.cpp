@@ -37,7 +37,9 @@ struct CrossEntropyLoss : Reduction, ClassDim {
         fail(Fault::spec, "cross_entropy takes class scores [N, C], but the model's output is {}",
              y.str());
       if (ignore_index >= 0)
-        fail(Fault::spec, "cross_entropy: ignore_index means nothing to targets that are values");
+        fail(Fault::spec,
+             "cross_entropy: ignore_index does not apply to targets that are probabilities; leave "
+             "it out");
     } else {
       require_classes("cross_entropy", g, output, target, dim(y));
     }
@@ -62,6 +64,10 @@ struct CrossEntropyLoss : Reduction, ClassDim {
     if (!weight.empty())
       in.push_back(g.constant("weight", {static_cast<int64_t>(weight.size())}, weight));
     return g.apply("target_weight", in, NllLoss{ignore_index});
+  }
+
+  bool mean_likelihood() const {
+    return reduction == "mean" && weight.empty() && label_smoothing == 0;
   }
 
   std::string torch() const {

@@ -5,6 +5,7 @@ namespace dpt::losses {
 namespace {
 
 struct HuberLoss : Reduction {
+  static constexpr bool kEstimates = true;
   static constexpr Usage kUsage{"torch.nn.HuberLoss",
                                 "loss: huber_loss\n"
                                 "loss: {huber_loss: {reduction: sum, delta: 0.5}}"};

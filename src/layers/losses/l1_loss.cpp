@@ -5,6 +5,7 @@ namespace dpt::losses {
 namespace {
 
 struct L1Loss : Reduction {
+  static constexpr bool kEstimates = true;
   static constexpr Usage kUsage{"torch.nn.L1Loss",
                                 "loss: l1_loss\n"
                                 "loss: {l1_loss: {reduction: sum}}"};

@@ -5,6 +5,7 @@ namespace dpt::losses {
 namespace {
 
 struct MseLoss : Reduction {
+  static constexpr bool kEstimates = true;
   static constexpr Usage kUsage{"torch.nn.MSELoss",
                                 "loss: mse_loss\n"
                                 "loss: {mse_loss: {reduction: sum}}"};

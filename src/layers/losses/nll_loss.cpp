@@ -45,6 +45,8 @@ struct NllLossLayer : Reduction, ClassDim {
     return g.apply("target_weight", in, NllLoss{ignore_index});
   }
 
+  bool mean_likelihood() const { return reduction == "mean" && weight.empty(); }
+
   std::string torch() const {
     PythonCall call("nn.NLLLoss");
     if (!weight.empty()) call.expression("weight", torch_tensor(weight));

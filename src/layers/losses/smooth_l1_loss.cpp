@@ -5,6 +5,7 @@ namespace dpt::losses {
 namespace {
 
 struct SmoothL1Loss : Reduction {
+  static constexpr bool kEstimates = true;
   static constexpr Usage kUsage{"torch.nn.SmoothL1Loss",
                                 "loss: smooth_l1_loss\n"
                                 "loss: {smooth_l1_loss: {reduction: sum, beta: 0.5}}"};

@@ -1,0 +1,59 @@
+#include "engine/evaluation.h"
+
+#include <algorithm>
+
+#include "comm/tree.h"
+
+namespace dpt {
+namespace {
+
+// The sums over all shards, in the fixed tree. of(shard): `size` numbers of one shard.
+template <class Of>
+std::vector<double> sum_shards(int shards, size_t size, Of of) {
+  std::vector<std::vector<double>> values;
+  std::vector<double*> parts;
+  for (int s = 0; s < shards; ++s) {
+    const std::span<const double> own = of(s);
+    values.emplace_back(own.begin(), own.end());
+  }
+  for (auto& v : values) parts.push_back(v.data());
+  sum_tree(std::span<double* const>(parts), 0, size);
+  return values[0];
+}
+
+double total(const Session& s, const Buffers& buffers, double ShardResult::*field) {
+  return sum_shards(s.topology.shards, 1, [&](int shard) {
+    return std::span<const double>(&(buffers.evaluation(shard).*field), 1);
+  })[0];
+}
+
+}  // namespace
+
+std::optional<double> Evaluation::find(std::string_view metric) const {
+  if (metric == "loss") return loss;
+  if (metric == "accuracy") return accuracy >= 0 ? std::optional(accuracy) : std::nullopt;
+  const auto found = std::ranges::find(metrics, metric, &NamedValue::name);
+  return found == metrics.end() ? std::nullopt : std::optional(found->value);
+}
+
+void clear_evaluation(const Buffers& buffers, int shard) {
+  buffers.evaluation(shard) = {};
+  std::ranges::fill(buffers.metrics(shard), 0.0);
+}
+
+Evaluation sum_evaluation(const Session& s, const Buffers& buffers) {
+  Evaluation out;
+  out.loss = total(s, buffers, &ShardResult::loss);
+  if (s.divisor != Divisor::one) out.loss /= total(s, buffers, &ShardResult::weight);
+  if (s.metrics.has("accuracy"))
+    out.accuracy = total(s, buffers, &ShardResult::correct) / s.counted_test_targets();
+  std::vector<double> sums;
+  if (s.metrics.size() > 0)
+    sums = sum_shards(s.topology.shards, s.metrics.size(),
+                      [&](int shard) { return buffers.metrics(shard); });
+  out.metrics = s.metrics.values(sums, out.loss);
+  out.confusion_matrix = s.metrics.confusion_matrix(sums);
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,230 @@
+#include "spec/evaluation_keys.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "spec/metric_name.h"
+
+namespace dpt {
+namespace {
+
+constexpr Range kCount{.text = "must be between 1 and 2^31", .low = 1, .high = 2147483648};
+
+constexpr const char* kMetricPattern =
+    "^(loss|accuracy|top[1-9][0-9]*|f1|confusion_matrix|perplexity|mae|r2)$";
+
+bool is_metric(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"loss",       "accuracy", "f1", "confusion_matrix",
+                                                "perplexity", "mae",      "r2"};
+  return top_k(name) > 0 || std::ranges::find(kNames, name) != std::end(kNames);
+}
+
+// Whether weights can be chosen by the metric: it has one number.
+bool has_number(std::string_view name) { return is_metric(name) && name != "confusion_matrix"; }
+
+constexpr Rule<std::string> kRanks{"must be a metric with one number, such as loss or accuracy",
+                                   [](const std::string& m) { return m.empty() || has_number(m); }};
+
+void unknown_metric(const Located<std::string>& name, Diagnostics& d) {
+  d.unknown("metric", name, "",
+            {"loss", "accuracy", "top5", "f1", "confusion_matrix", "perplexity", "mae", "r2"});
+}
+
+struct EvaluateKeys : EvaluateSpec {
+  static void read_metrics(EvaluateKeys& out, const Node& n, Diagnostics& d) {
+    if (n.kind == Node::Kind::null) return;
+    const std::vector<Node> one = {n};
+    for (const Node& item : n.kind == Node::Kind::list ? n.items : one) {
+      const Located<std::string> name{item.text, item.where};
+      if (item.kind != Node::Kind::scalar)
+        d.error(item.where, "'metrics' must be a list of names, as [accuracy, f1]");
+      else if (!is_metric(item.text))
+        unknown_metric(name, d);
+      else if (std::ranges::find(out.metrics, item.text, &Located<std::string>::value) !=
+               out.metrics.end())
+        d.error(item.where, fmt::format("metric '{}' is named twice", item.text));
+      else
+        out.metrics.push_back(name);
+    }
+  }
+
+  static KeyTable<EvaluateKeys> keys() {
+    return KeyTable<EvaluateKeys>()
+        .optional("every", &EvaluateKeys::every, "epochs between two evaluations", kPositive)
+        .usage("", "evaluate: {every: 5}")
+        .optional("every_steps", &EvaluateKeys::every_steps,
+                  "steps between two evaluations, instead of `every`; 0: evaluate by epochs",
+                  kNotNegative)
+        .usage("", "evaluate: {every_steps: 500}")
+        .optional("batch_size", &EvaluateKeys::batch_size, "samples per batch of an evaluation",
+                  kCount)
+        .usage("DataLoader(batch_size)", "evaluate: {batch_size: 500}")
+        .optional_section(
+            "metrics",
+            "what is computed beside the loss: accuracy, topK (such as top5), f1, "
+            "confusion_matrix, perplexity, mae, r2; []: the accuracy, if targets are classes",
+            read_metrics,
+            {.kind = "a list of metrics",
+             .fallback = "[]",
+             .type = KeyKind::texts,
+             .schema = fmt::format(R"({{"type": ["array", "string"], "pattern": "{0}", )"
+                                   R"("items": {{"type": "string", "pattern": "{0}"}}}})",
+                                   kMetricPattern)})
+        .usage("torcheval.metrics", "evaluate: {metrics: [accuracy, top5, f1]}");
+  }
+
+  static void check(const EvaluateKeys& e, const Owner& owner, Diagnostics& d) {
+    if (e.every_steps > 0 && owner.given("every"))
+      d.error(owner.at("every_steps"), "'every' and 'every_steps' cannot be used together");
+  }
+};
+
+struct SaveKeys : SaveSpec {
+  static void read_best(SaveKeys& out, const Node& n, Diagnostics& d) {
+    if (n.kind == Node::Kind::null) return;
+    if (n.kind != Node::Kind::scalar || (n.text != "none" && !has_number(n.text)))
+      d.error(n.where,
+              "'best' must be a metric with one number, such as loss or accuracy, or none");
+    else
+      out.best = n.text;
+  }
+
+  static KeyTable<SaveKeys> keys() {
+    return KeyTable<SaveKeys>()
+        .optional("every_epochs", &SaveKeys::every_epochs,
+                  "epochs between two checkpoints; 0: only when the run ends or is stopped",
+                  kNotNegative)
+        .usage("", "save: {every_epochs: 5}")
+        .optional("every_steps", &SaveKeys::every_steps,
+                  "steps between two checkpoints, in addition to every_epochs; 0: none",
+                  kNotNegative)
+        .usage("", "save: {every_steps: 1000}")
+        .optional("every_minutes", &SaveKeys::every_minutes,
+                  "minutes between two checkpoints, in addition to the others; 0: none",
+                  kNotNegative)
+        .usage("", "save: {every_minutes: 30}")
+        .optional("keep", &SaveKeys::keep, "number of newest checkpoints to keep", kCount)
+        .usage("", "save: {keep: 3}")
+        .optional_section(
+            "best",
+            "metric of the evaluations by which the best weights are kept, in best.safetensors; "
+            "none: they are not kept",
+            read_best,
+            {.kind = "a metric or none",
+             .fallback = "loss with `data.validation`, else none",
+             .type = KeyKind::text,
+             .schema = R"({"type": "string", "pattern": )"
+                       R"("^(none|loss|accuracy|top[1-9][0-9]*|f1|perplexity|mae|r2)$"})"})
+        .usage("ModelCheckpoint(monitor)", "save: {best: accuracy}");
+  }
+};
+
+struct EarlyStopKeys : EarlyStopSpec {
+  static KeyTable<EarlyStopKeys> keys() {
+    return KeyTable<EarlyStopKeys>()
+        .required("patience", &EarlyStopKeys::patience,
+                  "evaluations without improvement after which the run ends", kPositive)
+        .usage("EarlyStopping(patience)", "early_stop: {patience: 5}")
+        .optional("metric", &EarlyStopKeys::metric,
+                  "metric of the evaluations that must improve; none: the loss", kRanks)
+        .usage("EarlyStopping(monitor)", "early_stop: {patience: 5, metric: accuracy}")
+        .optional("min_delta", &EarlyStopKeys::min_delta,
+                  "a smaller change of the metric is no improvement", kNotNegative)
+        .usage("EarlyStopping(min_delta)", "early_stop: {patience: 5, min_delta: 0.001}");
+  }
+};
+
+void read_validation(ValidationSpec& out, const Node& n, const Registry& datasets, Diagnostics& d) {
+  out.where = n.where;
+  double fraction = 0;
+  if (n.kind != Node::Kind::scalar || !parse_scalar(n, fraction)) {
+    out.dataset = read_choice("dataset", n, datasets, d);
+  } else if (!(fraction > 0 && fraction < 1)) {
+    d.error(n.where,
+            "'validation' must be a part of the training set between 0 and 1, such as 0.1, or a "
+            "data set");
+  } else {
+    out.fraction = fraction;
+  }
+}
+
+void read_evaluate(EvaluateSpec& out, const Node& n, Diagnostics& d) {
+  if (n.kind == Node::Kind::map)
+    out = EvaluateKeys::keys().decode(n, {"'evaluate'", n.where}, d), out.on = true;
+  else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
+    d.error(n.where,
+            "'evaluate' must be true, false or a map of 'every', 'every_steps', 'batch_size' and "
+            "'metrics'");
+  out.where = n.where;
+}
+
+void read_save(SaveSpec& out, const Node& n, Diagnostics& d) {
+  if (n.kind == Node::Kind::map)
+    out = SaveKeys::keys().decode(n, {"'save'", n.where}, d);
+  else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
+    d.error(n.where,
+            "'save' must be true, false or a map of 'every_epochs', 'every_steps', "
+            "'every_minutes', 'keep' and 'best'");
+}
+
+}  // namespace
+
+void add_validation_key(KeyTable<DataSpec>& t, const Registries& v) {
+  t.optional_section(
+       "validation",
+       "samples that are not trained on, which evaluations during training use: a part of the "
+       "training set, or a data set of its own, whose training samples are taken",
+       [&v](DataSpec& s, const Node& n, Diagnostics& d) {
+         read_validation(s.validation, n, v.datasets, d);
+       },
+       {.kind = "a number between 0 and 1, or a dataset",
+        .fallback = "none",
+        .registry = "datasets",
+        .schema = R"({"if": {"type": "number"}, "then": {"exclusiveMinimum": 0, )"
+                  R"("exclusiveMaximum": 1}, "else": {"$ref": "#/definitions/dataset"}})"})
+      .usage("torch.utils.data.random_split", "data: {validation: 0.1}");
+}
+
+void add_end_keys(KeyTable<TopKeys>& t) {
+  t.optional("minutes", &TopKeys::minutes,
+             "minutes after which the run is stopped with a checkpoint, counted anew when it is "
+             "resumed; none: no limit",
+             kPositive)
+      .usage("Trainer(max_time)", "minutes: 30")
+      .optional_section(
+          "early_stop", "ends the run when evaluations have stopped to improve",
+          [](TopKeys& s, const Node& n, Diagnostics& d) {
+            s.early_stop = EarlyStopKeys::keys().decode(n, {"'early_stop'", n.where}, d);
+            s.early_stop.where = n.where;
+          },
+          {.kind = "a map",
+           .fallback = "none",
+           .keys = EarlyStopKeys::keys().describe(),
+           .main = true})
+      .usage("EarlyStopping", "early_stop: 5");
+}
+
+void add_evaluation_keys(KeyTable<TopKeys>& t) {
+  t.optional_section(
+       "evaluate",
+       "whether, or how often, to evaluate: on `data.validation` if it is given, and then on the "
+       "test set at the end of the run; else on the test set",
+       [](TopKeys& s, const Node& n, Diagnostics& d) { read_evaluate(s.evaluate, n, d); },
+       {.kind = "true, false or a map",
+        .fallback = "false",
+        .type = KeyKind::boolean,
+        .keys = EvaluateKeys::keys().describe()})
+      .usage("model.eval()", "evaluate: true")
+      .optional_section("save",
+                        "whether, or how often, to save checkpoints for `--resume`, and by which "
+                        "metric the best weights are kept",
+                        [](TopKeys& s, const Node& n, Diagnostics& d) { read_save(s.save, n, d); },
+                        {.kind = "true, false or a map",
+                         .fallback = "true",
+                         .type = KeyKind::boolean,
+                         .keys = SaveKeys::keys().describe()})
+      .usage("torch.save", "save: false");
+}
+
+}  // namespace dpt

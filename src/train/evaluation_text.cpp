@@ -1,0 +1,56 @@
+#include "train/evaluation_text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "formats/json_text.h"
+#include "spec/metric_name.h"
+#include "train/progress.h"
+
+namespace dpt {
+namespace {
+
+std::string capitalized(std::string_view word) {
+  std::string out(word);
+  out[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(out[0])));
+  return out;
+}
+
+}  // namespace
+
+std::string evaluation_text(std::string_view set, const Evaluation& e, int digits) {
+  const std::string title = capitalized(set);
+  std::string out = fmt::format("{} loss: {:.{}f}", title, unsigned_nan(e.loss), digits);
+  if (e.accuracy >= 0)
+    out += fmt::format(", {}: {:.2f} %", set == "test" ? "Accuracy" : title + " accuracy",
+                       100 * e.accuracy);
+  for (const auto& [name, value] : e.metrics)
+    out += top_k(name) > 0 ? fmt::format(", {} {}: {:.2f} %", title, name, 100 * value)
+                           : fmt::format(", {} {}: {:.4f}", title, name, unsigned_nan(value));
+  return out;
+}
+
+std::string evaluation_json(std::string_view set, const Evaluation& e) {
+  std::string out = fmt::format(R"(, "{}_loss": {})", set, json_number(e.loss));
+  if (e.accuracy >= 0) out += fmt::format(R"(, "{}_accuracy": {:.6f})", set, e.accuracy);
+  for (const auto& [name, value] : e.metrics)
+    out += fmt::format(R"(, "{}_{}": {})", set, name, json_number(value));
+  return out;
+}
+
+std::string confusion_csv(const Evaluation& e) {
+  const auto size = static_cast<double>(e.confusion_matrix.size());
+  const auto classes = std::max<size_t>(1, static_cast<size_t>(std::lround(std::sqrt(size))));
+  std::string out = "actual";
+  for (size_t c = 0; c < classes; ++c) out += fmt::format(",{}", c);
+  for (size_t i = 0; i < e.confusion_matrix.size(); ++i) {
+    if (i % classes == 0) out += fmt::format("\n{}", i / classes);
+    out += fmt::format(",{}", e.confusion_matrix[i]);
+  }
+  return out + "\n";
+}
+
+}  // namespace dpt
