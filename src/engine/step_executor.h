@@ -5,14 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/prefetch_stream.h"
 #include "graph/optimizer_step.h"
 #include "optim/gradient_scaler.h"
 #include "session/batch_partitioner.h"
+#include "session/evaluation_metrics.h"
 
 namespace dpt {
 
@@ -23,10 +26,12 @@ struct StepInput {
   uint64_t number = 0;
   uint64_t epoch = 0;  // from 0
   int64_t batch = 0;   // index in the epoch, from 0
-  // The optimizer's formula and the loss scale of this step. Only valid when every earlier step is
-  // done: a worker that begins steps early uses StepLoop::update() instead.
-  const OptimizerStep* update = nullptr;
+  // The optimizer's formulas, one for each of session.parameter_groups, and the loss scale of this
+  // step. Only valid when every earlier step is done: a worker that begins steps early uses
+  // StepLoop::update() instead.
+  std::span<const OptimizerStep> update{};
   double scale = 1;
+  bool measured = false;  // gradients are measured in this step (Session::measures)
 };
 
 struct StepResult {
@@ -45,7 +50,24 @@ struct StepResult {
 
 struct Evaluation {
   double loss = 0;
-  double accuracy = -1;  // -1: not defined for this loss
+  double accuracy = -1;             // -1: not defined for this loss, or not wanted
+  std::vector<NamedValue> metrics;  // the others of `evaluate.metrics`, in their order
+  // counts[actual * classes + predicted]; empty: not wanted
+  std::vector<int64_t> confusion_matrix;
+  // The value of a metric by the name that users write; empty: it was not computed.
+  std::optional<double> find(std::string_view metric) const;
+};
+
+// Squared norms of mean gradients, of the loss without scaling and clipping. Empty or 0: not
+// measured.
+struct GradientMeasures {
+  std::vector<double> norms;  // L2 norm for each parameter that is trained
+  // For the noise scale (train/noise_scale.h): of the mean gradient over the batch, and the mean of
+  // those over each shard. samples, inverse_samples: of the batch, and the mean of 1 / samples over
+  // its shards. Shards without samples do not count.
+  double square = 0, shard_square = 0;
+  double samples = 0, inverse_samples = 0;
+  int shards = 0;
 };
 
 struct NonFiniteReport {
@@ -67,14 +89,15 @@ class StepLoop {
   // The number of updates in the whole run among the steps reported as done. Steps whose gradients
   // overflowed made none.
   virtual int64_t updates() const = 0;
-  // The optimizer's formula in this epoch after `updates` updates.
-  virtual OptimizerStep update(int64_t updates) = 0;
+  // The optimizer's formulas in this epoch after `updates` updates, one for each parameter group.
+  // They are valid until the next call.
+  virtual std::span<const OptimizerStep> update(int64_t updates) = 0;
 };
 
 // One worker. All workers of a run make the same calls in the same order. Thread: the worker's.
 class StepExecutor {
  public:
-  // The rank's prefetched inputs of the training and the test set. Null: the worker reads them
+  // The rank's prefetched inputs of the training and the evaluated set. Null: the worker reads them
   // itself.
   struct Samples {
     PrefetchStream* train = nullptr;
@@ -85,7 +108,8 @@ class StepExecutor {
   // Runs an epoch. Every step has been reported to `loop` when it returns.
   virtual void run(StepLoop& loop) = 0;
 
-  // Computes loss and accuracy of the test set, each sample once. `done`, if not empty, is called
+  // Computes loss and metrics of the evaluated set, each sample once. The numbers are the same on
+  // every worker. `done`, if not empty, is called
   // with increasing numbers of batches that this worker has completed (on a GPU: submitted).
   // REQUIRES: session.test.
   using BatchesDone = std::function<void(int64_t batches)>;
@@ -105,6 +129,20 @@ class StepExecutor {
   // `state`: the state's number; `begin`: the piece's first element in the flat buffers.
   using EachState = std::function<void(int state, size_t begin, std::span<float> values)>;
   virtual void own_states(const EachState&) {}
+
+  // With `ema`: exchanges the weights with their averages. A second call exchanges them back, to
+  // the bit. Between two steps, on all workers; weights in the buffers follow with gather() or
+  // finish() on GPUs.
+  virtual void swap_average() {}
+
+  // What was measured in the step that was just reported as done. REQUIRES: StepInput::measured and
+  // StepResult::finite.
+  virtual GradientMeasures measures(const StepInput&) { return {}; }
+  // Seconds so far in which this worker, instead of computing, waited for samples or made its part
+  // of a batch from them. Batches of short steps are sampled.
+  virtual double data_seconds() const { return 0; }
+  // The same for waits at barriers.
+  virtual double barrier_seconds() const { return 0; }
 
   // After the last step, on all workers: brings weights and running statistics to the buffers.
   virtual void finish() {}

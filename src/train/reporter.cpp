@@ -9,11 +9,16 @@
 
 #include "backend/cpu/half_kernels.h"
 #include "base/count.h"
+#include "base/files.h"
+#include "base/signals.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
 #include "checkpoint/resume.h"
 #include "engine/clock.h"
 #include "session/batch_text.h"
+#include "train/best_weights.h"
+#include "train/evaluation_text.h"
+#include "train/evaluations.h"
 
 namespace dpt {
 namespace {
@@ -54,21 +59,22 @@ std::string lines_of_header(const Session& s) {
                            : ", emulated: results of fp32 kernels are rounded");
   out +=
       fmt::format("batch: {}; {} per epoch\n", batch_text(s), counted(s.batches->steps(), "step"));
-  return out;
+  return out + lr_scale_text(s) + groups_text(s) + frozen_text(s);
 }
 
 ProgressPlan progress_plan(const Session& s) {
   const int64_t of_epoch = s.batches->steps();
-  const auto samples = static_cast<double>(s.train.size());
+  const auto samples = static_cast<double>(s.train_samples());
   ProgressPlan out{.epochs = s.epochs,
                    .steps_of_epoch = of_epoch,
                    .steps = s.steps,
                    .by_steps = s.steps < s.epochs * of_epoch,
                    .samples_of_step = samples / static_cast<double>(of_epoch)};
   if (!s.test) return out;
-  out.evaluate_every = s.spec.evaluate.every;
+  out.evaluate_every = s.spec.evaluate.every_steps > 0 ? 0 : s.spec.evaluate.every;
+  out.evaluate_every_steps = s.spec.evaluate.every_steps;
   out.test_batches = s.test_batches->steps();
-  out.test_samples = static_cast<double>(s.test->size());
+  out.test_samples = static_cast<double>(s.test_samples());
   return out;
 }
 
@@ -90,7 +96,7 @@ Reporter::Reporter(const Session& session, std::string folder, const Settings& s
       plan_(progress_plan(session)),
       display_(plan_, {.log_interval_s = settings.log_interval_s,
                        .step_lines = session.spec.log.every > 0}) {
-  if (!folder_.empty()) metrics_.emplace(session, folder_, settings.run_id, settings.append);
+  if (!folder_.empty()) metrics_.emplace(session, folder_, settings.run_id, settings.resumed);
 }
 
 void Reporter::begin(const Start& start) {
@@ -149,6 +155,7 @@ void Reporter::step(const StepRecord& r) {
   now_.step = r.step;
   now_.loss = r.loss;
   now_.lr = r.lr;
+  now_.waited_s = r.waited_s;
   display_.publish(now_);
   const int64_t every = session_.spec.log.every;
   if (every == 0 || r.step % every != 0) return;
@@ -163,10 +170,10 @@ void Reporter::step(const StepRecord& r) {
 
 void Reporter::warn_of_empty(const StepRecord& r) {
   display_.print(
-      "", fmt::format("warning: epoch {}, step {}: the loss ignores all targets, so it is nan and "
-                      "the gradients are 0, as in PyTorch; the epoch's mean loss leaves the step "
-                      "out\n",
-                      r.epoch, r.step));
+      "",
+      fmt::format("warning: epoch {}, step {}: the loss ignores all targets, so it is nan and the "
+                  "gradients are 0, as in PyTorch; the step is left out of the epoch's mean loss\n",
+                  r.epoch, r.step));
 }
 
 void Reporter::begin_evaluation() {
@@ -183,16 +190,53 @@ void Reporter::evaluated(int64_t batches) {
   display_.publish(now_);
 }
 
-void Reporter::epoch(const EpochRecord& r) {
+// Returns the seconds that it took; empty: there was none.
+std::optional<double> Reporter::end_evaluation() {
   const double now = now_s();
-  std::optional<double> evaluation_s;
+  std::optional<double> out;
   if (now_.evaluating != 0)
-    now_.evaluated_s = evaluation_s.emplace(now - now_.began_s);
+    now_.evaluated_s = out.emplace(now - now_.began_s);
   else
     now_.trained_s += now - now_.began_s;
   now_.evaluating = 0;
   now_.began_s = now;
   display_.publish(now_);
+  return out;
+}
+
+void Reporter::evaluation(const EvaluationRecord& r) {
+  const std::optional<double> seconds = end_evaluation();
+  display_.print(
+      fmt::format("Step [{}/{}], {}\n", r.step, session_.steps,
+                  evaluation_text(session_.evaluated_set(), r.result)),
+      fmt::format("{}: evaluation {}\n", position_text(plan_, r.epoch, now_.of_epoch, r.step),
+                  seconds_text(seconds.value_or(0))) +
+          warning_of(r.result, fmt::format("step {}", r.step)));
+  if (metrics_) metrics_->evaluation(r);
+  write_confusion_matrix(r.result);
+}
+
+// If the loss is not finite.
+std::string Reporter::warning_of(const Evaluation& e, const std::string& where) const {
+  if (std::isfinite(e.loss)) return "";
+  return fmt::format(
+      "{0}: the {1} loss is {2}; check the {1} set for nan, inf and samples whose targets are all "
+      "ignored\n",
+      where, session_.evaluated_set(), unsigned_nan(e.loss));
+}
+
+// A full disk is no reason to end the run.
+void Reporter::write_confusion_matrix(const Evaluation& e) const {
+  if (e.confusion_matrix.empty() || folder_.empty()) return;
+  try {
+    write_text(folder_ + "/confusion_matrix.csv", confusion_csv(e));
+  } catch (const Error& error) {
+    print_stderr("{}; the run continues\n", error.what());
+  }
+}
+
+void Reporter::epoch(const EpochRecord& r) {
+  const std::optional<double> evaluation_s = end_evaluation();
   std::string messages;
   if (empty_ > kMostWarnings)
     messages = fmt::format("warning: epoch {}: the loss ignores all targets in {} more steps\n",
@@ -200,11 +244,7 @@ void Reporter::epoch(const EpochRecord& r) {
   empty_ = 0;
   std::string line =
       fmt::format("Epoch [{}/{}], Loss: {:.4f}", r.epoch, session_.epochs, unsigned_nan(r.loss));
-  if (r.evaluation) {
-    line += fmt::format(", Test loss: {:.4f}", unsigned_nan(r.evaluation->loss));
-    if (r.evaluation->accuracy >= 0)
-      line += fmt::format(", Accuracy: {:.2f} %", 100 * r.evaluation->accuracy);
-  }
+  if (r.evaluation) line += ", " + evaluation_text(session_.evaluated_set(), *r.evaluation);
   if (session_.scaler.on)
     line += fmt::format(", Loss scale: {:g}, skipped steps: {}", r.scale, r.skipped);
   messages += epoch_line(plan_, {.epoch = r.epoch,
@@ -212,26 +252,48 @@ void Reporter::epoch(const EpochRecord& r) {
                                  .samples_per_second = samples_per_second(session_, r),
                                  .lr = r.lr,
                                  .evaluation_s = evaluation_s});
-  if (r.evaluation && !std::isfinite(r.evaluation->loss))
-    messages += fmt::format(
-        "epoch {}: the test loss is {}; check the test set for nan, inf and samples whose targets "
-        "are all ignored\n",
-        r.epoch, unsigned_nan(r.evaluation->loss));
+  if (r.evaluation) messages += warning_of(*r.evaluation, fmt::format("epoch {}", r.epoch));
   display_.print(line + "\n", std::move(messages));
-  if (metrics_) metrics_->epoch(r);
+  if (metrics_) metrics_->epoch(r, evaluation_s);
+  if (r.evaluation) write_confusion_matrix(*r.evaluation);
 }
 
-void Reporter::end(int stopped_by, const std::string& checkpoint) {
+void Reporter::final_test(const FinalRecord& r) {
+  print_stdout("{} ({} weights, epoch {})\n", evaluation_text("test", r.result),
+               r.best ? "best" : "last", r.epoch);
+  if (metrics_) metrics_->final_test(r);
+  write_confusion_matrix(r.result);
+}
+
+// Names the file only if it has these weights: it could not be written, perhaps.
+void Reporter::print_best(const BestValue& best) const {
+  if (best.metric.empty() || best.epoch == 0 || folder_.empty()) return;
+  const std::string file = best_weights_file(folder_);
+  const bool there = step_of_best_weights(file) == best.step;
+  print_stderr("best {}: {}\n", text_of(session_, best),
+               there ? file : "its weights are not in " + file);
+}
+
+void Reporter::end(const End& end) {
   display_.settle();
   metrics_.reset();  // which says what is missing there
-  if (stopped_by == SIGPIPE)
-    print_stderr("standard output was closed by its reader; stopped after a whole step\n");
-  else if (stopped_by)
-    print_stderr("{}; {} saved\n", name_of_stop(stopped_by),
-                 checkpoint.empty() ? "weights" : "checkpoint");
+  const std::string_view saved = end.checkpoint.empty() ? "weights" : "checkpoint";
+  if (end.stopped_by == SIGPIPE)
+    print_stderr(
+        "standard output was closed by its reader; training stopped after a complete step\n");
+  else if (end.stopped_by == kTimeLimitReached)
+    print_stderr("Stopped after {:g} minutes (`minutes`); {} saved\n",
+                 session_.spec.minutes.value_or(0), saved);
+  else if (end.stopped_by)
+    print_stderr("{}; {} saved\n", name_of_stop(end.stopped_by), saved);
+  else if (end.stopped_early)
+    print_stderr("Stopped early (`early_stop`): no better {} in {}; {} was the best\n",
+                 fmt::format("{} {}", session_.evaluated_set(), end.early_stop.metric),
+                 counted(end.early_stop.waited, "evaluation"), text_of(session_, end.early_stop));
+  print_best(end.best);
   if (!folder_.empty())
     print_stderr("weights: {0}/model.safetensors, numbers: {0}/metrics.jsonl\n", folder_);
-  if (stopped_by && !checkpoint.empty()) print_stderr("{}\n", resume_hint(checkpoint));
+  if (end.stopped_by && !end.checkpoint.empty()) print_stderr("{}\n", resume_hint(end.checkpoint));
 }
 
 int64_t Reporter::metrics_bytes() { return metrics_ ? metrics_->flush() : 0; }

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "checkpoint/train_state.h"
 #include "session/session.h"
 #include "train/metrics_writer.h"
 #include "train/progress_display.h"
@@ -18,12 +20,13 @@ namespace dpt {
 class Reporter {
  public:
   struct Settings {
-    bool append = false;         // append to metrics.jsonl
+    std::optional<TensorBoardLog::Start> resumed{};  // metrics.jsonl is continued there
     std::string run_id{};        // RunIdentity::id, written into the records of metrics.jsonl
     double log_interval_s = 60;  // see ProgressDisplay
   };
   // folder: the run directory, which must exist; empty: no files are written.
-  Reporter(const Session& session, std::string folder) : Reporter(session, folder, Settings()) {}
+  Reporter(const Session& session, std::string folder)
+      : Reporter(session, std::move(folder), Settings()) {}
   Reporter(const Session& session, std::string folder, const Settings& settings);
 
   // Where the run begins: steps and epochs done before (0 for a new run), and steps done of its
@@ -37,16 +40,31 @@ class Reporter {
   void step(const StepRecord& record);
   void begin_evaluation();
   void evaluated(int64_t batches);  // number of evaluated batches so far
+  // An evaluation between two steps of an epoch.
+  void evaluation(const EvaluationRecord& record);
   void epoch(const EpochRecord& record);
+  // The evaluation of the test set at the end of a run; call it after settle().
+  void final_test(const FinalRecord& record);
+  void warn(const std::string& lines) { display_.print("", lines); }
   void settle() { display_.settle(); }  // call after the last epoch; afterwards others may print
-  // Prints which files the run leaves. checkpoint: the newest one; empty: none.
-  void end(int stopped_by, const std::string& checkpoint = "");
+  struct End {
+    int stopped_by = 0;
+    std::string checkpoint{};        // the newest one; empty: none
+    BestValue best{}, early_stop{};  // see Outcome
+    bool stopped_early = false;
+  };
+  // Prints how the run ended and which files it leaves.
+  void end(const End& end);
 
   int64_t metrics_bytes();  // writes all records; returns the size of metrics.jsonl in bytes
 
  private:
   void shapes(const StepRows& rows);
   void warn_of_empty(const StepRecord& record);
+  std::optional<double> end_evaluation();
+  std::string warning_of(const Evaluation& evaluation, const std::string& where) const;
+  void write_confusion_matrix(const Evaluation& evaluation) const;
+  void print_best(const BestValue& best) const;
 
   const Session& session_;
   std::string folder_;

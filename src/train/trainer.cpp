@@ -6,66 +6,26 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
+#include "base/machine.h"
+#include "base/run_delay.h"
+#include "base/signals.h"
 #include "base/version.h"
 #include "checkpoint/gather_states.h"
 #include "checkpoint/resume.h"
 #include "comm/workers.h"
 #include "engine/clock.h"
 #include "engine/gpu/executor.h"
-#include "optim/schedule.h"
+#include "optim/group_schedules.h"
+#include "train/bottlenecks.h"
+#include "train/data_wait.h"
+#include "train/epoch_mean.h"
+#include "train/evaluations.h"
+#include "train/noise_scale.h"
+#include "train/sample_order.h"
+#include "train/time_limit.h"
 
 namespace dpt {
 namespace {
-
-Order make_order(RankState& rank, int64_t epoch) {
-  const Session& s = rank.session;
-  const DataSpec& data = s.spec.data;
-  const auto epoch_index = static_cast<uint64_t>(data.reshuffle ? epoch : 0);
-  if (s.topology.reproducible) {
-    draw_base_seed(rank.generator);
-    return reproducible_order(s.train.size(), data.shuffle, static_cast<uint64_t>(s.spec.seed),
-                              epoch_index);
-  }
-  if (s.topology.per_replica_sampling) {  // as with DistributedSampler, the seed is 0 whatever
-                                          // torch.manual_seed was
-    draw_base_seed(rank.generator);
-    return distributed_order(s.batches->assignment(),
-                             s.topology.replica(rank.rank * s.topology.workers_per_rank()),
-                             data.shuffle, 0, epoch_index);
-  }
-  const bool kept = data.shuffle && !data.reshuffle;
-  Order order;
-  if (kept && epoch > 0) {
-    order = std::move(rank.order);
-  } else {
-    rank.drawn_by = rank.generator;
-    order = loader_order(s.train.size(), data.shuffle, rank.generator);
-  }
-  // A fixed order is drawn before the first loader exists, and every loader draws a base seed.
-  if (kept) draw_base_seed(rank.generator);
-  return order;
-}
-
-// The mean loss that an epoch's line shows; the same on every worker.
-class EpochMean {
- public:
-  explicit EpochMean(const Session& s)
-      : rank0_(s.spec.log.loss == "rank0"), weighted_(s.divisor != Divisor::one) {}
-  void add(const StepResult& step) {
-    const double loss = rank0_ ? step.rank0_loss : step.loss;
-    if (std::isnan(loss)) return;  // all targets (or all of rank 0's) are ignored
-    const double weight = !rank0_ && weighted_ ? step.weight : 1;
-    sum_ += loss * weight;
-    weight_ += weight;
-  }
-  double value() const { return sum_ / weight_; }  // NaN without any step, as in PyTorch
-  void write(TrainState& to) const { to.loss_sum = sum_, to.loss_weight = weight_; }
-  void read(const TrainState& from) { sum_ = from.loss_sum, weight_ = from.loss_weight; }
-
- private:
-  bool rank0_ = false, weighted_ = false;
-  double sum_ = 0, weight_ = 0;
-};
 
 std::unique_ptr<StepExecutor> make_executor(RankState& rank, int worker, PlanStepClock* clock,
                                             Trace* trace) {
@@ -88,11 +48,15 @@ class Worker : private StepLoop {
         reporter_(observers.reporter),
         executor_(make_executor(rank, worker, observers.clock, observers.trace)),
         by_step_(schedule_interval(session_.spec.schedule) == "step"),
-        base_lr_(session_.optimizer->lr(session_.spec.optimizer.settings)),
-        schedule_(make_schedule(session_.spec.schedule, base_lr_,
-                                by_step_ ? session_.steps : session_.epochs)),
+        schedule_(std::make_unique<GroupSchedules>(session_.spec.schedule,
+                                                   session_.parameter_groups.rates,
+                                                   by_step_ ? session_.steps : session_.epochs)),
         scaler_(session_.scaler),
-        mean_(session_) {}
+        evaluations_(session_),
+        time_limit_(session_.spec.minutes),
+        mean_(session_),
+        bottlenecks_(session_, rank.cores,
+                     [delay = RunDelay()]() mutable { return delay.share(); }) {}
 
   Outcome run() {
     try {
@@ -109,12 +73,18 @@ class Worker : private StepLoop {
     rank_.team.barrier(worker_);  // every worker is ready, and the initial weights are in place
     if (reporter_) reporter_->begin({.step = out_.steps, .epoch = epoch_, .of_epoch = done_});
     saved_s_ = now_s();
+    time_limit_.begin(saved_s_);
     // done_ > 0: all steps may be done while the epoch's evaluation is missing.
     while (epoch_ < session_.epochs && (out_.steps < session_.steps || done_ > 0) &&
-           !out_.stopped_by)
+           !out_.stopped_by && !evaluations_.ends_run())
       epoch();
+    if (session_.spec.ema) executor_->swap_average();  // the averages are the run's result
     executor_->finish();
     out_.scaler = scaler_.state();
+    out_.epochs = epoch_;
+    out_.best = evaluations_.best();
+    out_.early_stop = evaluations_.early_stop();
+    out_.stopped_early = evaluations_.ends_run();
     return out_;
   }
 
@@ -132,10 +102,14 @@ class Worker : private StepLoop {
     if (reporter_) reporter_->begin_epoch(epoch_ + 1, done_);
     if (first_of_rank_ && rank_.train) rank_.train->begin(rank_.order.indices, begun_);
     rank_.team.rank_barrier(worker_);
+    times_before_ = times();
+    data_wait_.begin_epoch(times_before_.data, times_before_.seconds);
     do {
       executor_->run(*this);
-    } while (done_ < session_.batches->steps() && pauses(out_.steps) && save());
+    } while (between_steps());
+    const TrainingTimes after = times(), spent = after - times_before_;
     const bool whole = done_ == session_.batches->steps();
+    const bool cut_short = !whole && (out_.stopped_by || evaluations_.ends_run());
     // Saved before the evaluation: a resumed run repeats what follows.
     if (!whole || out_.stopped_by) save();
     if (reporter_)
@@ -147,27 +121,96 @@ class Worker : private StepLoop {
                        .lr = lr_,
                        .seconds = seconds_ + now_s() - begun_s_,
                        .scale = scaler_.scale(),
-                       .skipped = scaler_.skipped() - skipped_before_};
-    if (session_.test && !out_.stopped_by && (epoch_ + 1) % session_.spec.evaluate.every == 0) {
-      if (first_of_rank_) draw_base_seed(rank_.generator);  // like PyTorch's loader of the test set
+                       .skipped = scaler_.skipped() - skipped_before_,
+                       .data_wait = data_wait_.of_epoch(after.data, after.seconds)};
+    if (!out_.stopped_by && !cut_short && evaluations_.due_after_epoch(epoch_ + 1, out_.steps))
       record.evaluation = evaluate();
-    }
     // Never mix the two: a test loss and a training loss are not comparable.
     if (record.evaluation)
       schedule_->metric(record.evaluation->loss);
     else if (!session_.test)
       schedule_->metric(record.loss);
-    const bool cut_short = out_.stopped_by && !whole;
     if (reporter_ && !cut_short) reporter_->epoch(record);
+    if (reporter_) warn_of_bottlenecks(spent);
     ++epoch_;
     done_ = 0;
     if (whole && !out_.stopped_by && due()) save();
   }
 
+  // Evaluates and saves what is due between two steps of an epoch. Returns whether steps follow.
+  bool between_steps() {
+    if (done_ == session_.batches->steps() || out_.steps >= session_.steps || out_.stopped_by)
+      return false;
+    const bool evaluates = evaluations_.due_between(out_.steps);
+    if (evaluates) evaluate_between();
+    if (evaluations_.ends_run()) return false;
+    return (pauses(out_.steps) && save()) || evaluates;
+  }
+
+  void evaluate_between() {
+    seconds_ += now_s() - begun_s_;
+    if (reporter_)
+      rank_.team.set_progress(
+          worker_, {.epoch = epoch_ + 1, .step = out_.steps, .phase = Phase::evaluating});
+    const Evaluation result = evaluate();
+    schedule_->metric(result.loss);
+    if (reporter_)
+      reporter_->evaluation({.evaluation = evaluations_.count(),
+                             .step = out_.steps,
+                             .epoch = epoch_ + 1,
+                             .result = result});
+    begun_s_ = now_s();
+  }
+
+  // Totals until now; `seconds` is the time.
+  TrainingTimes times() const {
+    if (!reporter_) return {};
+    return {.seconds = now_s(),
+            .data = executor_->data_seconds(),
+            .barriers = executor_->barrier_seconds(),
+            .steps = out_.steps};
+  }
+  void warn_of_bottlenecks(const TrainingTimes& epoch) {
+    const std::string lines = bottlenecks_.after_epoch(epoch);
+    if (!lines.empty()) reporter_->warn(lines);
+  }
+
+  // With `ema`, calls f() while the weights are their averages.
+  template <class F>
+  void with_average(F f) {
+    if (session_.spec.ema) executor_->swap_average();
+    f();
+    if (session_.spec.ema) executor_->swap_average();
+  }
+
   Evaluation evaluate() {
-    if (!reporter_) return executor_->evaluate({});
-    reporter_->begin_evaluation();
-    return executor_->evaluate([this](int64_t batches) { reporter_->evaluated(batches); });
+    const TrainingTimes begin = times();
+    Evaluation out;
+    with_average([&] {
+      out = evaluate_weights();
+      if (evaluations_.add(out, epoch_ + 1, out_.steps)) keep_best();
+    });
+    const TrainingTimes spent = times() - begin;
+    times_before_ = times_before_ + spent;
+    data_wait_.leave_out(spent.data, spent.seconds);
+    return out;
+  }
+
+  Evaluation evaluate_weights() {
+    if (first_of_rank_) draw_base_seed(rank_.generator);  // like PyTorch's loader of the set
+    if (reporter_) reporter_->begin_evaluation();
+    StepExecutor::BatchesDone done;
+    if (reporter_) done = [this](int64_t batches) { reporter_->evaluated(batches); };
+    return executor_->evaluate(done);
+  }
+
+  // Every worker must call it after the same evaluation.
+  void keep_best() {
+    if (!rank_.best_weights) return;
+    rank_.team.barrier(worker_);
+    executor_->gather();
+    if (reporter_) rank_.best_weights->write(evaluations_.best(), rank_.buffers, scaler_.state());
+    rank_.team.barrier_without_limit(worker_);
   }
 
   // Whether a checkpoint is due between two steps of an epoch, when `steps` are done.
@@ -193,7 +236,7 @@ class Worker : private StepLoop {
   // Whether a checkpoint is due after an epoch.
   bool due() const {
     const int64_t every = session_.spec.save.every_epochs;
-    return epoch_ == session_.epochs || out_.steps >= session_.steps ||
+    return epoch_ == session_.epochs || out_.steps >= session_.steps || evaluations_.ends_run() ||
            (every > 0 && epoch_ % every == 0) || pauses(out_.steps);
   }
 
@@ -225,6 +268,7 @@ class Worker : private StepLoop {
                    .skipped_before = skipped_before_,
                    .scaler = scaler_.state(),
                    .schedule = schedule_->state(),
+                   .noise = noise_.state(),
                    .generator = rank_.generator,
                    .drawn_by = rank_.drawn_by,
                    .metrics_bytes = reporter_->metrics_bytes(),
@@ -234,6 +278,7 @@ class Worker : private StepLoop {
                    .steps_of_epoch = session_.batches->steps(),
                    .samples = order_of_samples(session_)};
     mean_.write(out);
+    evaluations_.write(out);
     // 0: a resuming run that scales its loss starts with its own scale
     if (!session_.scaler.on) out.scaler.scale = 0;
     return out;
@@ -247,10 +292,12 @@ class Worker : private StepLoop {
     seconds_ = from.seconds;
     skipped_before_ = from.skipped_before;
     mean_.read(from);
+    evaluations_.read(from);
     GradientScaler::State scaler = from.scaler;
     if (scaler.scale == 0) scaler.scale = scaler_.scale();
     scaler_.restore(scaler);
     schedule_->restore(from.schedule);
+    noise_.restore(from.noise);
     if (session_.own_states()) take_states(session_, rank_.resumed_states, *executor_);
     executor_->resume(updates(), scaler_.state());
     if (!first_of_rank_) return;
@@ -263,32 +310,42 @@ class Worker : private StepLoop {
   // A skipped step counts neither for the schedule nor for the optimizer.
   int64_t updates() const override { return out_.steps - scaler_.skipped(); }
   int64_t interval(int64_t updates) const { return by_step_ ? updates : epoch_; }
-  OptimizerStep update(int64_t updates) override {
+  std::span<const OptimizerStep> update(int64_t updates) override {
     const int64_t k = interval(updates);
-    return session_.optimizer->step(session_.spec.optimizer.settings, updates + 1, schedule_->lr(k),
-                                    schedule_->momentum(k));
+    update_.clear();
+    for (const ParameterGroup& group : session_.parameter_groups.groups)
+      update_.push_back(session_.optimizer->step(
+          group.settings, updates + 1, schedule_->lr(k, group.rate), schedule_->momentum(k)));
+    return update_;
   }
 
   bool next(StepInput& input) override {
     const int64_t number = out_.steps + begun_ - done_;
     if (begun_ == session_.batches->steps() || number >= session_.steps || out_.stopped_by ||
-        pauses(number))
+        pauses(number) || evaluations_.due_between(number))
       return false;
-    update_ = update(updates());
     session_.batches->step(begun_, rows_);
     input = {.rows = &rows_,
              .order = rank_.order.indices,
              .number = static_cast<uint64_t>(number),
              .epoch = static_cast<uint64_t>(epoch_),
              .batch = begun_++,
-             .update = &update_,
-             .scale = scaler_.scale()};
+             .update = update(updates()),
+             .scale = scaler_.scale(),
+             .measured = session_.measures(static_cast<uint64_t>(number))};
     if (first_of_rank_)
       rank_.team.set_progress(worker_,
                               {.epoch = epoch_ + 1, .step = number + 1, .phase = Phase::training});
+    if (reporter_ && time_limit_.over(now_s)) ask_to_stop();
     rank_.team.publish_stop(worker_);
     pause_by_time(number);
     return true;
+  }
+
+  // A signal that came before stays.
+  void ask_to_stop() {
+    int none = 0;
+    rank_.team.stop_word().compare_exchange_strong(none, kTimeLimitReached);
   }
 
   void done(const StepInput& input, const StepResult& result) override {
@@ -301,22 +358,46 @@ class Worker : private StepLoop {
     ++done_;
     out_.stopped_by = result.stop;
     if (result.finite) mean_.add(result);
-    if (reporter_)
-      reporter_->step({.step = out_.steps,
-                       .epoch = epoch_ + 1,
-                       .of_epoch = done_,
-                       .loss = session_.spec.log.loss == "rank0" ? result.rank0_loss : result.loss,
-                       .lr = lr_,
-                       .norm = result.norm,
-                       .scale = scale,
-                       .skipped = result.overflowed,
-                       .empty = result.empty,
-                       .rows = input.rows});
+    if (!reporter_) return;
+    StepRecord record{.step = out_.steps,
+                      .epoch = epoch_ + 1,
+                      .of_epoch = done_,
+                      .loss = session_.spec.log.loss == "rank0" ? result.rank0_loss : result.loss,
+                      .lr = lr_,
+                      .norm = result.norm,
+                      .scale = scale,
+                      .skipped = result.overflowed,
+                      .empty = result.empty,
+                      .rows = input.rows,
+                      .waited_s = executor_->data_seconds()};
+    if (const int64_t every = session_.spec.log.every; every > 0 && out_.steps % every == 0)
+      measure(record, input, result);
+    reporter_->step(record);
+  }
+
+  // Adds what only recorded steps have.
+  void measure(StepRecord& record, const StepInput& input, const StepResult& result) {
+    record.data_wait = data_wait_.since_record(record.waited_s, now_s());
+    if (!input.measured) return;
+    const GradientMeasures measured =
+        result.finite ? executor_->measures(input) : GradientMeasures();
+    record.grad_norms = measured.norms;
+    if (!session_.spec.log.noise_scale) return;
+    if (!result.overflowed) noise_.add(measured);
+    record.noise_scale = noise_.value();
+  }
+
+  static NonFiniteReport all_weightless() {
+    return {
+        "every target of the step has the class weight 0 or is ignored, so the mean divides 0 "
+        "by 0",
+        "set ignore_index to the class instead of giving it the weight 0, or use a larger "
+        "batch"};
   }
 
   [[noreturn]] void diverged(const StepResult& result, const StepInput& input) {
     const bool weightless = session_.divisor == Divisor::targets && result.weight == 0;
-    const NonFiniteReport found = weightless ? kWeightless : executor_->find_non_finite(input);
+    const NonFiniteReport found = weightless ? all_weightless() : executor_->find_non_finite(input);
     fail(Fault::diverged, "the loss is {} at epoch {}, step {}: {}. No weights are saved; {}",
          std::isnan(result.loss) ? "nan" : fmt::format("{}", result.loss), epoch_ + 1,
          input.number + 1, found.where, found.remedy);
@@ -324,16 +405,13 @@ class Worker : private StepLoop {
 
   [[noreturn]] void overflows(const StepInput& input, double scale) const {
     fail(Fault::diverged,
-         "the gradients are not finite in {} steps in a row, the last at epoch {}, step {}, though "
-         "the loss is scaled by {:g} only. No weights are saved; lower the learning rate, look at "
-         "the data, or train in bf16, which has the range of fp32",
+         "the gradients were not finite in {} consecutive steps, the last at epoch {}, step {}, "
+         "although the loss scale is only {:g}. No weights are saved; lower the learning rate, "
+         "check the data, or train in bf16, which has the range of fp32",
          kMostSkipped, epoch_ + 1, input.number + 1, scale);
   }
 
   static constexpr int64_t kMostSkipped = 50;
-  inline static const NonFiniteReport kWeightless = {
-      "every target of the step has the class weight 0 or is ignored, so the mean divides 0 by 0",
-      "name the class as ignore_index instead of giving it the weight 0, or take a larger batch"};
   RankState& rank_;
   const Session& session_;
   int worker_;
@@ -341,9 +419,11 @@ class Worker : private StepLoop {
   Reporter* reporter_;
   std::unique_ptr<StepExecutor> executor_;
   bool by_step_;
-  double base_lr_, lr_ = 0;
-  std::unique_ptr<Schedule> schedule_;
+  double lr_ = 0;
+  std::unique_ptr<GroupSchedules> schedule_;
   GradientScaler scaler_;
+  Evaluations evaluations_;
+  TimeLimit time_limit_;
   int64_t saved_at_ = -1;                     // steps done at the last checkpoint
   double saved_s_ = 0, looked_s_ = 0;         // times: last checkpoint, last look at the clock
   int64_t next_look_ = 0, look_every_ = 1;    // next step to look at the clock; distance in steps
@@ -352,14 +432,24 @@ class Worker : private StepLoop {
   int64_t skipped_before_ = 0;                // steps skipped before this epoch
   double seconds_ = 0, begun_s_ = 0;  // time before resuming, and when this process began the epoch
   StepRows rows_;                     // of the step that began last
-  OptimizerStep update_;
+  std::vector<OptimizerStep> update_;  // see update()
+  TrainingTimes times_before_;         // when the epoch began, without its evaluations
+  DataWait data_wait_;
+  NoiseScale noise_;
+  Bottlenecks bottlenecks_;
   Outcome out_;
 };
 
 }  // namespace
 
 RankState::RankState(const Session& s, const Buffers& b, Team t, int r, const Generator& g)
-    : session(s), buffers(b), team(t), rank(r), generator(g), drawn_by(g) {
+    : session(s),
+      buffers(b),
+      team(t),
+      rank(r),
+      cores(static_cast<int>(usable_cores().size())),
+      generator(g),
+      drawn_by(g) {
   if (s.train.reader) train = std::make_unique<PrefetchStream>(s.train, *s.batches, s.topology, r);
   if (s.test && s.test->reader)
     test = std::make_unique<PrefetchStream>(*s.test, *s.test_batches, s.topology, r);

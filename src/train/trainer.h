@@ -17,6 +17,7 @@
 #include "engine/gpu/team.h"
 #include "session/buffers.h"
 #include "session/session.h"
+#include "train/best_weights.h"
 #include "train/reporter.h"
 
 namespace dpt {
@@ -30,12 +31,14 @@ struct RankState {
   Buffers buffers;
   Team team;
   int rank;
+  int cores;            // that this process may use; workers are bound to one each later
   Generator generator;  // PyTorch's global one, after drawing the initial weights
   Generator drawn_by;   // the same, before it drew the last order
   Order order;          // of this epoch; the first worker writes it while the others wait
   std::unique_ptr<PrefetchStream> train, test;  // for data sets whose samples are made on demand
   GpuAccess gpus{};                             // for sessions on GPUs
   CheckpointStore* checkpoints = nullptr;       // null: none are written; the same on every rank
+  BestWeights* best_weights = nullptr;          // null: not kept; the same on every rank
   const TrainState* resumed = nullptr;          // the state to resume; null: a new run
   // Optimizer states that workers keep for themselves, in the layout of Checkpoints::write().
   std::span<const float> resumed_states{};
@@ -43,8 +46,12 @@ struct RankState {
 
 struct Outcome {
   int64_t steps = 0;
-  int stopped_by = 0;  // the signal at which all workers agreed to stop; 0: the run is complete
+  // The signal at which all workers agreed to stop, or kTimeLimitReached; 0: the run is complete.
+  int stopped_by = 0;
   GradientScaler::State scaler{};  // for the next step
+  int64_t epochs = 0;              // done
+  BestValue best{}, early_stop{};  // of Evaluations
+  bool stopped_early = false;      // by `early_stop`: the run is complete
 };
 
 // Receivers of a worker's steps while it trains. Null: not wanted.

@@ -84,12 +84,13 @@ const std::vector<Mismatch>& mismatches() {
       {.loss = "nll_loss",
        .layers = {"softmax"},
        .in_layer = true,
-       .text =
-           "nll_loss takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
+       .text = "nll_loss takes log-probabilities, but {0} gives probabilities: write `log_softmax` "
+               "instead"},
       {.loss = "kl_div",
        .layers = {"softmax"},
        .in_layer = true,
-       .text = "kl_div takes log-probabilities, but {0} gives probabilities: write `log_softmax`"},
+       .text = "kl_div takes log-probabilities, but {0} gives probabilities: write `log_softmax` "
+               "instead"},
       {.loss = "nll_loss",
        .layers = {"linear", "conv1d", "conv2d", "conv_transpose2d", "batch_norm1d", "batch_norm2d",
                   "relu", "relu6", "sigmoid", "tanh"},
@@ -108,7 +109,7 @@ const std::vector<Mismatch>& mismatches() {
                   "relu", "relu6", "tanh", "log_softmax"},
        .in_layer = false,
        .text = "bce_loss takes probabilities between 0 and 1, but the model ends with {0}, which "
-               "gives other numbers, too: end it with sigmoid, or write `loss: "
+               "also gives values outside this range: end it with sigmoid, or write `loss: "
                "bce_with_logits_loss`, which takes raw scores"}};
   return rows;
 }
@@ -131,8 +132,8 @@ void check_single_class(const Session& s, Warnings& out) {
   if (y.rank() < 2 || y[1] != 1 || (y.rank() > 2 && other_dim)) return;
   const bool classes = s.train.classes > 0;
   out.push_back({s.spec.loss.where,
-                 fmt::format("the model has one output, of which softmax is always 1, so the loss "
-                             "is 0 and nothing is learned: {}",
+                 fmt::format("the model has one output, and the softmax of one value is always 1, "
+                             "so the loss is 0 and nothing is learned: {}",
                              classes ? "give the model an output for each class"
                                      : "for real targets write `loss: mse_loss`; for classes give "
                                        "the data class numbers and the model an output for each "
@@ -179,12 +180,12 @@ void check_probabilities(const Session& s, Warnings& out) {
     if (!negative && !(std::abs(sum - 1) > kTolerance)) continue;
     return out.push_back(
         {s.spec.loss.where,
-         fmt::format("cross_entropy takes real targets as probabilities of the classes, but those "
-                     "of sample {} of the training set (counted from 0) {}: for a regression write "
-                     "`loss: mse_loss`, for several labels a sample `loss: bce_with_logits_loss`",
+         fmt::format("cross_entropy reads real targets as class probabilities, but those of sample "
+                     "{} of the training set (counted from 0) {}: for regression write `loss: "
+                     "mse_loss`, for several labels per sample `loss: bce_with_logits_loss`",
                      at / static_cast<size_t>(classes),
-                     negative ? std::string("have a negative one")
-                              : fmt::format("have the sum {:g}", sum))});
+                     negative ? std::string("include a negative value")
+                              : fmt::format("sum to {:g}", sum))});
   }
 }
 
@@ -201,7 +202,7 @@ void check_zero_rate(const Spec& spec, Warnings& out) {
 }
 
 void check_batch_size(const Session& s, Warnings& out) {
-  const int64_t samples = s.train.size();
+  const int64_t samples = s.train_samples();
   if (s.global_batch <= samples) return;
   const std::optional<int64_t> each = s.spec.data.batch_size_per_replica;
   const std::string_view key = each ? "batch_size_per_replica" : "batch_size";
@@ -272,7 +273,7 @@ void check_warmup_epoch(const Session& s, Warnings& out) {
   if (schedule_interval(schedule) != "epoch") return;
   out.push_back(
       {s.spec.at("schedule.warmup"),
-       fmt::format("a warm-up of one epoch is no ramp: all {} of the first epoch use {:g} times "
+       fmt::format("a warm-up of one epoch does not ramp: all {} of the first epoch use {:g} times "
                    "the learning rate; count it in steps: `interval: step, warmup: {}`",
                    counted(steps, "step"), schedule.warmup_factor, std::min<int64_t>(steps, 500))});
 }
@@ -299,9 +300,19 @@ void check_schedule_effect(const Session& s, Warnings& out) {
        fmt::format(
            "schedule '{}' never changes the learning rate: it counts {}s, and the run has {}{}; {}",
            type->name, interval, counted(total, interval),
-           s.spec.schedule.warmup > 0 ? " behind its warm-up" : "",
+           s.spec.schedule.warmup > 0 ? " after its warm-up" : "",
            interval == "epoch" && total == 1 ? "count steps: `interval: step`"
                                              : "change its settings, or train longer")});
+}
+
+void check_no_decay(const Session& s, Warnings& out) {
+  const auto& groups = s.parameter_groups.groups;
+  const bool decays =
+      std::ranges::any_of(groups, [](const ParameterGroup& g) { return g.weight_decay != 0; });
+  if (s.spec.no_decay.empty() || decays) return;
+  out.push_back({s.spec.at("no_decay"),
+                 "no_decay changes nothing: no parameter has a weight decay; give the optimizer "
+                 "or a group a weight_decay"});
 }
 
 }  // namespace
@@ -323,6 +334,7 @@ std::vector<Warning> warnings_of(const Session& session, std::optional<int> core
   check_warmup_end(session, out);
   check_warmup_epoch(session, out);
   check_schedule_effect(session, out);
+  check_no_decay(session, out);
   return out;
 }
 

@@ -115,5 +115,24 @@ TEST_CASE("evaluations count for the end of a run") {
   CHECK(*pace.figures(now, 80).left_s == doctest::Approx(540 + 9 * 20));
 }
 
+TEST_CASE("evaluations by steps count for the end of a run") {
+  ProgressPlan plan = kPlan;
+  plan.evaluate_every = 0;
+  plan.evaluate_every_steps = 500;
+  SpeedEstimate pace(plan, 0);
+  // 600 steps in 60 s; the evaluation after step 500 took 20 s.
+  ProgressState now{.epoch = 1, .of_epoch = 600, .step = 600, .began_s = 20, .evaluated_s = 20};
+  CHECK(*pace.figures(now, 80).left_s == doctest::Approx(540 + 11 * 20));
+  now = {.epoch = 2,
+         .of_epoch = 400,
+         .step = 1000,
+         .batches = 50,
+         .evaluating = 1,
+         .began_s = 120,
+         .trained_s = 100,
+         .evaluated_s = 20};
+  CHECK(*pace.figures(now, 130).left_s == doctest::Approx(500 + 10 + 10 * 20));
+}
+
 }  // namespace
 }  // namespace dpt

@@ -196,6 +196,16 @@ TEST_CASE("no warning for any config, nor for the README's example") {
   CHECK(warnings_in(example, without_files(example)) == "");
 }
 
+TEST_CASE("no_decay without a weight decay") {
+  const std::string spec = spec_with("", "cross_entropy", "epochs: 10\nno_decay: [bias]\n");
+  CHECK_MESSAGE(warnings_in(spec).starts_with(
+                    "t.yaml:11:11: warning: no_decay changes nothing: no parameter has a weight "
+                    "decay; give the optimizer or a group a weight_decay\n"),
+                warnings_in(spec));
+  CHECK(warnings_in(spec, {"optimizer.weight_decay=0.1"}) == "");
+  CHECK(warnings_in(spec, {"parameter_groups={match: 1.weight, weight_decay: 0.1}"}) == "");
+}
+
 TEST_CASE("check and training print warnings once, on standard error, and go on") {
   const Folder folder;
   const std::string path = folder.write("t.yaml", spec_with("  - softmax\n"));

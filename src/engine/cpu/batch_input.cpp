@@ -57,9 +57,11 @@ void Executor::set_context(Binding& b, int group, const StepInput& input, int mi
 void Executor::load_first(Binding& b, int group, const StepInput& input, int micro,
                           PrefetchStream* prefetch) {
   const Micro& rows = input.rows->micro[static_cast<size_t>(micro)];
-  const BatchLease lease(prefetch, input.batch, micro,
-                         session_.shard_groups[static_cast<size_t>(group)], team_);
-  load_inputs(*session_.loader, samples(group, rows, input.order), input.epoch, lease.bytes(), b);
+  wait_clock_.record(WaitClock::data, [&] {
+    const BatchLease lease(prefetch, input.batch, micro,
+                           session_.shard_groups[static_cast<size_t>(group)], team_);
+    load_inputs(*session_.loader, samples(group, rows, input.order), input.epoch, lease.bytes(), b);
+  });
 }
 
 void Executor::load_last(Binding& b, int group, const StepInput& input, int micro) {

@@ -21,6 +21,10 @@ PlanStepClock::Kind kind_of(const PlanStep& plan_step) {
   return updates ? PlanStepClock::update : PlanStepClock::exchange;
 }
 
+bool skips_measures(const PlanStep& plan_step, const StepInput& input) {
+  return plan_step.when_measured && !input.measured;
+}
+
 }  // namespace
 
 Executor::Executor(const Session& session, const Buffers& buffers, Team team, int worker,
@@ -40,7 +44,8 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       state_names_(
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
       sums_(static_cast<size_t>(session.topology.shards)),
-      sum_parts_(sums_.size()) {
+      sum_parts_(sums_.size()),
+      measure_layout_(session) {
   for (int g = 0; g < static_cast<int>(session_.shard_groups.size()); ++g) {
     const int first = static_cast<int>(session_.shard_groups[static_cast<size_t>(g)].begin);
     if (session_.topology.owner(first, device_) == worker_) own_.push_back(g);
@@ -62,6 +67,10 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
     own_states_.emplace(
         share_, session.states(),
         static_cast<float>(session.optimizer->initial_state(session.spec.optimizer.settings)));
+  if (own_states_ && session.spec.ema)  // averages start from the weights
+    for (size_t p = 0; p < share_.size(); ++p)
+      std::copy(buffers_.weights() + share_[p].begin, buffers_.weights() + share_[p].end,
+                own_states_->state(session.average_state(), p) + share_[p].begin);
   with_rows_.reserve(session_.shard_groups.size());
   const bool accumulates = session_.batches->accumulate() > 1;
   size_t later = 0;
@@ -147,6 +156,7 @@ StepResult Executor::step(const StepInput& input) {
   using enum PlanStep::Barrier;
   result_ = {};
   step_ = input.number;
+  if (worker_ == 0) wait_clock_.begin_step(input.number);
   summed_ = false;
   clip_scale_ = 1;
   divisor_ = natural_divisor(input.rows->samples);
@@ -159,7 +169,8 @@ StepResult Executor::step(const StepInput& input) {
   for (int m = 0; m <= last; ++m)
     for (const PlanStep& s : session_.plan.micro)
       pass(s, m, input, s.barrier == always || (s.barrier == between && m < last));
-  for (const PlanStep& s : session_.plan.update) pass(s, 0, input, s.barrier == always);
+  for (const PlanStep& s : session_.plan.update)
+    pass(s, 0, input, s.barrier == always && (input.measured || !s.when_measured));
   if (clock_) clock_->step_ends(input.rows->samples);
   return result_;
 }
@@ -171,7 +182,9 @@ void Executor::pass(const PlanStep& plan_step, int micro, const StepInput& input
 }
 
 void Executor::barrier() {
-  traced(TraceEvent::Kind::wait, 0, 0, [&] { team_.barrier(worker_); });
+  wait_clock_.record(WaitClock::barriers, [&] {
+    traced(TraceEvent::Kind::wait, 0, 0, [&] { team_.barrier(worker_); });
+  });
   if (clock_) clock_->mark(PlanStepClock::waiting);
 }
 
@@ -193,7 +206,8 @@ void Executor::run(const PlanStep& plan_step, int micro, const StepInput& input)
       break;
     case PlanStep::Actor::workers:
       for (Action a : plan_step.actions)
-        if (result_.finite) act(a, 0, micro, input);
+        if (result_.finite && !(a == Action::sum_squares && skips_measures(plan_step, input)))
+          act(a, 0, micro, input);
       break;
   }
 }
@@ -281,7 +295,7 @@ void Executor::do_action(Action action, int group, int micro, const StepInput& i
     case Action::compress:
       return compress(group);
     case Action::sum_squares:
-      return sum_squares();
+      return sum_squares(input);
     case Action::update:
       return update(input);
   }

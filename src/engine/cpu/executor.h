@@ -22,9 +22,11 @@
 #include "engine/prefetch_stream.h"
 #include "engine/step_executor.h"
 #include "engine/trace.h"
+#include "engine/wait_clock.h"
 #include "graph/optimizer_step.h"
 #include "session/arenas.h"
 #include "session/buffers.h"
+#include "session/measure_layout.h"
 #include "session/session.h"
 #include "session/update_partition.h"
 
@@ -48,7 +50,12 @@ class Executor : public StepExecutor {
 
   NonFiniteReport find_non_finite(const StepInput& input) override;
 
+  void resume(int64_t updates, const GradientScaler::State&) override { updates_ = updates; }
   void own_states(const EachState& f) override;
+  void swap_average() override;
+  GradientMeasures measures(const StepInput& input) override;
+  double data_seconds() const override { return wait_clock_.seconds(WaitClock::data); }
+  double barrier_seconds() const override { return wait_clock_.seconds(WaitClock::barriers); }
 
  private:
   StepResult step(const StepInput& input);
@@ -130,11 +137,16 @@ class Executor : public StepExecutor {
   void sum_divisor(const StepInput& input);
   void sum_loss(const StepInput& input);
   void compress(int group);
-  void sum_squares();
+  void sum_squares(const StepInput& input);
+  void measure_parameters();
   void update(const StepInput& input);
   void update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void apply(const UpdateArgs& args, const StepInput& input) const;
+  void update_range(const UpdateArgs& args, const StepInput& input) const;
+  float* state_of(int buffer, size_t piece) {
+    return own_states_ ? own_states_->state(buffer, piece) : buffers_.state(buffer);
+  }
   void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end);
   double sum(double ShardResult::*field, uint64_t step, Rows shards);
   double natural_divisor(int64_t samples) const;
@@ -173,6 +185,11 @@ class Executor : public StepExecutor {
   std::vector<int> partners_;      // workers that wait at sync points together; empty: all workers
   std::vector<uint32_t> posted_;   // [devices of a replica] posts of each up to the current pass
   std::vector<double> sync_sums_;  // [shards of a replica] scratch of sum_cut()
+  MeasureLayout measure_layout_;
+  WaitClock wait_clock_;      // of the first worker
+  int64_t updates_ = 0;       // made before this step
+  float* average_ = nullptr;  // of the current piece, indexed like the flat buffers; null: none
+  float average_rate_ = 1;    // of this step
   double divisor_ = 1, clip_scale_ = 1;
   bool summed_ = false;  // gradient(0) already holds the sum over shards
   StepResult result_;

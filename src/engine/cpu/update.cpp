@@ -8,6 +8,8 @@
 #include "backend/cpu/half_kernels.h"
 #include "backend/cpu/simd/simd.h"
 #include "engine/cpu/executor.h"
+#include "engine/cpu/measure.h"
+#include "graph/formulas/average.h"
 
 namespace dpt {
 
@@ -22,12 +24,18 @@ void Executor::compress(int group) {
 
 // The norm is summed over chunks of a fixed size, so its bits do not depend on the number of
 // workers.
-void Executor::sum_squares() {
+void Executor::sum_squares(const StepInput& input) {
   const auto workers = static_cast<size_t>(session_.topology.total_workers());
   const auto me = static_cast<size_t>(worker_);
   const size_t chunks = buffers_.chunks(), elements = buffers_.sizes().stored;
   const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
   float* total = buffers_.gradient(0);
+  const auto shards = static_cast<size_t>(session_.topology.shards);
+  const bool by_shard = input.measured && measure_layout_.by_shard();
+  // The sum overwrites the first shard's gradients.
+  for (size_t s = 0; by_shard && s < shards; ++s)
+    measure_chunks(buffers_, measure_layout_, buffers_.gradient(static_cast<int>(s)), s, first,
+                   last);
   const UpdateRange range{std::min(elements, first * Buffers::kChunk),
                           std::min(elements, last * Buffers::kChunk)};
   if (compressed_)
@@ -36,6 +44,7 @@ void Executor::sum_squares() {
     simd_kernels().sum_shards_range(total, gradients_.data(), session_.topology.shards, range.begin,
                                     range.end);
   norm_partials(session_.spec.clip.norm_type, total, elements, first, last, buffers_.squares());
+  if (by_shard) measure_chunks(buffers_, measure_layout_, total, shards, first, last);
   summed_ = true;
 }
 
@@ -49,6 +58,7 @@ void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end) {
 
 void Executor::update(const StepInput& input) {
   const ClipSpec& clip = session_.spec.clip;
+  if (summed_ && input.measured) measure_parameters();
   if (summed_) {
     result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks()) / input.scale;
     result_.overflowed = session_.scaler.on && !std::isfinite(result_.norm);
@@ -63,12 +73,15 @@ void Executor::update(const StepInput& input) {
   args.weight = buffers_.weights();
   args.grad_scale = static_cast<float>(clip_scale_ / input.scale);
   args.clip_value = static_cast<float>(clip.value.value_or(0));
+  const std::optional<double>& decay = session_.spec.ema;
+  if (decay) average_rate_ = formula::average_rate<float>(*decay, updates_ == 0);
+  ++updates_;
   for (size_t p = 0; p < share_.size(); ++p) {
     for (size_t i = 0, buffer = 0; i < state_names_.size(); ++i) {
       if (state_names_[i].empty()) continue;  // a slot without a name has no buffer
-      const auto b = static_cast<int>(buffer++);
-      args.state[i] = own_states_ ? own_states_->state(b, p) : buffers_.state(b);
+      args.state[i] = state_of(static_cast<int>(buffer++), p);
     }
+    if (decay) average_ = state_of(session_.average_state(), p);
     if (share_[p].gradient_instruction < 0)
       update_stored(share_[p], args, input);
     else
@@ -84,8 +97,42 @@ void Executor::own_states(const EachState& f) {
         {own_states_->state(i, p) + share_[p].begin, share_[p].end - share_[p].begin});
 }
 
+// Exchanges the weights with their averages in this worker's share.
+void Executor::swap_average() {
+  team_.barrier(worker_);
+  for (size_t p = 0; p < share_.size(); ++p) {
+    const UpdatePiece& piece = share_[p];
+    float* const weights = buffers_.weights();
+    std::swap_ranges(weights + piece.begin, weights + piece.end,
+                     state_of(session_.average_state(), p) + piece.begin);
+  }
+  team_.barrier(worker_);
+}
+
+// Averages follow the update tile by tile, while the weights are in the cache.
 void Executor::apply(const UpdateArgs& args, const StepInput& input) const {
-  run_update(*input.update, args);
+  if (!session_.spec.ema) return update_range(args, input);
+  constexpr size_t kTile = 4096;
+  UpdateArgs tile = args;
+  for (size_t at = args.begin; at < args.end; at = tile.end) {
+    tile.begin = at;
+    tile.end = std::min(args.end, at + kTile);
+    update_range(tile, input);
+    const size_t count = tile.end - at;
+    simd_kernels().average(average_ + at, args.weight + at, average_rate_, count);
+    if (session_.precision.level == PrecisionPolicy::Level::pure)
+      round_weights(session_.precision.half, average_ + at, count);
+  }
+}
+
+// Updates elements [args.begin, args.end), each with the formula of its parameter group.
+void Executor::update_range(const UpdateArgs& args, const StepInput& input) const {
+  UpdateArgs part = args;
+  session_.parameter_groups.each(args.begin, args.end, [&](size_t begin, size_t end, int group) {
+    part.begin = begin;
+    part.end = end;
+    run_update(input.update[static_cast<size_t>(group)], part);
+  });
   if (session_.precision.level == PrecisionPolicy::Level::pure)
     round_weights(session_.precision.half, args.weight + args.begin, args.end - args.begin);
 }

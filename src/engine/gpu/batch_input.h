@@ -33,6 +33,8 @@ class BatchInput {
   virtual void enqueued(size_t slot) = 0;  // call it after all work of the step is enqueued
   // The number of slots. With one slot, several steps may be enqueued after one make().
   virtual size_t slots() const = 0;
+  // Seconds so far in which the host waited for samples that are read from files.
+  virtual double waited_seconds() const { return 0; }
 
   // Enqueue the copy or gather of a micro-batch's input or target to where the program reads it.
   // REQUIRES: BeginBatch of that micro-batch is enqueued before (backend/cuda/kernels/gather.h).

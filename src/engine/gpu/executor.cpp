@@ -99,7 +99,7 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
       }),
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
-      launch_queue_(context_, shard_, wait_for_),
+      launch_queue_(context_, shard_, session.parameter_groups.groups.size(), wait_for_),
       update_(session, gpus_.replica(), share_, context_, launch_queue_),
       activations_(*api_, MemoryKind::device,
                    session.topology.devices_per_replica > 1 ? 64 : most_activations(session)),
@@ -353,8 +353,10 @@ void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> step
   const auto under_way = static_cast<int64_t>(launch_queue_.steps());
   const int64_t first = loop.updates() + (unsure ? 0 : under_way);
   formulas_.clear();
-  for (int64_t n = 0; n < std::ssize(steps) + (unsure ? under_way : 0); ++n)
-    formulas_.push_back(loop.update(first + n));
+  for (int64_t n = 0; n < std::ssize(steps) + (unsure ? under_way : 0); ++n) {
+    const std::span<const OptimizerStep> of_groups = loop.update(first + n);
+    formulas_.insert(formulas_.end(), of_groups.begin(), of_groups.end());
+  }
   launch_queue_.submit(steps, first, formulas_);
   if (captures(steps[0].rows))
     stream_->launch(graph(steps[0].rows, slot, steps.size()));
@@ -433,8 +435,8 @@ StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& rep
 void GpuExecutor::check_data(int32_t bad) {
   if (bad != 0)
     fail(Fault::data,
-         "a class or a token of this batch is outside of what the model has; `device: cpu` names "
-         "the sample");
+         "a class or token in this batch is out of the model's range; run with `device: cpu` to "
+         "find the sample");
 }
 
 }  // namespace dpt

@@ -47,6 +47,8 @@ class GpuExecutor : public StepExecutor {
   NonFiniteReport find_non_finite(const StepInput& input) override;
   void resume(int64_t updates, const GradientScaler::State& scaler) override;
   void gather() override;
+  void swap_average() override;
+  double data_seconds() const override { return batch_input_ ? batch_input_->waited_seconds() : 0; }
   void finish() override;
 
   // Bytes of GPU memory that a session needs, without the data set and the libraries' workspaces.
@@ -66,8 +68,8 @@ class GpuExecutor : public StepExecutor {
   // The binding for this GPU's rows of `micro`. chunk: the number of the micro-batch, whose
   // activations have memory of their own if several are in flight.
   GpuBinding& binding(const Micro& micro, ProgramKind kind, size_t chunk = 0);
-  size_t slot_count(
-      ProgramKind kind) const;  // number of slots; chunk c uses the binding c % turns()
+  // Bindings of this kind of program; chunk c uses the binding c % slot_count().
+  size_t slot_count(ProgramKind kind) const;
   GpuBinding::BufferPointers memory(ProgramKind kind, size_t chunk) const;
   void bind();
   void make_exchange();
@@ -82,7 +84,7 @@ class GpuExecutor : public StepExecutor {
   cuda::CapturedGraph& captured(std::vector<int64_t> key, const std::function<void()>& enqueue_all);
   bool complete(StepLoop& loop, bool wait);
   StepResult result(const StepRows& rows, const cuda::StepReport& report) const;
-  // What is captured. step: index in the launch.
+  // These enqueue what a graph captures. step: index in the launch.
   void enqueue(const StepRows& rows, size_t step, size_t slot);
   void enqueue_divisor(const StepRows& rows, size_t step, size_t slot);
   void begin(const GpuBinding* b, const StepRows& rows, size_t micro, const cuda::StepEntry* entry,
@@ -114,6 +116,7 @@ class GpuExecutor : public StepExecutor {
   cuda::CapturedGraph& test_graph(const StepRows& rows, size_t slot, size_t batches);
   void enqueue_test(const StepRows& rows, size_t slot);
   void keep_results(const GpuBinding& b);
+  void add_metrics(const GpuBinding& b);
   const cuda::StepEntry* test_entry(int64_t batch) const {
     return reinterpret_cast<const cuda::StepEntry*>(test_entries_.data()) + batch;
   }

@@ -11,14 +11,22 @@ namespace dpt {
 
 using cuda::MemoryKind;
 
-LaunchQueue::LaunchQueue(cuda::DeviceContext& context, int shard, WaitForGpu wait_for)
+namespace {
+
+constexpr size_t kFormulaBytes = 96;  // the largest formula fits
+
+}  // namespace
+
+LaunchQueue::LaunchQueue(cuda::DeviceContext& context, int shard, size_t groups,
+                         WaitForGpu wait_for)
     : context_(context),
       shard_(static_cast<size_t>(shard)),
+      groups_(groups),
       wait_for_(std::move(wait_for)),
-      table_(context.api, MemoryKind::device, sizeof(Table)),
+      table_(context.api, MemoryKind::device, sizeof(Table) + kFormulas * groups * kFormulaBytes),
       reports_(context.api, MemoryKind::device, kMostSteps * sizeof(cuda::StepReport)) {
   for (Launch& l : launches_) {
-    l.table = cuda::DeviceBuffer(context.api, MemoryKind::pinned, sizeof(Table));
+    l.table = cuda::DeviceBuffer(context.api, MemoryKind::pinned, table_.bytes());
     l.reports = cuda::DeviceBuffer(context.api, MemoryKind::pinned, reports_.bytes());
     l.completed = context.api.make_event();
     l.steps.resize(kMostSteps);
@@ -31,7 +39,7 @@ size_t LaunchQueue::together(size_t nodes) {
 
 void LaunchQueue::submit(std::span<const Step> steps, int64_t first_update,
                          std::span<const OptimizerStep> formulas) {
-  require(!full() && steps.size() <= kMostSteps && formulas.size() <= kFormulas,
+  require(!full() && steps.size() <= kMostSteps && formulas.size() <= kFormulas * groups_,
           "a launch slot is free");
   Launch& launch = launches_[next_];
   next_ = (next_ + 1) % kMost;
@@ -46,17 +54,18 @@ void LaunchQueue::submit(std::span<const Step> steps, int64_t first_update,
                         .position = mine.rows.micro[0][shard_].rows.begin,
                         .divisor = mine.divisor};
   }
+  std::byte* const begin = launch.table.data() + sizeof(Table);
   size_t bytes = 0;
   for (const OptimizerStep& step : formulas)
     std::visit(
         [&](const auto& s) {
           const auto formula = rounded<float>(s);
-          static_assert(sizeof formula <= Table::kFormula);
-          std::memcpy(table.formulas + bytes, &formula, sizeof formula);
+          static_assert(sizeof formula <= kFormulaBytes);
+          std::memcpy(begin + bytes, &formula, sizeof formula);
           bytes += sizeof formula;
         },
         step);
-  context_.stream.copy(table_.data(), launch.table.data(), offsetof(Table, formulas) + bytes);
+  context_.stream.copy(table_.data(), launch.table.data(), sizeof(Table) + bytes);
   submitted_.push_back(&launch);
   steps_ += launch.count;
 }

@@ -34,18 +34,20 @@ class LaunchQueue {
     double divisor = 1;  // unless the targets determine it
   };
 
-  // shard: the one that this GPU computes. wait_for: how the host waits for an event.
-  LaunchQueue(cuda::DeviceContext& context, int shard, WaitForGpu wait_for);
+  // shard: the one that this GPU computes. groups: number of parameter groups. wait_for: how the
+  // host waits for an event.
+  LaunchQueue(cuda::DeviceContext& context, int shard, size_t groups, WaitForGpu wait_for);
 
   // The GPU's copies of what steps read and write, used by all launches in turn. entry(i),
-  // report(i): of step `i` of the launch. formulas: [kFormulas] the optimizer's formulas; the first
-  // is that of the run's update number *first_update().
+  // report(i): of step `i` of the launch. formulas: [kFormulas][groups()] the optimizer's formulas
+  // of each parameter group; the first are those of the run's update number *first_update().
   static constexpr size_t kFormulas = (kMost + 1) * kMostSteps;
   const cuda::StepEntry* entry(size_t i) const { return &on_device()->entries[i]; }
   const int64_t* first_update() const { return &on_device()->first_update; }
+  size_t groups() const { return groups_; }
   template <class Formula>
   const Formula* formulas() const {
-    return reinterpret_cast<const Formula*>(on_device()->formulas);
+    return reinterpret_cast<const Formula*>(on_device() + 1);
   }
   cuda::StepReport* report(size_t i) const {
     return reinterpret_cast<cuda::StepReport*>(reports_.data()) + i;
@@ -55,9 +57,9 @@ class LaunchQueue {
   bool full() const { return submitted_.size() == kMost; }
   size_t steps() const { return steps_; }  // submitted and not completed
 
-  // Enqueues the copy of what the GPU must know of these steps. formulas[0] is that of update
-  // number first_update. Then enqueue the steps themselves, then call enqueue_reports(). REQUIRES:
-  // not full().
+  // Enqueues the copy of what the GPU must know of these steps. formulas: [updates][groups()], from
+  // update number first_update on. Then enqueue the steps themselves, then call enqueue_reports().
+  // REQUIRES: not full().
   void submit(std::span<const Step> steps, int64_t first_update,
               std::span<const OptimizerStep> formulas);
   void enqueue_reports();  // enqueues the copy of the reports to the host
@@ -71,11 +73,10 @@ class LaunchQueue {
   std::optional<Completed> complete(bool wait);
 
  private:
-  struct Table {
+  // The formulas follow it.
+  struct alignas(16) Table {
     int64_t first_update;
     cuda::StepEntry entries[kMostSteps];
-    static constexpr size_t kFormula = 96;  // bytes; the largest formula fits
-    alignas(16) std::byte formulas[kFormulas * kFormula];
   };
   struct Launch {
     cuda::DeviceBuffer table, reports;  // pinned
@@ -86,7 +87,7 @@ class LaunchQueue {
   Table* on_device() const { return reinterpret_cast<Table*>(table_.data()); }
 
   cuda::DeviceContext& context_;
-  size_t shard_;
+  size_t shard_, groups_;
   WaitForGpu wait_for_;
   cuda::DeviceBuffer table_, reports_;
   std::array<Launch, kMost> launches_;

@@ -124,6 +124,7 @@ void GpuExecutor::evaluate_in_stages(const StepInput& input) {
       keep_results(*b);
     }
     stages_->end_test(stage, input.batch);
+    if (b && last) add_metrics(*b);
   }
   if (test_batch_input_) test_batch_input_->enqueued(slot);
 }

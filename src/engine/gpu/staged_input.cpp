@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/clock.h"
+
 namespace dpt {
 
 using cuda::aligned, cuda::MemoryKind;
@@ -21,15 +23,18 @@ StagedInput::StagedInput(const BatchInputRequest& request)
 }
 
 void StagedInput::make_rows(const StepInput& step, size_t micro, PrefetchStream* prefetch,
-                            std::byte* to) const {
+                            std::byte* to) {
   const BatchLoader& loader = request_.loader;
   const Rows rows = step.rows->micro[micro][static_cast<size_t>(request_.shard)].rows;
   if (rows.count() == 0) return;
   const auto order =
       step.order.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.count()));
   const bool inputs = request_.input_bytes > 0;
+  const bool waits = inputs && prefetch != nullptr;
+  const double begin = waits ? now_s() : 0;
   const BatchLease lease(inputs ? prefetch : nullptr, step.batch, static_cast<int>(micro),
                          {request_.shard, request_.shard + 1}, request_.team);
+  if (waits) waited_s_ += now_s() - begin;
   if (inputs && loader.input().dtype == DType::i32)
     loader.inputs(order, reinterpret_cast<int32_t*>(to));
   else if (inputs)

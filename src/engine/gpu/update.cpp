@@ -49,6 +49,7 @@ GpuUpdate::GpuUpdate(const Session& session, int replica, const GpuShare& share,
                                     session.optimizer->lr(session.spec.optimizer.settings), {})),
       pieces_(own_pieces(session, share, replica)),
       elements_(elements_of(pieces_)),
+      runs_(runs_of_groups()),
       replica_(replica) {
   const auto device = [&](size_t bytes) {
     return cuda::DeviceBuffer(context.api, MemoryKind::device, std::max<size_t>(bytes, 64));
@@ -249,32 +250,82 @@ void GpuUpdate::decide_update(size_t step, const std::byte* loss) {
          1);
 }
 
+// With one group a run is a whole piece, else part of one; padding between parameters is in none.
+std::vector<GpuUpdate::Run> GpuUpdate::runs_of_groups() const {
+  const ParameterGroups& groups = session_.parameter_groups;
+  std::vector<Run> out;
+  size_t before = 0;  // elements of the pieces
+  for (const Bucket& p : pieces_) {
+    if (!groups.several()) {
+      out.push_back({.begin = p.begin, .end = p.end, .state = before});
+    } else {
+      share_.each(p.begin, p.end, [&](size_t flat, size_t here, size_t count) {
+        groups.each(flat, flat + count, [&](size_t begin, size_t end, int group) {
+          const size_t at = here + (begin - flat);
+          out.push_back({.begin = at,
+                         .end = at + (end - begin),
+                         .state = before + (at - p.begin),
+                         .group = group});
+        });
+      });
+    }
+    before += p.count();
+  }
+  return out;
+}
+
 void GpuUpdate::update() {
   const bool pure = session_.precision.level == PrecisionPolicy::Level::pure;
   const int half = !pure ? 0 : session_.precision.half == DType::bf16 ? 1 : 2;
   const auto names =
       session_.optimizer->states(session_.spec.optimizer.settings, session_.cycles_momentum());
-  size_t before = 0;  // elements of the pieces
-  for (const Bucket& p : pieces_) {
+  for (const Run& run : runs_) {
     cuda::UpdateBuffers buffers{
         .state = context_.state,
-        .weight = reinterpret_cast<float*>(weights_.data()) + p.begin,
+        .weight = reinterpret_cast<float*>(weights_.data()) + run.begin,
         .states = {},
-        .gradient = gradient() + p.begin,
+        .gradient = gradient() + run.begin,
         .clip_value = static_cast<float>(session_.spec.clip.value.value_or(0)),
         .half = half};
     for (size_t i = 0, next = 0; i < names.size(); ++i)  // a state without a name has no buffer
-      if (!names[i].empty())
-        buffers.states[i] = reinterpret_cast<float*>(states_.data()) + next++ * elements_ + before;
+      if (!names[i].empty()) buffers.states[i] = state_of(next++, run.state);
     std::visit(
         [&](const auto& s) {
           using Formula = decltype(rounded<float>(s));
+          const auto groups = static_cast<int64_t>(launch_queue_.groups());
           launch(context_.stream,
-                 cuda::Update<Formula>{launch_queue_.formulas<Formula>(), LaunchQueue::kFormulas,
-                                       buffers},
-                 static_cast<int64_t>(p.count()));
+                 cuda::Update<Formula>{
+                     launch_queue_.formulas<Formula>() + run.group,
+                     static_cast<int64_t>(LaunchQueue::kFormulas) * groups - run.group, buffers,
+                     groups},
+                 static_cast<int64_t>(run.end - run.begin));
         },
         kind_);
+  }
+  if (session_.spec.ema) update_average(half);
+}
+
+void GpuUpdate::update_average(int half) {
+  size_t before = 0;  // elements of the pieces
+  for (const Bucket& p : pieces_) {
+    launch(context_.stream,
+           cuda::Average{.state = context_.state,
+                         .average = state_of(static_cast<size_t>(session_.average_state()), before),
+                         .weight = reinterpret_cast<float*>(weights_.data()) + p.begin,
+                         .decay = *session_.spec.ema,
+                         .half = half},
+           static_cast<int64_t>(p.count()));
+    before += p.count();
+  }
+}
+
+void GpuUpdate::swap_average() {
+  size_t before = 0;  // elements of the pieces
+  for (const Bucket& p : pieces_) {
+    launch(context_.stream,
+           cuda::SwapElements{reinterpret_cast<float*>(weights_.data()) + p.begin,
+                              state_of(static_cast<size_t>(session_.average_state()), before)},
+           static_cast<int64_t>(p.count()));
     before += p.count();
   }
 }

@@ -72,11 +72,21 @@ class GpuUpdate {
   // the step's only loss; null: the losses were kept by keep_loss().
   void decide_update(size_t step, const std::byte* loss);
   void update();
+  void update_average(int half);  // half: see cuda::UpdateBuffers
+  // With `ema`: enqueues the exchange of the weights of this GPU's pieces with their averages.
+  void swap_average();
 
   // Bytes of all optimizer states of one GPU.
   static size_t state_bytes(const Session& session, const GpuShare& share);
 
  private:
+  // Elements [begin, end) of the share, updated by one launch: those of a parameter group that lie
+  // together in a piece. state: the first one's index in a state.
+  struct Run {
+    size_t begin = 0, end = 0, state = 0;
+    int group = 0;
+  };
+  std::vector<Run> runs_of_groups() const;
   bool all_states() const { return !session_.exchange.shard_states; }
   double norm_type() const;  // 0: the maximum norm
   template <class F>
@@ -90,6 +100,9 @@ class GpuUpdate {
   void download(const float* from, size_t begin, size_t end, F f);
   template <class F>
   void each_state(F f) const;
+  float* state_of(size_t buffer, size_t before) const {
+    return reinterpret_cast<float*>(states_.data()) + buffer * elements_ + before;
+  }
 
   const Session& session_;
   const GpuShare& share_;
@@ -99,6 +112,7 @@ class GpuUpdate {
   cuda::DeviceBuffer weights_, gradients_, more_, states_;
   std::vector<Bucket> pieces_;  // that this GPU updates; its states have only these, without gaps
   size_t elements_ = 0;         // of one state
+  std::vector<Run> runs_;
   int replica_;
   cuda::DeviceBuffer host_;  // pinned
   // Losses of the micro-batches, the norm partials, and their total in a replica.

@@ -40,7 +40,8 @@ int Plan::sync_points(Action a) const {
 int Plan::barriers(int64_t micro_batches) const {
   if (!schedule.empty()) micro_batches = 1;  // the schedule covers all micro-batches
   const auto count = [](const std::vector<PlanStep>& stages, PlanStep::Barrier barrier) {
-    return std::ranges::count(stages, barrier, &PlanStep::barrier);
+    return std::ranges::count_if(
+        stages, [&](const PlanStep& s) { return s.barrier == barrier && !s.when_measured; });
   };
   using enum PlanStep::Barrier;
   return static_cast<int>(count(prologue, always) + count(micro, always) * micro_batches +
@@ -65,6 +66,7 @@ std::string Plan::str() const {
       std::vector<std::string> actions;
       for (Action a : s.actions) {
         actions.emplace_back(kActionNames[static_cast<size_t>(a)]);
+        if (a == Action::sum_squares && s.when_measured) actions.back() += " (recorded steps)";
         if (const int n = sync_points(a); n > 0)
           actions.back() += fmt::format(" ({} over shards)", counted(n, "sum"));
       }
@@ -77,7 +79,8 @@ std::string Plan::str() const {
       if (s.barrier != PlanStep::Barrier::never)
         out += fmt::format("  all          barrier{}\n", s.barrier == PlanStep::Barrier::between
                                                              ? ", if another micro-batch follows"
-                                                             : "");
+                                                         : s.when_measured ? " (recorded steps)"
+                                                                           : "");
     }
   }
   return out;
@@ -99,8 +102,9 @@ Plan basic_plan(const PlanQuery& query) {
       {Actor::shards, {Action::load, Action::forward, Action::loss, Action::backward}});
   if (query.compresses) plan.update.push_back({Actor::shards, {Action::compress}});
   plan.update.push_back({Actor::workers, {Action::sum_loss}});
-  if (query.clip_norm) {
+  if (query.clip_norm || query.measures) {
     plan.update.back().actions.push_back(Action::sum_squares);
+    plan.update.back().when_measured = !query.clip_norm;
     plan.update.push_back({Actor::workers, {}});
   }
   plan.update.back().actions.push_back(Action::update);

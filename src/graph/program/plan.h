@@ -26,7 +26,7 @@ enum class Action {
   sum_divisor,  // sum over shards of what the loss divides by
   sum_loss,     // sum over shards; a non-finite loss ends the run before the update
   compress,     // convert the shard's stored gradients to halves, which other workers read
-  sum_squares,  // of the summed gradients, for clipping by norm
+  sum_squares,  // of the summed gradients, for clipping by norm and for measurements
   // Sum gradients over shards in the fixed tree and run the optimizer, in one pass over the
   // worker's partition of the parameters
   update
@@ -59,6 +59,8 @@ struct PlanStep {
   Actor actor = Actor::shards;
   std::vector<Action> actions;
   Barrier barrier = Barrier::never;
+  // `sum_squares` and the barrier only take place in steps that are measured (PlanQuery::measures).
+  bool when_measured = false;
 };
 
 struct Plan {
@@ -73,8 +75,9 @@ struct Plan {
   PipelineSchedule schedule;          // covers all micro-batches; empty: one stage
   int sync_points() const { return forward_sync_points + backward_sync_points; }
   int sync_points(Action action) const;
-  int barriers(int64_t micro_batches) const;  // barriers of a step, without those at sync points
-  bool splits_shards() const;                 // a shard's activations must outlive a plan step
+  // Barriers of a step that is not measured, without those at sync points.
+  int barriers(int64_t micro_batches) const;
+  bool splits_shards() const;  // a shard's activations must outlive a plan step
   std::string str() const;
 };
 
@@ -84,6 +87,7 @@ struct PlanQuery {
   bool divisor_from_targets = false;
   // Gradients are needed before the update: for clipping, or to detect overflow
   bool clip_norm = false;
+  bool measures = false;  // some steps need them for `log.grad_norms` or `log.noise_scale`
   bool torch_masks = false;
   bool compresses = false;
   int forward_sync_points = 0, backward_sync_points = 0;

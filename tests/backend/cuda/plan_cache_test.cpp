@@ -96,7 +96,7 @@ TEST_CASE("a damaged or foreign file is ignored with one warning and replaced") 
       CHECK(!cache.read("key"));
       CHECK(!cache.read("key"));
     });
-    CHECK(said.starts_with("warning: " + path_of_key.string() + " is not used"));
+    CHECK(said.starts_with("warning: the cuDNN plan cache cannot use " + path_of_key.string()));
     CHECK(said.find("warning", 1) == std::string::npos);
     CHECK(said.find(what) != std::string::npos);
     CHECK(cache.read("other key") == "another plan");
@@ -113,8 +113,8 @@ TEST_CASE("a damaged or foreign file is ignored with one warning and replaced") 
   damaged("it is damaged", edit([](std::string& s) { s.pop_back(); }));
   damaged("it is damaged", edit([](std::string& s) { s.back() = '!'; }));
   damaged("it is damaged", edit([](std::string& s) { s.resize(20); }));
-  damaged("it is no plan", edit([](std::string& s) { s.clear(); }));
-  damaged("it is no plan", edit([](std::string& s) {
+  damaged("it is not a plan", edit([](std::string& s) { s.clear(); }));
+  damaged("it is not a plan", edit([](std::string& s) {
             s = "\x7f"
                 "ELF" +
                 s;
@@ -123,7 +123,8 @@ TEST_CASE("a damaged or foreign file is ignored with one warning and replaced") 
     for (const fs::path& file : files_in(fs::path(path).parent_path().string()))
       if (file != path) fs::copy_file(file, path, fs::copy_options::overwrite_existing);
   });
-  damaged("others may write it", [](const std::string& path) { ::chmod(path.c_str(), 0666); });
+  damaged("other users can write to it",
+          [](const std::string& path) { ::chmod(path.c_str(), 0666); });
   damaged("it cannot be opened", [](const std::string& path) {
     fs::rename(path, path + ".real");
     fs::create_symlink(path + ".real", path);
@@ -140,7 +141,7 @@ TEST_CASE("a folder that others may write to holds no plans") {
     cache.write("another", "plan");
   });
   CHECK(files_in(folder.file("plans")).size() == 1);
-  CHECK(said.find("others may write there") != std::string::npos);
+  CHECK(said.find("other users can write to it") != std::string::npos);
 }
 
 TEST_CASE("plans that were not used for the longest time make room") {

@@ -45,6 +45,29 @@ TEST_CASE("a GPU trains to the CPU's numbers: layers, optimizers, uneven batches
   compare(kMlp, {"loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"});
 }
 
+TEST_CASE("a GPU trains parameter groups to the CPU's numbers, also while steps are unsure") {
+  std::vector<std::string> how = kGroups;
+  how.emplace_back("optimizer={adam_w: {lr: 0.01, weight_decay: 0.1}}");
+  const Ran ran = compare(kMlp, how);
+  CHECK(ran.err.find("tensors with lr 0.02, weight_decay 0;") != std::string::npos);
+  how.emplace_back("accumulate=2");
+  compare(kMlp, how);
+  how.back() = "optimizer={sgd: {lr: 0.1, momentum: 0.9, weight_decay: 0.1, nesterov: true}}";
+  compare(kMlp, how);
+  // Some steps are skipped, so formulas of several updates are sent for each step.
+  how.emplace_back("precision={fp16: {lists: cuda, emulate: true, init_scale: 67108864}}");
+  compare(kMlp, how, 0.02);
+}
+
+TEST_CASE("a GPU freezes single parameters: the CPU's numbers") {
+  for (const char* freeze : {"freeze=[bias]", "freeze=[norm]", "freeze=['*.weight']",
+                             "freeze=[0.weight, 1.bias, 3.body.4.weight, 9.bias]"})
+    compare(kImages, {freeze});
+  for (const char* freeze : {"freeze=[norm, bias]", "freeze=['*.weight']",
+                             "freeze=[0, 1.body.1.in_proj_weight, 3.out_proj.bias]"})
+    compare(kAttention, {freeze});
+}
+
 TEST_CASE("a GPU trains convolutions, batch norm and residuals to the CPU's numbers") {
   compare(kImages);
   compare(kImages, {"accumulate=2"});

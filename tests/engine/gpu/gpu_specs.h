@@ -62,6 +62,14 @@ log: {every: 1}
 evaluate: {batch_size: 7}
 )";
 
+// Settings of kMlp's parameters: groups that lie between each other in the flat buffers.
+inline const std::vector<std::string> kGroups = {
+    "no_decay=[bias, norm]",
+    "parameter_groups=[{match: '7.weight', lr: 0.1}, {match: [1.bias, 5.weight], weight_decay: "
+    "0.5}]",
+    "freeze=[5.bias, 2.weight]", "lr_scale={sqrt: 8}",
+    "schedule={cosine_annealing: {eta_min: 0.001}, interval: step}"};
+
 // Convolutions and linear layers with relu behind them.
 inline constexpr const char* kRelu = R"(
 data:

@@ -103,6 +103,29 @@ evaluate: {batch_size: 4}
   CHECK(scaled.metrics.find("\"loss_scale\": 128") == std::string::npos);
 }
 
+TEST_CASE("metrics of outputs on GPUs are those of as many CPUs, in every mode") {
+  const Words common = {"epochs=1", "evaluate.metrics=[accuracy, top3, f1, confusion_matrix]",
+                        "data.validation=0.2"};
+  std::vector<Words> ways = {{"parallel=dp", "devices=2"},
+                             {"parallel={pipeline: {stages: 2, chunks: 2}}"}};
+  if (kCanFork) ways.push_back({"parallel=ddp", "devices=2"});
+  for (const Words& how : ways) {
+    CAPTURE(fmt::format("{}", fmt::join(how, " ")));
+    Fleet gpus;
+    const Ran gpu = run_spec(kMlp, with(with(common, how), {"device=cuda"}), gpus.opener());
+    const Ran cpu = run_spec(kMlp, with(with(common, how), {"device=cpu", "cores=1"}));
+    CHECK_MESSAGE(gpu.code == 0, gpu.err);
+    // The scores are 1e-6 apart, and no two of them so close: the same predictions.
+    const auto counts = [](const Ran& ran) {
+      const size_t from = ran.out.find("Validation accuracy");
+      REQUIRE_MESSAGE(from != ran.out.npos, (ran.out + ran.err));
+      return ran.out.substr(from, ran.out.find('\n', from) - from);
+    };
+    CHECK(counts(gpu) == counts(cpu));
+    CHECK(has(gpu.out, "(last weights, epoch 1)"));
+  }
+}
+
 TEST_CASE("ddp on GPUs skips the steps that overflow on any" * doctest::skip(!kCanFork)) {
   // As on one GPU: a rounding that falls the other way is one in 2048 of an f16.
   compare(kMlp,
@@ -173,6 +196,7 @@ TEST_CASE("`shard: optimizer` has the bits of whole states" * doctest::skip(!kCa
        "optimizer={adagrad: {lr: 0.1, initial_accumulator_value: 0.1}}"},
       {"devices=2", "optimizer={sgd: {lr: 0.1, momentum: 0.9}}", "clip_grad_norm=0.5"},
       {"devices=2", "clip_grad_norm={max_norm: 0.05, norm_type: inf}"},
+      with({"devices=2", "optimizer={adam_w: {weight_decay: 0.1}}"}, kGroups),
       {"devices=2", "precision={fp16: {lists: cuda, emulate: true, init_scale: 67108864}}"}};
   for (const Words& words : std::span(ways).first(kSanitized ? 2 : std::size(ways)))
     for (const std::string& with :

@@ -45,6 +45,12 @@ TEST_CASE("a pipeline of GPUs has the bits of one GPU, by every schedule") {
   // A last batch with fewer samples than chunks.
   same(on_gpus(kMlp, {"accumulate=3", "data.limit=66"}),
        on_gpus(kMlp, {pipeline("stages: 2, chunks: 3"), "data.limit=66"}));
+  Words one_gpu = kGroups, stages = kGroups;
+  for (Words* words : {&one_gpu, &stages})
+    words->emplace_back("optimizer={adam_w: {weight_decay: 0.1}}");
+  one_gpu.emplace_back("accumulate=2");
+  stages.push_back(pipeline("stages: 2, chunks: 2"));
+  same(on_gpus(kMlp, one_gpu), on_gpus(kMlp, stages));
   // On one GPU, for study.
   same(one, on_gpus(kMlp, {pipeline("stages: 2, chunks: 4"), "devices=[cuda:0, cuda:0]"}));
 }

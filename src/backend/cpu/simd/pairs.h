@@ -80,10 +80,10 @@ DPT_SIMD void nonzero_in_rows(const Product& p, const uint8_t* order, size_t row
 // Prefetches the next rows of B while the current ones are used, since another core may have
 // written them. It fetches one line at a time, or loads of the current rows would wait behind
 // distant lines. It may run past the last row, which is harmless.
-struct Ahead {
+struct RowPrefetch {
   uintptr_t next, step;
 
-  static Ahead after(const Product& b, size_t rows) {
+  static RowPrefetch after(const Product& b, size_t rows) {
     return {reinterpret_cast<uintptr_t>(b.b + (rows > 0 ? b.depth * b.ldb : 0)),
             rows > 0 ? kCacheLine : size_t{0}};
   }
@@ -93,7 +93,7 @@ struct Ahead {
   }
 };
 
-// What all pairs of a column share. Distances are in bytes.
+// The operands that all pairs of a column share. Distances are in bytes.
 struct PairColumn {
   const float* b;
   size_t ldb, step;
@@ -104,7 +104,7 @@ struct PairColumn {
 // Two rows of kVectors vectors, of which the last is masked. a0, a1, c0, c1: these rows of A and C.
 template <int kVectors, bool kContinued>
 DPT_SIMD void pair(const PairColumn& p, const float* a0, const float* a1, float* c0, float* c1,
-                   uint64_t mask, Ahead& ahead) {
+                   uint64_t mask, RowPrefetch& prefetch) {
   const auto after = [](const float* from, size_t bytes) __attribute__((always_inline)) {
     return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
   };
@@ -122,7 +122,7 @@ DPT_SIMD void pair(const PairColumn& p, const float* a0, const float* a1, float*
     const auto k = static_cast<size_t>(__builtin_ctzll(mask));
     const float* b = after(p.b, k * p.ldb);
     const size_t along_a = k * p.step;
-    ahead.fetch();
+    prefetch.fetch();
     const Vector left0 = all(*after(a0, along_a)), left1 = all(*after(a1, along_a));
     DPT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
@@ -161,7 +161,7 @@ struct PairRows {
 // One column of C. REQUIRES: p.depth <= kPairDepth.
 template <int kVectors, bool kContinued>
 [[gnu::noinline]] static void pair_column(const Product& p, size_t rows, size_t columns,
-                                          const PairRows& pairs, Ahead ahead) {
+                                          const PairRows& pairs, RowPrefetch prefetch) {
   const uint8_t* const order = pairs.order;
   const PairColumn column{.b = p.b,
                           .ldb = p.ldb * sizeof(float),
@@ -179,21 +179,21 @@ template <int kVectors, bool kContinued>
       const size_t row0 = order[r + i], row1 = order[r + i + !alone];
       pair<kVectors, kContinued>(column, p.a + row0 * p.row, p.a + row1 * p.row, p.c + row0 * p.ldc,
                                  alone ? nowhere : p.c + row1 * p.ldc,
-                                 alone ? masks[i] : masks[i] | masks[i + 1], ahead);
+                                 alone ? masks[i] : masks[i] | masks[i + 1], prefetch);
     }
   }
 }
 
 template <bool kContinued, int kVectors = kPairVectors>
 DPT_SIMD void pair_column_of(const Product& p, size_t rows, size_t columns, const PairRows& pairs,
-                             Ahead ahead) {
+                             RowPrefetch prefetch) {
   if constexpr (kVectors > 1) {
     if (columns <= (kVectors - 1) * kLanes) {
-      pair_column_of<kContinued, kVectors - 1>(p, rows, columns, pairs, ahead);
+      pair_column_of<kContinued, kVectors - 1>(p, rows, columns, pairs, prefetch);
       return;
     }
   }
-  pair_column<kVectors, kContinued>(p, rows, columns, pairs, ahead);
+  pair_column<kVectors, kContinued>(p, rows, columns, pairs, prefetch);
 }
 
 // Copies `columns` columns of B's rows to where each vector lies in one cache line. In a row that
@@ -238,7 +238,7 @@ DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) 
       p.ldb = all.ldb;
       p.c = all.c + i;
       p.bias = all.bias != nullptr && left == 0 ? all.bias + i : nullptr;
-      const Ahead ahead = Ahead::after(p, i == 0 ? left : 0);
+      const RowPrefetch prefetch = RowPrefetch::after(p, i == 0 ? left : 0);
       if (copies) {
         copy_to_lines(p, columns, panel);
         p.b = panel;
@@ -246,9 +246,9 @@ DPT_SIMD void pair_rows(const Product& all, size_t m, size_t n, bool continued) 
       }
       const PairRows pairs{.order = order, .masks = masks, .found = i > 0};
       if (k == 0 && !continued) {
-        pair_column_of<false>(p, m, columns, pairs, ahead);
+        pair_column_of<false>(p, m, columns, pairs, prefetch);
       } else {
-        pair_column_of<true>(p, m, columns, pairs, ahead);
+        pair_column_of<true>(p, m, columns, pairs, prefetch);
       }
     }
   }

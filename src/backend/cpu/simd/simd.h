@@ -68,6 +68,9 @@ struct SimdKernels {
   void (*update_adagrad)(const UpdateArgs& args, const formula::Adagrad<float>& scalars);
   void (*update_adadelta)(const UpdateArgs& args, const formula::Adadelta<float>& scalars);
 
+  // average[i] = lerp(average[i], weight[i], rate) for i < count (graph/formulas/average.h).
+  void (*average)(float* average, const float* weight, float rate, size_t count);
+
   // partial[c] = the sum of squares of chunk c of x [size], in double, for c in [first_chunk,
   // last_chunk). Chunks have kSquareChunk elements. If the partial sums are added in the order of
   // c, the total does not depend on who summed which chunk. The bits are the same on every

@@ -6,6 +6,7 @@
 #include "backend/cpu/simd/shards.h"
 #include "backend/cpu/simd/tables.h"
 #include "base/units.h"
+#include "graph/formulas/average.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -189,6 +190,10 @@ void update_adadelta(const UpdateArgs& args, const formula::Adadelta<float>& s) 
                 __attribute__((always_inline)) { adadelta_loop(s, w, square, delta, g, count); });
 }
 
+void average(float* __restrict average, const float* __restrict weight, float rate, size_t count) {
+  for (size_t i = 0; i < count; ++i) average[i] = formula::lerp(average[i], weight[i], rate);
+}
+
 }  // namespace
 
 void add_updates(SimdKernels& kernels) {
@@ -197,6 +202,7 @@ void add_updates(SimdKernels& kernels) {
   kernels.update_rms_prop = update_rms_prop;
   kernels.update_adagrad = update_adagrad;
   kernels.update_adadelta = update_adadelta;
+  kernels.average = average;
 }
 
 }  // namespace dpt::DPT_ISA

@@ -59,7 +59,7 @@ class DeviceContext {
     auto& known = std::get<Known<Description>>(prepared_);
     for (const auto& [description, before] : known)
       if (description == d) return answered(before);
-    if constexpr (is_of_cudnn<Description>)
+    if constexpr (kIsOfCudnn<Description>)
       if (collecting_) return wanted(d);
     return answered(known.emplace_back(d, finished(d, made(d))).second);
   }
@@ -108,7 +108,7 @@ class DeviceContext {
   // What cuDNN plans. cuBLASLt only chooses, which takes less time than starting a thread.
   using DnnDescription = std::variant<DnnConvolution, DnnNorm, DnnPool, DnnAttention>;
   template <class Description>
-  static constexpr bool is_of_cudnn = std::is_constructible_v<DnnDescription, Description>;
+  static constexpr bool kIsOfCudnn = std::is_constructible_v<DnnDescription, Description>;
   struct Made {
     Prepared prepared;
     double milliseconds = 0;

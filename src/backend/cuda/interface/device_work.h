@@ -55,15 +55,15 @@ constexpr bool makes_mask(Epilogue e) {
 constexpr bool has_mask(Epilogue e) { return makes_mask(e) || e == Epilogue::relu_gradient; }
 
 constexpr std::string_view text_of(Epilogue e) {
-  constexpr std::string_view all[] = {"",
-                                      " + bias",
-                                      ", relu",
-                                      " + bias, relu",
-                                      ", relu, mask",
-                                      " + bias, relu, mask",
-                                      ", relu's gradient",
-                                      ", sums of a"};
-  return all[static_cast<size_t>(e)];
+  constexpr std::string_view kAll[] = {"",
+                                       " + bias",
+                                       ", relu",
+                                       " + bias, relu",
+                                       ", relu, mask",
+                                       " + bias, relu, mask",
+                                       ", relu's gradient",
+                                       ", sums of a"};
+  return kAll[static_cast<size_t>(e)];
 }
 
 // d [m, n] = op(a) [m, k] x op(b) [k, n]. Matrices are row-major without gaps; transposed ones are
@@ -156,8 +156,8 @@ struct DnnNorm {
 };
 
 constexpr std::string_view name_of(NormKind kind) {
-  constexpr std::string_view all[] = {"batch norm", "instance norm", "layer norm"};
-  return all[static_cast<size_t>(kind)];
+  constexpr std::string_view kAll[] = {"batch norm", "instance norm", "layer norm"};
+  return kAll[static_cast<size_t>(kind)];
 }
 
 // The result of a window: its maximum (a nan counts as the largest), the mean of its elements
@@ -195,8 +195,8 @@ struct DnnAttention {
 };
 
 constexpr std::string_view name_of(PoolKind kind) {
-  constexpr std::string_view all[] = {"max pooling", "mean pooling", "mean pooling with padding"};
-  return all[static_cast<size_t>(kind)];
+  constexpr std::string_view kAll[] = {"max pooling", "mean pooling", "mean pooling with padding"};
+  return kAll[static_cast<size_t>(kind)];
 }
 
 }  // namespace dpt::cuda

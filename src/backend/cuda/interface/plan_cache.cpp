@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -13,9 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/sha256.h"
 #include "base/stderr.h"
 #include "base/units.h"
+#include "base/write_bytes.h"
 
 namespace dpt::cuda {
 namespace {
@@ -33,21 +34,9 @@ std::string environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-class Handle {
- public:
-  Handle(const std::string& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600)), error_(errno) {}
-  ~Handle() { close(); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  explicit operator bool() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
-  int error() const { return error_; }
-  bool close() { return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_, error_;
-};
+Descriptor open_file(const std::string& path, int flags) {
+  return Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
 
 bool ours(const struct stat& s) {
   return s.st_uid == ::geteuid() && (s.st_mode & kOthersWrite) == 0;
@@ -62,15 +51,6 @@ bool read_all(int fd, std::string& out) {
   return true;
 }
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
-
 // Checksum of what follows it, length of the key, key, plan.
 std::string contents(std::string_view key, std::string_view plan) {
   const std::string rest = fmt::format("{:016x}\n{}{}", key.size(), key, plan);
@@ -80,7 +60,7 @@ std::string contents(std::string_view key, std::string_view plan) {
 // Why the content of a file is not a plan for the key; empty: it is, and becomes the plan.
 std::string take_plan(std::string& all, std::string_view key) {
   const size_t front = kMagic.size() + kDigits;
-  if (!all.starts_with(kMagic)) return "it is no plan";
+  if (!all.starts_with(kMagic)) return "it is not a plan";
   const std::string_view rest = std::string_view(all).substr(std::min(front, all.size()));
   if (all.size() < front || Sha256().update(rest).hex() != all.substr(kMagic.size(), kDigits))
     return "it is damaged";
@@ -90,7 +70,7 @@ std::string take_plan(std::string& all, std::string_view key) {
   return "";
 }
 
-// Also those that a process left behind which was killed while it wrote.
+// Names of plans, and of files that a killed process left behind.
 bool is_name_of_ours(const std::string& name) {
   const size_t dot = name.find('.');
   return dot == kDigits && name.find_first_not_of("0123456789abcdef") == dot &&
@@ -118,24 +98,24 @@ std::optional<std::string> PlanCache::read(std::string_view key) {
   struct stat folder {};
   if (::stat(folder_.c_str(), &folder) != 0) return {};
   if (!ours(folder)) {
-    warn(folder_, "others may write there");
+    warn(folder_, "other users can write to it");
     return {};
   }
   const std::string path = path_of(key);
-  const Handle file(path, O_RDONLY | O_NONBLOCK);
+  const Descriptor file = open_file(path, O_RDONLY | O_NONBLOCK);
   if (!file) {
-    if (file.error() != ENOENT) warn(path, "it cannot be opened");
+    if (errno != ENOENT) warn(path, "it cannot be opened");
     return {};
   }
   struct stat s {};
   std::string all, wrong;
-  if (::fstat(file.fd(), &s) != 0 || !S_ISREG(s.st_mode))
-    wrong = "it is no file";
+  if (::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode))
+    wrong = "it is not a regular file";
   else if (!ours(s))
-    wrong = "others may write it";
+    wrong = "other users can write to it";
   else if (static_cast<size_t>(s.st_size) > kMostOfOne)
     wrong = "it is too large";
-  else if (all.resize(static_cast<size_t>(s.st_size)); !read_all(file.fd(), all))
+  else if (all.resize(static_cast<size_t>(s.st_size)); !read_all(file.get(), all))
     wrong = "it cannot be read";
   else
     wrong = take_plan(all, key);
@@ -143,7 +123,7 @@ std::optional<std::string> PlanCache::read(std::string_view key) {
     warn(path, wrong);
     return {};
   }
-  ::futimens(file.fd(), nullptr);  // it was used now; remove_oldest() wants to know
+  ::futimens(file.get(), nullptr);  // it was used now; remove_oldest() wants to know
   return all;
 }
 
@@ -156,11 +136,11 @@ void PlanCache::write(std::string_view key, std::string_view plan) {
     number = writes_++;
   }
   const std::string aside = fmt::format("{}.{}.{}{}", path, ::getpid(), number, kAside);
-  // Of a process that had the same number and was killed.
+  // A process that had the same number and was killed may have left one.
   ::unlink(aside.c_str());
   bool written = false;
-  if (Handle file(aside, O_WRONLY | O_CREAT | O_EXCL); file)
-    written = write_all(file.fd(), contents(key, plan)) && file.close();
+  if (Descriptor file = open_file(aside, O_WRONLY | O_CREAT | O_EXCL); file)
+    written = write_bytes(file.get(), contents(key, plan)) == 0 && file.close();
   if (!written || ::rename(aside.c_str(), path.c_str()) != 0) {
     ::unlink(aside.c_str());
     return;
@@ -169,7 +149,7 @@ void PlanCache::write(std::string_view key, std::string_view plan) {
 }
 
 void PlanCache::reject(std::string_view key, std::string_view why) {
-  warn(path_of(key), fmt::format("cuDNN does not take it ({})", why));
+  warn(path_of(key), fmt::format("cuDNN rejects it ({})", why));
 }
 
 bool PlanCache::usable_folder() {
@@ -184,8 +164,8 @@ bool PlanCache::usable_folder() {
 void PlanCache::warn(const std::string& path, std::string_view why) {
   if (warned_.exchange(true)) return;
   print_stderr(
-      "warning: {} is not used to start faster: {}; a new plan is made. If this comes back, remove "
-      "the folder {}, or set DPTRAIN_PLAN_CACHE to another folder, or to off\n",
+      "warning: the cuDNN plan cache cannot use {}: {}; a new plan is made. If this "
+      "repeats, remove the folder {}, or set DPTRAIN_PLAN_CACHE to another folder or to off\n",
       path, why, folder_);
 }
 

@@ -38,7 +38,7 @@ consteval size_t position(KernelList<Kernel...>) {
 template <class K, class... List>
 consteval KernelId find(KernelLists<List...>) {
   size_t list = 0, index = 0;
-  const bool found = (((index = position<K>(List{})) < List::size || (++list, false)) || ...);
+  const bool found = (((index = position<K>(List{})) < List::kSize || (++list, false)) || ...);
   if (!found) throw "this kernel stands in no list of all.h";
   return {static_cast<uint16_t>(list), static_cast<uint16_t>(index)};
 }

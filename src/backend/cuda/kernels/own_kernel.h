@@ -56,7 +56,7 @@ struct KernelLaunch {
 // The kernels of one file.
 template <class... K>
 struct KernelList {
-  static constexpr size_t size = sizeof...(K);
+  static constexpr size_t kSize = sizeof...(K);
 };
 
 // Threads per block of element kernels.
@@ -72,7 +72,8 @@ template <class K>
 concept BlockKernel = detail::Plain<K> && requires {
   typename K::Shared;
   K::kThreads;
-} && sizeof(typename K::Shared) <= 48 * 1024 && K::kThreads % 32 == 0 && K::kThreads <= 1024;
+} && sizeof(typename K::Shared) <= size_t{48} * 1024 && K::kThreads % 32 == 0 &&
+    K::kThreads <= 1024;
 
 template <class K>
 concept ElementKernel = detail::Plain<K> && !BlockKernel<K> && requires(const K& kernel) {
@@ -82,10 +83,10 @@ concept ElementKernel = detail::Plain<K> && !BlockKernel<K> && requires(const K&
 // The name of a kernel's type, such as "SumRows" or "Fill<float>", for error messages and logs.
 template <class K>
 constexpr std::string_view kernel_name() {
-  constexpr std::string_view text = __PRETTY_FUNCTION__, mark = "K = ", ours = "dpt::cuda::";
-  std::string_view name = text.substr(text.find(mark) + mark.size());
+  constexpr std::string_view kText = __PRETTY_FUNCTION__, kMark = "K = ", kOurs = "dpt::cuda::";
+  std::string_view name = kText.substr(kText.find(kMark) + kMark.size());
   name = name.substr(0, name.find_first_of(";]"));
-  return name.starts_with(ours) ? name.substr(ours.size()) : name;
+  return name.starts_with(kOurs) ? name.substr(kOurs.size()) : name;
 }
 
 }  // namespace dpt::cuda

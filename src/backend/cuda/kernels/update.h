@@ -4,6 +4,7 @@
 
 #include "backend/cuda/kernels/step_state.h"
 #include "backend/cuda/kernels/sums.h"
+#include "graph/formulas/average.h"
 #include "graph/formulas/optimizer.h"
 #include "graph/formulas/scaler.h"
 
@@ -168,6 +169,11 @@ struct AddTo {
   }
 };
 
+// half: 0: none, 1: bf16, 2: f16.
+DPT_HOST_DEVICE inline float rounded_to(int half, float x) {
+  return half == 1 ? from_bf16(to_bf16(x)) : half == 2 ? from_f16(to_f16(x)) : x;
+}
+
 // What all optimizers share: scaling and clipping of gradients, and rounding of weights if the
 // model is kept in a half.
 struct UpdateBuffers {
@@ -186,9 +192,7 @@ struct UpdateBuffers {
     }
     return g;
   }
-  DPT_HOST_DEVICE void store(int64_t i, float w) const {
-    weight[i] = half == 1 ? from_bf16(to_bf16(w)) : half == 2 ? from_f16(to_f16(w)) : w;
-  }
+  DPT_HOST_DEVICE void store(int64_t i, float w) const { weight[i] = rounded_to(half, w); }
   DPT_HOST_DEVICE float* state_at(int s, int64_t i) const {
     return states[s] ? states[s] + i : nullptr;
   }
@@ -230,13 +234,16 @@ DPT_FORMULA void apply(const formula::Adadelta<float>& s, float& w, const Update
 // One element of an optimizer update. Formula: formula::Sgd<float> etc.
 template <class Formula>
 struct Update {
-  const Formula* formulas;  // [formula_count]; state->formula is the index of this step's
+  // [formula_count]; this step's has the index state->formula * stride: the formulas of other
+  // parameter groups lie between those of consecutive updates.
+  const Formula* formulas;
   int64_t formula_count;
   UpdateBuffers buffers;
+  int64_t stride = 1;
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     if (buffers.state->skip) return;
     float w = buffers.weight[i];
-    apply(formulas[buffers.state->formula], w, buffers, i, buffers.gradient_at(i));
+    apply(formulas[buffers.state->formula * stride], w, buffers, i, buffers.gradient_at(i));
     buffers.store(i, w);
   }
   template <class Visitor>
@@ -246,10 +253,48 @@ struct Update {
   }
 };
 
-using UpdateKernels =
-    KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, DecideUpdate, ApplyDecision,
-               ReportFirst, SumShards, AddTo, Update<formula::Sgd<float>>,
-               Update<formula::Adam<float>>, Update<formula::RmsProp<float>>,
-               Update<formula::Adagrad<float>>, Update<formula::Adadelta<float>>>;
+// Averages of weights after an update. Launch it after Update.
+struct Average {
+  const StepState* state;
+  float* average;
+  const float* weight;
+  double decay;
+  int half;  // the type of the model, as in UpdateBuffers
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    if (state->skip) return;
+    const auto rate = formula::average_rate<float>(decay, state->updates == 1);
+    average[i] = rounded_to(half, formula::lerp(average[i], weight[i], rate));
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(state, 1);
+    v.reads(weight, count);
+    v.reads(average, count);
+    v.writes(average, count);
+  }
+};
+
+// Exchanges the elements of two arrays.
+struct SwapElements {
+  float *a, *b;
+  DPT_HOST_DEVICE void operator()(int64_t i) const {
+    const float x = a[i];
+    a[i] = b[i];
+    b[i] = x;
+  }
+  template <class Visitor>
+  void touches(Visitor& v, int64_t count) const {
+    v.reads(a, count);
+    v.writes(a, count);
+    v.reads(b, count);
+    v.writes(b, count);
+  }
+};
+
+using UpdateKernels = KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>,
+                                 DecideUpdate, ApplyDecision, ReportFirst, SumShards, AddTo,
+                                 Update<formula::Sgd<float>>, Update<formula::Adam<float>>,
+                                 Update<formula::RmsProp<float>>, Update<formula::Adagrad<float>>,
+                                 Update<formula::Adadelta<float>>, Average, SwapElements>;
 
 }  // namespace dpt::cuda

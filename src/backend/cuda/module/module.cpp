@@ -54,7 +54,7 @@ class RuntimeModule final : public CudaModule {
   std::unique_ptr<DeviceApi> open(int index) override {
     const int count = device_count();
     if (index < 0 || index >= count)
-      fail(Fault::device, "device cuda:{} is not there: CUDA shows {}, numbered from 0", index,
+      fail(Fault::device, "device cuda:{} does not exist: CUDA finds {}, numbered from 0", index,
            counted(count, "GPU"));
     return open_runtime_device(index);
   }
@@ -82,26 +82,25 @@ class RuntimeModule final : public CudaModule {
         cudaDriverGetVersion(&driver);
         if (driver == 0)
           return fmt::format(
-              "the NVIDIA driver is missing or does not start; CUDA {} needs one: install it",
-              wanted);
+              "the NVIDIA driver is missing or not running; install a driver for CUDA {}", wanted);
         return fmt::format(
-            "the NVIDIA driver is for CUDA {} at most, CUDA {} needs a newer one: install it",
+            "the NVIDIA driver supports CUDA {} at most, but CUDA {} is needed; install a newer "
+            "driver",
             cuda_version(driver), wanted);
       case cudaErrorSystemDriverMismatch:
-        return "the NVIDIA driver's libcuda.so.1 is of another version than its part in the "
-               "kernel; start the machine anew after an update, and in a container take the "
-               "machine's own libcuda.so.1";
+        return "the NVIDIA driver's libcuda.so.1 and its kernel module have different versions; "
+               "reboot after a driver update, and in a container use the host's libcuda.so.1";
       default:
         return fmt::format(
-            "cudaGetDeviceCount: {} ({}); where nvidia-smi fails too, start the machine anew or "
-            "install the NVIDIA driver again",
+            "cudaGetDeviceCount: {} ({}); if nvidia-smi fails too, reboot or reinstall the NVIDIA "
+            "driver",
             cudaGetErrorString(status), cudaGetErrorName(status));
     }
   }
 
   template <class... List>
   static size_t kernel_count(KernelLists<List...>) {
-    return (List::size + ...);
+    return (List::kSize + ...);
   }
 };
 
