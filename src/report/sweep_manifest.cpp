@@ -1,0 +1,184 @@
+#include "report/sweep_manifest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/count.h"
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/units.h"
+#include "formats/json_text.h"
+#include "session/session.h"
+#include "spec/changes.h"
+#include "spec/node.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostBytesOfFile = 64 * kMiB;
+constexpr std::string_view kRuns = "\"runs\": [";
+constexpr const char* kRemedy = "; choose another folder with --out DIR";
+
+std::string manifest_file(const std::string& folder) { return folder + "/sweep.json"; }
+std::string spec_file(const std::string& folder) { return folder + "/base.yaml"; }
+
+// Readers of the file never see a part of it.
+void replace_file(const std::string& path, const std::string& text) {
+  const std::string aside = path + ".new";
+  write_text(aside, text, kRemedy);
+  std::error_code error;
+  fs::rename(aside, path, error);
+  if (error) fail(Fault::failed, "{} cannot be written: {}{}", path, error.message(), kRemedy);
+}
+
+std::string run_json(const Sweep& sweep, const SweepRun& r) {
+  std::vector<std::string> values, numbers;
+  for (const auto& [key, value] : r.point.values)
+    values.push_back(fmt::format("{}: {}", json_text(key), json_text(value)));
+  const auto number = [&](const std::string& name, std::optional<double> x) {
+    if (x)
+      numbers.push_back(
+          fmt::format("{}: {}", json_text(name), std::isfinite(*x) ? exact_number(*x) : "null"));
+  };
+  std::map<std::string, int> metrics;
+  for (const NumbersRecord& record : r.numbers.records())
+    for (const auto& [name, value] : record.values) metrics[name] = 1;
+  for (const auto& [name, one] : metrics) number(name, r.numbers.find(name));
+  for (const auto& [name, one] : metrics)
+    if (name != "lr") number("best." + name, r.numbers.find("best." + name));
+  for (const char* name : {"epochs", "steps", "seconds", "samples_per_second"})
+    number(name, r.numbers.find(name));
+  if (const NumbersRecord* at = sweep.reached(r)) {
+    number("reached.epoch", static_cast<double>(at->epoch));
+    number("reached.seconds", at->trained_s);
+  }
+  return fmt::format(
+      R"({{"run": {}, "state": "{}", "note": {}, "values": {{{}}}, "numbers": {{{}}}}})",
+      json_text(r.point.name), name_of(r.state), json_text(r.note), fmt::join(values, ", "),
+      fmt::join(numbers, ", "));
+}
+
+struct SavedRun {
+  std::string name, note;
+  SweepState state = SweepState::waiting;
+};
+struct Manifest {
+  std::string spec_sha256;
+  std::map<std::string, std::string> settings;
+  std::vector<SavedRun> runs;
+};
+
+Node read_json(const std::string& text, const std::string& path) {
+  const SourceFile file{.path = path, .text = text};
+  Diagnostics d;
+  Node out = read_yaml(file, d);  // JSON is YAML, too
+  if (!d.ok())
+    fail(Fault::data, "{} is damaged; restore it, or start another sweep with --out DIR", path);
+  return out;
+}
+
+std::string text_at(const Node& n, std::string_view key) {
+  const Node* const found = n.find(key);
+  return found ? found->text : "";
+}
+
+// One run per line, as write_manifest() writes it.
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = manifest_file(folder);
+  std::istringstream in(read_file(path, kMostBytesOfFile));
+  std::string head, line;
+  while (std::getline(in, line) && line.find(kRuns) == line.npos) head += line + "\n";
+  head.erase(head.find_last_not_of(",\n") + 1);
+  const Node root = read_json(head + "}", path);
+  Manifest out{.spec_sha256 = text_at(root, "spec_sha256"), .settings = {}, .runs = {}};
+  if (const Node* const settings = root.find("settings"))
+    for (const Node::Entry& e : settings->entries) out.settings[e.key.value] = e.value.text;
+  while (std::getline(in, line) && !line.starts_with("]")) {
+    if (line.ends_with(',')) line.pop_back();
+    const Node run = read_json(line, path);
+    out.runs.push_back(
+        {.name = text_at(run, "run"),
+         .note = text_at(run, "note"),
+         .state = sweep_state_named(text_at(run, "state")).value_or(SweepState::waiting)});
+  }
+  return out;
+}
+
+}  // namespace
+
+void write_manifest(const Sweep& sweep, const SweepIdentity& identity) {
+  std::vector<std::string> settings, runs;
+  for (const auto& [key, value] : identity.settings)
+    settings.push_back(fmt::format("{}: {}", json_text(key), json_text(value)));
+  for (const SweepRun& r : sweep.runs) runs.push_back(run_json(sweep, r));
+  const std::string text = fmt::format(
+      "{{\"version\": 1, \"name\": {}, \"spec_sha256\": \"{}\", \"metric\": {},\n\"settings\": "
+      "{{{}}},\n{}\n{}\n]}}\n",
+      json_text(sweep.name), Sha256().update(identity.spec).hex(), json_text(sweep.metric),
+      fmt::join(settings, ", "), kRuns, fmt::join(runs, ",\n"));
+  if (!fs::exists(spec_file(sweep.folder))) replace_file(spec_file(sweep.folder), identity.spec);
+  replace_file(manifest_file(sweep.folder), text);
+}
+
+bool holds_sweep(const std::string& folder) {
+  std::error_code error;
+  return fs::exists(manifest_file(folder), error);
+}
+
+std::vector<std::string> sweep_changes(const std::string& folder, const Sweep& sweep,
+                                       const SweepIdentity& identity) {
+  const Manifest saved = read_manifest(folder);
+  std::vector<std::string> out;
+  if (saved.spec_sha256 != Sha256().update(identity.spec).hex()) {
+    const std::string before = read_file(spec_file(folder), kMostBytesOfFile);
+    for (const SpecChange& c : spec_changes(before, identity.spec, registries()))
+      out.push_back(fmt::format("{}: {} -> {}", c.key, c.before, c.now));
+    if (out.empty()) out.emplace_back("the spec is written differently");
+  }
+  std::map<std::string, std::string> all = saved.settings;
+  all.insert(identity.settings.begin(), identity.settings.end());
+  const auto text = [](const std::map<std::string, std::string>& in, const std::string& key) {
+    const auto found = in.find(key);
+    return found == in.end() ? std::string("(not given)") : found->second;
+  };
+  for (const auto& [key, value] : all)
+    if (text(saved.settings, key) != text(identity.settings, key))
+      out.push_back(fmt::format("--{}: {} -> {}", key, text(saved.settings, key),
+                                text(identity.settings, key)));
+  std::vector<std::string> gone;
+  for (const SavedRun& r : saved.runs)
+    if (std::ranges::none_of(sweep.runs,
+                             [&](const SweepRun& now) { return now.point.name == r.name; }))
+      gone.push_back(r.name);
+  if (!gone.empty())
+    out.push_back(fmt::format("{} of its {} not among the values now: {}{}", gone.size(),
+                              counted(saved.runs.size(), "run is", "runs are"), gone[0],
+                              gone.size() > 1 ? ", ..." : ""));
+  return out;
+}
+
+void restore_runs(Sweep& sweep, bool retry_failed) {
+  const Manifest saved = read_manifest(sweep.folder);
+  for (SweepRun& r : sweep.runs) {
+    r.numbers = read_numbers(sweep.folder_of(r));
+    const auto found = std::ranges::find(saved.runs, r.point.name, &SavedRun::name);
+    if (found == saved.runs.end()) continue;
+    const bool failed = found->state == SweepState::failed;
+    // What successive halving dropped is decided anew, from the same numbers.
+    const bool ended = found->state == SweepState::finished || found->state == SweepState::reached;
+    if ((ended && r.numbers.epochs() > 0) || (failed && !retry_failed)) {
+      r.state = found->state;
+      r.note = found->note;
+    }
+  }
+}
+
+}  // namespace dpt
