@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/tensor.h"
 #include "graph/formulas/augment.h"
 #include "spec/registry_entry.h"
@@ -71,9 +72,15 @@ struct LoadQuery {
 inline constexpr Range kSamples{
     .text = "must be between 1 and 214748363", .low = 1, .high = 214748363};
 
+// Thrown by DatasetType::load if the settings name no test samples.
+struct NoTestSplit : Error {
+  // keys: those that would name them: "test_path"
+  NoTestSplit(std::string_view dataset, std::string_view keys);
+};
+
 struct DatasetType : RegistryEntry {
   // Loads or generates the data set. Throws Error{data} that says what is wrong, where, and what to
-  // do; also if there is no test split.
+  // do, and NoTestSplit.
   Dataset (*load)(const std::any& settings, const LoadQuery& query);
   bool has_test_split = true;
   // Python lines that make the same tensors for `export --to torch`: x, and y as float32 or int64.

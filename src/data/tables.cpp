@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/installation.h"
@@ -65,6 +67,9 @@ std::string fetch_script() {
 
 }  // namespace
 
+NoTestSplit::NoTestSplit(std::string_view dataset, std::string_view keys)
+    : Error(Fault::data, fmt::format("dataset '{}' has no test split: write {}", dataset, keys)) {}
+
 NewTable::NewTable(const TensorDesc& d) : desc(d) {
   constexpr size_t kMost = size_t{1} << 44;
   size_t bytes = size_of(d.dtype);
@@ -72,7 +77,7 @@ NewTable::NewTable(const TensorDesc& d) : desc(d) {
   for (const int64_t extent : d.shape.extents())
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<size_t>(extent), &bytes);
   if (!fits || bytes > kMost)
-    fail(Fault::memory, "a table of {} {} does not fit into any memory", d.shape.str(),
+    fail(Fault::memory, "a table of {} {} is larger than the memory of any machine", d.shape.str(),
          name_of(d.dtype));
   data = allocate_bytes(bytes);
 }
@@ -127,8 +132,8 @@ Table as_classes(const Table& labels, int64_t& classes, const std::string& path,
 void check_counts(const Table& inputs, const std::string& inputs_path, const Table& targets,
                   const std::string& targets_path) {
   if (inputs.size() != targets.size())
-    fail(Fault::data, "{} holds {}, but {} holds {}: they do not belong together", inputs_path,
-         counted(inputs.size(), "sample"), targets_path, targets.size());
+    fail(Fault::data, "{} holds {}, but {} holds {}: inputs and targets must have the same count",
+         inputs_path, counted(inputs.size(), "sample"), targets_path, targets.size());
 }
 
 std::string describe(const std::string& name, const Dataset& d, const std::string& from) {
@@ -168,7 +173,8 @@ std::vector<std::string> find_files(const std::string& name, const std::string& 
   for (const std::vector<std::string>& set : sets)
     wanted.push_back(fmt::format("{}", fmt::join(set, " and ")));
   fail(Fault::data,
-       "the files of {} are not there: {}, each plain or .gz, in one of\n  {}\n"
+       "the files of {} were not found: {}, each plain or .gz, in one of\n"
+       "  {}\n"
        "Run {} {}, or set DPTRAIN_DATA, or write `dataset: synthetic_images` or "
        "`synthetic_tokens`, which need no files.",
        name, fmt::join(wanted, "; or "), fmt::join(folders, "\n  "), fetch_script(), name);

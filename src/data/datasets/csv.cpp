@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/count.h"
 #include "base/fail.h"
 #include "data/tables.h"
 #include "formats/python_call.h"
@@ -17,10 +18,11 @@ struct Csv {
       "",
       "dataset: {csv: {path: train.csv, test_path: test.csv, targets: label, classes: 3}}\n"
       "dataset: {csv: {path: train.csv, inputs: [0, 1, 2], targets: [-1], delimiter: \";\", "
-      "header: no}}"};
+      "header: no}}\n"
+      "dataset: {csv: {path: iris.csv, targets: species, class_names: [setosa, versicolor]}}"};
 
   std::string path, test_path, delimiter = ",", header = "auto";
-  std::vector<std::string> targets{"-1"}, inputs;
+  std::vector<std::string> targets{"-1"}, inputs, class_names;
   int64_t classes = 0;
   static KeyTable<Csv> keys() {
     return KeyTable<Csv>()
@@ -29,10 +31,13 @@ struct Csv {
         .optional("targets", &Csv::targets,
                   "target columns, by name or by number from 0 (negative: from the end)")
         .optional("inputs", &Csv::inputs,
-                  "input columns, likewise; by default all columns that are not targets")
+                  "input columns, likewise; by default all columns that are not targets. If they "
+                  "are given, other columns may hold any text")
         .optional("classes", &Csv::classes,
                   "number of classes in the target column; 0: targets are real numbers",
                   kNotNegative)
+        .optional("class_names", &Csv::class_names,
+                  "texts of the target column, in the order of their classes, instead of numbers")
         .choice("delimiter", &Csv::delimiter, {",", ";", "|", "tab"},
                 "character between two numbers")
         .choice("header", &Csv::header, {"auto", "yes", "no"},
@@ -41,22 +46,49 @@ struct Csv {
   }
   static void check(const Csv& c, const Owner& owner, Diagnostics& d) {
     if (c.targets.empty()) d.error(owner.at("targets"), "'targets' must name a column");
-    if (c.classes > 0 && c.targets.size() > 1)
+    if (c.count() > 0 && c.targets.size() > 1)
       d.error(owner.at("targets"), "'targets' must be one column where 'classes' is given");
+    if (c.classes > 0 && !c.class_names.empty() && c.count() != c.classes)
+      d.error(owner.at("classes"), fmt::format("'class_names' lists {}; leave 'classes' out",
+                                               counted(c.class_names.size(), "class", "classes")));
+    std::vector<std::string> sorted = c.class_names;
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+      d.error(owner.at("class_names"), fmt::format("'class_names' lists '{}' twice", *twice));
   }
+  // The number of classes; 0: targets are real numbers.
+  int64_t count() const { return class_names.empty() ? classes : std::ssize(class_names); }
 };
 
 const std::string& path_of(const Csv& c, Split split) {
-  if (split == Split::test && c.test_path.empty())
-    fail(Fault::data, "dataset 'csv' has no test split: write test_path");
+  if (split == Split::test && c.test_path.empty()) throw NoTestSplit("csv", "test_path");
   return split == Split::train ? c.path : c.test_path;
 }
 
 CsvFormat format_of(const Csv& c) {
   using HeaderLine = CsvFormat::HeaderLine;
-  return {c.delimiter == "tab" ? '\t' : c.delimiter[0], c.header == "auto"  ? HeaderLine::automatic
-                                                        : c.header == "yes" ? HeaderLine::yes
-                                                                            : HeaderLine::no};
+  return {.delimiter = c.delimiter == "tab" ? '\t' : c.delimiter[0],
+          .header = c.header == "auto"  ? HeaderLine::automatic
+                    : c.header == "yes" ? HeaderLine::yes
+                                        : HeaderLine::no};
+}
+
+// Columns are those of the training file: if both files have headers, the test file's are found by
+// their names.
+CsvFormat format_of(const Csv& c, Split split) {
+  CsvFormat out = format_of(c);
+  CsvTable train;
+  if (split == Split::test && !read_csv_header(c.test_path, out).empty())
+    train.names = read_csv_header(c.path, out);
+  const auto named = [&](const std::string& column) {
+    return train.names.empty() ? column : train.names[train.column(column, c.path)];
+  };
+  if (!c.inputs.empty())
+    for (const auto* list : {&c.inputs, &c.targets})
+      for (const std::string& column : *list) out.columns.push_back(named(column));
+  out.words = c.class_names;
+  if (!out.words.empty()) out.word_column = named(c.targets[0]);
+  return out;
 }
 
 struct Columns {
@@ -69,11 +101,11 @@ Columns columns_of(const Csv& c, const CsvTable& table, const std::string& path)
   if (c.inputs.empty())
     for (size_t i = 0; i < table.columns(); ++i)
       if (std::ranges::find(out.targets, i) == out.targets.end()) out.inputs.push_back(i);
-  if (out.inputs.empty()) fail(Fault::data, "{} has no columns but its targets", path);
+  if (out.inputs.empty()) fail(Fault::data, "{} has no columns other than its targets", path);
   for (const size_t i : out.inputs)
-    if (c.classes > 0 && std::ranges::find(out.targets, i) != out.targets.end())
+    if (c.count() > 0 && std::ranges::find(out.targets, i) != out.targets.end())
       fail(Fault::data,
-           "column '{}' of {} is the target and an input, too; take it out of 'inputs'",
+           "column '{}' of {} is both the target and an input; remove it from 'inputs'",
            table.names[i], path);
   return out;
 }
@@ -137,22 +169,43 @@ std::string header_of(const CsvTable& table) {
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
-  const CsvTable table = read_csv(path, format_of(c));
+  const CsvTable table = read_csv(path, format_of(c, query.split));
   const Columns columns = columns_of(c, table, query.split);
   Dataset d;
   d.inputs = pick(table, columns.inputs);
   d.targets = pick(table, columns.targets);
-  d.classes = c.classes;
-  if (c.classes > 0) d.targets = classes_from(d.targets, c.classes, path, query.ignore_index);
+  d.classes = c.count();
+  if (d.classes > 0) d.targets = classes_from(d.targets, d.classes, path, query.ignore_index);
   d.description = describe("csv", d, path) + header_of(table);
   return d;
+}
+
+// Reads only the columns that are used, since others may hold texts.
+std::string torch_of_columns(const Csv& c, const CsvTable& table, const Columns& columns,
+                             const std::string& path) {
+  std::vector<size_t> used = columns.inputs;
+  used.insert(used.end(), columns.targets.begin(), columns.targets.end());
+  const std::string words =
+      c.class_names.empty()
+          ? ""
+          : fmt::format(", converters={{{}: lambda word: {}.index(word.strip())}}",
+                        columns.targets[0], python(c.class_names));
+  return fmt::format(
+      "table = np.loadtxt({}, delimiter={}, skiprows={}, ndmin=2, dtype=np.float64,\n"
+      "                   usecols=[{}], quotechar='\"', encoding=\"utf-8\"{}).astype(np.float32)\n"
+      "x = torch.from_numpy(table[:, :{}])\n"
+      "y = torch.from_numpy(table[:, {}:]){}\n",
+      python(path), python(std::string(1, format_of(c).delimiter)), table.header ? 1 : 0,
+      fmt::join(used, ", "), words, columns.inputs.size(), columns.inputs.size(),
+      c.count() > 0 ? "[:, 0].long()" : "");
 }
 
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& c = std::any_cast<const Csv&>(settings);
   const std::string& path = path_of(c, query.split);
-  const CsvTable table = read_csv(path, format_of(c));
+  const CsvTable table = read_csv(path, format_of(c, query.split));
   const Columns columns = columns_of(c, table, query.split);
+  if (!c.inputs.empty() || !c.class_names.empty()) return torch_of_columns(c, table, columns, path);
   return fmt::format(
       "table = np.loadtxt({}, delimiter={}, skiprows={}, ndmin=2, "
       "dtype=np.float64).astype(np.float32)\n"

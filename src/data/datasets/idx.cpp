@@ -37,8 +37,7 @@ struct Paths {
 };
 Paths paths_of(const Idx& c, Split split) {
   const bool train = split == Split::train;
-  if (!train && c.test_images.empty())
-    fail(Fault::data, "dataset 'idx' has no test split: write test_images and test_labels");
+  if (!train && c.test_images.empty()) throw NoTestSplit("idx", "test_images and test_labels");
   return {train ? c.images : c.test_images, train ? c.labels : c.test_labels};
 }
 

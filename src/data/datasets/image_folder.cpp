@@ -50,7 +50,7 @@ struct ImageFolder {
     if (c.resize.size() < 2 && c.crop.empty())
       d.error(owner.where,
               "image_folder needs 'crop', or 'resize' with height and width: all samples must have "
-              "one size");
+              "the same size");
   }
 };
 
@@ -208,13 +208,13 @@ class Reader : public SampleReader {
 Dataset load(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
   const bool train = query.split == Split::train;
-  if (!train && s.test_path.empty())
-    fail(Fault::data, "dataset 'image_folder' has no test split: write test_path");
+  if (!train && s.test_path.empty()) throw NoTestSplit("image_folder", "test_path");
   const std::string& folder = train ? s.path : s.test_path;
   const std::vector<std::string> classes = classes_of(folder);
   if (!train)
     if (const auto others = classes_of(s.path); others != classes)
-      fail(Fault::data, "{} and {} have different classes: {} and {} subfolders, or other names",
+      fail(Fault::data,
+           "{} and {} have different classes: {} and {} subfolders, or subfolders with other names",
            folder, s.path, classes.size(), others.size());
   std::vector<std::string> files;
   std::vector<int32_t> labels;
@@ -242,7 +242,7 @@ Dataset load(const std::any& settings, const LoadQuery& query) {
 std::string torch(const std::any& settings, const LoadQuery& query) {
   const auto& s = std::any_cast<const ImageFolder&>(settings);
   if (query.split == Split::test && s.test_path.empty())
-    fail(Fault::data, "dataset 'image_folder' has no test split: write test_path");
+    throw NoTestSplit("image_folder", "test_path");
   const auto step = [](std::string_view name, const std::vector<int64_t>& size) {
     PythonCall call(name);
     return (size.size() == 1 ? call.arg(size[0]) : call.arg(size)).str() + ", ";

@@ -38,8 +38,7 @@ struct Paths {
 };
 Paths paths_of(const Npy& c, Split split) {
   const bool train = split == Split::train;
-  if (!train && c.test_inputs.empty())
-    fail(Fault::data, "dataset 'npy' has no test split: write test_inputs and test_targets");
+  if (!train && c.test_inputs.empty()) throw NoTestSplit("npy", "test_inputs and test_targets");
   return {train ? c.inputs : c.test_inputs, train ? c.targets : c.test_targets};
 }
 

@@ -88,13 +88,14 @@ class Reader {
         table.header = is_header(fields);
         table.names = names_of(fields, table.header);
         first_ = lines_.number();
+        choose_columns(table);
         if (table.header) continue;
       }
       if (fields.size() != table.columns())
         fail(Fault::data, "{}:{}:1: {}, where the first line has {}", path_, lines_.number(),
              counted(fields.size(), "field"), table.columns());
       for (size_t i = 0; i < fields.size(); ++i)
-        table.values.push_back(number(fields[i], table.names[i]));
+        table.values.push_back(value(fields[i], i, table.names[i]));
       ++table.rows;
     }
     if (table.rows == 0 && table.header && automatic())
@@ -104,6 +105,16 @@ class Reader {
            path_, first_, table.names[0]);
     if (table.rows == 0) fail(Fault::data, "{} holds no numbers", path_);
     return table;
+  }
+
+  void scan(const std::function<bool(const CsvLine&)>& line) {
+    std::vector<Field> fields;
+    std::vector<std::string> texts;
+    for (bool first = true; next_line(fields); first = false) {
+      texts.clear();
+      for (const Field& f : fields) texts.emplace_back(f.text);
+      if (!line({lines_.number(), texts, first && is_header(fields)})) return;
+    }
   }
 
   std::vector<std::string> header() {
@@ -118,6 +129,13 @@ class Reader {
     for (size_t i = 0; i < fields.size(); ++i)
       out.push_back(header ? std::string(fields[i].text) : std::to_string(i));
     return out;
+  }
+
+  void choose_columns(const CsvTable& table) {
+    kinds_.assign(table.columns(), format_.columns.empty() ? Kind::number : Kind::unused);
+    for (const std::string& name : format_.columns)
+      kinds_[table.column(name, path_)] = Kind::number;
+    if (!format_.words.empty()) kinds_[table.column(format_.word_column, path_)] = Kind::word;
   }
 
   bool automatic() const { return format_.header == CsvFormat::HeaderLine::automatic; }
@@ -168,14 +186,6 @@ class Reader {
            std::ranges::any_of(fields, [](const Field& f) { return !f.text.empty(); });
   }
 
-  static bool parse(std::string_view text, float& out) {
-    if (text.starts_with('+')) text.remove_prefix(1);
-    double value = 0;  // parsed as double and then rounded, as NumPy does
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    out = static_cast<float>(value);
-    return error == std::errc() && end == text.data() + text.size() && std::isfinite(out);
-  }
-
   // Whether the text looks like a number rather than a column name: a number, even one that is
   // refused (nan, 1e999, 0x10), or digits without letters (1,5 or 2026-01-31).
   static bool like_number(std::string_view text) {
@@ -194,12 +204,25 @@ class Reader {
            std::from_chars(begin + 2, end, hex, 16).ptr == end;
   }
 
-  float number(const Field& f, std::string_view column) const {
+  float value(const Field& f, size_t column, std::string_view name) const {
+    if (kinds_[column] == Kind::unused) return 0;
+    if (kinds_[column] == Kind::word) return word(f, name);
     float value = 0;
-    if (!parse(f.text, value))
+    if (!parse_csv_number(f.text, value))
       fail(Fault::data, "{}:{}:{}: {}", path_, lines_.number(), f.column,
-           why_no_number(f.text, column));
+           why_no_number(f.text, name));
     return value;
+  }
+
+  float word(const Field& f, std::string_view column) const {
+    const auto found = std::ranges::find(format_.words, f.text);
+    if (found == format_.words.end())
+      fail(Fault::data,
+           "{}:{}:{}: '{:.40}' in column '{:.40}' is none of the {} that `class_names` lists; add "
+           "it there, or correct it",
+           path_, lines_.number(), f.column, f.text, column,
+           counted(format_.words.size(), "class", "classes"));
+    return static_cast<float>(found - format_.words.begin());
   }
 
   // The problem with a field, and what to do.
@@ -231,7 +254,9 @@ class Reader {
   const std::string& path_;
   Lines lines_;
   CsvFormat format_;
-  size_t first_ = 0;  // number of the first line that is not empty
+  enum class Kind { unused, number, word };
+  std::vector<Kind> kinds_;  // of the columns
+  size_t first_ = 0;         // number of the first line that is not empty
 };
 
 }  // namespace
@@ -250,6 +275,19 @@ size_t CsvTable::column(std::string_view name, const std::string& path) const {
     known += fmt::format("{}{:.40}", i > 0 ? ", " : "", names[i]);
   fail(Fault::data, "{} has no column '{}'; it has {}: {}{}", path, name, counted(count, "column"),
        known, columns() > 30 ? ", ..." : "");
+}
+
+bool parse_csv_number(std::string_view text, float& out) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;  // parsed as double and then rounded, as NumPy does
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  out = static_cast<float>(value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(out);
+}
+
+void scan_csv(const std::string& path, const CsvFormat& format,
+              const std::function<bool(const CsvLine&)>& line) {
+  Reader(path, format).scan(line);
 }
 
 CsvTable read_csv(const std::string& path, const CsvFormat& format) {

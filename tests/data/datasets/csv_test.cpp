@@ -77,15 +77,48 @@ TEST_CASE("csv: what is wrong") {
   };
   CHECK(has(why("{path: t.csv, targets: [c]}"), "has no column 'c'; it has 3 columns: a, b, kind"));
   CHECK(has(why("{path: t.csv, targets: b, classes: 5}"), "sample 2 (counted from 0) is 6"));
-  CHECK(has(why("one.csv"), "no columns but its targets"));
+  CHECK(has(why("one.csv"), "no columns other than its targets"));
   CHECK(has(why("{path: t.csv, inputs: [a, kind], classes: 2}"),
-            "column 'kind' of " + folder.file("t.csv") + " is the target and an input, too"));
+            "column 'kind' of " + folder.file("t.csv") + " is both the target and an input"));
   CHECK(has(why("t.csv", Split::test), "has no test split"));
   folder.write("half.csv", "1,0.5\n");
   CHECK(has(why("{path: half.csv, classes: 2}"), "is 0.5, but classes are whole numbers from 0"));
   CHECK(has(complaint_of(dataset_type("csv"), "{path: t, targets: [a, b], classes: 2}"),
             "must be one column"));
   CHECK(has(complaint_of(dataset_type("csv"), "{path: t, targets: []}"), "must name a column"));
+}
+
+TEST_CASE("csv: words are classes where their names are given, other columns may hold texts") {
+  const Folder folder;
+  folder.write("t.csv", "a,note,kind\n1,x,red\n2,\"y, z\",blue\n3,,red\n");
+  folder.write("test.csv", "kind,a,more\nblue,4,w\n");
+  const std::string yaml =
+      "{path: t.csv, test_path: test.csv, inputs: a, targets: kind, class_names: [blue, red]}";
+  const Dataset d = load("csv", yaml, Split::train, folder.path());
+  CHECK(d.classes == 2);
+  CHECK(all_of<float>(d.inputs) == std::vector<float>{1, 2, 3});
+  CHECK(all_of<int32_t>(d.targets) == std::vector<int32_t>{1, 0, 1});
+  const Dataset test = load("csv", yaml, Split::test, folder.path());
+  CHECK(all_of<float>(test.inputs) == std::vector<float>{4});
+  CHECK(all_of<int32_t>(test.targets) == std::vector<int32_t>{0});
+  CHECK(has(data_error([&] {
+              load("csv", "{path: t.csv, inputs: a, targets: kind, class_names: [red]}",
+                   Split::train, folder.path());
+            }),
+            "t.csv:3:10: 'blue' in column 'kind' is none of the 1 class that `class_names` lists"));
+  const auto wrong = [](const std::string& settings) {
+    return complaint_of(dataset_type("csv"), settings);
+  };
+  CHECK(has(wrong("{path: t, class_names: [a, a]}"), "lists 'a' twice"));
+  CHECK(has(wrong("{path: t, class_names: [a, b], classes: 3}"), "'class_names' lists 2 classes"));
+  CHECK(torch_data_of("csv", yaml, Split::train, folder.path()) ==
+        "table = np.loadtxt(\"" + folder.file("t.csv") +
+            "\", delimiter=\",\", skiprows=1, ndmin=2, dtype=np.float64,\n"
+            "                   usecols=[0, 2], quotechar='\"', encoding=\"utf-8\", "
+            "converters={2: lambda word: [\"blue\", \"red\"].index(word.strip())}).astype("
+            "np.float32)\n"
+            "x = torch.from_numpy(table[:, :1])\n"
+            "y = torch.from_numpy(table[:, 1:])[:, 0].long()\n");
 }
 
 TEST_CASE("csv: Python lines") {

@@ -1,0 +1,113 @@
+// dptrain init DATA: writes a commented spec that trains a small net on the user's data.
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/installation.h"
+#include "base/stdout.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/init_spec.h"
+#include "cli/spec_argument.h"
+
+namespace dpt::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSchema = "schema/dptrain.schema.json";
+
+// The JSON Schema for editors: of the source tree that the spec or the program lies in, or the
+// installed one; else a file beside the spec.
+std::string schema_for(const fs::path& folder) {
+  std::error_code ignored;
+  std::string up;
+  for (int i = 0; i < 4; ++i, up += "../")
+    if (fs::exists(folder / (up + std::string(kSchema)), ignored)) return up + std::string(kSchema);
+  if (const std::string installed = installed_file(kSchema); !installed.empty()) return installed;
+  const fs::path built = fs::path(program_folder()) / "../.." / kSchema;
+  if (fs::exists(built, ignored)) return built.lexically_normal().string();
+  return "dptrain.schema.json";
+}
+
+// A word for the file and the run: other characters than letters, digits and _ . - become _.
+std::string word_of(std::string name) {
+  for (char& c : name) {
+    const bool usual = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.';
+    if (!usual) c = '_';
+  }
+  name.erase(0, name.find_first_not_of("._-"));
+  return name.empty() ? "model" : name;
+}
+
+// Throws if the spec cannot be trained, and removes it: a spec that init leaves behind is right.
+void check_written(const std::string& path) {
+  try {
+    const LoadedSpec loaded = load({.path = path, .overrides = {}});
+    (void)open_session(loaded, {.runs = false, .sizes_only = true});
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+    throw;
+  }
+}
+
+std::string described(const DataGuess& g) {
+  std::string out;
+  for (const std::string& note : g.notes) out += note + "\n";
+  out += fmt::format("training set: {}\n", g.train.description);
+  out += g.has_test() ? fmt::format("test set: {}\n", g.test->description)
+         : splits_off_validation(g)
+             ? "there is no test set: the spec splits off a tenth of the samples for validation\n"
+             : "there is no test set, and there are too few samples to split some off: the spec "
+               "trains without an evaluation\n";
+  return out;
+}
+
+int run_init(const std::vector<std::string>& words) {
+  Arguments arguments(
+      "init",
+      "Writes a commented spec that trains a small net on your data: a CSV file, a folder of "
+      "images "
+      "(one\nfolder per class, or train/ and test/ with these), a folder of .npy or IDX files, a "
+      "text, or the name\nof a data set such as fashion_mnist.");
+  GuessQuery query;
+  std::string out;
+  bool force = false;
+  arguments.required("DATA", query.path, "a file, a folder or the name of a data set");
+  arguments.text("--out FILE", out, "the spec; default: the name of the data with .yaml");
+  arguments.text("--target NAME", query.target,
+                 "the column of a CSV to predict, by name or number; default: the last");
+  arguments.flag("--force", force, "overwrite the spec if it exists");
+  arguments.parse(words);
+  if (query.path.empty())
+    fail(Fault::spec, "'' names no data; name a file, a folder or a data set");
+  DataGuess guess = guess_data(query);
+  guess.name = word_of(guess.name);
+  const std::string path = out.empty() ? guess.name + ".yaml" : out;
+  std::error_code ignored;
+  if (!force && fs::exists(fs::symlink_status(path, ignored)))
+    fail(Fault::spec, "{} exists; write --force to overwrite it, or another file with --out", path);
+  const std::string parent = fs::path(path).parent_path().string();
+  const std::string folder = parent.empty() ? "." : parent;
+  write_text(path, init_spec(guess, folder, schema_for(folder)), "; name another file with --out");
+  check_written(path);
+  print_stdout("{}\nwrote {}; next:\n  dptrain check {}\n  dptrain {}\n", described(guess), path,
+               path, path);
+  return 0;
+}
+
+}  // namespace
+
+Command init() {
+  return {.name = "init",
+          .summary = "write a spec for a CSV, images, arrays, a text or a known data set",
+          .run = run_init};
+}
+
+}  // namespace dpt::commands

@@ -1,0 +1,286 @@
+#include "cli/init_spec.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/count.h"
+#include "base/fail.h"
+#include "data/tables.h"
+
+namespace dpt {
+namespace {
+
+// Lines of YAML with comments beside them.
+class SpecText {
+ public:
+  void comment(std::string_view text) { out_ += fmt::format("# {}\n", text); }
+  void empty() { out_ += '\n'; }
+  // A line that is too long for a comment beside it has its comment above.
+  void line(const std::string& yaml, std::string_view comment = "") {
+    constexpr size_t kColumn = 38, kWidth = 100;
+    const size_t indent = yaml.find_first_not_of(' ');
+    if (comment.empty())
+      out_ += yaml + "\n";
+    else if (std::max(yaml.size(), kColumn) + comment.size() + 4 <= kWidth)
+      out_ += fmt::format("{:<{}}  # {}\n", yaml, kColumn, comment);
+    else
+      out_ += fmt::format("{}# {}\n{}\n", std::string(indent, ' '), comment, yaml);
+  }
+  std::string text() && { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+// Relative to the spec's folder if that is short, so that both can be moved together.
+std::string path_from(const std::string& folder, const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path to = fs::absolute(path).lexically_normal();
+  const std::string relative =
+      to.lexically_relative(fs::absolute(folder).lexically_normal()).string();
+  const bool far = relative.empty() || relative.starts_with("../../..");
+  return yaml_scalar(far ? to.string() : relative);
+}
+
+// "0.5", or "[0.49, 0.48, 0.45]".
+std::string numbers(const std::vector<double>& values) {
+  const auto same = [&](double v) { return v == values[0]; };
+  if (std::ranges::all_of(values, same)) return fmt::format("{:.4g}", values[0]);
+  std::string out;
+  for (const double v : values) out += fmt::format("{}{:.4g}", out.empty() ? "" : ", ", v);
+  return "[" + out + "]";
+}
+
+class Writer {
+ public:
+  Writer(const DataGuess& guess, const std::string& folder)
+      : g_(guess), d_(guess.train), folder_(folder), sample_(d_.inputs.sample()) {}
+
+  std::string text(const std::string& schema) {
+    t_.comment("yaml-language-server: $schema=" + schema);
+    t_.comment(
+        "Written by `dptrain init`: a start to change. `dptrain explain KEY` explains a key.");
+    for (const std::string& note : g_.notes) t_.comment(note);
+    t_.line("version: 1");
+    t_.line("name: " + yaml_scalar(g_.name), "runs are written to runs/NAME/1, 2, ...");
+    t_.line("seed: 0", "of initial weights and of the order of samples");
+    t_.empty();
+    data();
+    t_.empty();
+    model();
+    t_.empty();
+    training();
+    return std::move(t_).text();
+  }
+
+ private:
+  bool predicts_next() const { return d_.classes > 0 && d_.targets.sample().rank() == 1; }
+  bool tokens() const { return d_.inputs.desc.dtype == DType::i32; }
+  bool images() const {
+    constexpr int64_t kSmallest = 8;
+    return !tokens() && sample_.rank() == 3 && std::min(sample_[1], sample_[2]) >= kSmallest &&
+           sample_[0] <= 16;
+  }
+
+  void data() {
+    t_.line("data:");
+    if (g_.settings.empty()) {
+      t_.line("  dataset: " + g_.type, "`dptrain explain " + g_.type + "` lists its settings");
+    } else {
+      t_.line("  dataset:");
+      t_.line("    " + g_.type + ":");
+    }
+    for (const DataGuess::Setting& s : g_.settings)
+      t_.line(fmt::format("      {}: {}", s.key, s.is_path ? path_from(folder_, s.value) : s.value),
+              s.comment);
+    if (splits_off_validation(g_))
+      t_.line("  validation: 0.1",
+              "a random tenth is not trained on, but evaluated after each epoch");
+    transforms();
+    t_.line(fmt::format("  batch_size: {}", batch_size()), "samples per step");
+    t_.line("  shuffle: true", "a new random order in each epoch");
+  }
+
+  void transforms() {
+    const bool bytes = d_.inputs.desc.dtype == DType::u8;
+    if (bytes || !g_.mean.empty()) {
+      t_.line("  transforms:");
+      if (bytes) t_.line("    - to_tensor", "bytes 0..255 become 0..1");
+      if (!g_.mean.empty())
+        scaling("    - normalize", g_.mean, g_.std,
+                sample_.rank() == 1 ? "each column becomes about -1..1" : "(x - mean) / std");
+    }
+    if (images() && g_.type == "image_folder")
+      t_.line("    # - random_horizontal_flip", "mirrored images, if their classes stay the same");
+    if (g_.target_mean.empty()) return;
+    t_.line("  target_transforms:");
+    scaling("    - standardize", g_.target_mean, g_.target_std,
+            "outputs and loss are in units of std");
+  }
+
+  // Lists of several numbers have lines of their own.
+  void scaling(const std::string& name, const std::vector<double>& mean,
+               const std::vector<double>& std, std::string_view comment) {
+    const std::string short_form =
+        fmt::format("{}: {{mean: {}, std: {}}}", name, numbers(mean), numbers(std));
+    constexpr size_t kShort = 70;
+    if (short_form.size() <= kShort) {
+      t_.line(short_form, comment);
+      return;
+    }
+    t_.line(name + ":", comment);
+    t_.line("        mean: " + numbers(mean));
+    t_.line("        std: " + numbers(std));
+  }
+
+  // About a sixteenth of a small data set, so that an epoch has steps enough.
+  int64_t batch_size() const {
+    constexpr int64_t kTokens = 32, kMost = 128, kFewest = 8;
+    const int64_t most = std::clamp(d_.size() / 16, kFewest, tokens() ? kTokens : kMost);
+    int64_t batch = kFewest;
+    while (batch * 2 <= most) batch *= 2;
+    return std::min(batch, d_.size());
+  }
+
+  void model() {
+    t_.line("model:",
+            fmt::format("one sample is {} {}", sample_.str(), name_of(d_.inputs.desc.dtype)));
+    if (tokens())
+      token_layers();
+    else if (images())
+      image_layers();
+    else
+      number_layers();
+  }
+
+  int64_t outputs() const { return d_.classes > 0 ? d_.classes : d_.targets.sample().elements(); }
+  std::string outputs_text() const {
+    return d_.classes > 0 ? "one score per class" : "the predicted values";
+  }
+
+  void number_layers() {
+    if (sample_.rank() > 1) t_.line("  - flatten", "all numbers of a sample in a row");
+    t_.line("  - linear: 64", "64 sums of all inputs, with weights that are learned");
+    t_.line("  - relu", "negative numbers become 0");
+    t_.line("  - linear: 64");
+    t_.line("  - relu");
+    t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
+  }
+
+  // Convolutions, each followed by half the resolution, while there is enough of it.
+  void image_layers() {
+    int64_t side = std::min(sample_[1], sample_[2]), channels = 16;
+    constexpr int64_t kLarge = 128, kSmallest = 8, kMostChannels = 128;
+    bool first = true;
+    for (; side >= kSmallest && channels <= kMostChannels; channels *= 2, side /= 2) {
+      const bool strides = first && side >= kLarge;
+      if (strides) side /= 2;
+      t_.line(fmt::format("  - conv2d: {{out_channels: {}, kernel_size: 3, padding: 1{}}}",
+                          channels, strides ? ", stride: 2" : ""));
+      t_.line("  - batch_norm2d", first ? "keeps each channel's numbers in a usual range" : "");
+      t_.line("  - relu", first ? "negative numbers become 0" : "");
+      t_.line("  - max_pool2d: 2", first ? "halves height and width" : "");
+      first = false;
+    }
+    if (side >= kSmallest) t_.line("  - adaptive_avg_pool2d: 4", "4 x 4 averages of each channel");
+    t_.line("  - flatten");
+    t_.line("  - linear: 128");
+    t_.line("  - relu");
+    t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
+  }
+
+  int64_t vocabulary() const {
+    if (d_.tokens > 0) return d_.tokens;
+    const auto values = values_of<int32_t>(d_.inputs);
+    return values.empty() ? 1 : int64_t{*std::ranges::max_element(values)} + 1;
+  }
+
+  void token_layers() {
+    constexpr int kWidth = 128;
+    t_.line(fmt::format("  - embedding: {{num_embeddings: {}, embedding_dim: {}}}", vocabulary(),
+                        predicts_next() ? kWidth : 32),
+            "a learned vector for each token");
+    if (!predicts_next()) {
+      t_.line("  - flatten");
+      number_layers_after_embedding();
+      return;
+    }
+    t_.line("    init: {normal: {std: 0.02}}", "initial weights, as in GPT-2");
+    t_.line("  - position_embedding:", "another for each position");
+    t_.line("    init: {normal: {std: 0.02}}");
+    for (int i = 0; i < 2; ++i) {
+      t_.line("  - residual: [layer_norm, {multihead_attention: {num_heads: 4, causal: true}}]",
+              i == 0 ? "looks back at earlier tokens" : "");
+      t_.line(fmt::format("  - residual: [layer_norm, {{linear: {}}}, gelu, {{linear: {}}}]",
+                          4 * kWidth, kWidth));
+    }
+    t_.line("  - layer_norm");
+    t_.line(fmt::format("  - linear: {}", outputs()), "a score for each token that may follow");
+  }
+
+  void number_layers_after_embedding() {
+    t_.line("  - linear: 64");
+    t_.line("  - relu");
+    t_.line(fmt::format("  - linear: {}", outputs()), outputs_text());
+  }
+
+  void training() {
+    if (d_.classes == 0)
+      t_.line("loss: mse_loss", "the mean of squared differences");
+    else if (predicts_next())
+      t_.line("loss: {cross_entropy: {class_dim: -1}}", "how unlikely the net finds what follows");
+    else
+      t_.line("loss: cross_entropy", "how unlikely the net finds the right classes");
+    t_.line("optimizer: {adam_w: {lr: 0.001}}", "`dptrain lr-find SPEC` measures a learning rate");
+    if (predicts_next()) t_.line("clip_grad_norm: 1", "a step's gradients have at most this norm");
+    t_.line(fmt::format("epochs: {}", epochs()), "passes over the training set");
+    t_.empty();
+    evaluation();
+    t_.line("parallel: single", "dp: threads as devices; ddp: processes");
+  }
+
+  // About 2000 steps.
+  int64_t epochs() const {
+    constexpr int64_t kSteps = 2000, kFewest = 3, kMost = 50;
+    return std::clamp(kSteps * batch_size() / d_.size(), kFewest, kMost);
+  }
+
+  void evaluation() {
+    if (g_.has_test())
+      t_.line("evaluate: true", d_.classes > 0 ? "loss and accuracy on the test set, each epoch"
+                                               : "loss on the test set, each epoch");
+    else if (splits_off_validation(g_) && d_.classes == 0)
+      t_.line("evaluate: {metrics: [mae, r2]}", "beside the loss, of the validation set");
+  }
+
+  const DataGuess& g_;
+  const Dataset& d_;
+  const std::string& folder_;
+  Shape sample_;
+  SpecText t_;
+};
+
+}  // namespace
+
+bool splits_off_validation(const DataGuess& guess) {
+  constexpr int64_t kFewest = 20;  // two samples to evaluate
+  return !guess.has_test() && guess.train.size() >= kFewest;
+}
+
+std::string init_spec(const DataGuess& guess, const std::string& folder,
+                      const std::string& schema) {
+  const Dataset& d = guess.train;
+  if (d.classes == 0 && d.targets.sample().rank() != 1)
+    fail(Fault::spec,
+         "the targets are {} {} per sample, and init writes nets for classes and for rows of "
+         "numbers; write the spec as docs/specs.md shows, or store the targets as [N, columns]",
+         d.targets.sample().str(), name_of(d.targets.desc.dtype));
+  return Writer(guess, folder).text(schema);
+}
+
+}  // namespace dpt

@@ -1,0 +1,143 @@
+// Finds the inputs and targets among NPY and IDX files.
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/fail.h"
+#include "data/guess/guess.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Pair {
+  std::string inputs, targets;
+  bool complete() const { return !inputs.empty() && !targets.empty(); }
+};
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    std::error_code none;
+    if (at->is_regular_file(none)) out.push_back(at->path().filename().string());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+bool is_npy(const std::string& name) { return name.ends_with(".npy") || name.ends_with(".npy.gz"); }
+bool is_idx(const std::string& name) {
+  return name.find("idx1-ubyte") != name.npos || name.find("idx3-ubyte") != name.npos ||
+         name.ends_with(".idx") || name.ends_with(".idx.gz");
+}
+
+// The file whose name, without its ending and in small letters, is one of these; empty: none.
+std::string named(const std::vector<std::string>& files, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    for (const std::string& file : files)
+      if (is_npy(file) && lower(file.substr(0, file.find(".npy"))) == name) return file;
+  return "";
+}
+
+const std::vector<std::string> kInputs = {"x", "inputs", "input", "images", "features", "data"};
+const std::vector<std::string> kTargets = {"y", "targets", "target", "labels", "label", "classes"};
+
+// The names with a word before or after them: x_test, test_x.
+std::vector<std::string> with(const std::vector<std::string>& names, const std::string& word) {
+  std::vector<std::string> out;
+  for (const std::string& n : names)
+    for (const char* between : {"_", "-", ""})
+      out.push_back(n + between + word), out.push_back(word + between + n);
+  return out;
+}
+
+Pair npy_pair(const std::vector<std::string>& files, const std::string& word) {
+  if (word.empty()) return {named(files, kInputs), named(files, kTargets)};
+  return {named(files, with(kInputs, word)), named(files, with(kTargets, word))};
+}
+
+Pair idx_pair(const std::vector<std::string>& files, std::initializer_list<const char*> words) {
+  Pair out;
+  for (const std::string& file : files) {
+    const std::string name = lower(file);
+    if (!is_idx(name) ||
+        std::ranges::none_of(words, [&](const char* w) { return name.find(w) != name.npos; }))
+      continue;
+    if (name.find("label") != name.npos || name.find("idx1") != name.npos)
+      out.targets = out.targets.empty() ? file : out.targets;
+    else
+      out.inputs = out.inputs.empty() ? file : out.inputs;
+  }
+  return out;
+}
+
+void add(DataGuess& g, const std::string& folder, const Pair& train, const Pair& test,
+         std::string_view inputs, std::string_view targets) {
+  const auto path = [&](const std::string& file) { return (fs::path(folder) / file).string(); };
+  const std::string in(inputs), to(targets);
+  g.settings.push_back({in, path(train.inputs), "the inputs, one sample after another", true});
+  g.settings.push_back({to, path(train.targets), "what to predict for each of them", true});
+  if (!test.complete()) return;
+  g.settings.push_back({"test_" + in, path(test.inputs), "samples for the evaluation", true});
+  g.settings.push_back({"test_" + to, path(test.targets), "and their targets", true});
+}
+
+std::string name_of_folder(const std::string& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+}  // namespace
+
+bool holds_arrays(const std::string& folder) {
+  const std::vector<std::string> files = files_in(folder);
+  return std::ranges::any_of(files,
+                             [](const std::string& f) { return is_npy(f) || is_idx(lower(f)); });
+}
+
+DataGuess guess_arrays(const std::string& path) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  const std::string parent = fs::path(path).parent_path().string();
+  const std::string folder = is_folder ? path : parent.empty() ? "." : parent;
+  const std::vector<std::string> files = files_in(folder);
+  DataGuess g;
+  g.name = name_of_folder(folder);
+  Pair train = npy_pair(files, "train"), test = npy_pair(files, "test");
+  if (!train.complete()) train = npy_pair(files, "");
+  if (!test.complete()) test = npy_pair(files, "val");
+  if (train.complete()) {
+    g.type = "npy";
+    add(g, folder, train, test, "inputs", "targets");
+  } else if (train = idx_pair(files, {"train"}); train.complete()) {
+    g.type = "idx";
+    add(g, folder, train, idx_pair(files, {"t10k", "test"}), "images", "labels");
+  } else if (train = idx_pair(files, {""}); train.complete()) {
+    g.type = "idx";
+    add(g, folder, train, {}, "images", "labels");
+  } else {
+    fail(Fault::data,
+         "{} holds {}, of which none is an input and another its targets by name; name them x.npy "
+         "and y.npy (x_test.npy and y_test.npy for a test set), or write the data set as "
+         "`dptrain explain npy` shows",
+         folder, fmt::join(files, ", "));
+  }
+  g.notes.push_back(fmt::format("{}: inputs in {}, targets in {}{}", folder, train.inputs,
+                                train.targets, g.settings.size() > 2 ? ", and a test set" : ""));
+  return g;
+}
+
+}  // namespace dpt

@@ -1,0 +1,58 @@
+// Guesses how a user's file, folder or data set's name is read, for `dptrain init`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace dpt {
+
+struct DataGuess {
+  // A key of the data set in the spec.
+  struct Setting {
+    std::string key;
+    std::string value;  // as YAML; if it is a path, the path itself
+    std::string comment;
+    bool is_path = false;
+  };
+  std::string type;  // the data set in a spec: "csv"
+  std::string name;  // for the spec: "iris"
+  std::vector<Setting> settings;
+  std::vector<std::string> notes;        // sentences about what was found and left out
+  std::vector<std::string> class_names;  // in the order of their classes; empty: they have no names
+
+  Dataset train;
+  std::optional<Dataset> test;
+  // Of the inputs by their first dimension, bytes as 0..1; one number if there are too many columns
+  // to list. Empty: inputs need no normalization.
+  std::vector<double> mean, std;
+  std::vector<double> target_mean, target_std;  // of targets that are values, likewise
+
+  bool has_test() const { return test.has_value(); }
+};
+
+struct GuessQuery {
+  std::string path;    // a file, a folder, or the name of a built-in data set
+  std::string target;  // the target column of a CSV; empty: the last
+};
+
+// Reads as much of the data as the guess needs, and loads them as training would. Throws
+// Error{data} or Error{spec} that says what could not be guessed and what to do.
+DataGuess guess_data(const GuessQuery& query);
+
+// The parts of guess_data(): each returns everything but train, test and the statistics.
+DataGuess guess_csv(const std::string& path, const std::string& target);
+DataGuess guess_images(const std::string& folder);
+DataGuess guess_arrays(const std::string& path);      // a folder of .npy or IDX files, or one .npy
+bool holds_arrays(const std::string& folder);         // .npy or IDX files
+bool holds_image_folders(const std::string& folder);  // folders of images, with or without splits
+// Sets the means and standard deviations from at most some thousand samples of `train`.
+void measure_data(DataGuess& guess);
+
+// A text as a YAML scalar, quoted only if it must be.
+std::string yaml_scalar(std::string_view text);
+
+}  // namespace dpt

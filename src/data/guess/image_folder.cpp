@@ -1,0 +1,156 @@
+// Where the images of a folder are, and to which size they are brought.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+#include "base/count.h"
+#include "base/fail.h"
+#include "data/guess/guess.h"
+#include "data/readers/bytes.h"
+#include "data/readers/image.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::initializer_list<const char*> kTestNames = {"test", "val", "valid", "validation"};
+
+bool is_image(const fs::path& file) {
+  std::string ending = file.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+// The entries of a folder, sorted; none if it cannot be read.
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error))
+    out.push_back(at->path());
+  std::ranges::sort(out);
+  return out;
+}
+
+std::vector<fs::path> folders(const fs::path& folder) {
+  std::vector<fs::path> out = entries(folder);
+  std::erase_if(out, [](const fs::path& p) {
+    std::error_code none;
+    return !fs::is_directory(p, none);
+  });
+  return out;
+}
+
+std::vector<fs::path> images(const fs::path& folder) {
+  std::vector<fs::path> out = entries(folder);
+  std::erase_if(out, [](const fs::path& p) { return !is_image(p); });
+  return out;
+}
+
+// Whether some of the folder's subfolders hold images: it is a set with a folder per class.
+bool has_classes(const fs::path& folder) {
+  const std::vector<fs::path> all = folders(folder);
+  return std::ranges::any_of(all, [](const fs::path& f) { return !images(f).empty(); });
+}
+
+// At most `most` images of all classes, evenly spread.
+std::vector<fs::path> some_images(const fs::path& folder, size_t most) {
+  std::vector<fs::path> all;
+  for (const fs::path& one : folders(folder))
+    for (fs::path& image : images(one)) all.push_back(std::move(image));
+  std::vector<fs::path> out;
+  const size_t count = std::min(most, all.size());
+  for (size_t i = 0; i < count; ++i) out.push_back(all[i * all.size() / count]);
+  return out;
+}
+
+struct Sizes {
+  int64_t height = 0, width = 0;  // of the first image
+  bool same = true;               // all have this size
+  int64_t shorter = 0;            // the median of the shorter sides
+  bool gray = true;
+};
+
+Image decoded(const fs::path& file) {
+  const std::unique_ptr<ByteSource> source = open_bytes(file.string());
+  std::vector<std::byte> bytes(source->most_bytes());
+  source->read(bytes, "the image");
+  return decode_image(bytes, file.string());
+}
+
+Sizes sizes_of(const std::vector<fs::path>& files) {
+  Sizes out;
+  std::vector<int64_t> shorter;
+  for (const fs::path& file : files) {
+    const Image image = decoded(file);
+    if (shorter.empty()) out.height = image.height, out.width = image.width;
+    out.same = out.same && image.height == out.height && image.width == out.width;
+    shorter.push_back(std::min(image.height, image.width));
+    for (size_t i = 0; out.gray && i + 2 < image.pixels.size(); i += 3)
+      out.gray = image.pixels[i] == image.pixels[i + 1] && image.pixels[i] == image.pixels[i + 2];
+  }
+  std::ranges::sort(shorter);
+  out.shorter = shorter[shorter.size() / 2];
+  return out;
+}
+
+// Photographs are made small, so that a first training takes minutes.
+void add_sizes(DataGuess& g, const Sizes& s) {
+  constexpr int64_t kSmall = 96;
+  if (s.same && s.height <= kSmall && s.width <= kSmall) {
+    g.settings.push_back({"resize", fmt::format("[{}, {}]", s.height, s.width),
+                          "height and width of all images: their own"});
+    return;
+  }
+  int64_t side = 128;
+  while (side > 16 && side > s.shorter) side /= 2;
+  g.settings.push_back(
+      {"resize", std::to_string(side), "the shorter side becomes so many pixels; larger: slower"});
+  g.settings.push_back({"crop", std::to_string(side), "the square in the center is used"});
+}
+
+}  // namespace
+
+bool holds_image_folders(const std::string& folder) {
+  const fs::path path(folder);
+  return has_classes(path / "train") || has_classes(path);
+}
+
+DataGuess guess_images(const std::string& folder) {
+  constexpr size_t kDecoded = 100;
+  const fs::path path = fs::path(folder).lexically_normal();
+  DataGuess g{.type = "image_folder"};
+  const bool split = has_classes(path / "train");
+  const fs::path train = split ? path / "train" : path;
+  g.name = (path.has_filename() ? path : path.parent_path()).filename().string();
+  g.settings.push_back({"path", train.string(), "one folder of images per class", true});
+  if (split)
+    for (const char* name : kTestNames)
+      if (has_classes(path / name)) {
+        g.settings.push_back(
+            {"test_path", (path / name).string(), "images for the evaluation", true});
+        break;
+      }
+  for (const fs::path& one : folders(train)) g.class_names.push_back(one.filename().string());
+  const std::vector<fs::path> files = some_images(train, kDecoded);
+  const Sizes sizes = sizes_of(files);
+  g.notes.push_back(fmt::format(
+      "{}: images in {}", train.string(),
+      counted(g.class_names.size(), "folder, one per class", "folders, one per class")));
+  g.notes.push_back(sizes.same
+                        ? fmt::format("size: {} x {} pixels{}", sizes.width, sizes.height,
+                                      sizes.gray ? ", gray (read as 3 equal channels)" : "")
+                        : fmt::format("sizes differ; the shorter side has {} pixels (median of {})",
+                                      sizes.shorter, counted(files.size(), "image")));
+  add_sizes(g, sizes);
+  return g;
+}
+
+}  // namespace dpt

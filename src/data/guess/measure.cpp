@@ -1,0 +1,97 @@
+// Means and standard deviations of a data set, for `normalize` and `standardize`.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "data/guess/guess.h"
+#include "data/tables.h"
+
+namespace dpt {
+namespace {
+
+constexpr int64_t kMostListed = 32;  // channels or columns that a spec can list readably
+
+// Of numbers that are added one by one (Welford 1962).
+struct Moments {
+  int64_t count = 0;
+  double mean = 0, squares = 0;
+  void add(double x) {
+    const double before = x - mean;
+    mean += before / static_cast<double>(++count);
+    squares += before * (x - mean);
+  }
+  double deviation() const {
+    const double d = count > 0 ? std::sqrt(squares / static_cast<double>(count)) : 0;
+    return d > 1e-12 * std::abs(mean) ? d : 0;
+  }
+};
+
+// Four digits: normalization need not be exact, and people read it.
+double rounded(double x) {
+  if (x == 0 || !std::isfinite(x)) return 0;
+  const double unit = std::pow(10, std::floor(std::log10(std::abs(x))) - 3);
+  return std::round(x / unit) * unit;
+}
+
+void write(const std::vector<Moments>& from, std::vector<double>& mean, std::vector<double>& std) {
+  for (const Moments& m : from) {
+    mean.push_back(rounded(m.mean));
+    std.push_back(m.deviation() > 0 ? rounded(m.deviation()) : 1);  // constant: nothing to scale
+  }
+}
+
+// One for each element of the samples' first dimension, or one for all.
+std::vector<Moments> moments_for(const Shape& sample) {
+  const int64_t first = sample.rank() > 0 ? sample[0] : 1;
+  // The first dimension of [H, W] is no channel.
+  const bool listed = first <= kMostListed && sample.rank() != 2;
+  return std::vector<Moments>(listed ? static_cast<size_t>(first) : 1);
+}
+
+template <class T>
+void add_sample(std::span<const T> x, double scale, std::vector<Moments>& to) {
+  const size_t inner = std::max<size_t>(1, x.size() / to.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    to[std::min(i / inner, to.size() - 1)].add(static_cast<double>(x[i]) * scale);
+}
+
+void add_row(const Dataset& d, int64_t row, std::vector<Moments>& to) {
+  constexpr double kByte = 1.0 / 255;
+  const auto elements = static_cast<size_t>(d.inputs.sample().elements());
+  const auto first = static_cast<size_t>(row * d.inputs.step());
+  if (d.reader) {
+    std::vector<std::byte> sample(elements);
+    d.reader->read(static_cast<uint32_t>(row), sample);
+    add_sample<uint8_t>({reinterpret_cast<const uint8_t*>(sample.data()), elements}, kByte, to);
+  } else if (d.inputs.desc.dtype == DType::u8) {
+    add_sample(values_of<uint8_t>(d.inputs).subspan(first, elements), kByte, to);
+  } else {
+    add_sample(values_of<float>(d.inputs).subspan(first, elements), 1, to);
+  }
+}
+
+}  // namespace
+
+void measure_data(DataGuess& guess) {
+  const Dataset& d = guess.train;
+  constexpr int64_t kMostRead = 5000, kMostDecoded = 200;
+  if (d.inputs.desc.dtype == DType::f32 || d.inputs.desc.dtype == DType::u8) {
+    std::vector<Moments> inputs = moments_for(d.inputs.sample());
+    // Tables are small, and their columns may have rare values.
+    const bool whole = d.inputs.sample().rank() == 1;
+    const int64_t count = std::min(d.size(), d.reader ? kMostDecoded
+                                             : whole  ? d.size()
+                                                      : kMostRead);
+    for (int64_t i = 0; i < count; ++i) add_row(d, i * d.size() / count, inputs);
+    write(inputs, guess.mean, guess.std);
+  }
+  if (d.classes > 0 || d.targets.desc.dtype != DType::f32) return;
+  std::vector<Moments> targets = moments_for(d.targets.sample());
+  const auto elements = static_cast<size_t>(d.targets.sample().elements());
+  for (int64_t i = 0; i < d.size(); ++i)
+    add_sample(values_of<float>(d.targets).subspan(static_cast<size_t>(i) * elements, elements), 1,
+               targets);
+  write(targets, guess.target_mean, guess.target_std);
+}
+
+}  // namespace dpt

@@ -1,0 +1,201 @@
+#include "data/guess/guess.h"
+
+#include <algorithm>
+
+#include "../folder.h"
+#include "base/units.h"
+#include "data/readers/image.h"
+#include "paths.h"
+
+namespace dpt {
+namespace {
+
+// "path=..., targets=kind": without the folder of paths.
+std::string settings_text(const DataGuess& g) {
+  std::string out;
+  for (const DataGuess::Setting& s : g.settings) {
+    const std::string file = std::filesystem::path(s.value).filename().string();
+    out += (out.empty() ? "" : ", ") + s.key + "=" + (s.is_path ? file : s.value);
+  }
+  return out;
+}
+std::string guess_text(const std::string& csv, const std::string& target = "") {
+  const Folder folder;
+  return settings_text(guess_csv(folder.write("t.csv", csv), target));
+}
+std::string why_not(const std::string& csv, const std::string& target = "") {
+  return data_error([&] { guess_text(csv, target); });
+}
+bool notes(const DataGuess& g, const std::string& text) {
+  return std::ranges::any_of(g.notes, [&](const std::string& n) { return has(n, text); });
+}
+
+// `rows` lines "i%3,i%2" and so on, from a format of the index.
+template <class F>
+std::string table(const std::string& header, int rows, F&& line) {
+  std::string out = header;
+  for (int i = 0; i < rows; ++i) out += std::string(line(i)) + "\n";
+  return out;
+}
+
+TEST_CASE("a CSV's last column is the target: few whole numbers or words are classes") {
+  const auto with = [](auto&& target) {
+    return guess_text(
+        table("a,t\n", 40, [&](int i) { return std::to_string(i * 7 % 5) + "," + target(i); }));
+  };
+  CHECK(with([](int i) { return std::to_string(i % 3); }) == "path=t.csv, targets=t, classes=3");
+  // Classes that are not 0, 1, 2, ... keep their texts, ordered as numbers.
+  CHECK(with([](int i) { return i % 2 == 0 ? "10" : "9"; }) ==
+        "path=t.csv, targets=t, class_names=[\"9\", \"10\"]");
+  CHECK(with([](int i) { return i % 2 == 0 ? "no" : "a b"; }) ==
+        "path=t.csv, targets=t, class_names=[\"a b\", \"no\"]");
+  CHECK(with([](int i) { return std::to_string(i) + ".5"; }) == "path=t.csv, targets=t");
+  CHECK(with([](int i) { return std::to_string(i * 3); }) == "path=t.csv, targets=t");  // many
+}
+
+TEST_CASE("delimiters, files without a header, and a target of one's choice") {
+  const auto line = [](const char* between) {
+    return
+        [between](int i) { return std::to_string(i % 2) + between + std::to_string(i % 7) + ".5"; };
+  };
+  CHECK(guess_text(table("", 30, line(";")), "0") ==
+        "path=t.csv, targets=\"0\", classes=2, delimiter=\";\"");
+  CHECK(has(guess_text(table("", 30, line("\t"))), "delimiter=tab"));
+  CHECK(guess_text(table("yes,b\n", 30, line(",")), "yes") ==
+        "path=t.csv, targets=\"yes\", classes=2");
+  CHECK(has(why_not("a,b\n1,2\n3,4\n", "c"), "has no column 'c'"));
+  CHECK(has(why_not("1 2\n3 4\n"), "is not a table"));
+}
+
+TEST_CASE("columns that are no numbers, and those that count lines, are left out and named") {
+  const Folder folder;
+  const std::string csv = table("id,x,city,gap,t\n", 40, [](int i) {
+    return std::to_string(i + 1) + "," + std::to_string(i % 5) + ",Ulm," + (i == 3 ? "" : "1") +
+           "," + std::to_string(i % 2);
+  });
+  const DataGuess g = guess_csv(folder.write("t.csv", csv), "");
+  CHECK(settings_text(g) == "path=t.csv, targets=t, classes=2, inputs=[x]");
+  CHECK(notes(g, "column 'id' is left out: it counts the lines"));
+  CHECK(notes(g, "'city' is left out: 40 of 40 fields are no numbers, such as 'Ulm' in line 2"));
+  CHECK(notes(g, "'gap' is left out: 1 of 40 fields are no numbers, the first in line 5 (empty)"));
+}
+
+TEST_CASE("what a CSV does not tell is an error with a remedy") {
+  CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "1,w" + std::to_string(i); })),
+            "has 20 different texts in 20 lines, so they are no classes; choose another column"));
+  CHECK(has(why_not(table("a,t\n", 20, [](int) { return "1,5"; })), "the same value in all lines"));
+  CHECK(has(why_not(table("a,t\n", 20, [](int i) { return i == 4 ? "1," : "1,w"; })),
+            "t.csv:6: the target column 't' is empty here; delete such"));
+  CHECK(has(why_not(table("a,t\n", 20, [](int i) { return "x," + std::to_string(i % 2); })),
+            "has no column of numbers beside the target 't'"));
+  CHECK(has(why_not("a,b\n1,2\n1,2,3\n"), "t.csv:3:1: 3 fields, where the first line has 2"));
+  CHECK(has(why_not("a,b\n1,2\n"), "1 sample; training needs at least 2"));
+}
+
+TEST_CASE("train.csv has test.csv beside it, if that has the target") {
+  const Folder folder;
+  const auto lines = [](const std::string& header) {
+    return table(header, 30, [](int i) { return "1.5," + std::to_string(i % 2); });
+  };
+  const std::string train = folder.write("my_train.csv", lines("a,t\n"));
+  folder.write("my_test.csv", lines("a,t\n"));
+  DataGuess g = guess_data({.path = train, .target = ""});
+  CHECK(has(settings_text(g), "path=my_train.csv, test_path=my_test.csv"));
+  CHECK(g.test.has_value());
+  folder.write("my_test.csv", lines("a,b\n"));
+  g = guess_csv(train, "");
+  CHECK(!has(settings_text(g), "test_path"));
+  CHECK(notes(g, "has no column 't', so it is not used as a test set"));
+}
+
+TEST_CASE("means and deviations are those of each column, and of real targets") {
+  const Folder folder;
+  const std::string csv = "a,b,c,t\n1,5,0,100\n3,5,1000,300\n1,5,0,100\n3,5,1000,300\n";
+  const DataGuess g = guess_data({.path = folder.write("t.csv", csv), .target = ""});
+  CHECK(g.mean == std::vector<double>{2, 5, 500});
+  CHECK(g.std == std::vector<double>{1, 1, 500});  // b is constant: nothing to scale
+  CHECK(g.target_mean == std::vector<double>{200});
+  CHECK(g.target_std == std::vector<double>{100});
+}
+
+TEST_CASE("arrays are found by their names") {
+  const Folder folder;
+  const auto write = [&](const std::string& name, int n) {
+    folder.write(name, npy("<f4", fmt::format("({}, 2)", n),
+                           std::vector<float>(static_cast<size_t>(2 * n), 0.5F)));
+  };
+  write("X_train.npy", 6);
+  write("y_train.npy", 6);
+  CHECK(settings_text(guess_arrays(folder.path())) == "inputs=X_train.npy, targets=y_train.npy");
+  write("X_test.npy", 3);
+  write("y_test.npy", 3);
+  const DataGuess g = guess_data({.path = folder.path(), .target = ""});
+  CHECK(has(settings_text(g), "test_inputs=X_test.npy, test_targets=y_test.npy"));
+  CHECK(g.train.size() == 6);
+  CHECK(g.test->size() == 3);
+  CHECK(g.mean == std::vector<double>{0.5, 0.5});
+  const Folder other;
+  other.write("a.npy", "");
+  CHECK(has(data_error([&] { guess_arrays(other.path()); }), "name them x.npy and y.npy"));
+}
+
+TEST_CASE("IDX files by their names, plain or gzip'ed") {
+  const Folder folder;
+  folder.write("train-images-idx3-ubyte.gz", gzip(idx_bytes({4, 9, 9})));
+  folder.write("train-labels-idx1-ubyte", idx_header(8, {4}) + std::string("\0\1\2\0", 4));
+  folder.write("t10k-images-idx3-ubyte", idx_bytes({1, 9, 9}));
+  folder.write("t10k-labels-idx1-ubyte", idx_header(8, {1}) + std::string("\1", 1));
+  const DataGuess g = guess_data({.path = folder.path(), .target = ""});
+  CHECK(g.type == "idx");
+  CHECK(g.train.classes == 3);
+  CHECK(g.train.inputs.sample() == Shape{1, 9, 9});
+  CHECK(g.test->size() == 1);
+}
+
+TEST_CASE("images: one folder per class, with and without splits" * doctest::skip(!reads_png())) {
+  const std::string image = read_file(test_file("fixtures/images/png/rgb.png"));
+  const Folder folder;
+  for (const char* name : {"train/cat/1.png", "train/cat/2.png", "train/dog/1.png",
+                           "valid/cat/1.png", "valid/dog/1.png"})
+    folder.write(name, image);
+  const DataGuess split = guess_data({.path = folder.path(), .target = ""});
+  CHECK(has(settings_text(split), "path=train, test_path=valid, resize=["));
+  CHECK(split.class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(split.train.size() == 3);
+  CHECK(split.test->size() == 2);
+  CHECK(split.mean.size() == 3);
+  CHECK(*std::ranges::max_element(split.mean) <= 1);
+  CHECK(!guess_data({.path = folder.file("train"), .target = ""}).has_test());
+}
+
+TEST_CASE("texts, names of data sets, and what is neither") {
+  const Folder folder;
+  const auto guess = [](const std::string& path, const std::string& target = "") {
+    return guess_data({.path = path, .target = target});
+  };
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "to be or not to be\n";
+  const DataGuess book = guess(folder.write("book.txt", text));
+  CHECK(settings_text(book) == "path=book.txt, sequence_length=64, test_share=0.1");
+  CHECK(book.train.tokens == 8);
+  CHECK(book.has_test());
+  CHECK(guess("synthetic-images").type == "synthetic_images");
+  CHECK(has(data_error([&] { guess("fashion_mnst"); }), "did you mean 'fashion_mnist'?"));
+  CHECK(has(data_error([&] { guess(folder.write("x.npz", "PK")); }), "numpy.save"));
+  CHECK(has(data_error([&] { guess(folder.write("x.bin", std::string("\0\1", 2))); }),
+            "neither a CSV, a text nor an array"));
+  CHECK(has(data_error([&] { guess(folder.write("short.txt", "too short")); }), "9 characters"));
+  CHECK(has(data_error([&] { guess(folder.path()); }), "holds neither folders of"));
+  CHECK(has(error_of(Fault::spec, [&] { guess("csv"); }), "dptrain init FILE"));
+  CHECK(has(error_of(Fault::spec, [&] { guess("synthetic_images", "t"); }), "--target is for"));
+}
+
+TEST_CASE("YAML scalars are quoted where they would mean something else") {
+  CHECK(yaml_scalar("data/a-1.csv") == "data/a-1.csv");
+  CHECK(yaml_scalar("../x") == "../x");
+  for (const char* text : {"", "1", "1e3", "true", "No", "null", "a b", "a: b", "-x", "#", ".inf"})
+    CHECK(yaml_scalar(text) == "\"" + std::string(text) + "\"");
+}
+
+}  // namespace
+}  // namespace dpt
