@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/fail.h"
 
 namespace dpt {
@@ -35,7 +36,7 @@ std::string_view write_remedy(int error) {
     case EPERM:
       return "get permission to write there, or choose another folder";
     case EROFS:
-      return "choose a folder on another disk, this one is read-only";
+      return "choose a folder on another disk: this one is read-only";
     case EMFILE:
       return "raise the limit on open files (ulimit -n)";
     case ENOENT:
@@ -46,16 +47,6 @@ std::string_view write_remedy(int error) {
       return "check the disk, or choose another folder";
   }
 }
-
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int open) : fd(open) {}
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-};
 
 // Reads to the end of the file, or until `out` exceeds `most_bytes`. Returns false and errno if
 // reading fails.
@@ -90,7 +81,7 @@ int open_regular_file(const std::string& path, Fault fault) {
 std::string read_file(const std::string& path, size_t most_bytes, Fault fault) {
   const Descriptor file(open_regular_file(path, fault));
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) fail(fault, "{} cannot be read: {}", path, reason());
+  if (::fstat(file.get(), &status) != 0) fail(fault, "{} cannot be read: {}", path, reason());
   const auto refuse = [&](uint64_t bytes) {
     fail(fault, "{} has {} bytes; at most {} are read from a file of this kind", path, bytes,
          most_bytes);
@@ -98,7 +89,7 @@ std::string read_file(const std::string& path, size_t most_bytes, Fault fault) {
   if (static_cast<uint64_t>(status.st_size) > most_bytes)
     refuse(static_cast<uint64_t>(status.st_size));
   std::string out;
-  if (!read_all(file.fd, most_bytes, out)) fail(fault, "{} cannot be read: {}", path, reason());
+  if (!read_all(file.get(), most_bytes, out)) fail(fault, "{} cannot be read: {}", path, reason());
   if (out.size() > most_bytes) refuse(out.size());
   return out;
 }
@@ -106,11 +97,11 @@ std::string read_file(const std::string& path, size_t most_bytes, Fault fault) {
 std::string read_stream(const std::string& path, size_t most_bytes, Fault fault) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
-  if (file.fd < 0 || ::fstat(file.fd, &status) != 0)
+  if (!file || ::fstat(file.get(), &status) != 0)
     fail(fault, "{} cannot be opened: {}", path, reason());
   if (S_ISDIR(status.st_mode)) fail(fault, "{} is a folder, not a file", path);
   std::string out;
-  if (!read_all(file.fd, most_bytes, out)) fail(fault, "{} cannot be read: {}", path, reason());
+  if (!read_all(file.get(), most_bytes, out)) fail(fault, "{} cannot be read: {}", path, reason());
   if (out.size() > most_bytes) fail(fault, "{} has more than {} bytes", path, most_bytes);
   return out;
 }
@@ -137,7 +128,7 @@ void make_folder(const std::string& path, std::string_view what) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error)
-    fail(Fault::failed, "{} {} can't be made: {}; choose another with out=DIR", what, path,
+    fail(Fault::failed, "{} {} cannot be created: {}; choose another with out=DIR", what, path,
          error.message());
 }
 

@@ -62,7 +62,10 @@ void handle_all(void (*handler)(int), int flags,
 
 }  // namespace
 
-int exit_code_of(int signal) { return warns(signal) ? EX_TEMPFAIL : 128 + signal; }
+int exit_code_of(int signal) {
+  if (signal == kTimeLimitReached) return 0;
+  return warns(signal) ? EX_TEMPFAIL : 128 + signal;
+}
 
 bool stop_asked() noexcept {
   const std::atomic<int>* const word = g_word;

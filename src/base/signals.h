@@ -10,8 +10,12 @@
 
 namespace dpt {
 
+// In place of a signal's number: the run's own limit on time was reached.
+inline constexpr int kTimeLimitReached = 1000;
+
 // The exit code of a process that a signal brought to an orderly end: 128 + its number, as in
 // shells. For SIGUSR1 and SIGUSR2, EX_TEMPFAIL, which tells a job script to start the run again.
+// For kTimeLimitReached, 0.
 int exit_code_of(int signal);
 
 // Whether a stop signal has arrived: during the lifetime of a StopSignals, whether its word is set;

@@ -16,16 +16,21 @@ namespace {
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<int> g_failure = 0;  // errno of the first write that failed
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> g_on_stderr = false;
 
 }  // namespace
 
 void write_stdout(std::string_view bytes) noexcept {
+  if (g_on_stderr) return write_stderr(bytes);
   if (g_failure != 0) return;
   if (isatty(STDOUT_FILENO)) clear_status();
   const int failure = write_bytes(STDOUT_FILENO, bytes);
   // EAGAIN: after a stop was asked for, output that nobody reads is dropped; that is not a failure.
   if (failure != EAGAIN) g_failure = failure;
 }
+
+void print_results_on_stderr(bool on) noexcept { g_on_stderr = on; }
 
 void flush_output() {
   errno = 0;

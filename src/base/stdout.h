@@ -15,6 +15,10 @@ namespace dpt {
 // If the reader of a pipe has gone, SIGPIPE is raised as usual. Thread: any.
 void write_stdout(std::string_view bytes) noexcept;
 
+// From now on, what this process and those that it forks print on standard output goes to standard
+// error, if `on`: for commands whose result is something else than what is printed on the way.
+void print_results_on_stderr(bool on) noexcept;
+
 // Formats the text, escapes its control characters as print_stderr() does, and writes it, so that
 // names read from files (layers, classes, paths) cannot control the terminal.
 template <class... Args>

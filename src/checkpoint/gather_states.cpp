@@ -29,6 +29,7 @@ std::vector<float> gather_states(const Session& s, const Buffers& buffers, Team 
 void take_states(const Session& s, std::span<const float> all, StepExecutor& executor) {
   executor.own_states([&](int state, size_t begin, std::span<float> values) {
     const size_t from = static_cast<size_t>(state) * s.layout.trainable + begin;
+    if (from >= all.size()) return;  // averages, which start from the weights
     std::ranges::copy(all.subspan(from, values.size()), values.begin());
   });
 }

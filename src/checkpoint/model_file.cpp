@@ -42,6 +42,14 @@ void naming_the_key(const Session& s, F f) {
   }
 }
 
+constexpr std::string_view kPartial =
+    "; to take only what fits, write `initial_weights: {file: ..., partial: true}`";
+
+// Only where the spec names the file: `dptrain eval` takes whole models.
+std::string_view remedy_of_misfit(const Session& s) {
+  return s.initial_weights_location.empty() ? std::string_view() : kPartial;
+}
+
 // Like torch.nn.init.trunc_normal_: redraws the whole tensor while any element is outside.
 void draw_truncated(const Init& init, Generator& generator, std::span<float> out) {
   const auto low = static_cast<float>(init.low), high = static_cast<float>(init.high);
@@ -104,6 +112,11 @@ void draw_parameters(const Graph& graph, Generator& generator,
     if (graph[v].reinit) draw_one(v, *graph[v].reinit);
 }
 
+void start_average(const Session& s, const Buffers& buffers) {
+  if (s.spec.ema && !s.own_states())
+    std::copy_n(buffers.weights(), buffers.sizes().trainable, buffers.state(s.average_state()));
+}
+
 void initialise(const Session& s, const Buffers& buffers, Generator& generator,
                 bool weights_of_file) {
   draw_parameters(s.graph, generator, [&](ValueId v, std::span<const float> values) {
@@ -116,19 +129,40 @@ void initialise(const Session& s, const Buffers& buffers, Generator& generator,
     if (s.graph[v].init.a != 0)
       std::ranges::fill(weights_of(s, buffers, v), static_cast<float>(s.graph[v].init.a));
   if (weights_of_file && !s.spec.initial_weights.empty())
-    naming_the_key(s, [&] { read_model(s, s.spec.initial_weights, buffers, Fault::data); });
+    naming_the_key(s, [&] {
+      if (s.spec.partial_weights)
+        read_fitting(s, s.spec.initial_weights, buffers, Fault::data);
+      else
+        read_model(s, s.spec.initial_weights, buffers, Fault::data, remedy_of_misfit(s));
+    });
   if (s.precision.level == PrecisionPolicy::Level::pure)
     round_weights(s.precision.half, buffers.weights(), s.layout.trainable);
   const auto first = static_cast<float>(s.optimizer->initial_state(s.spec.optimizer.settings));
   if (first != 0)
     for (int i = 0; i < buffers.sizes().states; ++i)
       std::fill_n(buffers.state(i), buffers.sizes().trainable, first);
+  start_average(s, buffers);
   give_heap_back();
 }
 
 void check_initial_weights(const Session& s) {
   if (s.spec.initial_weights.empty()) return;
-  naming_the_key(s, [&] { check_model(s, s.spec.initial_weights, Fault::data); });
+  naming_the_key(s, [&] {
+    if (s.spec.partial_weights)
+      (void)fitting_tensors(s, s.spec.initial_weights, Fault::data);
+    else
+      check_model(s, s.spec.initial_weights, Fault::data, remedy_of_misfit(s));
+  });
+}
+
+std::string partial_weights_text(const Session& s) {
+  if (!s.spec.partial_weights || s.spec.initial_weights.empty()) return "";
+  std::string out;
+  naming_the_key(s, [&] {
+    out = fmt::format("initial weights: {}\n",
+                      fitting_tensors(s, s.spec.initial_weights, Fault::data).text);
+  });
+  return out;
 }
 
 void check_weights_file(const Spec& spec) {
@@ -145,15 +179,19 @@ void check_weight_values(const Session& s) {
   if (s.spec.initial_weights.empty()) return;
   naming_the_key(s, [&] {
     const SafeTensorsFile file(s.spec.initial_weights);
+    std::vector<std::string> taken;
+    if (s.spec.partial_weights)
+      taken = fitting_tensors(s, s.spec.initial_weights, Fault::data).names;
     std::vector<float> values;
     for (const SafeTensorsFile::Entry& e : file.entries()) {
       if (e.desc.dtype != DType::f32) continue;
+      if (s.spec.partial_weights && std::ranges::find(taken, e.name) == taken.end()) continue;
       values.resize(static_cast<size_t>(e.desc.shape.elements()));
       file.read(e, std::as_writable_bytes(std::span(values)));
       const auto broken = std::ranges::count_if(values, [](float v) { return !std::isfinite(v); });
       if (broken > 0)
         fail(Fault::data,
-             "{}: {} of the {} numbers of '{}' are not finite, so the first loss would not be "
+             "{}: {} of the {} values of '{}' are not finite, so the loss would not be finite "
              "either; start from other weights",
              s.spec.initial_weights, broken, values.size(), e.name);
     }
@@ -172,11 +210,14 @@ std::map<std::string, std::string> model_facts(const Session& s,
 }
 
 void save_model(const Session& s, const Buffers& buffers, const GradientScaler::State& scaler,
-                const std::string& path, Disk& disk) {
+                const std::string& path, Disk& disk,
+                const std::map<std::string, std::string>& more) {
   const NamedTensors tensors = model_tensors(s, buffers);
   // The folder may have been removed; if this fails, writing the file reports why.
   make_folders(disk, path.substr(0, path.rfind('/')));
-  write_safetensors(path, tensors.list, model_facts(s, scaler), &disk);
+  std::map<std::string, std::string> facts = model_facts(s, scaler);
+  facts.insert(more.begin(), more.end());
+  write_safetensors(path, tensors.list, facts, &disk);
 }
 
 }  // namespace dpt

@@ -29,9 +29,17 @@ void draw_parameters(const Graph& graph, Generator& generator,
 void initialise(const Session& session, const Buffers& buffers, Generator& generator,
                 bool weights_of_file = true);
 
+// With `ema`: the average of the weights starts from the weights. Does nothing if workers keep
+// their own states, which start so.
+void start_average(const Session& session, const Buffers& buffers);
+
 // Throws the Error{data} that initialise() would throw for the file `initial_weights`, reading its
 // header only. Does nothing if the spec names no file.
 void check_initial_weights(const Session& session);
+
+// What the spec's `initial_weights: {partial: true}` takes from its file and what not: "initial
+// weights: 120 of 122 tensors from ..."; empty without it. Throws like check_initial_weights().
+std::string partial_weights_text(const Session& session);
 
 // Throws Error{data} where spec.initial_weights names a file that cannot be read; for a spec
 // without a session. By the file's header alone.
@@ -46,8 +54,10 @@ std::map<std::string, std::string> model_facts(const Session& session,
                                                const GradientScaler::State& scaler);
 
 // Writes all parameters (frozen ones too) and buffers atomically; creates the folder if it is
-// missing. Throws Error{failed}, DiskFull if the disk is full.
+// missing. more: further facts beside model_facts(). Throws Error{failed}, DiskFull if the disk is
+// full.
 void save_model(const Session& session, const Buffers& buffers, const GradientScaler::State& scaler,
-                const std::string& path, Disk& disk);
+                const std::string& path, Disk& disk,
+                const std::map<std::string, std::string>& more = {});
 
 }  // namespace dpt

@@ -10,6 +10,8 @@
 namespace dpt {
 namespace {
 
+constexpr std::string_view kOptimizer = "optimizer";
+
 // A tensor of a file and its memory in the flat buffers.
 struct Home {
   std::string name;
@@ -33,9 +35,7 @@ std::vector<Home> homes_of_model(const Session& s, float* weights) {
 }
 
 std::vector<Home> homes_of_states(const Session& s, const StateOf& state) {
-  std::vector<std::string> names =
-      s.optimizer->states(s.spec.optimizer.settings, s.cycles_momentum());
-  std::erase(names, "");
+  const std::vector<std::string> names = s.state_names();
   std::vector<Home> out;
   for (size_t p = 0; p < s.graph.parameters.size(); ++p) {
     if (s.graph.gradients[p] == kNoValue) continue;  // frozen
@@ -81,10 +81,14 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() <= kShown ? out : out + fmt::format(" and {} more", names.size() - kShown);
 }
 
+const std::string kAverage = "." + std::string(kAverageState);
+
 // Why the file does not hold exactly these tensors, judging by its header; empty if it does.
 // `found` receives the file's entry for each tensor, null if it is missing.
 std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
                    std::string_view whose, std::vector<const SafeTensorsFile::Entry*>& found) {
+  const bool averages =
+      std::ranges::any_of(homes, [](const Home& h) { return h.name.ends_with(kAverage); });
   std::vector<std::string> missing, extra, other;
   std::set<const SafeTensorsFile::Entry*> used;
   for (const Home& h : homes) {
@@ -94,12 +98,14 @@ std::string misfit(const SafeTensorsFile& file, const std::vector<Home>& homes,
     if (!e)
       missing.push_back(h.name);
     else if (e->desc != wanted && other.size() < 5)
-      other.push_back(fmt::format("its '{}' is {}{}, the {}'s is {}{}", h.name,
+      other.push_back(fmt::format("its '{}' is {}{}, but the {}'s is {}{}", h.name,
                                   name_of(e->desc.dtype), e->desc.shape.str(), whose,
                                   name_of(wanted.dtype), wanted.shape.str()));
   }
   for (const SafeTensorsFile::Entry& e : file.entries())
-    if (!used.contains(&e)) extra.push_back(e.name);
+    if (const bool ignored = whose == kOptimizer && !averages && e.name.ends_with(kAverage);
+        !used.contains(&e) && !ignored)
+      extra.push_back(e.name);
   std::vector<std::string> wrong;
   if (!missing.empty()) wrong.push_back("it has no " + listed(missing));
   if (!extra.empty())
@@ -120,12 +126,12 @@ std::vector<const SafeTensorsFile::Entry*> fitting(const SafeTensorsFile& file,
   return found;
 }
 
-void read(const std::string& path, const std::vector<Home>& homes, std::string_view whose,
-          Fault fault, std::string_view remedy) {
-  const SafeTensorsFile file(path);
-  const auto found = fitting(file, path, homes, whose, fault, remedy);
+// found: the file's entry for each tensor; null: the tensor keeps its values.
+void read(const SafeTensorsFile& file, const std::vector<Home>& homes,
+          const std::vector<const SafeTensorsFile::Entry*>& found) {
   std::vector<std::byte> bytes;
   for (size_t i = 0; i < homes.size(); ++i) {
+    if (found[i] == nullptr) continue;
     const Home& h = homes[i];
     const size_t size = h.of_file().bytes();
     if (h.desc.layout == Layout::plain) {
@@ -137,6 +143,62 @@ void read(const std::string& path, const std::vector<Home>& homes, std::string_v
     copy_layout(h.desc.shape, size_of(h.desc.dtype), Layout::plain, bytes.data(), h.desc.layout,
                 h.memory);
   }
+}
+
+void read(const std::string& path, const std::vector<Home>& homes, std::string_view whose,
+          Fault fault, std::string_view remedy) {
+  const SafeTensorsFile file(path);
+  read(file, homes, fitting(file, path, homes, whose, fault, remedy));
+}
+
+// What a file holds of a model.
+struct Overlap {
+  // The file's entry for each tensor; null if it is missing or does not fit.
+  std::vector<const SafeTensorsFile::Entry*> found;
+  std::vector<std::string> missing, other, unused;
+};
+
+Overlap overlap(const SafeTensorsFile& file, const std::vector<Home>& homes) {
+  Overlap out;
+  std::set<const SafeTensorsFile::Entry*> used;
+  for (const Home& h : homes) {
+    const TensorDesc wanted = h.of_file();
+    const SafeTensorsFile::Entry* e = find(file, h.name);
+    used.insert(e);
+    const bool fits = e && e->desc == wanted;
+    out.found.push_back(fits ? e : nullptr);
+    if (!e)
+      out.missing.push_back(h.name);
+    else if (!fits && e->desc.dtype == wanted.dtype)
+      out.other.push_back(
+          fmt::format("{} {}, there {}", h.name, wanted.shape.str(), e->desc.shape.str()));
+    else if (!fits)
+      out.other.push_back(fmt::format("{} {}{}, there {}{}", h.name, name_of(wanted.dtype),
+                                      wanted.shape.str(), name_of(e->desc.dtype),
+                                      e->desc.shape.str()));
+  }
+  for (const SafeTensorsFile::Entry& e : file.entries())
+    if (!used.contains(&e)) out.unused.push_back(e.name);
+  return out;
+}
+
+std::string text_of(const Overlap& o, const std::string& path) {
+  const auto taken = o.found.size() - static_cast<size_t>(std::ranges::count(o.found, nullptr));
+  std::string out = fmt::format("{} of {} tensors from {}", taken, o.found.size(), path);
+  if (!o.missing.empty()) out += "; not in the file: " + listed(o.missing);
+  if (!o.other.empty()) out += "; other shape: " + listed(o.other);
+  if (!o.unused.empty())
+    out += fmt::format("; unused in the file: {} ({})", o.unused.size(), listed(o.unused));
+  return out;
+}
+
+// Throws Error{fault} if nothing fits.
+Overlap some_overlap(const SafeTensorsFile& file, const std::vector<Home>& homes,
+                     const std::string& path, Fault fault) {
+  Overlap out = overlap(file, homes);
+  if (std::ranges::count(out.found, nullptr) == std::ssize(out.found))
+    fail(fault, "nothing in the file fits the model: {}; name another file", text_of(out, path));
+  return out;
 }
 
 }  // namespace
@@ -154,13 +216,38 @@ void read_model(const Session& s, const std::string& path, const Buffers& buffer
   read(path, homes_of_model(s, buffers.weights()), "model", fault, remedy);
 }
 
-void check_model(const Session& s, const std::string& path, Fault fault) {
-  fitting(SafeTensorsFile(path), path, homes_of_model(s, nullptr), "model", fault, "");
+void check_model(const Session& s, const std::string& path, Fault fault, std::string_view remedy) {
+  fitting(SafeTensorsFile(path), path, homes_of_model(s, nullptr), "model", fault, remedy);
 }
 
-void read_states(const Session& s, const std::string& path, const StateOf& state, Fault fault,
+void read_fitting(const Session& s, const std::string& path, const Buffers& buffers, Fault fault) {
+  const SafeTensorsFile file(path);
+  const std::vector<Home> homes = homes_of_model(s, buffers.weights());
+  read(file, homes, some_overlap(file, homes, path, fault).found);
+}
+
+FittingTensors fitting_tensors(const Session& s, const std::string& path, Fault fault) {
+  const SafeTensorsFile file(path);
+  const Overlap all = some_overlap(file, homes_of_model(s, nullptr), path, fault);
+  FittingTensors out{.names = {}, .text = text_of(all, path)};
+  for (const SafeTensorsFile::Entry* e : all.found)
+    if (e) out.names.push_back(e->name);
+  return out;
+}
+
+bool read_states(const Session& s, const std::string& path, const StateOf& state, Fault fault,
                  std::string_view remedy) {
-  read(path, homes_of_states(s, state), "optimizer", fault, remedy);
+  std::vector<Home> homes = homes_of_states(s, state);
+  const bool without = s.spec.ema && !has_averages(path);
+  if (without) std::erase_if(homes, [](const Home& h) { return h.name.ends_with(kAverage); });
+  read(path, homes, kOptimizer, fault, remedy);
+  return !without;
+}
+
+bool has_averages(const std::string& path) {
+  const SafeTensorsFile file(path);
+  return std::ranges::any_of(
+      file.entries(), [](const SafeTensorsFile::Entry& e) { return e.name.ends_with(kAverage); });
 }
 
 }  // namespace dpt

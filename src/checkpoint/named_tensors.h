@@ -33,9 +33,25 @@ NamedTensors state_tensors(const Session& session, const StateOf& state);
 void read_model(const Session& session, const std::string& path, const Buffers& buffers,
                 Fault fault, std::string_view remedy = "");
 // Throws the same error for a file that does not fit, reading its header only.
-void check_model(const Session& session, const std::string& path, Fault fault);
-// Like read_model(), for optimizer states.
-void read_states(const Session& session, const std::string& path, const StateOf& state, Fault fault,
+void check_model(const Session& session, const std::string& path, Fault fault,
+                 std::string_view remedy = "");
+// Like read_model(), but takes only tensors whose names, types and shapes fit, and leaves the other
+// weights as they are. Throws Error{fault} if there are none.
+void read_fitting(const Session& session, const std::string& path, const Buffers& buffers,
+                  Fault fault);
+// What read_fitting() takes, by the file's header: the names in the file, and in words "120 of 122
+// tensors from x.safetensors; not in the file: 'fc.bias'". Throws the same error.
+struct FittingTensors {
+  std::vector<std::string> names;
+  std::string text;
+};
+FittingTensors fitting_tensors(const Session& session, const std::string& path, Fault fault);
+// Like read_model(), for optimizer states. Averages of weights (`ema`) that the run does not have
+// are ignored. Returns false if it has some and the file has not: they are not read then.
+bool read_states(const Session& session, const std::string& path, const StateOf& state, Fault fault,
                  std::string_view remedy);
+
+// Whether a file of optimizer states has averages of the weights.
+bool has_averages(const std::string& path);
 
 }  // namespace dpt

@@ -12,9 +12,10 @@
 #include "base/stderr.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "checkpoint/model_file.h"
 #include "checkpoint/named_tensors.h"
 #include "checkpoint/store.h"
-#include "optim/schedule.h"
+#include "optim/group_schedules.h"
 #include "spec/changes.h"
 
 namespace dpt {
@@ -39,8 +40,8 @@ bool is_there(const std::string& path) {
 // what is trained.
 bool may_differ(const std::string& key) {
   static const std::set<std::string, std::less<>> keys = {
-      "version",  "name",   "epochs", "steps",        "device",   "devices", "cores",
-      "parallel", "graphs", "out",    "memory_limit", "evaluate", "save",    "log"};
+      "version",  "name",   "epochs", "steps",        "device",   "devices", "cores", "minutes",
+      "parallel", "graphs", "out",    "memory_limit", "evaluate", "save",    "log",   "early_stop"};
   return keys.contains(key.substr(0, key.find_first_of(".[")));
 }
 
@@ -49,8 +50,12 @@ std::string anew(const Resume& r) {
       "; to start a new run from its weights, set initial_weights={}/model.safetensors", r.path);
 }
 
-void restore_states(const Session& s, const Resume& r, const StateOf& state) {
-  read_states(s, r.path + "/optimizer.safetensors", state, Fault::spec, anew(r));
+std::string states_file(const std::string& checkpoint) {
+  return checkpoint + "/optimizer.safetensors";
+}
+
+bool restore_states(const Session& s, const Resume& r, const StateOf& state) {
+  return read_states(s, states_file(r.path), state, Fault::spec, anew(r));
 }
 
 // Why this run cannot continue that one, judging by its state; empty if it can.
@@ -60,8 +65,8 @@ std::string misfit(const TrainState& state, const Session& s) {
                        s.optimizer->name);
   if (state.steps_of_epoch != s.batches->steps())
     return fmt::format(
-        "its epochs have {}, those of this run {}: the data, the batch size or the number of "
-        "replicas has changed",
+        "its epochs have {}, but those of this run have {}: the data, the batch size or the number "
+        "of replicas has changed",
         counted(state.steps_of_epoch, "step"), s.batches->steps());
   return "";
 }
@@ -80,14 +85,15 @@ void add_surprises(const Session& s, Resume& r) {
   const std::string samples = order_of_samples(s);
   if (state.of_epoch > 0 && !state.samples.empty() && state.samples != samples)
     r.notes.push_back(fmt::format(
-        "epoch {} continues with its samples in another order ({}, not {}): in this epoch some are "
-        "used twice and some not at all; in later epochs each is used once",
+        "the rest of epoch {} uses another sample order ({}, not {}): in this epoch some samples "
+        "are used twice and some not at all; in later epochs each is used once",
         state.epoch + 1, samples, state.samples));
-  const auto schedule =
-      make_schedule(s.spec.schedule, s.optimizer->lr(s.spec.optimizer.settings),
-                    schedule_interval(s.spec.schedule) == "step" ? s.steps : s.epochs);
-  if (const std::string note = schedule->restore(state.schedule); !note.empty())
-    r.notes.push_back(note);
+  GroupSchedules schedules(s.spec.schedule, s.parameter_groups.rates,
+                           schedule_interval(s.spec.schedule) == "step" ? s.steps : s.epochs);
+  for (const std::string& note : schedules.restore(state.schedule)) r.notes.push_back(note);
+  if (s.spec.ema && !has_averages(states_file(r.path)))
+    r.notes.emplace_back(
+        "the checkpoint has no averages of the weights: with `ema` they start from its weights");
 }
 
 // The setting that ends the run and must grow to train longer; both if both end it.
@@ -130,13 +136,12 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
   std::error_code error;
   if (!automatic && !(is_there(given) && fs::is_directory(given, error)))
     fail(Fault::data,
-         "--resume {}: there is no such folder; give a run directory, one of its "
-         "checkpoints, or 'auto'",
+         "--resume {}: no such folder; pass a run directory, one of its checkpoints, or 'auto'",
          where);
   if (is_checkpoint(given)) {
     if (const std::string broken = damage(given); !broken.empty())
       fail(Fault::data,
-           "{} cannot be resumed: {}; --resume with the run directory takes the newest intact "
+           "{} cannot be resumed: {}; pass the run directory to --resume to use its newest intact "
            "checkpoint",
            given, broken);
     out.path = given;
@@ -152,7 +157,8 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     for (const std::string& folder : previous_folders(given))
       why += fmt::format("; the checkpoints of an earlier run are in {0}: --resume {0}", folder);
     if (const std::string model = given + "/model.safetensors"; is_there(model))
-      why += fmt::format("; initial_weights={} starts from its weights only", model);
+      why +=
+          fmt::format("; to start a new run from its weights only, set initial_weights={}", model);
     if (!automatic) fail(Fault::data, "--resume {}: {}", where, why);
     return {};
   }
@@ -169,16 +175,26 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
     if (!other.empty()) return {};
   }
   if (!unfit.empty()) fail(Fault::spec, "{} cannot be resumed: {}{}", out.path, unfit, anew(out));
-  out.complete =
+  const EarlyStopSpec& early = s.spec.early_stop;
+  const bool stopped_early = early.patience > 0 &&
+                             out.state.early_stop.metric == metric_of_early_stop(s) &&
+                             out.state.early_stop.waited >= early.patience;
+  const bool done =
       out.state.epoch >= s.epochs || (out.state.step >= s.steps && out.state.of_epoch == 0);
-  if (out.complete)
-    out.notes.push_back(
-        fmt::format("nothing left to do: {} and {} are done, of {} and {}; to train longer, set {}",
-                    counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.epochs,
-                    s.steps, longer(s)));
+  out.complete = done || stopped_early;
+  if (!done && stopped_early)
+    out.notes.push_back(fmt::format(
+        "nothing left to do: the {} has not improved in {}, so the run was stopped early; to train "
+        "longer, set a larger early_stop.patience",
+        out.state.early_stop.metric, counted(out.state.early_stop.waited, "evaluation")));
+  if (done)
+    out.notes.push_back(fmt::format(
+        "nothing left to do: {} and {} are done, out of {} and {}; to train longer, set {}",
+        counted(out.state.epoch, "epoch"), counted(out.state.step, "step"), s.epochs, s.steps,
+        longer(s)));
   if (out.state.build != version())
     out.notes.push_back(
-        fmt::format("it was written by {}, this is {}: results may differ in the last bits",
+        fmt::format("it was written by {}, but this is {}: results may differ in the last bits",
                     out.state.build, version()));
   add_surprises(s, out);
   if (!changes.empty()) out.notes.emplace_back("changed since:");
@@ -190,13 +206,17 @@ std::optional<Resume> find_resume(const std::string& where, const std::string& r
 void restore(const Session& s, const Resume& resume, const Buffers& buffers) {
   read_model(s, resume.path + "/model.safetensors", buffers, Fault::spec,
              "; resume it with its own model, or start a new run without --resume");
-  if (!s.own_states()) restore_states(s, resume, [&](int i) { return buffers.state(i); });
+  if (s.own_states()) return;
+  if (!restore_states(s, resume, [&](int i) { return buffers.state(i); }))
+    start_average(s, buffers);
 }
 
 std::vector<float> restore_own_states(const Session& s, const Resume& resume) {
   std::vector<float> out(static_cast<size_t>(s.states()) * s.layout.trainable);
-  restore_states(s, resume,
-                 [&](int i) { return out.data() + static_cast<size_t>(i) * s.layout.trainable; });
+  if (!restore_states(s, resume, [&](int i) {
+        return out.data() + static_cast<size_t>(i) * s.layout.trainable;
+      }))
+    out.resize(static_cast<size_t>(s.average_state()) * s.layout.trainable);
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "checkpoint/train_state.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -12,7 +13,29 @@
 namespace dpt {
 namespace {
 
-constexpr std::string_view kSamples = "samples";  // missing in checkpoints of early versions
+// Keys that checkpoints of early versions lack.
+constexpr std::string_view kSamples = "samples", kEvaluations = "evaluations",
+                           kEvaluatedAfter = "evaluated_after_step", kNoise = "noise_scale";
+constexpr std::string_view kBest[] = {"best_metric", "best_value", "best_epoch", "best_step",
+                                      "evaluations_since_best"};
+constexpr std::string_view kEarlyStop[] = {"early_stop_metric", "early_stop_value",
+                                           "early_stop_epoch", "early_stop_step",
+                                           "early_stop_waited"};
+
+bool is_late(std::string_view name) {
+  return name == kSamples || name == kEvaluations || name == kEvaluatedAfter || name == kNoise ||
+         std::ranges::find(kBest, name) != std::end(kBest) ||
+         std::ranges::find(kEarlyStop, name) != std::end(kEarlyStop);
+}
+
+template <class Best, class Keys>
+void each_key_of(Best& best, const std::string_view (&names)[5], Keys&& key) {
+  key(names[0], best.metric);
+  key(names[1], best.value);
+  key(names[2], best.epoch);
+  key(names[3], best.step);
+  key(names[4], best.waited);
+}
 
 // Lists each key once, for writing and reading.
 template <class State, class Keys>
@@ -38,6 +61,11 @@ void each_key(State& s, Keys&& key) {
   key("generator", s.generator);
   key("order_drawn_by", s.drawn_by);
   key(kSamples, s.samples);
+  key(kEvaluations, s.evaluations);
+  key(kEvaluatedAfter, s.evaluated_after);
+  each_key_of(s.best, kBest, key);
+  each_key_of(s.early_stop, kEarlyStop, key);
+  key(kNoise, s.noise);
 }
 
 // The shortest text that reads back as the same value. JSON has no infinity or NaN: they become
@@ -94,16 +122,19 @@ TrainState train_state_of(const std::string& json, const std::string& path) {
   TrainState out;
   each_key(out, [&](std::string_view name, auto& value) {
     const Node* n = root.find(name);
-    if (!n && name == kSamples) return;
+    if (!n && is_late(name)) return;
     if (!n || !read(*n, value))
-      fail(Fault::data, "{} has no '{}' as this dptrain writes it", path, name);
+      fail(Fault::data,
+           "{} has no valid '{}'; it is damaged or was written by another version of dptrain", path,
+           name);
   });
-  for (const int64_t count : {out.step, out.epoch, out.of_epoch, out.scaler.skipped,
-                              out.skipped_before, out.metrics_bytes})
-    if (count < 0) fail(Fault::data, "{} has a count below 0", path);
+  for (const int64_t count :
+       {out.step, out.epoch, out.of_epoch, out.scaler.skipped, out.skipped_before,
+        out.metrics_bytes, out.evaluations, out.best.waited, out.early_stop.waited})
+    if (count < 0) fail(Fault::data, "{} is damaged: it has a negative count", path);
   if (out.of_epoch > out.steps_of_epoch || out.of_epoch > out.step)
-    fail(Fault::data, "{} is after step {} of an epoch of {}", path, out.of_epoch,
-         out.steps_of_epoch);
+    fail(Fault::data, "{} is damaged: it was written after step {} of an epoch of {} steps", path,
+         out.of_epoch, out.steps_of_epoch);
   return out;
 }
 

@@ -11,6 +11,14 @@
 
 namespace dpt {
 
+// The best value of a metric in the evaluations of a run.
+struct BestValue {
+  std::string metric;  // as users write it; empty: none is followed
+  double value = 0;
+  int64_t epoch = 0, step = 0;  // of the evaluation; epoch: from 1, 0: there was none
+  int64_t waited = 0;           // evaluations since then
+};
+
 // Dropout and random transforms need no state here: they are functions of step and epoch index.
 struct TrainState {
   int64_t step = 0;      // steps done, over all epochs
@@ -22,9 +30,15 @@ struct TrainState {
   int64_t skipped_before = 0;            // steps skipped for overflow before the epoch
   GradientScaler::State scaler{};
   std::vector<double> schedule{};  // Schedule::state
+  std::vector<double> noise{};     // NoiseScale::state; empty: not measured
   Generator generator{0};          // corresponds to PyTorch's global generator
   Generator drawn_by{0};           // the generator before it drew the epoch's order
   int64_t metrics_bytes = 0;       // size of metrics.jsonl before the epoch's record
+
+  // Of the evaluations. Checkpoints of early versions lack these.
+  int64_t evaluations = 0;         // made so far
+  int64_t evaluated_after = -1;    // the step after which the last one was made
+  BestValue best{}, early_stop{};  // by `save.best` and `early_stop`
 
   // The run to which the state belongs.
   std::string build;  // version()

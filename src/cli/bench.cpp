@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -20,8 +19,8 @@
 #include "cli/arguments.h"
 #include "cli/bench_rows.h"
 #include "cli/command.h"
+#include "cli/measured_row.h"
 #include "cli/spec_argument.h"
-#include "comm/child.h"
 #include "comm/core_lease.h"
 #include "data/dataset.h"
 #include "report/report.h"
@@ -44,12 +43,15 @@ struct BenchArguments {
 BenchArguments read_words(const std::vector<std::string>& words) {
   Arguments arguments(
       "bench",
-      "Measures the training steps of a spec in several modes: warm-up, then rounds in which the "
-      "rows\ntake turns, medians over the rounds. Lists are separated by commas; every combination "
-      "is a row.\n`dptrain bench SPEC --compare dp,ddp` shows the speed-up over single at the same "
-      "batch size by\nnumber of devices. A device has one core, or as many as `cores` in the spec "
-      "says.\nThe table, CSV and a picture are written to a new run directory as bench.json, "
-      "bench.csv, bench.svg.");
+      "Measures the training steps of a spec in several modes: warms up, times each row once per "
+      "round,\n"
+      "and reports medians over the rounds. Separate list entries by commas; every combination is "
+      "a row.\n"
+      "`dptrain bench SPEC --compare dp,ddp` shows the speed-up over single at the same batch size "
+      "by\n"
+      "number of devices. A device has one core, or as many as `cores` in the spec says.\n"
+      "The table, CSV and a picture are written to a new run directory as bench.json, bench.csv, "
+      "bench.svg.");
   BenchArguments a;
   a.spec.add_to(arguments);
   arguments.text("--compare LIST", a.lists.compare,
@@ -60,15 +62,15 @@ BenchArguments read_words(const std::vector<std::string>& words) {
                  "for dp, ddp and pipeline: 1,2; single has one; default: the spec's or the mode's "
                  "own; with --compare: 1,2,4,... up to the machine's cores or GPUs");
   arguments.text("--batch-sizes LIST", a.lists.batch_sizes,
-                 "of all devices together: 128,512; default: the spec's");
+                 "global batch sizes, over all devices: 128,512; default: the spec's");
   arguments.text("--precision LIST", a.lists.precisions, "fp32,...; default: the spec's");
   arguments.number("--rounds N", a.settings.rounds, 1, 1000,
-                   "how often each row is timed; default: 5");
+                   "number of times each row is timed; default: 5");
   arguments.number("--seconds N", a.settings.seconds, 0.001, 3600,
-                   "that a row is timed for in a round; default: 1");
+                   "seconds that each row is timed per round; default: 1");
   arguments.flag("--json", a.json, "print JSON in place of the table");
   arguments.flag("--csv", a.csv, "print CSV in place of the table", "--json");
-  arguments.text("--svg FILE", a.svg, "where the picture is written, too");
+  arguments.text("--svg FILE", a.svg, "also write the picture to this file");
   arguments.hidden("--row", a.notes);
   arguments.parse(words);
   a.spec.path = find_spec(a.spec.path);  // said once, not by the process of each row
@@ -82,8 +84,8 @@ CoreLease lease_cores(size_t most) {
   CoreLease lease(allowed, std::min(most, usable_cores().size()));
   if (lease.cores().empty())
     print_stderr(
-        "other runs of dptrain use {} of the {} cores: workers are not pinned, and the figures are "
-        "those of a machine that does other work, too\n",
+        "other runs of dptrain use {} of the {} cores: workers are not pinned, and the other runs "
+        "affect the measurements\n",
         lease.taken(), allowed.size());
   return lease;
 }
@@ -103,26 +105,11 @@ std::unique_ptr<Session> open_row(const SpecArgument& argument,
     std::vector<std::string> made_up = overrides;
     made_up.push_back(fmt::format("data.dataset={}", type.stand_in(data.settings)));
     std::unique_ptr<Session> session = open_session(load_with(argument, made_up), {});
-    session->train.description += fmt::format(" (made up: there is no {} here)", type.name);
+    session->train.description += fmt::format(" (generated: {} was not found)", type.name);
     return session;
   } catch (const BadSpec& e) {
     throw Error(Fault::spec, e.text);
   }
-}
-
-// Starts this program again in a child process, with the row's overrides. Returns its exit code.
-int start_row(const SpecArgument& spec, const BenchRow& row, int notes) {
-  std::vector<std::string> words = {"dptrain", "bench", spec.path, "--row", std::to_string(notes)};
-  words.insert(words.end(), spec.overrides.begin(), spec.overrides.end());
-  words.insert(words.end(), row.overrides.begin(), row.overrides.end());
-  std::vector<char*> arguments;
-  for (std::string& w : words) arguments.push_back(w.data());
-  arguments.push_back(nullptr);
-  return run_in_child([&] {
-    fcntl(notes, F_SETFD, 0);
-    execv("/proc/self/exe", arguments.data());
-    return static_cast<int>(Fault::failed);
-  });
 }
 
 std::string cores_text(size_t n) { return counted(n, "core"); }
@@ -155,7 +142,7 @@ void write_files(const BenchReport& report, const std::string& picture, const st
   write_text(folder + "/bench.csv", bench_csv(report), kRemedy);
   write_text(folder + "/bench.svg", picture, kRemedy);
   if (!svg.empty()) write_text(svg, picture, kRemedy);
-  print_stderr("the same as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
+  print_stderr("also written as JSON, CSV and a picture: {}/bench.json, .csv, .svg\n", folder);
 }
 
 // Prints the rows that cannot be run. Returns an exit code other than 0 if no row could be run.
@@ -163,8 +150,10 @@ int say_refused(const BenchReport& report) {
   int code = 0, refused = 0;
   for (const RowResult& r : report.rows) {
     if (r.refused.empty()) continue;
-    print_stderr("dptrain: {} is left out:\n{}{}", name_of(r.row), r.refused,
-                 r.refused.ends_with('\n') ? "" : "\n");
+    print_stderr(
+        "dptrain: {} was not measured:\n"
+        "{}{}",
+        name_of(r.row), r.refused, r.refused.ends_with('\n') ? "" : "\n");
     code = code == 0 ? r.refused_code : code;
     ++refused;
   }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "backend/cuda/interface/load.h"
+#include "base/fail.h"
 #include "base/machine.h"
 #include "layers/model.h"
 #include "parallel/mode.h"
@@ -60,7 +61,8 @@ RowMaker::RowMaker(const SpecArgument& argument, const BenchLists& lists)
     : argument_(argument), lists_(lists), base_(load(argument).spec) {}
 
 std::vector<BenchRow> RowMaker::rows() {
-  const auto batches = split("--batch-sizes", lists_.batch_sizes, {own_batch()});
+  const auto batches =
+      split("--batch-sizes", lists_.batch_sizes, {lists_.batch_sizes.empty() ? own_batch() : ""});
   const auto precisions =
       split("--precision", lists_.precisions, {std::string(base_.precision.what->name)});
   const std::vector<std::string> all_modes = modes(), all_devices = devices();
@@ -77,8 +79,8 @@ std::vector<std::string> RowMaker::modes() const {
   if (!compares()) return split("--modes", lists_.modes, {"single", "dp", "ddp"});
   if (!lists_.modes.empty())
     throw BadSpec{
-        "dptrain: --compare and --modes both name the modes to measure; leave one of them out "
-        "(--compare adds single, and measures several numbers of devices)\n"};
+        "dptrain: --compare and --modes both name the modes to measure; use only one of them "
+        "(--compare adds single and measures several device counts)\n"};
   std::vector<std::string> out = split("--compare", lists_.compare, {});
   std::erase(out, "single");
   if (out.empty())
@@ -167,6 +169,9 @@ std::string RowMaker::own_devices() const {
 
 std::string RowMaker::own_batch() const {
   const DataSpec& data = base_.data;
+  if (data.auto_batch)
+    fail(Fault::spec,
+         "data.batch_size is auto, and a measurement needs numbers: write --batch-sizes 64,256");
   return std::to_string(data.batch_size ? *data.batch_size
                                         : *data.batch_size_per_replica *
                                               topology_of(base_).replicas() * base_.accumulate);
@@ -176,6 +181,11 @@ std::string RowMaker::own_batch() const {
 BenchRow RowMaker::row(const std::string& mode, const std::string& devices,
                        const std::string& batch, const std::string& precision) const {
   std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch};
+  // These need evaluations.
+  if (!base_.save.best.empty()) overrides.emplace_back("save.best=none");
+  if (base_.early_stop.patience > 0) overrides.emplace_back("early_stop=none");
+  // Without batch_size_per_replica its reference may be missing; rates do not change times.
+  if (base_.lr_scale.rule != "none") overrides.emplace_back("lr_scale=none");
   if (precision != base_.precision.what->name) overrides.push_back("precision=" + precision);
   // If other keys of the pipeline exclude a number of stages, the row is refused when it is
   // measured.

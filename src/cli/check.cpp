@@ -61,9 +61,16 @@ void check_splits(const Spec& spec, Findings& found) {
     query.ignore_index = loss.ignore_index(spec.loss.settings);
   for (const Split split : {Split::train, Split::test}) {
     query.split = split;
-    if (split == Split::train || spec.evaluate.on)
+    const bool evaluated = spec.evaluate.on && !spec.data.validation.on();
+    if (split == Split::train || evaluated)
       found.collect([&] { (void)type.load(spec.data.dataset.settings, query); });
   }
+  const Choice& validation = spec.data.validation.dataset;
+  query.split = Split::train;
+  if (validation)
+    found.collect([&] {
+      (void)static_cast<const DatasetType*>(validation.what)->load(validation.settings, query);
+    });
 }
 
 // The rest of the spec, on a made-up set of the same shapes.
@@ -92,7 +99,8 @@ void check_data(const Session& s, int64_t most_decoded, Findings& found) {
                    report.decoded < set.size() ? ", evenly spread; --all-images decodes all" : "");
   };
   look(s.train, "training");
-  if (s.test) look(*s.test, "test");
+  if (s.test && s.test_rows.empty()) look(*s.test, s.evaluated_set());
+  if (s.final_test) look(*s.final_test, "test");
 }
 
 void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64_t most_decoded,
@@ -101,7 +109,8 @@ void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64
   found.collect([&] { session = open_session(loaded, {.runs = false, .sizes_only = true}); });
   if (session) {
     found.collect([&] { check_memory(*session); });
-    if (found.collect([&] { check_initial_weights(*session); }))
+    if (found.collect([&] { print_stderr("{}", partial_weights_text(*session)); }) &&
+        found.collect([&] { check_initial_weights(*session); }))
       found.collect([&] { check_weight_values(*session); });
     check_data(*session, most_decoded, found);
     print_stderr("{}", render(warnings_of(*session, static_cast<int>(usable_cores().size()))));
@@ -114,15 +123,15 @@ void check_session(const LoadedSpec& loaded, const SpecArgument& argument, int64
 }
 
 int run_check(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "check",
-      "Says everything that is wrong with a spec, its data and its initial weights; "
-      "the exit code is\nthat of the first error. Of images, at most 1000 of each "
-      "set are decoded.");
+  Arguments arguments("check",
+                      "Reports all errors in a spec, its data and its initial weights; the exit "
+                      "code is that of the\n"
+                      "first error. At most 1000 images of each set are decoded.");
   SpecArgument argument;
   bool syntax = false, all_images = false;
   argument.add_to(arguments);
-  arguments.flag("--no-data", syntax, "only the text: don't open the data, don't check shapes");
+  arguments.flag("--no-data", syntax,
+                 "check only the text of the spec; do not open the data or check shapes");
   arguments.flag("--all-images", all_images, "decode every image", "--no-data");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
@@ -139,7 +148,7 @@ int run_check(const std::vector<std::string>& words) {
 }  // namespace
 
 Command check() {
-  return {.name = "check", .summary = "say everything that is wrong with a spec", .run = run_check};
+  return {.name = "check", .summary = "report all errors in a spec", .run = run_check};
 }
 
 }  // namespace dpt::commands

@@ -33,7 +33,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
 
 bool takes_file(const ArgumentText& a) {
   const std::string value = a.stands_alone() ? a.names : a.value();
-  for (const char* file : {"FILE", "PATH", "DIR", "A", "B"})
+  for (const char* file : {"FILE", "PATH", "DIR", "DATA", "A", "B"})
     if (value == file) return true;
   return false;
 }

@@ -1,6 +1,7 @@
 // dptrain export SPEC --to torch: the same run as a PyTorch program.
 #include <algorithm>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "base/stderr.h"
 #include "base/stdout.h"
@@ -18,8 +19,21 @@ void note_dropout(const Session& s) {
       s.graph.nodes, [](const GraphNode& n) { return n.op->name == "dropout"; });
   if (dropout && s.spec.random != "torch")
     print_stderr(
-        "note: PyTorch draws other dropout masks than dptrain, so losses differ; export and train "
-        "with random=torch for the same masks\n");
+        "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and "
+        "train with random=torch for the same masks\n");
+}
+
+// The parameters of each group, if the spec has groups.
+std::vector<TorchGroup> groups_of(const Session& s) {
+  if (s.spec.parameter_groups.empty() && s.spec.no_decay.empty()) return {};
+  const ParameterGroups& all = s.parameter_groups;
+  std::vector<TorchGroup> out;
+  for (const ParameterGroup& g : all.groups)
+    out.push_back({.parameters = {}, .lr = all.rates[g.rate], .weight_decay = g.weight_decay});
+  for (size_t p = 0; p < all.of_parameter.size(); ++p)
+    if (const int group = all.of_parameter[p]; group >= 0)
+      out[static_cast<size_t>(group)].parameters.push_back(s.graph[s.graph.parameters[p]].name);
+  return out;
 }
 
 int run_export(const std::vector<std::string>& words) {
@@ -29,12 +43,14 @@ int run_export(const std::vector<std::string>& words) {
   std::string to = "torch", output;
   argument.add_to(arguments);
   arguments.choice("--to FORMAT", to, {"torch"}, "what to write");
-  arguments.text(
-      "-o,--output FILE", output,
-      "the program's file, beside which data that PyTorch cannot make are written as .npy; "
-      "standard output where it is left out");
+  arguments.text("-o,--output FILE", output,
+                 "file of the program; data that PyTorch cannot generate is written beside it as "
+                 ".npy; default: standard output");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
+  if (loaded.spec.data.auto_batch)
+    fail(Fault::spec,
+         "data.batch_size is auto, and a PyTorch program needs a number: add data.batch_size=N");
   const std::unique_ptr<Session> s = open_session(loaded, {.runs = false, .sizes_only = true});
   const TorchExport query{.input = s->graph[s->graph.input].desc,
                           .target = s->graph[s->graph.target].desc,
@@ -51,6 +67,8 @@ int run_export(const std::vector<std::string>& words) {
                           .steps = s->steps,
                           .exchange = s->exchange,
                           .deferred_batch_norm = s->pipeline && s->pipeline->deferred_batch_norm,
+                          .lr = s->parameter_groups.rates[0],
+                          .groups = groups_of(*s),
                           .program = output};
   const std::string program = export_torch(loaded.spec, query);
   note_dropout(*s);

@@ -20,14 +20,14 @@ int run_plan(const std::vector<std::string>& words) {
   bool verbose = false;
   std::string svg;
   argument.add_to(arguments);
-  arguments.flag("-v,--verbose", verbose, "also why kernels ahead of the chosen ones were refused");
+  arguments.flag("-v,--verbose", verbose, "also print why preferred kernels were not chosen");
   arguments.text("--svg FILE", svg, "a file for a picture of the pipeline's schedule");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
   const std::unique_ptr<Session> session =
       open_session(loaded, {.runs = false, .sizes_only = true});
   check_initial_weights(*session);
-  print_stdout("{}", describe(*session, verbose));
+  print_stdout("{}{}", describe(*session, verbose), partial_weights_text(*session));
   if (svg.empty()) return 0;
   if (session->plan.schedule.empty())
     fail(Fault::spec,

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/installation.h"
 #include "base/stderr.h"
@@ -13,7 +14,7 @@ void SpecArgument::add_to(Arguments& arguments) {
   arguments.text("SPEC", path, "a YAML file; see configs/");
   arguments.texts(
       "KEY_VALUE", overrides,
-      "key=value: over what the file says: epochs=3 data.batch_size=256 optimizer.lr=0.1");
+      "key=value, replaces a value of the file: epochs=3 data.batch_size=256 optimizer.lr=0.1");
 }
 
 std::string find_spec(const std::string& path) {
@@ -21,7 +22,7 @@ std::string find_spec(const std::string& path) {
   if (!path.starts_with("configs/") || std::filesystem::exists(path, error)) return path;
   const std::string installed = installed_file(path);
   if (installed.empty()) return path;
-  print_stderr("{} is not here: reading {}\n", path, installed);
+  print_stderr("{} does not exist here; reading {}\n", path, installed);
   return installed;
 }
 
@@ -40,7 +41,15 @@ LoadedSpec load(const SpecArgument& argument) {
 
 std::unique_ptr<Session> open_session(const LoadedSpec& loaded, const SessionQuery& query) {
   Diagnostics d;
-  std::unique_ptr<Session> session = make_session(loaded.spec, query, d);
+  Spec spec = loaded.spec;
+  if (spec.data.auto_batch) {
+    constexpr int64_t kAssumed = 32;
+    print_stderr(
+        "data.batch_size: auto is chosen when training starts; {} per replica are assumed here\n",
+        kAssumed);
+    spec.data.batch_size_per_replica = kAssumed;
+  }
+  std::unique_ptr<Session> session = make_session(std::move(spec), query, d);
   if (!session) throw BadSpec{d.render()};
   return session;
 }

@@ -7,10 +7,15 @@
 #include "base/machine.h"
 #include "base/signals.h"
 #include "base/stderr.h"
+#include "base/stdout.h"
 #include "cli/arguments.h"
+#include "cli/auto_batch.h"
 #include "cli/command.h"
+#include "cli/printed_numbers.h"
+#include "cli/reported_training.h"
 #include "cli/spec_argument.h"
 #include "train/run.h"
+#include "train/run_numbers.h"
 #include "train/warnings.h"
 
 namespace dpt::commands {
@@ -49,32 +54,57 @@ void print_warnings(const Session& session, const std::optional<World>& world) {
 
 struct TrainArguments {
   SpecArgument spec;
-  std::string trace, resume;
+  std::string trace, resume, print;
+  bool json = false;
+  bool prints_result() const { return json || !print.empty(); }
 };
+
+// What --print or --json print after a run. A run that failed or was stopped has no number to
+// print, so that `x=$(dptrain ...)` is empty; --json says how far it came.
+void print_result(const TrainArguments& given, const std::vector<std::string>& names,
+                  const Spec& spec, const std::string& folder, int code) {
+  print_results_on_stderr(false);
+  if (given.json)
+    print_stdout(
+        "{}", numbers_json(read_numbers(folder), spec, folder, code == 0 ? "finished" : "stopped"));
+  else if (code == 0)
+    print_stdout("{}", printed_line(names, folder));
+}
 
 int train(const TrainArguments& given, const std::optional<World>& world) {
   if (world && !given.trace.empty())
     fail(Fault::spec,
          "--trace is for runs whose ranks dptrain starts itself; start it without torchrun, srun "
          "or mpirun");
-  LoadedSpec loaded = load(given.spec);
+  LoadedSpec loaded = with_chosen_batch(load(given.spec), given.spec, given.resume, world);
   SessionQuery query;
   if (world) query.world = world->size;
   const std::unique_ptr<Session> session = open_session(loaded, query);
   if (session->on_gpu() && !given.trace.empty())
-    fail(Fault::spec, "--trace is of workers on CPUs; for a GPU use nsys, or write `device: cpu`");
+    fail(Fault::spec,
+         "--trace records CPU workers only; for a GPU use nsys, or write `device: cpu`");
+  std::vector<std::string> names;
+  if (!given.print.empty()) names = read_printed_names(given.print, session->spec);
+  if (given.prints_result()) print_results_on_stderr(true);
   RunIdentity identity = make_run_identity();
   if (!world || world->rank == 0) print_stderr("{}", first_line(identity));
   if (world) note_world(*session, *world);
   print_warnings(*session, world);
   write_found(*session, loaded.tree);
-  return run(*session, {.location = {.folder = run_folder(loaded.spec),
-                                     .numbered = loaded.spec.out.empty(),
-                                     .resume = given.resume,
-                                     .resolved_spec = to_yaml(loaded.tree)},
-                        .identity = std::move(identity),
-                        .world = world,
-                        .trace = given.trace});
+  std::string folder;
+  const int code = run_and_report(*session,
+                                  {.location = {.folder = run_folder(loaded.spec),
+                                                .numbered = loaded.spec.out.empty(),
+                                                .resume = given.resume,
+                                                .resolved_spec = to_yaml(loaded.tree)},
+                                   .identity = std::move(identity),
+                                   .world = world,
+                                   .trace = given.trace},
+                                  folder);
+  const bool stopped = code == 75 || code > 128;
+  if (given.prints_result() && (!world || world->rank == 0) && (code == 0 || stopped))
+    print_result(given, names, session->spec, folder, code);
+  return code;
 }
 
 // Trains as one of several ranks and tells the others why it failed. What rank 0 reports, the other
@@ -104,12 +134,17 @@ int run_train(const std::vector<std::string>& words) {
   Arguments arguments("train", "Trains what a spec describes; the same as `dptrain SPEC`.");
   TrainArguments given;
   given.spec.add_to(arguments);
-  arguments.text(
-      "--resume PATH", given.resume,
-      "resume from a checkpoint, from the newest one of a run directory or, with 'auto', "
-      "of this spec's newest run, if it has the same spec");
+  arguments.text("--resume PATH", given.resume,
+                 "checkpoint to resume from, or a run directory for its newest checkpoint, or "
+                 "'auto' for this spec's newest run if its spec is unchanged");
   arguments.text("--trace FILE", given.trace,
-                 "a file for what each worker did when, for chrome://tracing or Perfetto");
+                 "write a timeline of each worker to this file, for chrome://tracing or Perfetto");
+  arguments.text("--print LIST", given.print,
+                 "numbers to print on standard output in place of the epochs' lines: "
+                 "test.accuracy, loss,seconds, best.test.accuracy, weights.sha256, out, ...");
+  arguments.flag("--json", given.json,
+                 "print a summary as JSON on standard output in place of the epochs' lines",
+                 "--print");
   arguments.parse(words);
   const StartupSignals signals;
   const std::optional<World> world = world_from_environment();

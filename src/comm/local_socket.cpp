@@ -6,7 +6,6 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -88,16 +87,6 @@ Descriptor lock_directory(const fs::path& directory, double timeout_s) {
 }
 
 }  // namespace
-
-Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-int Descriptor::release() { return std::exchange(fd_, -1); }
 
 std::vector<fs::path> socket_directories(const char* xdg_runtime_dir, const char* home) {
   std::vector<fs::path> out;

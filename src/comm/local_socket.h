@@ -11,23 +11,9 @@
 
 #include <sys/types.h>
 
+#include "base/descriptor.h"
+
 namespace dpt {
-
-// Owns a file descriptor. Move-only.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  int get() const { return fd_; }
-  int release();
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // Directories for sockets, best first: $XDG_RUNTIME_DIR/dptrain if $XDG_RUNTIME_DIR belongs to this
 // user and is closed to others, /tmp/dptrain-UID, $HOME/.cache/dptrain. A null or empty argument is

@@ -33,6 +33,15 @@ std::string rows_text(const Session& s) {
   return out;
 }
 
+// The settings of a parameter, if parameters differ in them.
+std::string group_text(const Session& s, size_t parameter) {
+  const ParameterGroups& all = s.parameter_groups;
+  if (!all.several()) return "";
+  const auto group = static_cast<size_t>(all.of_parameter[parameter]);
+  return fmt::format("  lr {:.6g}, weight_decay {:.6g}", all.rates[all.groups[group].rate],
+                     all.groups[group].weight_decay);
+}
+
 std::string parameters_text(const Session& s) {
   std::string out;
   for (size_t i = 0; i < s.graph.parameters.size(); ++i) {
@@ -40,7 +49,7 @@ std::string parameters_text(const Session& s) {
     out += fmt::format(
         "  {:<28} {:<16} {:>10}{}{}\n", v.name, v.desc.shape.str(), v.desc.shape.elements(),
         v.desc.layout == Layout::plain ? "" : fmt::format("  {}", name_of(v.desc.layout)),
-        s.graph.gradients[i] == kNoValue ? "  frozen" : "");
+        s.graph.gradients[i] == kNoValue ? "  frozen" : group_text(s, i));
   }
   for (ValueId v : s.graph.buffers)
     out += fmt::format("  {:<28} {:<16} {:>10}  buffer\n", s.graph[v].name,
@@ -64,7 +73,7 @@ std::string exchange_text(const Session& s) {
   }
   std::string out;
   if (s.exchange.shard_states) {
-    out += "optimizer states: each rank has those of the elements that it updates\n";
+    out += "optimizer states: each rank holds the states of the elements it updates\n";
     for (size_t r = 0; r < updated.size(); ++r)
       out += fmt::format("  rank {:<4} {:>10} elements  {:.2f} MiB\n", r, updated[r],
                          static_cast<double>(updated[r]) * sizeof(float) * s.states() / kMiB);
@@ -120,6 +129,7 @@ std::string describe(const Session& s, bool refusals) {
   out += fmt::format("batch: {}; {} per epoch, {} in total\n", batch_text(s),
                      counted(s.batches->steps(), "step"), s.steps);
   out += rows_text(s);
+  out += lr_scale_text(s) + groups_text(s) + frozen_text(s);
   out += fmt::format("parameters: {}\n{}", parameter_count(s.graph), parameters_text(s));
   out += fmt::format("work: {:.3f} MFLOP for {}, forward and backward\n",
                      program.graph.flops() / 1e6, counted(program.rows.total(), "sample"));

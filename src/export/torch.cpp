@@ -98,6 +98,16 @@ def move_statistics(model):
             layer.running_var.copy_((1 - part) * layer.running_var + part * variance)
 )py";
 
+constexpr const char* kLoadFitting = R"py(def load_fitting(model, weights):
+    """Tensors whose names, types and shapes fit; the others keep their initial values."""
+    fitting = model.state_dict()
+    for name, value in weights.items():
+        own = fitting.get(name.removeprefix("module."))
+        if own is not None and (own.dtype, own.shape) == (value.dtype, value.shape):
+            own.copy_(value)
+    model.load_state_dict(fitting)
+)py";
+
 constexpr const char* kForwardReplicas = R"py(def forward_replicas(model, x):
     """As DataParallel: each part is normalized alone, and the first one's statistics are kept."""
     outputs = []
@@ -119,7 +129,7 @@ void check_batch_norm(const TorchFacts& f) {
   if (!f.norms_replicas() || f.forwards_replicas()) return;
   if (f.ddp)
     fail(Fault::spec,
-         "with sync_batch_norm batch norm takes the statistics of all ranks, but PyTorch's "
+         "with sync_batch_norm, batch norm uses the statistics of all ranks, but PyTorch's "
          "SyncBatchNorm runs on GPUs only; export with parallel=single, which gives the same "
          "numbers, or with sync_batch_norm=false");
   fail(Fault::spec,
@@ -128,7 +138,22 @@ void check_batch_norm(const TorchFacts& f) {
        f.query.replicas);
 }
 
+// What a training loop of PyTorch's examples does not do.
+void check_evaluation(const Spec& spec) {
+  const auto refuse = [](std::string_view key, std::string_view without) {
+    fail(Fault::spec, "the PyTorch program has no `{}`; export with {}", key, without);
+  };
+  if (spec.data.validation.on()) refuse("data.validation", "data.validation=none");
+  if (spec.early_stop.patience > 0) refuse("early_stop", "early_stop=none");
+  if (spec.minutes) refuse("minutes", "minutes=none");
+  if (spec.evaluate.every_steps > 0) refuse("evaluate.every_steps", "evaluate.every=1");
+  for (const Located<std::string>& metric : spec.evaluate.metrics)
+    if (metric.value != "loss" && metric.value != "accuracy")
+      refuse("evaluate.metrics", "evaluate.metrics=[]");
+}
+
 TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
+  check_evaluation(spec);
   const std::string_view mode = spec.parallel.what->name;
   if (mode != "single" && mode != "dp" && mode != "ddp" && mode != "pipeline")
     fail(Fault::spec,
@@ -161,9 +186,8 @@ TorchFacts facts_of(const Spec& spec, const TorchExport& query) {
   check_batch_norm(facts);
   if (facts.deferred() && spec.accumulate > 1)
     fail(Fault::spec,
-         "with `accumulate` a batch is several batches for `deferred_batch_norm`, and the "
-         "equivalent "
-         "program knows one; export without one of the two");
+         "with `accumulate`, `deferred_batch_norm` sees a batch as several batches, but the "
+         "equivalent program sees one; export without one of the two keys");
   if (query.exchange.compress && !facts.ddp)
     fail(Fault::spec,
          "with `reproducible` the equivalent program is one process, which compresses nothing, but "
@@ -176,25 +200,28 @@ std::string notes(const TorchFacts& f) {
   std::string out;
   const auto note = [&](std::string_view text) { out += fmt::format("\n{}\n", text); };
   if (f.spec.reproducible_shards)
-    note("With `reproducible` every mode gives the numbers of one process: so it is one here.");
+    note(
+        "With `reproducible`, every mode gives the results of one process, so this program is one "
+        "process.");
   else if (f.forwards_replicas())
     note(
         "One process computes the parts that DataParallel gives its devices, one after the other.");
   else if (f.spec.parallel.what->name == "dp")
     note(
-        "DataParallel gives the numbers of one process on any number of devices: so it is one "
-        "here.");
+        "DataParallel gives the results of one process on any number of devices, so this program "
+        "is one.");
   if (f.spec.parallel.what->name == "pipeline")
     note(
-        "The stages of a pipeline give the numbers of one device that computes the chunks one by\n"
-        "one: so a replica is one process here.");
+        "The stages of a pipeline give the results of one device that computes the chunks one by "
+        "one,\n"
+        "so a replica is one process here.");
   if (f.ddp && f.query.samples % f.query.ranks != 0 && !f.spec.data.pad && !f.spec.data.drop_last)
     note(fmt::format(
         "{} samples on {} ranks: DistributedSampler repeats some to make the ranks even,\n"
         "dptrain does so only with `pad: true`.",
         f.query.samples, f.query.ranks));
   if (!f.ddp && f.query.exchange.shard_states)
-    note("`shard: optimizer` changes no number, and one process has all states.");
+    note("`shard: optimizer` does not change results, and one process holds all optimizer states.");
   if (f.ddp && f.query.exchange.compress && f.query.shards > f.query.ranks)
     note(
         "dptrain rounds the gradients of each core, the hook those of each rank: they are the same "
@@ -254,7 +281,9 @@ std::string imports(std::string_view body) {
       {"default_hooks.", "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks"},
       {"ZeroRedundancyOptimizer(", "from torch.distributed.optim import ZeroRedundancyOptimizer"},
       {"= DistributedDataParallel(", "from torch.nn.parallel import DistributedDataParallel"},
-      {"lr_scheduler.", "from torch.optim import lr_scheduler"}};
+      {"lr_scheduler.", "from torch.optim import lr_scheduler"},
+      {"= AveragedModel(",
+       "from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn"}};
   static constexpr std::string_view kData[] = {"DataLoader", "DistributedSampler", "RandomSampler",
                                                "TensorDataset"};
   static constexpr std::string_view kTorchvision[] = {"datasets", "transforms"};
@@ -301,7 +330,9 @@ std::string constants(const TorchFacts& f) {
 std::string helpers(const TorchFacts& f, std::string_view data) {
   std::string out;
   if (data.find("read_idx(") != data.npos) out += section(kReadIdx);
-  out += section(kWeightFiles) + torch_data_helpers(f);
+  out += section(kWeightFiles);
+  if (f.spec.partial_weights) out += section(kLoadFitting);
+  out += torch_data_helpers(f);
   if (f.divisor == Divisor::targets) out += section(kWeightOf);
   if (f.last_extent()) {
     const std::string loss = type_of<LossType>(f.spec.loss).torch(f.spec.loss.settings);
@@ -336,9 +367,11 @@ std::string model_function(const TorchFacts& f) {
   for (ValueId v : f.graph.parameters)
     if (!f.graph[v].trainable) frozen.push_back("\"" + f.graph[v].name + "\"");
   std::string body = initialisations(f);
-  if (!f.spec.initial_weights.empty())
-    body +=
-        fmt::format("model.load_state_dict(read_weights({}))\n", python(f.spec.initial_weights));
+  if (!f.spec.initial_weights.empty()) {
+    const std::string weights = fmt::format("read_weights({})", python(f.spec.initial_weights));
+    body += f.spec.partial_weights ? fmt::format("load_fitting(model, {})\n", weights)
+                                   : fmt::format("model.load_state_dict({})\n", weights);
+  }
   if (!frozen.empty())
     body += fmt::format(
         "for name, parameter in model.named_parameters():\n"

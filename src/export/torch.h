@@ -3,13 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/tensor.h"
 #include "parallel/exchange.h"
 #include "spec/spec.h"
 
 namespace dpt {
+
+// Parameters that the optimizer updates with the same settings.
+struct TorchGroup {
+  std::vector<std::string> parameters;  // names in the state_dict
+  double lr = 0, weight_decay = 0;
+};
 
 // What the spec itself does not say: sizes of its data, and the machine's choices.
 struct TorchExport {
@@ -28,7 +36,9 @@ struct TorchExport {
   int64_t steps = 0;       // of the whole run
   Exchange exchange{};     // between ranks
   bool deferred_batch_norm = false;
-  std::string program{};  // its path, beside which .npy files go; empty: standard output
+  std::optional<double> lr{};        // of the optimizer, after lr_scale; empty: the spec's
+  std::vector<TorchGroup> groups{};  // of the trained parameters; empty: all are one group
+  std::string program{};             // its path, beside which .npy files go; empty: standard output
 };
 
 // Returns a complete program with the same initial weights, order of samples and formulas, so that

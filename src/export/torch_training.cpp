@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "export/torch_parts.h"
 #include "formats/python_call.h"
@@ -15,7 +16,7 @@ class TrainingText {
   explicit TrainingText(const TorchFacts& facts) : f_(facts), spec_(facts.spec) {}
 
   std::string text() const {
-    return (spec_.evaluate.on ? evaluation() : "") +
+    return (spec_.evaluate.on ? evaluation() : "") + groups() +
            section(f_.ddp ? "def train(rank, store, arguments):\n" : "def train(arguments):\n") +
            indent(setup() + epochs() + ending(), 4);
   }
@@ -58,6 +59,9 @@ class TrainingText {
     if (const auto half = f_.query.exchange.compress; f_.ddp && half)
       out += fmt::format("model.register_comm_hook(None, default_hooks.{}_compress_hook)\n",
                          *half == DType::bf16 ? "bf16" : "fp16");
+    if (spec_.ema)
+      out += fmt::format("averaged = AveragedModel({}, multi_avg_fn=get_ema_multi_avg_fn({}))\n",
+                         bare_model(), python(*spec_.ema));
     std::string criterion = type_of<LossType>(spec_.loss).torch(spec_.loss.settings);
     if (f_.last_extent()) criterion = "LastExtent" + criterion.substr(criterion.find('('));
     out += fmt::format("criterion = {}\noptimizer = {}\n", criterion, optimizer());
@@ -79,13 +83,47 @@ class TrainingText {
   }
 
   std::string optimizer() const {
-    std::string call = type_of<OptimizerType>(spec_.optimizer).torch(spec_.optimizer.settings);
-    if (!f_.ddp || !f_.query.exchange.shard_states) return call;
+    const auto& type = type_of<OptimizerType>(spec_.optimizer);
+    std::any settings = spec_.optimizer.settings;
+    if (f_.query.lr) settings = type.with(settings, *f_.query.lr, {});
+    const std::string call = type.torch(settings);
     // Splits "optim.SGD(model.parameters(), lr=0.1)" into the class and its other arguments.
     constexpr std::string_view kFirst = "(model.parameters()";
     const size_t at = call.find(kFirst);
-    return fmt::format("ZeroRedundancyOptimizer(model.parameters(), optimizer_class={}{}",
-                       call.substr(0, at), call.substr(at + kFirst.size()));
+    const std::string name = call.substr(0, at), rest = call.substr(at + kFirst.size());
+    const std::string parameters = f_.query.groups.empty() ? "model.parameters()"
+                                   : f_.ddp                ? "parameter_groups(model.module)"
+                                                           : "parameter_groups(model)";
+    if (f_.ddp && f_.query.exchange.shard_states)
+      return fmt::format("ZeroRedundancyOptimizer({}, optimizer_class={}{}", parameters, name,
+                         rest);
+    return fmt::format("{}({}{}", name, parameters, rest);
+  }
+
+  // A function with the settings of each parameter; empty: all have the optimizer's.
+  std::string groups() const {
+    if (f_.query.groups.empty()) return "";
+    std::string body = "named = dict(model.named_parameters())\ngroups = [\n";
+    for (const TorchGroup& g : f_.query.groups) {
+      constexpr size_t kMostColumns = 100;
+      const std::string names = fmt::format("\"{}\"", fmt::join(g.parameters, "\", \""));
+      const std::string settings =
+          fmt::format("{{\"lr\": {}, \"weight_decay\": {}}}", python(g.lr), python(g.weight_decay));
+      const std::string line = fmt::format("    ([{}], {}),\n", names, settings);
+      if (line.size() < kMostColumns - 4) {
+        body += line;
+        continue;
+      }
+      body += "    (\n        [\n";
+      for (const std::string& name : g.parameters)
+        body += fmt::format("            \"{}\",\n", name);
+      body += fmt::format("        ],\n        {},\n    ),\n", settings);
+    }
+    body +=
+        "]\n"
+        "return [{\"params\": [named[name] for name in names], **settings} for names, settings in "
+        "groups]\n";
+    return section("def parameter_groups(model):\n" + indent(body, 4));
   }
 
   std::string loader() const {
@@ -148,11 +186,15 @@ class TrainingText {
     std::string out = "optimizer.zero_grad()\n" + gradient() + clip();
     if (f_.deferred()) out += "move_statistics(model)\n";
     if (!scales) out += "optimizer.step()\n";
-    if (scales && counts) out += "scale = scaler.get_scale()\n";
+    std::string then;  // what follows an update
+    if (spec_.ema) then += fmt::format("averaged.update_parameters({})\n", bare_model());
+    if (counts) then += "scheduler.step()\n";
+    if (scales && !then.empty()) out += "scale = scaler.get_scale()\n";
     if (scales) out += "scaler.step(optimizer)\nscaler.update()\n";
-    if (scales && counts)
-      out += "if scaler.get_scale() >= scale:  # else the step was skipped\n    ";
-    if (counts) out += "scheduler.step()\n";
+    if (scales && !then.empty())
+      out += "if scaler.get_scale() >= scale:  # else the step was skipped\n" + indent(then, 4);
+    else
+      out += then;
     const bool mean = f_.divisor != Divisor::one;
     const std::string count = weight("x", "y");
     std::string counted = count;
@@ -299,9 +341,14 @@ class TrainingText {
     return section("@torch.no_grad()\ndef evaluate(model, criterion, data):\n" + indent(body, 4));
   }
 
+  std::string_view bare_model() const { return f_.ddp ? "model.module" : "model"; }
+  // With `ema`, evaluations and the saved file have the averaged weights. Its buffers, such as
+  // running statistics, are the model's.
+  std::string_view result_model() const { return spec_.ema ? "averaged.module" : bare_model(); }
+
   std::string evaluate_call() const {
     std::string out = f_.by_class() ? "test_loss, accuracy" : "test_loss";
-    out += fmt::format(" = evaluate({}, criterion, test)\n", f_.ddp ? "model.module" : "model");
+    out += fmt::format(" = evaluate({}, criterion, test)\n", result_model());
     if (f_.ddp) out += "if rank == 0:\n    ";
     out += f_.by_class() ? "print(f\"Test loss: {test_loss:.4f}, accuracy: {accuracy:.4f}\")\n"
                          : "print(f\"Test loss: {test_loss:.4f}\")\n";
@@ -318,11 +365,9 @@ class TrainingText {
         "enumerate(losses, 1)\n"
         "    ]\n"
         "    Path(arguments.losses).write_text(\"\".join(lines))\n";
-    out += f_.ddp ? "if rank == 0 and arguments.save:\n"
-                    "    write_weights(model.module.state_dict(), arguments.save)\n"
-                    "dist.destroy_process_group()\n"
-                  : "if arguments.save:\n"
-                    "    write_weights(model.state_dict(), arguments.save)\n";
+    out += fmt::format("if {}arguments.save:\n    write_weights({}.state_dict(), arguments.save)\n",
+                       f_.ddp ? "rank == 0 and " : "", result_model());
+    if (f_.ddp) out += "dist.destroy_process_group()\n";
     return out;
   }
 

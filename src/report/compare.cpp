@@ -94,6 +94,8 @@ RecordedLosses read_losses(const std::string& path) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
     const auto step = metric(line, "step"), epoch = metric(line, "epoch"),
                loss = metric(line, "loss");
+    const bool evaluation = metric(line, "evaluation") || line.starts_with(R"({"final")");
+    if (evaluation && !loss) return;
     if (!loss || !(step || epoch))
       fail(Fault::data, R"({}:{}: not a record like {{"step": 1, "loss": 2.3}})", path, number);
     const auto at = static_cast<int64_t>(step ? *step : *epoch);

@@ -55,6 +55,17 @@ const Result kResults[] = {
      [](Run r) { return percent(r.accuracy.last); }},
     {"best_accuracy", "best", 9, [](Run r) { return number(r.accuracy.best); },
      [](Run r) { return percent(r.accuracy.best); }},
+    {"last_validation_loss", "validation loss", 3,
+     [](Run r) { return number(r.validation_loss.last); },
+     [](Run r) { return loss(r.validation_loss.last); }},
+    {"best_validation_loss", "best", 13, [](Run r) { return number(r.validation_loss.best); },
+     [](Run r) { return loss(r.validation_loss.best); }},
+    {"last_validation_accuracy", "validation accuracy", 2,
+     [](Run r) { return number(r.validation_accuracy.last); },
+     [](Run r) { return percent(r.validation_accuracy.last); }},
+    {"best_validation_accuracy", "best", 1,
+     [](Run r) { return number(r.validation_accuracy.best); },
+     [](Run r) { return percent(r.validation_accuracy.best); }},
     {"seconds", "seconds", 8, [](Run r) { return number(r.seconds); },
      [](Run r) { return seconds(r.seconds); }},
     {"samples_per_second", "samples/s", 5, [](Run r) { return number(r.samples_per_second); },
@@ -221,8 +232,8 @@ RunsTable make_runs_table(std::vector<RunRow> rows, const std::vector<std::strin
   for (const std::string& key : asked)
     if (!key.empty() && !values.contains(key) && std::ranges::find(results, key) == results.end())
       fail(Fault::spec,
-           "'{}' is neither a key of the specs of these runs, as data.batch_size, nor one of their "
-           "results: {}",
+           "'{}' is neither a key in the specs of these runs (such as data.batch_size) nor one of "
+           "their results: {}",
            key, fmt::join(results, ", "));
   out.rows = std::move(rows);
   return out;

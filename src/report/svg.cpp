@@ -5,9 +5,8 @@
 #include "base/stderr.h"
 
 namespace dpt::svg {
-namespace {
 
-std::string xml_text(std::string_view text) {
+std::string escaped(std::string_view text) {
   std::string out;
   // XML cannot represent control characters, not even as references
   for (const char c : escape_controls(text)) {
@@ -23,8 +22,6 @@ std::string xml_text(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
 std::string begin(int width, int height) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
@@ -36,7 +33,7 @@ std::string begin(int width, int height) {
 
 std::string text(double x, double y, std::string_view content, std::string_view style) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y,
-                     style.empty() ? "" : " ", style, xml_text(content));
+                     style.empty() ? "" : " ", style, escaped(content));
 }
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view color,

@@ -6,6 +6,9 @@
 
 namespace dpt::svg {
 
+// Text between tags of XML and HTML: markup and control characters escaped.
+std::string escaped(std::string_view text);
+
 // The start of a picture of this size in pixels, with a white background. End it with "</svg>".
 std::string begin(int width, int height);
 

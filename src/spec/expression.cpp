@@ -45,7 +45,7 @@ Number of_integers(std::string_view op, int64_t a, int64_t b) {
   } else if (op == "*") {
     over = __builtin_mul_overflow(a, b, &out);
   } else if (op == "/" && a % b != 0) {
-    throw Wrong{fmt::format("{} / {} is no integer; // rounds down", a, b)};
+    throw Wrong{fmt::format("{} / {} is not an integer; use // to round down", a, b)};
   } else {
     out = op == "%" ? a - b * floor_divide(a, b) : floor_divide(a, b);
   }
@@ -69,7 +69,7 @@ class Parser {
 
   Number all() {
     const Number out = sum();
-    if (!rest_.empty()) throw Wrong{fmt::format("does not end at '{}'", rest_)};
+    if (!rest_.empty()) throw Wrong{fmt::format("has unexpected text at '{}'", rest_)};
     return out;
   }
 
@@ -120,7 +120,7 @@ class Parser {
   }
 
   Number unary() {
-    if (++depth_ > 100) throw Wrong{"has too many parentheses"};
+    if (++depth_ > 100) throw Wrong{"has too many nested parentheses or signs"};
     Number out;
     if (take("-")) {
       out = apply("-", int64_t{0}, unary());
@@ -222,9 +222,10 @@ Node substitute_scalar(const Node& n, const Scope& scope, Expansion& made, Diagn
         out.where = n.where;
         return out;
       }
-      if (value.kind != Node::Kind::scalar) throw Wrong{"is no single value"};
+      if (value.kind != Node::Kind::scalar)
+        throw Wrong{"is not a single value, so it cannot be part of a text"};
       if (out.text.size() + value.text.size() > kMostScalarBytes)
-        throw Wrong{fmt::format("makes a text of more than {} bytes", kMostScalarBytes)};
+        throw Wrong{fmt::format("expands to a text of more than {} bytes", kMostScalarBytes)};
       out.text += value.text;
     } catch (const Wrong& w) {
       d.error(n.where,

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "spec/evaluation_keys.h"
+#include "spec/parameter_keys.h"
 
 namespace dpt {
 namespace {
@@ -45,38 +47,28 @@ struct LogKeys : LogSpec {
         .optional(
             "shapes", &LogKeys::shapes,
             "whether to print the shapes of each replica's input and output in the first steps")
-        .usage("", "log: {shapes: true}");
+        .usage("", "log: {shapes: true}")
+        .optional("tensorboard", &LogKeys::tensorboard,
+                  "whether to write event files for TensorBoard into the run directory")
+        .usage("torch.utils.tensorboard.SummaryWriter", "log: {tensorboard: true}")
+        .optional(
+            "grad_norms", &LogKeys::grad_norms,
+            "whether step records have the norm of each parameter's gradient, before clipping")
+        .usage("param.grad.norm()", "log: {every: 100, grad_norms: true}")
+        .optional(
+            "noise_scale", &LogKeys::noise_scale,
+            "whether step records have the gradient noise scale, which tells how large a batch "
+            "still pays; it compares the gradients of a batch's shards")
+        .usage("", "log: {every: 100, noise_scale: true}");
   }
-};
 
-struct EvaluateKeys : EvaluateSpec {
-  static KeyTable<EvaluateKeys> keys() {
-    return KeyTable<EvaluateKeys>()
-        .optional("every", &EvaluateKeys::every, "epochs between two evaluations", kPositive)
-        .usage("", "evaluate: {every: 5}")
-        .optional("batch_size", &EvaluateKeys::batch_size, "samples per batch of an evaluation",
-                  kCount)
-        .usage("DataLoader(batch_size)", "evaluate: {batch_size: 500}");
-  }
-};
-
-struct SaveKeys : SaveSpec {
-  static KeyTable<SaveKeys> keys() {
-    return KeyTable<SaveKeys>()
-        .optional("every_epochs", &SaveKeys::every_epochs,
-                  "epochs between two checkpoints; 0: only when the run ends or is stopped",
-                  kNotNegative)
-        .usage("", "save: {every_epochs: 5}")
-        .optional("every_steps", &SaveKeys::every_steps,
-                  "steps between two checkpoints, in addition to every_epochs; 0: none",
-                  kNotNegative)
-        .usage("", "save: {every_steps: 1000}")
-        .optional("every_minutes", &SaveKeys::every_minutes,
-                  "minutes between two checkpoints, in addition to the others; 0: none",
-                  kNotNegative)
-        .usage("", "save: {every_minutes: 30}")
-        .optional("keep", &SaveKeys::keep, "number of newest checkpoints to keep", kCount)
-        .usage("", "save: {keep: 3}");
+  static void check(const LogKeys& s, const Owner& owner, Diagnostics& d) {
+    for (const auto& [key, given] :
+         {std::pair("grad_norms", s.grad_norms), std::pair("noise_scale", s.noise_scale)})
+      if (given && s.every == 0)
+        d.error(owner.at(key), fmt::format("'{}' is written to step records, and 'every' is 0: set "
+                                           "log.every to the steps between two records",
+                                           key));
   }
 };
 
@@ -134,23 +126,6 @@ void read_schedule(ScheduleSpec& out, const Node& n, const Registry& registry, D
   out.schedule = read_choice("schedule", n, registry, d, names);
 }
 
-void read_evaluate(EvaluateSpec& out, const Node& n, Diagnostics& d) {
-  if (n.kind == Node::Kind::map)
-    out = EvaluateKeys::keys().decode(n, {"'evaluate'", n.where}, d), out.on = true;
-  else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
-    d.error(n.where, "'evaluate' must be true, false or a map of 'every' and 'batch_size'");
-  out.where = n.where;
-}
-
-void read_save(SaveSpec& out, const Node& n, Diagnostics& d) {
-  if (n.kind == Node::Kind::map)
-    out = SaveKeys::keys().decode(n, {"'save'", n.where}, d);
-  else if (n.kind != Node::Kind::scalar || !parse_scalar(n, out.on))
-    d.error(n.where,
-            "'save' must be true, false or a map of 'every_epochs', 'every_steps', 'every_minutes' "
-            "and 'keep'");
-}
-
 // Parses "cpu:1" or "1"; returns false if it is neither. `kind` is empty for a bare number.
 bool read_device(const std::string& text, std::string& kind, int64_t& index) {
   const size_t colon = text.find(':');
@@ -191,6 +166,17 @@ void read_devices(DeviceSpec& out, const Node& n, Diagnostics& d) {
   }
   out.count = static_cast<int64_t>(out.indices.size());
 }
+
+// The word `auto`, or a number.
+void read_batch_size(DataSpec& out, const Node& n, Diagnostics& d) {
+  out.auto_batch = n.kind == Node::Kind::scalar && !n.quoted && n.text == "auto";
+  int64_t size = 0;
+  if (!out.auto_batch && read_value("batch_size", n, Rule<int64_t>(kCount), size, d))
+    out.batch_size = size;
+}
+
+constexpr const char* kBatchSchema =
+    R"({"type": ["integer", "string"], "minimum": 1, "maximum": 2147483648, "pattern": "^auto$"})";
 
 constexpr const char* kDevicesSchema =
     R"({"type": ["integer", "array"], "minimum": 1, "maximum": 4096, "minItems": 1, "items": )"
@@ -242,9 +228,15 @@ void add_run(KeyTable<TopKeys>& t, const Registries& v) {
       .usage("", "epochs: 10")
       .optional("steps", &TopKeys::steps,
                 "optimizer steps; with `epochs`, the limit reached first ends the run", kPositive)
-      .usage("", "steps: 5000")
-      .optional("sync_batch_norm", &TopKeys::sync_batch_norm,
-                "whether batch norm uses the statistics of all replicas together")
+      .usage("", "steps: 5000");
+  add_end_keys(t);
+  t.optional("ema", &TopKeys::ema,
+             "decay of the exponential average of the weights, which evaluations and the saved "
+             "model use; none: no average",
+             kBelowOne)
+      .usage("torch.optim.swa_utils.get_ema_multi_avg_fn(decay)", "ema: 0.999");
+  t.optional("sync_batch_norm", &TopKeys::sync_batch_norm,
+             "whether batch norm uses the statistics of all replicas together")
       .usage("torch.nn.SyncBatchNorm", "sync_batch_norm: true")
       .optional("accumulate", &TopKeys::accumulate,
                 "micro-batches per global batch (gradient accumulation)", kMicroBatches)
@@ -319,13 +311,14 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
          s.dataset = read_choice("dataset", n, v.datasets, d);
        },
        one_of("a dataset", "datasets"))
-      .usage("torch.utils.data.Dataset", "data: {dataset: fashion_mnist}")
-      .optional_section(
-          "transforms", "changes of each sample, in order; random ones apply in training only",
-          [&v](DataSpec& s, const Node& n, Diagnostics& d) {
-            s.transforms = read_choices("transform", n, v.transforms, d);
-          },
-          some_of("a list of transforms", "transforms", "[]"))
+      .usage("torch.utils.data.Dataset", "data: {dataset: fashion_mnist}");
+  add_validation_key(t, v);
+  t.optional_section(
+       "transforms", "changes of each sample, in order; random ones apply in training only",
+       [&v](DataSpec& s, const Node& n, Diagnostics& d) {
+         s.transforms = read_choices("transform", n, v.transforms, d);
+       },
+       some_of("a list of transforms", "transforms", "[]"))
       .usage("torchvision.transforms.Compose", "data: {transforms: [to_tensor]}")
       .optional_section(
           "target_transforms", "changes of each target, in order",
@@ -335,9 +328,12 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
           some_of("a list of target transforms", "target_transforms", "[]"))
       .usage("torchvision.datasets.VisionDataset(target_transform)",
              "data: {target_transforms: [one_hot]}")
-      .optional("batch_size", &DataSpec::batch_size,
-                "samples per step, over all replicas together; this or batch_size_per_replica",
-                kCount)
+      .optional_section(
+          "batch_size",
+          "samples per step, over all replicas together; this or batch_size_per_replica. auto: "
+          "chosen by measuring when a run starts",
+          read_batch_size,
+          {.kind = "an integer or auto", .type = KeyKind::integer, .schema = kBatchSchema})
       .usage("DataLoader(batch_size)", "data: {batch_size: 128}")
       .optional("batch_size_per_replica", &DataSpec::batch_size_per_replica,
                 "samples per step on each replica; this or batch_size", kCount)
@@ -391,36 +387,21 @@ KeyTable<TopKeys> top_keys(const Registries& v) {
       .usage("", "blocks: {pair: {layers: [linear: 10, relu]}}")
       .section("model", "layers, first to last", ignore,
                {.kind = "a list of layers", .registry = "layers", .many = true})
-      .usage("torch.nn.Sequential", "model: [flatten, linear: 10]")
-      .path("initial_weights", &TopKeys::initial_weights,
-            "safetensors file with the initial weights; none: PyTorch's initial weights")
-      .usage("load_state_dict", "initial_weights: trained.safetensors");
+      .usage("torch.nn.Sequential", "model: [flatten, linear: 10]");
+  add_initial_weights(t);
   add_run(t, v);
+  add_parameter_keys(t);
   add_machine(t, v);
+  add_evaluation_keys(t);
   t.optional_section(
-       "evaluate", "whether, or how often, to evaluate on the test set",
-       [](TopKeys& s, const Node& n, Diagnostics& d) { read_evaluate(s.evaluate, n, d); },
-       {.kind = "true, false or a map",
-        .fallback = "false",
-        .type = KeyKind::boolean,
-        .keys = EvaluateKeys::keys().describe()})
-      .usage("model.eval()", "evaluate: true")
-      .optional_section("save", "whether, or how often, to save checkpoints for `--resume`",
-                        [](TopKeys& s, const Node& n, Diagnostics& d) { read_save(s.save, n, d); },
-                        {.kind = "true, false or a map",
-                         .fallback = "true",
-                         .type = KeyKind::boolean,
-                         .keys = SaveKeys::keys().describe()})
-      .usage("torch.save", "save: false")
-      .optional_section(
-          "log", "what is recorded during the run",
-          [](TopKeys& s, const Node& n, Diagnostics& d) {
-            if (n.kind == Node::Kind::map)
-              s.log = LogKeys::keys().decode(n, {"'log'", n.where}, d);
-            else
-              d.error(n.where, "'log' must be a map of keys");
-          },
-          map_of<LogKeys>("the defaults"))
+       "log", "what is recorded during the run",
+       [](TopKeys& s, const Node& n, Diagnostics& d) {
+         if (n.kind == Node::Kind::map)
+           s.log = LogKeys::keys().decode(n, {"'log'", n.where}, d);
+         else
+           d.error(n.where, "'log' must be a map of keys");
+       },
+       map_of<LogKeys>("the defaults"))
       .usage("", "log: {every: 100}")
       .optional("out", &TopKeys::out,
                 "folder of the run, relative to the working directory; none: the next number "
@@ -434,7 +415,8 @@ std::vector<std::string_view> keys_in(const KeyDoc& section, const Registries& r
   const auto add = [&](const std::vector<KeyDoc>& keys) {
     for (const KeyDoc& k : keys) out.push_back(k.name);
   };
-  add(section.keys);
+  // The entries of a list have keys of their own, which are nobody's home.
+  if (!section.many) add(section.keys);
   if (section.registry.empty() || section.registry == "blocks" || section.many) return out;
   for (const RegistryEntry* word : registry_of(registries, section.registry)) add(word->describe());
   return out;
@@ -450,7 +432,7 @@ const Registry& registry_of(const Registries& v, std::string_view list) {
   if (list == "modes") return v.modes;
   if (list == "precisions") return v.precisions;
   if (list == "initialisations") return v.initialisations;
-  require(list == "layers", "the vocabulary has such a list");
+  require(list == "layers", "the registries have such a list");
   return v.layers;
 }
 
@@ -462,6 +444,7 @@ const std::vector<ChoiceLocation>& choice_locations() {
       {.path = {"parallel"}, .registry = "modes", .siblings = {}},
       {.path = {"precision"}, .registry = "precisions", .siblings = {}},
       {.path = {"data", "dataset"}, .registry = "datasets", .siblings = {}},
+      {.path = {"data", "validation"}, .registry = "datasets", .siblings = {}},
       {.path = {"data", "transforms"}, .registry = "transforms", .siblings = {}, .many = true},
       {.path = {"data", "target_transforms"},
        .registry = "target_transforms",

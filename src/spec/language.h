@@ -46,6 +46,7 @@ struct ExclusiveKeys {
   std::string_view section, a, b;  // section "": the top level
 };
 inline constexpr ExclusiveKeys kExclusiveKeys[] = {
-    {.section = "data", .a = "batch_size", .b = "batch_size_per_replica"}};
+    {.section = "data", .a = "batch_size", .b = "batch_size_per_replica"},
+    {.section = "evaluate", .a = "every", .b = "every_steps"}};
 
 }  // namespace dpt

@@ -142,7 +142,8 @@ class Override {
     if (n.kind != Node::Kind::list || !step.name.empty()) {
       d_.error(step.where,
                fmt::format("'{}' is {}", path(i),
-                           n.kind == Node::Kind::list ? "a list: say which as in [0]" : "no list"));
+                           n.kind == Node::Kind::list ? "a list: choose an entry, as in [0]"
+                                                      : "not a list"));
     } else if (step.index >= n.items.size()) {
       d_.error(step.where, fmt::format("'{}' has {}, counted from 0", path(i),
                                        counted(n.items.size(), "entry", "entries")));
@@ -155,7 +156,7 @@ class Override {
     const Step& step = steps_[i];
     if (n.kind == Node::Kind::null) n = {.kind = Node::Kind::map, .where = step.where};
     if (n.kind != Node::Kind::map) {
-      d_.error(step.where, fmt::format("'{}' is no map, so it has no '{}'", path(i), step.name));
+      d_.error(step.where, fmt::format("'{}' is not a map, so it has no '{}'", path(i), step.name));
       return;
     }
     const bool last = i + 1 == steps_.size();
@@ -184,8 +185,8 @@ class Override {
     if (shape.kind == Kind::root || shape.kind == Kind::section)
       for (const ChoiceLocation& p : choice_locations())
         if (p.path == at) return {p.many ? Kind::choices : Kind::choice, &p};
-    if (shape.kind == Kind::root && key == "data")
-      return {.kind = Kind::section, .location = nullptr, .section = "data"};
+    if (shape.kind == Kind::root && (key == "data" || key == "evaluate"))
+      return {.kind = Kind::section, .location = nullptr, .section = key};
     if (shape.kind == Kind::root && key == "blocks") return {Kind::blocks};
     if (shape.kind == Kind::root && key == "model") return {Kind::items};
     if (shape.kind == Kind::blocks) return {Kind::block};
@@ -212,8 +213,7 @@ class Override {
     } else if (n.kind == Node::Kind::map && find_entry(registry, step.name)) {
       set_in_map(n, i, {});
     } else {
-      d_.error(step.where,
-               fmt::format("nothing is chosen for '{}', so it has no '{}'", path(i), step.name));
+      d_.error(step.where, fmt::format("'{}' is not set, so it has no '{}'", path(i), step.name));
     }
   }
 
@@ -249,9 +249,10 @@ class Override {
       names.push_back(name->text);
     }
     if (step.name.find_first_not_of("0123456789") == std::string::npos)
-      return d_.error(step.where, fmt::format("'{0}' is no layer's name; the layer of that number "
-                                              "is {1}[{0}]",
-                                              step.name, path(i)));
+      return d_.error(
+          step.where,
+          fmt::format("no layer is named '{0}'; to choose a layer by number, write {1}[{0}]",
+                      step.name, path(i)));
     if (names.empty())
       return d_.error(step.where, fmt::format("no layer has a name; use {}[{}]", path(i),
                                               index_of_layer(n, step.name)));

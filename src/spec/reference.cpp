@@ -138,13 +138,32 @@ std::string section_table(const std::vector<KeyDoc>& keys) {
   return out + "\n";
 }
 
+// Breaks a paragraph into lines of at most 100 columns, but not within `code`.
+std::string wrapped(std::string_view paragraph) {
+  constexpr size_t kColumns = 100;
+  std::string out;
+  size_t line = 0;  // where the last line begins
+  bool in_code = false;
+  size_t space = std::string::npos;  // the last one on this line where it may break
+  for (const char c : paragraph) {
+    if (c == '`') in_code = !in_code;
+    if (c == ' ' && !in_code) space = out.size();
+    out += c;
+    if (out.size() - line <= kColumns || space == std::string::npos) continue;
+    out[space] = '\n';
+    line = space + 1;
+    space = std::string::npos;
+  }
+  return out;
+}
+
 std::string entry(const RegistryEntry& n) {
   const std::string torch =
       n.usage.torch.empty() ? "" : fmt::format(" PyTorch: {}.", code_list(n.usage.torch));
   const std::string example =
       n.usage.example.empty() ? "" : fmt::format("```yaml\n{}\n```\n\n", n.usage.example);
-  return fmt::format("### `{}`\n\n{}{}\n\n{}{}", n.name, n.summary, torch, table(n.describe()),
-                     example);
+  return fmt::format("### `{}`\n\n{}\n\n{}{}", n.name, wrapped(std::string(n.summary) + torch),
+                     table(n.describe()), example);
 }
 
 // The headings of the page as links. Where a heading comes again, GitHub and Pandoc name the

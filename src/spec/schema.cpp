@@ -79,7 +79,8 @@ class Schema {
         R"({"required": ["dataset"], "if": {"required": ["batch_size_per_replica"], )"
         R"("properties": {"batch_size_per_replica": {"type": "integer"}}}, )"
         R"("then": {"properties": {"batch_size": {"enum": [null, "none"]}}}, )"
-        R"("else": {"required": ["batch_size"], "properties": {"batch_size": {"type": "integer"}}}})";
+        R"("else": {"required": ["batch_size"], "properties": {"batch_size": )"
+        R"({"type": ["integer", "string"], "pattern": "^auto$"}}}})";
     const std::string properties = json_object({json_member("data", data)});
     const std::string then = json_object(
         {json_member("required", json_list(needed)), json_member("properties", properties)});
@@ -159,6 +160,10 @@ class Schema {
   // A map of keys; with `main`, the value of its first key may replace the map.
   Form section_form(const KeyDoc& k, bool expressions) {
     Form map = map_form(k.keys, expressions);
+    if (k.many) {  // a list of maps; a map is a list of one
+      const std::string item = schema_of(map, k.doc, {});
+      return joined(map, {.types = {json_text("array")}, .limits = {json_member("items", item)}});
+    }
     if (k.type == KeyKind::boolean) map.types.push_back(json_text("boolean"));
     if (!k.main) return map;
     const Form main = form_of(k.keys[0], expressions);

@@ -38,11 +38,22 @@ struct ModelItem {
   Span where;
 };
 
+// Samples that are not trained on, to choose weights and settings by: a random part of the training
+// set, or a data set of its own. At most one of the two is given.
+struct ValidationSpec {
+  double fraction = 0;  // of the training set; 0: not given
+  Choice dataset;       // empty: not given
+  bool on() const { return fraction > 0 || dataset.what != nullptr; }
+  Span where;
+};
+
 struct DataSpec {
   Choice dataset;
+  ValidationSpec validation;
   std::vector<Choice> transforms, target_transforms;
   std::optional<int64_t> batch_size;              // over all replicas: samples per optimizer step
   std::optional<int64_t> batch_size_per_replica;  // exactly one of the two is given
+  bool auto_batch = false;  // batch_size is to be chosen before a session is made; it is empty
   bool shuffle = true;
   bool reshuffle =
       true;  // false: all epochs use the first epoch's order (DistributedSampler without set_epoch)
@@ -52,16 +63,21 @@ struct DataSpec {
   Span where;
 };
 
+// Evaluation on the validation set if there is one, else on the test set.
 struct EvaluateSpec {
   bool on = false;
-  int64_t every = 1;  // in epochs
+  int64_t every = 1;        // in epochs
+  int64_t every_steps = 0;  // instead of `every`; 0: not given
   int64_t batch_size = 1000;
+  // Beside the loss: accuracy, topK (top5), f1, confusion_matrix, perplexity, mae, r2. Empty: the
+  // accuracy if the loss is one of classes.
+  std::vector<Located<std::string>> metrics;
   Span where;
 };
 
 struct ScheduleSpec {
   Choice schedule;              // empty: constant
-  std::string interval = "";    // epoch | step; empty: the schedule's default (one_cycle: step)
+  std::string interval;         // epoch | step; empty: the schedule's default (one_cycle: step)
   int64_t warmup = 0;           // intervals of linear warm-up
   double warmup_factor = 1e-2;  // of the learning rate, in the first interval
 };
@@ -73,12 +89,43 @@ struct SaveSpec {
   int64_t every_steps = 0;                   // steps between checkpoints; 0: none by step
   std::optional<double> every_minutes = 10;  // since the last checkpoint; 0 or empty: none by time
   int64_t keep = 3;                          // number of checkpoints kept, the newest
+  // The metric by which the best weights are kept; none: they are not. Empty: the loss if there is
+  // a validation set, else none.
+  std::string best;
 };
 
 struct LogSpec {
   int64_t every = 0;            // steps between step records in metrics.jsonl; 0: none
   std::string loss = "global";  // global | rank0
   bool shapes = false;          // print the DataParallel tutorial's "In Model: ..." lines
+  bool tensorboard = false;     // write event files
+  bool grad_norms = false;      // norm of each parameter's gradient in step records
+  bool noise_scale = false;     // gradient noise scale in step records
+};
+
+// Ends a run whose evaluations have stopped to improve.
+struct EarlyStopSpec {
+  int64_t patience = 0;  // evaluations without improvement; 0: the run is not stopped
+  std::string metric;    // empty: the loss
+  double min_delta = 0;  // a smaller change is no improvement
+  Span where;
+};
+
+// Parameters by pattern: `bias`, `norm`, or a glob of their names, such as `layer1.*`.
+using Patterns = std::vector<Located<std::string>>;
+
+// Settings of some parameters, in place of the optimizer's.
+struct ParameterGroupSpec {
+  Patterns match;
+  std::optional<double> lr, weight_decay;
+  Span where;
+};
+
+// Multiplies learning rates by the global batch over `batch`, or by the root of that.
+struct LrScaleSpec {
+  std::string rule = "none";     // none | linear | sqrt
+  std::optional<int64_t> batch;  // empty: data.batch_size_per_replica
+  Span where;
 };
 
 struct ClipSpec {
@@ -103,14 +150,22 @@ struct Spec {
   int64_t seed = 0;
   DataSpec data;
   std::vector<ModelItem> model;
-  std::string initial_weights;  // a safetensors file; empty: PyTorch's initialization
+  std::string initial_weights;   // a safetensors file; empty: PyTorch's initialization
+  bool partial_weights = false;  // take what fits of initial_weights, and keep the rest
   Choice loss;
   Choice optimizer;
   ScheduleSpec schedule;
   ClipSpec clip;
   std::optional<int64_t> epochs, steps;  // whichever comes first ends the run; neither: one epoch
-  bool sync_batch_norm = false;          // compute batch norm's statistics over all replicas
-  int64_t accumulate = 1;                // micro-batches per global batch
+  std::optional<double> minutes;         // ends the run, too, with a checkpoint
+  EarlyStopSpec early_stop;
+  std::optional<double> ema;  // decay of the averaged weights, which evaluations use
+  std::vector<ParameterGroupSpec> parameter_groups;
+  Patterns no_decay;  // parameters without weight decay
+  Patterns freeze;    // parameters that are not trained
+  LrScaleSpec lr_scale;
+  bool sync_batch_norm = false;  // compute batch norm's statistics over all replicas
+  int64_t accumulate = 1;        // micro-batches per global batch
   DeviceSpec devices;
   bool graphs = true;                          // on GPUs: capture steps as CUDA graphs
   Choice parallel;                             // never empty: defaults to `single`

@@ -163,7 +163,11 @@ void anchor_settings(Node& settings, const RegistryEntry& what) {
 }
 
 void anchor_paths(Node& root, const Registries& registries) {
-  anchor_map(root, top_keys(registries).describe());
+  const std::vector<KeyDoc> top = top_keys(registries).describe();
+  anchor_map(root, top);
+  for (const KeyDoc& k : top)
+    if (Node* section = root.find(k.name); section && k.type == KeyKind::path)
+      anchor_map(*section, k.keys);
   Node* data = root.find("data");
   Node* dataset = data ? data->find("dataset") : nullptr;
   if (!dataset) return;

@@ -18,12 +18,14 @@
 #include "base/files.h"
 #include "base/stderr.h"
 #include "formats/json_text.h"
+#include "train/evaluation_text.h"
 
 namespace dpt {
 namespace {
 
 constexpr size_t kMostSteps = 1024;  // kept before they are written
 constexpr size_t kMostPending = size_t{1} << 20;
+constexpr double kFlushInterval = 1;  // seconds: so late does `dptrain watch` see a step
 
 std::string metrics_file(const std::string& folder) { return folder + "/metrics.jsonl"; }
 
@@ -48,17 +50,23 @@ double utc_s() {
 }  // namespace
 
 double samples_per_second(const Session& session, const EpochRecord& r) {
-  return static_cast<double>(session.train.size()) * static_cast<double>(r.steps) /
+  return static_cast<double>(session.train_samples()) * static_cast<double>(r.steps) /
          static_cast<double>(session.batches->steps()) / r.seconds;
 }
 
 MetricsWriter::MetricsWriter(const Session& session, std::string folder, std::string run,
-                             bool append)
+                             const std::optional<TensorBoardLog::Start>& resumed)
     : session_(session),
       folder_(std::move(folder)),
       run_(std::move(run)),
-      lock_id_(id_of(folder_ + "/.lock")) {
-  open(append);
+      lock_id_(id_of(folder_ + "/.lock")),
+      flushed_s_(utc_s()),
+      results_(folder_) {
+  open(resumed.has_value());
+  if (!resumed) remove_event_files(folder_);
+  std::remove((folder_ + "/report.html").c_str());  // of an earlier run, or of this one's beginning
+  results_.restore();
+  if (session_.spec.log.tensorboard) events_.emplace(folder_, resumed);
   if (session_.spec.log.every > 0) steps_.reserve(kMostSteps);
 }
 
@@ -84,8 +92,9 @@ void MetricsWriter::open(bool append) {
 }
 
 void MetricsWriter::step(const StepRecord& record) {
-  steps_.push_back({record, utc_s()});
-  if (steps_.size() == kMostSteps) flush();
+  const double now = utc_s();
+  steps_.push_back({record, now});
+  if (steps_.size() == kMostSteps || now - flushed_s_ >= kFlushInterval) flush();
 }
 
 void MetricsWriter::format_steps() {
@@ -96,30 +105,58 @@ void MetricsWriter::format_steps() {
       pending_ += fmt::format(R"(, "loss_scale": {:.9g}, "skipped": {})", r.scale, r.skipped);
     if (session_.spec.clip.max_norm)
       pending_ += fmt::format(R"(, "norm": {})", json_number(r.norm));
-    pending_ += fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
+    if (r.noise_scale)
+      pending_ += fmt::format(R"(, "noise_scale": {})", json_number(*r.noise_scale));
+    pending_ += fmt::format(R"(, "data_wait": {:.4f}, "time": {:.3f}, "run": "{}"{}}})"
                             "\n",
-                            time, run_);
+                            r.data_wait, time, run_, norms_text(r.grad_norms));
   }
   steps_.clear();
 }
 
-void MetricsWriter::epoch(const EpochRecord& r) {
+// They are last, because readers drop the end of very long records (kMostRecordBytes).
+std::string MetricsWriter::norms_text(const std::vector<double>& norms) const {
+  const Graph& graph = session_.graph;
+  std::string out;
+  size_t next = 0;
+  for (size_t p = 0; p < graph.parameters.size() && next < norms.size(); ++p)
+    if (graph.gradients[p] != kNoValue)
+      out += fmt::format("{}{}: {}", out.empty() ? "" : ", ",
+                         json_text(graph[graph.parameters[p]].name), json_number(norms[next++]));
+  return norms.empty() ? "" : fmt::format(R"(, "grad_norms": {{{}}})", out);
+}
+
+void MetricsWriter::epoch(const EpochRecord& r, std::optional<double> evaluation_s) {
   format_steps();
   std::string line = fmt::format(
       R"({{"epoch": {}, "loss": {}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
       R"("samples_per_second": {:.1f})",
       r.epoch, json_number(r.loss), r.seconds, r.steps, r.lr, samples_per_second(session_, r));
-  if (r.evaluation) {
-    line += fmt::format(R"(, "test_loss": {})", json_number(r.evaluation->loss));
-    if (r.evaluation->accuracy >= 0)
-      line += fmt::format(R"(, "test_accuracy": {:.6f})", r.evaluation->accuracy);
-  }
+  if (r.evaluation) line += evaluation_json(session_.evaluated_set(), *r.evaluation);
+  if (evaluation_s) line += fmt::format(R"(, "evaluation_seconds": {:.6f})", *evaluation_s);
   if (session_.scaler.on)
     line += fmt::format(R"(, "loss_scale": {:.9g}, "skipped_steps": {})", r.scale, r.skipped);
-  line += fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
-                      "\n",
-                      utc_s(), run_);
-  pending_ += line;
+  line += fmt::format(R"(, "data_wait": {:.4f})", r.data_wait);
+  add(std::move(line));
+}
+
+void MetricsWriter::evaluation(const EvaluationRecord& r) {
+  format_steps();
+  add(fmt::format(R"({{"evaluation": {}, "step": {}, "epoch": {}{})", r.evaluation, r.step, r.epoch,
+                  evaluation_json(session_.evaluated_set(), r.result)));
+}
+
+void MetricsWriter::final_test(const FinalRecord& r) {
+  format_steps();
+  add(fmt::format(R"({{"final": true, "step": {}, "epoch": {}{})", r.step, r.epoch,
+                  evaluation_json("test", r.result)));
+}
+
+// Ends a record with its time and run, and writes it.
+void MetricsWriter::add(std::string line) {
+  pending_ += line + fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
+                                 "\n",
+                                 utc_s(), run_);
   flush();
 }
 
@@ -127,15 +164,28 @@ void MetricsWriter::epoch(const EpochRecord& r) {
 int64_t MetricsWriter::flush() {
   format_steps();
   look_for_file();
-  if (fd_ < 0 || !write_pending()) {
-    drop_records();
-    return bytes_;
-  }
+  const std::string added = pending_.substr(passed_);
+  const bool written = fd_ >= 0 && write_pending();
+  if (!written) drop_records();
+  passed_ = pending_.size();
+  pass_on(added);
+  flushed_s_ = utc_s();
+  if (!written) return bytes_;
   if (std::exchange(failing_, false))
     print_stderr("{} is written again; {} missing there\n", metrics_file(folder_),
                  records_are(lost_));
   lost_ = 0;
   return bytes_;
+}
+
+void MetricsWriter::pass_on(std::string_view lines) {
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    results_.add(line);
+    if (events_) events_->add(line);
+    lines.remove_prefix(line.size() + 1);
+  }
+  if (events_) events_->flush();
 }
 
 // Whether all is in the file. What was written of a line that did not fit is cut off again.

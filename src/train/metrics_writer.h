@@ -1,4 +1,5 @@
-// Writes metrics.jsonl of a run directory: one JSON object per line, for a step or an epoch.
+// Writes metrics.jsonl of a run directory: one JSON object per line, for a step, an epoch
+// or an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,31 @@
 #include "base/folder_lock.h"
 #include "session/session.h"
 #include "train/records.h"
+#include "train/results_file.h"
+#include "train/tensorboard_log.h"
 
 namespace dpt {
 
 // Every record has the `run` it is of and its `time` in seconds since 1970 (UTC). The file holds
 // whole lines at any time. Where it cannot be written, as on a full disk, the run continues:
-// records wait in memory for the next attempt, with each epoch or every 1024 steps. More than 1 MiB
-// of them are lost, those of steps first; the number is printed. Thread: one at a time.
+// records wait in memory for the next attempt, with each epoch, every second or every 1024 steps.
+// More than 1 MiB of them are lost, those of steps first; the number is printed. What is made from
+// the records, results.csv and TensorBoard's events, is written with them. Thread: one at a time.
 class MetricsWriter {
  public:
-  // append: append to an existing file. Throws Error{failed}.
-  MetricsWriter(const Session& session, std::string folder, std::string run, bool append);
+  // resumed: append to an existing file, which holds the records up to there; empty: a new run,
+  // which removes what an earlier one reported in the folder. Throws Error{failed}.
+  MetricsWriter(const Session& session, std::string folder, std::string run,
+                const std::optional<TensorBoardLog::Start>& resumed);
   ~MetricsWriter();  // prints how many records could not be written
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   void step(const StepRecord& record);  // a step that `log.every` selects
-  void epoch(const EpochRecord& record);
+  // evaluation_s: duration of the epoch's evaluation; empty: there was none.
+  void epoch(const EpochRecord& record, std::optional<double> evaluation_s = {});
+  void evaluation(const EvaluationRecord& record);
+  void final_test(const FinalRecord& record);
   int64_t flush();  // writes all records; returns the file's size in bytes
 
  private:
@@ -41,11 +50,14 @@ class MetricsWriter {
   void open(bool append);
   void close_file();
   void format_steps();
+  void add(std::string line);
+  std::string norms_text(const std::vector<double>& norms) const;
   bool write_pending();
   void fail_once(const std::string& problem);
   void drop_records();
   void look_for_file();
   void reopen();
+  void pass_on(std::string_view lines);
 
   const Session& session_;
   std::string folder_, run_;
@@ -58,6 +70,10 @@ class MetricsWriter {
   FileId lock_id_;                  // of the run directory's lock
   std::optional<FolderLock> lock_;  // of a directory that was made again
   std::vector<Step> steps_;         // recorded and not yet formatted: a step only puts numbers here
+  double flushed_s_ = 0;            // UTC
+  ResultsFile results_;
+  std::optional<TensorBoardLog> events_;
+  size_t passed_ = 0;  // bytes of pending_ that are in these two
 };
 
 // Speed in the steps of an epoch, without evaluation.

@@ -27,6 +27,8 @@
 #include "comm/workers.h"
 #include "engine/gpu/executor.h"
 #include "session/memory.h"
+#include "train/best_weights.h"
+#include "train/final_evaluation.h"
 #include "train/run_folder.h"
 #include "train/run_memory.h"
 #include "train/shared_layout.h"
@@ -50,6 +52,12 @@ void fill(const Session& s, const std::optional<Resume>& resume, const Buffers& 
           Generator& generator) {
   initialise(s, buffers, generator, !resume);
   if (resume) restore(s, *resume, buffers);
+}
+
+// Begins to write the run directory, and says which weights a new run begins with.
+void begin(const Session& s, RunStart& start) {
+  start.begin();
+  if (!start.resume()) print_stderr("{}", partial_weights_text(s));
 }
 
 // Leases a core for each worker of `ranks` ranks, so that no other run of dptrain uses it. The
@@ -129,6 +137,11 @@ struct RunParts {
   std::span<Trace> traces{};
 };
 
+std::optional<TensorBoardLog::Start> resumed_at(const std::optional<Resume>& resume) {
+  if (!resume) return {};
+  return TensorBoardLog::Start{.step = resume->state.step, .of_epoch = resume->state.of_epoch};
+}
+
 // Runs one rank, in a process of its own or in this one. Returns its exit code.
 int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int> cores) {
   const Session& s = parts.session;
@@ -140,7 +153,7 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   if (rank == 0 && !probe)
     reporter = std::make_unique<Reporter>(
         s, parts.folder,
-        Reporter::Settings{.append = resume.has_value(),
+        Reporter::Settings{.resumed = resumed_at(resume),
                            .run_id = parts.request.identity.id,
                            .log_interval_s = parts.request.log_interval_s});
   Disk machines_own;
@@ -148,6 +161,8 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   CheckpointStore checkpoints(s, parts.folder, parts.request.location.resolved_spec,
                               resume ? resume->path : "", disk);
   if (!probe && s.spec.save.on) state.checkpoints = &checkpoints;
+  BestWeights best_weights(s, parts.folder, checkpoints, disk);
+  if (!probe) state.best_weights = &best_weights;
   if (resume) state.resumed = &resume->state;
   state.resumed_states = parts.resumed_states;
   // A call into the GPU driver may block forever, even while a run ends.
@@ -188,13 +203,20 @@ int run_one_rank(const RunParts& parts, Team team, int rank, std::span<const int
   };
   try {
     run_workers(team, rank, body, cores);
+    if (reporter && s.final_test && !outcome.stopped_by)
+      evaluate_final_test(s, parts.folder, outcome, *reporter, parts.gpus.open, cores);
   } catch (const Error& e) {
     if (reporter)  // the exit code is of the rank that failed first
       write_failure(parts.folder, team.broken() ? team.exit_code() : static_cast<int>(e.fault()),
                     e.report());
     throw;
   }
-  if (reporter) reporter->end(outcome.stopped_by, checkpoints.newest());
+  if (reporter)
+    reporter->end({.stopped_by = outcome.stopped_by,
+                   .checkpoint = checkpoints.newest(),
+                   .best = outcome.best,
+                   .early_stop = outcome.early_stop,
+                   .stopped_early = outcome.stopped_early});
   return outcome.stopped_by ? exit_code_of(outcome.stopped_by) : 0;
 }
 
@@ -269,7 +291,10 @@ int run_given_rank(const Session& s, const RunRequest& request, Disk& disk) {
       const SharedMemory own = SharedMemory::create_private(Buffers::bytes(sizes));
       initialise(s, Buffers(own.data(), sizes), generator);
     }
-    if (rank == 0) start->begin();
+    if (rank == 0) {
+      begin(s, *start);
+      if (request.begun) request.begun(start->folder());
+    }
     const std::vector<float> resumed_states = own_states_of(s, start->resume());
     const RunParts parts{.session = s,
                          .request = request,
@@ -318,7 +343,10 @@ int run_own_ranks(const Session& s, const RunRequest& request, Disk& disk) {
   }
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
   fill(s, resume, buffers, generator);
-  if (start) start->begin();
+  if (start) {
+    begin(s, *start);
+    if (request.begun) request.begun(start->folder());
+  }
   const RunParts parts{.session = s,
                        .request = request,
                        .folder = start ? start->folder() : request.location.folder,
@@ -375,10 +403,13 @@ void record(const Session& s, std::span<Trace> traces) {
       lease.cores());
 }
 
-Evaluation evaluate(const Session& s, const OpenGpu& open) {
+Evaluation evaluate(const Session& s, const OpenGpu& open,
+                    std::optional<std::span<const int>> cores) {
   check_memory(s);
   const SharedLayout layout(s);
-  const CoreLease lease = lease_own_cores(s, 1);
+  const CoreLease lease = cores ? CoreLease() : lease_own_cores(s, 1);
+  std::span<const int> pins = cores.value_or(lease.cores());
+  if (pins.size() < static_cast<size_t>(s.topology.total_workers())) pins = {};
   const SharedMemory memory = SharedMemory::create_private(layout.bytes);
   const Team team = layout.team(memory, s, {});
   const Buffers buffers(memory.data() + layout.buffers, buffer_sizes(s));
@@ -398,7 +429,7 @@ Evaluation evaluate(const Session& s, const OpenGpu& open) {
                        : Executor(s, buffers, team, worker, nullptr, samples).evaluate({});
         if (worker == 0) out = mine;
       },
-      lease.cores());
+      pins);
   return out;
 }
 

@@ -36,6 +36,9 @@ struct RunRequest {
   const Probe* probe = nullptr;  // not null: nothing is printed or written
   // Path for a record of what workers did (engine/trace.h); empty: none. REQUIRES: no `world`.
   std::string trace;
+  // Called on rank 0 with the run directory when the run has taken it over; null: not wanted. Must
+  // not throw. In a run whose ranks dptrain starts, called before they are forked.
+  std::function<void(const std::string& folder)> begun{};
   OpenGpu open_gpu = dpt::open_gpu;  // for sessions on GPUs
   Disk* disk = nullptr;              // for checkpoints and weights; null: the real disk
   double log_interval_s = 60;        // see ProgressDisplay
@@ -43,17 +46,19 @@ struct RunRequest {
   double watchdog_s = 10;            // see Watchdog; for runs on GPUs
 };
 
-// Runs the session. Returns the exit code: 0 done, 1 to 7 as in Fault, 130 and 143 after Ctrl-C and
-// SIGTERM, for which the weights are saved first. Throws Error. REQUIRES: called from a
-// single-threaded process.
+// Runs the session. Returns the exit code: 0 done or stopped by `minutes`, 1 to 7 as in Fault, 130
+// and 143 after Ctrl-C and SIGTERM, for which the weights are saved first. Throws Error. REQUIRES:
+// called from a single-threaded process.
 int run(const Session& session, const RunRequest& request);
 
 // Trains in this process without writing files, and records what workers did in `traces`, one per
 // worker. REQUIRES: a session with one rank; `traces` in zeroed memory.
 void record(const Session& session, std::span<Trace> traces);
 
-// Loss and accuracy of spec.initial_weights on the test set, computed by the workers of this
-// process. REQUIRES: session.test; a mode with one process.
-Evaluation evaluate(const Session& session, const OpenGpu& open = open_gpu);
+// Loss and metrics of spec.initial_weights on the evaluated set, computed by the workers of this
+// process. cores: those of the run that this process belongs to, which has leased them; without a
+// value, cores are leased here. REQUIRES: session.test; a mode with one process.
+Evaluation evaluate(const Session& session, const OpenGpu& open = open_gpu,
+                    std::optional<std::span<const int>> cores = {});
 
 }  // namespace dpt

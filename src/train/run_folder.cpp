@@ -16,6 +16,7 @@
 #include "base/stderr.h"
 #include "base/units.h"
 #include "checkpoint/store.h"
+#include "train/best_weights.h"
 
 namespace dpt {
 namespace {
@@ -65,7 +66,7 @@ void continue_metrics(const std::string& folder, const Resume& resume) {
   const std::string from = metrics_of(resume.path);
   std::error_code error;
   if (from.empty() || !fs::exists(from, error)) {
-    print_stderr("there is no metrics.jsonl of {}: {} starts with this part of the run\n",
+    print_stderr("the metrics.jsonl of {} is missing: {} starts with this part of the run\n",
                  resume.path, to);
     fs::remove(to, error);
     return;
@@ -92,7 +93,7 @@ void make_run_folder(const std::string& folder, Disk& disk) {
   std::error_code error;
   if (!fs::is_directory(path, error))  // a folder that cannot be synced will do
     fail(Fault::failed, "the run directory {} cannot be created: {}; choose another with out=DIR",
-         path, why.empty() ? "something else has its name" : why);
+         path, why.empty() ? "a file with this name exists" : why);
 }
 
 void check_disk_space(const Session& s, const std::string& folder, const Resume* resume,
@@ -101,7 +102,8 @@ void check_disk_space(const Session& s, const std::string& folder, const Resume*
   const size_t weights = s.layout.total * sizeof(float);
   const size_t states = static_cast<size_t>(s.states()) * s.layout.trainable * sizeof(float);
   const size_t checkpoints = new_checkpoints(s, folder, resume);
-  const size_t needed = weights + checkpoints * (weights + states);
+  const size_t best = metric_of_best(s).empty() ? 0 : weights;
+  const size_t needed = weights + best + checkpoints * (weights + states);
   if (free_bytes < 0 || static_cast<size_t>(free_bytes) >= needed) return;
   const std::string beside = checkpoints == 0   ? ""
                              : checkpoints == 1 ? " and a checkpoint"
@@ -123,14 +125,16 @@ void begin_run_folder(const std::string& folder, const std::string& resolved_spe
   const std::vector<CheckpointName> others = set_aside(disk, folder, resume ? resume->path : "");
   if (!others.empty())
     print_stderr(
-        "{} that this run does not continue {} now in {} until it has its own; to continue from "
-        "the newest of them: --resume {}\n",
+        "{} of an earlier run {} kept in {} until this run has its own; to continue from the "
+        "newest, use --resume {}\n",
         counted(others.size(), "checkpoint"), others.size() == 1 ? "is" : "are",
         fs::path(others[0].path).parent_path().string(), others[0].path);
   for (const std::string& gone : forget_previous(disk, folder, others, resume ? resume->path : ""))
-    print_stderr("removed {}: three folders of earlier checkpoints are kept\n", gone);
+    print_stderr("removed {}: only three folders of earlier checkpoints are kept\n", gone);
   if (resume) continue_metrics(folder, *resume);
+  begin_best_weights(folder, resume ? resume->path : "");
   std::error_code ignored;
+  if (!resume) fs::remove(folder + "/confusion_matrix.csv", ignored);
   fs::remove(failure_file(folder), ignored);
 }
 

@@ -91,7 +91,7 @@ double worker_bytes(const Session& s, const KernelBytes& kernels) {
   out += (workers - ranks) * kThread;
   // The next epoch's order is made while the last one still exists; with per-replica sampling, each
   // rank derives its own from a common order.
-  const double order = sizeof(uint32_t) * static_cast<double>(s.train.size());
+  const double order = sizeof(uint32_t) * static_cast<double>(s.train_samples());
   out += order * (s.batches->per_replica_sampling() ? ranks + 2 : 2 * ranks);
   for (const auto& share :
        partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology)) {
@@ -120,7 +120,7 @@ void check_memory(const Session& s) {
   if (lasting + m.activations > have)
     fail(Fault::memory,
          "the run needs {:.0f} MiB ({:.0f} MiB of weights, gradients of {} shards and optimizer "
-         "states, {:.0f} MiB of activations), but {:.0f} MiB are free; take a smaller batch, fewer "
+         "states, {:.0f} MiB of activations), but {:.0f} MiB are free; use a smaller batch, fewer "
          "shards, or a smaller model",
          (lasting + m.activations) / kMiB, lasting / kMiB, s.topology.shards, m.activations / kMiB,
          have / kMiB);
@@ -132,7 +132,8 @@ MemoryEstimate estimate_memory(const Session& s) {
   // A GPU's kernels are prepared on the GPU.
   const KernelBytes kernels = s.on_gpu() ? KernelBytes{} : prepare_kernels(s);
   const MemoryUse now = memory_use();
-  m.data = bytes_of(s.train) + (s.test ? bytes_of(*s.test) : 0);
+  m.data = bytes_of(s.train) + (s.final_test ? bytes_of(*s.final_test) : 0);
+  if (s.test && s.test_rows.empty()) m.data += bytes_of(*s.test);  // else it is the training set's
   m.program = std::max(0.0, static_cast<double>(now.resident) - (s.train.made ? m.data : 0));
   m.workers = worker_bytes(s, kernels);
   m.before = static_cast<double>(now.peak);

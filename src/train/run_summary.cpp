@@ -56,7 +56,7 @@ void add(MetricRange& range, std::optional<double> value, bool (*better)(double,
 bool lower(double a, double b) { return a < b; }
 bool higher(double a, double b) { return a > b; }
 
-// Collects the records of epochs; skips those of steps.
+// Collects the records of epochs and evaluations; skips those of steps.
 class Epochs {
  public:
   explicit Epochs(RunSummary& run) : run_(run) {}
@@ -70,7 +70,10 @@ class Epochs {
       ++broken_;
       return;
     }
-    if (const auto epoch = metric(text, "epoch"); epoch && !metric(text, "step"))
+    const auto epoch = metric(text, "epoch");
+    if (!metric(text, "loss"))
+      evaluation(text);
+    else if (epoch && !metric(text, "step"))
       record(text, *epoch);
   }
 
@@ -78,7 +81,7 @@ class Epochs {
     if (samples_ > 0 && seconds_ > 0) run_.samples_per_second = samples_ / seconds_;
     // The last line may be incomplete: it is being written, or the run was killed.
     if (broken_ > 1 || (broken_ == 1 && first_broken_ != last_))
-      run_.note = fmt::format("metrics.jsonl: {} not a record, the first is line {}",
+      run_.note = fmt::format("metrics.jsonl: {} not a record, first at line {}",
                               counted(broken_, "line is", "lines are"), first_broken_);
   }
 
@@ -90,8 +93,7 @@ class Epochs {
     run_.epochs = std::max(run_.epochs, static_cast<int64_t>(epoch));
     run_.steps += static_cast<int64_t>(steps);
     add(run_.loss, metric(text, "loss"), lower);
-    add(run_.test_loss, metric(text, "test_loss"), lower);
-    add(run_.accuracy, metric(text, "test_accuracy"), higher);
+    evaluation(text);
     const double seconds = metric(text, "seconds").value_or(0);
     if (!std::isfinite(seconds) || seconds < 0) return;
     run_.seconds += seconds;
@@ -99,6 +101,13 @@ class Epochs {
     if (!std::isfinite(rate) || rate <= 0) return;
     samples_ += rate * seconds;
     seconds_ += seconds;
+  }
+
+  void evaluation(std::string_view text) {
+    add(run_.test_loss, metric(text, "test_loss"), lower);
+    add(run_.accuracy, metric(text, "test_accuracy"), higher);
+    add(run_.validation_loss, metric(text, "validation_loss"), lower);
+    add(run_.validation_accuracy, metric(text, "validation_accuracy"), higher);
   }
 
   RunSummary& run_;

@@ -21,7 +21,7 @@ enum class RunState {
 };
 std::string_view name_of(RunState state);
 
-// A metric over the epochs that recorded it; NaN is never best.
+// A metric over the records that have it; NaN is never best.
 struct MetricRange {
   std::optional<double> last, best;
 };
@@ -29,8 +29,9 @@ struct MetricRange {
 struct RunSummary {
   std::string path;  // as returned by find_runs()
   FlatSpec spec;
-  int64_t epochs = 0, steps = 0;             // done; steps: of complete epochs
-  MetricRange loss, test_loss, accuracy;     // per epoch; accuracy from 0 to 1
+  int64_t epochs = 0, steps = 0;  // done; steps: of complete epochs
+  // Of epochs, and of evaluations between and after them; accuracies from 0 to 1.
+  MetricRange loss, test_loss, accuracy, validation_loss, validation_accuracy;
   double seconds = 0;                        // training time, without evaluation
   std::optional<double> samples_per_second;  // over all epochs
   RunState state = RunState::unknown;

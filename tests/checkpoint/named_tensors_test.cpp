@@ -1,6 +1,7 @@
 // Files of weights that do not fit: what they hold is named, and nothing of it is read.
 #include "checkpoint/named_tensors.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -54,7 +55,8 @@ TEST_CASE("weights that do not fit: missing and extra tensors are named, none is
   CHECK(ran.code == 4);
   CHECK_MESSAGE(has(ran.err,
                     "w.safetensors does not fit the model: it has 'head.weight', which the "
-                    "model does not have\n"),
+                    "model does not have; to take only what fits, write `initial_weights: {file: "
+                    "..., partial: true}`\n"),
                 ran.err);
 
   for (int i = 0; i < 6; ++i) tensors.emplace_back(fmt::format("more.{}", i), Shape{1});
@@ -65,8 +67,8 @@ TEST_CASE("weights that do not fit: missing and extra tensors are named, none is
   CHECK(ran.code == 4);
   CHECK_MESSAGE(has(ran.err,
                     "it has no '0.weight'; it has 'head.weight', 'more.0', 'more.1', 'more.2', "
-                    "'more.3' and 2 more, which the model does not have; its '1.weight' is "
-                    "f32[1, 4], the model's is f32[1, 3]"),
+                    "'more.3' and 2 more, which the model does not have; its '1.weight' is f32[1, "
+                    "4], but the model's is f32[1, 3]"),
                 ran.err);
 }
 
@@ -94,12 +96,49 @@ TEST_CASE("weights that do not fit are found before a run, by the header alone")
   write_sparse(path, {{"0.weight", {3, 2}}, {"0.bias", {3}}, {"1.weight", {1, 4}}, {"x", {1}}});
   CHECK_MESSAGE(has(complaint(),
                     "it has no '1.bias'; it has 'x', which the model does not have; its '1.weight' "
-                    "is f32[1, 4], the model's is f32[1, 3]" +
+                    "is f32[1, 4], but the model's is f32[1, 3]; to take only what fits, write "
+                    "`initial_weights: {file: ..., partial: true}`" +
                         place),
                 complaint());
   write_sparse(path,
                {{"0.weight", {3, 2}}, {"0.bias", {3}}, {"1.weight", {1, 3}}, {"1.bias", {1}}});
   CHECK(complaint().empty());
+}
+
+TEST_CASE("partial: takes what fits and says what it did not take, and why") {
+  const Folder folder;
+  const std::string path = folder.file("w.safetensors");
+  const auto run = [&](const std::string& weights) {
+    return run_spec(kNet, {"initial_weights=" + weights, "optimizer.lr=0"});
+  };
+  const std::string partial = "{file: " + path + ", partial: true}";
+  write_sparse(path,
+               {{"module.0.weight", {3, 2}}, {"0.bias", {3}}, {"1.weight", {5, 3}}, {"x", {1}}});
+  const Ran ran = run(partial);
+  REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.err, "initial weights: 2 of 4 tensors from " + path +
+                                 "; not in the file: '1.bias'; other shape: '1.weight [1, 3], "
+                                 "there [5, 3]'; unused in the file: 1 ('x')\n"),
+                ran.err);
+  // Zeros of the file, then the second layer as without the file.
+  const auto floats = [](const Ran& r) {
+    const std::string bytes = data_of(r.weights);
+    std::vector<float> out(bytes.size() / sizeof(float));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  };
+  const std::vector<float> taken = floats(ran), fresh = floats(run_spec(kNet, {"optimizer.lr=0"}));
+  REQUIRE(taken.size() == 13);
+  REQUIRE(fresh.size() == 13);
+  for (size_t i = 0; i < 9; ++i) CHECK(taken[i] == 0);
+  for (size_t i = 9; i < 13; ++i) CHECK(taken[i] == fresh[i]);
+
+  write_sparse(path, {{"0.weights", {3, 2}}, {"1.weight", {5, 3}}});
+  const Ran nothing = run(partial);
+  CHECK(nothing.code == 4);
+  CHECK_MESSAGE(has(nothing.err, "nothing in the file fits the model: 0 of 4 tensors from "),
+                nothing.err);
+  CHECK_MESSAGE(has(nothing.err, "while reading `initial_weights`"), nothing.err);
 }
 
 }  // namespace

@@ -40,6 +40,9 @@ TEST_CASE("the rest of a run has the bits of the whole: optimizers, schedules, s
             "precision={bf16: {emulate: true, level: o3}}"},
            {"cores=1", "optimizer=adadelta", "evaluate.every=2",
             "data.transforms=[{random_crop: {padding: 1}}, to_tensor, {random_erasing: {p: 0.7}}]"},
+           {"cores=2", "optimizer={adam_w: {lr: 0.1}}", "no_decay=[bias, norm]",
+            "parameter_groups={match: '1.weight', lr: 0.01}", "freeze=[5.bias]",
+            "schedule={reduce_on_plateau: {patience: 0, threshold: 0.5}, warmup: 1}"},
            {"cores=2", "optimizer=sgd", "model[1].freeze=true",
             "loss={cross_entropy: {weight: "
             "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}}"}}) {
@@ -59,6 +62,9 @@ TEST_CASE("so it is in every mode, with states that their owners keep, too") {
                           {"parallel=ddp", "devices=2", "cores=1"},
                           {"parallel={ddp: {shard: optimizer, compress: bf16}}", "devices=2",
                            "cores=1", "model[1].out_features=1100"},  // more than pass at a time
+                          {"parallel={ddp: {shard: optimizer}}", "devices=2", "cores=1",
+                           "optimizer={adam_w: {weight_decay: 0.1}}", "no_decay=[bias, norm]",
+                           "parameter_groups={match: 1, lr: 0.1}"},
                           {pipeline + "deferred_batch_norm: true}}", "cores=1"},
                           {pipeline + "data_parallel: 2, processes: true}}", "cores=1"}}) {
     if (!kCanFork && how[0] != "parallel=dp") continue;
@@ -133,15 +139,16 @@ TEST_CASE("what can't be the rest of a run is refused, with what to do") {
   refused({"optimizer.momentum=0.9"}, 2, "it has no '1.weight.momentum_buffer'");
   refused({"optimizer.momentum=0.9"}, 2, "; to start a new run from its weights, set ");
   refused({"model[1].out_features=7"}, 2,
-          "its '1.weight' is f32[9, 16], the model's is f32[7, 16]");
-  refused({"data.batch_size=4"}, 2, "its epochs have 5 steps, those of this run 14");
+          "its '1.weight' is f32[9, 16], but the model's is f32[7, 16]");
+  refused({"data.batch_size=4"}, 2, "its epochs have 5 steps, but those of this run have 14");
   const Folder empty;
   const Ran none = run_spec_in({empty.path(), empty.path()}, kFiveSteps);
   CHECK(none.code == 4);
   CHECK(none.err.find("holds no checkpoint") != std::string::npos);
   empty.write("run/model.safetensors", "");
   const Ran older = run_spec_in({empty.path(), empty.file("run")}, kFiveSteps);
-  CHECK(has(older.err, "; initial_weights=" + empty.file("run/model.safetensors") + " starts"));
+  CHECK(has(older.err, "; to start a new run from its weights only, set initial_weights=" +
+                           empty.file("run/model.safetensors")));
   // What can't be read is another thing than what is not there.
   fs::create_symlink("checkpoints", empty.file("run/checkpoints"));
   const Ran loop = run_spec_in({empty.path(), "auto"}, kFiveSteps);
@@ -160,7 +167,7 @@ TEST_CASE("what is no folder, or not there, cannot be resumed") {
     const Ran ran = run_spec_in({folder.path(), folder.file(name)}, kFiveSteps, kShort);
     CHECK(ran.code == 4);
     CHECK_MESSAGE(has(ran.err, "--resume " + folder.file(name) +
-                                   ": there is no such folder; give a run directory, one of its "
+                                   ": no such folder; pass a run directory, one of its "
                                    "checkpoints, or 'auto'"),
                   ran.err);
   }
@@ -214,8 +221,7 @@ TEST_CASE("metrics.jsonl is continued where the checkpoint lies beside it, howev
   const Ran copied = rest(elsewhere.file("kept"));
   CHECK(copied.step_losses().size() == 2);
   CHECK(copied.metrics.starts_with("{\"step\": 5, "));
-  CHECK_MESSAGE(has(copied.err, "there is no metrics.jsonl of " + elsewhere.file("kept")),
-                copied.err);
+  CHECK_MESSAGE(has(copied.err, "the metrics.jsonl of " + elsewhere.file("kept")), copied.err);
 }
 
 TEST_CASE("where metrics.jsonl could not be written, a run goes on behind its last whole line") {
@@ -293,7 +299,7 @@ TEST_CASE("Ctrl-C, and then to the end, is the whole run; so is kill -9") {
   const Finished nothing = dptrain(words("new", {"--resume", ""}));
   CHECK(nothing.code == 2);
   CHECK_MESSAGE(
-      has(nothing.err, "--resume: '' is no value; leave it out, or give one (resume from"),
+      has(nothing.err, "--resume: the value is empty; pass a value (checkpoint to resume from"),
       nothing.err);
   const Finished fresh = dptrain(words("new", {"--resume", "auto", "epochs=1"}));
   CHECK(fresh.code == 0);

@@ -72,6 +72,15 @@ TEST_CASE("a batch given for each replica is the same for all rows of a comparis
     CHECK_MESSAGE(r.batch_size == 20, name_of(r));
 }
 
+TEST_CASE("rows do not scale learning rates, whose reference batch they replace") {
+  for (const BenchRow& r :
+       rows_of({.compare = "dp", .devices = "1"},
+               {"data.batch_size=null", "data.batch_size_per_replica=10", "lr_scale=linear"}))
+    CHECK(has_override(r, "lr_scale=none"));
+  for (const BenchRow& r : rows_of({.compare = "dp", .devices = "1"}))
+    CHECK_FALSE(has_override(r, "lr_scale=none"));
+}
+
 TEST_CASE("each batch size and precision of a comparison has its own row of single") {
   const auto rows = rows_of({.compare = "dp", .devices = "2", .batch_sizes = "8,16"});
   CHECK(text_of(rows) == "single 1, dp 2, single 1, dp 2");
@@ -134,8 +143,8 @@ TEST_CASE("a device has the same cores whatever modes are measured") {
 
 TEST_CASE("lists that make no comparison are refused") {
   CHECK(refusal({.modes = "dp", .compare = "dp"})
-            .starts_with("dptrain: --compare and --modes both name the modes to measure; leave one "
-                         "of them out"));
+            .starts_with("dptrain: --compare and --modes both name the modes to measure; use only "
+                         "one of them"));
   CHECK(refusal({.compare = "single"})
             .starts_with("dptrain: --compare measures single anyway; name a mode to compare"));
   CHECK(refusal({.compare = "dp,dp"}).starts_with("dptrain: --compare 'dp,dp' names 'dp' twice"));

@@ -66,7 +66,7 @@ TEST_CASE("check finds numbers that are not finite in data and weights") {
   for (const char* text :
        {"sample 2 of the training set (counted from 0) has an input that is not",
         "sample 3 of the training set (counted from 0) has a target that is not",
-        "1 of the 2 numbers of '1.weight' are not finite", "while reading `initial_weights` ("})
+        "1 of the 2 values of '1.weight' are not finite", "while reading `initial_weights` ("})
     CHECK_MESSAGE(has(f.err, text), f.err);
 }
 
@@ -91,6 +91,42 @@ TEST_CASE("check decodes images" * doctest::skip(!reads_png())) {
   const Finished good = dptrain({"check", folder.file("t.yaml")});
   CHECK_MESSAGE(good.code == 0, good.err);
   CHECK(good.out == folder.file("t.yaml") + ": ok\n");
+}
+
+TEST_CASE("check finds patterns that match nothing and says what partial weights take") {
+  const Folder folder;
+  const std::string keys =
+      "data: {dataset: {random: {samples: 8, in_features: 4, out_features: 2}}, batch_size: 4}\n"
+      "loss: mse_loss\noptimizer: {sgd: 0.1}\n";
+  const std::string wrong =
+      folder.write("wrong.yaml", keys +
+                                     "model: [{linear: 3}, {linear: 2, name: fc}]\nfreeze: fd\n"
+                                     "lr_scale: linear\n");
+  const Finished f = dptrain({"check", wrong});
+  CHECK(f.code == 2);
+  CHECK_MESSAGE(has(f.err, ":6:11: error: lr_scale needs the batch size"), f.err);
+  const Finished scaled = dptrain({"check", wrong, "lr_scale={linear: 4}"});
+  CHECK(scaled.code == 2);
+  CHECK_MESSAGE(has(scaled.err, ":5:9: error: no parameter matches 'fd'; did you mean 'fc'?"),
+                scaled.err);
+
+  const std::string small =
+      folder.write("small.yaml", keys + "model: [{linear: 3}]\nout: run\nsave: false\n");
+  const std::string run = folder.file("run");
+  REQUIRE(dptrain({small, "out=" + run, "data.dataset.out_features=3"}).code == 0);
+  const std::string partial = folder.write(
+      "partial.yaml", keys +
+                          "model: [{linear: 3}, {linear: 2, name: fc}]\n"
+                          "initial_weights: {file: run/model.safetensors, partial: true}\n");
+  const Finished good = dptrain({"check", partial});
+  CHECK(good.code == 0);
+  CHECK_MESSAGE(has(good.err, "initial weights: 2 of 4 tensors from " + run +
+                                  "/model.safetensors; not in the file: 'fc.weight', 'fc.bias'\n"),
+                good.err);
+  const Finished strict = dptrain({"check", partial, "initial_weights.partial=false"});
+  CHECK(strict.code == 4);
+  CHECK_MESSAGE(has(strict.err, "to take only what fits, write `initial_weights: {file: ..., "),
+                strict.err);
 }
 
 }  // namespace

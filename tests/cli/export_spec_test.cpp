@@ -55,6 +55,31 @@ TEST_CASE("every spec of configs/ can be exported") {
   CHECK(!fs::exists(folder.file("resnet50_dp-test-x.npy")));  // the spec does not evaluate
 }
 
+TEST_CASE("export writes the settings of each parameter after lr_scale") {
+  const Folder folder;
+  const std::string spec = folder.write("t.yaml", R"(
+data: {dataset: {random: {samples: 8, in_features: 4, out_features: 2}}, batch_size: 4}
+model: [{linear: 5, name: lin1}, {layer_norm: , name: n}, relu, {linear: 2, name: fc}]
+loss: mse_loss
+optimizer: {adam_w: {lr: 0.1, weight_decay: 0.01}}
+no_decay: [bias, norm]
+parameter_groups: {match: fc, lr: 1}
+freeze: n.weight
+lr_scale: {linear: 2}
+)");
+  const Finished f = dptrain({"export", spec});
+  REQUIRE_MESSAGE(f.code == 0, f.err);
+  CHECK_MESSAGE(has(f.out, R"(    groups = [
+        (["lin1.weight"], {"lr": 0.2, "weight_decay": 0.01}),
+        (["lin1.bias", "n.bias"], {"lr": 0.2, "weight_decay": 0.0}),
+        (["fc.weight"], {"lr": 2.0, "weight_decay": 0.01}),
+        (["fc.bias"], {"lr": 2.0, "weight_decay": 0.0}),
+    ]
+)"),
+                f.out);
+  CHECK(has(f.out, "optimizer = optim.AdamW(parameter_groups(model), lr=0.2)\n"));
+}
+
 TEST_CASE("export says that dropout masks differ, unless they do not") {
   const Folder folder;
   folder.write("t.yaml", R"(
@@ -68,9 +93,10 @@ optimizer: sgd
     CHECK_MESSAGE(f.code == 0, f.err);
     return f.err;
   };
-  CHECK(said("seed=1") ==
-        "note: PyTorch draws other dropout masks than dptrain, so losses differ; export and train "
-        "with random=torch for the same masks\n");
+  CHECK(
+      said("seed=1") ==
+      "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and train "
+      "with random=torch for the same masks\n");
   CHECK(said("random=torch").empty());
   CHECK(said("model[1].p=0").empty());
 }

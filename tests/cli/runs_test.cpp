@@ -1,21 +1,14 @@
-// dptrain runs: the table over many runs as text, CSV, JSON and a picture; the sweep over batch
-// sizes.
-#include <csignal>
-#include <cstdlib>
+// dptrain runs: the table over many runs as text, CSV, JSON and a picture.
 #include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/folder_lock.h"
 #include "cli/process.h"
-#include "paths.h"
 
 namespace dpt {
 namespace {
@@ -101,11 +94,12 @@ b          3               0.1            0       -       -          -       -  
   const Finished csv = r.run({"r", "--csv", "--sort=optimizer.sgd"});
   CHECK(csv.out ==
         "run,optimizer.sgd.lr,epochs,epochs_done,last_loss,best_loss,last_test_loss,best_test_loss,"
-        "last_accuracy,best_accuracy,seconds,samples_per_second,state,note\n"
-        "a/10,0.05,2,1,3,3,4,4,0.125,0.125,0.5,480,killed,\n"
-        "a/1,0.1,2,2,1.5,1.25,2.5,2.25,0.25,0.5,1,480,finished,\n"
-        "b,0.1,3,0,,,,,,,0,,running,\n"
-        "a/2,0.2,2,1,1,1,2,2,0.75,0.75,0.5,480,stopped,\n");
+        "last_accuracy,best_accuracy,last_validation_loss,best_validation_loss,"
+        "last_validation_accuracy,best_validation_accuracy,seconds,samples_per_second,state,note\n"
+        "a/10,0.05,2,1,3,3,4,4,0.125,0.125,,,,,0.5,480,killed,\n"
+        "a/1,0.1,2,2,1.5,1.25,2.5,2.25,0.25,0.5,,,,,1,480,finished,\n"
+        "b,0.1,3,0,,,,,,,,,,,0,,running,\n"
+        "a/2,0.2,2,1,1,1,2,2,0.75,0.75,,,,,0.5,480,stopped,\n");
   const Finished json = r.run({"r/b", "r/a/1", "r/a", "--json"});
   CHECK(json.out.starts_with(
       R"({"runs": [{"run": "r/b", "spec": {"epochs": 3, "optimizer.sgd.lr": 0.1}, "epochs_done": 0, )"
@@ -178,11 +172,11 @@ TEST_CASE("runs lists directories that are broken, with the reason") {
   folder.write("r/4/metrics.jsonl/file", "");
   const Finished f = run({"r", "--csv"});
   CHECK_MESSAGE(f.code == 0, f.err);
-  CHECK(has(f.out, "\n1,0,,,,,,,0,,killed,there is no metrics.jsonl\n"));
-  CHECK(has(f.out, "\n2,1,1,1,2,2,0.5,0.5,0.5,480,unknown,there is no spec.resolved.yaml\n"));
-  CHECK_MESSAGE(has(f.out, "\n3,1,1,1,2,2,0.5,0.5,0.5,480,unknown,"), f.out);
+  CHECK(has(f.out, "\n1,0,,,,,,,,,,,0,,killed,there is no metrics.jsonl\n"));
+  CHECK(has(f.out, "\n2,1,1,1,2,2,0.5,0.5,,,,,0.5,480,unknown,there is no spec.resolved.yaml\n"));
+  CHECK_MESSAGE(has(f.out, "\n3,1,1,1,2,2,0.5,0.5,,,,,0.5,480,unknown,"), f.out);
   CHECK(has(f.out, "spec.resolved.yaml:"));
-  CHECK(has(f.out, "metrics.jsonl: 2 lines are not a record, the first is line 1"));
+  CHECK(has(f.out, "metrics.jsonl: 2 lines are not a record, first at line 1"));
   CHECK(has(f.out, "metrics.jsonl is not a regular file"));
 
   const auto refused = [&](const std::vector<std::string>& words, const std::string& message) {
@@ -260,103 +254,6 @@ TEST_CASE("runs draws powers on a logarithmic axis, and other values one after a
   const std::vector<double> others = places({"32", "48", "512"});
   REQUIRE(others.size() == 3);
   CHECK(others[2] - others[1] == doctest::Approx(others[1] - others[0]).epsilon(0.01));
-}
-
-const std::string kSmall = R"(data:
-  dataset: {synthetic_images: {samples: 48, test_samples: 12, shape: [1, 4, 4]}}
-  transforms: [to_tensor]
-  batch_size_per_replica: 12
-model: [flatten, {linear: 10}]
-loss: cross_entropy
-optimizer: {sgd: 0.05}
-evaluate: true
-cores: 1
-)";
-
-// The script's exit code; what it prints is in "out" and "err" of the folder.
-int sweep(const Folder& folder, const std::string& words) {
-  const std::string line = fmt::format("cd {} && {} --dptrain {} {} >out 2>err", folder.path(),
-                                       source_file("tools/sweep_batch_sizes.sh"), program(), words);
-  return WEXITSTATUS(std::system(line.c_str()));  // NOLINT(concurrency-mt-unsafe)
-}
-
-TEST_CASE(
-    "sweep_batch_sizes.sh trains each size, reports one that fails and keeps what is finished") {
-  const Folder folder;
-  folder.write("t.yaml", kSmall);
-  const std::string first = "sweeps/t/batch-4/metrics.jsonl";
-  CHECK(sweep(folder, "t.yaml 16 4 -- epochs=2") == 0);
-  const std::string table = read_file(folder.file("out"));
-  CHECK_MESSAGE(table.starts_with("run       data.batch_size_per_replica"), table);
-  CHECK(table.find("\nbatch-4 ") < table.find("\nbatch-16 "));
-  CHECK(
-      read_file(folder.file("sweeps/t/sweep.csv")).starts_with("run,data.batch_size_per_replica,"));
-  CHECK(read_file(folder.file("sweeps/t/sweep.svg")).ends_with("</svg>\n"));
-  const std::string metrics = read_file(folder.file(first));
-  CHECK(has(metrics, "\"epoch\": 2"));
-
-  folder.write("sweeps/t/batch-8", "no folder can be made here");
-  CHECK(sweep(folder, "t.yaml 8 4 -- epochs=2") == 1);
-  CHECK(has(read_file(folder.file("err")), "batch size 8 failed with exit code "));
-  CHECK(has(read_file(folder.file("out")), "\nbatch-4 "));
-  CHECK(read_file(folder.file(first)) == metrics);  // its times are those of the first sweep
-  CHECK(sweep(folder, "--force t.yaml 4 -- epochs=2") == 0);
-  CHECK(read_file(folder.file(first)) != metrics);
-}
-
-TEST_CASE("sweep_batch_sizes.sh does not show runs of other settings") {
-  const Folder folder;
-  folder.write("t.yaml", kSmall);
-  REQUIRE(sweep(folder, "t.yaml 4 -- epochs=1 optimizer.lr=0.01") == 0);
-  const std::string metrics = read_file(folder.file("sweeps/t/batch-4/metrics.jsonl"));
-  CHECK(sweep(folder, "t.yaml 4 8 -- epochs=1 optimizer.lr=0.5") == 2);
-  const std::string err = read_file(folder.file("err"));
-  CHECK_MESSAGE(has(err, "< argument optimizer.lr=0.01\n> argument optimizer.lr=0.5\n"), err);
-  CHECK(read_file(folder.file("sweeps/t/batch-4/metrics.jsonl")) == metrics);
-  CHECK(sweep(folder, "t.yaml 4 8 -- epochs=1 optimizer.lr=0.01") == 0);  // another size
-  CHECK(sweep(folder, "--force t.yaml 4 -- epochs=1 optimizer.lr=0.5") == 0);
-  CHECK(read_file(folder.file("sweeps/t/batch-4/metrics.jsonl")) != metrics);
-}
-
-TEST_CASE("sweep_batch_sizes.sh refuses a wrong command line") {
-  const Folder folder;
-  folder.write("t.yaml", kSmall);
-  CHECK(sweep(folder, "--help") == 0);
-  for (const char* words : {"", "t.yaml", "none.yaml 4", "t.yaml 4x", "t.yaml 04", "--no t.yaml 4",
-                            "t.yaml 4 -- epochs", "t.yaml 4 -- out=x", "--dptrain"}) {
-    CHECK_MESSAGE(sweep(folder, words) == 2, words);
-    CHECK(has(read_file(folder.file("err")), "sweep_batch_sizes.sh: "));
-  }
-  CHECK(!fs::exists(folder.file("sweeps")));
-}
-
-TEST_CASE("sweep_batch_sizes.sh saves the run in progress and stops at Ctrl-C") {
-  const Folder folder;
-  folder.write("t.yaml", kSmall);
-  const std::string script = source_file("tools/sweep_batch_sizes.sh"), dptrain = program();
-  const std::string out = folder.file("out"), path = folder.path();
-  const pid_t pid = fork();
-  REQUIRE(pid >= 0);
-  if (pid == 0) {
-    setpgid(0, 0);
-    if (chdir(path.c_str()) != 0) _exit(127);
-    const int fd = open(out.c_str(), O_CREAT | O_WRONLY, 0600);
-    dup2(fd, STDOUT_FILENO);
-    dup2(fd, STDERR_FILENO);
-    execl(script.c_str(), script.c_str(), "--dptrain", dptrain.c_str(), "t.yaml", "4", "8", "--",
-          "epochs=100000000", nullptr);
-    _exit(127);
-  }
-  const std::string folder_of_4 = folder.file("sweeps/t/batch-4");
-  CHECK(becomes_true(60, [&] { return has(read_file(folder_of_4 + "/metrics.jsonl"), "epoch"); }));
-  CHECK(kill(-pid, SIGINT) == 0);
-  int status = 0;
-  CHECK(waitpid(pid, &status, 0) == pid);
-  CHECK(WEXITSTATUS(status) == 130);
-  CHECK(fs::exists(folder_of_4 + "/model.safetensors"));
-  CHECK(!fs::exists(folder.file("sweeps/t/batch-8")));
-  const std::string csv = read_file(folder.file("sweeps/t/sweep.csv"));
-  CHECK_MESSAGE(has(csv, ",stopped,"), csv);
 }
 
 }  // namespace

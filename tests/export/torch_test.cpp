@@ -129,6 +129,28 @@ TEST_CASE("a ddp spec as a program") {
   check_golden(program, "export/golden/torch_ddp.py");
 }
 
+TEST_CASE("parameter groups, frozen parameters and partial weights in a program") {
+  TorchExport query = image_sizes();
+  query.lr = 0.4;
+  query.groups = {{.parameters = {"1.weight"}, .lr = 0.4, .weight_decay = 0.01},
+                  {.parameters = {"1.bias"}, .lr = 1, .weight_decay = 0}};
+  const std::string keys =
+      "freeze: fc.bias\nno_decay: bias\ninitial_weights: {file: w.safetensors, partial: true}\n";
+  const std::string model = "[flatten, {linear: 10}, relu, {linear: 10, name: fc}]";
+  const std::string program = exported(spec(keys, model), query);
+  CHECK(contains(program,
+                 "        ([\"1.weight\"], {\"lr\": 0.4, \"weight_decay\": 0.01}),\n"
+                 "        ([\"1.bias\"], {\"lr\": 1.0, \"weight_decay\": 0.0}),\n"));
+  CHECK(contains(program, "optimizer = optim.SGD(parameter_groups(model), lr=0.4)\n"));
+  CHECK(contains(program, "parameter.requires_grad_(name not in [\"fc.bias\"])\n"));
+  CHECK(contains(program, "load_fitting(model, read_weights(\"w.safetensors\"))\n"));
+  CHECK(contains(program, "def load_fitting(model, weights):\n"));
+  query.exchange.shard_states = true;
+  CHECK(contains(exported(spec(keys + "parallel: ddp\n", model), query),
+                 "optimizer = ZeroRedundancyOptimizer(parameter_groups(model.module), "
+                 "optimizer_class=optim.SGD, lr=0.4)\n"));
+}
+
 TEST_CASE("the accuracy of a program leaves out what the loss ignores") {
   TorchExport query = image_sizes();
   query.ignores = true;
@@ -251,6 +273,23 @@ TEST_CASE("replicas with batch norm of their own are computed one by one") {
   CHECK(contains(program, "def forward_replicas(model, x):\n"));
   query.replicas = 1;
   CHECK(exported(spec("parallel: dp\n", norm), query).find("replicas") == std::string::npos);
+}
+
+TEST_CASE("ema is an AveragedModel, which is evaluated and saved") {
+  const std::string one = exported(spec("ema: 0.99\nevaluate: true\n"));
+  CHECK(contains(one, "from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn\n"));
+  CHECK(contains(one,
+                 "    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))\n"));
+  CHECK(contains(one,
+                 "            optimizer.step()\n"
+                 "            averaged.update_parameters(model)\n"));
+  CHECK(contains(one, " = evaluate(averaged.module, criterion, test)\n"));
+  CHECK(contains(one, "        write_weights(averaged.module.state_dict(), arguments.save)\n"));
+  // A skipped step updates no average.
+  TorchExport query = image_sizes();
+  CHECK(contains(exported(spec("ema: 0.99\nparallel: ddp\nprecision: fp16\n"), query),
+                 "            if scaler.get_scale() >= scale:  # else the step was skipped\n"
+                 "                averaged.update_parameters(model.module)\n"));
 }
 
 TEST_CASE("a program loads weights before it trains and saves them at its end") {
@@ -448,7 +487,7 @@ TEST_CASE("ranks exchange gradients once a step, compressed by torch's hook, and
   CHECK(contains(exported(text, query), "the hook those of each rank"));
   query.exchange.compress.reset();
   const std::string one = exported(text + "reproducible: 2\n", query);
-  CHECK(contains(one, "`shard: optimizer` changes no number"));
+  CHECK(contains(one, "`shard: optimizer` does not change results"));
   CHECK(one.find("ZeroRedundancyOptimizer(") == one.npos);
 }
 
@@ -471,7 +510,7 @@ TEST_CASE("what is not the same in PyTorch is said on top") {
   uneven.samples = 101;
   CHECK(contains(exported(spec("parallel: ddp\n"), uneven), "101 samples on 2 ranks"));
   CHECK(
-      contains(exported(spec("parallel: dp\n")), "DataParallel gives the numbers of one process"));
+      contains(exported(spec("parallel: dp\n")), "DataParallel gives the results of one process"));
   CHECK(contains(exported(spec("", "[flatten, dropout, {linear: 10}]")),
                  "Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`."));
   CHECK(
@@ -495,6 +534,11 @@ TEST_CASE("what can't be exported says why") {
                 "loss: cross_entropy\noptimizer: sgd\n") ==
         "PyTorch cannot make the data set 'secret', so it is written as .npy files beside the "
         "program: name the program's file, as with --output t.py");
+  for (const auto& [more, key] :
+       {std::pair("early_stop: 2\n", "early_stop"), std::pair("minutes: 3\n", "minutes"),
+        std::pair("evaluate: {every_steps: 2}\n", "evaluate.every_steps"),
+        std::pair("evaluate: {metrics: [f1]}\n", "evaluate.metrics")})
+    CHECK(refusal(spec(more)).starts_with(fmt::format("the PyTorch program has no `{}`", key)));
   TorchExport compressed = image_sizes();
   compressed.exchange.compress = DType::f16;
   CHECK_THROWS_WITH_AS(
@@ -504,7 +548,7 @@ TEST_CASE("what can't be exported says why") {
       Error);
   const std::string norm = "[flatten, {linear: 10}, batch_norm1d]";
   CHECK(refusal(spec("parallel: ddp\nsync_batch_norm: true\n", norm)) ==
-        "with sync_batch_norm batch norm takes the statistics of all ranks, but PyTorch's "
+        "with sync_batch_norm, batch norm uses the statistics of all ranks, but PyTorch's "
         "SyncBatchNorm runs on GPUs only; export with parallel=single, which gives the same "
         "numbers, or with sync_batch_norm=false");
   CHECK(refusal(spec("parallel: dp\nreproducible: 8\n", norm)) ==

@@ -38,6 +38,8 @@ TEST_CASE("lines of losses are read, whoever wrote them") {
                                "{\"loss\":NaN,\"step\":2}\n\n"
                                "{\"step\": 3, \"loss\": -Infinity}\r\n"
                                "{\"step\": 4, \"loss\": null}\n"
+                               "{\"evaluation\": 1, \"step\": 4, \"epoch\": 1, \"test_loss\": 7}\n"
+                               "{\"final\": true, \"step\": 4, \"epoch\": 1, \"test_loss\": 7}\n"
                                "{\"epoch\": 1, \"loss\": 2.25, \"steps\": 3, \"test_loss\": 7}\n"));
   REQUIRE(l.steps.size() == 4);
   CHECK(l.steps.at(1) == 2.5);

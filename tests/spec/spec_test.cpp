@@ -98,6 +98,27 @@ TEST_CASE("a schedule with what may stand beside it") {
   CHECK(!Read(with_rest("schedule: null\n")).spec.schedule.schedule);
 }
 
+TEST_CASE("batch_size may be auto, in a file and as an override") {
+  const auto read = [](const std::string& batch) {
+    std::string text = with_rest("");
+    const std::string given = "batch_size: 100";
+    text.replace(text.find(given), given.size(), batch);
+    return Read(text);
+  };
+  const Read chosen = read("batch_size: auto");
+  CHECK(chosen.d.render() == "");
+  CHECK(chosen.spec.data.auto_batch);
+  CHECK(!chosen.spec.data.batch_size);
+  const Read given = read("batch_size: 7");
+  CHECK(!given.spec.data.auto_batch);
+  CHECK(given.spec.data.batch_size == 7);
+  CHECK(read("batch_size: \"auto\"").d.render().find("must be an integer") != std::string::npos);
+  CHECK(read("batch_size: 0").d.render().find("must be between 1 and 2^31") != std::string::npos);
+  CHECK(read("batch_size: auto, batch_size_per_replica: 4")
+            .d.render()
+            .find("cannot be used together") != std::string::npos);
+}
+
 TEST_CASE("sections that may be one value") {
   const Read r(with_rest(
       "reproducible: 8\nclip_grad_norm: 1.5\nclip_grad_value: 0.5\nevaluate: true\nsteps: 7\n"));
@@ -151,8 +172,8 @@ TEST_CASE("all complaints of a file come at once, in its order") {
                              "optimizer:\n"
                              "  sgd:\n"
                              "    momentun: 0.9\n")) ==
-        "t.yaml:1:9: error: 'epochs' must be an integer, not '010': a leading 0 means base 8 in "
-        "YAML, write it without\n"
+        "t.yaml:1:9: error: 'epochs' must be an integer, not '010': a leading 0 means octal in "
+        "YAML; write it without the 0\n"
         "    1 | epochs: 010\n"
         "      |         ^^^\n"
         "t.yaml:3:5: error: unknown layer 'linaer'; did you mean 'linear'?\n"

@@ -1,0 +1,68 @@
+#include "cli/printed_numbers.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/fail.h"
+#include "cli/spec_argument.h"
+#include "train/run_numbers.h"
+
+namespace dpt {
+namespace {
+
+constexpr std::string_view kWeights = "weights.sha256", kOut = "out";
+
+std::vector<std::string> all_names(const Spec& spec) {
+  std::vector<std::string> out = number_names(spec);
+  out.emplace_back(kWeights);
+  out.emplace_back(kOut);
+  return out;
+}
+
+}  // namespace
+
+std::string printable_names(const Spec& spec) {
+  return fmt::format("{}", fmt::join(all_names(spec), ", "));
+}
+
+std::vector<std::string> read_printed_names(const std::string& list, const Spec& spec) {
+  const std::vector<std::string> all = all_names(spec);
+  const std::vector<std::string_view> known(all.begin(), all.end());
+  std::vector<std::string> out;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string given = list.substr(begin, end - begin);
+    out.push_back(full_metric_name(given, spec));
+    begin = end + 1;
+    if (std::ranges::find(all, out.back()) != all.end()) continue;
+    const bool evaluated = given.find("test.") == 0 || given.find("accuracy") == 0;
+    throw BadSpec{fmt::format(
+        "dptrain: --print: this run has no number '{}'; {}{}\n", given,
+        evaluated && !spec.evaluate.on ? "set evaluate=true to evaluate on the test set; " : "",
+        fmt::format("it has: {}", printable_names(spec)))};
+  }
+  return out;
+}
+
+std::string printed_line(const std::vector<std::string>& names, const std::string& run) {
+  const RunNumbers numbers = read_numbers(run);
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    if (name == kOut || name == kWeights) {
+      out.push_back(name == kOut ? run : weights_sha256(run));
+      continue;
+    }
+    const auto value = numbers.find(name);
+    if (!value)
+      fail(Fault::failed,
+           "--print: {} has no {}: no epoch with an evaluation was done; see `evaluate` and "
+           "`epochs` in the spec",
+           run, name);
+    out.push_back(exact_number(*value));
+  }
+  return fmt::format("{}\n", fmt::join(out, " "));
+}
+
+}  // namespace dpt

@@ -1,0 +1,66 @@
+// dptrain report RUN...: writes a page about a run, or about several.
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/disk.h"
+#include "base/status_line.h"
+#include "base/stdout.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/run_argument.h"
+#include "report/reported_run.h"
+#include "report/run_report.h"
+#include "report/runs_table.h"
+
+namespace dpt::commands {
+namespace {
+
+int run_report_command(const std::vector<std::string>& words) {
+  Arguments arguments(
+      "report",
+      "Writes a page about a run: results, curves, confusion matrix, where time went, plan, spec "
+      "and\nenvironment. Of several runs: their curves in the same charts, a table of results, the "
+      "keys of the\nspecs that differ, and which of them ended in the same bits. The page is one "
+      "file without scripts.");
+  std::vector<std::string> given;
+  std::string out;
+  arguments.texts("RUN", given,
+                  "run directories, or runs/NAME for its newest run; default: the newest run below "
+                  "runs");
+  arguments.text("--out FILE", out,
+                 "the page; default: report.html in the run directory of one run, here for "
+                 "several");
+  arguments.parse(words);
+  if (given.empty()) given.emplace_back();
+  std::vector<ReportedRun> runs;
+  for (const std::string& word : given) {
+    const std::string path = find_run(word);
+    runs.push_back(read_reported(path, path));
+  }
+  if (out.empty()) out = runs.size() == 1 ? runs[0].summary.path + "/report.html" : "report.html";
+  Disk disk;
+  write_file(disk, out, runs.size() == 1 ? run_report(runs[0]) : runs_report(runs));
+  if (runs.size() > 1) {
+    std::vector<RunRow> rows;
+    for (const ReportedRun& run : runs) rows.push_back({run.name, run.summary});
+    print_stdout("{}{}",
+                 runs_text(make_runs_table(std::move(rows), {}),
+                           static_cast<size_t>(terminal_columns(STDOUT_FILENO, 0))),
+                 weights_text(runs));
+  }
+  print_stdout("report: {}\n", out);
+  return 0;
+}
+
+}  // namespace
+
+Command report() {
+  return {.name = "report",
+          .summary = "write a page about a run, or several side by side",
+          .run = run_report_command};
+}
+
+}  // namespace dpt::commands

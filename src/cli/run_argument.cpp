@@ -1,0 +1,63 @@
+#include "cli/run_argument.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/fail.h"
+#include "base/stderr.h"
+#include "cli/spec_argument.h"
+#include "train/run_summary.h"
+
+namespace dpt {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_run(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path + "/spec.resolved.yaml", error) ||
+         fs::exists(path + "/metrics.jsonl", error);
+}
+
+std::string newest_below(const std::string& directory) {
+  std::string out;
+  fs::file_time_type newest = fs::file_time_type::min();
+  for (const std::string& run : find_runs(directory))
+    for (const char* file : {"/spec.resolved.yaml", "/metrics.jsonl"}) {
+      std::error_code error;
+      const auto time = fs::last_write_time(run + file, error);
+      if (error || time < newest) continue;
+      newest = time;
+      out = run;
+    }
+  return out;
+}
+
+}  // namespace
+
+std::string find_run(const std::string& given) {
+  std::error_code error;
+  if (given.empty()) {
+    std::string run = fs::is_directory("runs", error) ? newest_below("runs") : "";
+    if (run.empty())
+      fail(Fault::data, "there is no run below runs/ here; name a run directory, as runs/NAME/3");
+    print_stderr("the newest run is {}\n", run);
+    return run;
+  }
+  std::string folder = given;
+  if (!fs::is_directory(folder, error) && fs::is_directory("runs/" + given, error))
+    folder = "runs/" + given;
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  if (!fs::is_directory(folder, error))
+    fail(Fault::data, "{} is not a directory; name a run directory, as runs/NAME or runs/NAME/3",
+         given);
+  std::string run = named_run(folder);
+  if (!is_run(run))
+    fail(Fault::data,
+         "{} holds no run: it has neither a spec.resolved.yaml nor a metrics.jsonl; runs without "
+         "out=DIR are in runs/NAME",
+         folder);
+  return run;
+}
+
+}  // namespace dpt

@@ -1,0 +1,161 @@
+#include "report/watch_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/status_line.h"
+#include "base/stderr.h"
+#include "report/reported_run.h"
+
+namespace dpt {
+namespace {
+
+std::string of_text(int64_t done, int64_t all) {
+  return all > 0 ? fmt::format("{}/{}", done, all) : fmt::format("{}", done);
+}
+
+std::vector<std::string> results(const RunCurves& curves) {
+  std::vector<std::string> out;
+  for (const Curve& c : curves.curves()) {
+    if (!is_result(c)) continue;
+    const auto last = c.last();
+    const auto best = c.best();
+    if (!last || !best) continue;
+    std::string text = fmt::format("{} {}", c.tag == "loss/train" ? "loss" : title_of(c.tag),
+                                   value_text(c.tag, *last));
+    if (c.points.size() > 1)
+      text += best->value == *last ? " (best)"
+                                   : fmt::format(" (best {}, {})", value_text(c.tag, best->value),
+                                                 epoch_text(curves, best->step));
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
+std::string cut(const std::string& text, size_t most) {
+  if (characters_of(text) <= most) return text;
+  std::string out = text;
+  while (!out.empty() && characters_of(out) > most - 2) do
+      out.pop_back();
+    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80);
+  return out + "..";
+}
+
+// Puts the fields on as few lines as have room.
+std::vector<std::string> wrapped(const std::vector<std::string>& fields, size_t width) {
+  std::vector<std::string> out;
+  for (const std::string& field : fields) {
+    if (field.empty()) continue;
+    const std::string text = escape_controls(field);
+    if (!out.empty() && characters_of(out.back()) + 2 + characters_of(text) <= width)
+      out.back() += "  " + text;
+    else
+      out.push_back(cut(text, width));
+  }
+  return out;
+}
+
+std::vector<std::string> position(const WatchedRun& run, double now, int columns) {
+  const RunCurves& c = *run.curves;
+  std::vector<std::string> out = {"epoch " + of_text(c.epoch(), run.epochs),
+                                  "step " + of_text(c.step(), run.steps)};
+  const auto width = static_cast<size_t>(std::clamp(columns / 4, 8, 30));
+  if (run.steps > 0) {
+    const double part = static_cast<double>(c.step()) / static_cast<double>(run.steps);
+    const auto full =
+        static_cast<size_t>(std::floor(std::clamp(part, 0.0, 1.0) * static_cast<double>(width)));
+    out.push_back(fmt::format("[{}{}]", std::string(full, '='), std::string(width - full, ' ')));
+  }
+  const bool running = run.state == "running";
+  if (running)
+    if (const auto left = seconds_left(c, run.steps, now))
+      out.push_back("ETA " + clock_duration(*left));
+  const double end = running || c.times().empty() ? now : c.times().back().time;
+  const double begin = run.began > 0 ? run.began : c.first_time();
+  if (begin > 0) out.push_back("elapsed " + clock_duration(end - begin));
+  if (const Curve* rate = c.find("samples_per_second"))
+    if (const auto last = rate->last()) out.push_back(samples_per_second(*last));
+  if (const Curve* lr = c.find("lr"))
+    if (const auto last = lr->last()) out.push_back("lr " + value_text("lr", *last));
+  return out;
+}
+
+std::vector<TextCurve> charted(const RunCurves& curves) {
+  std::vector<TextCurve> out;
+  const Curve* steps = curves.find("loss/step");
+  if (const Curve* train = curves.find("loss/train"); train && (!steps || train->points.size() > 1))
+    out.push_back({.name = "loss", .points = &train->points});
+  else if (steps)
+    out.push_back({.name = "loss of steps", .points = &steps->points});
+  for (const char* tag : {"loss/validation", "loss/test"})
+    if (const Curve* c = curves.find(tag); c && out.size() < 2)
+      out.push_back({.name = title_of(tag), .points = &c->points, .marks = true});
+  return out;
+}
+
+// A number of a record: "loss 0.3120", "8,310 samples/s", "validation loss 0.3410".
+std::string number_text_of(const std::string& tag, double value) {
+  const std::string text = value_text(tag, value);
+  if (tag == "samples_per_second" || tag == "seconds/train") return text;
+  if (tag == "seconds/evaluation") return "evaluation " + text;
+  if (tag == "lr") return "lr " + text;
+  const bool loss = tag == "loss/train" || tag == "loss/step";
+  return fmt::format("{} {}", loss ? "loss" : title_of(tag), text);
+}
+
+}  // namespace
+
+std::vector<std::string> watch_lines(const WatchedRun& run, const TextChartSize& size, double now) {
+  const auto width = static_cast<size_t>(std::max(20, size.columns - 1));
+  const RunCurves& curves = *run.curves;
+  std::vector<std::string> out = wrapped({run.path, run.spec, run.state}, width);
+  const auto add = [&](const std::vector<std::string>& lines) {
+    out.insert(out.end(), lines.begin(), lines.end());
+  };
+  if (!run.note.empty()) add(wrapped({run.note}, width));
+  if (curves.step() == 0 && curves.epoch() == 0) {
+    add(wrapped({"no step or epoch is recorded yet"}, width));
+  } else {
+    add(wrapped(position(run, now, size.columns), width));
+    add(wrapped(results(curves), width));
+  }
+  TextChartSize chart = size;
+  chart.columns = static_cast<int>(width);
+  chart.rows = size.rows - static_cast<int>(out.size());
+  const auto of_epoch = static_cast<double>(curves.steps_of_epoch());
+  const std::vector<TextCurve> drawn = charted(curves);
+  add(text_chart(drawn, chart, of_epoch > 0 ? "epoch" : "step", of_epoch > 0 ? of_epoch : 1));
+  if (out.size() > static_cast<size_t>(size.rows)) out.resize(static_cast<size_t>(size.rows));
+  return out;
+}
+
+std::string record_line(const WatchedRun& run, std::string_view line) {
+  const auto record = parse_record(line);
+  if (!record || record->kind() == RecordKind::other) return "";
+  ScalarReader reader;
+  const auto scalars = reader.read(*record);
+  const RecordKind kind = record->kind();
+  std::string where;
+  if (const auto epoch = record->number("epoch"))
+    where = "epoch " + of_text(static_cast<int64_t>(*epoch), run.epochs);
+  if (kind != RecordKind::epoch)
+    where += fmt::format("{}step {}", where.empty() ? "" : ", ", of_text(scalars->step, run.steps));
+  if (kind == RecordKind::final) where = "final evaluation, " + where;
+  std::vector<std::string> parts;
+  for (const auto& [tag, value] : scalars->values)
+    if (!tag.starts_with("grad_norms/")) parts.push_back(number_text_of(tag, value));
+  return fmt::format("{}: {}\n", where, fmt::join(parts, ", "));
+}
+
+std::string final_line(const WatchedRun& run) {
+  std::vector<std::string> parts = {run.state, "epoch " + of_text(run.curves->epoch(), run.epochs),
+                                    "step " + of_text(run.curves->step(), run.steps)};
+  for (std::string& r : results(*run.curves)) parts.push_back(std::move(r));
+  if (!run.note.empty()) parts.push_back(run.note);
+  return fmt::format("{}: {}\n", run.path, fmt::join(parts, ", "));
+}
+
+}  // namespace dpt

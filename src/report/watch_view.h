@@ -1,0 +1,34 @@
+// What `dptrain watch` shows of a run. Pure functions: time and terminal are arguments.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/run_curves.h"
+#include "report/text_chart.h"
+
+namespace dpt {
+
+struct WatchedRun {
+  std::string path, spec;         // spec: its name
+  std::string state;              // "running", "finished", ...
+  std::string note;               // why it failed; empty: nothing to say
+  int64_t epochs = 0, steps = 0;  // of the whole run; 0: unknown
+  double began = 0;               // UTC in seconds; 0: unknown
+  const RunCurves* curves = nullptr;
+};
+
+// Lines of at most size.columns - 1 characters: name and state, position, the last and the best
+// numbers, and a chart of the loss in the rows that are left, at most size.rows in all.
+std::vector<std::string> watch_lines(const WatchedRun& run, const TextChartSize& size, double now);
+
+// A line about a record of metrics.jsonl for a log: "epoch 3/10: loss 0.3120, validation loss
+// 0.3410, ..."; empty if the line is no record.
+std::string record_line(const WatchedRun& run, std::string_view line);
+
+// "runs/fmnist/3: finished, epoch 10/10, loss 0.3120 (best 0.3120), ...".
+std::string final_line(const WatchedRun& run);
+
+}  // namespace dpt
