@@ -138,7 +138,7 @@ def check_program(root, module):
     configs = f'{prefix}/share/dptrain/configs'
     check(f'[x] configs      {configs}' in root.succeeds('doctor'), 'doctor names the configs')
     trained = root.succeeds('configs/ddp_toy.yaml', 'epochs=2')
-    check(f'configs/ddp_toy.yaml is not here: reading {configs}/ddp_toy.yaml' in trained, 'the config is named', trained)
+    check(f'configs/ddp_toy.yaml does not exist here; reading {configs}/ddp_toy.yaml' in trained, 'the config is named', trained)
     check((root.path / 'home/user/runs/ddp_toy/latest/model.safetensors').exists(), 'a run writes its weights', trained)
     root.succeeds('eval', 'configs/ddp_toy.yaml')
     root.succeeds('configs/lenet.yaml', 'data.dataset=synthetic_images', 'data.dataset.samples=64', 'data.batch_size=32',
