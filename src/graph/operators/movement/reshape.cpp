@@ -40,7 +40,8 @@ OperatorType reshape() {
           .gradient = gradient,
           .reference = reference,
           .samples = samples,
-          .view = true};
+          .view = true,
+          .halves = true};
 }
 
 }  // namespace dpt::operators
