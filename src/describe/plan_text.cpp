@@ -7,8 +7,8 @@
 
 #include "base/count.h"
 #include "base/units.h"
-#include "describe/device_plan.h"
 #include "describe/device_usage.h"
+#include "describe/gpu_text.h"
 #include "engine/gpu/batch_input.h"
 #include "graph/operator.h"
 #include "layers/model.h"
@@ -143,7 +143,7 @@ std::string describe(const Session& s, bool refusals) {
     out += memory_text(s);
   }
   out += devices_text(s);
-  out += s.on_gpu() && topology.total_workers() > 1 ? steps_of_gpus_text(s) : s.plan.str();
+  out += s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {}:\n", counted(program.rows.total(), "sample"))
                        : fmt::format("each shard group of {} shards, {} samples:\n", together,

@@ -7,16 +7,29 @@
 namespace dpt {
 namespace {
 
-using Kind = TraceEvent::Kind;
+// What kind of work a step is: the color in viewers.
+std::string_view category_of(const TraceEvent& e) {
+  switch (e.op) {
+    case PlanOp::load:
+    case PlanOp::load_targets:
+      return "load";
+    case PlanOp::barrier:
+    case PlanOp::wait:
+      return "wait";
+    case PlanOp::run:
+      return e.part == Part::backward ? "backward" : e.part == Part::loss ? "loss" : "forward";
+    case PlanOp::update:
+      return "update";
+    default:
+      return "exchange";
+  }
+}
 
-constexpr std::string_view kNames[] = {"load",     "forward", "loss", "backward",
-                                       "exchange", "update",  "wait"};
-
-// "forward 2" for forward and backward passes, else the name of the kind.
+// The step's name in the plan, "forward 2" for parts of micro-batches.
 std::string title(const TraceEvent& e) {
-  const std::string_view name = kNames[static_cast<size_t>(e.kind)];
-  const bool part = e.kind == Kind::forward || e.kind == Kind::backward;
-  return part ? fmt::format("{} {}", name, e.chunk) : std::string(name);
+  const std::string name = name_of(PlanStep{.op = e.op, .quantity = e.quantity, .part = e.part});
+  const bool part = e.op == PlanOp::run && (e.part == Part::forward || e.part == Part::backward);
+  return part ? fmt::format("{} {}", name, e.chunk) : name;
 }
 
 }  // namespace
@@ -35,8 +48,8 @@ std::string chrome_trace(std::span<const Trace> workers, const Topology& topolog
       out += fmt::format(
           R"(,
 {{"ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{"step": {}, "stage": {}, "chunk": {}}}}})",
-          title(e), kNames[static_cast<size_t>(e.kind)], topology.rank_of(w), w,
-          1e6 * (e.begin - first), 1e6 * (e.end - e.begin), e.step + 1, e.stage, e.chunk);
+          title(e), category_of(e), topology.rank_of(w), w, 1e6 * (e.begin - first),
+          1e6 * (e.end - e.begin), e.step + 1, e.stage, e.chunk);
   }
   return out + "\n]}\n";
 }

@@ -8,14 +8,16 @@
 #include <string>
 
 #include "engine/clock.h"
+#include "graph/program/plan.h"
 #include "parallel/topology.h"
 
 namespace dpt {
 
 struct TraceEvent {
-  enum class Kind : uint8_t { load, forward, loss, backward, exchange, update, wait };
-  Kind kind = Kind::forward;
-  int32_t stage = 0, chunk = 0;  // set for forward and backward
+  PlanOp op = PlanOp::run;
+  Part part = Part::forward;
+  Quantity quantity = Quantity::none;
+  int32_t stage = 0, chunk = 0;
   int64_t step = 0;
   double begin = 0, end = 0;  // seconds
 };
@@ -26,10 +28,17 @@ class Trace {
  public:
   static constexpr size_t kMost = 8192;
 
-  void add(TraceEvent::Kind kind, int stage, int chunk, int64_t step, double begin) {
+  // The step of the plan that began at `begin` and ends now. chunk: the micro-batch.
+  void add(const PlanStep& s, int chunk, int64_t step, double begin) {
     if (count_ == kMost) return;
-    events_[count_++] = {
-        .kind = kind, .stage = stage, .chunk = chunk, .step = step, .begin = begin, .end = now_s()};
+    events_[count_++] = {.op = s.op,
+                         .part = s.part,
+                         .quantity = s.quantity,
+                         .stage = s.stage,
+                         .chunk = chunk,
+                         .step = step,
+                         .begin = begin,
+                         .end = now_s()};
   }
   std::span<const TraceEvent> events() const { return {events_, count_}; }
 

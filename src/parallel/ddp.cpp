@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "parallel/mode.h"
+#include "parallel/rewrites.h"
 
 namespace dpt::modes {
 namespace {
@@ -42,9 +43,9 @@ Topology topology(const std::any&, const ModeQuery& query) {
   return place_workers(q, std::clamp(query.machine_cores / query.devices_per_replica, 2, 4), true);
 }
 
-void rewrite(Plan& plan, const Topology& topology) {
+Plan rewrite(Plan plan, const PlanTarget& target) {
   plan.mode = "ddp";
-  add_gradient_sync(plan, topology);
+  return share_gradients(place_stages(std::move(plan), target), target);
 }
 
 std::optional<double> timeout(const std::any& settings) {

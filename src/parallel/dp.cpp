@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "parallel/mode.h"
+#include "parallel/rewrites.h"
 
 namespace dpt::modes {
 namespace {
@@ -61,30 +62,9 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
   return topology;
 }
 
-// Moves the loss out of the stage that the shards' owners compute, into a stage of its own on the
-// loss's device, between two barriers.
-void gather_for_loss(Plan& plan) {
-  const auto stage = std::ranges::find(plan.micro, PlanStep::Actor::shards, &PlanStep::actor);
-  const auto loss = std::ranges::find(stage->actions, Action::loss);
-  PlanStep before{.actor = PlanStep::Actor::shards,
-                  .actions = {stage->actions.begin(), loss},
-                  .barrier = PlanStep::Barrier::always};
-  PlanStep after{.actor = PlanStep::Actor::shards,
-                 .actions = {loss + 1, stage->actions.end()},
-                 .barrier = stage->barrier};
-  before.actions.push_back(Action::gather);
-  after.actions.insert(after.actions.begin(), Action::scatter);
-  *stage = std::move(after);
-  plan.micro.insert(stage, {before,
-                            {.actor = PlanStep::Actor::loss_device,
-                             .actions = {Action::loss},
-                             .barrier = PlanStep::Barrier::always}});
-}
-
-void rewrite(Plan& plan, const Topology& topology) {
+Plan rewrite(Plan plan, const PlanTarget& target) {
   plan.mode = "dp";
-  if (topology.loss_device >= 0) gather_for_loss(plan);
-  add_gradient_sync(plan, topology);
+  return share_gradients(gather_for_loss(std::move(plan), target), target);
 }
 
 std::optional<int64_t> devices(const std::any& settings) {

@@ -49,25 +49,4 @@ Topology place_workers(const ModeQuery& query, int preferred_replicas, bool proc
   return out;
 }
 
-void add_gradient_sync(Plan& plan, const Topology& topology) {
-  using enum PlanStep::Barrier;
-  if (topology.total_workers() == 1) return;
-  for (PlanStep& s : plan.prologue)
-    if (s.actor == PlanStep::Actor::shards) s.barrier = always;
-  bool still_read =
-      plan.sync_points() == 1 && topology.sync_needs_barrier(plan.sync_across_replicas);
-  for (PlanStep& s : plan.micro)
-    if (s.actor == PlanStep::Actor::first) {
-      s.barrier = always;
-      still_read = true;
-    }
-  // The next micro-batch overwrites masks drawn by the first worker, and the sums of a single sync
-  // point, while other workers may still read them.
-  if (still_read && plan.accumulates) plan.micro.back().barrier = between;
-  for (PlanStep& s : plan.update) s.barrier = always;
-  if (plan.update.front().actor != PlanStep::Actor::shards)
-    plan.update.insert(plan.update.begin(),
-                       {.actor = PlanStep::Actor::workers, .actions = {}, .barrier = always});
-}
-
 }  // namespace dpt

@@ -10,6 +10,7 @@
 
 #include "graph/program/plan.h"
 #include "parallel/exchange.h"
+#include "parallel/rewrites.h"
 #include "parallel/schedule.h"
 #include "parallel/topology.h"
 #include "spec/registry_entry.h"
@@ -40,8 +41,9 @@ struct Pipeline {
 struct ModeType : RegistryEntry {
   // Throws Error{spec} if the settings do not fit the machine.
   Topology (*topology)(const std::any& settings, const ModeQuery& query);
-  // Adds communication to a plan and leaves the rest unchanged. No side effects.
-  void (*rewrite)(Plan& plan, const Topology& topology);
+  // From the plan of one worker to the plan of this mode: adds stages and communication and leaves
+  // the rest unchanged (parallel/rewrites.h). No side effects.
+  Plan (*rewrite)(Plan plan, const PlanTarget& target);
   // Seconds of silence until a rank counts as lost; empty: the default. Null: the mode has one
   // rank.
   std::optional<double> (*timeout)(const std::any& settings) = nullptr;
@@ -75,10 +77,5 @@ std::optional<int64_t> devices_asked(const Choice& parallel, std::optional<int64
 // Throws Error{spec} if devices is not a multiple of devices per replica, or if there are too many
 // workers.
 Topology place_workers(const ModeQuery& query, int preferred_replicas, bool processes);
-
-// Adds the barriers of the update: one before gradients are summed, and one after the weights are
-// updated, each worker summing and updating its own range. The plan's text is the same in all
-// modes; they differ in which workers the barriers span.
-void add_gradient_sync(Plan& plan, const Topology& topology);
 
 }  // namespace dpt

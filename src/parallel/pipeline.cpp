@@ -9,6 +9,7 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "parallel/mode.h"
+#include "parallel/rewrites.h"
 
 namespace dpt::modes {
 namespace {
@@ -119,9 +120,9 @@ Topology topology(const std::any& settings, const ModeQuery& query) {
   return out;
 }
 
-void rewrite(Plan& plan, const Topology& topology) {
+Plan rewrite(Plan plan, const PlanTarget& target) {
   plan.mode = "pipeline";
-  add_gradient_sync(plan, topology);
+  return share_gradients(place_stages(std::move(plan), target), target);
 }
 
 std::optional<double> timeout(const std::any& settings) {

@@ -1,6 +1,7 @@
 // single: one device, whose cores are workers, each with a shard of the batch.
 #include "base/fail.h"
 #include "parallel/mode.h"
+#include "parallel/rewrites.h"
 
 namespace dpt::modes {
 namespace {
@@ -22,9 +23,9 @@ Topology topology(const std::any&, const ModeQuery& query) {
   return place_workers(query, 1, false);
 }
 
-void rewrite(Plan& plan, const Topology& topology) {
+Plan rewrite(Plan plan, const PlanTarget& target) {
   plan.mode = "single";
-  add_gradient_sync(plan, topology);
+  return share_gradients(place_stages(std::move(plan), target), target);
 }
 
 }  // namespace

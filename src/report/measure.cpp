@@ -47,11 +47,11 @@ struct Notes {
   }
 };
 
+// Barriers of a step, with those at sync points: GPUs sum there without one.
 int barriers_of(const Session& s) {
   const int64_t micro = s.batches->accumulate();
-  const int64_t at_sync_points =
-      s.topology.sync_needs_barrier(s.plan.sync_across_replicas) ? s.plan.sync_points() * micro : 0;
-  return s.plan.barriers(micro) + static_cast<int>(at_sync_points);
+  const bool waits = !s.on_gpu() && s.topology.sync_needs_barrier(s.plan.sync_across_replicas);
+  return s.plan.barriers(micro) + static_cast<int>(waits ? s.plan.sync_points() * micro : 0);
 }
 
 // At most how many steps complete together on a GPU: steps of a small network are captured as CUDA

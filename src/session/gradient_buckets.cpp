@@ -67,9 +67,9 @@ std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>
 }
 
 std::vector<size_t> made_after_ops(const Session& s, const GpuShare& share,
+                                   const std::vector<StageOp>& ops,
                                    const std::vector<Bucket>& buckets) {
   std::vector<size_t> out(buckets.size());
-  const std::vector<StageOp>& ops = s.plan.schedule[static_cast<size_t>(share.device())];
   for (size_t i = 0; i < ops.size(); ++i) {
     if (!ops[i].backward || ops[i].chunk + 1 < s.batches->accumulate()) continue;
     for (const UpdateRange& r :

@@ -10,13 +10,6 @@
 
 namespace dpt {
 
-// Elements [begin, end) of the gradients on one GPU, counted from the GPU's first.
-struct Bucket {
-  size_t begin = 0, end = 0;
-  size_t count() const { return end - begin; }
-  bool operator==(const Bucket&) const = default;
-};
-
 // The buckets of a GPU. They end at parameters; with `shard: optimizer`, these ends are rounded
 // down to multiples of pieces_multiple(), so that pieces are equal. As in PyTorch, a bucket ends
 // with the parameter that fills it: the first one at 1 MiB, so that communication begins early, the
@@ -29,8 +22,9 @@ double bucket_mib(const Session& session);  // as in the spec, or PyTorch's 25
 // For each bucket: the instruction of the backward part after which this and all earlier buckets
 // are complete.
 std::vector<size_t> made_after(const Program& program, const std::vector<Bucket>& buckets);
-// For stages on several GPUs: the operation in the schedule of the GPU.
+// For stages on several GPUs: the operation in the schedule of the GPU, `ops`.
 std::vector<size_t> made_after_ops(const Session& session, const GpuShare& share,
+                                   const std::vector<StageOp>& ops,
                                    const std::vector<Bucket>& buckets);
 
 // The trained elements whose states a GPU keeps and which it updates: all elements of the GPU, or

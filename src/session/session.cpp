@@ -20,6 +20,7 @@
 #include "optim/schedule.h"
 #include "session/gpus.h"
 #include "session/load_data.h"
+#include "session/make_plan.h"
 #include "session/memory.h"
 #include "session/placement.h"
 #include "session/programs.h"
@@ -251,24 +252,6 @@ void check_placement(const Session& s, Diagnostics& d) {
                                      : "remove `device` from these"));
 }
 
-void make_plan(Session& s) {
-  const bool masks =
-      std::ranges::any_of(s.graph.values, [](const Value& v) { return v.role == Role::mask; });
-  s.plan = basic_plan({.divisor_from_targets = s.divisor == Divisor::targets,
-                       .clip_norm = s.spec.clip.max_norm.has_value() || s.scaler.on,
-                       .measures = s.measures(),
-                       .torch_masks = masks,
-                       .compresses = s.exchange.compress.has_value(),
-                       .forward_sync_points = s.graph.sync_points(Part::forward),
-                       .backward_sync_points = s.graph.sync_points(Part::backward),
-                       .sync_across_replicas = s.spec.sync_batch_norm,
-                       .accumulates = s.spec.accumulate > 1});
-  if (!s.test_programs.empty())
-    s.test_sync_points = s.test_programs.begin()->second.graph.sync_points(Part::forward);
-  s.mode->rewrite(s.plan, s.topology);
-  if (s.graph.stages() > 1) run_in_stages(s.plan, schedule_of(s));
-}
-
 // Whether the gradients that the spec wants to have measured can be.
 void check_measures(const Session& s, Diagnostics& d) {
   const auto refuse = [&](const char* key, std::string_view why) {
@@ -434,7 +417,9 @@ std::unique_ptr<Session> make_session(Spec spec, const SessionQuery& query, Diag
   if (d.ok()) check_batch_norm(s, d);
   if (d.ok()) check_placement(s, d);
   if (!d.ok()) return nullptr;
-  make_plan(s);
+  if (!s.test_programs.empty())
+    s.test_sync_points = s.test_programs.begin()->second.graph.sync_points(Part::forward);
+  s.plan = make_plan(s);
   if (const std::string reason = beyond_limit(s); !reason.empty()) {
     d.error(s.spec.at("memory_limit"), reason);
     return nullptr;

@@ -206,6 +206,7 @@ TEST_CASE("plan prints what a run would do") {
            {"plan_reproducible", {"cores=2", "reproducible.shards=5"}},
            {"plan_dp", {"parallel=dp", "devices=2", "cores=1"}},
            {"plan_ddp", {"parallel=ddp", "devices=2", "cores=1", "clip_grad_norm=1"}},
+           {"plan_pipeline", {"parallel={pipeline: {stages: 2, chunks: 2}}", "cores=1"}},
            {"plan_exchange",
             {"parallel={ddp: {shard: optimizer, compress: bf16}}", "devices=2", "cores=1",
              "accumulate=2"}}}) {
@@ -249,15 +250,65 @@ TEST_CASE("plan prints what a GPU would do, without one") {
       dptrain({"plan", configs + "fmnist_dp.yaml", "device=cuda", images, "devices=2"});
   CHECK(gathers.out.find("launches: whole steps as CUDA graphs") != std::string::npos);
   CHECK(gathers.out.find("each micro-batch:\n"
-                         "  each GPU     load, forward, gather by NCCL\n"
-                         "  device 0     loss, of all rows\n"
-                         "  each GPU     scatter by NCCL, backward\n") != std::string::npos);
+                         "  each GPU     load, forward, gather, loss on device 0, scatter, record "
+                         "for the exchange\n"
+                         "  NCCL         all_reduce loss\n") != std::string::npos);
   const Finished fed =
       dptrain({"plan", configs + "lenet.yaml", "device=cuda", "graphs=false",
                "data.dataset={synthetic_images: {samples: 100000, shape: [1, 28, 28]}}"});
   CHECK(fed.out.find("batches: made by the host, since samples are read on the way, and copied ") !=
         std::string::npos);
   CHECK(fed.out.find("launches: each kernel by itself\n") != std::string::npos);
+}
+
+// The part of a plan's text that lists its steps.
+static std::string listed_steps(const std::string& plan) {
+  const size_t begin =
+      std::min({plan.find("before each step:\n"), plan.find("once a step:\n"),
+                plan.find("each micro-batch:\n"), plan.find("all micro-batches:\n")});
+  return plan.substr(begin, plan.find("each shard of ") - begin);
+}
+
+TEST_CASE("the steps of every mode, on CPUs and on 1, 2 and 4 GPUs") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::vector<std::string> hosts = {"cpu", "cuda"}, counts = {"1", "2", "4"};
+  std::string all;
+  const auto add = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> words = {"plan", folder.file("t.yaml"), "cores=1",
+                                      "data.batch_size=80"};
+    if (overrides[0] == "device=cuda") words[2] = "graphs=true";
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    const Finished plan = dptrain(words);
+    REQUIRE_MESSAGE(plan.code == 0, plan.err);
+    all += fmt::format("# {}\n{}\n", fmt::join(overrides, " "), listed_steps(plan.out));
+  };
+  for (const std::string& host : hosts) {
+    const std::string device = "device=" + host;
+    add({device, "devices=1", "parallel=single"});
+    add({device, "devices=1", "parallel=single", "accumulate=2", "clip_grad_norm=1"});
+    for (const std::string& n : {counts[1], counts[2]}) {
+      add({device, "devices=" + n, "parallel=dp"});
+      add({device, "devices=" + n, "parallel={dp: {loss: distributed}}"});
+      add({device, "devices=" + n, "parallel=ddp", "clip_grad_norm=1"});
+      add({device, "devices=" + n, "parallel={ddp: {shard: optimizer}}", "clip_grad_norm=1"});
+      const std::string small = host == "cuda" ? ", bucket_cap_mb: 0.0005" : "";
+      add({device, "devices=" + n, "parallel={ddp: {compress: bf16" + small + "}}",
+           "accumulate=2"});
+    }
+    add({device, "parallel={pipeline: {stages: 2, chunks: 2}}"});
+    add({device, "parallel={pipeline: {stages: 2, chunks: 2, processes: true}}"});
+    add({device, "parallel={pipeline: {stages: 2, chunks: 2, data_parallel: 2}}",
+         "clip_grad_norm=1"});
+  }
+  for (const std::string& n : {counts[1], counts[2]}) {
+    add({"device=cuda", "devices=" + n, "parallel={dp: {backend: gloo}}"});
+    add({"device=cuda", "devices=" + n, "parallel={ddp: {backend: gloo, shard: optimizer}}",
+         "clip_grad_norm=1"});
+  }
+  add({"device=cuda", "devices=2", "parallel=ddp",
+       "loss={cross_entropy: {weight: [1, 2, 1, 1, 3, 1, 1, 1, 0.5, 1]}}"});
+  check_golden(all, "cli/golden/steps_of_modes.txt");
 }
 
 TEST_CASE("plan prints the type of each operation in mixed precision") {

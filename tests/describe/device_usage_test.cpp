@@ -100,15 +100,15 @@ TEST_CASE("a trace shows the schedule that was planned, each part after what it 
       SharedMemory::create_private(static_cast<size_t>(s.topology.total_workers()) * sizeof(Trace));
   const std::span<Trace> traces(reinterpret_cast<Trace*>(memory.data()), 2);
   record(s, traces);
-  using Kind = TraceEvent::Kind;
   std::map<std::vector<int>, TraceEvent> done;
   for (size_t device = 0; device < 2; ++device) {
     std::vector<StageOp> ops;
     for (const TraceEvent& e : traces[device].events()) {
       CHECK(e.begin <= e.end);
-      if (e.kind != Kind::forward && e.kind != Kind::backward) continue;
-      if (e.step == 3) ops.push_back({e.stage, e.chunk, e.kind == Kind::backward});
-      if (e.step == 3) done[{e.kind == Kind::backward, e.stage, e.chunk}] = e;
+      if (e.op != PlanOp::run || e.part == Part::loss) continue;
+      const bool backward = e.part == Part::backward;
+      if (e.step == 3) ops.push_back({e.stage, e.chunk, backward});
+      if (e.step == 3) done[{backward, e.stage, e.chunk}] = e;
     }
     CHECK(ops == s.plan.schedule[device]);
   }
@@ -121,6 +121,8 @@ TEST_CASE("a trace shows the schedule that was planned, each part after what it 
   CHECK(json.starts_with("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"));
   CHECK(json.find("\"name\": \"replica 0, device 1, core 0\"") != json.npos);
   CHECK(json.find("\"name\": \"backward 3\"") != json.npos);
+  for (const char* step : {"sum_loss", "decide", "update", "barrier", "record", "load"})
+    CHECK(json.find(fmt::format("\"name\": \"{}\"", step)) != json.npos);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST_CASE("accumulation is no_sync: micro-batches end without a barrier, but tho
   const std::string update =
       "update:\n"
       "  all          barrier\n"
-      "  each worker  sum_loss, sum_shards, update\n"
+      "  each worker  sum_loss, decide, sum_shards, update\n"
       "  all          barrier\n";
   CHECK(planned("ddp", "", query) ==
         "each micro-batch:\n"
@@ -41,7 +41,7 @@ TEST_CASE("what others still read is written again only after a barrier between 
         "  all          barrier, if another micro-batch follows\n"
         "update:\n"
         "  all          barrier\n"
-        "  each worker  sum_loss, sum_shards, update\n"
+        "  each worker  sum_loss, decide, sum_shards, update\n"
         "  all          barrier\n");
   CHECK_FALSE(meets_between(query, {.torch_masks = true}));
   CHECK(meets_between(query, {.forward_sync_points = 1, .accumulates = true}));
@@ -57,10 +57,9 @@ TEST_CASE("what others still read is written again only after a barrier between 
 
 TEST_CASE("the barriers of a step are those of its plan") {
   const auto barriers = [](const PlanQuery& query, int64_t micro_batches) {
-    Plan plan = basic_plan(query);
     const ModeType& ddp = mode_named("ddp");
-    ddp.rewrite(plan, ddp.topology({}, {.devices = 2, .cores = 2}));
-    return plan.barriers(micro_batches);
+    return plan_of(ddp, ddp.topology({}, {.devices = 2, .cores = 2}), query)
+        .barriers(micro_batches);
   };
   CHECK(barriers({}, 1) == 2);
   CHECK(barriers({.accumulates = true}, 3) == 2);
@@ -79,7 +78,7 @@ TEST_CASE("gradients are compressed once a step, by the owners of the shards, be
         "  all          barrier\n"
         "  each worker  sum_loss, sum_squares\n"
         "  all          barrier\n"
-        "  each worker  sum_shards, update\n"
+        "  each worker  decide, sum_shards, update\n"
         "  all          barrier\n");
   const ModeType& ddp = mode_named("ddp");
   CHECK(ddp.exchange(mode_settings(ddp, "{compress: fp16}")).compress == DType::f16);

@@ -14,7 +14,7 @@ TEST_CASE("dp gathers the outputs, computes the loss on one device, scatters its
         "  each shard   scatter, backward\n"
         "update:\n"
         "  all          barrier\n"
-        "  each worker  sum_loss, sum_shards, update\n"
+        "  each worker  sum_loss, decide, sum_shards, update\n"
         "  all          barrier\n");
 }
 
@@ -24,7 +24,7 @@ TEST_CASE("a distributed loss needs no gathering") {
         "  each shard   load, forward, loss, backward\n"
         "update:\n"
         "  all          barrier\n"
-        "  each worker  sum_loss, sum_shards, update\n"
+        "  each worker  sum_loss, decide, sum_shards, update\n"
         "  all          barrier\n");
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("dp on one device has nothing to gather, and layers on several devices
         "each micro-batch:\n"
         "  each shard   load, forward, loss, backward\n"
         "update:\n"
-        "  each worker  sum_loss, sum_shards, update\n");
+        "  each worker  sum_loss, decide, sum_shards, update\n");
   const ModeType& dp = mode_named("dp");
   CHECK_THROWS_AS(dp.topology(mode_settings(dp, ""), {.devices = 4, .devices_per_replica = 2}),
                   Error);

@@ -75,18 +75,21 @@ TEST_CASE("how long devices wait for each other can be chosen") {
 }
 
 TEST_CASE("devices of a pipeline do their ops, then all sum and update") {
-  Plan plan = basic_plan({});
   const ModeType& mode = mode_named("pipeline");
-  mode.rewrite(plan, placed("{stages: 2, chunks: 2}", {.machine_cores = 2}));
-  run_in_stages(plan, pipeline_schedule(ScheduleKind::one_f_one_b, {0, 1}, 2));
+  const Plan plan = mode.rewrite(
+      basic_plan({}), {.topology = placed("{stages: 2, chunks: 2}", {.machine_cores = 2}),
+                       .schedule = pipeline_schedule(ScheduleKind::one_f_one_b, {0, 1}, 2),
+                       .stage_device = {0, 1}});
   CHECK(plan.str() ==
-        "each micro-batch:\n"
-        "  pipeline     load, forward, loss, backward\n"
-        "    device 0     F0 F1 B0 B1\n"
-        "    device 1     F0 B0 F1 B1\n"
+        "all micro-batches:\n"
+        "  device 0     load 0, F0, record, load 1, F1, record, wait for B0 of device 1, B0, "
+        "record,\n"
+        "               wait for B1 of device 1, B1, record\n"
+        "  device 1     wait for F0 of device 0, load 0, F0, loss 0, record, B0, record,\n"
+        "               wait for F1 of device 0, load 1, F1, loss 1, record, B1, record\n"
         "update:\n"
         "  all          barrier\n"
-        "  each worker  sum_loss, sum_shards, update\n"
+        "  each worker  sum_loss, decide, sum_shards, update\n"
         "  all          barrier\n");
 }
 

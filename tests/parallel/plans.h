@@ -23,13 +23,15 @@ inline std::any mode_settings(const ModeType& mode, const std::string& yaml) {
   return out;
 }
 
+// The plan of a mode on CPUs.
+inline Plan plan_of(const ModeType& mode, const Topology& topology, const PlanQuery& query = {}) {
+  return mode.rewrite(basic_plan(query), {.topology = topology});
+}
+
 inline std::string planned(std::string_view mode, const std::string& yaml, const ModeQuery& query,
                            const PlanQuery& plan_query = {}) {
   const ModeType& m = mode_named(mode);
-  const Topology topology = m.topology(mode_settings(m, yaml), query);
-  Plan plan = basic_plan(plan_query);
-  m.rewrite(plan, topology);
-  return plan.str();
+  return plan_of(m, m.topology(mode_settings(m, yaml), query), plan_query).str();
 }
 
 }  // namespace dpt

@@ -9,7 +9,7 @@ TEST_CASE("one worker needs no barrier") {
         "each micro-batch:\n"
         "  each shard   load, forward, loss, backward\n"
         "update:\n"
-        "  each worker  sum_loss, sum_shards, update\n");
+        "  each worker  sum_loss, decide, sum_shards, update\n");
 }
 
 TEST_CASE("the cores of one device wait at a barrier before the sum and after the update") {
@@ -18,7 +18,7 @@ TEST_CASE("the cores of one device wait at a barrier before the sum and after th
         "  each shard   load, forward, loss, backward\n"
         "update:\n"
         "  all          barrier\n"
-        "  each worker  sum_loss, sum_shards, update\n"
+        "  each worker  sum_loss, decide, sum_shards, update\n"
         "  all          barrier\n");
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("a divisor from the targets, clipping and torch's masks each add what 
         "  all          barrier\n"
         "  each worker  sum_loss, sum_squares\n"
         "  all          barrier\n"
-        "  each worker  sum_shards, update\n"
+        "  each worker  decide, sum_shards, update\n"
         "  all          barrier\n");
 }
 

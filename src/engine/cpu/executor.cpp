@@ -15,14 +15,16 @@
 namespace dpt {
 namespace {
 
-PlanStepClock::Kind kind_of(const PlanStep& plan_step) {
-  if (plan_step.actor != PlanStep::Actor::workers) return PlanStepClock::compute;
-  const bool updates = std::ranges::count(plan_step.actions, Action::update) > 0;
+PlanStepClock::Kind kind_of(std::span<const PlanStep> run) {
+  if (run[0].actor != PlanStep::Actor::workers) return PlanStepClock::compute;
+  const bool updates = std::ranges::count(run, PlanOp::update, &PlanStep::op) > 0;
   return updates ? PlanStepClock::update : PlanStepClock::exchange;
 }
 
-bool skips_measures(const PlanStep& plan_step, const StepInput& input) {
-  return plan_step.when_measured && !input.measured;
+std::vector<std::span<const PlanStep>> runs_of(const Plan::Steps& steps) {
+  std::vector<std::span<const PlanStep>> out;
+  each_run(steps, [&](std::span<const PlanStep> run) { out.push_back(run); });
+  return out;
 }
 
 }  // namespace
@@ -45,7 +47,10 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
           session.optimizer->states(session.spec.optimizer.settings, session.cycles_momentum())),
       sums_(static_cast<size_t>(session.topology.shards)),
       sum_parts_(sums_.size()),
-      measure_layout_(session) {
+      measure_layout_(session),
+      prologue_(runs_of(session.plan.prologue)),
+      micro_runs_(runs_of(session.plan.micro)),
+      update_runs_(runs_of(session.plan.update)) {
   for (int g = 0; g < static_cast<int>(session_.shard_groups.size()); ++g) {
     const int first = static_cast<int>(session_.shard_groups[static_cast<size_t>(g)].begin);
     if (session_.topology.owner(first, device_) == worker_) own_.push_back(g);
@@ -153,7 +158,6 @@ Binding* Executor::binding(int group, const Micro& micro, int kind, int chunk) {
 }
 
 StepResult Executor::step(const StepInput& input) {
-  using enum PlanStep::Barrier;
   result_ = {};
   step_ = input.number;
   if (worker_ == 0) wait_clock_.begin_step(input.number);
@@ -161,70 +165,81 @@ StepResult Executor::step(const StepInput& input) {
   clip_scale_ = 1;
   divisor_ = natural_divisor(input.rows->samples);
   const int micro = static_cast<int>(input.rows->micro.size());
-  for (const PlanStep& s : session_.plan.prologue) {
-    const int last = s.actor == PlanStep::Actor::shards ? micro - 1 : 0;
-    for (int m = 0; m <= last; ++m) pass(s, m, input, s.barrier == always && m == last);
+  for (const StepRun run : prologue_) {
+    const int last = run[0].actor == PlanStep::Actor::shards ? micro - 1 : 0;
+    for (int m = 0; m <= last; ++m) pass(run, m, input);
   }
-  const int last = session_.plan.schedule.empty() ? micro - 1 : 0;
-  for (int m = 0; m <= last; ++m)
-    for (const PlanStep& s : session_.plan.micro)
-      pass(s, m, input, s.barrier == always || (s.barrier == between && m < last));
-  for (const PlanStep& s : session_.plan.update)
-    pass(s, 0, input, s.barrier == always && (input.measured || !s.when_measured));
+  if (!session_.plan.stages.empty()) run_pipeline(input);
+  for (int m = 0; m < micro; ++m)
+    for (const StepRun run : micro_runs_) pass(run, m, input);
+  for (const StepRun run : update_runs_) pass(run, 0, input);
   if (clock_) clock_->step_ends(input.rows->samples);
   return result_;
 }
 
-void Executor::pass(const PlanStep& plan_step, int micro, const StepInput& input, bool waits) {
-  run(plan_step, micro, input);
-  if (clock_) clock_->mark(kind_of(plan_step));
-  if (waits) barrier();
-}
-
-void Executor::barrier() {
-  wait_clock_.record(WaitClock::barriers, [&] {
-    traced(TraceEvent::Kind::wait, 0, 0, [&] { team_.barrier(worker_); });
-  });
-  if (clock_) clock_->mark(PlanStepClock::waiting);
-}
-
-void Executor::run(const PlanStep& plan_step, int micro, const StepInput& input) {
-  switch (plan_step.actor) {
-    case PlanStep::Actor::shards:
-      if (session_.plan.sync_points() > 0) return run_with_sync_points(plan_step, micro, input);
-      for (int s : own_)
-        for (Action a : plan_step.actions) act(a, s, micro, input);
-      break;
-    case PlanStep::Actor::loss_device:
-      for (int s : own_loss_)
-        for (Action a : plan_step.actions) act(a, s, micro, input);
-      break;
-    case PlanStep::Actor::pipeline:
-      return run_pipeline(input);
-    case PlanStep::Actor::first:
-      if (masks_) draw_masks(micro, input);
-      break;
-    case PlanStep::Actor::workers:
-      for (Action a : plan_step.actions)
-        if (result_.finite && !(a == Action::sum_squares && skips_measures(plan_step, input)))
-          act(a, 0, micro, input);
-      break;
+bool Executor::happens(const PlanStep& s, int micro, const StepInput& input) {
+  switch (s.when) {
+    case PlanStep::When::between:
+      return micro + 1 < std::ssize(input.rows->micro);
+    case PlanStep::When::measured:
+      return input.measured;
+    default:
+      return true;
   }
 }
 
-void Executor::run_with_sync_points(const PlanStep& plan_step, int micro, const StepInput& input) {
-  for (Action a : plan_step.actions) {
-    const int sync_points = session_.plan.sync_points(a);
-    if (sync_points > 0) {
-      const Part part = a == Action::forward ? Part::forward : Part::backward;
-      run_in_pieces(sync_points, part, input.rows->micro[static_cast<size_t>(micro)],
+void Executor::pass(StepRun run, int micro, const StepInput& input) {
+  if (run[0].op == PlanOp::barrier) {
+    for (const PlanStep& s : run)
+      if (happens(s, micro, input)) barrier();
+    return;
+  }
+  execute(run, micro, input);
+  if (clock_) clock_->mark(kind_of(run));
+}
+
+void Executor::barrier() {
+  wait_clock_.record(WaitClock::barriers,
+                     [&] { traced({.op = PlanOp::barrier}, 0, [&] { team_.barrier(worker_); }); });
+  if (clock_) clock_->mark(PlanStepClock::waiting);
+}
+
+void Executor::execute(StepRun run, int micro, const StepInput& input) {
+  switch (run[0].actor) {
+    case PlanStep::Actor::shards:
+      if (session_.plan.sync_points() > 0) return run_with_sync_points(run, micro, input);
+      for (const int g : own_)
+        for (const PlanStep& s : run) act(s, g, micro, input);
+      return;
+    case PlanStep::Actor::loss_device:
+      for (const int g : own_loss_)
+        for (const PlanStep& s : run) act(s, g, micro, input);
+      return;
+    case PlanStep::Actor::first:
+      if (masks_) draw_masks(micro, input);
+      return;
+    case PlanStep::Actor::workers:
+      for (const PlanStep& s : run)
+        if (result_.finite && happens(s, micro, input)) act(s, 0, micro, input);
+      return;
+    case PlanStep::Actor::gpus:
+    case PlanStep::Actor::exchange:
+    case PlanStep::Actor::hosts:
+      fail(Fault::failed, "a step of GPUs in a plan for CPUs");
+  }
+}
+
+void Executor::run_with_sync_points(StepRun run, int micro, const StepInput& input) {
+  for (const PlanStep& s : run) {
+    const int sync_points = session_.plan.sync_points(s);
+    if (sync_points > 0)
+      run_in_pieces(sync_points, s.part, input.rows->micro[static_cast<size_t>(micro)],
                     program_kind(micro),
                     [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); });
-    }
-    for (int g : own_)
+    for (const int g : own_)
       if (sync_points == 0)
-        act(a, g, micro, input);
-      else if (a == Action::backward)
+        act(s, g, micro, input);
+      else if (s.part == Part::backward)
         finish_gradients(g, micro, input);
   }
 }
@@ -235,70 +250,36 @@ void Executor::run_part(Part part, int group, int micro, const StepInput& input)
     b->run(part);
 }
 
-namespace {
-
-TraceEvent::Kind kind_of(Action action) {
-  switch (action) {
-    case Action::load:
-    case Action::load_targets:
-    case Action::prologue:
-      return TraceEvent::Kind::load;
-    case Action::loss:
-      return TraceEvent::Kind::loss;
-    case Action::backward:
-      return TraceEvent::Kind::backward;
-    case Action::compress:
-    case Action::sum_divisor:
-    case Action::sum_loss:
-    case Action::sum_squares:
-      return TraceEvent::Kind::exchange;
-    case Action::update:
-      return TraceEvent::Kind::update;
-    case Action::forward:
-    case Action::gather:
-    case Action::scatter:
-    case Action::draw_masks:
-      break;
-  }
-  return TraceEvent::Kind::forward;
+void Executor::act(const PlanStep& s, int group, int micro, const StepInput& input) {
+  traced(s, micro, [&] { do_step(s, group, micro, input); });
 }
 
-}  // namespace
-
-void Executor::act(Action action, int group, int micro, const StepInput& input) {
-  traced(kind_of(action), 0, micro, [&] { do_action(action, group, micro, input); });
-}
-
-void Executor::do_action(Action action, int group, int micro, const StepInput& input) {
-  switch (action) {
-    case Action::load:
+void Executor::do_step(const PlanStep& s, int group, int micro, const StepInput& input) {
+  switch (s.op) {
+    case PlanOp::load:
       load(group, input, micro, program_kind(micro), samples_.train);
       return;
-    case Action::forward:
-      return run_part(Part::forward, group, micro, input);
-    case Action::load_targets:  // done by the prologue
-    case Action::gather:        // CPUs share memory: nothing to copy
-    case Action::scatter:
-    case Action::draw_masks:
-      return;
-    case Action::prologue:
-      return prologue(group, micro, input);
-    case Action::loss:
-      return loss(group, micro, input);
-    case Action::backward:
-      run_part(Part::backward, group, micro, input);
-      return finish_gradients(group, micro, input);
-    case Action::sum_divisor:
-      return sum_divisor(input);
-    case Action::sum_loss:
-      return sum_loss(input);
-    case Action::compress:
+    case PlanOp::run:
+      return run_of_shards(s.part, group, micro, input);
+    case PlanOp::compress:
       return compress(group);
-    case Action::sum_squares:
-      return sum_squares(input);
-    case Action::update:
+    case PlanOp::sum:
+      if (s.quantity == Quantity::divisor) return sum_divisor(input);
+      return s.quantity == Quantity::loss ? sum_loss(input) : sum_squares(input);
+    case PlanOp::decide:
+      return decide(input);
+    case PlanOp::update:
       return update(input);
+    default:  // load_targets: done by the prologue; gather, scatter: CPUs share memory
+      return;
   }
+}
+
+void Executor::run_of_shards(Part part, int group, int micro, const StepInput& input) {
+  if (part == Part::prologue) return prologue(group, micro, input);
+  if (part == Part::loss) return loss(group, micro, input);
+  run_part(part, group, micro, input);
+  if (part == Part::backward) finish_gradients(group, micro, input);
 }
 
 void Executor::prologue(int group, int micro, const StepInput& input) {

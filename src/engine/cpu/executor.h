@@ -80,23 +80,27 @@ class Executor : public StepExecutor {
   Binding* binding(int group, const Micro& micro, int kind, int chunk = 0);
   void bind(int group, int kind, int chunk, const std::map<ShardGroupRows, Program>& programs);
   std::vector<int> partners_at_sync_points() const;
+  // Steps of the plan with the same actor, see each_run() in plan.h.
+  using StepRun = std::span<const PlanStep>;
   // Calls f() and records its time in the trace, if there is one.
   template <class F>
-  void traced(TraceEvent::Kind kind, int stage, int chunk, F f) {
+  void traced(const PlanStep& s, int chunk, F f) {
     if (!trace_) return f();
     const double begin = now_s();
     f();
-    trace_->add(kind, stage, chunk, static_cast<int64_t>(step_), begin);
+    trace_->add(s, chunk, static_cast<int64_t>(step_), begin);
   }
-  void pass(const PlanStep& plan_step, int micro, const StepInput& input, bool waits);
+  void pass(StepRun run, int micro, const StepInput& input);
+  static bool happens(const PlanStep& s, int micro, const StepInput& input);
   void barrier();
-  void run(const PlanStep& plan_step, int micro, const StepInput& input);
-  void run_with_sync_points(const PlanStep& plan_step, int micro, const StepInput& input);
+  void execute(StepRun run, int micro, const StepInput& input);
+  void run_with_sync_points(StepRun run, int micro, const StepInput& input);
   // Stages on several devices: pipeline.cpp.
   void run_pipeline(const StepInput& input);
-  void wait_for(const StageOp& op);
-  void forward_stage(const StageOp& op, const StepInput& input);
-  void backward_stage(const StageOp& op, const StepInput& input);
+  void wait_for(const PlanStep& s);
+  void do_stage_step(const PlanStep& s, const StepInput& input);
+  void load_stage(const PlanStep& s, const StepInput& input);
+  void run_stage_op(const PlanStep& s, const StepInput& input);
   void run_stage(Part part, int stage, const Micro& micro, int kind, int chunk);
   void evaluate_in_stages(std::span<const uint32_t> order, const BatchesDone& done);
   void wait_for_test(int stage, int64_t batch);
@@ -104,8 +108,9 @@ class Executor : public StepExecutor {
   bool has_stage(int stage) const {
     return session_.graph.stage_device[static_cast<size_t>(stage)] == device_;
   }
-  void act(Action action, int group, int micro, const StepInput& input);
-  void do_action(Action action, int group, int micro, const StepInput& input);
+  void act(const PlanStep& s, int group, int micro, const StepInput& input);
+  void do_step(const PlanStep& s, int group, int micro, const StepInput& input);
+  void run_of_shards(Part part, int group, int micro, const StepInput& input);
   void load_inputs(const BatchLoader& loader, std::span<const uint32_t> rows, uint64_t epoch,
                    const std::byte* staged, Binding& b) const;
   static void load_targets(const BatchLoader& loader, std::span<const uint32_t> rows, Binding& b);
@@ -139,6 +144,7 @@ class Executor : public StepExecutor {
   void compress(int group);
   void sum_squares(const StepInput& input);
   void measure_parameters();
+  void decide(const StepInput& input);
   void update(const StepInput& input);
   void update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
   void update_fused(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input);
@@ -186,8 +192,9 @@ class Executor : public StepExecutor {
   std::vector<uint32_t> posted_;   // [devices of a replica] posts of each up to the current pass
   std::vector<double> sync_sums_;  // [shards of a replica] scratch of sum_cut()
   MeasureLayout measure_layout_;
-  WaitClock wait_clock_;      // of the first worker
-  int64_t updates_ = 0;       // made before this step
+  std::vector<StepRun> prologue_, micro_runs_, update_runs_;  // of the plan
+  WaitClock wait_clock_;                                      // of the first worker
+  int64_t updates_ = 0;                                       // made before this step
   float* average_ = nullptr;  // of the current piece, indexed like the flat buffers; null: none
   float average_rate_ = 1;    // of this step
   double divisor_ = 1, clip_scale_ = 1;

@@ -1,7 +1,7 @@
-// Executor: models whose stages lie on several devices. Each worker runs the forward and backward
-// passes of its device's stages in the order of the schedule, each as soon as the neighboring stage
-// is done with the chunk. Worker w of every device of a replica has the same shards, so a worker
-// only ever waits for one other worker at a time.
+// Executor: models whose stages lie on several devices. Each worker executes the plan's list for
+// its device: forward and backward passes of its stages, each as soon as the neighboring stage is
+// done with the chunk. Worker w of every device of a replica has the same shards, so a worker only
+// ever waits for one other worker at a time.
 #include <algorithm>
 
 #include "engine/cpu/sync_points.h"
@@ -10,29 +10,30 @@ namespace dpt {
 
 void Executor::run_pipeline(const StepInput& input) {
   const auto& schedule = session_.plan.schedule;
-  for (const StageOp& op : schedule[static_cast<size_t>(device_)]) {
-    wait_for(op);
-    traced(op.backward ? TraceEvent::Kind::backward : TraceEvent::Kind::forward, op.stage, op.chunk,
-           [&] { op.backward ? backward_stage(op, input) : forward_stage(op, input); });
-    team_.post(worker_);
-    if (clock_) clock_->mark(PlanStepClock::compute);
+  for (const PlanStep& s : session_.plan.stages[static_cast<size_t>(device_)]) {
+    if (s.op == PlanOp::wait) {
+      wait_for(s);
+      continue;
+    }
+    traced(s, s.chunk, [&] { do_stage_step(s, input); });
+    if (s.op == PlanOp::record && clock_) clock_->mark(PlanStepClock::compute);
   }
   for (size_t d = 0; d < schedule.size(); ++d)
     posted_[d] += static_cast<uint32_t>(schedule[d].size());
 }
 
-// A forward pass follows the previous stage's, a backward pass the next stage's.
-void Executor::wait_for(const StageOp& op) {
-  const int before = op.backward ? op.stage + 1 : op.stage - 1;
-  if (before < 0 || before > last_stage() || has_stage(before)) return;
-  const int device = session_.graph.stage_device[static_cast<size_t>(before)];
-  const auto& ops = session_.plan.schedule[static_cast<size_t>(device)];
-  const auto at =
-      std::ranges::find(ops, StageOp{.stage = before, .chunk = op.chunk, .backward = op.backward});
+void Executor::do_stage_step(const PlanStep& s, const StepInput& input) {
+  if (s.op == PlanOp::load) return load_stage(s, input);
+  if (s.op == PlanOp::run) return run_stage_op(s, input);
+  team_.post(worker_);  // record
+}
+
+void Executor::wait_for(const PlanStep& s) {
+  const auto& ops = session_.plan.schedule[static_cast<size_t>(s.device)];
+  const auto at = std::ranges::find(ops, s.stage_op());
   const auto done = static_cast<uint32_t>(at - ops.begin()) + 1;
-  const int other = worker_ + (device - device_) * session_.topology.workers_per_device;
-  traced(TraceEvent::Kind::wait, op.stage, op.chunk,
-         [&] { team_.wait_for(other, posted_[static_cast<size_t>(device)] + done); });
+  const int other = worker_ + (s.device - device_) * session_.topology.workers_per_device;
+  traced(s, s.chunk, [&] { team_.wait_for(other, posted_[static_cast<size_t>(s.device)] + done); });
   if (clock_) clock_->mark(PlanStepClock::waiting);
 }
 
@@ -53,27 +54,28 @@ void Executor::run_stage(Part part, int stage, const Micro& micro, int kind, int
   wait_at_sync_point();  // all must read the last sums before the next chunk overwrites them
 }
 
-void Executor::forward_stage(const StageOp& op, const StepInput& input) {
-  const Micro& micro = input.rows->micro[static_cast<size_t>(op.chunk)];
-  const int kind = program_kind(op.chunk);
+void Executor::load_stage(const PlanStep& s, const StepInput& input) {
+  const Micro& micro = input.rows->micro[static_cast<size_t>(s.chunk)];
   for (int g : own_) {
-    Binding* b = binding(g, micro, kind, op.chunk);
+    Binding* b = binding(g, micro, program_kind(s.chunk), s.chunk);
     if (!b) continue;
-    set_context(*b, g, input, op.chunk);
-    if (op.stage == 0) load_first(*b, g, input, op.chunk, samples_.train);
-    if (op.stage == last_stage()) load_last(*b, g, input, op.chunk);
+    set_context(*b, g, input, s.chunk);
+    if (s.stage == 0) load_first(*b, g, input, s.chunk, samples_.train);
+    if (s.stage == last_stage()) load_last(*b, g, input, s.chunk);
   }
-  run_stage(Part::forward, op.stage, micro, kind, op.chunk);
-  if (op.stage == last_stage())
-    for (int g : own_) loss(g, op.chunk, input);
 }
 
-void Executor::backward_stage(const StageOp& op, const StepInput& input) {
-  const Micro& micro = input.rows->micro[static_cast<size_t>(op.chunk)];
-  run_stage(Part::backward, op.stage, micro, program_kind(op.chunk), op.chunk);
+void Executor::run_stage_op(const PlanStep& s, const StepInput& input) {
+  if (s.part == Part::loss) {
+    for (int g : own_) loss(g, s.chunk, input);
+    return;
+  }
+  const Micro& micro = input.rows->micro[static_cast<size_t>(s.chunk)];
+  run_stage(s.part, s.stage, micro, program_kind(s.chunk), s.chunk);
+  if (s.part != Part::backward) return;
   for (int g : own_)
-    for (const UpdateRange& range : stage_stored_[static_cast<size_t>(op.stage)])
-      finish_gradients(g, op.chunk, input, range);
+    for (const UpdateRange& range : stage_stored_[static_cast<size_t>(s.stage)])
+      finish_gradients(g, s.chunk, input, range);
 }
 
 // Evaluation batches move through the stages like the chunks of a training step. A stage's slot is

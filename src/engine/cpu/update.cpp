@@ -56,15 +56,18 @@ void Executor::make_rows(const UpdatePiece& piece, int64_t begin, int64_t end) {
                             rows_.data());
 }
 
-void Executor::update(const StepInput& input) {
+void Executor::decide(const StepInput& input) {
+  if (!summed_) return;
   const ClipSpec& clip = session_.spec.clip;
-  if (summed_ && input.measured) measure_parameters();
-  if (summed_) {
-    result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks()) / input.scale;
-    result_.overflowed = session_.scaler.on && !std::isfinite(result_.norm);
-    if (result_.overflowed) return;
-    if (clip.max_norm) clip_scale_ = std::min(1.0, *clip.max_norm / (result_.norm + 1e-6));
-  }
+  if (input.measured) measure_parameters();
+  result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks()) / input.scale;
+  result_.overflowed = session_.scaler.on && !std::isfinite(result_.norm);
+  if (clip.max_norm) clip_scale_ = std::min(1.0, *clip.max_norm / (result_.norm + 1e-6));
+}
+
+void Executor::update(const StepInput& input) {
+  if (result_.overflowed) return;
+  const ClipSpec& clip = session_.spec.clip;
   with_rows_.clear();
   if (!rows_.empty())
     for (int g = 0; g < static_cast<int>(session_.shard_groups.size()); ++g)

@@ -211,7 +211,7 @@ void GpuExecutor::share_buffers() {
 void GpuExecutor::swap_average() {
   gpus_.barrier();
   update_.swap_average();
-  if (exchange_) exchange_->share_weights();
+  share_weights();
   wait();
   gpus_.barrier();
 }

@@ -1,7 +1,6 @@
 #include "engine/gpu/exchange.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "backend/cuda/interface/launch.h"
@@ -18,6 +17,7 @@ GpuExchange::GpuExchange(const Session& session, const Buffers& buffers, const G
                          cuda::DeviceContext& context, GpuTeam& gpus, GpuUpdate& update,
                          cuda::Stream* calls)
     : session_(session),
+      buckets_(session.plan.buckets[static_cast<size_t>(share.device())]),
       buffers_(buffers),
       share_(share),
       context_(context),
@@ -41,39 +41,41 @@ GpuExchange::GpuExchange(const Session& session, const Buffers& buffers, const G
   stream_ = calls ? calls : own_stream_.get();
   made_ = context.api.make_event();
   summed_ = context.api.make_event();
-  buckets_ = gradient_buckets(session, share);
-  if (session.topology.devices_per_replica > 1)
-    made_after_ops_ = made_after_ops(session, share, buckets_);
   size_t sums = 0;  // of one shard
   for (const auto* programs : {&session.programs, &session.last_programs})
-    for (const auto& [rows, program] : *programs) {
-      if (session.topology.devices_per_replica == 1)
-        made_after_[&program] = made_after(program, buckets_);
-      sums = std::max(sums, program.sum_bytes);
-    }
+    for (const auto& [rows, program] : *programs) sums = std::max(sums, program.sum_bytes);
   if (session.spec.sync_batch_norm && sums > 0)
     zeros_ = cuda::DeviceBuffer(context.api, cuda::MemoryKind::device, sums);
 }
 
-void GpuExchange::begin(const Program& program, bool adds) {
-  awaited_ = &made_after_.at(&program);
-  adds_ = adds;
-  next_ = 0;
+void GpuExchange::record() {
+  context_.stream.record(*made_);
+  recorded_ = true;
 }
 
-void GpuExchange::begin_ops() {
-  awaited_ = &made_after_ops_;
-  adds_ = false;
-  next_ = 0;
+void GpuExchange::wait_for_recorded() {
+  if (recorded_) stream_->wait(*made_);
+  recorded_ = false;
 }
 
-void GpuExchange::after(size_t instruction) {
-  size_t end = next_;
-  while (end < buckets_.size() && (*awaited_)[end] <= instruction) ++end;
-  if (end == next_) return;
-  if (adds_) update_.add_gradients(buckets_[next_].begin, buckets_[end - 1].end);
-  wait_for_made();
-  for (; next_ < end; ++next_) sum(buckets_[next_]);
+void GpuExchange::call(const PlanStep& step, const Terms& terms) {
+  wait_for_recorded();
+  switch (step.quantity) {
+    case Quantity::gradients:
+      return sum(buckets_[static_cast<size_t>(step.bucket)]);
+    case Quantity::squares:  // the others' elements are 0
+      return all_->all_reduce(*stream_, update_.norm_partials(),
+                              static_cast<size_t>(session_.topology.replicas()), DType::f64);
+    case Quantity::weights:
+      return gather_weights();
+    default:
+      return start_terms(terms);
+  }
+}
+
+void GpuExchange::wait() {
+  stream_->record(*summed_);
+  context_.stream.wait(*summed_);
 }
 
 void GpuExchange::sum(const Bucket& bucket) {
@@ -113,84 +115,85 @@ void GpuExchange::read_halves(cuda::Stream& stream, const Bucket& e) {
   *session_.exchange.compress == DType::bf16 ? convert(cuda::Bf16{}) : convert(cuda::F16{});
 }
 
-void GpuExchange::wait_for_made() {
-  context_.stream.record(*made_);
-  stream_->wait(*made_);
-}
-
-void GpuExchange::sum(void* data, size_t count, DType dtype) {
-  wait_for_made();
-  all_->all_reduce(*stream_, data, count, dtype);
-}
-
-void GpuExchange::wait_for_sums() {
-  stream_->record(*summed_);
-  context_.stream.wait(*summed_);
-}
-
 void GpuExchange::sum_now(std::byte* data, const TensorDesc& desc) {
   if (data == nullptr) {
     data = zeros_.data();
     context_.stream.fill(data, 0, desc.bytes());
   }
-  sum(data, desc.bytes() / sizeof(double), DType::f64);
-  wait_for_sums();
+  record();
+  wait_for_recorded();
+  all_->all_reduce(*stream_, data, desc.bytes() / sizeof(double), DType::f64);
+  wait();
 }
 
 void GpuExchange::pass_now(std::span<const Transfer> all) {
   if (all.empty()) return;
-  wait_for_made();
+  record();
+  wait_for_recorded();
   cuda::CallGroup group(*all_);
   for (const Transfer& t : all)
     t.sends ? all_->send(*stream_, t.value.data, t.value.desc.bytes(), t.other)
             : all_->receive(*stream_, t.value.data, t.value.desc.bytes(), t.other);
   group.end();
-  wait_for_sums();
+  wait();
 }
 
-// Starts the sum of data [count]. Its second half gets the values of the first rank alone.
-void GpuExchange::start_terms(double* data, size_t count) {
-  const size_t bytes = count * sizeof(double);
+// The second half gets the values of the first rank alone.
+void GpuExchange::start_terms(const Terms& terms) {
+  double* const first = terms.data + terms.count;
+  const size_t bytes = terms.count * sizeof(double);
   if (gpus_.replica() == 0)
-    context_.stream.copy(data + count, data, bytes);
+    stream_->copy(first, terms.data, bytes);
   else
-    context_.stream.fill(data + count, 0, bytes);
-  sum(data, 2 * count, DType::f64);
+    stream_->fill(first, 0, bytes);
+  all_->all_reduce(*stream_, terms.data, 2 * terms.count, DType::f64);
 }
 
-void GpuExchange::sum_losses() {
-  if (by_nccl()) start_terms(update_.losses(), GpuUpdate::losses_of_step(session_));
+void GpuExchange::gather_weights() {
+  const auto gpus = static_cast<size_t>(session_.topology.replicas());
+  cuda::CallGroup group(*all_);
+  for (const Bucket& b : buckets_)
+    all_->all_gather(*stream_, update_.weights() + b.begin * sizeof(float), b.count() / gpus,
+                     DType::f32);
+  group.end();
 }
 
-void GpuExchange::sum_terms(double* data, size_t count, double ShardResult::*field) {
-  if (by_nccl()) {
-    start_terms(data, count);
-    return wait_for_sums();
-  }
-  cuda::Stream& stream = context_.stream;
-  const size_t bytes = count * sizeof(double);
-  auto* const terms = reinterpret_cast<double*>(terms_.data());
-  stream.copy(terms, data, bytes);
+namespace {
+
+double ShardResult::*field_of(Quantity what) {
+  return what == Quantity::loss ? &ShardResult::loss : &ShardResult::weight;
+}
+
+}  // namespace
+
+void GpuExchange::copy_to_host(Quantity what, const Terms& terms) {
+  if (what == Quantity::gradients) return bring_gradients();
+  if (what == Quantity::weights) return bring_weights();
+  auto* const host = reinterpret_cast<double*>(terms_.data());
+  context_.stream.copy(host, terms.data, terms.count * sizeof(double));
   wait_for_gpu();
-  buffers_.result(steps_, gpus_.replica()).*field = std::accumulate(terms, terms + count, 0.0);
-  gpus_.peer_barrier();
-  std::fill_n(terms, 2 * count, 0.0);
-  terms[0] = sum_over_shards(session_.topology.shards,
-                             [&](int s) { return buffers_.result(steps_, s).*field; });
-  terms[count] = buffers_.result(steps_, 0).*field;
-  stream.copy(data, terms, 2 * bytes);
+  buffers_.result(steps_, gpus_.replica()).*field_of(what) =
+      std::accumulate(host, host + terms.count, 0.0);
 }
 
-void GpuExchange::end(bool losses) {
-  if (by_nccl()) {
-    after(std::numeric_limits<size_t>::max());
-    wait_for_sums();
-  } else {
-    sum_gradients_on_host();
-    if (losses)
-      sum_terms(update_.losses(), GpuUpdate::losses_of_step(session_), &ShardResult::loss);
+void GpuExchange::sum_on_host(Quantity what, const Terms& terms) {
+  if (what == Quantity::gradients) {
+    const auto replicas = static_cast<size_t>(session_.topology.replicas());
+    const auto own = static_cast<size_t>(gpus_.replica());
+    const size_t trained = share_.trained();
+    return sum_shards(trained * own / replicas, trained * (own + 1) / replicas);
   }
-  ++steps_;
+  auto* const host = reinterpret_cast<double*>(terms_.data());
+  std::fill_n(host, 2 * terms.count, 0.0);
+  host[0] = sum_over_shards(session_.topology.shards,
+                            [&](int s) { return buffers_.result(steps_, s).*field_of(what); });
+  host[terms.count] = buffers_.result(steps_, 0).*field_of(what);
+}
+
+void GpuExchange::copy_from_host(Quantity what, const Terms& terms) {
+  if (what == Quantity::gradients) return fetch_gradients();
+  if (what == Quantity::weights) return fetch_weights();
+  context_.stream.copy(terms.data, terms_.data(), 2 * terms.count * sizeof(double));
 }
 
 void GpuExchange::wait_for_gpu() {
@@ -198,19 +201,11 @@ void GpuExchange::wait_for_gpu() {
   gpus_.wait(*made_);
 }
 
-// Each worker writes its gradients to shared memory, sums its part of all, and copies what it
-// needs.
-void GpuExchange::sum_gradients_on_host() {
-  const auto replicas = static_cast<size_t>(session_.topology.replicas());
-  const auto own = static_cast<size_t>(gpus_.replica());
-  const size_t trained = share_.trained();
-  bring_gradients();
-  gpus_.peer_barrier();
-  sum_shards(trained * own / replicas, trained * (own + 1) / replicas);
-  gpus_.peer_barrier();
+// Copies the sums that this GPU needs from shared memory.
+void GpuExchange::fetch_gradients() {
   auto* const pinned = reinterpret_cast<float*>(gradients_.data());
   // Elements that are not copied below must not keep 16-bit numbers of bring_gradients().
-  if (compressed_) std::fill_n(pinned, trained, 0.0F);
+  if (compressed_) std::fill_n(pinned, share_.trained(), 0.0F);
   for (const Bucket& piece : own_pieces(session_, share_, gpus_.replica())) {
     share_.each(piece.begin, piece.end, [&](size_t from, size_t at, size_t count) {
       std::copy_n(buffers_.gradient(0) + from, count, pinned + at);
@@ -218,7 +213,6 @@ void GpuExchange::sum_gradients_on_host() {
     context_.stream.copy(update_.gradient() + piece.begin, pinned + piece.begin,
                          piece.count() * sizeof(float));
   }
-  gpus_.peer_barrier();  // no worker may write its next gradients before all have read the sums
 }
 
 void GpuExchange::bring_gradients() {
@@ -251,48 +245,35 @@ void GpuExchange::sum_shards(size_t begin, size_t end) {
   });
 }
 
-void GpuExchange::share_norm_partials() {
-  if (!session_.exchange.shard_states || !update_.looks()) return;
-  const auto gpus = static_cast<size_t>(session_.topology.replicas());
+void GpuExchange::share_norm_partials_on_hosts() {
   double* const norm_partials = update_.norm_partials();
-  if (by_nccl()) {
-    sum(norm_partials, gpus, DType::f64);  // the others' elements are 0
-    return wait_for_sums();
-  }
   auto* const terms = reinterpret_cast<double*>(terms_.data());
   context_.stream.copy(terms, norm_partials + gpus_.replica(), sizeof(double));
   wait_for_gpu();
   std::ranges::copy(gpus_.all(terms[0]), terms);
-  context_.stream.copy(norm_partials, terms, gpus * sizeof(double));
+  context_.stream.copy(norm_partials, terms,
+                       static_cast<size_t>(session_.topology.replicas()) * sizeof(double));
 }
 
-void GpuExchange::share_weights() {
-  if (!session_.exchange.shard_states) return;
-  std::byte* const weights = update_.weights();
-  if (by_nccl()) {
-    const auto gpus = static_cast<size_t>(session_.topology.replicas());
-    wait_for_made();
-    cuda::CallGroup group(*all_);
-    for (const Bucket& b : buckets_)
-      all_->all_gather(*stream_, weights + b.begin * sizeof(float), b.count() / gpus, DType::f32);
-    group.end();
-    return wait_for_sums();
-  }
+// Each replica's pieces of the weights go to shared memory, then all of them to each GPU.
+void GpuExchange::bring_weights() {
   auto* const pinned = reinterpret_cast<float*>(gradients_.data());
   for (const Bucket& piece : own_pieces(session_, share_, gpus_.replica())) {
     const size_t at = piece.begin * sizeof(float), n = piece.count() * sizeof(float);
-    context_.stream.copy(gradients_.data() + at, weights + at, n);
+    context_.stream.copy(gradients_.data() + at, update_.weights() + at, n);
     wait_for_gpu();
     share_.each(piece.begin, piece.end, [&](size_t from, size_t here, size_t count) {
       std::copy_n(pinned + here, count, buffers_.weights() + from);
     });
   }
-  gpus_.peer_barrier();
+}
+
+void GpuExchange::fetch_weights() {
+  auto* const pinned = reinterpret_cast<float*>(gradients_.data());
   share_.each(0, share_.trained(), [&](size_t from, size_t here, size_t count) {
     std::copy_n(buffers_.weights() + from, count, pinned + here);
   });
-  gpus_.peer_barrier();  // no worker may write its next weights before all have read these
-  context_.stream.copy(weights, gradients_.data(), gradients_.bytes());
+  context_.stream.copy(update_.weights(), gradients_.data(), gradients_.bytes());
 }
 
 void GpuExchange::finish() {

@@ -19,7 +19,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,17 +62,27 @@ class GpuExchange {
   // Null after finish(), or by the CPUs.
   cuda::Communicator* communicator() const { return all_.get(); }
 
-  // By NCCL only; each call enqueues. begin() precedes the backward pass of a step's last
-  // micro-batch. adds: its gradients have to be added to those of earlier micro-batches.
-  void begin(const Program& program, bool adds);
-  void after(size_t instruction);  // call it when this instruction of the backward pass is enqueued
-  // The same with stages on several GPUs: begin_ops() before a step's first op, after() behind each
-  // op.
-  void begin_ops();
-  // Sums f64 values in the middle of a step; the stream continues with the sum. data: null: this
-  // GPU contributes zeros.
+  // The steps of a plan (graph/program/plan.h) of the exchange; each call enqueues. terms: the
+  // values of Quantity::loss or ::divisor on the GPU, [2 * count]: their sum over ranks, then the
+  // values of the first rank. By the hosts only the sum over each half is right, not each element.
+  struct Terms {
+    double* data = nullptr;
+    size_t count = 0;
+  };
+  void record();  // what the GPU has been given so far, for the calls that follow
+  void call(const PlanStep& step, const Terms& terms);  // of NCCL, behind the last record()
+  void wait();  // the GPU's stream continues when all calls are done
+  // By the hosts: copies behind all that the GPU has been given, and the host's part of the sum.
+  void copy_to_host(Quantity what, const Terms& terms);
+  void sum_on_host(Quantity what, const Terms& terms);
+  void copy_from_host(Quantity what, const Terms& terms);
+  void share_norm_partials_on_hosts();
+  void end_step() { ++steps_; }
+
+  // By NCCL. Sums f64 values in the middle of a step; the stream continues with the sum. data:
+  // null: this GPU contributes zeros.
   void sum_now(std::byte* data, const TensorDesc& desc);
-  // Transfers between this replica's GPU and others as one group of NCCL calls. The stream
+  // By NCCL. Transfers between this replica's GPU and others as one group of calls. The stream
   // continues when they are done.
   struct Transfer {
     TensorView value;
@@ -81,21 +90,6 @@ class GpuExchange {
     bool sends;
   };
   void pass_now(std::span<const Transfer> all);
-  // Starts the sum of the losses, for which end() waits. Call it when all losses of a step are kept
-  // and before the last backward pass, so that both run at the same time.
-  void sum_losses();
-
-  // By NCCL and by the CPUs. data: [2 * count] in the GPU's memory. The first half becomes the sum
-  // over ranks, the second half the values of the first rank. By the CPUs only the sum over each
-  // half is right, not each element.
-  void sum_terms(double* data, size_t count, double ShardResult::*field);
-  // Completes the sum of the gradients. losses: also the sum of the losses, if they are on this
-  // GPU; by NCCL that sum was started by sum_losses().
-  void end(bool losses);
-  // With `shard: optimizer`; otherwise they do nothing. share_powers() exchanges the norm partials
-  // of the pieces; share_weights() gathers the weights after the update.
-  void share_norm_partials();
-  void share_weights();
   // Bytes of GPU memory that the exchange takes in addition to the gradients.
   static size_t bytes(const Session& session, const GpuShare& share);
 
@@ -104,20 +98,22 @@ class GpuExchange {
 
  private:
   void sum(const Bucket& bucket);
-  void sum(void* data, size_t count, DType dtype);  // waits for the work enqueued so far
-  void start_terms(double* data, size_t count);
+  void wait_for_recorded();
+  void start_terms(const Terms& terms);
   void sum_in_place(std::byte* data, size_t count, DType dtype);
-  void wait_for_made();
-  void wait_for_sums();
+  void gather_weights();
   void wait_for_gpu();
-  void sum_gradients_on_host();
   void bring_gradients();
+  void bring_weights();
   void sum_shards(size_t begin, size_t end);
+  void fetch_gradients();
+  void fetch_weights();
   std::byte* halves(size_t element) const { return halves_.data() + element * sizeof(uint16_t); }
   void write_halves(cuda::Stream& stream, const Bucket& elements);
   void read_halves(cuda::Stream& stream, const Bucket& elements);
 
   const Session& session_;
+  const std::vector<Bucket>& buckets_;  // of this GPU
   Buffers buffers_;
   const GpuShare& share_;
   cuda::DeviceContext& context_;
@@ -125,13 +121,8 @@ class GpuExchange {
   GpuUpdate& update_;
   std::unique_ptr<cuda::Stream> own_stream_;
   cuda::Stream* stream_ = nullptr;
-  std::unique_ptr<cuda::Event> made_, summed_;  // by the CPUs only made_ is used
-  std::vector<Bucket> buckets_;
-  std::map<const Program*, std::vector<size_t>> made_after_;
-  std::vector<size_t> made_after_ops_;
-  const std::vector<size_t>* awaited_ = nullptr;  // of the program that runs, or made_after_ops_
-  size_t next_ = 0;                               // index of the next bucket
-  bool adds_ = false;
+  std::unique_ptr<cuda::Event> made_, summed_;  // by the hosts only made_ is used
+  bool recorded_ = false;  // made_ has been recorded, and no call has waited for it
   cuda::DeviceBuffer zeros_;
   cuda::DeviceBuffer halves_;  // [trained] 16-bit gradients, with `compress`
   // By the CPUs: pinned memory.

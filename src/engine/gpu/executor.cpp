@@ -105,6 +105,7 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
                    session.topology.devices_per_replica > 1 ? 64 : most_activations(session)),
       sums_(*api_, MemoryKind::device, most_sums(session)),
       target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
+      micro_batches_(micro_batches(session)),
       test_prefetch_(samples.test) {
   context_.tf32 = session_.tf32;
   if (session_.topology.devices_per_replica > 1)
@@ -121,8 +122,11 @@ void GpuExecutor::make_exchange() {
                                             stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
   if (session_.topology.loss_device >= 0)
-    gather_ = std::make_unique<GpuGather>(session_, context_, gpus_, *exchange_, memory(train, 0),
-                                          [this] { wait(); });
+    gather_ = std::make_unique<GpuGather>(session_, context_, gpus_, *exchange_, memory(train, 0));
+  if (stages_ || !exchange_->by_nccl()) return;
+  for (const auto* programs : {&session_.programs, &session_.last_programs})
+    for (const auto& [rows, program] : *programs)
+      made_after_[&program] = made_after(program, session_.plan.buckets[0]);
 }
 
 GpuExecutor::~GpuExecutor() { give_up(); }
@@ -327,7 +331,9 @@ void GpuExecutor::run(StepLoop& loop) {
   StepInput input;
   while (stop_ == 0 && loop.next(input)) {
     gpus_.begin_step();
-    gpus_.barrier();  // detects missing ranks; makes Ctrl-C known to all
+    // Barriers, which detect missing ranks and make Ctrl-C known to all.
+    for (const PlanStep& s : session_.plan.begin)
+      if (s.op == PlanOp::barrier) gpus_.barrier();
     stop_ = gpus_.agreed_stop();
     if (!std::exchange(begun, true) && batch_input_) batch_input_->begin(input.order, input.epoch);
     if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {

@@ -84,23 +84,41 @@ class GpuExecutor : public StepExecutor {
   cuda::CapturedGraph& captured(std::vector<int64_t> key, const std::function<void()>& enqueue_all);
   bool complete(StepLoop& loop, bool wait);
   StepResult result(const StepRows& rows, const cuda::StepReport& report) const;
-  // These enqueue what a graph captures. step: index in the launch.
+  // These enqueue what a graph captures: the steps of the plan.
+  struct StepInProgress {
+    const StepRows& rows;
+    size_t step = 0, slot = 0;        // index in the launch, slot of the batch's input
+    size_t micro = 0;                 // the current micro-batch
+    size_t backward = 0;              // instructions of its backward part that are enqueued
+    const std::byte* loss = nullptr;  // the step's only loss; null: all were kept
+  };
   void enqueue(const StepRows& rows, size_t step, size_t slot);
-  void enqueue_divisor(const StepRows& rows, size_t step, size_t slot);
+  void execute(const PlanStep& s, StepInProgress& now);
+  bool elsewhere(const PlanStep& s) const;
+  GpuBinding* binding_of(const StepInProgress& now);
   void begin(const GpuBinding* b, const StepRows& rows, size_t micro, const cuda::StepEntry* entry,
              bool divides);
-  template <class After>
-  void run_part(Part part, GpuBinding* b, After after);
+  void begin(const GpuBinding* b, const StepInProgress& now);
+  void load(const PlanStep& s, const StepInProgress& now);
+  void load_targets(const StepInProgress& now);
+  void run(const PlanStep& s, StepInProgress& now);
+  void run_prologue(const StepInProgress& now);
+  void run_part(Part part, GpuBinding* b, size_t begin, size_t end);
+  void run_loss(StepInProgress& now, GpuBinding* b);
+  void run_losses_of_all(const StepInProgress& now, GpuBinding* b);
+  void run_stage(const PlanStep& op, GpuBinding* b);
   const Program& program_of(const GpuBinding* b) const;
-  const std::byte* enqueue_loss(const Micro& micro, size_t number, GpuBinding* b);
-  void enqueue_backward(size_t number, bool last, GpuBinding* b);
-  void sum_gradients(bool losses);
-  void decide_update(const StepRows& rows, size_t step, const std::byte* loss);
+  size_t instructions(Part part, const GpuBinding* b) const;
+  template <class F>
+  void each_stored(int stage, F f) const;
+  void add_gradients(const PlanStep& s, const StepInProgress& now);
+  void gather(const PlanStep& s, const StepInProgress& now);
+  GpuExchange::Terms terms_of(Quantity what) const;
+  void sum(const PlanStep& s, const StepInProgress& now);
+  void decide(const StepInProgress& now);
+  void broadcast_decision(const StepInProgress& now);
+  void share_weights();
   // Stages on several GPUs: pipeline.cpp.
-  void enqueue_stages(const StepRows& rows, size_t step, size_t slot);
-  void forward_stage(const StageOp& op, GpuBinding* b, size_t slot);
-  void backward_stage(const StageOp& op, GpuBinding* b);
-  void run_stage(Part part, const StageOp& op, GpuBinding* b);
   void evaluate_in_stages(const StepInput& input);
   bool has_stage(int stage) const { return !stages_ || stages_->has(stage); }
   int last_stage() const { return session_.graph.stages() - 1; }
@@ -147,6 +165,9 @@ class GpuExecutor : public StepExecutor {
   LaunchQueue launch_queue_;
   GpuUpdate update_;
   cuda::DeviceBuffer activations_, sums_, target_weights_;
+  size_t micro_batches_;
+  // For each program: the instruction of the backward part that completes a bucket.
+  std::map<const Program*, std::vector<size_t>> made_after_;
   std::vector<std::unique_ptr<GpuBinding>> bindings_[kinds];
   std::unique_ptr<BatchInput> batch_input_, test_batch_input_;
   PrefetchStream* test_prefetch_;

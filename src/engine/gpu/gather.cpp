@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
-#include <utility>
 
 #include "base/fail.h"
 #include "graph/operator.h"
@@ -52,13 +51,8 @@ size_t GpuGather::bytes(const Session& s) {
 bool GpuGather::here() const { return gpus_.worker() == session_.topology.loss_device; }
 
 GpuGather::GpuGather(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus,
-                     GpuExchange& exchange, const GpuBinding::BufferPointers& memory,
-                     std::function<void()> wait)
-    : session_(session),
-      context_(context),
-      gpus_(gpus),
-      exchange_(exchange),
-      wait_(std::move(wait)) {
+                     GpuExchange& exchange, const GpuBinding::BufferPointers& memory)
+    : session_(session), context_(context), gpus_(gpus), exchange_(exchange) {
   for (const auto& [rows, program] : session.programs)
     crossings_.emplace(&program, crossing_of(program));
   if (here()) {
@@ -88,12 +82,10 @@ GpuGather::GpuGather(const Session& session, cuda::DeviceContext& context, GpuTe
 void GpuGather::gather(const Micro& micro, const GpuBinding* b) {
   if (exchange_.by_nccl()) return pass(micro, b, true);
   if (b) copy(*b, true);
-  take_turns();
 }
 
 void GpuGather::scatter(const Micro& micro, const GpuBinding* b) {
   if (exchange_.by_nccl()) return pass(micro, b, false);
-  take_turns();
   if (b) copy(*b, false);
 }
 
@@ -125,11 +117,6 @@ void GpuGather::copy(const GpuBinding& own, bool there) {
     if (value.desc.bytes() > 0)
       context_.stream.copy(there ? at : value.data, there ? value.data : at, value.desc.bytes());
   }
-}
-
-void GpuGather::take_turns() {
-  wait_();
-  gpus_.barrier();
 }
 
 GpuBinding& GpuGather::of(int shard, int64_t rows) const {

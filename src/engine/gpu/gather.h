@@ -6,11 +6,10 @@
 // By NCCL, values are sent and received within a captured step. The loss's GPU handles the replicas
 // in order, and sums over all GPUs come before or after these transfers, so calls cannot deadlock.
 // Without NCCL (replicas share a GPU, or CPUs sum), values are copied directly from one GPU's
-// memory to the other's. The hosts then wait for their GPUs and for each other around the copies,
-// so steps are not captured.
+// memory to the other's. The plan then has the hosts wait for their GPUs and for each other around
+// the copies, so steps are not captured.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -27,12 +26,10 @@ class GpuGather {
  public:
   using Micro = std::vector<ShardRows>;
 
-  // Called on all workers; waits for the others. memory: of this GPU's programs. wait: blocks the
-  // host until the context's stream is done. REQUIRES: dp with the loss on one of several devices;
-  // all references outlive it.
+  // Called on all workers; waits for the others. memory: of this GPU's programs. REQUIRES: dp with
+  // the loss on one of several devices; all references outlive it.
   GpuGather(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus,
-            GpuExchange& exchange, const GpuBinding::BufferPointers& memory,
-            std::function<void()> wait);
+            GpuExchange& exchange, const GpuBinding::BufferPointers& memory);
 
   bool here() const;  // true on the GPU that computes the loss
 
@@ -59,13 +56,11 @@ class GpuGather {
                  int64_t rows) const;  // of another replica's rows, on the loss's GPU
   void pass(const Micro& micro, const GpuBinding* own, bool there);
   void copy(const GpuBinding& own, bool there);
-  void take_turns();
 
   const Session& session_;
   cuda::DeviceContext& context_;
   GpuTeam& gpus_;
   GpuExchange& exchange_;
-  std::function<void()> wait_;
   std::map<const Program*, Crossing> crossings_;
   std::vector<GpuExchange::Transfer> transfers_;   // a member so that pass() does not allocate
   cuda::DeviceBuffer loss_buffers_;                // [shards - 1] on the loss's GPU

@@ -4,13 +4,11 @@
 
 #include "graph/attrs.h"
 #include "graph/operator.h"
-#include "parallel/schedule.h"
 
 namespace dpt {
 
 StageLinks::StageLinks(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus)
     : GpuStages(session, context, gpus),
-      ops_(topological_order(session.plan.schedule)),
       stream_(context.api.make_urgent_stream()),
       begun_(context.api.make_event()),
       ended_(context.api.make_event()),
@@ -60,8 +58,9 @@ std::unique_ptr<Kernel> StageLinks::copy(const Copy& way) {
   return from == to ? nullptr : std::make_unique<Passes>(*this, from, to);
 }
 
-void StageLinks::begin(const StageOp& op) {
-  if (op.backward) wait_for_crossed(slot(op.stage, static_cast<size_t>(op.chunk)));
+// A backward pass waits for all that its stage sent and received of the chunk.
+void StageLinks::wait(const PlanStep& step) {
+  wait_for_crossed(slot(step.stage, static_cast<size_t>(step.chunk)));
 }
 
 void StageLinks::wait_for_crossed(size_t slot) {
@@ -69,8 +68,8 @@ void StageLinks::wait_for_crossed(size_t slot) {
   crosses_[slot] = false;
 }
 
-void StageLinks::end(const StageOp& op) {
-  if (!op.backward) context_.stream.record(*made_[slot(op.stage, static_cast<size_t>(op.chunk))]);
+void StageLinks::made(const StageOp& op) {
+  context_.stream.record(*made_[slot(op.stage, static_cast<size_t>(op.chunk))]);
 }
 
 void StageLinks::follow(const StageOp& op, const GpuBinding* b) {
@@ -112,7 +111,7 @@ void StageLinks::follow_test(int stage, int64_t batch, const GpuBinding* b) {
 }
 
 void StageLinks::pass_on(const StageOp& op, const GpuBinding* b) {
-  has(op.stage) ? end(op) : follow(op, b);
+  has(op.stage) ? made(op) : follow(op, b);
   join();
 }
 

@@ -7,15 +7,16 @@
 //
 // Note [one list]: all GPUs of a run go through the same list: the ops of all stages, in an order
 // in which each op follows the ops that it depends on. For each op, a GPU enqueues its side of the
-// op's copies: as kernels if the op is its own, in follow() otherwise. Everything that may wait for
-// another GPU, including the sums over replicas, is enqueued on one stream of each GPU in that
-// order. So the first op of the list that is not done can always proceed: its dependencies are
-// earlier in the list, and on no GPU does anything else precede it. This is true no matter what
-// resources NCCL's calls share, how many of its kernels fit on a GPU at once, and whether a call
-// blocks the host until the other side arrives, as the first call between two GPUs does. Calls of a
-// communicator have the same order on all its ranks. It also holds within a captured step: every
-// event that is waited for was recorded in the same capture, and the context's stream, which
-// continues after the decision, has then waited for all calls.
+// op's copies: as kernels if the op is its own, as `send` or `receive` otherwise. Everything that
+// may wait for another GPU, including the sums over replicas, is enqueued on one stream of each GPU
+// in that order (parallel/stage_lists.h makes the lists). So the first op of the list that is not
+// done can always proceed: its dependencies are earlier in the list, and on no GPU does anything
+// else precede it. This is true no matter what resources NCCL's calls share, how many of its
+// kernels fit on a GPU at once, and whether a call blocks the host until the other side arrives, as
+// the first call between two GPUs does. Calls of a communicator have the same order on all its
+// ranks. It also holds within a captured step: every event that is waited for was recorded in the
+// same capture, and the context's stream, which continues after the decision, has then waited for
+// all calls.
 #pragma once
 
 #include <cstddef>
@@ -35,10 +36,9 @@ class StageLinks final : public GpuStages {
   StageLinks(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus);
 
   std::unique_ptr<Kernel> copy(const Copy& way) override;
-  const std::vector<StageOp>& ops() const override { return ops_; }
-  void begin(const StageOp& op) override;
-  void end(const StageOp& op) override;
-  void follow(const StageOp& op, const GpuBinding* b) override;
+  void wait(const PlanStep& step) override;
+  void record(const PlanStep& step) override { made(step.stage_op()); }
+  void exchange(const PlanStep& step, const GpuBinding* b) override { follow(step.stage_op(), b); }
   void begin_test(int stage, int64_t batch) override;
   void end_test(int stage, int64_t batch) override;
   void follow_test(int stage, int64_t batch, const GpuBinding* b) override;
@@ -55,6 +55,8 @@ class StageLinks final : public GpuStages {
 
  private:
   bool sees(int stage) const override { return has(stage); }
+  void made(const StageOp& op);                         // an own forward pass is enqueued
+  void follow(const StageOp& op, const GpuBinding* b);  // this GPU's side of the op's copies
   // Copies `data` of device `from` to `data` of device `to`, ordered behind the work already
   // enqueued on the context's stream and before later work.
   void pass(std::byte* data, size_t bytes, int from, int to);
@@ -64,7 +66,6 @@ class StageLinks final : public GpuStages {
   // Index of an own stage's chunk, or of its evaluation slot.
   size_t slot(int stage, size_t chunk) const;
 
-  std::vector<StageOp> ops_;  // of all devices
   std::unique_ptr<cuda::Stream> stream_;
   std::unique_ptr<cuda::Event> begun_, ended_;  // used by pass()
   // [slot()] made_: the forward pass is done. crossed_: the last transfer from or to the stage is

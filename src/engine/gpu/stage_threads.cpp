@@ -59,30 +59,27 @@ void StageThreads::wait_for(int device, uint32_t posts, cuda::Event& event) {
   context_.stream.wait(event);
 }
 
-void StageThreads::record(cuda::Event& event) {
+void StageThreads::record_event(cuda::Event& event) {
   context_.stream.record(event);
   gpus_.team().post(gpus_.worker());
 }
 
-// A forward pass follows the previous stage's, a backward pass the next stage's.
-void StageThreads::begin(const StageOp& op) {
-  const int before = op.backward ? op.stage + 1 : op.stage - 1;
-  if (before < 0 || before > last() || has(before)) return;
-  const int device = device_of(before);
-  const auto& theirs = ops_of(device);
-  const auto at = std::ranges::find(
-      theirs, StageOp{.stage = before, .chunk = op.chunk, .backward = op.backward});
-  wait_for(device, static_cast<uint32_t>(at - theirs.begin()) + 1,
-           *done(of(device), before, static_cast<size_t>(op.chunk), op.backward));
+void StageThreads::wait(const PlanStep& step) {
+  const auto& theirs = ops_of(step.device);
+  const auto at = std::ranges::find(theirs, step.stage_op());
+  wait_for(step.device, static_cast<uint32_t>(at - theirs.begin()) + 1,
+           *done(of(step.device), step.stage, static_cast<size_t>(step.chunk),
+                 step.stage_op().backward));
 }
 
-void StageThreads::end(const StageOp& op) {
-  record(*done(shared_, op.stage, static_cast<size_t>(op.chunk), op.backward));
+void StageThreads::record(const PlanStep& step) {
+  record_event(
+      *done(shared_, step.stage, static_cast<size_t>(step.chunk), step.stage_op().backward));
 }
 
 bool StageThreads::gather_norm_partials(GpuUpdate& update) {
   shared_.norm_partials = update.device_norm_partials() + gpus_.device();
-  record(*shared_.measured);
+  record_event(*shared_.measured);
   if (!has(last())) return false;
   for (int d = 0; d < session_.topology.devices_per_replica; ++d) {
     if (d == gpus_.device()) continue;
@@ -95,7 +92,7 @@ bool StageThreads::gather_norm_partials(GpuUpdate& update) {
 
 void StageThreads::broadcast_decision() {
   context_.stream.copy(decision_.data(), context_.state, sizeof(cuda::StepState));
-  record(*shared_.decided);
+  record_event(*shared_.decided);
 }
 
 const cuda::StepState* StageThreads::receive_decision() {
@@ -120,7 +117,7 @@ void StageThreads::begin_test(int stage, int64_t batch) {
 }
 
 void StageThreads::end_test(int stage, int64_t batch) {
-  record(*done(shared_, stage, slot_of(batch), false));
+  record_event(*done(shared_, stage, slot_of(batch), false));
 }
 
 void StageThreads::end_evaluation(int64_t batches) {

@@ -22,10 +22,9 @@ class StageThreads final : public GpuStages {
   StageThreads(const Session& session, cuda::DeviceContext& context, GpuTeam& gpus);
 
   std::unique_ptr<Kernel> copy(const Copy&) override { return nullptr; }
-  const std::vector<StageOp>& ops() const override { return ops_of(gpus_.device()); }
-  void begin(const StageOp& op) override;
-  void end(const StageOp& op) override;
-  void follow(const StageOp&, const GpuBinding*) override {}
+  void wait(const PlanStep& step) override;
+  void record(const PlanStep& step) override;
+  void exchange(const PlanStep&, const GpuBinding*) override {}
   void begin_test(int stage, int64_t batch) override;
   void end_test(int stage, int64_t batch) override;
   void follow_test(int, int64_t, const GpuBinding*) override {}
@@ -75,7 +74,7 @@ class StageThreads final : public GpuStages {
   // Makes the stream wait for an event that the device's host records with its `posts`-th post of
   // this step or evaluation.
   void wait_for(int device, uint32_t posts, cuda::Event& event);
-  void record(cuda::Event& event);
+  void record_event(cuda::Event& event);
   void wait_for_test(int stage, int64_t batch);
 
   Shared shared_;

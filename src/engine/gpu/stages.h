@@ -43,12 +43,13 @@ class GpuStages {
   // The kernel of a copy between stages that needs the other GPU's cooperation, else null.
   virtual std::unique_ptr<Kernel> copy(const Copy& way) = 0;
 
-  // The ops that this GPU handles, in order. Ops of its own stages are enqueued between begin() and
-  // end(); for all others call follow(). b: the chunk's binding; null: it has no rows.
-  virtual const std::vector<StageOp>& ops() const = 0;
-  virtual void begin(const StageOp& op) = 0;
-  virtual void end(const StageOp& op) = 0;
-  virtual void follow(const StageOp& op, const GpuBinding* b) = 0;
+  // The plan's steps (graph/program/plan.h) between devices; each call enqueues. wait(): for the
+  // operation that the step names. record(): this GPU's operation is done. exchange(): sends or
+  // receives what the operation of another device copies. b: the chunk's binding; null: it has no
+  // rows.
+  virtual void wait(const PlanStep& step) = 0;
+  virtual void record(const PlanStep& step) = 0;
+  virtual void exchange(const PlanStep& step, const GpuBinding* b) = 0;
   // The same for evaluation batches, which only have forward passes.
   virtual void begin_test(int stage, int64_t batch) = 0;
   virtual void end_test(int stage, int64_t batch) = 0;

@@ -1,36 +1,22 @@
-// A training step as a list of steps, made before the first batch. All workers have the same plan.
-// Parallel modes rewrite it, and `dptrain plan` prints it as stable text.
+// A training step as lists of typed instructions, made before the first batch. The CPU workers and
+// the GPUs' hosts execute these lists and nothing else; parallel modes are functions that rewrite
+// them (parallel/mode.h); `dptrain plan` prints them as stable text.
 //
 // The global batch is split into shards. A Program (graph/program/program.h) is what is computed
-// for a shard group. A Plan says when the parts of programs run, on which workers, and where
-// barriers are.
+// for a shard group. A Plan says which parts of programs run when, on which workers, and how
+// workers exchange data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-namespace dpt {
+#include "graph/graph.h"
 
-// What a worker does in a stage.
-enum class Action {
-  load,          // gather the shard's samples, convert and transform them: input and target
-  load_targets,  // targets only, for the prologue
-  draw_masks,    // draw dropout masks from PyTorch's generator, in PyTorch's order
-  prologue,      // run the nodes of this part
-  forward,
-  loss,
-  backward,
-  gather,       // outputs to the loss's device; memory is shared, so nothing is copied
-  scatter,      // gradients of the outputs back to their devices
-  sum_divisor,  // sum over shards of what the loss divides by
-  sum_loss,     // sum over shards; a non-finite loss ends the run before the update
-  compress,     // convert the shard's stored gradients to halves, which other workers read
-  sum_squares,  // of the summed gradients, for clipping by norm and for measurements
-  // Sum gradients over shards in the fixed tree and run the optimizer, in one pass over the
-  // worker's partition of the parameters
-  update
-};
+namespace dpt {
 
 // An operation of a pipeline (graph.h, Note [stages]): the forward or the backward part of one
 // stage for one chunk (micro-batch). The forward operation of the last stage includes the loss.
@@ -42,48 +28,138 @@ struct StageOp {
 // The operations of each device of a replica, in execution order.
 using PipelineSchedule = std::vector<std::vector<StageOp>>;
 
-// A step of a plan: actions, the workers that run them, and whether a barrier follows. Not to be
-// confused with a pipeline's stage (graph.h, Note [stages]).
-struct PlanStep {
-  enum class Actor {
-    shards,       // for each shard: its owner runs all actions
-    loss_device,  // for each shard: a worker of the device that computes the loss
-    // For each shard: one worker per device runs that device's operations of the schedule, each as
-    // soon as the neighboring stage has finished the chunk
-    pipeline,
-    workers,  // each worker once, on its own range of elements
-    first     // the first worker of each process
-  };
-  // Whether a barrier of all workers follows. between: only if another micro-batch follows.
-  enum class Barrier { never, between, always };
-  Actor actor = Actor::shards;
-  std::vector<Action> actions;
-  Barrier barrier = Barrier::never;
-  // `sum_squares` and the barrier only take place in steps that are measured (PlanQuery::measures).
-  bool when_measured = false;
+// Elements [begin, end) of the gradients on one GPU, counted from the GPU's first.
+struct Bucket {
+  size_t begin = 0, end = 0;
+  size_t count() const { return end - begin; }
+  bool operator==(const Bucket&) const = default;
 };
 
+// What a plan step does.
+enum class PlanOp : uint8_t {
+  load,             // gather the samples, convert and transform them: input and target
+  load_targets,     // targets only, for the prologue
+  draw_masks,       // draw dropout masks from PyTorch's generator, in PyTorch's order
+  run,              // run the instructions of a part; `until`: to the last that makes this bucket
+  add_gradients,    // add the gradients of a later micro-batch to the sum of those before
+  round_gradients,  // round gradients to the half of `compress`, where there is no exchange
+  compress,         // convert the shard's stored gradients to halves, which other workers read
+  gather,           // outputs, or norms, to one device
+  scatter,          // gradients of the outputs back to their devices
+  barrier,          // of the workers in `scope`
+  record,           // mark this point for a later wait, of the exchange or of another device
+  wait,             // for the device's recorded operation; of the exchange: for all its sums
+  send,             // to, or from, the device that runs the operation {stage, chunk, part}
+  receive,
+  send_receive,  // in the order of the operation's program
+  copy_to_host,  // of a GPU, to memory that all hosts share
+  copy_from_host,
+  all_reduce,  // by the exchange: NCCL, or the hosts
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  sum,     // over shards in the fixed tree, or over micro-batches
+  decide,  // whether the gradients are used, and how they are scaled
+  update   // run the optimizer. CPUs sum gradients over shards in the same pass
+};
+
+// What is summed, copied or exchanged.
+enum class Quantity : uint8_t {
+  none,
+  divisor,    // what the loss divides by
+  loss,       // of all micro-batches
+  squares,    // norm partials of the gradients, for clipping and overflow
+  gradients,  // `bucket`: of one bucket; else all
+  weights,
+  outputs,
+  decision  // the state that follows from `decide`
+};
+
+// A typed instruction of a plan.
+struct PlanStep {
+  // Who executes it.
+  enum class Actor : uint8_t {
+    shards,       // for each shard group: its owner
+    loss_device,  // for each shard group: a worker of the device that computes the loss
+    workers,      // each worker once, on its own range of elements
+    first,        // the first worker of each process
+    gpus,         // each GPU's stream
+    exchange,     // the stream of each GPU on which NCCL's calls are enqueued
+    hosts         // the thread that controls each GPU
+  };
+  // In which micro-batches or steps it is executed; always: in all.
+  enum class When : uint8_t {
+    always,
+    between,  // after a micro-batch that another one follows
+    last,     // in the last micro-batch
+    later,    // in all micro-batches but the first
+    measured  // in steps that are measured (PlanQuery::measures)
+  };
+  enum class Scope : uint8_t { all, peers };  // peers: the workers with the same stages
+
+  PlanOp op = PlanOp::run;
+  Actor actor = Actor::shards;
+  When when = When::always;
+  Quantity quantity = Quantity::none;
+  Part part = Part::forward;  // of run; of the operation of send, receive, wait
+  Scope scope = Scope::all;
+  // Of pipelines: the operation {stage, chunk, part}. chunk -1: the current micro-batch.
+  int stage = 0, chunk = -1;
+  int device = -1;  // index in the replica: the other side, or the only device that executes it
+  int until = -1;   // bucket
+  int bucket = -1;
+  bool operator==(const PlanStep&) const = default;
+
+  StageOp stage_op() const {
+    return {.stage = stage, .chunk = chunk, .backward = part == Part::backward};
+  }
+};
+
+// "forward", "sum_loss", "all_reduce gradients": the step's name in traces and texts.
+std::string name_of(const PlanStep& step);
+
 struct Plan {
+  using Steps = std::vector<PlanStep>;
   std::string mode = "single";
-  std::vector<PlanStep> prologue;  // once per step, over all micro-batches
-  std::vector<PlanStep> micro;     // for each micro-batch
-  std::vector<PlanStep> update;    // once per step
+  Steps begin;     // of the hosts of several GPUs, before each step: they stay ahead of their GPUs
+  Steps prologue;  // once per step: those of `shards` and of `gpus` with `load_targets`, `run` over
+                   // all micro-batches
+  Steps micro;     // for each micro-batch; empty if there are stages
+  std::vector<Steps> stages;  // [devices of a replica] instead of `micro`: all micro-batches
+  Steps update;               // once per step
   int forward_sync_points = 0,
       backward_sync_points = 0;       // sync points, program.h, Note [sync points]
   bool sync_across_replicas = false;  // sync points sum over all replicas, not only over their own
   bool accumulates = false;           // a step may have several micro-batches
   PipelineSchedule schedule;          // covers all micro-batches; empty: one stage
+  // [devices of a replica] the buckets of the gradients of its GPU; empty on CPUs.
+  std::vector<std::vector<Bucket>> buckets;
+
   int sync_points() const { return forward_sync_points + backward_sync_points; }
-  int sync_points(Action action) const;
+  int sync_points(const PlanStep& step) const;
   // Barriers of a step that is not measured, without those at sync points.
   int barriers(int64_t micro_batches) const;
-  bool splits_shards() const;  // a shard's activations must outlive a plan step
+  bool splits_shards() const;  // a shard's activations must outlive a run of steps
   std::string str() const;
 };
 
-// What basic_plan() must know. It returns the plan of `single`, which has no communication; other
-// modes rewrite it.
+// Consecutive steps with the same actor, from a list: what one worker does before the next actor's
+// turn. Calls f(span of steps).
+template <class F>
+void each_run(const Plan::Steps& steps, F f) {
+  for (size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
+    const auto same = [&](const PlanStep& a, const PlanStep& b) {
+      return a.actor == b.actor && (a.op == PlanOp::barrier) == (b.op == PlanOp::barrier);
+    };
+    for (end = begin + 1; end < steps.size() && same(steps[begin], steps[end]);) ++end;
+    f(std::span(steps).subspan(begin, end - begin));
+  }
+}
+
+// What basic_plan() must know. It returns the plan of `single` on one worker, which has no
+// communication; parallel modes rewrite it.
 struct PlanQuery {
+  bool gpus = false;
   bool divisor_from_targets = false;
   // Gradients are needed before the update: for clipping, or to detect overflow
   bool clip_norm = false;
@@ -94,9 +170,5 @@ struct PlanQuery {
   bool sync_across_replicas = false, accumulates = false;  // as in Plan
 };
 Plan basic_plan(const PlanQuery& query);
-
-// Turns the stages that run shard by shard into pipeline stages; `schedule` covers all
-// micro-batches.
-void run_in_stages(Plan& plan, PipelineSchedule schedule);
 
 }  // namespace dpt

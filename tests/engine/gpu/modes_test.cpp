@@ -269,7 +269,9 @@ TEST_CASE("an event that is left out around the loss on one GPU is found") {
       CHECK(ran.err.find("fake GPU: ") != std::string::npos);
       ++found;
     }
-    CHECK(found > (kSanitized ? 0 : 8));
+    // All but those behind which another event orders the same work: the sum of the losses follows
+    // the copies back from the loss's GPU.
+    CHECK(found > (kSanitized ? 0 : 7));
   }
 }
 

@@ -10,7 +10,4 @@ namespace dpt {
 // Which GPUs there are, how their gradients are summed, and how much memory each needs.
 std::string gpus_text(const Session& session);
 
-// The steps of each GPU, in order. (For a single GPU, the session's Plan says it.)
-std::string steps_of_gpus_text(const Session& session);
-
 }  // namespace dpt

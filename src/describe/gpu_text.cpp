@@ -1,0 +1,80 @@
+#include "describe/gpu_text.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/count.h"
+#include "engine/gpu/exchange.h"
+#include "engine/gpu/executor.h"
+#include "engine/gpu/gather.h"
+
+namespace dpt {
+namespace {
+
+double mib(size_t bytes) { return static_cast<double>(bytes) / kMiB; }
+
+std::string names_of(const Session& s) {
+  std::vector<std::string> names;
+  for (const int gpu : s.gpu_of_worker) names.push_back(fmt::format("cuda:{}", gpu));
+  std::string out = fmt::format("GPUs: {}", fmt::join(names, ", "));
+  if (s.gpus.count == 0 && !s.spec.devices.count)
+    out += fmt::format(" ({} assumed; set `devices` to plan for another number)", names.size());
+  return out + "\n";
+}
+
+std::string rounded_text(const Session& s) {
+  return s.exchange.compress ? fmt::format(", as {}", name_of(*s.exchange.compress)) : "";
+}
+
+std::string buckets_text(const Session& s, int device) {
+  const std::vector<Bucket>& buckets = s.plan.buckets[static_cast<size_t>(device)];
+  std::string out =
+      fmt::format("gradients{}: summed by NCCL in {} of about {:g} MiB{}\n",
+                  s.topology.devices_per_replica > 1 ? fmt::format(" of device {}", device) : "",
+                  counted(buckets.size(), "bucket"), bucket_mib(s), rounded_text(s));
+  for (size_t b = 0; b < buckets.size(); ++b)
+    out += fmt::format("  bucket {:<4} {:>9.3f} MiB\n", b, mib(buckets[b].count() * sizeof(float)));
+  return out;
+}
+
+// How gradients are summed over replicas.
+std::string sums_text(const Session& s) {
+  std::string out;
+  if (s.sums_on_host())
+    out += fmt::format(
+        "gradients: summed by the CPUs{}, {:.3f} MiB of each {} a step\n", rounded_text(s),
+        mib(s.layout.stored * (s.exchange.compress ? sizeof(uint16_t) : sizeof(float))),
+        s.topology.devices_per_replica > 1 ? "replica" : "GPU");
+  for (int d = 0; d < s.topology.devices_per_replica && !s.sums_on_host(); ++d)
+    out += buckets_text(s, d);
+  if (s.exchange.shard_states)
+    out += fmt::format("optimizer states: each {} has those of {} elements of {}\n",
+                       s.topology.devices_per_replica > 1 ? "replica" : "GPU",
+                       s.layout.trainable / static_cast<size_t>(s.topology.replicas()),
+                       s.layout.trainable);
+  return out;
+}
+
+}  // namespace
+
+std::string gpus_text(const Session& s) {
+  const bool several = s.topology.replicas() > 1;
+  std::string out;
+  if (several || s.topology.devices_per_replica > 1) out += names_of(s);
+  if (several) out += sums_text(s);
+  if (s.topology.devices_per_replica > 1) return out;  // devices_text() describes these devices
+  const GpuExecutor::Needs n = GpuExecutor::needs(s);
+  out += fmt::format(
+      "memory of {} GPU: {:.2f} MiB (weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, "
+      "activations {:.2f}), and the libraries' workspaces\n",
+      several ? "each" : "the", mib(n.all()), mib(n.weights), mib(n.gradients), mib(n.states),
+      mib(n.activations));
+  if (s.topology.loss_device >= 0)
+    out += fmt::format("  {:.2f} MiB more on device {}, for the outputs of the other GPUs\n",
+                       mib(GpuGather::bytes(s)), s.topology.loss_device);
+  return out;
+}
+
+}  // namespace dpt

@@ -1,0 +1,12 @@
+// The plan of a session: what its mode makes of the model's training step.
+#pragma once
+
+#include "graph/program/plan.h"
+#include "session/session.h"
+
+namespace dpt {
+
+// REQUIRES: the session's programs and topology are set.
+Plan make_plan(const Session& session);
+
+}  // namespace dpt
