@@ -82,7 +82,7 @@ tools/setup.sh "${setup[@]}" || fail 'tools/setup.sh failed, see above' 'mend wh
 step 'Build'
 if ! [ -e $build/build.ninja ]; then
   # Kernels have their own flags: -O3 would take longer, and train no faster.
-  run meson setup --buildtype=release -Doptimization=2 -Dtests=disabled -Dfolder_units=true $build ||
+  run meson setup --buildtype=release -Doptimization=2 -Dtests=disabled -Dfolder_units=all $build ||
     fail "meson could not set up $here/$build, see above" \
       "$build/meson-logs/meson-log.txt says more; remove $build once it is mended, and run this again"
 fi

@@ -5,11 +5,12 @@ set -u
 
 usage() {
   cat <<'TEXT'
-Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [-j N] [--no-sudo] [--dry-run] [ARGUMENTS of meson test]
+Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [--once] [-j N] [--no-sudo] [--dry-run] [MESON-TEST-ARGUMENT...]
        tools/test.sh --all [-j N] [--no-sudo] [ARGUMENTS of meson test]
   --gcc, --clang  compiler (gcc)
   --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
   --tsan          with ThreadSanitizer, by clang: the tests of comm, data and train whose threads meet
+  --once          for a build that is made once: compiles several files of the tests at a time
   --all           every compiler, plain and with --sanitize, then --tsan
   -j N            compile with N processes (as many as there are cores)
   --no-sudo       passed on to tools/setup.sh
@@ -18,12 +19,13 @@ Everything else goes to 'meson test': --suite unit, --repeat 3, the name of a te
 TEXT
 }
 
-compiler=gcc all=false sanitize=false tsan=false cuda=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
+compiler=gcc all=false once=false sanitize=false tsan=false cuda=false dry_run=false jobs=$(nproc) setup=(--yes) rest=()
 while [ $# -gt 0 ]; do
   case $1 in
     --gcc) compiler=gcc ;;
     --clang) compiler=clang setup+=(--clang) ;;
     --all) all=true ;;
+    --once) once=true ;;
     --sanitize) sanitize=true ;;
     --tsan) tsan=true compiler=clang setup+=(--clang) ;;
     -j) jobs=${2:-} && shift ;;
@@ -82,14 +84,18 @@ if $sanitize; then optimization=0; fi
 options=(-Dtests=enabled "-Doptimization=$optimization" -Ddebug=false) targets=()
 if [ "$compiler" = clang ] && ! $sanitize; then options+=(-Db_pch=false); fi
 if $cuda; then options+=('-Dgpu_archs=90'); fi
+if $once && ! $sanitize && ! $tsan; then
+  build=$build-once
+  options+=(-Dfolder_units=tests)
+fi
 if $tsan; then
   build="build-test/tsan"
-  options=(-Dtests=enabled -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false -Dfolder_units=true)
+  options=(-Dtests=enabled -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false -Dfolder_units=all)
   export CXXFLAGS='-g1'
 elif $sanitize; then
   build=$build-sanitize
   # A build that is made once; the others compile each file alone, as who changes it does.
-  options+=(-Dfolder_units=true)
+  options+=(-Dfolder_units=all)
   # Sanitizers keep some of their symbols in the program, which --no-undefined would refuse. They also
   # make gcc warn of what is not there.
   options+=('-Db_sanitize=address,undefined' -Db_lundef=false)
@@ -161,7 +167,9 @@ if $tsan; then
   export TSAN_OPTIONS="halt_on_error=1:log_path=$reports:suppressions=$here/tools/tsan.supp"
 fi
 export DPT_SLOWEST=10
-run meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$slow" "${rest[@]}"
+# Many tests wait for others' timeouts: one more at a time than there are cores.
+run meson test -C "$build" --no-rebuild --print-errorlogs --num-processes $((jobs + 1)) \
+  --timeout-multiplier "$slow" "${rest[@]}"
 status=$?
 if $dry_run; then exit 0; fi
 if $tsan; then cat "$reports".* 2>/dev/null; fi
