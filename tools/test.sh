@@ -5,7 +5,7 @@ set -u
 
 usage() {
   cat <<'TEXT'
-Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [--once] [-j N] [--no-sudo] [--dry-run] [MESON-TEST-ARGUMENT...]
+Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [--once] [-j N] [--no-sudo] [--dry-run] [MESON-TEST-WORD...]
        tools/test.sh --all [-j N] [--no-sudo] [ARGUMENTS of meson test]
   --gcc, --clang  compiler (gcc)
   --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
@@ -15,7 +15,7 @@ Usage: tools/test.sh [--gcc|--clang] [--sanitize|--tsan] [--once] [-j N] [--no-s
   -j N            compile with N processes (as many as there are cores)
   --no-sudo       passed on to tools/setup.sh
   --dry-run       say what would be run
-Everything else goes to 'meson test': --suite unit, --repeat 3, the name of a test, ...
+Other words go to 'meson test': --suite unit, --repeat 3, the name of a test, ...
 TEXT
 }
 
@@ -90,7 +90,8 @@ if $once && ! $sanitize && ! $tsan; then
 fi
 if $tsan; then
   build="build-test/tsan"
-  options=(-Dtests=enabled -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false -Dfolder_units=all)
+  options=(-Dtests=enabled -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false -Db_pch=false
+    -Dfolder_units=all)
   export CXXFLAGS='-g1'
 elif $sanitize; then
   build=$build-sanitize
