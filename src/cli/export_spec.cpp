@@ -15,8 +15,8 @@ namespace {
 
 // The program says so, too, but few read it before they compare the losses.
 void note_dropout(const Session& s) {
-  const bool dropout = std::ranges::any_of(
-      s.graph.nodes, [](const GraphNode& n) { return n.op->name == "dropout"; });
+  const bool dropout =
+      std::ranges::any_of(s.graph.nodes, [](const GraphNode& n) { return n.op->random; });
   if (dropout && s.spec.random != "torch")
     print_stderr(
         "note: PyTorch and dptrain draw different dropout masks, so losses differ; export and "

@@ -88,7 +88,7 @@ NonFiniteReport describe_non_finite(const Session& session, const NonFinite& fou
   const Instruction& i = program.forward[static_cast<size_t>(found.instruction % kForward)];
   const GraphNode& n = program.graph.nodes[i.node];
   return {fmt::format("the output of layer '{}' ({}) is the first that is not finite", n.layer,
-                      n.op->name),
+                      label_of(n)),
           kRemedy};
 }
 

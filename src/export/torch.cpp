@@ -236,8 +236,8 @@ std::string notes(const TorchFacts& f) {
         "Random transforms are torchvision's, with PyTorch's random numbers: images are changed "
         "in\n"
         "the same way as in dptrain, but not by the same amounts.");
-  const bool dropout = std::ranges::any_of(
-      f.graph.nodes, [](const GraphNode& n) { return n.op->name == "dropout"; });
+  const bool dropout =
+      std::ranges::any_of(f.graph.nodes, [](const GraphNode& n) { return n.op->random; });
   if (dropout && f.spec.random != "torch")
     note("Dropout masks are PyTorch's; dptrain draws the same ones with `random: torch`.");
   return out;

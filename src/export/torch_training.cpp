@@ -381,11 +381,7 @@ bool TorchFacts::needs_metric() const {
   return spec.schedule.schedule && type_of<ScheduleType>(spec.schedule.schedule).needs_metric;
 }
 
-bool TorchFacts::deferred() const {
-  return query.deferred_batch_norm && std::ranges::any_of(graph.nodes, [](const GraphNode& n) {
-           return n.op->name == "update_running";
-         });
-}
+bool TorchFacts::deferred() const { return query.deferred_batch_norm && !graph.updates.empty(); }
 
 bool TorchFacts::norms_replicas() const {
   return graph.sync_points(Part::forward) > 0 && query.replicas > 1 && spec.sync_batch_norm == ddp;

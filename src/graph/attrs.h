@@ -110,8 +110,11 @@ struct BatchNorm {
   double momentum =
       0.1;            // update_running: weight of the new batch's moments; -1: cumulative average
   bool batch = true;  // normalize with the batch's moments; else with the running statistics
-  // batch_norm_add_relu: the half to which the results of the replaced batch_norm and add are
-  // rounded; f32: no rounding
+  // What the operator does in the same pass (graph/passes/fuse.h): it adds another value to the
+  // result, applies relu, and computes the moments of the batch itself. REQUIRES: relu, if add.
+  bool add = false, relu = false, training = false;
+  // add: the half to which the results of the replaced batch_norm and add are rounded; f32: no
+  // rounding
   DType between = DType::f32;
 };
 struct Pad {  // elements added before and after each dimension; negative: removed

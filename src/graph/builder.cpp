@@ -117,6 +117,8 @@ int home_of(const GraphNode& n) {
   return copied ? copied->to : n.stage;
 }
 
+bool is_stage_copy(const GraphNode& n) { return std::any_cast<Copy>(&n.attrs) != nullptr; }
+
 std::vector<int> Graph::homes() const {
   std::vector<int> out(values.size(), 0);
   for (ValueId v : {target, divisor, scale})
@@ -169,7 +171,7 @@ std::string Graph::str() const {
     for (ValueId v : n.in) args.push_back((*this)[v].name);
     const Value& r = (*this)[n.out.at(0)];
     out += fmt::format("{} {}{} = {}({})\n", r.name, name_of(r.desc.dtype), r.desc.shape.str(),
-                       n.op->name, fmt::join(args, ", "));
+                       label_of(n), fmt::join(args, ", "));
   }
   return out;
 }
@@ -179,5 +181,12 @@ const OperatorType& op(std::string_view name) {
     if (t.name == name) return t;
   fail(Fault::failed, "no operator '{}'", name);
 }
+
+std::string label_of(const OperatorType& type, const std::any& attrs) {
+  const std::string variant = type.variant ? type.variant(attrs) : "";
+  return variant.empty() ? std::string(type.name) : fmt::format("{}{{{}}}", type.name, variant);
+}
+
+std::string label_of(const GraphNode& n) { return label_of(*n.op, n.attrs); }
 
 }  // namespace dpt

@@ -75,6 +75,7 @@ struct GraphNode {
 // The stage in whose memory a node's results lie: the node's own, except for a gradient that is
 // copied back to an earlier stage.
 int home_of(const GraphNode& n);
+bool is_stage_copy(const GraphNode& n);  // it copies a value to the memory of another stage
 
 // The part of a training step that a node belongs to. The loss is separate because DataParallel
 // computes it on one device: outputs are gathered there and their gradients scattered. prologue:

@@ -4,6 +4,7 @@
 
 #include <any>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -79,10 +80,36 @@ struct OperatorType {
 
   // Index of a weight that may be transposed, among the inputs followed by the results; -1: none.
   int weight = -1;
+  // Index of the input that is multiplied with the weight, or with the gradient of the result if
+  // the weight is a result. Only of operators with a weight.
+  int factor = 0;
+
+  // What a node with these attributes does beyond its name: "add,relu". Empty: nothing. Null: the
+  // operator has no variants.
+  std::string (*variant)(const std::any& attrs) = nullptr;
+
+  // Whether the node computes the moments of the batch, which needs two values per channel.
+  bool (*takes_batch_moments)(const std::any& attrs) = nullptr;
+
+  bool random = false;        // draws random numbers
+  bool indexes_rows = false;  // the first input has indices of rows of the second
+
+  // In PyTorch's memory, the order of the result's dimensions is that of the first input, although
+  // the operator does not support every layout; or the first two dimensions are exchanged
+  // (graph/passes/torch_order.h).
+  bool keeps_order = false;
+  bool sequence_first = false;
+
+  // Why CUDA's autocast does not run the operator, and what to use instead. Empty: it does.
+  std::string_view autocast_refuses{};
 };
 
 std::span<const OperatorType> operator_table();  // generated from graph/operators/meson.build
 
 const OperatorType& op(std::string_view name);  // REQUIRES: an operator of this name exists
+
+// The operator with its variant, for messages and for `dptrain plan`: "batch_norm{add,relu}".
+std::string label_of(const OperatorType& type, const std::any& attrs);
+std::string label_of(const GraphNode& n);
 
 }  // namespace dpt

@@ -37,8 +37,8 @@ struct DropoutLayer {
  private:
   // The number of this dropout layer in the model; each layer draws its own mask.
   static uint64_t number(GraphBuilder& g) {
-    return static_cast<uint64_t>(std::ranges::count_if(
-        g.graph().nodes, [](const GraphNode& n) { return n.op->name == "dropout"; }));
+    return static_cast<uint64_t>(
+        std::ranges::count_if(g.graph().nodes, [](const GraphNode& n) { return n.op->random; }));
   }
 };
 

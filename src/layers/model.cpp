@@ -7,9 +7,6 @@
 #include "base/count.h"
 #include "base/fail.h"
 #include "graph/attrs.h"
-#include "graph/passes/fuse.h"
-#include "graph/passes/recompute.h"
-#include "graph/passes/stages.h"
 #include "layers/initialisation.h"
 #include "layers/parameter_pattern.h"
 
@@ -258,7 +255,7 @@ void check_classes(const LossType& type, int64_t scores, int64_t classes) {
 // Reports embeddings with fewer rows than the data has tokens.
 void check_tokens(const Graph& graph, int64_t tokens, Diagnostics& d) {
   for (const GraphNode& n : graph.nodes) {
-    if (n.op->name != "embedding" || n.in[0] != graph.input) continue;
+    if (!n.op->indexes_rows || n.in[0] != graph.input) continue;
     const int64_t rows = graph[n.in[1]].desc.shape[0];
     if (rows < tokens)
       d.error(n.where, fmt::format("embedding: num_embeddings is {}, but the data has {} different "
@@ -277,22 +274,17 @@ void apply_patterns(const Spec& spec, Graph& graph, Diagnostics& d) {
     if (frozen[i]) graph.values[static_cast<size_t>(graph.parameters[i])].trainable = false;
 }
 
-// The line of the layer with the first trainable parameter without a gradient: the one that
-// differentiate() complained about.
-Span place_of_unused(const Graph& graph, Span otherwise) {
-  for (size_t i = 0; i < graph.parameters.size(); ++i) {
-    const ValueId p = graph.parameters[i];
-    if (!graph[p].trainable || graph.gradients[i] != kNoValue) continue;
-    for (const GraphNode& n : graph.nodes)
-      if (std::ranges::find(n.in, p) != n.in.end()) return n.where;
-  }
-  return otherwise;
-}
-
 // Where a model without trainable parameters is reported.
 Span place_of_untrained(const Spec& spec) {
   if (!spec.freeze.empty()) return spec.freeze.front().where;
   return spec.model.empty() ? spec.where : spec.model.front().where;
+}
+
+// The line to name if a pass cannot be run.
+Span line_of(const Pass& pass, const Graph& graph, const Spec& spec) {
+  if (pass.where == nullptr) return spec.loss.where;
+  const Span line = pass.where(graph);
+  return line.line > 0 ? line : place_of_untrained(spec);
 }
 
 void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
@@ -325,7 +317,7 @@ void lower_loss(const Choice& loss, const ModelQuery& q, GraphBuilder& g) {
 }  // namespace
 
 Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
-                  std::vector<LoweredLayer>* layers) {
+                  std::vector<LoweredLayer>* layers, std::vector<PassChange>* changes) {
   Graph graph;
   GraphBuilder g(graph, query.mode);
   g.part(Part::forward);
@@ -338,22 +330,23 @@ Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
   apply_patterns(spec, graph, d);
   if (!query.loss) return graph;
   check_tokens(graph, query.tokens, d);
-  complaining(d, spec.loss.where, [&] {
-    lower_loss(spec.loss, query, g);
-    apply_precision(graph, query.precision);
-  });
-  if (query.copies && d.ok()) copy_between_stages(graph);
-  if (query.fuse && d.ok()) fuse(graph);
-  if (query.differentiate && d.ok()) {
+  complaining(d, spec.loss.where, [&] { lower_loss(spec.loss, query, g); });
+  const PassSettings settings{.precision = query.precision,
+                              .copies = query.copies,
+                              .fuse = query.fuse,
+                              .differentiate = query.differentiate,
+                              .recompute_stages = query.recompute_stages,
+                              .own_moments = query.own_moments,
+                              .kernels = query.kernels};
+  for (const Pass& pass : query.passes) {
+    if (!d.ok()) break;
     try {
-      differentiate(graph);
+      run_pass(pass, graph, settings, changes);
     } catch (const Error& e) {
       if (e.fault() != Fault::spec) throw;
-      d.error(place_of_unused(graph, place_of_untrained(spec)), e.what());
+      d.error(line_of(pass, graph, spec), e.what());
     }
   }
-  if (query.fuse && d.ok()) fuse_gradients(graph);
-  if (query.differentiate && d.ok()) recompute(graph, query.recompute_stages);
   return graph;
 }
 

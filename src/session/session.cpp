@@ -193,7 +193,7 @@ bool leaves_one_sample(const Session& s, const BatchPartitioner& batches, int64_
 bool takes_variance_of_samples(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
     const Shape& x = graph[n.in[0]].desc.shape;
-    const bool own = n.op->name == "channel_sums" || n.op->name.ends_with("_training");
+    const bool own = n.op->takes_batch_moments && n.op->takes_batch_moments(n.attrs);
     return own && x.elements() == x[0] * x[1];
   });
 }
@@ -241,7 +241,7 @@ void check_placement(const Session& s, Diagnostics& d) {
                       device, s.topology.devices_per_replica - 1));
   for (int stage = 0; stage < s.graph.stages(); ++stage)
     if (std::ranges::none_of(s.graph.nodes, [&](const GraphNode& n) {
-          return n.stage == stage && n.op->name != "copy";
+          return n.stage == stage && !is_stage_copy(n);
         }))
       d.error(s.spec.at("model"),
               fmt::format("stage {} (counted from 0), on device {}, has nothing to compute: its "

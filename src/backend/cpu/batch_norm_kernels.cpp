@@ -17,20 +17,23 @@ const BatchNormKernels& simd() {
   return kernels;
 }
 
-std::string refuses(const KernelQuery& q) { return not_rows_of_channels(q.in[0]); }
+std::string refuses_rows(const KernelQuery& q) { return not_rows_of_channels(q.in[0]); }
 
 std::string refuses_input_gradient(const KernelQuery& q) {
-  if (!std::any_cast<const BatchNorm&>(q.attrs).batch)
+  if (!settings<BatchNorm>(q).batch)
     return "it supports batch statistics only, not running statistics";
-  return refuses(q);
+  return refuses_rows(q);
 }
 
-// Fused operators round after each of the operators they replace, including the last one. So the
-// type of their result and `between` have to be the same half, or neither is rounded.
-std::string refuses_between(const KernelQuery& q) {
-  if (q.rounds != DType::f32 && q.rounds != settings<BatchNorm>(q).between)
+// With an addition, each of the replaced operators rounds, including the last one. So the type of
+// the result and `between` have to be the same half, or neither is rounded.
+std::string refuses(const KernelQuery& q) {
+  const auto s = settings<BatchNorm>(q);
+  if (s.training) return "it takes moments that are already computed";
+  if (q.rounds != DType::f32 && q.out[0].dtype == DType::f64) return "it does not round sums";
+  if (s.add && q.rounds != DType::f32 && q.rounds != s.between)
     return "it rounds all of its results or none of them";
-  return refuses(q);
+  return refuses_rows(q);
 }
 
 // Base of kernels on rows of channels, with memory for `kTables` numbers per channel.
@@ -101,7 +104,7 @@ class ChannelSums : public RowsOfChannels<2> {
   }
 };
 
-// batch_norm, optionally with relu fused.
+// batch_norm and batch_norm{relu}.
 template <bool kRelu>
 class Forward : public RowsOfChannels<2> {
  public:
@@ -145,7 +148,7 @@ class AddReluGradient : public RowsOfChannels<3> {
   explicit AddReluGradient(const KernelQuery& q) : RowsOfChannels(q) { round_between(q); }
   void run(const KernelArgs& a) override {
     sum_gradient(a.in[2], a.out[1], [&](double* sum, double* along, const double* mean) {
-      simd().add_relu_gradient(data(a.in[0]), data(a.in[1]), data(a.in[3]),
+      simd().add_relu_gradient(data(a.in[3]), data(a.in[1]), data(a.in[0]),
                                a.in.size() > 4 ? data(a.in[4]) : nullptr, mean, data(a.out[0]), sum,
                                along, rows_, c_, to_);
     });
@@ -183,42 +186,37 @@ std::unique_ptr<Kernel> prepare(const KernelQuery& q) {
   return std::make_unique<K>(q);
 }
 
+// The kernel of what the operator does: K, KRelu with relu, KAddRelu with an addition too.
+template <class K, class KRelu, class KAddRelu>
+std::unique_ptr<Kernel> prepare_variant(const KernelQuery& q) {
+  const auto s = settings<BatchNorm>(q);
+  if (s.add) return std::make_unique<KAddRelu>(q);
+  if (s.relu) return std::make_unique<KRelu>(q);
+  return std::make_unique<K>(q);
+}
+
 }  // namespace
 
 std::vector<KernelType> batch_norm_kernels() {
   const std::string_view isa = simd_kernels().name;
   std::vector<KernelType> out = {
-      {.op = "channel_sums", .name = isa, .refuses = refuses, .prepare = prepare<ChannelSums>},
-      {.op = "batch_norm", .name = isa, .refuses = refuses, .prepare = prepare<Forward<false>>},
-      {.op = "batch_norm_relu", .name = isa, .refuses = refuses, .prepare = prepare<Forward<true>>},
-      {.op = "batch_norm_add_relu",
+      {.op = "channel_sums", .name = isa, .refuses = refuses_rows, .prepare = prepare<ChannelSums>},
+      {.op = "batch_norm",
        .name = isa,
-       .refuses = refuses_between,
-       .prepare = prepare<AddRelu>},
+       .refuses = refuses,
+       .prepare = prepare_variant<Forward<false>, Forward<true>, AddRelu>,
+       .rounds = true},
       {.op = "batch_norm_sums",
        .name = isa,
        .refuses = refuses,
-       .prepare = prepare<GradientSums<false>>},
-      {.op = "batch_norm_relu_sums",
-       .name = isa,
-       .refuses = refuses,
-       .prepare = prepare<GradientSums<true>>},
-      {.op = "batch_norm_add_relu_gradient",
-       .name = isa,
-       .refuses = refuses_between,
-       .prepare = prepare<AddReluGradient>},
+       .prepare = prepare_variant<GradientSums<false>, GradientSums<true>, AddReluGradient>,
+       .rounds = true},
       {.op = "batch_norm_input_gradient",
        .name = isa,
        .refuses = refuses_input_gradient,
-       .prepare = prepare<InputGradient<false>>},
-      {.op = "batch_norm_relu_input_gradient",
-       .name = isa,
-       .refuses = refuses_input_gradient,
-       .prepare = prepare<InputGradient<true>>}};
-  for (KernelType& row : out) {
-    row.by_sample = true;
-    row.rounds = !row.op.ends_with("sums");
-  }
+       .prepare = prepare_variant<InputGradient<false>, InputGradient<true>, InputGradient<true>>,
+       .rounds = true}};
+  for (KernelType& row : out) row.by_sample = true;
   return out;
 }
 

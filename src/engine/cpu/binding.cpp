@@ -85,7 +85,7 @@ Binding::Bound Binding::bound(const Instruction& i, const Graph& graph, int64_t 
                    .context = &context},
           .instruction = 0,
           .first_only = i.first_only,
-          .copies = node.op->name == "copy",
+          .copies = is_stage_copy(node),
           .later = memory_.later ? made_aside(i, node, all.subspan(node.in.size())) : nullptr};
 }
 

@@ -52,7 +52,7 @@ std::unique_ptr<Kernel> GpuBinding::kernel_of(const Instruction& i) const {
       if (auto kernel = memory_.copy(*way)) return kernel;
   const GraphNode& n = program_.graph.nodes[i.node];
   auto kernel = prepare(i, query_of(program_.graph, i.node, program_.rows));
-  cuda::DeviceContext::current().log_node(n.layer, n.op->name, i.kernel->name);
+  cuda::DeviceContext::current().log_node(n.layer, label_of(n), i.kernel->name);
   return kernel;
 }
 

@@ -28,7 +28,7 @@ void GpuExecutor::run_stage(const PlanStep& op, GpuBinding* b) {
     const bool here = has_stage(n.stage);  // then the binding contains the instruction
     if (b && here && n.stage == op.stage) b->run_one(part, own);
     own += here ? 1 : 0;
-    if (n.stage == op.stage && n.op->name == "all_reduce")
+    if (n.stage == op.stage && n.op->over_shards)
       exchange_->sum_now(b ? b->view(n.out[0]).data : nullptr, program.graph[n.out[0]].desc);
   }
 }

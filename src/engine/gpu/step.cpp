@@ -211,7 +211,7 @@ void GpuExecutor::run_part(Part part, GpuBinding* b, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     if (b) b->run_one(part, i);
     const GraphNode& n = program.graph.nodes[all[i].node];
-    if (syncs && n.op->name == "all_reduce")
+    if (syncs && n.op->over_shards)
       exchange_->sum_now(b ? b->view(n.out[0]).data : nullptr, program.graph[n.out[0]].desc);
   }
 }

@@ -6,15 +6,16 @@
 
 namespace dpt {
 
-// batch_norm + relu, and batch_norm + add + relu, if no other node reads the intermediate values.
-// REQUIRES: not yet differentiated; the fused operators bring their own gradients.
+// batch_norm + relu, and batch_norm + add + relu, as attributes of batch_norm, if no other node
+// reads the intermediate values. REQUIRES: not yet differentiated; the fused operators bring their
+// own gradients.
 void fuse(Graph& graph);
 
 // Computes the sum of two gradients in the operator that reads the sum. REQUIRES: differentiated.
 void fuse_gradients(Graph& graph);
 
 // Joins channel_sums, all_reduce, moments and update_running with the norm that uses them
-// (batch_norm_training), and likewise the gradients (batch_norm_backward). REQUIRES:
+// (batch_norm{training}), and likewise the gradients (batch_norm_backward). REQUIRES:
 // differentiated, if the graph is going to be; the sums of a shard are not added to those of
 // others.
 void fuse_batch_norms(Graph& graph);

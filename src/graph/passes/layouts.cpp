@@ -57,7 +57,7 @@ class LayoutChoice : Rewriter {
     if (n.op->layouts == Layouts::images) return Layout::transposed;
     constexpr int64_t kPays = 64;
     const Shape& w = graph_[at(n, static_cast<size_t>(n.op->weight))].desc.shape;
-    const ValueId x = n.in[n.op->name.ends_with("gradient") ? 1 : 0];
+    const ValueId x = n.in[static_cast<size_t>(n.op->factor)];
     const bool pays = w[0] >= kPays && w[1] >= kPays && !trained_[static_cast<size_t>(x)];
     return pays ? Layout::transposed : Layout::plain;
   }

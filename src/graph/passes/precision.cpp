@@ -66,11 +66,9 @@ class Autocast : Rewriter {
   }
 
   void retype(GraphNode& n) {
-    if (policy_.cuda_lists && n.op->name == "bce_loss")
-      fail(Fault::spec,
-           "bce_loss cannot run in mixed precision on CUDA, and torch refuses it too: its "
-           "logarithm needs more precision than bf16 or fp16 has. Remove the last sigmoid and use "
-           "bce_with_logits_loss");
+    if (policy_.cuda_lists && !n.op->autocast_refuses.empty())
+      fail(Fault::spec, "{} cannot run in mixed precision on CUDA, and torch refuses it too: {}",
+           n.op->name, n.op->autocast_refuses);
     for (ValueId& v : n.in)
       if (const auto it = replaced_.find(v); it != replaced_.end()) v = it->second;
     if (follows(n)) {

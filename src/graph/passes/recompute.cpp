@@ -58,7 +58,7 @@ void recompute(Graph& graph, bool stages) {
   if (stages)
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       if (GraphNode& n = graph.nodes[i]; graph.part[i] == Part::forward)
-        n.range = n.op->name == "copy" ? 0 : n.stage + 1;
+        n.range = is_stage_copy(n) ? 0 : n.stage + 1;
   Recomputation(graph).run();
 }
 

@@ -17,14 +17,10 @@ const GraphNode* maker_of(const Graph& graph, ValueId v) {
 }
 
 // PyTorch's TensorIterator gives a result the memory order of its first full-sized input.
-bool element_wise(const GraphNode& n) {
-  constexpr std::string_view kBroadcast[] = {"dropout", "prelu", "position_embedding"};
-  return n.op->layouts == Layouts::any || std::ranges::count(kBroadcast, n.op->name) > 0;
-}
+bool element_wise(const GraphNode& n) { return n.op->layouts == Layouts::any || n.op->keeps_order; }
 
 // In PyTorch, a pad that adds nothing is a copy, which keeps the memory order.
 bool only_cuts(const GraphNode& n) {
-  if (n.op->name != "pad") return false;
   const auto* pad = std::any_cast<Pad>(&n.attrs);
   const auto none = [](int64_t extent) { return extent <= 0; };
   return pad && std::ranges::all_of(pad->before, none) && std::ranges::all_of(pad->behind, none);
@@ -39,9 +35,9 @@ std::vector<int> torch_order(const Graph& graph, ValueId v) {
   std::iota(order.begin(), order.end(), 0);
   // nn.MultiheadAttention(batch_first=True) computes [T, N, E] and returns a transposed view. The
   // results of all other operators are row-major, whatever the order of their inputs.
-  if (n && n->op->name == "linear") {
+  if (n && n->op == &op("linear")) {
     const GraphNode* from = maker_of(graph, n->in.at(0));
-    if (from && from->op->name == "attention") std::swap(order.at(0), order.at(1));
+    if (from && from->op->sequence_first) std::swap(order.at(0), order.at(1));
   }
   return order;
 }

@@ -54,7 +54,7 @@ class Widening : Rewriter {
     const auto is = [&](ValueId v) { return half(v); };
     if (!std::ranges::any_of(n.in, is) && !std::ranges::any_of(n.out, is))
       return push(std::move(n));
-    if (n.op->name == "cast") return put_cast(n);
+    if (n.op == &cast_) return put_cast(n);
     const bool native = n.op->view ? halves_[n.in[0]].made : takes_halves(n);
     for (ValueId& v : n.in)
       if (half(v)) v = native ? made(v, n) : wide(v, n);
@@ -114,6 +114,7 @@ class Widening : Rewriter {
   }
 
   std::span<const KernelType> kernels_;
+  const OperatorType& cast_ = op("cast");
   std::map<ValueId, Half> halves_;
   std::map<ValueId, ValueId> alias_;  // replacements for the results of casts to f32
 };

@@ -258,7 +258,7 @@ std::string Program::str() const {
       for (ValueId v : n.in) in.push_back(graph[v].name);
       const Value& result = graph[n.out[0]];
       const Layout layout = result.desc.layout;
-      out += fmt::format("    {:<22} {:<9} {}{}{}{} = ({}){}\n", n.op->name, i.kernel->name,
+      out += fmt::format("    {:<22} {:<9} {}{}{}{} = ({}){}\n", label_of(n), i.kernel->name,
                          result.name, result.desc.shape.str(),
                          is_half(result.desc.dtype) ? fmt::format(" {}", name_of(result.desc.dtype))
                          : is_half(n.rounds) ? fmt::format(" rounded to {}", name_of(n.rounds))

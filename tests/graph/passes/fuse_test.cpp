@@ -42,7 +42,7 @@ std::string operators_of(const Graph& graph) {
   for (const GraphNode& n : graph.nodes)
     if (n.op->name.starts_with("batch_norm") || n.op->name.starts_with("relu") ||
         n.op->name == "add")
-      out += std::string(n.op->name) + "\n";
+      out += label_of(n) + "\n";
   return out;
 }
 
@@ -99,26 +99,26 @@ Results run(const Graph& graph, std::span<const KernelType> kernels = cpu_kernel
 
 TEST_CASE("batch norm becomes one with relu, and with an addition in between") {
   CHECK(operators_of(graph_of(kBlock, true, kImages, kTargets)) ==
-        "batch_norm_relu\n"
-        "batch_norm_add_relu\n"
+        "batch_norm{relu}\n"
+        "batch_norm{add,relu}\n"
         "batch_norm\n"
-        "batch_norm_add_relu\n"
-        "batch_norm_relu\n"
-        "batch_norm_relu_sums\n"
+        "batch_norm{add,relu}\n"
+        "batch_norm{relu}\n"
+        "batch_norm_sums{relu}\n"
         "batch_norm_weight_gradient\n"
-        "batch_norm_relu_input_gradient\n"
-        "batch_norm_add_relu_gradient\n"
+        "batch_norm_input_gradient{relu}\n"
+        "batch_norm_sums{add,relu}\n"
         "batch_norm_input_gradient\n"
         "batch_norm_sums\n"
         "batch_norm_weight_gradient\n"
         "batch_norm_input_gradient\n"
-        "batch_norm_add_relu_gradient\n"
+        "batch_norm_sums{add,relu}\n"
         "batch_norm_weight_gradient\n"
         "batch_norm_input_gradient\n"
         "add\n"
-        "batch_norm_relu_sums\n"
+        "batch_norm_sums{relu}\n"
         "batch_norm_weight_gradient\n"
-        "batch_norm_relu_input_gradient\n");
+        "batch_norm_input_gradient{relu}\n");
 }
 
 void same_results(Results fused, Results apart) {
@@ -244,12 +244,12 @@ TEST_CASE("fused products have the bits of those apart") {
 TEST_CASE("a batch's moments become one with the norm that they are for, with the same bits") {
   const Graph graph = graph_of(kBlock, true, kImages, kTargets, true, true);
   CHECK(
-      operators_of(graph).starts_with("batch_norm_relu_training\n"
-                                      "batch_norm_add_relu_training\n"
-                                      "batch_norm_training\n"
-                                      "batch_norm_add_relu_training\n"
-                                      "batch_norm_relu_training\n"
-                                      "batch_norm_relu_backward\n"));
+      operators_of(graph).starts_with("batch_norm{relu,training}\n"
+                                      "batch_norm{add,relu,training}\n"
+                                      "batch_norm{training}\n"
+                                      "batch_norm{add,relu,training}\n"
+                                      "batch_norm{relu,training}\n"
+                                      "batch_norm_backward{relu}\n"));
   for (const GraphNode& n : graph.nodes) {
     CHECK(n.op->name != "channel_sums");
     CHECK(n.op->name != "update_running");
@@ -257,7 +257,7 @@ TEST_CASE("a batch's moments become one with the norm that they are for, with th
   same_results(run(graph, {}), run(graph_of(kBlock, true, kImages, kTargets), {}));
   // In evaluation the moments are those of before.
   CHECK(operators_of(graph_of("model: [{linear: 3}, batch_norm1d, relu]", true, real({4, 3}),
-                              real({4, 3}), false, true)) == "batch_norm_relu\n");
+                              real({4, 3}), false, true)) == "batch_norm{relu}\n");
 }
 
 TEST_CASE("batch norm that somebody else reads, too, stays") {
@@ -276,7 +276,7 @@ TEST_CASE("batch norm that somebody else reads, too, stays") {
 TEST_CASE("evaluation is fused, too") {
   const TensorDesc rows = real({4, 3});
   CHECK(operators_of(graph_of("model: [{linear: 3}, batch_norm1d, relu]", true, rows, rows,
-                              false)) == "batch_norm_relu\n");
+                              false)) == "batch_norm{relu}\n");
 }
 
 }  // namespace dpt

@@ -20,8 +20,8 @@ struct Parts {
   BatchNorm settings;
 
   explicit Parts(const KernelQuery& q)
-      : add(q.op == "batch_norm_add_relu_training"),
-        relu(q.op != "batch_norm_training"),
+      : add(dpt::settings<BatchNorm>(q).add),
+        relu(dpt::settings<BatchNorm>(q).relu),
         weight(add ? 2 : 1),
         running(q.in.size() - (q.out.size() > 2 ? 3 : 0)),
         channels(q.in[0].shape[1]),
@@ -50,6 +50,7 @@ struct Parts {
 };
 
 std::string refuses(const KernelQuery& q) {
+  if (!settings<BatchNorm>(q).training) return "it computes the moments itself";
   const Parts p(q);
   const DType t = q.in[0].dtype;
   if (t != DType::f32 && !is_half(t)) return fmt::format("it takes no {}", name_of(t));
@@ -69,6 +70,7 @@ std::string library_refuses_images(const TensorDesc& x) {
 }
 
 std::string library_refuses(const KernelQuery& q) {
+  if (!settings<BatchNorm>(q).training) return "it computes the moments itself";
   const Parts p(q);
   if (std::string reason = refuses(q); !reason.empty()) return reason;
   if (p.weights() < 2) return "it takes a weight and a bias";
@@ -141,8 +143,8 @@ std::unique_ptr<Kernel> library(const KernelQuery& q) {
 }
 
 // The gradients have the inputs dy, x, moments, w; with relu also y; and optionally a second dy.
-bool makes_dr(const KernelQuery& q) { return q.out.size() > 3; }
-bool behind_relu(const KernelQuery& q) { return q.in.size() > 4; }
+bool makes_dr(const KernelQuery& q) { return settings<BatchNorm>(q).add; }
+bool behind_relu(const KernelQuery& q) { return settings<BatchNorm>(q).relu; }
 
 std::string gradients_refuse(const KernelQuery& q) {
   const DType t = q.in[0].dtype;
@@ -161,7 +163,7 @@ std::string library_refuses_gradients(const KernelQuery& q) {
 // The own kernel of an operator that is a step of this one.
 std::shared_ptr<Kernel> own_kernel(const KernelQuery& q) {
   for (const KernelType& row : cuda_kernels())
-    if (row.op == q.op && row.name == "own") return row.prepare(q);
+    if (row.op == q.op && row.name == "own" && row.refuses(q).empty()) return row.prepare(q);
   fail(Fault::failed, "{} has an own kernel", q.op);
 }
 
@@ -169,10 +171,13 @@ std::shared_ptr<Kernel> own_kernel(const KernelQuery& q) {
 std::unique_ptr<Kernel> gradient_steps(const KernelQuery& q) {
   const TensorDesc &dy = q.in[0], &x = q.in[1], &moments = q.in[2], &w = q.in[3];
   const TensorDesc sums{DType::f64, {2 * x.shape[1] + 1}};
-  KernelQuery first{"batch_norm_sums", {dy, x, moments}, {sums}, q.attrs};
+  // After relu, dr is computed whether or not it is a result: then the input's gradient needs no y.
+  BatchNorm with_dr = settings<BatchNorm>(q), of_dr = with_dr;
+  with_dr.add = with_dr.relu;
+  of_dr.add = of_dr.relu = false;
+  KernelQuery first{"batch_norm_sums", {dy, x, moments}, {sums}, with_dr};
   if (behind_relu(q)) {
-    first.op = "batch_norm_add_relu_gradient";
-    first.in = {q.in[4], x, moments, dy};
+    first.in.push_back(q.in[4]);
     if (q.in.size() > 5) first.in.push_back(q.in[5]);
     first.out = {x, sums};
   }
@@ -180,7 +185,7 @@ std::unique_ptr<Kernel> gradient_steps(const KernelQuery& q) {
   const auto to_weights =
       own_kernel({"batch_norm_weight_gradient", {sums, w}, {q.out[1], q.out[2]}, {}});
   const auto to_input =
-      own_kernel({"batch_norm_input_gradient", {dy, x, moments, sums, w}, {x}, q.attrs});
+      own_kernel({"batch_norm_input_gradient", {dy, x, moments, sums, w}, {x}, of_dr});
   const int64_t channels = x.shape[1];
   const ColumnPlan plan(count(x) / std::max<int64_t>(1, channels), channels);
   const size_t behind = aligned(plan.bytes(2));
@@ -191,7 +196,7 @@ std::unique_ptr<Kernel> gradient_steps(const KernelQuery& q) {
         TensorView dr = a.in[0];
         if (relu) {
           dr = a.out[adds ? 3 : 0];
-          const std::array<TensorView, 5> in = {a.in[4], a.in[1], a.in[2], a.in[0], a.in.back()};
+          const std::array<TensorView, 5> in = {a.in[0], a.in[1], a.in[2], a.in[4], a.in.back()};
           const std::array<TensorView, 2> out = {dr, total};
           sum->run({std::span(in).first(a.in.size() > 5 ? 5 : 4), out, a.context});
         } else {
@@ -242,21 +247,14 @@ std::string between(const KernelQuery&) {
 }  // namespace
 
 std::vector<KernelType> batch_norm_rows() {
-  std::vector<KernelType> out = {{.op = "moments", .name = "cudnn", .refuses = between}};
-  for (std::string_view op :
-       {"batch_norm_training", "batch_norm_relu_training", "batch_norm_add_relu_training"}) {
-    out.push_back({.op = op, .name = "cudnn", .refuses = library_refuses, .prepare = library});
-    out.push_back(own(op, refuses, steps));
-  }
-  for (std::string_view op :
-       {"batch_norm_backward", "batch_norm_relu_backward", "batch_norm_add_relu_backward"}) {
-    out.push_back({.op = op,
-                   .name = "cudnn",
-                   .refuses = library_refuses_gradients,
-                   .prepare = library_gradients});
-    out.push_back(own(op, gradients_refuse, gradient_steps));
-  }
-  return out;
+  return {{.op = "moments", .name = "cudnn", .refuses = between},
+          {.op = "batch_norm", .name = "cudnn", .refuses = library_refuses, .prepare = library},
+          own("batch_norm", refuses, steps),
+          {.op = "batch_norm_backward",
+           .name = "cudnn",
+           .refuses = library_refuses_gradients,
+           .prepare = library_gradients},
+          own("batch_norm_backward", gradients_refuse, gradient_steps)};
 }
 
 }  // namespace dpt::cuda

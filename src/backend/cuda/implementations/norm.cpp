@@ -21,8 +21,12 @@ std::string refuses_images(const KernelQuery& q, size_t images) {
     return "its output must have the type of its input";
   return "";
 }
-std::string refuses_one(const KernelQuery& q) { return refuses_images(q, 1); }
 std::string refuses_two(const KernelQuery& q) { return refuses_images(q, 2); }
+std::string refuses_norm(const KernelQuery& q) {
+  const auto s = settings<BatchNorm>(q);
+  return s.training ? "it takes moments that are already computed"
+                    : refuses_images(q, s.add ? 2 : 1);
+}
 
 // moments, weight: indices of these inputs; the bias follows the weight.
 template <class T>
@@ -105,9 +109,8 @@ std::unique_ptr<Kernel> update_running(const KernelQuery& q) {
   });
 }
 
-// batch_norm, batch_norm_relu and batch_norm_add_relu.
 std::unique_ptr<Kernel> batch_norm(const KernelQuery& q) {
-  const bool adds = q.op == "batch_norm_add_relu", relu = q.op != "batch_norm";
+  const bool adds = settings<BatchNorm>(q).add, relu = settings<BatchNorm>(q).relu;
   const size_t at_moments = adds ? 2 : 1;
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     return enqueue([=, rows = channels_of(q.in[0])](const KernelArgs& a, DeviceContext& c) {
@@ -119,9 +122,23 @@ std::unique_ptr<Kernel> batch_norm(const KernelQuery& q) {
   });
 }
 
-// batch_norm_sums and batch_norm_relu_sums.
+// batch_norm_sums{add,relu}.
+std::unique_ptr<Kernel> residual_gradient(const KernelQuery& q) {
+  const ColumnPlan plan = plan_of(q.in[1], 2);
+  return with_number(q.in[0].dtype, [&]<class T>(T) {
+    return enqueue([=, rows = channels_of(q.in[1])](const KernelArgs& a, DeviceContext& c) {
+      sum_moments(
+          c, plan,
+          ResidualTerms<T>{rows, normalisation<T>(a, 2, a.in.size()), at<T>(a.in[3]),
+                           at<T>(a.in[1]), at<T>(a.in[0]), at_or_null<T>(a.in, 4), at<T>(a.out[0])},
+          a.out[1]);
+    });
+  });
+}
+
 std::unique_ptr<Kernel> gradient_sums(const KernelQuery& q) {
-  const bool relu = q.op == "batch_norm_relu_sums";
+  if (settings<BatchNorm>(q).add) return residual_gradient(q);
+  const bool relu = settings<BatchNorm>(q).relu;
   const ColumnPlan plan = plan_of(q.in[1], 2);
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     return enqueue([=, rows = channels_of(q.in[1])](const KernelArgs& a, DeviceContext& c) {
@@ -133,22 +150,8 @@ std::unique_ptr<Kernel> gradient_sums(const KernelQuery& q) {
   });
 }
 
-std::unique_ptr<Kernel> residual_gradient(const KernelQuery& q) {
-  const ColumnPlan plan = plan_of(q.in[1], 2);
-  return with_number(q.in[0].dtype, [&]<class T>(T) {
-    return enqueue([=, rows = channels_of(q.in[1])](const KernelArgs& a, DeviceContext& c) {
-      sum_moments(
-          c, plan,
-          ResidualTerms<T>{rows, normalisation<T>(a, 2, a.in.size()), at<T>(a.in[0]),
-                           at<T>(a.in[1]), at<T>(a.in[3]), at_or_null<T>(a.in, 4), at<T>(a.out[0])},
-          a.out[1]);
-    });
-  });
-}
-
-// batch_norm_input_gradient and batch_norm_relu_input_gradient.
 std::unique_ptr<Kernel> input_gradient(const KernelQuery& q) {
-  const bool relu = q.op == "batch_norm_relu_input_gradient", batch = settings<BatchNorm>(q).batch;
+  const bool relu = settings<BatchNorm>(q).relu, batch = settings<BatchNorm>(q).batch;
   return with_number(q.in[0].dtype, [&]<class T>(T) {
     return enqueue([=, rows = channels_of(q.in[1])](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream,
@@ -180,14 +183,9 @@ std::vector<KernelType> norm_rows() {
           own("moments", takes_all, moments),
           own("running_moments", not_f32, running_moments),
           own("update_running", not_f32, update_running),
-          own("batch_norm", refuses_one, batch_norm),
-          own("batch_norm_relu", refuses_one, batch_norm),
-          own("batch_norm_add_relu", refuses_two, batch_norm),
+          own("batch_norm", refuses_norm, batch_norm),
           own("batch_norm_sums", refuses_two, gradient_sums),
-          own("batch_norm_relu_sums", refuses_two, gradient_sums),
-          own("batch_norm_add_relu_gradient", refuses_two, residual_gradient),
           own("batch_norm_input_gradient", refuses_two, input_gradient),
-          own("batch_norm_relu_input_gradient", refuses_two, input_gradient),
           own("batch_norm_weight_gradient", not_f32, affine_gradient)};
 }
 

@@ -57,7 +57,9 @@ OperatorType dropout() {
           .infer = infer,
           .gradient = gradient,
           .reference = reference,
-          .samples = [] { return samples_of("dropout"); }};
+          .samples = [] { return samples_of("dropout"); },
+          .random = true,
+          .keeps_order = true};
 }
 
 OperatorType dropout_gradient() {
@@ -65,7 +67,8 @@ OperatorType dropout_gradient() {
           .precision = Precision::follow,
           .infer = infer,
           .reference = reference,
-          .samples = [] { return samples_of("dropout_gradient"); }};
+          .samples = [] { return samples_of("dropout_gradient"); },
+          .random = true};
 }
 
 }  // namespace dpt::operators

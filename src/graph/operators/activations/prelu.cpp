@@ -124,7 +124,8 @@ OperatorType prelu() {
                     .infer = infer,
                     .gradient = gradient,
                     .reference = forward,
-                    .samples = samples});
+                    .samples = samples,
+                    .keeps_order = true});
 }
 
 OperatorType prelu_gradient() {

@@ -35,10 +35,16 @@ std::vector<TensorDesc> infer_gradient(std::span<const TensorDesc> in, const std
   return {{in[0].dtype, image_shape(dy, dy[1], settings<Pool>(attrs).extents)}};
 }
 
+template <class P>
+constexpr std::string_view name_of_gradient() {
+  return place_type(P{}) == DType::u8 ? "max_pool_bytes_gradient" : "max_pool_gradient";
+}
+
+template <class P>
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   Pool s = settings<Pool>(n.attrs);
   s.extents = Image(g.shape(n.in[0])).extents();
-  return {g.apply(std::string(n.op->name) + "_gradient", {dy[0], n.out[1]}, s)};
+  return {g.apply(name_of_gradient<P>(), {dy[0], n.out[1]}, s)};
 }
 
 // The index of x's element (i, j) in the window of output (h, w).
@@ -143,12 +149,11 @@ template <class P>
 std::vector<Sample> gradient_samples() {
   constexpr DType type = place_type(P{});
   const bool bytes = type == DType::u8;
-  const std::string_view name = bytes ? "max_pool_bytes_gradient" : "max_pool_gradient";
   std::vector<Sample> out;
   for (Case c : cases()) {
     c.s.extents = Image(c.x).extents();
     const Pair of = bytes ? c.s.window.kernel : c.s.extents;
-    out.push_back({{name, {f32(c.y), {type, c.y}}, {f32(c.x)}, c.s},
+    out.push_back({{name_of_gradient<P>(), {f32(c.y), {type, c.y}}, {f32(c.x)}, c.s},
                    {{}, {0, static_cast<double>(of[0] * of[1])}}});
   }
   return out;
@@ -156,21 +161,21 @@ std::vector<Sample> gradient_samples() {
 
 template <class P>
 OperatorType forward_type(std::string_view name) {
-  return selecting(on_images({name, Precision::follow, infer<P>, gradient, forward<P>, samples<P>,
-                              elements_of_first_input}));
+  return selecting(on_images({name, Precision::follow, infer<P>, gradient<P>, forward<P>,
+                              samples<P>, elements_of_first_input}));
 }
 
 template <class P>
-OperatorType gradient_type(std::string_view name) {
-  return on_images({name, Precision::follow, infer_gradient, nullptr, backward<P>,
+OperatorType gradient_type() {
+  return on_images({name_of_gradient<P>(), Precision::follow, infer_gradient, nullptr, backward<P>,
                     gradient_samples<P>, elements_of_first_input});
 }
 
 }  // namespace
 
 OperatorType max_pool() { return forward_type<int32_t>("max_pool"); }
-OperatorType max_pool_gradient() { return gradient_type<int32_t>("max_pool_gradient"); }
+OperatorType max_pool_gradient() { return gradient_type<int32_t>(); }
 OperatorType max_pool_bytes() { return forward_type<uint8_t>("max_pool_bytes"); }
-OperatorType max_pool_bytes_gradient() { return gradient_type<uint8_t>("max_pool_bytes_gradient"); }
+OperatorType max_pool_bytes_gradient() { return gradient_type<uint8_t>(); }
 
 }  // namespace dpt::operators

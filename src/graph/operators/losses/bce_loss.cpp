@@ -41,13 +41,17 @@ std::vector<Sample> samples_of(std::string_view op, bool gradient) {
 }  // namespace
 
 OperatorType bce_loss() {
-  return {.name = "bce_loss",
-          .precision = Precision::full,
-          .infer = infer,
-          .gradient = gradient,
-          .reference = forward,
-          .samples = [] { return samples_of("bce_loss", false); },
-          .flops = elements_of_first_input};
+  return {
+      .name = "bce_loss",
+      .precision = Precision::full,
+      .infer = infer,
+      .gradient = gradient,
+      .reference = forward,
+      .samples = [] { return samples_of("bce_loss", false); },
+      .flops = elements_of_first_input,
+      .autocast_refuses =
+          "its logarithm needs more precision than bf16 or fp16 has. Remove the last sigmoid and "
+          "use bce_with_logits_loss"};
 }
 
 OperatorType bce_loss_gradient() {

@@ -117,7 +117,8 @@ OperatorType embedding() {
                     .infer = infer,
                     .gradient = gradient,
                     .reference = forward,
-                    .samples = samples});
+                    .samples = samples,
+                    .indexes_rows = true});
 }
 
 OperatorType embedding_gradient() {

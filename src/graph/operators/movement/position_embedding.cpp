@@ -80,7 +80,8 @@ OperatorType position_embedding() {
           .infer = infer,
           .gradient = gradient,
           .reference = forward,
-          .samples = samples};
+          .samples = samples,
+          .keeps_order = true};
 }
 
 OperatorType position_embedding_gradient() {

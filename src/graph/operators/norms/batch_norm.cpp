@@ -1,357 +1,193 @@
 // Batch normalization (Ioffe and Szegedy, 2015): y[N, C, ...] = (x - mean[C]) * rstd[C] * w[C] +
-// b[C], as a sequence of operators between which shards are summed. Formulas are PyTorch's. Sums
-// are in double, so that the variance E[x^2] - mean^2 does not lose precision.
-//   channel_sums(x) -> sums[2 C + 1]: of x and of x^2 for each channel, and elements per channel
-//   all_reduce(a) -> a summed over the shards of the replica (program.h, Note [sync points])
-//   moments(sums) -> moments[2 C]: mean, and rstd = 1 / sqrt(biased variance + eps)
-//   running_moments(mean[C], variance[C]) -> moments[2 C]
-//   update_running(sums, mean[C], variance[C], batches[]) -> the last three after this batch
-//   update_running(sums, mean, variance, batches, pending[2 C + 1]) -> the last four after this
-//     chunk: pending adds up the sums of chunks, and the last chunk updates the others from it
-//     (DeferredBatchNorm of PyTorch's pipelines)
+// b[C], by PyTorch's formulas. graph/passes/fuse.cpp sets what else the operator does (BatchNorm):
 //   batch_norm(x, moments, [w], [b]) -> y
-//   batch_norm_sums(dy, x, moments) -> sums[2 C + 1]: of dy and of dy * (x - mean) * rstd, elements
-//   batch_norm_input_gradient(dy, x, moments, [sums], [w]) -> dx
-//   batch_norm_weight_gradient(sums, w) -> dw[C], db[C]
+//   batch_norm{relu}(x, moments, [w], [b]) -> relu(y)
+//   batch_norm{add,relu}(x, r, moments, [w], [b]) -> relu(y + r): the end of a residual block
+//   batch_norm{training}(x, [r], [w], [b], [mean[C], variance[C], batches[]]) -> y, moments[2 C],
+//     [mean, variance and batches after this batch]: with the moments of x, for GPUs; it sums over
+//     a single shard only
 #include "graph/operators/norms/batch_norm.h"
 
-#include <cmath>
-#include <cstring>
+#include "base/half.h"
+#include "graph/formulas/activation.h"
 
 namespace dpt::operators {
 namespace {
 
-std::vector<TensorDesc> infer_sums(std::span<const TensorDesc> in, const std::any&) {
-  need_channels("channel_sums", in[0]);
-  return {f64({2 * channels_of(in[0]) + 1})};
-}
+constexpr std::string_view kName = "batch_norm";
 
-void channel_sums_of(const KernelArgs& args, const std::any&) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto x = args.in[0].as<const T>();
-    const auto sums = args.out[0].as<double>();
-    const auto c = static_cast<size_t>(channels_of(args.in[0].desc));
-    std::ranges::fill(sums, 0.0);
-    each_element(args.in[0], [&](size_t i, size_t channel) {
-      const auto v = static_cast<double>(x[i]);
-      sums[channel] += v;
-      sums[c + channel] += v * v;
-    });
-    sums.back() = elements_of_channel(args.in[0]);
-  });
-}
-
-std::vector<TensorDesc> infer_same(std::span<const TensorDesc> in, const std::any&) {
-  return {in[0]};
-}
-
-void copy(const KernelArgs& args, const std::any&) {
-  std::ranges::copy(args.in[0].as<const double>(), args.out[0].as<double>().begin());
-}
-
-int64_t channels_of_sums(const TensorDesc& sums) { return (sums.shape[0] - 1) / 2; }
-
-std::vector<TensorDesc> infer_moments(std::span<const TensorDesc> in, const std::any&) {
-  need_shape("moments", in[0], {2 * channels_of_sums(in[0]) + 1});
-  return {f64({2 * channels_of_sums(in[0])})};
-}
-
-// Mean and biased variance of channel c.
-struct Moments {
-  double mean, variance;
-  Moments(std::span<const double> sums, size_t c)
-      : mean(sums[c] / sums.back()),
-        variance(std::max(0.0, sums[sums.size() / 2 + c] / sums.back() - mean * mean)) {}
+// Indices of the inputs: x, [r], [moments], up to two [C], and perhaps the running statistics.
+struct Inputs {
+  size_t images, moments, affine, weights, running;
+  Inputs(const BatchNorm& s, std::span<const TensorDesc> in)
+      : images(s.add ? 2 : 1),
+        moments(images),
+        affine(s.training ? images : images + 1),
+        running(in.size() - (s.training && in.back().dtype == DType::i64 ? 3 : 0)) {
+    weights = running - affine;
+  }
 };
 
-void moments_of(const KernelArgs& args, const std::any& attrs) {
-  const auto sums = args.in[0].as<const double>();
-  const auto out = args.out[0].as<double>();
-  for (size_t c = 0; c < out.size() / 2; ++c) {
-    const Moments m(sums, c);
-    out[c] = m.mean;
-    out[out.size() / 2 + c] = 1 / std::sqrt(m.variance + settings<BatchNorm>(attrs).eps);
-  }
-}
-
-std::vector<TensorDesc> infer_running(std::span<const TensorDesc> in, const std::any&) {
-  need_shape("running_moments", in[1], in[0].shape);
-  return {f64({2 * in[0].shape[0]})};
-}
-
-void running_moments_of(const KernelArgs& args, const std::any& attrs) {
-  const auto out = args.out[0].as<double>();
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto mean = args.in[0].as<const T>(), variance = args.in[1].as<const T>();
-    for (size_t c = 0; c < mean.size(); ++c) {
-      out[c] = static_cast<double>(mean[c]);
-      out[mean.size() + c] =
-          1 / std::sqrt(static_cast<double>(variance[c]) + settings<BatchNorm>(attrs).eps);
-    }
-  });
-}
-
-std::vector<TensorDesc> infer_update(std::span<const TensorDesc> in, const std::any&) {
-  const Shape channels{channels_of_sums(in[0])};
-  need_shape("update_running", in[0], {2 * channels[0] + 1});
-  for (const TensorDesc& d : in.subspan(1, 2)) need_shape("update_running", d, channels);
-  need_shape("update_running", in[3], {});
-  if (in.size() > 4) need_shape("update_running", in[4], in[0].shape);
-  return {in.begin() + 1, in.end()};
-}
-
-// Results may share memory with the inputs. The running variance averages unbiased variances; a
-// channel with a single element has none and leaves it unchanged. DeferredBatchNorm averages biased
-// variances.
-void move_running(const KernelArgs& args, const BatchNorm& s, std::span<const double> sums,
-                  bool biased) {
-  const auto seen = args.in[3].as<const int64_t>()[0] + 1;
-  args.out[2].as<int64_t>()[0] = seen;
-  const double part = s.momentum < 0 ? 1 / static_cast<double>(seen) : s.momentum;
-  with_type_of(args.in[1], [&]<class T>(T) {
-    const auto mean = args.in[1].as<const T>(), variance = args.in[2].as<const T>();
-    const auto new_mean = args.out[0].as<T>(), new_variance = args.out[1].as<T>();
-    for (size_t c = 0; c < mean.size(); ++c) {
-      const Moments m(sums, c);
-      const auto before = static_cast<double>(variance[c]);
-      const double unbiased =
-          sums.back() > 1 ? m.variance * sums.back() / (sums.back() - 1) : before;
-      new_mean[c] = static_cast<T>((1 - part) * static_cast<double>(mean[c]) + part * m.mean);
-      new_variance[c] =
-          static_cast<T>((1 - part) * before + part * (biased ? m.variance : unbiased));
-    }
-  });
-}
-
-void update(const KernelArgs& args, const std::any& attrs) {
+std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any& attrs) {
   const auto& s = settings<BatchNorm>(attrs);
-  const auto sums = args.in[0].as<const double>();
-  if (args.in.size() == 4) return move_running(args, s, sums, false);
-  require(args.context != nullptr, "deferred statistics need the step's context");
-  const auto before = args.in[4].as<const double>();
-  const auto pending = args.out[3].as<double>();
-  for (size_t i = 0; i < sums.size(); ++i) pending[i] = before[i] + sums[i];
-  if (args.context->last_chunk) {
-    move_running(args, s, pending, true);
-    std::ranges::fill(pending, 0.0);
-    return;
-  }
-  for (size_t i = 0; i < 3; ++i)
-    if (args.out[i].data != args.in[i + 1].data)
-      std::memcpy(args.out[i].data, args.in[i + 1].data, args.in[i + 1].desc.bytes());
-}
-
-std::vector<TensorDesc> infer(std::span<const TensorDesc> in, const std::any&) {
-  need_normalisation("batch_norm", in, 1);
-  return {in[0]};
-}
-
-std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
-  const std::span affine = std::span(n.in).subspan(2);
-  const std::vector<ValueId> in = {dy[0], n.in[0], n.in[1]};
-  const bool summed = settings<BatchNorm>(n.attrs).batch || !affine.empty();
-  const BatchNormGradients d =
-      gradients_from_sums(g, "batch_norm_input_gradient", in,
-                          summed ? g.apply("batch_norm_sums", in) : kNoValue, affine, 1, n.attrs);
-  std::vector<ValueId> out{d.x, kNoValue, d.w, d.b};
-  out.resize(n.in.size());
+  require(s.relu || !s.add, "an addition in a batch norm is followed by relu");
+  need_channels(kName, in[0]);
+  const Inputs i(s, in);
+  const int64_t c = channels_of(in[0]);
+  if (s.add && in[1] != in[0])
+    fail(Fault::spec, "{}: {} and {} do not fit together", kName, str(in[0]), str(in[1]));
+  if (!s.training) need_shape(kName, in[i.moments], {2 * c});
+  if (i.weights > 2) fail(Fault::spec, "{}: {} weights are too many", kName, i.weights);
+  for (const TensorDesc& d : in.subspan(i.affine, i.weights)) need_shape(kName, d, {c});
+  if (!s.training) return {in[0]};
+  std::vector<TensorDesc> out = {in[0], f64({2 * c})};
+  if (i.running == in.size()) return out;
+  for (const TensorDesc& d : in.subspan(i.running, 2)) need_shape(kName, d, {c});
+  need_shape(kName, in.back(), {});
+  out.insert(out.end(), in.end() - 3, in.end());
   return out;
 }
 
-void forward(const KernelArgs& args, const std::any&) {
+std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
+  const auto& s = settings<BatchNorm>(n.attrs);
+  std::vector<TensorDesc> descs;
+  for (ValueId v : n.in) descs.push_back(g.desc(v));
+  const Inputs i(s, descs);
+  const std::span affine = std::span(n.in).subspan(i.affine, i.weights);
+  const ValueId x = n.in[0], moments = s.training ? n.out[1] : n.in[i.moments];
+  // Where y > 0 is read from y if an addition makes it, and otherwise recomputed.
+  const bool by_y = s.add, recomputes = s.relu && !s.add;
+  BatchNorm attrs = s;
+  attrs.training = false;
+  std::vector<ValueId> in = {dy[0], x, moments};
+  ValueId sums = kNoValue;
+  if (s.batch || !affine.empty()) {
+    std::vector<ValueId> all = in;
+    if (by_y) all.push_back(n.out[0]);
+    if (recomputes) all.insert(all.end(), affine.begin(), affine.end());
+    sums = g.apply("batch_norm_sums", all, attrs);
+    if (by_y) {
+      in[0] = sums;
+      sums = g.graph().nodes.back().out[1];
+    }
+  } else if (by_y) {
+    in[0] = g.apply("relu_gradient", {n.out[0], dy[0]});
+  }
+  std::vector<ValueId> out(n.in.size(), kNoValue);
+  if (s.add) out[1] = in[0];
+  if (s.batch) in.push_back(g.apply("all_reduce", {sums}));
+  if (!affine.empty()) {
+    out[i.affine] = g.apply("batch_norm_weight_gradient", {sums, affine[0]});
+    if (affine.size() > 1) out[i.affine + 1] = g.graph().nodes.back().out[1];
+  }
+  for (ValueId v : affine.first(std::min<size_t>(recomputes ? 2 : 1, affine.size())))
+    in.push_back(v);
+  attrs.add = false;
+  attrs.relu = recomputes;
+  out[0] = g.apply("batch_norm_input_gradient", in, attrs);
+  return out;
+}
+
+// Normalizes, with the addition in the type of the inputs, as in `add`.
+void normalise(const KernelArgs& args, const BatchNorm& s) {
   with_type_of(args.in[0], [&]<class T>(T) {
     const auto x = args.in[0].as<const T>();
+    const auto r = s.add ? args.in[1].as<const T>() : std::span<const T>{};
     const auto y = args.out[0].as<T>();
-    const Normalisation<T> n(args, 1, 2);
-    each_element(args.in[0], [&](size_t i, size_t c) { y[i] = n(x[i], c); });
+    const size_t moments = s.add ? 2 : 1;
+    const Normalisation<T> n(args, moments, moments + 1);
+    const auto round = rounding_between<T>(s);
+    each_element(args.in[0], [&](size_t i, size_t c) {
+      const T value = s.add ? round(round(n(x[i], c)) + r[i]) : n(x[i], c);
+      y[i] = s.relu ? formula::relu(value) : value;
+    });
   });
 }
 
-std::vector<TensorDesc> infer_gradient_sums(std::span<const TensorDesc> in, const std::any&) {
-  need_gradient("batch_norm_sums", in);
-  return {f64({in[2].shape[0] + 1})};
-}
-
-void gradient_sums(const KernelArgs& args, const std::any&) {
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>();
-    sum_gradient(args.in[1], Normalisation<T>(args, 2, 3), args.out[0].as<double>(),
-                 [&](size_t i, size_t) { return dy[i]; });
-  });
-}
-
-std::vector<TensorDesc> infer_input_gradient(std::span<const TensorDesc> in,
-                                             const std::any& attrs) {
-  need_input_gradient("batch_norm_input_gradient", in, attrs);
-  return {in[0]};
-}
-
-void input_gradient(const KernelArgs& args, const std::any& attrs) {
-  const bool batch = settings<BatchNorm>(attrs).batch;
-  with_type_of(args.in[0], [&]<class T>(T) {
-    const auto dy = args.in[0].as<const T>();
-    gradient_of_input(args.in[1], Normalisation<T>(args, 2, batch ? 4 : 3),
-                      batch ? args.in[3].as<const double>() : std::span<const double>{},
-                      args.out[0].as<T>(), [&](size_t i, size_t) { return dy[i]; });
-  });
-}
-
-std::vector<TensorDesc> infer_weight_gradient(std::span<const TensorDesc> in, const std::any&) {
-  need_shape("batch_norm_weight_gradient", in[0], {2 * in[1].shape[0] + 1});
-  return {in[1], in[1]};
-}
-
-void weight_gradient(const KernelArgs& args, const std::any&) {
-  const auto sums = args.in[0].as<const double>();
-  with_type_of(args.out[0], [&]<class T>(T) {
-    const auto dw = args.out[0].as<T>(), db = args.out[1].as<T>();
-    for (size_t c = 0; c < dw.size(); ++c) {
-      db[c] = static_cast<T>(sums[c]);
-      dw[c] = static_cast<T>(sums[dw.size() + c]);
-    }
-  });
-}
-
-std::vector<Sample> sums_samples() {
-  return {{{"channel_sums", {f32({3, 2})}, {f64({5})}, {}}},
-          {{"channel_sums", {f32({2, 17, 5})}, {f64({35})}, {}}},
-          {{"channel_sums", {f32({3, 16, 2, 3})}, {f64({33})}, {}}}};
-}
-
-std::vector<Sample> all_reduce_samples() { return {{{"all_reduce", {f64({5})}, {f64({5})}, {}}}}; }
-
-std::vector<Sample> moments_samples() {
-  return {{{"moments", {f64({7})}, {f64({6})}, {}}, {kPositive}},
-          {{"moments", {f64({7})}, {f64({6})}, BatchNorm{.eps = 0.1}}, {kPositive}}};
-}
-
-std::vector<Sample> running_samples() {
-  return {{{"running_moments", {f32({3}), f32({3})}, {f64({6})}, BatchNorm{.eps = 0.1}},
-           {{}, kPositive}}};
-}
-
-std::vector<Sample> update_samples() {
-  const TensorDesc mean = f32({3}), seen{DType::i64, {}};
-  const std::vector<Sample::Range> ranges = {{2, 4}, {}, kPositive, {0, 9}};
-  return {
-      {{"update_running", {f64({7}), mean, mean, seen}, {mean, mean, seen}, {}}, ranges},
-      {{"update_running",
-        {f64({7}), mean, mean, seen},
-        {mean, mean, seen},
-        BatchNorm{.momentum = -1}},
-       ranges},
-      {{"update_running", {f64({7}), mean, mean, seen, f64({7})}, {mean, mean, seen, f64({7})}, {}},
-       {{2, 4}, {}, kPositive, {0, 9}, {2, 4}}}};
-}
-
-// With constant moments. If moments depend on x, gradient checks of this operator alone do not
-// apply; the tests of the layer cover that case.
-std::vector<Sample> samples() {
-  const BatchNorm constant{.batch = false};
-  const std::vector<Sample::Range> ranges = {{}, kPositive};
-  return {{{"batch_norm", {f32({3, 2}), f64({4})}, {f32({3, 2})}, constant}, ranges},
-          {{"batch_norm", {f32({2, 17, 5}), f64({34}), f32({17})}, {f32({2, 17, 5})}, constant},
-           ranges},
-          {{"batch_norm",
-            {f32({3, 16, 2, 3}), f64({32}), f32({16}), f32({16})},
-            {f32({3, 16, 2, 3})},
-            constant},
-           ranges}};
-}
-
-std::vector<Sample> gradient_sums_samples() {
-  const auto of = [](Shape s) {
-    return Sample{{"batch_norm_sums", {f32(s), f32(s), f64({2 * s[1]})}, {f64({2 * s[1] + 1})}, {}},
-                  {{}, {}, kPositive}};
+// Runs the operators that compute the moments, then normalizes with them.
+void normalise_batch(const KernelArgs& args, const BatchNorm& s) {
+  std::vector<TensorDesc> descs;
+  for (const TensorView& v : args.in) descs.push_back(v.desc);
+  const Inputs i(s, descs);
+  std::vector<double> numbers(static_cast<size_t>(2 * channels_of(descs[0]) + 1));
+  const TensorView sums{f64({std::ssize(numbers)}), reinterpret_cast<std::byte*>(numbers.data())};
+  const auto run = [&](std::string_view step, const std::vector<TensorView>& in,
+                       std::span<const TensorView> out) {
+    op(step).reference({in, out, args.context}, s);
   };
-  return {of({3, 2}), of({2, 17, 5}), of({3, 16, 2, 3})};
+  run("channel_sums", {args.in[0]}, {&sums, 1});
+  run("moments", {sums}, args.out.subspan(1, 1));
+  const auto at = [&](size_t input) { return args.in.begin() + static_cast<ptrdiff_t>(input); };
+  std::vector<TensorView> in(args.in.begin(), at(i.images));
+  in.push_back(args.out[1]);
+  in.insert(in.end(), at(i.affine), at(i.running));
+  normalise({in, args.out.first(1), args.context}, s);
+  if (i.running == args.in.size()) return;
+  std::vector<TensorView> statistics = {sums};
+  statistics.insert(statistics.end(), at(i.running), args.in.end());
+  run("update_running", statistics, args.out.subspan(2));
 }
 
-std::vector<Sample> input_gradient_samples() {
-  return input_gradient_samples_of("batch_norm_input_gradient", 1);
+void forward(const KernelArgs& args, const std::any& attrs) {
+  const auto& s = settings<BatchNorm>(attrs);
+  if (s.training)
+    normalise_batch(args, s);
+  else
+    normalise(args, s);
 }
 
-std::vector<Sample> weight_gradient_samples() {
-  return {{{"batch_norm_weight_gradient", {f64({7}), f32({3})}, {f32({3}), f32({3})}, {}}}};
+// With given moments. They are constant: if they depend on x, gradient checks of this operator
+// alone do not apply, and the tests of the layer cover that case.
+void add_samples(BatchNorm s, std::vector<Sample>& out) {
+  s.batch = false;
+  const auto more = affine_samples(kName, s.add ? 2 : 1, s, f32);
+  out.insert(out.end(), more.begin(), more.end());
+}
+
+void add_training_samples(BatchNorm s, std::vector<Sample>& out) {
+  s.training = true;
+  s.eps = 0.01;
+  for (const Shape& x : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
+    for (size_t affine = 0; affine <= 2; ++affine)
+      for (const double momentum : {0.1, -1.0, 0.0}) {  // 0: without running statistics
+        s.momentum = momentum;
+        Sample sample{{kName, std::vector(s.add ? 2 : 1, f32(x)), {f32(x), f64({2 * x[1]})}, s}};
+        KernelQuery& q = sample.query;
+        q.in.insert(q.in.end(), affine, f32({x[1]}));
+        if (momentum != 0) {
+          sample.ranges.resize(q.in.size());
+          sample.ranges.insert(sample.ranges.end(), {{}, kPositive, {0, 9}});
+          const TensorDesc running[] = {f32({x[1]}), f32({x[1]}), {DType::i64, {}}};
+          q.in.insert(q.in.end(), std::begin(running), std::end(running));
+          q.out.insert(q.out.end(), std::begin(running), std::end(running));
+        }
+        out.push_back(sample);
+      }
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> out;
+  for (const BatchNorm& s : kVariants) {
+    add_samples(s, out);
+    add_training_samples(s, out);
+  }
+  return out;
 }
 
 }  // namespace
 
-OperatorType channel_sums() {
-  return on_images({.name = "channel_sums",
-                    .precision = Precision::statistics,
-                    .infer = infer_sums,
-                    .reference = channel_sums_of,
-                    .samples = sums_samples,
-                    .flops = elements_of_first_input});
-}
-
-OperatorType all_reduce() {
-  OperatorType out = {.name = "all_reduce",
-                      .precision = Precision::statistics,
-                      .infer = infer_same,
-                      .reference = copy,
-                      .samples = all_reduce_samples};
-  out.over_shards = true;
-  return out;
-}
-
-OperatorType moments() {
-  return {.name = "moments",
-          .precision = Precision::statistics,
-          .infer = infer_moments,
-          .reference = moments_of,
-          .samples = moments_samples};
-}
-
-OperatorType running_moments() {
-  return {.name = "running_moments",
-          .precision = Precision::statistics,
-          .infer = infer_running,
-          .reference = running_moments_of,
-          .samples = running_samples};
-}
-
-OperatorType update_running() {
-  return {.name = "update_running",
-          .precision = Precision::statistics,
-          .infer = infer_update,
-          .reference = update,
-          .samples = update_samples};
-}
-
 OperatorType batch_norm() {
-  return on_images({.name = "batch_norm",
+  return on_images({.name = kName,
                     .precision = Precision::statistics,
                     .infer = infer,
                     .gradient = gradient,
                     .reference = forward,
-                    .samples = samples});
-}
-
-OperatorType batch_norm_sums() {
-  return on_images({.name = "batch_norm_sums",
-                    .precision = Precision::full,
-                    .infer = infer_gradient_sums,
-                    .reference = gradient_sums,
-                    .samples = gradient_sums_samples,
-                    .flops = elements_of_first_input});
-}
-
-OperatorType batch_norm_input_gradient() {
-  return on_images({.name = "batch_norm_input_gradient",
-                    .precision = Precision::full,
-                    .infer = infer_input_gradient,
-                    .reference = input_gradient,
-                    .samples = input_gradient_samples});
-}
-
-OperatorType batch_norm_weight_gradient() {
-  return {.name = "batch_norm_weight_gradient",
-          .precision = Precision::full,
-          .infer = infer_weight_gradient,
-          .reference = weight_gradient,
-          .samples = weight_gradient_samples};
+                    .samples = samples,
+                    .flops = elements_of_first_input,
+                    .variant = variant_of,
+                    .takes_batch_moments = [](const std::any& attrs) {
+                      return settings<BatchNorm>(attrs).training;
+                    }});
 }
 
 }  // namespace dpt::operators

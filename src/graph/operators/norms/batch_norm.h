@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "graph/operators/images/image.h"
 
@@ -11,6 +13,26 @@ namespace dpt::operators {
 
 // Range of moments and sums in samples: rstd and counts must be positive.
 inline constexpr Sample::Range kPositive{0.5, 2};
+
+// What a batch norm may do besides (graph/attrs.h), apart from `training`.
+inline constexpr BatchNorm kVariants[] = {{}, {.relu = true}, {.add = true, .relu = true}};
+
+inline std::string variant_of(const std::any& attrs) {
+  const auto& s = settings<BatchNorm>(attrs);
+  std::string out;
+  for (const auto& [on, word] :
+       {std::pair{s.add, "add"}, {s.relu, "relu"}, {s.training, "training"}})
+    if (on) out += (out.empty() ? "" : ",") + std::string(word);
+  return out;
+}
+
+// Rounds as storing a half between the replaced operators would.
+template <class T>
+auto rounding_between(const BatchNorm& s) {
+  return [half = s.between](T x) {
+    return half == DType::f32 ? x : static_cast<T>(rounded_to(half, static_cast<float>(x)));
+  };
+}
 
 inline TensorDesc f64(Shape s) { return {DType::f64, s}; }
 
@@ -26,23 +48,6 @@ inline void need_shape(std::string_view op, const TensorDesc& d, const Shape& wa
   if (d.shape != wanted)
     fail(Fault::spec, "{}: {} does not fit the channels, which take {}", op, d.shape.str(),
          wanted.str());
-}
-
-// Checks x, in[0], against the inputs from index `moments` on: the moments and, optionally, the
-// weight and the bias.
-inline void need_normalisation(std::string_view op, std::span<const TensorDesc> in,
-                               size_t moments) {
-  need_channels(op, in[0]);
-  const int64_t c = channels_of(in[0]);
-  need_shape(op, in[moments], {2 * c});
-  for (const TensorDesc& p : in.subspan(moments + 1)) need_shape(op, p, {c});
-}
-
-// Checks the inputs dy, x and moments.
-inline void need_gradient(std::string_view op, std::span<const TensorDesc> in) {
-  need_channels(op, in[1]);
-  need_shape(op, in[0], in[1].shape);
-  need_shape(op, in[2], {2 * channels_of(in[1])});
 }
 
 // Calls f(offset, channel) for all elements.
@@ -88,66 +93,6 @@ class Normalisation {
   std::span<const T> w_, b_;
 };
 
-// Gradients of a batch norm. x includes the gradient through the batch's moments.
-struct BatchNormGradients {
-  ValueId x, w = kNoValue, b = kNoValue;
-};
-// Adds the gradient nodes of a batch norm with attributes `attrs`. in: dy, x and moments. affine:
-// [w, [b]] or empty. input_gradient: the operator for dx; it takes `in`, [the sums], and the first
-// `weights` of `affine`. sums: kNoValue if neither the moments nor the weights need them.
-inline BatchNormGradients gradients_from_sums(GraphBuilder& g, std::string_view input_gradient,
-                                              std::vector<ValueId> in, ValueId sums,
-                                              std::span<const ValueId> affine, size_t weights,
-                                              const std::any& attrs) {
-  BatchNormGradients out{};
-  if (settings<BatchNorm>(attrs).batch) in.push_back(g.apply("all_reduce", {sums}));
-  if (!affine.empty()) {
-    out.w = g.apply("batch_norm_weight_gradient", {sums, affine[0]});
-    if (affine.size() > 1) out.b = g.graph().nodes.back().out[1];
-  }
-  for (ValueId v : affine.first(std::min(weights, affine.size()))) in.push_back(v);
-  out.x = g.apply(input_gradient, in, attrs);
-  return out;
-}
-
-// sums[2 C + 1] of dy and of dy * normalized x for each channel c; dy(i, c) is the gradient at
-// offset i.
-template <class T, class Dy>
-void sum_gradient(const TensorView& x, const Normalisation<T>& n, std::span<double> sums, Dy dy) {
-  const auto values = x.as<const T>();
-  std::ranges::fill(sums, 0.0);
-  each_element(x, [&](size_t i, size_t c) {
-    const auto d = static_cast<double>(dy(i, c));
-    sums[c] += d;
-    sums[n.channels() + c] += d * n.normalised(values[i], c);
-  });
-  sums.back() = elements_of_channel(x);
-}
-
-// dx = rstd * w * (dy - mean(dy) - h * mean(dy * h)), h the normalized x. If `sums` is empty the
-// moments are constants, and both means are left out.
-template <class T, class Dy>
-void gradient_of_input(const TensorView& x, const Normalisation<T>& n, std::span<const double> sums,
-                       std::span<T> dx, Dy dy) {
-  const auto values = x.as<const T>();
-  each_element(x, [&](size_t i, size_t c) {
-    auto d = static_cast<double>(dy(i, c));
-    if (!sums.empty())
-      d -= (sums[c] + n.normalised(values[i], c) * sums[n.channels() + c]) / sums.back();
-    dx[i] = static_cast<T>(d * n.rstd(c) * n.weight(c));
-  });
-}
-
-// Checks dy, x, moments, [sums] and further inputs [C].
-inline void need_input_gradient(std::string_view op, std::span<const TensorDesc> in,
-                                const std::any& attrs) {
-  need_gradient(op, in);
-  const int64_t c = channels_of(in[1]);
-  size_t at = 3;
-  if (settings<BatchNorm>(attrs).batch) need_shape(op, in[at++], {2 * c + 1});
-  for (const TensorDesc& p : in.subspan(at)) need_shape(op, p, {c});
-}
-
 // Samples of an operator with `images` inputs of one shape, moments, and 0 to 2 inputs [C].
 // out(shape) is its result.
 template <class Out>
@@ -163,24 +108,6 @@ std::vector<Sample> affine_samples(std::string_view op, size_t images, const std
       samples.push_back({{op, in, {out(s)}, attrs}, ranges});
   }
   return samples;
-}
-
-// Samples of an input gradient, with and without sums, with 0 to `weights` inputs [C].
-inline std::vector<Sample> input_gradient_samples_of(std::string_view op, size_t weights) {
-  std::vector<Sample> out;
-  for (const Shape& s : {Shape{3, 2}, Shape{2, 17, 5}, Shape{3, 16, 2, 3}})
-    for (const bool batch : {false, true})
-      for (size_t n = 0; n <= weights; ++n) {
-        std::vector<TensorDesc> in = {f32(s), f32(s), f64({2 * s[1]})};
-        std::vector<Sample::Range> ranges = {{}, {}, kPositive};
-        if (batch) {
-          in.push_back(f64({2 * s[1] + 1}));
-          ranges.push_back(kPositive);
-        }
-        in.insert(in.end(), n, f32({s[1]}));
-        out.push_back({{op, in, {f32(s)}, BatchNorm{.batch = batch}}, ranges});
-      }
-  return out;
 }
 
 }  // namespace dpt::operators

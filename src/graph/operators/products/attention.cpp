@@ -189,7 +189,8 @@ OperatorType attention() {
           .gradient = gradient,
           .reference = forward,
           .samples = samples,
-          .flops = flops};
+          .flops = flops,
+          .sequence_first = true};
 }
 
 OperatorType attention_gradient() {

@@ -69,11 +69,12 @@ std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any
   return {{full(in[0].dtype), {in[0].shape[1]}}};
 }
 
+template <bool kTransposed>
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   const ValueId x = n.in[0], w = n.in[1];
   Convolution s = settings<Convolution>(n.attrs);
   std::vector<ValueId> out;
-  if (n.op->name == "convolution") {
+  if (!kTransposed) {
     // Rows and columns at the end of x that no window covers, because of the stride.
     const Pair in = Image(g.shape(x)).extents();
     for (size_t i = 0; i < 2; ++i)
@@ -273,7 +274,7 @@ OperatorType convolution() {
   return on_images({.name = "convolution",
                     .precision = Precision::compute,
                     .infer = infer,
-                    .gradient = gradient,
+                    .gradient = gradient<false>,
                     .reference = forward,
                     .samples = samples,
                     .flops = flops},
@@ -284,7 +285,7 @@ OperatorType convolution_transpose() {
   return on_images({.name = "convolution_transpose",
                     .precision = Precision::compute,
                     .infer = infer_transpose,
-                    .gradient = gradient,
+                    .gradient = gradient<true>,
                     .reference = transpose,
                     .samples = transpose_samples,
                     .flops = transpose_flops},

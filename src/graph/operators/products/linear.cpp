@@ -48,12 +48,13 @@ std::vector<TensorDesc> infer_sum(std::span<const TensorDesc> in, const std::any
   return {{full(in[0].dtype), {in[0].shape.back()}}};
 }
 
+// Of linear, or of matmul, whose weight is the transposed one.
+template <bool kLinear>
 std::vector<ValueId> gradient(GraphBuilder& g, const GraphNode& n, std::span<const ValueId> dy) {
   const ValueId x = n.in[0], w = n.in[1];
-  const bool linear = n.op->name == "linear";
-  std::vector<ValueId> out = {g.apply(linear ? "matmul" : "linear", {dy[0], w}),
-                              linear ? g.apply("linear_weight_gradient", {dy[0], x})
-                                     : g.apply("linear_weight_gradient", {x, dy[0]})};
+  std::vector<ValueId> out = {g.apply(kLinear ? "matmul" : "linear", {dy[0], w}),
+                              kLinear ? g.apply("linear_weight_gradient", {dy[0], x})
+                                      : g.apply("linear_weight_gradient", {x, dy[0]})};
   if (n.in.size() > 2) out.push_back(g.apply("sum_rows", {dy[0]}));
   return out;
 }
@@ -186,7 +187,7 @@ OperatorType linear() {
   return with_weight({.name = "linear",
                       .precision = Precision::compute,
                       .infer = infer_linear,
-                      .gradient = gradient,
+                      .gradient = gradient<true>,
                       .reference = linear_forward,
                       .samples = samples,
                       .flops = flops},
@@ -197,7 +198,7 @@ OperatorType matmul() {
   return {.name = "matmul",
           .precision = Precision::compute,
           .infer = infer_matmul,
-          .gradient = gradient,
+          .gradient = gradient<false>,
           .reference = matmul_forward,
           .samples = matmul_samples,
           .flops = flops};
@@ -209,7 +210,8 @@ OperatorType linear_weight_gradient() {
                       .infer = infer_weight,
                       .reference = weight_gradient,
                       .samples = weight_samples,
-                      .flops = weight_flops},
+                      .flops = weight_flops,
+                      .factor = 1},
                      2);
 }
 
@@ -219,7 +221,8 @@ OperatorType linear_weight_bias_gradient() {
                       .infer = infer_weight_bias,
                       .reference = weight_bias_gradient,
                       .samples = weight_bias_samples,
-                      .flops = weight_flops},
+                      .flops = weight_flops,
+                      .factor = 1},
                      2);
 }
 
