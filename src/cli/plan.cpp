@@ -20,7 +20,8 @@ int run_plan(const std::vector<std::string>& words) {
   bool verbose = false;
   std::string svg;
   argument.add_to(arguments);
-  arguments.flag("-v,--verbose", verbose, "also print why preferred kernels were not chosen");
+  arguments.flag("-v,--verbose", verbose,
+                 "also print what each pass changed, and why preferred kernels were not chosen");
   arguments.text("--svg FILE", svg, "a file for a picture of the pipeline's schedule");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);

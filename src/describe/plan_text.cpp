@@ -13,6 +13,7 @@
 #include "graph/operator.h"
 #include "layers/model.h"
 #include "session/batch_text.h"
+#include "session/programs.h"
 #include "session/update_partition.h"
 #include "train/run_memory.h"
 
@@ -91,7 +92,28 @@ std::string refusals_text(const Program& p) {
   for (Part part : {Part::prologue, Part::forward, Part::loss, Part::backward})
     for (const Instruction& i : p.part(part))
       for (const std::string& reason : i.refusals)
-        out += fmt::format("  {:<22} not {}\n", p.graph.nodes[i.node].op->name, reason);
+        out += fmt::format("  {:<22} not {}\n", label_of(p.graph.nodes[i.node]), reason);
+  return out;
+}
+
+// What each pass changed, in lines of at most 100 columns.
+std::string passes_text(const Session& s) {
+  constexpr size_t kColumns = 100, kIndent = 21;
+  std::string out;
+  for (const PassChange& pass : pass_changes(s)) {
+    std::string line = fmt::format("  {:<18} ", pass.name);
+    for (std::string_view rest = pass.text; !rest.empty();) {
+      const size_t end = std::min(rest.find(", "), rest.size());
+      const std::string_view part = rest.substr(0, std::min(end + 2, rest.size()));
+      if (line.size() + part.size() > kColumns && line.size() > kIndent) {
+        out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+        line = std::string(kIndent, ' ');
+      }
+      line += part;
+      rest.remove_prefix(part.size());
+    }
+    out += line + "\n";
+  }
   return out;
 }
 
@@ -112,7 +134,7 @@ std::string memory_text(const Session& s) {
 
 }  // namespace
 
-std::string describe(const Session& s, bool refusals) {
+std::string describe(const Session& s, bool verbose) {
   const Topology& topology = s.topology;
   StepRows first;
   s.batches->step(0, first);
@@ -149,7 +171,8 @@ std::string describe(const Session& s, bool refusals) {
                        : fmt::format("each shard group of {} shards, {} samples:\n", together,
                                      fmt::join(program.rows.shards, " + "));
   out += program.str();
-  if (refusals) out += fmt::format("refused:\n{}", refusals_text(program));
+  if (verbose)
+    out += fmt::format("passes:\n{}refused:\n{}", passes_text(s), refusals_text(program));
   return out;
 }
 

@@ -7,7 +7,8 @@
 
 namespace dpt {
 
-// refusals: also list why earlier entries of each kernel list were not chosen.
-std::string describe(const Session& session, bool refusals);
+// verbose: also list what each pass changed, and why earlier entries of each kernel list were not
+// chosen.
+std::string describe(const Session& session, bool verbose);
 
 }  // namespace dpt

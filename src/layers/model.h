@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/builder.h"
-#include "graph/passes/precision.h"
+#include "graph/passes/passes.h"
 #include "layers/layer.h"
 #include "layers/loss.h"
 #include "spec/spec.h"
@@ -21,8 +21,13 @@ struct ModelQuery {
   bool loss = true;           // false: the model only; `target` is ignored
   bool differentiate = true;  // REQUIRES: loss
   bool fuse = true;           // operator fusion, only with a loss (graph/passes/fuse.h)
-  int64_t classes = 0;        // class targets are in [0, classes); 0: unknown, or not classes
-  int64_t tokens = 0;         // input tokens are in [0, tokens); 0: unknown, or not tokens
+  // The passes to run, only with a loss: model_passes(), or all those of a back end with its
+  // kernels.
+  std::span<const Pass> passes = model_passes();
+  std::span<const KernelType> kernels{};
+  bool own_moments = true;  // see PassSettings
+  int64_t classes = 0;      // class targets are in [0, classes); 0: unknown, or not classes
+  int64_t tokens = 0;       // input tokens are in [0, tokens); 0: unknown, or not tokens
   PrecisionPolicy precision{};
   // Some target may be the loss's ignore_index, so the divisor is summed over targets.
   bool ignores = false;
@@ -46,11 +51,12 @@ struct LoweredLayer {
 // Builds the graph of spec.model and spec.loss. Parameters have the names of PyTorch's state_dict,
 // and the order in which PyTorch would create them. Errors about shapes and `from` are reported to
 // `d` at the line of the layer or loss; the graph is valid only if d.ok() afterwards. `layers`, if
-// given, receives all layers in execution order.
+// given, receives all layers in execution order; `changes` what each pass changed.
 //
 // REQUIRES: `spec` was read without errors.
 Graph build_graph(const Spec& spec, const ModelQuery& query, Diagnostics& d,
-                  std::vector<LoweredLayer>* layers = nullptr);
+                  std::vector<LoweredLayer>* layers = nullptr,
+                  std::vector<PassChange>* changes = nullptr);
 
 // The names of the model's units in order; see ModelQuery::placement.
 std::vector<std::string> units_of(const std::vector<ModelItem>& model);

@@ -4,9 +4,6 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/implementations/kernels.h"
-#include "graph/passes/fuse.h"
-#include "graph/passes/layouts.h"
-#include "graph/passes/widen.h"
 #include "layers/model.h"
 #include "session/gradient_buckets.h"
 #include "session/placement.h"
@@ -64,17 +61,14 @@ std::span<const KernelType> kernels_of(const Session& s) {
   return s.on_gpu() ? cuda_kernels() : cpu_kernels();
 }
 
-Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d) {
-  Graph graph = build_graph(s.spec, model_query(s, rows, purpose), d);
-  if (d.ok() && s.on_gpu()) {
-    fuse_products(graph);
-    const bool own_sums = !s.spec.sync_batch_norm || s.topology.replicas() == 1;
-    if (own_sums && !(s.pipeline && s.pipeline->deferred_batch_norm)) fuse_batch_norms(graph);
-  }
-  if (d.ok()) widen_halves(graph, kernels_of(s));
-  if (d.ok())
-    choose_layouts(graph, s.on_gpu() ? WeightLayouts::channels_last : WeightLayouts::transposed);
-  return graph;
+Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d,
+                std::vector<PassChange>* changes = nullptr) {
+  ModelQuery q = model_query(s, rows, purpose);
+  q.passes = s.on_gpu() ? gpu_passes() : cpu_passes();
+  q.kernels = kernels_of(s);
+  q.own_moments = (!s.spec.sync_batch_norm || s.topology.replicas() == 1) &&
+                  !(s.pipeline && s.pipeline->deferred_batch_norm);
+  return build_graph(s.spec, q, d, nullptr, changes);
 }
 
 std::map<ShardGroupRows, Program> programs_for(const Session& s, const BatchPartitioner& batches,
@@ -122,10 +116,14 @@ PipelineSchedule schedule_of(const Session& s) {
 
 namespace {
 
-void make_programs_of_shards(Session& s, Diagnostics& d) {
+int64_t rows_of_largest_shard(const Session& s) {
   StepRows first;
   s.batches->step(0, first);
-  const int64_t largest = shard_group_rows(first.micro[0], {0, 1}).largest;
+  return shard_group_rows(first.micro[0], {0, 1}).largest;
+}
+
+void make_programs_of_shards(Session& s, Diagnostics& d) {
+  const int64_t largest = rows_of_largest_shard(s);
   if (s.pipeline)
     s.placement = place_units(
         s.spec, *s.pipeline, s.topology.devices_per_replica,
@@ -172,6 +170,13 @@ void make_programs(Session& s, Diagnostics& d) {
   Diagnostics of_shard;
   make_programs_of_shards(s, of_shard);
   if (!of_shard.ok()) complain_of_shapes(s, std::move(of_shard), d);
+}
+
+std::vector<PassChange> pass_changes(const Session& s) {
+  std::vector<PassChange> out;
+  Diagnostics d;
+  graph_for(s, rows_of_largest_shard(s), Purpose::train, d, &out);
+  return out;
 }
 
 }  // namespace dpt

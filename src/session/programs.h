@@ -1,6 +1,9 @@
 // Compiles a session's graph for every size of a shard group that occurs.
 #pragma once
 
+#include <vector>
+
+#include "graph/passes/passes.h"
 #include "parallel/schedule.h"
 #include "session/session.h"
 
@@ -12,5 +15,8 @@ void make_programs(Session& s, Diagnostics& d);
 
 // The schedule for a model on several devices; empty for one device.
 PipelineSchedule schedule_of(const Session& s);
+
+// What each pass of the session's back end changes in the graph of a shard.
+std::vector<PassChange> pass_changes(const Session& s);
 
 }  // namespace dpt
