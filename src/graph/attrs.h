@@ -1,5 +1,6 @@
 // Attributes of operators: the structs that GraphBuilder::apply() takes as `attrs` and kernels
-// read. An operator without a struct here has no attributes.
+// read. Those of an activation are its parameters, the struct of its formula
+// (formulas/activations/). Another operator without a struct here has no attributes.
 #pragma once
 
 #include <array>
@@ -10,24 +11,12 @@
 
 namespace dpt {
 
-struct LeakyRelu {
-  double negative_slope = 0.01;
-};
 struct PRelu {
   int64_t parameters = 1;  // prelu_weight_gradient: elements of the weight
 };
 struct ReluMask {     // matmul_relu_gradient: about the linear layer that wrote the mask
   int64_t depth = 1;  // its in_features
   bool bias = false;
-};
-struct Elu {
-  double alpha = 1;
-};
-struct Gelu {
-  bool tanh = false;  // PyTorch's approximate='tanh'
-};
-struct Softplus {
-  double beta = 1, threshold = 20;
 };
 struct Softmax {
   int dim = 1;  // dimension, counted from 0 with the batch dimension included; never 0

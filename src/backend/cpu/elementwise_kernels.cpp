@@ -30,67 +30,45 @@ std::string refuses(const KernelQuery& q) {
 
 // Activations.
 
-struct ActivationRow {
-  std::string_view op, gradient;
-  Activation kind;
-};
-constexpr ActivationRow kActivationRows[] = {
-    {"relu", "relu_gradient", Activation::relu},
-    {"relu6", "relu6_gradient", Activation::relu6},
-    {"leaky_relu", "leaky_relu_gradient", Activation::leaky_relu},
-    {"elu", "elu_gradient", Activation::elu},
-    {"selu", "selu_gradient", Activation::selu},
-    {"gelu", "gelu_gradient", Activation::gelu},
-    {"silu", "silu_gradient", Activation::silu},
-    {"sigmoid", "sigmoid_gradient", Activation::sigmoid},
-    {"tanh", "tanh_gradient", Activation::tanh},
-    {"softplus", "softplus_gradient", Activation::softplus},
-    {"hardswish", "hardswish_gradient", Activation::hardswish},
-};
-
 struct Scalars {
   float s[2] = {};
 };
 Scalars scalars(double a, double b = 0) { return {{static_cast<float>(a), static_cast<float>(b)}}; }
 
-Scalars activation_settings(const KernelQuery& q, Activation kind) {
-  switch (kind) {
-    case Activation::leaky_relu:
-      return scalars(settings<LeakyRelu>(q).negative_slope);
-    case Activation::elu:
-      return scalars(settings<Elu>(q).alpha);
-    case Activation::softplus: {
-      const auto s = settings<Softplus>(q);
-      return scalars(s.beta, s.threshold);
-    }
-    case Activation::relu:
-    case Activation::relu6:
-    case Activation::selu:
-    case Activation::gelu:
-    case Activation::gelu_tanh:
-    case Activation::silu:
-    case Activation::sigmoid:
-    case Activation::tanh:
-    case Activation::hardswish:
-      break;
+template <class F>
+Scalars parameters_of(const KernelQuery& q) {
+  Scalars out;
+  if constexpr (formula::kParametersOf < F >> 0) {
+    const F values = settings<F>(q);
+    size_t i = 0;
+    for (const auto& p : F::kParameters) out.s[i++] = static_cast<float>(values.*p.member);
   }
-  return {};
+  return out;
 }
 
+template <class F>
 std::unique_ptr<Kernel> prepare_activation(const KernelQuery& q) {
-  const auto* row = std::ranges::find_if(
-      kActivationRows, [&](const ActivationRow& r) { return r.op == q.op || r.gradient == q.op; });
-  Activation kind = row->kind;
-  if (kind == Activation::gelu && settings<Gelu>(q).tanh) kind = Activation::gelu_tanh;
-  const size_t n = elements(q.out[0]);
-  const Scalars s = activation_settings(q, kind);
-  if (row->op == q.op)
-    return call([f = simd().activation[static_cast<int>(kind)], n, s](const KernelArgs& a) {
-      f(data(a.in[0]), data(a.out[0]), n, s.s);
-    });
-  return call([f = simd().activation_gradient[static_cast<int>(kind)], n, s](const KernelArgs& a) {
+  return call(
+      [f = simd().activation[formula::kIndexOf<F>], n = elements(q.out[0]),
+       s = parameters_of<F>(q)](const KernelArgs& a) { f(data(a.in[0]), data(a.out[0]), n, s.s); });
+}
+
+template <class F>
+std::unique_ptr<Kernel> prepare_activation_gradient(const KernelQuery& q) {
+  return call([f = simd().activation_gradient[formula::kIndexOf<F>], n = elements(q.out[0]),
+               s = parameters_of<F>(q)](const KernelArgs& a) {
     f(data(a.in[0]), data(a.in[1]), data(a.out[0]), n, s.s);
   });
+}
+
+template <class... F>
+void add_activations(std::vector<KernelType>& out, formula::ActivationList<F...>) {
+  const std::string_view isa = simd_kernels().name;
+  const auto add = [&]<class A>(A) {
+    out.push_back({A::kRow.name, isa, refuses, prepare_activation<A>});
+    out.push_back({A::kRow.gradient, isa, refuses, prepare_activation_gradient<A>});
+  };
+  (add(F{}), ...);
 }
 
 // prelu has one slope for all elements, or one per channel. `together` adjacent elements have the
@@ -384,9 +362,7 @@ std::unique_ptr<Kernel> prepare_slice(const KernelQuery& q) {
 std::vector<KernelType> elementwise_kernels() {
   const std::string_view isa = simd_kernels().name;
   std::vector<KernelType> out;
-  for (const ActivationRow& r : kActivationRows)
-    for (std::string_view op : {r.op, r.gradient})
-      out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_activation});
+  add_activations(out, formula::Activations{});
   for (std::string_view op : {"prelu", "prelu_gradient"})
     out.push_back({.op = op, .name = isa, .refuses = refuses, .prepare = prepare_prelu});
   for (const LossRow& r : kLossRows)

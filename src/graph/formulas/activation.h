@@ -1,10 +1,75 @@
-// Activation functions and their gradients as in PyTorch, on a scalar or a vector of scalars. A
-// gradient is dy * f'(x), computed from the result y if PyTorch saves y, otherwise from x.
+// What the formulas of activations share: each file in activations/ holds an activation and its
+// gradient as in PyTorch, on a scalar or a vector of scalars (T). A gradient is dy * f'(x),
+// computed from the result y if PyTorch saves y, otherwise from x.
+//
+// An activation is a struct with
+//   its parameters, if any: members of type double with PyTorch's defaults, `kParameters`, which
+//     lists them, and `kSamples`, values of them for tests
+//   static constexpr ActivationRow kRow
+//   T value(T x, T... parameters)
+//   T gradient(T x or y, T dy, T... parameters)
+// Its name in activations.h makes the layer, the operators, the kernels of CPUs and GPUs, and the
+// line of an exported program.
 #pragma once
 
 #include "graph/formulas/math.h"
 
 namespace dpt::formula {
+
+struct ActivationRow {
+  const char *name, *gradient;  // of the operators
+  // Of the layer: its name in PyTorch, lines of a spec that use it, what it is. Null: the layer has
+  // its own file.
+  const char *torch = nullptr, *example = nullptr, *summary = nullptr;
+  bool from_result = false;  // the gradient is computed from y
+  // Each element of the result, or of the gradient, is an element of the input or 0.
+  bool selects = false, gradient_selects = false;
+  bool full_on_cuda = false;  // CUDA's autocast computes it in f32
+  // Inputs of tests, and results that the gradient is tested with. Tests keep a distance from
+  // points where the derivative jumps.
+  double low = -4, high = 4, result_low = low, result_high = high;
+  double kinks[2] = {1e9, 1e9};
+};
+
+// A type of its own, since nvcc writes parentheses around it that gcc warns of.
+template <class Activation>
+using Member = double Activation::*;
+
+template <class Activation>
+struct Parameter {
+  const char* name;
+  Member<Activation> member;
+  const char* text;
+  bool positive = false;
+};
+
+template <class F>
+inline constexpr int kParametersOf = 0;
+template <class F>
+requires requires { F::kParameters; }
+inline constexpr int kParametersOf<F> = sizeof F::kParameters / sizeof F::kParameters[0];
+
+// The value and the gradient with parameters p, in the order of kParameters.
+template <class F, class T>
+DPT_FORMULA T value_of(T x, [[maybe_unused]] const T* p) {
+  if constexpr (kParametersOf<F> == 0)
+    return F::value(x);
+  else if constexpr (kParametersOf<F> == 1)
+    return F::value(x, p[0]);
+  else
+    return F::value(x, p[0], p[1]);
+}
+template <class F, class T>
+DPT_FORMULA T gradient_of(T x, T dy, [[maybe_unused]] const T* p) {
+  if constexpr (kParametersOf<F> == 0)
+    return F::gradient(x, dy);
+  else if constexpr (kParametersOf<F> == 1)
+    return F::gradient(x, dy, p[0]);
+  else
+    return F::gradient(x, dy, p[0], p[1]);
+}
+
+// Formulas that several activations or operators use.
 
 // A nan passes through, because comparisons with nan are false.
 template <class T>
@@ -14,16 +79,6 @@ DPT_FORMULA T relu(T x) {
 template <class T>
 DPT_FORMULA T relu_gradient(T y, T dy) {
   return select(y <= T(0), T(0), dy);
-}
-
-// min(max(x, 0), 6). The gradient depends on y as it does on x.
-template <class T>
-DPT_FORMULA T relu6(T x) {
-  return select(x <= T(0), T(0), select(x >= T(6), T(6), x));
-}
-template <class T>
-DPT_FORMULA T relu6_gradient(T y, T dy) {
-  return select(y <= T(0), T(0), select(y >= T(6), T(0), dy));
 }
 
 template <class T>
@@ -44,86 +99,8 @@ DPT_FORMULA T elu_gradient(T x, T dy, T alpha) {
   return select(x > T(0), dy, dy * (alpha * exp(x)));
 }
 
-// Klambauer et al., "Self-Normalizing Neural Networks", 2017, equation 2 and its constants.
-template <class T>
-DPT_FORMULA T selu(T x) {
-  return T(1.0507009873554804934193349852946) * elu(x, T(1.6732632423543772848170429916717));
-}
-template <class T>
-DPT_FORMULA T selu_gradient(T x, T dy) {
-  return T(1.0507009873554804934193349852946) *
-         elu_gradient(x, dy, T(1.6732632423543772848170429916717));
-}
-
-template <class T>
-DPT_FORMULA T gelu(T x) {  // x * Phi(x), Phi: the standard normal distribution
-  return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440)));
-}
-template <class T>
-DPT_FORMULA T gelu_gradient(T x, T dy) {
-  const T share = T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
-  const T density = exp(T(-0.5) * x * x) * T(0.39894228040143267794);
-  return dy * (share + x * density);
-}
-
-// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: the approximation with tanh.
-template <class T>
-DPT_FORMULA T gelu_tanh(T x) {
-  const T u = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-  return T(0.5) * x * (T(1) + tanh(u));
-}
-template <class T>
-DPT_FORMULA T gelu_tanh_gradient(T x, T dy) {
-  const T t = tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x));
-  const T du = T(0.79788456080286535588) * (T(1) + T(0.134145) * x * x);
-  return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * du);
-}
-
 template <class T>
 DPT_FORMULA T sigmoid(T x) {
   return reciprocal(T(1) + exp(-x));
 }
-template <class T>
-DPT_FORMULA T sigmoid_gradient(T y, T dy) {
-  return dy * ((T(1) - y) * y);
-}
-
-template <class T>
-DPT_FORMULA T silu(T x) {
-  return x * sigmoid(x);
-}
-template <class T>
-DPT_FORMULA T silu_gradient(T x, T dy) {
-  const T s = sigmoid(x);
-  return dy * (s * (T(1) + x * (T(1) - s)));
-}
-
-template <class T>
-DPT_FORMULA T tanh_gradient(T y, T dy) {
-  return dy * (T(1) - y * y);
-}
-
-template <class T>
-DPT_FORMULA T softplus(T x, T beta, T threshold) {
-  const T z = x * beta;
-  return select(z > threshold, x, log1p(exp(z)) / beta);
-}
-template <class T>
-DPT_FORMULA T softplus_gradient(T x, T dy, T beta, T threshold) {
-  const T z = x * beta;
-  return select(z > threshold, dy, dy * sigmoid(z));
-}
-
-template <class T>
-DPT_FORMULA T hardswish(T x) {
-  const T up = x + T(3);
-  const T held = select(up < T(0), T(0), select(up > T(6), T(6), up));
-  return x * held * T(1.0 / 6);
-}
-template <class T>
-DPT_FORMULA T hardswish_gradient(T x, T dy) {
-  const T middle = dy * (x * T(1.0 / 3) + T(0.5));
-  return select(x <= T(-3), T(0), select(x < T(3), middle, dy));
-}
-
 }  // namespace dpt::formula

@@ -1,7 +1,6 @@
 // gelu: x * Phi(x), Phi: the standard normal distribution (Hendrycks and Gimpel, 2016); with
 // approximate: tanh, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Any shape.
 #include "formats/python_call.h"
-#include "graph/attrs.h"
 #include "layers/layer.h"
 
 namespace dpt::layers {
@@ -20,7 +19,7 @@ struct GeluLayer {
         "tanh: the approximation by tanh instead of the error function");
   }
   ValueId build(GraphBuilder& g, ValueId x) const {
-    return g.apply("gelu", {x}, Gelu{approximate == "tanh"});
+    return g.apply(approximate == "tanh" ? "gelu_tanh" : "gelu", {x});
   }
   std::string torch(const Shape&) const {
     return PythonCall("nn.GELU").key("approximate", approximate, "none").str();

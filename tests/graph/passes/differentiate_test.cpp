@@ -168,7 +168,7 @@ TEST_CASE("what cannot be trained is an error that says why") {
 
 TEST_CASE("a whole model's gradients agree with central differences") {
   Built b({5, 4});
-  const ValueId h = b.apply("act", "gelu", {b.linear("lin1", b.graph.input, 6)}, Gelu{});
+  const ValueId h = b.apply("act", "gelu", {b.linear("lin1", b.graph.input, 6)});
   const ValueId drop = b.apply("drop", "dropout", {h}, Dropout{.p = 0.3, .key = 1});
   b.g.enter("norm", {});
   const ValueId w = b.g.parameter("weight", {6}, {}), bias = b.g.parameter("bias", {6}, {});

@@ -11,26 +11,9 @@
 
 #include "backend/cpu/simd/isa.h"
 #include "backend/cpu/simd/simd.h"
+#include "graph/formulas/activations.h"
 
 namespace dpt {
-
-// Formulas: graph/formulas/activation.h. Settings s: leaky_relu {slope}, elu {alpha}, softplus
-// {beta, threshold}.
-enum class Activation {
-  relu,
-  relu6,
-  leaky_relu,
-  elu,
-  selu,
-  gelu,
-  gelu_tanh,
-  silu,
-  sigmoid,
-  tanh,
-  softplus,
-  hardswish
-};
-inline constexpr int kActivations = 12;
 
 // Formulas: graph/formulas/loss.h. Settings s: smooth_l1 {beta}, huber {delta}.
 enum class PointLoss { mse, l1, smooth_l1, huber, bce, bce_with_logits, kl_div, kl_div_log_target };
@@ -54,10 +37,13 @@ struct ClassLossArgs {
   float factor;  // factor of the gradient: 1 / divisor
 };
 
+inline constexpr int kActivations = formula::Activations::kSize;
+
 struct ElementwiseKernels {
-  // y[i] = f(x[i]).
+  // y[i] = f(x[i]), for each formula of the table of activations (graph/formulas/activations.h).
+  // s[2]: its parameters, rounded to float.
   void (*activation[kActivations])(const float* x, float* y, size_t n, const float* s);
-  // dx[i] = dy[i] * f'(x[i]). at[i] is x[i], or y[i] for relu, relu6, sigmoid and tanh.
+  // dx[i] = dy[i] * f'(x[i]). at[i] is x[i], or y[i] if the gradient is computed from the result.
   void (*activation_gradient[kActivations])(const float* at, const float* dy, float* dx, size_t n,
                                             const float* s);
   // Returns the sum of the terms of (x[i], t[i]).

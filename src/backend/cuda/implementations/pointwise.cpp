@@ -8,34 +8,32 @@ namespace dpt::cuda {
 namespace {
 
 template <class F>
-std::unique_ptr<Kernel> activation(const KernelQuery& q, F f) {
+std::unique_ptr<Kernel> activation(const KernelQuery& q) {
+  ActivationOf<F> f;
+  if constexpr (formula::kParametersOf < F >> 0) {
+    const F values = settings<F>(q);
+    float* to = f.p;
+    for (const auto& p : F::kParameters) *to++ = static_cast<float>(values.*p.member);
+  }
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
     if (q.in.size() == 1)
       return enqueue([f, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
-        launch(c.stream, Map<F, T>{f, at<T>(a.in[0]), at<T>(a.out[0])}, n);
+        launch(c.stream, Map<ActivationOf<F>, T>{f, at<T>(a.in[0]), at<T>(a.out[0])}, n);
       });
     return enqueue([f, n = count(q.out[0])](const KernelArgs& a, DeviceContext& c) {
-      launch(c.stream, Map2<F, T>{f, at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0])}, n);
+      launch(c.stream, Map2<ActivationOf<F>, T>{f, at<T>(a.in[0]), at<T>(a.in[1]), at<T>(a.out[0])},
+             n);
     });
   });
 }
 
-template <class F>
-std::unique_ptr<Kernel> plain(const KernelQuery& q) {
-  return activation(q, F{});
-}
-std::unique_ptr<Kernel> leaky_relu(const KernelQuery& q) {
-  return activation(q, LeakyReluOf{static_cast<float>(settings<LeakyRelu>(q).negative_slope)});
-}
-std::unique_ptr<Kernel> elu(const KernelQuery& q) {
-  return activation(q, EluOf{static_cast<float>(settings<Elu>(q).alpha)});
-}
-std::unique_ptr<Kernel> gelu(const KernelQuery& q) {
-  return activation(q, GeluOf{settings<Gelu>(q).tanh});
-}
-std::unique_ptr<Kernel> softplus(const KernelQuery& q) {
-  const auto s = settings<Softplus>(q);
-  return activation(q, SoftplusOf{static_cast<float>(s.beta), static_cast<float>(s.threshold)});
+template <class... F>
+void add_activations(std::vector<KernelType>& out, formula::ActivationList<F...>) {
+  const auto add = [&]<class A>(A) {
+    out.push_back(own(A::kRow.name, not_one_type, activation<A>));
+    out.push_back(own(A::kRow.gradient, not_one_type, activation<A>));
+  };
+  (add(F{}), ...);
 }
 
 std::unique_ptr<Kernel> round_to(const KernelQuery& q) {
@@ -172,22 +170,9 @@ std::unique_ptr<Kernel> prelu_weight_gradient(const KernelQuery& q) {
 
 std::vector<KernelType> pointwise_rows() {
   std::vector<KernelType> out;
-  const auto both = [&](std::string_view op, std::string_view gradient, auto prepare) {
-    out.push_back(own(op, not_one_type, prepare));
-    out.push_back(own(gradient, not_one_type, prepare));
-  };
-  both("relu", "relu_gradient", plain<Relu>);
-  both("relu6", "relu6_gradient", plain<Relu6>);
-  both("leaky_relu", "leaky_relu_gradient", leaky_relu);
-  both("elu", "elu_gradient", elu);
-  both("selu", "selu_gradient", plain<Selu>);
-  both("gelu", "gelu_gradient", gelu);
-  both("silu", "silu_gradient", plain<Silu>);
-  both("sigmoid", "sigmoid_gradient", plain<Sigmoid>);
-  both("tanh", "tanh_gradient", plain<Tanh>);
-  both("softplus", "softplus_gradient", softplus);
-  both("hardswish", "hardswish_gradient", plain<Hardswish>);
-  both("dropout", "dropout_gradient", dropout);
+  add_activations(out, formula::Activations{});
+  out.push_back(own("dropout", not_one_type, dropout));
+  out.push_back(own("dropout_gradient", not_one_type, dropout));
   out.push_back(own("masked", not_one_type, masked));
   out.push_back(own("add", not_one_type, add));
   out.push_back(own("scale", refuses_scale, scale));

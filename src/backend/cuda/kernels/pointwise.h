@@ -5,7 +5,7 @@
 #include "backend/cuda/kernels/number.h"
 #include "backend/cuda/kernels/own_kernel.h"
 #include "backend/cuda/kernels/step_state.h"
-#include "graph/formulas/activation.h"
+#include "graph/formulas/activations.h"
 #include "graph/formulas/philox.h"
 
 namespace dpt::cuda {
@@ -56,78 +56,16 @@ struct AddRepeated {
   }
 };
 
-struct Relu {
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::relu(x); }
-  DPT_HOST_DEVICE float operator()(float y, float dy) const {
-    return formula::relu_gradient(y, dy);
-  }
-};
-struct Relu6 {
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::relu6(x); }
-  DPT_HOST_DEVICE float operator()(float y, float dy) const {
-    return formula::relu6_gradient(y, dy);
-  }
-};
-struct LeakyReluOf {
-  float slope;
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::leaky_relu(x, slope); }
+// A formula of the table of activations (graph/formulas/activations.h) with its parameters.
+template <class F>
+struct ActivationOf {
+  float p[2] = {};
+  DPT_HOST_DEVICE float operator()(float x) const { return formula::value_of<F>(x, p); }
   DPT_HOST_DEVICE float operator()(float x, float dy) const {
-    return formula::leaky_relu_gradient(x, dy, slope);
+    return formula::gradient_of<F>(x, dy, p);
   }
 };
-struct EluOf {
-  float alpha;
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::elu(x, alpha); }
-  DPT_HOST_DEVICE float operator()(float x, float dy) const {
-    return formula::elu_gradient(x, dy, alpha);
-  }
-};
-struct Selu {
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::selu(x); }
-  DPT_HOST_DEVICE float operator()(float x, float dy) const {
-    return formula::selu_gradient(x, dy);
-  }
-};
-struct GeluOf {
-  bool tanh;
-  DPT_HOST_DEVICE float operator()(float x) const {
-    return tanh ? formula::gelu_tanh(x) : formula::gelu(x);
-  }
-  DPT_HOST_DEVICE float operator()(float x, float dy) const {
-    return tanh ? formula::gelu_tanh_gradient(x, dy) : formula::gelu_gradient(x, dy);
-  }
-};
-struct Silu {
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::silu(x); }
-  DPT_HOST_DEVICE float operator()(float x, float dy) const {
-    return formula::silu_gradient(x, dy);
-  }
-};
-struct Sigmoid {
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::sigmoid(x); }
-  DPT_HOST_DEVICE float operator()(float y, float dy) const {
-    return formula::sigmoid_gradient(y, dy);
-  }
-};
-struct Tanh {
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::tanh(x); }
-  DPT_HOST_DEVICE float operator()(float y, float dy) const {
-    return formula::tanh_gradient(y, dy);
-  }
-};
-struct SoftplusOf {
-  float beta, threshold;
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::softplus(x, beta, threshold); }
-  DPT_HOST_DEVICE float operator()(float x, float dy) const {
-    return formula::softplus_gradient(x, dy, beta, threshold);
-  }
-};
-struct Hardswish {
-  DPT_HOST_DEVICE float operator()(float x) const { return formula::hardswish(x); }
-  DPT_HOST_DEVICE float operator()(float x, float dy) const {
-    return formula::hardswish_gradient(x, dy);
-  }
-};
+using Relu = ActivationOf<formula::Relu>;
 
 struct Sum2 {
   DPT_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
@@ -250,13 +188,13 @@ struct ParametricReluGradient {
   }
 };
 
+namespace detail {
+template <class T, class... F>
+KernelList<Map<ActivationOf<F>, T>..., Map2<ActivationOf<F>, T>...> kernels_of(
+    formula::ActivationList<F...>);
+}
 template <class T>
-using ActivationKernelsOf =
-    KernelList<Map<Relu, T>, Map2<Relu, T>, Map<Relu6, T>, Map2<Relu6, T>, Map<LeakyReluOf, T>,
-               Map2<LeakyReluOf, T>, Map<EluOf, T>, Map2<EluOf, T>, Map<Selu, T>, Map2<Selu, T>,
-               Map<GeluOf, T>, Map2<GeluOf, T>, Map<Silu, T>, Map2<Silu, T>, Map<Sigmoid, T>,
-               Map2<Sigmoid, T>, Map<Tanh, T>, Map2<Tanh, T>, Map<SoftplusOf, T>,
-               Map2<SoftplusOf, T>, Map<Hardswish, T>, Map2<Hardswish, T>>;
+using ActivationKernelsOf = decltype(detail::kernels_of<T>(formula::Activations{}));
 using ActivationKernels = ActivationKernelsOf<float>;
 using Bf16ActivationKernels = ActivationKernelsOf<Bf16>;
 using F16ActivationKernels = ActivationKernelsOf<F16>;

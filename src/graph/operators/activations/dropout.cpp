@@ -68,6 +68,7 @@ OperatorType dropout_gradient() {
           .infer = infer,
           .reference = reference,
           .samples = [] { return samples_of("dropout_gradient"); },
+          .backward = true,
           .random = true};
 }
 

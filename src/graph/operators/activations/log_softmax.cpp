@@ -60,9 +60,11 @@ OperatorType log_softmax_gradient() {
           .precision = Precision::full,
           .infer = infer,
           .reference = backward,
-          .samples = [] {
-            return softmax_samples("log_softmax_gradient", 2, {-5, 0});
-          }};
+          .samples =
+              [] {
+                return softmax_samples("log_softmax_gradient", 2, {-5, 0});
+              },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

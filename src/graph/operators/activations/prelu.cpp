@@ -133,7 +133,8 @@ OperatorType prelu_gradient() {
                     .precision = Precision::compute,
                     .infer = infer_input,
                     .reference = input_gradient,
-                    .samples = input_samples});
+                    .samples = input_samples,
+                    .backward = true});
 }
 
 OperatorType prelu_weight_gradient() {
@@ -142,7 +143,8 @@ OperatorType prelu_weight_gradient() {
                     .infer = infer_weight,
                     .reference = weight_gradient,
                     .samples = weight_samples,
-                    .flops = elements_of_first_input});
+                    .flops = elements_of_first_input,
+                    .backward = true});
 }
 
 }  // namespace dpt::operators

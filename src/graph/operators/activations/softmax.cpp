@@ -60,9 +60,11 @@ OperatorType softmax_gradient() {
           .precision = Precision::full,
           .infer = infer,
           .reference = backward,
-          .samples = [] {
-            return softmax_samples("softmax_gradient", 2, {0, 1});
-          }};
+          .samples =
+              [] {
+                return softmax_samples("softmax_gradient", 2, {0, 1});
+              },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

@@ -13,6 +13,8 @@
 namespace dpt {
 namespace {
 
+using formula::kIndexOf;
+
 // All sorts of floats: every exponent, some thousand for each sign, and the odd ones.
 std::vector<float> grid(float largest) {
   std::vector<float> x = {0.0F,
@@ -43,11 +45,10 @@ double units(float got, double right) {
 }
 
 template <class F>
-double worst(const ElementwiseKernels& k, Activation kind, float largest, std::vector<float> s,
-             F right) {
+double worst(const ElementwiseKernels& k, int kind, float largest, std::vector<float> s, F right) {
   const std::vector<float> x = grid(largest);
   std::vector<float> y(x.size());
-  k.activation[static_cast<int>(kind)](x.data(), y.data(), x.size(), s.data());
+  k.activation[kind](x.data(), y.data(), x.size(), s.data());
   double most = 0;
   float where = 0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -70,16 +71,17 @@ TEST_CASE("transcendental activations are within a few units in the last place")
     const ElementwiseKernels& k = elementwise_simd(isa->isa);
     const std::vector<float> one = {1, 20};
     // 1 + exp rounds once more than exp, the quotient once more. Beyond 88 exp overflows.
-    CHECK(worst(k, Activation::sigmoid, 88, one, [](double x) { return 1 / (1 + std::exp(-x)); }) <=
-          3);
-    CHECK(worst(k, Activation::tanh, 100, one, [](double x) { return std::tanh(x); }) <= 4);
-    CHECK(worst(k, Activation::elu, 100, one, [](double x) { return x > 0 ? x : std::expm1(x); }) <=
-          2);
-    CHECK(worst(k, Activation::silu, 80, one, [](double x) { return x / (1 + std::exp(-x)); }) <=
-          4);
-    CHECK(worst(k, Activation::softplus, 80, one,
+    CHECK(worst(k, kIndexOf<formula::Sigmoid>, 88, one,
+                [](double x) { return 1 / (1 + std::exp(-x)); }) <= 3);
+    CHECK(worst(k, kIndexOf<formula::Tanh>, 100, one, [](double x) { return std::tanh(x); }) <= 4);
+    CHECK(worst(k, kIndexOf<formula::Elu>, 100, one,
+                [](double x) { return x > 0 ? x : std::expm1(x); }) <= 2);
+    CHECK(worst(k, kIndexOf<formula::Silu>, 80, one,
+                [](double x) { return x / (1 + std::exp(-x)); }) <= 4);
+    CHECK(worst(k, kIndexOf<formula::Softplus>, 80, one,
                 [](double x) { return x > 20 ? x : std::log1p(std::exp(x)); }) <= 4);
-    CHECK(worst(k, Activation::relu, 3e38F, one, [](double x) { return x > 0 ? x : 0; }) == 0);
+    CHECK(worst(k, kIndexOf<formula::Relu>, 3e38F, one, [](double x) { return x > 0 ? x : 0; }) ==
+          0);
   }
 }
 
@@ -89,13 +91,12 @@ TEST_CASE("gelu is right to its cancellation: relative to x where erf comes near
     const std::vector<float> x = grid(20);
     std::vector<float> y(x.size());
     const float s[2] = {};
-    for (Activation kind : {Activation::gelu, Activation::gelu_tanh}) {
-      elementwise_simd(isa->isa).activation[static_cast<int>(kind)](x.data(), y.data(), x.size(),
-                                                                    s);
+    for (int kind : {kIndexOf<formula::Gelu>, kIndexOf<formula::GeluTanh>}) {
+      elementwise_simd(isa->isa).activation[kind](x.data(), y.data(), x.size(), s);
       for (size_t i = 0; i < x.size(); ++i) {
         const double v = static_cast<double>(x[i]);
         const double right =
-            kind == Activation::gelu
+            kind == kIndexOf<formula::Gelu>
                 ? 0.5 * v * (1 + std::erf(v * std::sqrt(0.5)))
                 : 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
         REQUIRE(std::abs(static_cast<double>(y[i]) - right) <= 4e-7 * std::abs(v) + 1e-44);
@@ -139,28 +140,28 @@ TEST_CASE("what is no number stays none, what is infinite comes out as in the C 
     const float inf = INFINITY, s[2] = {1, 20};
     const float x[4] = {NAN, inf, -inf, -200};
     float y[4];
-    const auto run = [&](Activation kind) {
-      k.activation[static_cast<int>(kind)](x, y, 4, s);
+    const auto run = [&](int kind) {
+      k.activation[kind](x, y, 4, s);
       CHECK(std::isnan(y[0]));
     };
-    run(Activation::sigmoid);
+    run(kIndexOf<formula::Sigmoid>);
     CHECK(y[1] == 1);
     CHECK(y[2] == 0);
     CHECK(y[3] == 0);
-    run(Activation::tanh);
+    run(kIndexOf<formula::Tanh>);
     CHECK(y[1] == 1);
     CHECK(y[2] == -1);
-    run(Activation::elu);
+    run(kIndexOf<formula::Elu>);
     CHECK(y[1] == inf);
     CHECK(y[2] == -1);
-    run(Activation::softplus);
+    run(kIndexOf<formula::Softplus>);
     CHECK(y[1] == inf);
     CHECK(y[2] == 0);
-    run(Activation::gelu);
+    run(kIndexOf<formula::Gelu>);
     CHECK(y[1] == inf);
-    run(Activation::relu);
-    run(Activation::leaky_relu);
-    run(Activation::hardswish);
+    run(kIndexOf<formula::Relu>);
+    run(kIndexOf<formula::LeakyRelu>);
+    run(kIndexOf<formula::Hardswish>);
     const float logits[6] = {1, -inf, 2, NAN, 0, 0};
     float out[6];
     k.log_softmax(logits, out, 2, 3);
@@ -176,7 +177,7 @@ TEST_CASE("nothing is read or written behind the end") {
     for (size_t n = 0; n <= 70; ++n) {
       const std::vector<float> x(n, 0.5F);  // the address sanitizer sees reads behind it
       std::vector<float> y(n + 20, -7);
-      k.activation[static_cast<int>(Activation::sigmoid)](x.data(), y.data(), n, s);
+      k.activation[kIndexOf<formula::Sigmoid>](x.data(), y.data(), n, s);
       k.log_softmax(x.data(), y.data(), 1, n);
       k.dropout(x.data(), y.data(), 1, n, {{1, 2}, 3, 4, uint64_t{1} << 31, 2});
       for (size_t i = n; i < y.size(); ++i) CHECK(y[i] == -7);

@@ -1,0 +1,38 @@
+// The table of activations: a name here and its file in activations/ make a layer, an operator and
+// its gradient, kernels for CPUs and GPUs, and the line of an exported program.
+#pragma once
+
+#include "graph/formulas/activations/elu.h"
+#include "graph/formulas/activations/gelu.h"
+#include "graph/formulas/activations/gelu_tanh.h"
+#include "graph/formulas/activations/hardswish.h"
+#include "graph/formulas/activations/leaky_relu.h"
+#include "graph/formulas/activations/relu.h"
+#include "graph/formulas/activations/relu6.h"
+#include "graph/formulas/activations/selu.h"
+#include "graph/formulas/activations/sigmoid.h"
+#include "graph/formulas/activations/silu.h"
+#include "graph/formulas/activations/softplus.h"
+#include "graph/formulas/activations/tanh.h"
+
+namespace dpt::formula {
+
+template <class... F>
+struct ActivationList {
+  static constexpr int kSize = sizeof...(F);
+};
+
+using Activations = ActivationList<Relu, LeakyRelu, Elu, Selu, Gelu, GeluTanh, Silu, Sigmoid, Tanh,
+                                   Softplus, Hardswish, Relu6>;
+
+// Index of an activation in the table.
+template <class A, class... F>
+constexpr int index_in(ActivationList<F...>) {
+  int at = 0;
+  (void)((__is_same(A, F) || (++at, false)) || ...);
+  return at;
+}
+template <class A>
+inline constexpr int kIndexOf = index_in<A>(Activations{});
+
+}  // namespace dpt::formula

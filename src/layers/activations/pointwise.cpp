@@ -1,0 +1,51 @@
+// The layers of the table of activations (graph/formulas/activations.h): any shape.
+#include "formats/python_call.h"
+#include "graph/formulas/activations.h"
+#include "layers/layer.h"
+
+namespace dpt::layers {
+namespace {
+
+// The parameters of the activation are the keys of the layer.
+template <class F>
+struct PointwiseLayer : F {
+  static constexpr Usage kUsage{F::kRow.torch, F::kRow.example};
+
+  static KeyTable<PointwiseLayer> keys() {
+    KeyTable<PointwiseLayer> out;
+    if constexpr (formula::kParametersOf < F >> 0)
+      for (const auto& p : F::kParameters)
+        out.optional(p.name, p.member, p.text,
+                     p.positive ? Rule<double>(kPositive) : Rule<double>());
+    return out;
+  }
+  ValueId build(GraphBuilder& g, ValueId x) const {
+    if constexpr (formula::kParametersOf < F >> 0)
+      return g.apply(F::kRow.name, {x}, static_cast<const F&>(*this));
+    else
+      return g.apply(F::kRow.name, {x});
+  }
+  std::string torch(const Shape&) const {
+    PythonCall out(kUsage.torch.substr(kUsage.torch.find('.') + 1));
+    if constexpr (formula::kParametersOf < F >> 0)
+      for (const auto& p : F::kParameters) out.key(p.name, this->*p.member, F{}.*p.member);
+    return out.str();
+  }
+};
+
+template <class... F>
+std::vector<LayerType> types_of(formula::ActivationList<F...>) {
+  std::vector<LayerType> out;
+  const auto add = [&]<class A>(A) {
+    if constexpr (A::kRow.torch != nullptr)
+      out.push_back(layer_type<PointwiseLayer<A>>(A::kRow.name, A::kRow.summary));
+  };
+  (add(F{}), ...);
+  return out;
+}
+
+}  // namespace
+
+std::vector<LayerType> activations() { return types_of(formula::Activations{}); }
+
+}  // namespace dpt::layers
