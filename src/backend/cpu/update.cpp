@@ -12,23 +12,7 @@ double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 }  // namespace
 
 void run_update(const OptimizerStep& step, const UpdateArgs& args) {
-  const SimdKernels& simd = simd_kernels();
-  struct Visit {
-    const SimdKernels& simd;
-    const UpdateArgs& args;
-    void operator()(const formula::Sgd<double>& s) { simd.update_sgd(args, rounded<float>(s)); }
-    void operator()(const formula::Adam<double>& s) { simd.update_adam(args, rounded<float>(s)); }
-    void operator()(const formula::RmsProp<double>& s) {
-      simd.update_rms_prop(args, rounded<float>(s));
-    }
-    void operator()(const formula::Adagrad<double>& s) {
-      simd.update_adagrad(args, rounded<float>(s));
-    }
-    void operator()(const formula::Adadelta<double>& s) {
-      simd.update_adadelta(args, rounded<float>(s));
-    }
-  };
-  std::visit(Visit{simd, args}, step);
+  std::visit([&](const auto& s) { simd_kernels().update(args, rounded<float>(s)); }, step);
 }
 
 void norm_partials(double norm_type, const float* x, size_t size, size_t first, size_t last,

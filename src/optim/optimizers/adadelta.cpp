@@ -1,6 +1,5 @@
 // adadelta (Zeiler, 2012): steps in the unit of the weights, from averages of squared gradients and
 // squared steps, as torch.optim.Adadelta.
-#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {
@@ -18,10 +17,10 @@ struct Adadelta {
   double weight_decay = 0;
   bool maximize = false;
 
-  static KeyTable<Adadelta> keys() {
+  template <class Table = KeyTable<Adadelta>>
+  static Table keys(Table table = {}) {
     using S = Adadelta;
-    return KeyTable<S>()
-        .optional("lr", &S::lr, "factor of each update", kNotNegative)
+    return table.optional("lr", &S::lr, "factor of each update", kNotNegative)
         .optional("rho", &S::rho, "decay rate of both averages", kProbability)
         .optional("eps", &S::eps, "small number added under both square roots", kNotNegative)
         .optional("weight_decay", &S::weight_decay, "L2 penalty, added to the gradient",
@@ -39,18 +38,6 @@ struct Adadelta {
             .eps = eps,
             .weight_decay = weight_decay,
             .maximize = maximize};
-  }
-
-  std::string torch() const {
-    const Adadelta usual;
-    return PythonCall("optim.Adadelta")
-        .expression("model.parameters()")
-        .key("lr", lr)
-        .key("rho", rho, usual.rho)
-        .key("eps", eps, usual.eps)
-        .key("weight_decay", weight_decay, usual.weight_decay)
-        .key("maximize", maximize, usual.maximize)
-        .str();
   }
 };
 

@@ -1,6 +1,5 @@
 // adagrad (Duchi et al., 2011): divides the gradient by the root of the sum of all squared
 // gradients, as torch.optim.Adagrad.
-#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {
@@ -20,10 +19,10 @@ struct Adagrad {
   double eps = 1e-10;
   bool maximize = false;
 
-  static KeyTable<Adagrad> keys() {
+  template <class Table = KeyTable<Adagrad>>
+  static Table keys(Table table = {}) {
     using S = Adagrad;
-    return KeyTable<S>()
-        .optional("lr", &S::lr, "learning rate", kNotNegative)
+    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("lr_decay", &S::lr_decay,
                   "decay of the learning rate: step t uses lr / (1 + (t - 1) * lr_decay)",
                   kNotNegative)
@@ -44,20 +43,6 @@ struct Adagrad {
             .eps = eps,
             .weight_decay = weight_decay,
             .maximize = maximize};
-  }
-
-  std::string torch() const {
-    const Adagrad usual;
-    return PythonCall("optim.Adagrad")
-        .expression("model.parameters()")
-        .key("lr", lr)
-        .key("lr_decay", lr_decay, usual.lr_decay)
-        .key("weight_decay", weight_decay, usual.weight_decay)
-        .key("initial_accumulator_value", initial_accumulator_value,
-             usual.initial_accumulator_value)
-        .key("eps", eps, usual.eps)
-        .key("maximize", maximize, usual.maximize)
-        .str();
   }
 };
 

@@ -10,15 +10,16 @@ struct Adam : AdamSettings {
       "optimizer: {adam: 0.001}\n"
       "optimizer: {adam: {lr: 0.001, betas: [0.9, 0.95], eps: 1e-8, weight_decay: 0.01,\n"
       "    amsgrad: true, maximize: false}}"};
-  static KeyTable<Adam> keys() { return table<Adam>("L2 penalty, added to the gradient"); }
+  template <class Table = KeyTable<Adam>>
+  static Table keys(Table table = {}) {
+    return add_keys(table, "L2 penalty, added to the gradient");
+  }
 
   formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
     formula::Adam<double> scalars = moments(t, rate, cycled);
     scalars.weight_decay = weight_decay;
     return scalars;
   }
-
-  std::string torch() const { return call("optim.Adam", Adam{}.weight_decay); }
 };
 
 }  // namespace

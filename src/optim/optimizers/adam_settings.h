@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {
@@ -22,11 +21,10 @@ struct AdamSettings {
 
   static constexpr bool kHasMomentum = true;
 
-  template <class Config>
-  static KeyTable<Config> table(std::string_view decay) {
+  template <class Table>
+  static Table& add_keys(Table& table, std::string_view decay) {
     using S = AdamSettings;
-    return KeyTable<Config>()
-        .optional("lr", &S::lr, "learning rate", kNotNegative)
+    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("betas", &S::betas,
                   "decay rates of the averages of the gradient and of its square", kBelowOne)
         .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
@@ -58,19 +56,6 @@ struct AdamSettings {
             .eps = eps,
             .amsgrad = amsgrad,
             .maximize = maximize};
-  }
-
-  std::string call(std::string_view callee, double usual_decay) const {
-    const AdamSettings usual;
-    PythonCall text(callee);
-    text.expression("model.parameters()");
-    text.key("lr", lr);
-    if (betas != usual.betas) text.key("betas", betas);
-    return text.key("eps", eps, usual.eps)
-        .key("weight_decay", weight_decay, usual_decay)
-        .key("amsgrad", amsgrad, usual.amsgrad)
-        .key("maximize", maximize, usual.maximize)
-        .str();
   }
 };
 

@@ -14,9 +14,10 @@ struct AdamW : AdamSettings {
 
   AdamW() { weight_decay = 1e-2; }
 
-  static KeyTable<AdamW> keys() {
-    return table<AdamW>(
-        "decoupled weight decay: each step multiplies weights by 1 - lr * weight_decay");
+  template <class Table = KeyTable<AdamW>>
+  static Table keys(Table table = {}) {
+    return add_keys(
+        table, "decoupled weight decay: each step multiplies weights by 1 - lr * weight_decay");
   }
 
   formula::Adam<double> step(int64_t t, double rate, std::optional<double> cycled) const {
@@ -24,8 +25,6 @@ struct AdamW : AdamSettings {
     scalars.keep = 1 - rate * weight_decay;
     return scalars;
   }
-
-  std::string torch() const { return call("optim.AdamW", AdamW{}.weight_decay); }
 };
 
 }  // namespace

@@ -5,16 +5,43 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "formats/python_call.h"
 #include "optim/optimizer.h"
 
 namespace dpt {
 
-// REQUIRES: Settings has keys(), a double lr, and
+// Takes the keys of an optimizer as KeyTable does, and writes them as arguments in PyTorch: the
+// first one, and those that differ from their defaults.
+template <class Settings>
+class TorchArguments {
+ public:
+  explicit TorchArguments(const Settings& settings) : settings_(settings) {
+    call_.expression("model.parameters()");
+  }
+  template <class M, class C, class... Rule>
+  TorchArguments& optional(std::string_view name, M C::*member, std::string_view, Rule...) {
+    if (std::exchange(first_, false) || !(settings_.*member == Settings{}.*member))
+      call_.key(name, settings_.*member);
+    return *this;
+  }
+  std::string str() const { return call_.str(); }
+
+ private:
+  static constexpr std::string_view kClass = Settings::kUsage.torch;  // "torch.optim.SGD"
+  const Settings& settings_;
+  PythonCall call_{kClass.substr(kClass.find('.') + 1)};
+  bool first_ = true;
+};
+
+// REQUIRES: Settings has kUsage, a double lr, and
+//   template <class Table = KeyTable<Settings>> static Table keys(Table table = {}), which adds the
+//     optimizer's arguments in PyTorch to a KeyTable or to TorchArguments, lr first;
 //   std::vector<std::string> states(bool cycles_momentum) const;
 //   step(int64_t t, double lr, std::optional<double> momentum) const, returning a formula's
-//   scalars; std::string torch() const.
+//   scalars.
 // Optional: double weight_decay, double initial_state() const, and static constexpr bool
 // kHasMomentum.
 template <class Settings>
@@ -47,7 +74,9 @@ OptimizerType optimizer_type(std::string_view name, std::string_view summary) {
                  std::optional<double> momentum) -> OptimizerStep {
     return std::any_cast<const Settings&>(s).step(t, lr, momentum);
   };
-  type.torch = [](const std::any& s) { return std::any_cast<const Settings&>(s).torch(); };
+  type.torch = [](const std::any& s) {
+    return Settings::keys(TorchArguments<Settings>(std::any_cast<const Settings&>(s))).str();
+  };
   if constexpr (requires { Settings::kHasMomentum; }) type.has_momentum = Settings::kHasMomentum;
   return type;
 }

@@ -1,6 +1,5 @@
 // rms_prop: divides the gradient by the root of the average of its squares (Hinton, lecture 6e),
 // optionally by the root of its variance (centered; Graves, 2013), as torch.optim.RMSprop.
-#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {
@@ -23,10 +22,10 @@ struct RmsProp {
 
   static constexpr bool kHasMomentum = true;
 
-  static KeyTable<RmsProp> keys() {
+  template <class Table = KeyTable<RmsProp>>
+  static Table keys(Table table = {}) {
     using S = RmsProp;
-    return KeyTable<S>()
-        .optional("lr", &S::lr, "learning rate", kNotNegative)
+    return table.optional("lr", &S::lr, "learning rate", kNotNegative)
         .optional("alpha", &S::alpha, "decay rate of the average of squared gradients",
                   kNotNegative)
         .optional("eps", &S::eps, "small number added to the denominator", kNotNegative)
@@ -55,20 +54,6 @@ struct RmsProp {
             .weight_decay = weight_decay,
             .centered = centered,
             .maximize = maximize};
-  }
-
-  std::string torch() const {
-    const RmsProp usual;
-    return PythonCall("optim.RMSprop")
-        .expression("model.parameters()")
-        .key("lr", lr)
-        .key("alpha", alpha, usual.alpha)
-        .key("eps", eps, usual.eps)
-        .key("weight_decay", weight_decay, usual.weight_decay)
-        .key("momentum", momentum, usual.momentum)
-        .key("centered", centered, usual.centered)
-        .key("maximize", maximize, usual.maximize)
-        .str();
   }
 };
 

@@ -1,7 +1,6 @@
 // sgd: stochastic gradient descent with momentum, as torch.optim.SGD. The momentum buffer
 // accumulates gradients, not steps as in Sutskever et al., 2013, and starts with the first
 // gradient.
-#include "formats/python_call.h"
 #include "optim/optimizers/optimizer_type.h"
 
 namespace dpt::optimizers {
@@ -23,9 +22,9 @@ struct Sgd {
 
   static constexpr bool kHasMomentum = true;
 
-  static KeyTable<Sgd> keys() {
-    return KeyTable<Sgd>()
-        .optional("lr", &Sgd::lr, "learning rate", kNotNegative)
+  template <class Table = KeyTable<Sgd>>
+  static Table keys(Table table = {}) {
+    return table.optional("lr", &Sgd::lr, "learning rate", kNotNegative)
         .optional("momentum", &Sgd::momentum, "momentum factor", kNotNegative)
         .optional("dampening", &Sgd::dampening,
                   "share of the gradient that is not added to the momentum buffer")
@@ -54,19 +53,6 @@ struct Sgd {
             .nesterov = nesterov,
             .maximize = maximize,
             .first_step = t == 1};
-  }
-
-  std::string torch() const {
-    const Sgd usual;
-    return PythonCall("optim.SGD")
-        .expression("model.parameters()")
-        .key("lr", lr)
-        .key("momentum", momentum, usual.momentum)
-        .key("dampening", dampening, usual.dampening)
-        .key("weight_decay", weight_decay, usual.weight_decay)
-        .key("nesterov", nesterov, usual.nesterov)
-        .key("maximize", maximize, usual.maximize)
-        .str();
   }
 };
 

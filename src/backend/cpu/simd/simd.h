@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "graph/formulas/optimizer.h"
+#include "graph/formulas/optimizers.h"
 
 namespace dpt {
 
@@ -62,11 +62,12 @@ struct SimdKernels {
                            size_t end);
 
   // See UpdateArgs. The bits are those of the formulas on every instruction set.
-  void (*update_sgd)(const UpdateArgs& args, const formula::Sgd<float>& scalars);
-  void (*update_adam)(const UpdateArgs& args, const formula::Adam<float>& scalars);
-  void (*update_rms_prop)(const UpdateArgs& args, const formula::RmsProp<float>& scalars);
-  void (*update_adagrad)(const UpdateArgs& args, const formula::Adagrad<float>& scalars);
-  void (*update_adadelta)(const UpdateArgs& args, const formula::Adadelta<float>& scalars);
+  template <class Formula>
+  void update(const UpdateArgs& args, const Formula& s) const {
+    updates[formula::kOptimizerOf<Formula>](args, &s);
+  }
+  // For each formula of the table of optimizers (graph/formulas/optimizers.h), in float.
+  void (*updates[formula::Optimizers::kSize])(const UpdateArgs& args, const void* formula);
 
   // average[i] = lerp(average[i], weight[i], rate) for i < count (graph/formulas/average.h).
   void (*average)(float* average, const float* weight, float rate, size_t count);

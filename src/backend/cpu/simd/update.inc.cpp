@@ -1,7 +1,7 @@
 // The optimizers. Gradients of all shards are summed tile by tile, and the formula is applied while
-// the tile is in L1. The formulas are those of graph/formulas/optimizer.h. Compilers vectorize the
+// the tile is in L1. The formulas are those of graph/formulas/optimizers.h. Compilers vectorize the
 // loops here (except Adam's, which uses Lanes), for which the flags of a formula have to be
-// constants.
+// constants: those of sgd, Adam and RMSprop, which have loops of their own.
 #include "backend/cpu/simd/roots.h"
 #include "backend/cpu/simd/shards.h"
 #include "backend/cpu/simd/tables.h"
@@ -70,7 +70,7 @@ DPT_SIMD void sgd_loop(const formula::Sgd<float>& s, float* __restrict w, float*
   for (size_t i = 0; i < count; ++i) formula::sgd(s, w[i], kMomentum ? b + i : nullptr, g[i]);
 }
 
-void update_sgd(const UpdateArgs& args, const formula::Sgd<float>& scalars) {
+void update(const UpdateArgs& args, const formula::Sgd<float>& scalars) {
   for_each_tile(
       args, [&](float* w, float* b, float*, float*, const float* g, size_t count)
                 __attribute__((always_inline)) {
@@ -127,7 +127,7 @@ template <bool kAmsgrad>
   for (; i < count; ++i) formula::adam(s, w[i], m[i], v[i], kAmsgrad ? top + i : nullptr, g[i]);
 }
 
-void update_adam(const UpdateArgs& args, const formula::Adam<float>& scalars) {
+void update(const UpdateArgs& args, const formula::Adam<float>& scalars) {
   for_each_tile(
       args, [&](float* w, float* m, float* v, float* top, const float* g, size_t count)
                 __attribute__((always_inline)) {
@@ -151,7 +151,7 @@ template <bool kCentered, bool kMomentum>
                       kCentered ? mean + i : nullptr, g[i]);
 }
 
-void update_rms_prop(const UpdateArgs& args, const formula::RmsProp<float>& s) {
+void update(const UpdateArgs& args, const formula::RmsProp<float>& s) {
   for_each_tile(
       args, [&](float* w, float* square, float* buffer, float* mean, const float* g, size_t count)
                 __attribute__((always_inline)) {
@@ -166,28 +166,34 @@ void update_rms_prop(const UpdateArgs& args, const formula::RmsProp<float>& s) {
                 });
 }
 
-[[gnu::noinline]] void adagrad_loop(formula::Adagrad<float> s, float* __restrict w,
-                                    float* __restrict sum, const float* __restrict g,
-                                    size_t count) {
-  for (size_t i = 0; i < count; ++i) formula::adagrad(s, w[i], sum[i], g[i]);
+// Any other formula. REQUIRES: it uses all of its states.
+template <class Formula>
+[[gnu::noinline]] void loop(Formula s, float* __restrict w, float* __restrict a,
+                            float* __restrict b, float* __restrict c, const float* __restrict g,
+                            size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    float* const state[] = {Formula::kStates > 0 ? a + i : nullptr,
+                            Formula::kStates > 1 ? b + i : nullptr,
+                            Formula::kStates > 2 ? c + i : nullptr};
+    formula::update(s, w[i], state, g[i]);
+  }
 }
 
-void update_adagrad(const UpdateArgs& args, const formula::Adagrad<float>& s) {
+template <class Formula>
+void update(const UpdateArgs& args, const Formula& s) {
   for_each_tile(
-      args, [&](float* w, float* sum, float*, float*, const float* g, size_t count)
-                __attribute__((always_inline)) { adagrad_loop(s, w, sum, g, count); });
+      args, [&](float* w, float* a, float* b, float* c, const float* g, size_t count)
+                __attribute__((always_inline)) { loop(s, w, a, b, c, g, count); });
 }
 
-[[gnu::noinline]] void adadelta_loop(formula::Adadelta<float> s, float* __restrict w,
-                                     float* __restrict square, float* __restrict delta,
-                                     const float* __restrict g, size_t count) {
-  for (size_t i = 0; i < count; ++i) formula::adadelta(s, w[i], square[i], delta[i], g[i]);
+template <class Formula>
+void update_by(const UpdateArgs& args, const void* formula) {
+  update(args, *static_cast<const Formula*>(formula));
 }
 
-void update_adadelta(const UpdateArgs& args, const formula::Adadelta<float>& s) {
-  for_each_tile(
-      args, [&](float* w, float* square, float* delta, float*, const float* g, size_t count)
-                __attribute__((always_inline)) { adadelta_loop(s, w, square, delta, g, count); });
+template <template <class> class... F>
+void add_all(SimdKernels& kernels, formula::OptimizerList<F...>) {
+  ((kernels.updates[formula::kOptimizerOf<F<float>>] = update_by<F<float>>), ...);
 }
 
 void average(float* __restrict average, const float* __restrict weight, float rate, size_t count) {
@@ -197,11 +203,7 @@ void average(float* __restrict average, const float* __restrict weight, float ra
 }  // namespace
 
 void add_updates(SimdKernels& kernels) {
-  kernels.update_sgd = update_sgd;
-  kernels.update_adam = update_adam;
-  kernels.update_rms_prop = update_rms_prop;
-  kernels.update_adagrad = update_adagrad;
-  kernels.update_adadelta = update_adadelta;
+  add_all(kernels, formula::Optimizers{});
   kernels.average = average;
 }
 

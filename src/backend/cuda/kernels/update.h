@@ -5,7 +5,7 @@
 #include "backend/cuda/kernels/step_state.h"
 #include "backend/cuda/kernels/sums.h"
 #include "graph/formulas/average.h"
-#include "graph/formulas/optimizer.h"
+#include "graph/formulas/optimizers.h"
 #include "graph/formulas/scaler.h"
 
 namespace dpt::cuda {
@@ -210,27 +210,6 @@ struct UpdateBuffers {
   }
 };
 
-DPT_FORMULA void apply(const formula::Sgd<float>& s, float& w, const UpdateBuffers& b, int64_t i,
-                       float g) {
-  formula::sgd(s, w, b.state_at(0, i), g);
-}
-DPT_FORMULA void apply(const formula::Adam<float>& s, float& w, const UpdateBuffers& b, int64_t i,
-                       float g) {
-  formula::adam(s, w, b.states[0][i], b.states[1][i], b.state_at(2, i), g);
-}
-DPT_FORMULA void apply(const formula::RmsProp<float>& s, float& w, const UpdateBuffers& b,
-                       int64_t i, float g) {
-  formula::rms_prop(s, w, b.states[0][i], b.state_at(1, i), b.state_at(2, i), g);
-}
-DPT_FORMULA void apply(const formula::Adagrad<float>& s, float& w, const UpdateBuffers& b,
-                       int64_t i, float g) {
-  formula::adagrad(s, w, b.states[0][i], g);
-}
-DPT_FORMULA void apply(const formula::Adadelta<float>& s, float& w, const UpdateBuffers& b,
-                       int64_t i, float g) {
-  formula::adadelta(s, w, b.states[0][i], b.states[1][i], g);
-}
-
 // One element of an optimizer update. Formula: formula::Sgd<float> etc.
 template <class Formula>
 struct Update {
@@ -243,7 +222,9 @@ struct Update {
   DPT_HOST_DEVICE void operator()(int64_t i) const {
     if (buffers.state->skip) return;
     float w = buffers.weight[i];
-    apply(formulas[buffers.state->formula * stride], w, buffers, i, buffers.gradient_at(i));
+    float* const states[] = {buffers.state_at(0, i), buffers.state_at(1, i),
+                             buffers.state_at(2, i)};
+    formula::update(formulas[buffers.state->formula * stride], w, states, buffers.gradient_at(i));
     buffers.store(i, w);
   }
   template <class Visitor>
@@ -291,10 +272,12 @@ struct SwapElements {
   }
 };
 
-using UpdateKernels = KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>,
-                                 DecideUpdate, ApplyDecision, ReportFirst, SumShards, AddTo,
-                                 Update<formula::Sgd<float>>, Update<formula::Adam<float>>,
-                                 Update<formula::RmsProp<float>>, Update<formula::Adagrad<float>>,
-                                 Update<formula::Adadelta<float>>, Average, SwapElements>;
+namespace detail {
+template <template <class> class... F>
+KernelList<PartialSums<PowerTerm>, PartialSums<PowerTerm, Larger>, DecideUpdate, ApplyDecision,
+           ReportFirst, SumShards, AddTo, Average, SwapElements, Update<F<float>>...>
+    update_kernels_of(formula::OptimizerList<F...>);
+}
+using UpdateKernels = decltype(detail::update_kernels_of(formula::Optimizers{}));
 
 }  // namespace dpt::cuda

@@ -86,26 +86,17 @@ OptimizerStep drawn_step(Numbers& n) {
 struct Update {
   const SimdKernels& k;
   const UpdateArgs& a;
-  void operator()(const formula::Sgd<double>& s) { k.update_sgd(a, rounded<float>(s)); }
-  void operator()(const formula::Adam<double>& s) { k.update_adam(a, rounded<float>(s)); }
-  void operator()(const formula::RmsProp<double>& s) { k.update_rms_prop(a, rounded<float>(s)); }
-  void operator()(const formula::Adagrad<double>& s) { k.update_adagrad(a, rounded<float>(s)); }
-  void operator()(const formula::Adadelta<double>& s) { k.update_adadelta(a, rounded<float>(s)); }
+  template <class F>
+  void operator()(const F& s) {
+    k.update(a, rounded<float>(s));
+  }
 };
 struct Formula {
   float &w, &a, &b, &c, g;
-  void operator()(const formula::Sgd<double>& s) { formula::sgd(rounded<float>(s), w, &a, g); }
-  void operator()(const formula::Adam<double>& s) {
-    formula::adam(rounded<float>(s), w, a, b, &c, g);
-  }
-  void operator()(const formula::RmsProp<double>& s) {
-    formula::rms_prop(rounded<float>(s), w, a, &b, &c, g);
-  }
-  void operator()(const formula::Adagrad<double>& s) {
-    formula::adagrad(rounded<float>(s), w, a, g);
-  }
-  void operator()(const formula::Adadelta<double>& s) {
-    formula::adadelta(rounded<float>(s), w, a, b, g);
+  template <class F>
+  void operator()(const F& s) {
+    float* const state[] = {&a, &b, &c};
+    formula::update(rounded<float>(s), w, state, g);
   }
 };
 
