@@ -91,6 +91,7 @@ struct OperatorType {
   // Whether the node computes the moments of the batch, which needs two values per channel.
   bool (*takes_batch_moments)(const std::any& attrs) = nullptr;
 
+  bool backward = false;      // computes gradients from the gradient of a result
   bool random = false;        // draws random numbers
   bool indexes_rows = false;  // the first input has indices of rows of the second
 

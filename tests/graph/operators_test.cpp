@@ -93,6 +93,15 @@ TEST_CASE("every operator has samples, and they agree with its shape rule") {
   }
 }
 
+TEST_CASE("operators that compute gradients say so") {
+  for (const OperatorType& t : operator_table()) {
+    CAPTURE(t.name);
+    const bool named = t.name.ends_with("_gradient") || t.name.ends_with("_backward");
+    CHECK(t.backward == (named && t.name != "scale_gradient"));
+    CHECK((!t.backward || t.gradient == nullptr));
+  }
+}
+
 TEST_CASE("plain loops write every element, the same in single and double precision") {
   for (const OperatorType& t : operator_table())
     for (const Sample& s : t.samples()) {

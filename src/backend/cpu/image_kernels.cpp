@@ -9,6 +9,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/images.h"
 #include "backend/cpu/support.h"
+#include "graph/operator.h"
 #include "graph/windows.h"
 
 namespace dpt {
@@ -120,7 +121,8 @@ class EachSample : public Kernel {
 };
 
 std::unique_ptr<Kernel> prepare_pool(const KernelQuery& q) {
-  const bool gradient = q.op.ends_with("_gradient"), adaptive = q.op.starts_with("adaptive");
+  const bool gradient = op(q.op).backward,
+             adaptive = q.op == "adaptive_avg_pool" || q.op == "adaptive_avg_pool_gradient";
   const Shape &x = (gradient ? q.out[0] : q.in[0]).shape,
               &y = (gradient ? q.in[0] : q.out[0]).shape;
   const Positions p = adaptive ? pieces(x, y) : windows(x, y, std::any_cast<const Pool&>(q.attrs));

@@ -8,8 +8,11 @@
 namespace dpt::cuda {
 namespace {
 
-bool is_layer(const KernelQuery& q) { return q.op.starts_with("layer_norm"); }
-bool is_backward(const KernelQuery& q) { return q.op.ends_with("_backward"); }
+bool is_layer(const KernelQuery& q) {
+  return q.op == "layer_norm" || q.op == "layer_norm_input_gradient" ||
+         q.op == "layer_norm_weight_gradient" || q.op == "layer_norm_backward";
+}
+bool is_backward(const KernelQuery& q) { return op(q.op).backward; }
 
 double eps_of(const KernelQuery& q) {
   return is_layer(q) ? settings<LayerNorm>(q).eps : settings<GroupNorm>(q).eps;

@@ -22,7 +22,7 @@ std::unique_ptr<Kernel> upsample(const KernelQuery& q) {
                 columns = nearest(from.w, to.w, s.scale[1]);
   const int64_t n = count(q.out[0]);
   return with_number(q.in[0].dtype, [&]<class T>(T) -> std::unique_ptr<Kernel> {
-    if (q.op.ends_with("_gradient"))
+    if (is_gradient(q))
       return enqueue([=](const KernelArgs& a, DeviceContext& c) {
         launch(c.stream,
                UpsampleGradient<T>{from, to, rows, columns, at<T>(a.in[0]), at<T>(a.out[0])}, n);

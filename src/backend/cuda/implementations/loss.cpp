@@ -16,7 +16,7 @@ Lines lines_along(const Shape& s, int dim) {
 
 std::unique_ptr<Kernel> softmax(const KernelQuery& q) {
   const Lines lines = lines_along(q.in[0].shape, settings<Softmax>(q).dim);
-  const bool log = q.op.starts_with("log");
+  const bool log = q.op == "log_softmax" || q.op == "log_softmax_gradient";
   if (q.in.size() == 1)
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream,
@@ -64,7 +64,7 @@ std::unique_ptr<Kernel> pointwise(const KernelQuery& q, F f, size_t w = 0, size_
     return PointTerm<F>{
         f, at<float>(a.in[0]), at<float>(a.in[1]), weight(w), weight(p), n, size(w), size(p)};
   };
-  if (q.op.ends_with("_gradient"))
+  if (is_gradient(q))
     return enqueue([=](const KernelArgs& a, DeviceContext& c) {
       launch(c.stream, PointGradient<F>{term(a), at<float>(a.in[2]), at<float>(a.out[0])}, n);
     });

@@ -9,9 +9,15 @@
 namespace dpt::cuda {
 namespace {
 
-bool is_max(const KernelQuery& q) { return q.op.starts_with("max_pool"); }
-bool is_adaptive(const KernelQuery& q) { return q.op.starts_with("adaptive"); }
-bool has_bytes(const KernelQuery& q) { return q.op.starts_with("max_pool_bytes"); }
+// Only max pooling has a second tensor: the indices, which its gradient reads.
+const TensorDesc* indices_of(const KernelQuery& q) {
+  const std::vector<TensorDesc>& all = is_gradient(q) ? q.in : q.out;
+  return all.size() > 1 ? &all[1] : nullptr;
+}
+bool is_max(const KernelQuery& q) { return indices_of(q) != nullptr; }
+bool is_adaptive(const KernelQuery& q) {
+  return q.op == "adaptive_avg_pool" || q.op == "adaptive_avg_pool_gradient";
+}
 
 Axis axis_of(const Window& w, size_t i, int64_t in, int64_t out) {
   return {.in = in,
@@ -77,7 +83,7 @@ std::unique_ptr<Kernel> mean_pool(const KernelQuery& q) {
 
 std::unique_ptr<Kernel> own_kernel(const KernelQuery& q) {
   if (!is_max(q)) return mean_pool(q);
-  return has_bytes(q) ? max_pool<uint8_t>(q) : max_pool<int32_t>(q);
+  return indices_of(q)->dtype == DType::u8 ? max_pool<uint8_t>(q) : max_pool<int32_t>(q);
 }
 
 std::string library_refuses(const KernelQuery& q) {

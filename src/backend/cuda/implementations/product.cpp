@@ -39,7 +39,8 @@ Operands operands_of(const KernelQuery& q) {
   Operands o;
   o.m.in = q.in[0].dtype;
   o.m.out = q.out[0].dtype;
-  if (q.op.starts_with("linear_weight")) {  // dy^T x, or x^T dy
+  if (q.op == "linear_weight_gradient" ||
+      q.op == "linear_weight_bias_gradient") {  // dy^T x, or x^T dy
     o.sums = q.out.size() > 1;
     if (transposed(q.out[0])) std::swap(o.a, o.b);
     o.m.m = q.in[o.a].shape.back();

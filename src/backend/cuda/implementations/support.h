@@ -16,6 +16,7 @@
 #include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/sums.h"
 #include "base/half.h"
+#include "graph/operator.h"
 
 namespace dpt::cuda {
 
@@ -109,7 +110,7 @@ inline ImageShape image_of(const TensorDesc& d) {
 
 // The image that an operator reads and the one that it makes; for a gradient, those of the
 // operator.
-inline bool is_gradient(const KernelQuery& q) { return q.op.ends_with("_gradient"); }
+inline bool is_gradient(const KernelQuery& q) { return op(q.op).backward; }
 inline const TensorDesc& image_in(const KernelQuery& q) {
   return is_gradient(q) ? q.out[0] : q.in[0];
 }

@@ -97,7 +97,8 @@ OperatorType adaptive_avg_pool_gradient() {
                     .precision = Precision::follow,
                     .infer = infer_gradient,
                     .reference = backward,
-                    .samples = gradient_samples});
+                    .samples = gradient_samples,
+                    .backward = true});
 }
 
 }  // namespace dpt::operators

@@ -115,7 +115,8 @@ OperatorType avg_pool_gradient() {
                     .precision = Precision::follow,
                     .infer = infer_gradient,
                     .reference = backward,
-                    .samples = gradient_samples});
+                    .samples = gradient_samples,
+                    .backward = true});
 }
 
 }  // namespace dpt::operators

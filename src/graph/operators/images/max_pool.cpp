@@ -167,8 +167,10 @@ OperatorType forward_type(std::string_view name) {
 
 template <class P>
 OperatorType gradient_type() {
-  return on_images({name_of_gradient<P>(), Precision::follow, infer_gradient, nullptr, backward<P>,
-                    gradient_samples<P>, elements_of_first_input});
+  OperatorType out = on_images({name_of_gradient<P>(), Precision::follow, infer_gradient, nullptr,
+                                backward<P>, gradient_samples<P>, elements_of_first_input});
+  out.backward = true;
+  return out;
 }
 
 }  // namespace

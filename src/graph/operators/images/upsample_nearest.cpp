@@ -113,7 +113,8 @@ OperatorType upsample_nearest_gradient() {
                     .infer = infer_gradient,
                     .reference = backward,
                     .samples = gradient_samples,
-                    .flops = elements_of_first_input});
+                    .flops = elements_of_first_input,
+                    .backward = true});
 }
 
 }  // namespace dpt::operators

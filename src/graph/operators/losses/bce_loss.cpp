@@ -59,7 +59,8 @@ OperatorType bce_loss_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("bce_loss_gradient", true); }};
+          .samples = [] { return samples_of("bce_loss_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

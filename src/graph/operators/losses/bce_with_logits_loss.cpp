@@ -65,7 +65,8 @@ OperatorType bce_with_logits_loss_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("bce_with_logits_loss_gradient", true); }};
+          .samples = [] { return samples_of("bce_with_logits_loss_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

@@ -162,7 +162,8 @@ OperatorType cross_entropy_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("cross_entropy_gradient", true); }};
+          .samples = [] { return samples_of("cross_entropy_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

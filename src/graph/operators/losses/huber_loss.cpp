@@ -51,7 +51,8 @@ OperatorType huber_loss_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("huber_loss_gradient", true); }};
+          .samples = [] { return samples_of("huber_loss_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

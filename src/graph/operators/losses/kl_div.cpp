@@ -56,7 +56,8 @@ OperatorType kl_div_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("kl_div_gradient", true); }};
+          .samples = [] { return samples_of("kl_div_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

@@ -48,7 +48,8 @@ OperatorType mse_loss_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("mse_loss_gradient", true); }};
+          .samples = [] { return samples_of("mse_loss_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

@@ -97,7 +97,8 @@ OperatorType nll_loss_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("nll_loss_gradient", true); }};
+          .samples = [] { return samples_of("nll_loss_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

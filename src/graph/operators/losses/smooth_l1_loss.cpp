@@ -52,7 +52,8 @@ OperatorType smooth_l1_loss_gradient() {
           .precision = Precision::full,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = [] { return samples_of("smooth_l1_loss_gradient", true); }};
+          .samples = [] { return samples_of("smooth_l1_loss_gradient", true); },
+          .backward = true};
 }
 
 }  // namespace dpt::operators

@@ -126,7 +126,8 @@ OperatorType embedding_gradient() {
           .precision = Precision::follow,
           .infer = infer_gradient,
           .reference = backward,
-          .samples = gradient_samples};
+          .samples = gradient_samples,
+          .backward = true};
 }
 
 }  // namespace dpt::operators

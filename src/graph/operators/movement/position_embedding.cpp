@@ -90,7 +90,8 @@ OperatorType position_embedding_gradient() {
           .infer = infer_gradient,
           .reference = backward,
           .samples = gradient_samples,
-          .flops = elements_of_first_input};
+          .flops = elements_of_first_input,
+          .backward = true};
 }
 
 }  // namespace dpt::operators

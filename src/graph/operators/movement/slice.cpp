@@ -95,7 +95,8 @@ OperatorType slice_gradient() {
                     .precision = Precision::follow,
                     .infer = infer_gradient,
                     .reference = backward,
-                    .samples = gradient_samples});
+                    .samples = gradient_samples,
+                    .backward = true});
 }
 
 }  // namespace dpt::operators

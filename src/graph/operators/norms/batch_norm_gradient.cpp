@@ -241,7 +241,8 @@ OperatorType batch_norm_input_gradient() {
                     .infer = infer_input_gradient,
                     .reference = input_gradient,
                     .samples = input_gradient_samples,
-                    .variant = variant_of});
+                    .variant = variant_of,
+                    .backward = true});
 }
 
 OperatorType batch_norm_weight_gradient() {
@@ -249,7 +250,8 @@ OperatorType batch_norm_weight_gradient() {
           .precision = Precision::full,
           .infer = infer_weight_gradient,
           .reference = weight_gradient,
-          .samples = weight_gradient_samples};
+          .samples = weight_gradient_samples,
+          .backward = true};
 }
 
 OperatorType batch_norm_backward() {
@@ -259,7 +261,8 @@ OperatorType batch_norm_backward() {
                     .reference = backward,
                     .samples = backward_samples,
                     .flops = elements_of_first_input,
-                    .variant = variant_of});
+                    .variant = variant_of,
+                    .backward = true});
 }
 
 }  // namespace dpt::operators

@@ -213,7 +213,8 @@ OperatorType layer_norm_input_gradient() {
           .precision = Precision::full,
           .infer = infer_input,
           .reference = input_gradient,
-          .samples = input_samples};
+          .samples = input_samples,
+          .backward = true};
 }
 
 OperatorType layer_norm_weight_gradient() {
@@ -222,7 +223,8 @@ OperatorType layer_norm_weight_gradient() {
           .infer = infer_weight,
           .reference = weight_gradient,
           .samples = weight_samples,
-          .flops = elements_of_first_input};
+          .flops = elements_of_first_input,
+          .backward = true};
 }
 
 OperatorType layer_norm_backward() {
@@ -231,7 +233,8 @@ OperatorType layer_norm_backward() {
           .infer = infer_backward,
           .reference = backward,
           .samples = backward_samples,
-          .flops = elements_of_first_input};
+          .flops = elements_of_first_input,
+          .backward = true};
 }
 
 }  // namespace dpt::operators

@@ -199,7 +199,8 @@ OperatorType attention_gradient() {
           .infer = infer_gradient,
           .reference = backward,
           .samples = gradient_samples,
-          .flops = gradient_flops};
+          .flops = gradient_flops,
+          .backward = true};
 }
 
 }  // namespace dpt::operators

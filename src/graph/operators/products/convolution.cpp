@@ -298,7 +298,8 @@ OperatorType convolution_weight_gradient() {
                     .infer = infer_weight,
                     .reference = weight_gradient,
                     .samples = weight_samples,
-                    .flops = weight_flops},
+                    .flops = weight_flops,
+                    .backward = true},
                    2);
 }
 

@@ -211,7 +211,8 @@ OperatorType linear_weight_gradient() {
                       .reference = weight_gradient,
                       .samples = weight_samples,
                       .flops = weight_flops,
-                      .factor = 1},
+                      .factor = 1,
+                      .backward = true},
                      2);
 }
 
@@ -222,7 +223,8 @@ OperatorType linear_weight_bias_gradient() {
                       .reference = weight_bias_gradient,
                       .samples = weight_bias_samples,
                       .flops = weight_flops,
-                      .factor = 1},
+                      .factor = 1,
+                      .backward = true},
                      2);
 }
 

@@ -135,7 +135,8 @@ OperatorType matmul_relu_gradient() {
           .infer = infer_gradient,
           .reference = gradient_forward,
           .samples = gradient_samples,
-          .flops = gradient_flops};
+          .flops = gradient_flops,
+          .backward = true};
 }
 
 OperatorType convolution_relu() {

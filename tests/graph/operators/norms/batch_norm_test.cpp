@@ -10,7 +10,8 @@ const BatchNorm kWithRelu{.relu = true}, kWithAdd{.add = true, .relu = true};
 // With moments: two channels of two samples, mean 1 and 2, rstd 2 and 0.5.
 const Numbers kImage{f64({2, 2}), {1.5, 1, 0.5, 4}}, kGiven{f64({4}), {1, 2, 2, 0.5}};
 
-// Without: two channels of two samples with means 1 and 4, variances 0.25 and 1.
+// Without: two channels of two samples with means 1 and 4, variances 0.25
+// and 1.
 const Numbers kBatch{f64({2, 2}), {0.5, 3, 1.5, 5}};
 BatchNorm in_training(BatchNorm s = {}) {
   s.eps = 0;
@@ -21,7 +22,9 @@ BatchNorm in_training(BatchNorm s = {}) {
 
 }  // namespace
 
-TEST_CASE("batch_norm with relu normalises, scales, shifts and leaves out what is below 0") {
+TEST_CASE(
+    "batch_norm with relu normalises, scales, shifts and leaves out what "
+    "is below 0") {
   CHECK(run_op("batch_norm", {kImage, kGiven}, kWithRelu) == std::vector<double>{1, 0, 0, 1});
   CHECK(run_op("batch_norm", {kImage, kGiven, {f64({2}), {3, -2}}, {f64({2}), {-1, 3}}},
                kWithRelu) == std::vector<double>{2, 4, 0, 1});
@@ -40,7 +43,9 @@ TEST_CASE("between halves each of the steps of batch_norm is rounded") {
                halves) == std::vector<double>{3.015625});
 }
 
-TEST_CASE("batch_norm in training normalises by the moments of its own batch, and gives them") {
+TEST_CASE(
+    "batch_norm in training normalises by the moments of its own batch, "
+    "and gives them") {
   CHECK(run_op("batch_norm", {kBatch}, in_training()) == std::vector<double>{-1, -1, 1, 1});
   CHECK(run_op("batch_norm", {kBatch}, in_training(), {}, 1) == std::vector<double>{1, 4, 2, 1});
   const Numbers w{f64({2}), {3, 2}}, b{f64({2}), {1, -1}};
@@ -50,7 +55,9 @@ TEST_CASE("batch_norm in training normalises by the moments of its own batch, an
         std::vector<double>{1, 0, 0, 2});
 }
 
-TEST_CASE("batch_norm in training moves the running statistics, the variance unbiased") {
+TEST_CASE(
+    "batch_norm in training moves the running statistics, the variance "
+    "unbiased") {
   const std::vector<Numbers> in = {kBatch,
                                    {f64({2}), {3, 2}},
                                    {f64({2}), {1, -1}},
