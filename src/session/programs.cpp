@@ -1,6 +1,10 @@
 #include "session/programs.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/implementations/kernels.h"
@@ -68,7 +72,9 @@ Graph graph_for(const Session& s, int64_t rows, Purpose purpose, Diagnostics& d,
   q.kernels = kernels_of(s);
   q.own_moments = (!s.spec.sync_batch_norm || s.topology.replicas() == 1) &&
                   !(s.pipeline && s.pipeline->deferred_batch_norm);
-  return build_graph(s.spec, q, d, nullptr, changes);
+  Graph graph = build_graph(s.spec, q, d, nullptr, changes);
+  if (d.ok()) check_kernels(graph, q.kernels, d);
+  return graph;
 }
 
 std::map<ShardGroupRows, Program> programs_for(const Session& s, const BatchPartitioner& batches,
@@ -170,6 +176,18 @@ void make_programs(Session& s, Diagnostics& d) {
   Diagnostics of_shard;
   make_programs_of_shards(s, of_shard);
   if (!of_shard.ok()) complain_of_shapes(s, std::move(of_shard), d);
+}
+
+void check_kernels(const Graph& graph, std::span<const KernelType> kernels, Diagnostics& d) {
+  std::set<std::string_view> known;
+  for (const KernelType& k : kernels) known.insert(k.op);
+  if (known.contains("")) return;  // a kernel for every operator
+  for (const GraphNode& n : graph.nodes)
+    if (!n.op->view && known.insert(n.op->name).second)
+      d.error(n.where,
+              fmt::format("layer '{}' needs the operator '{}', which has no kernel for GPUs; "
+                          "write `device: cpu`, or add a kernel (docs/contributing.md)",
+                          n.layer, n.op->name));
 }
 
 std::vector<PassChange> pass_changes(const Session& s) {

@@ -16,6 +16,9 @@ void make_programs(Session& s, Diagnostics& d);
 // The schedule for a model on several devices; empty for one device.
 PipelineSchedule schedule_of(const Session& s);
 
+// Reports the operators for which the list has no kernel. Only lists for GPUs lack any.
+void check_kernels(const Graph& graph, std::span<const KernelType> kernels, Diagnostics& d);
+
 // What each pass of the session's back end changes in the graph of a shard.
 std::vector<PassChange> pass_changes(const Session& s);
 

@@ -8,12 +8,14 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "backend/cuda/implementations/kernels.h"
 #include "base/units.h"
 #include "data/folder.h"
 #include "engine/gpu/exchange.h"
 #include "engine/gpu/executor.h"
 #include "engine/gpu/gpu_specs.h"
 #include "session/memory.h"
+#include "session/programs.h"
 #include "session/session.h"
 #include "train/run_spec.h"
 
@@ -47,6 +49,23 @@ struct Opened {
     return error.find(text) != std::string::npos;
   }
 };
+
+TEST_CASE("an operator without a kernel for GPUs is refused by name") {
+  const Opened o({});
+  REQUIRE_MESSAGE(o.session, o.error);
+  std::vector<KernelType> kernels;
+  for (const KernelType& k : cuda_kernels())
+    if (k.op != "tanh_gradient") kernels.push_back(k);
+  Diagnostics d;
+  check_kernels(o.session->graph, cuda_kernels(), d);
+  CHECK(d.ok());
+  check_kernels(o.session->graph, kernels, d);
+  CHECK(
+      d.render().find(
+          "t.yaml:13:38: error: layer '6.body.1' needs the operator 'tanh_gradient', which has no "
+          "kernel for GPUs; write `device: cpu`, or add a kernel (docs/contributing.md)\n") !=
+      std::string::npos);
+}
 
 TEST_CASE("every GPU that is there is used, or those that are named") {
   using Gpus = std::vector<int>;
