@@ -9,7 +9,7 @@ namespace dpt {
 
 TEST_CASE("specs that do not fit together are refused with the golden text") {
   const Registries words = registries();
-  test::check_broken("session/broken", 22,
+  test::check_broken("session/broken", 22, words,
                      [&](const std::string& path, const std::vector<std::string>& overrides,
                          std::vector<std::unique_ptr<SourceFile>>& files, Diagnostics& d) {
                        Spec spec = load_spec(path, overrides, words, files, d);

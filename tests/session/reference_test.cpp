@@ -144,8 +144,10 @@ std::string spec_with_key(const std::string& section, const KeyDoc& key) {
 
 // Renew both with DPT_REWRITE_GOLDEN=1, or with `dptrain schema --markdown` and `dptrain schema`.
 TEST_CASE("docs/spec-reference.md and schema/dptrain.schema.json are what the program prints") {
-  check_golden(reference_page(registries()), "../docs/spec-reference.md");
-  check_golden(json_schema(registries()), "../schema/dptrain.schema.json");
+  check_golden(reference_page(registries()), "../docs/spec-reference.md",
+               "build/src/dptrain schema --markdown > docs/spec-reference.md");
+  check_golden(json_schema(registries()), "../schema/dptrain.schema.json",
+               "build/src/dptrain schema > schema/dptrain.schema.json");
 }
 
 TEST_CASE("the example of every layer, loss, optimizer, ... is a spec that uses all of its keys") {

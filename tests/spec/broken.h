@@ -16,7 +16,9 @@ using Refuse =
                        std::vector<std::unique_ptr<SourceFile>>& files, Diagnostics& d)>;
 
 // A first line "# arguments: a=1 b=2" of a spec gives overrides. DPT_REWRITE_GOLDEN=1 writes the
-// goldens anew. `folder` is one of tests/; at least so many specs are there.
-void check_broken(const std::string& folder, size_t at_least, const Refuse& refuse);
+// goldens anew. `folder` is one of tests/; at least so many specs are there. Lists of all names of
+// a registry are <layers>, <optimizers> and so on in a golden, so that a new name changes none.
+void check_broken(const std::string& folder, size_t at_least, const Registries& words,
+                  const Refuse& refuse);
 
 }  // namespace dpt::test

@@ -9,7 +9,7 @@ namespace dpt {
 
 TEST_CASE("broken specs are refused with the golden text") {
   const Registries words = registries();
-  test::check_broken("spec/broken", 60,
+  test::check_broken("spec/broken", 60, words,
                      [&](const std::string& path, const std::vector<std::string>& overrides,
                          std::vector<std::unique_ptr<SourceFile>>& files,
                          Diagnostics& d) { load_spec(path, overrides, words, files, d); });
