@@ -53,7 +53,7 @@ Facts facts_of(const SpecArgument& argument) {
       const LoadedSpec loaded =
           load_with(argument, {fmt::format("data.batch_size_per_replica={}", each)});
       const auto s = open_session(loaded, {.runs = false, .sizes_only = true});
-      return {.limits = {.samples = s->train.size(),
+      return {.limits = {.samples = s->train_samples(),
                          .unit = s->topology.replicas() * s->spec.accumulate},
               .on_gpu = s->on_gpu()};
     } catch (const BadSpec&) {
@@ -66,12 +66,12 @@ Facts facts_of(const SpecArgument& argument) {
 // Runs steps of one batch size, for about a third of a second.
 class Trials {
  public:
-  explicit Trials(const SpecArgument& argument) : argument_(argument) {}
+  Trials(const SpecArgument& argument, const Spec& spec)
+      : argument_(argument), common_(without_evaluations(spec)) {}
 
   BatchTrial operator()(int64_t batch) {
-    const BenchRow row{.mode = "training",
-                       .batch_size = batch,
-                       .overrides = {"evaluate=false", fmt::format("data.batch_size={}", batch)}};
+    BenchRow row{.mode = "training", .batch_size = batch, .overrides = common_};
+    row.overrides.push_back(fmt::format("data.batch_size={}", batch));
     const auto free = static_cast<double>(usable_memory());
     try {
       if (speed_ == 0) speed_ = measured(row, kFewest);
@@ -105,15 +105,16 @@ class Trials {
   }
 
   const SpecArgument& argument_;
-  double speed_ = 0;  // samples per second of the batch before; 0: none was measured
+  std::vector<std::string> common_;  // overrides of all batch sizes
+  double speed_ = 0;                 // samples per second of the batch before; 0: none was measured
   double peak_bytes_ = 0;
 };
 
-std::string chosen_batch(const SpecArgument& argument) {
+std::string chosen_batch(const SpecArgument& argument, const Spec& spec) {
   constexpr double kMostSeconds = 10;
   const Facts facts = facts_of(argument);
   const std::vector<int64_t> candidates = batch_candidates(facts.limits);
-  Trials trial(argument);
+  Trials trial(argument, spec);
   const std::vector<BatchTrial> trials = measure_batches(
       candidates, facts.on_gpu, [&](int64_t batch) { return trial(batch); }, kMostSeconds,
       seconds_now);
@@ -147,7 +148,7 @@ LoadedSpec with_chosen_batch(LoadedSpec loaded, SpecArgument argument, const std
          "data.batch_size: auto measures before ranks start, so a run that {} starts needs a "
          "number; write data.batch_size=N",
          world->launcher);
-  if (batch.empty()) batch = chosen_batch(argument);
+  if (batch.empty()) batch = chosen_batch(argument, loaded.spec);
   return load_with(argument, {"data.batch_size=" + batch});
 }
 

@@ -51,6 +51,13 @@ int64_t devices_of(const Spec& spec) {
 
 }  // namespace
 
+std::vector<std::string> without_evaluations(const Spec& spec) {
+  std::vector<std::string> out = {"evaluate=false"};
+  if (!spec.save.best.empty()) out.emplace_back("save.best=none");
+  if (spec.early_stop.patience > 0) out.emplace_back("early_stop=none");
+  return out;
+}
+
 LoadedSpec load_with(const SpecArgument& argument, const std::vector<std::string>& more) {
   SpecArgument a = argument;
   a.overrides.insert(a.overrides.end(), more.begin(), more.end());
@@ -180,10 +187,8 @@ std::string RowMaker::own_batch() const {
 // load() reports a wrong value at the override that set it.
 BenchRow RowMaker::row(const std::string& mode, const std::string& devices,
                        const std::string& batch, const std::string& precision) const {
-  std::vector<std::string> overrides = {"evaluate=false", "data.batch_size=" + batch};
-  // These need evaluations.
-  if (!base_.save.best.empty()) overrides.emplace_back("save.best=none");
-  if (base_.early_stop.patience > 0) overrides.emplace_back("early_stop=none");
+  std::vector<std::string> overrides = without_evaluations(base_);
+  overrides.push_back("data.batch_size=" + batch);
   // Without batch_size_per_replica its reference may be missing; rates do not change times.
   if (base_.lr_scale.rule != "none") overrides.emplace_back("lr_scale=none");
   if (precision != base_.precision.what->name) overrides.push_back("precision=" + precision);

@@ -22,6 +22,9 @@ struct BenchLists {
 // Loads the spec with further overrides after those of the command line. Throws BadSpec.
 LoadedSpec load_with(const SpecArgument& argument, const std::vector<std::string>& more);
 
+// Overrides that turn evaluations off, and what needs them: for measurements.
+std::vector<std::string> without_evaluations(const Spec& spec);
+
 class RowMaker {
  public:
   // Both arguments must outlive it. Throws BadSpec.

@@ -42,6 +42,18 @@ TEST_CASE("a batch of ddp is a multiple of its ranks") {
   CHECK_MESSAGE(has(resolved(folder, "1"), "batch_size: 18"), resolved(folder, "1"));
 }
 
+TEST_CASE("settings that need evaluations do not hinder the measurement") {
+  const Folder folder;
+  folder.write("t.yaml",
+               "data: {dataset: {synthetic_regression: {samples: 64}}, batch_size: auto, "
+               "validation: 0.25}\nmodel: [linear: 1]\nloss: mse_loss\n"
+               "optimizer: {sgd: 0.01}\nepochs: 2\ncores: 1\nsave: {best: mae}\n"
+               "early_stop: 1\n");
+  const Finished f = dptrain({"t.yaml"}, {}, folder.path());
+  CHECK_MESSAGE(f.code == 0, f.err);
+  CHECK_MESSAGE(has(f.err, "data.batch_size: auto is 16"), f.err);
+}
+
 TEST_CASE("a resumed run keeps its batch size and measures nothing") {
   const Folder folder;
   folder.write("t.yaml", spec("24"));
