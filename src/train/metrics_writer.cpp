@@ -152,6 +152,11 @@ void MetricsWriter::final_test(const FinalRecord& r) {
                   evaluation_json("test", r.result)));
 }
 
+void MetricsWriter::stopped_early() {
+  format_steps();
+  add(R"({"stopped_early": true)");
+}
+
 // Ends a record with its time and run, and writes it.
 void MetricsWriter::add(std::string line) {
   pending_ += line + fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"

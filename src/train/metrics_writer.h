@@ -38,6 +38,7 @@ class MetricsWriter {
   void epoch(const EpochRecord& record, std::optional<double> evaluation_s = {});
   void evaluation(const EvaluationRecord& record);
   void final_test(const FinalRecord& record);
+  void stopped_early();  // the last record of a run that `early_stop` ended
   int64_t flush();  // writes all records; returns the file's size in bytes
 
  private:

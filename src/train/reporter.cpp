@@ -276,6 +276,7 @@ void Reporter::print_best(const BestValue& best) const {
 
 void Reporter::end(const End& end) {
   display_.settle();
+  if (metrics_ && end.stopped_early) metrics_->stopped_early();
   metrics_.reset();  // which says what is missing there
   const std::string_view saved = end.checkpoint.empty() ? "weights" : "checkpoint";
   if (end.stopped_by == SIGPIPE)

@@ -71,6 +71,7 @@ class Epochs {
       return;
     }
     const auto epoch = metric(text, "epoch");
+    run_.stopped_early = text.find(R"("stopped_early")") != text.npos;  // the last record
     if (!metric(text, "loss"))
       evaluation(text);
     else if (epoch && !metric(text, "step"))
@@ -126,6 +127,7 @@ std::optional<int64_t> count_in(const FlatSpec& spec, const std::string& key) {
 }
 
 bool is_finished(const RunSummary& run) {
+  if (run.stopped_early) return true;
   const auto epochs = count_in(run.spec, "epochs"), steps = count_in(run.spec, "steps");
   if (steps && run.steps >= *steps) return true;
   if (epochs) return run.epochs >= *epochs;

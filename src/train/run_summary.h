@@ -12,7 +12,7 @@ namespace dpt {
 
 enum class RunState {
   running,   // a process holds its lock
-  finished,  // did all epochs or steps of its spec
+  finished,  // did all epochs or steps of its spec, or `early_stop` ended it
   stopped,   // ended early with its weights saved: Ctrl-C, SIGTERM, a time limit
   diverged,  // the loss was not finite
   failed,    // another error; see RunSummary::note
@@ -30,6 +30,7 @@ struct RunSummary {
   std::string path;  // as returned by find_runs()
   FlatSpec spec;
   int64_t epochs = 0, steps = 0;  // done; steps: of complete epochs
+  bool stopped_early = false;     // by `early_stop`
   // Of epochs, and of evaluations between and after them; accuracies from 0 to 1.
   MetricRange loss, test_loss, accuracy, validation_loss, validation_accuracy;
   double seconds = 0;                        // training time, without evaluation

@@ -62,6 +62,30 @@ TEST_CASE("the commands understand a run with a validation set") {
   run({"bench", "t.yaml", "--modes", "single", "--rounds", "1", "--seconds", "0.01"});
 }
 
+TEST_CASE("a run that early_stop ended is finished, until it is continued") {
+  const Folder folder;
+  folder.write("t.yaml", kSpec);
+  const std::vector<std::string> words = {"t.yaml", "epochs=40", "evaluate.every_steps=null",
+                                          "early_stop={patience: 2, min_delta: 5}", "out=runs/t/1"};
+  const auto state = [&] {
+    const Finished f = dptrain({"runs", "--csv", "runs"}, {}, folder.path());
+    return between(f.out.substr(f.out.find('\n')), "\n", "\n");
+  };
+  REQUIRE(dptrain(words, {}, folder.path()).code == 0);
+  CHECK_MESSAGE(has(state(), ",finished"), state());
+  const std::string before = read_file(folder.file("runs/t/1/metrics.jsonl"));
+  CHECK(has(before, "\n{\"stopped_early\": true, \"time\": "));
+  CHECK(has(read_file(folder.file("runs/t/1/report.html")), ">finished</span>"));
+  // Continued for longer, and interrupted there, it is not.
+  std::vector<std::string> longer = words;
+  longer.insert(longer.end(), {"early_stop=20", "minutes=1e-6", "--resume", "auto"});
+  const Finished more = dptrain(longer, {}, folder.path());
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(has(more.err, "Stopped after"));
+  CHECK_MESSAGE(has(state(), ",stopped"), state());
+  CHECK(!has(read_file(folder.file("runs/t/1/metrics.jsonl")), "stopped_early"));
+}
+
 TEST_CASE("eval says what is missing") {
   const Folder folder;
   folder.write("t.yaml", kSpec);
