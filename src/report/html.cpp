@@ -8,7 +8,7 @@ namespace dpt::html {
 namespace {
 
 // Colors that are distinguishable with color blindness (Paul Tol's "bright"), lighter on dark.
-constexpr std::string_view kStyle = R"(:root{color-scheme:light dark;
+constexpr std::string_view kColors = R"(:root{color-scheme:light dark;
 --back:#fff;--fore:#1d2126;--soft:#5b636d;--line:#d9dde2;--box:#f5f6f8;--heat:68,119,170;
 --c0:#3a6ea5;--c1:#d65f3d;--c2:#1f7a3a;--c3:#8b2a6b;--c4:#8a7a10;--c5:#1d8aa8;--c6:#c23b52;
 --c7:#6b6b6b}
@@ -16,25 +16,35 @@ constexpr std::string_view kStyle = R"(:root{color-scheme:light dark;
 --back:#14171a;--fore:#e6e8eb;--soft:#9aa3ad;--line:#343a41;--box:#1d2125;--heat:45,95,160;
 --c0:#6aa5e0;--c1:#f08a68;--c2:#5cc27c;--c3:#d67ab8;--c4:#d6c455;--c5:#62c5de;--c6:#f07a8c;
 --c7:#a8a8a8}}
-*{box-sizing:border-box}
+)";
+
+// Of what line charts consist of.
+constexpr std::string_view kCharts = R"(
+.grid{stroke:var(--line);stroke-width:1}.axis{stroke:var(--soft);stroke-width:1}
+.curve{fill:none;stroke-width:2;stroke-linejoin:round}.thin{stroke-width:1;opacity:.75}
+)";
+
+// Letters of charts grow where the charts shrink with the screen. Pictures that were drawn for
+// white paper are inverted on dark screens, and scroll where they would become too small to read.
+constexpr std::string_view kStyle = R"(*{box-sizing:border-box}
 body{margin:0 auto;padding:1rem;max-width:76rem;background:var(--back);color:var(--fore);
 font:15px/1.45 system-ui,sans-serif}
 h1{font-size:1.5rem;margin:.2rem 0;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:1.6rem 0 .6rem}
 p{margin:.4rem 0}.soft{color:var(--soft);overflow-wrap:anywhere}
 .state{display:inline-block;padding:0 .55em;border:1px solid var(--soft);border-radius:1em;
 font-size:.85rem;font-weight:normal;vertical-align:middle}
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:.6rem}
-.tile{background:var(--box);border-radius:.4rem;padding:.5rem .7rem}.tile b{display:block;
+.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.25rem,1fr));gap:.6rem}
+.tile{background:var(--box);border-radius:.4rem;padding:.5rem .55rem}.tile b{display:block;
 font-size:1.3rem}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr));gap:1rem}
 figure{margin:0;min-width:0}figcaption{font-weight:600;margin-bottom:.15rem}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.85rem;color:var(--soft)}
 .legend svg{width:1.6em;height:.7em;margin-right:.3em}
 svg{display:block;width:100%;height:auto}.legend svg{display:inline-block}
-svg text{fill:var(--soft);font:13px system-ui,sans-serif}
-.grid{stroke:var(--line);stroke-width:1}.axis{stroke:var(--soft);stroke-width:1}
-.curve{fill:none;stroke-width:2;stroke-linejoin:round}.thin{stroke-width:1;opacity:.75}
-.wide{overflow-x:auto}
+figure text{fill:var(--soft);font:13px system-ui,sans-serif}
+@media (max-width:30rem){figure text{font-size:15px}}
+.wide{overflow-x:auto}.drawn{margin:.6rem 0}.drawn svg{min-width:44rem;max-width:60rem}
+@media (prefers-color-scheme:dark){.drawn svg{filter:invert(.92) hue-rotate(180deg)}}
 table{border-collapse:collapse;font-size:.9rem}
 th,td{padding:.2rem .7rem .2rem 0;text-align:left;vertical-align:top;white-space:nowrap}
 td{border-top:1px solid var(--line)}.right{text-align:right;font-variant-numeric:tabular-nums}
@@ -60,6 +70,13 @@ std::string colors() {
 
 }  // namespace
 
+std::string chart_style() {
+  return fmt::format(
+      "{}{}{}text{{fill:var(--soft);font:13px system-ui,sans-serif}}.back{{fill:var(--back)}}"
+      ".title{{fill:var(--fore);font-weight:600}}\n",
+      kColors, kCharts, colors());
+}
+
 std::string text(std::string_view content) {
   std::string out;
   for (const char c : escape_controls(content)) {
@@ -83,8 +100,8 @@ std::string page(std::string_view title, const std::string& body) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-      "<title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-      text(title), kStyle, colors(), body);
+      "<title>{}</title>\n<style>\n{}{}{}{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+      text(title), kColors, kStyle, kCharts, colors(), body);
 }
 
 std::string section(std::string_view title, const std::string& content) {

@@ -24,6 +24,9 @@ std::string folded(std::string_view title, std::string_view content);
 using Table = std::vector<std::vector<std::string>>;
 std::string table(const Table& rows, size_t right);
 
+// The style of the parts of line charts, for pictures that stand alone.
+std::string chart_style();
+
 // The class of the n-th color for curves, which the page's style defines; they repeat after 8.
 std::string color_class(size_t n);
 

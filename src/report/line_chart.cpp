@@ -7,6 +7,7 @@
 
 #include "base/status_line.h"
 #include "report/html.h"
+#include "spec/source.h"
 
 namespace dpt {
 namespace {
@@ -59,6 +60,10 @@ class Drawing {
         y_.add(p.value * chart.y_factor);
       }
     if (!y_.any) return;
+    if (!chart.tick_places.empty()) {
+      x_.add(chart.tick_places.front() - 0.5);
+      x_.add(chart.tick_places.back() + 0.5);
+    }
     if (x_.high == x_.low) x_.high = x_.low + 1, x_.low -= 1;
     y_.widen(chart.from_zero);
   }
@@ -93,18 +98,39 @@ class Drawing {
           "<text x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
           kLeft, kWidth - kRight, at, kLeft - 6, at + 4, label(i == 0 ? 0 : i * step));
     }
-    // Epochs and steps are whole numbers.
-    const double x_step = std::max(1.0, Axis{x_.low, x_.high, true}.step());
-    for (double i = std::ceil(x_.low / x_step); i * x_step <= x_.high; ++i)
-      out += fmt::format(
-          "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>"
-          "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4}</text>\n",
-          x(i * x_step), bottom, bottom + 4, bottom + 18, label(i == 0 ? 0 : i * x_step));
+    out += ticks(bottom);
     return out + fmt::format(
                      "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
                      "<text x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"middle\">{5}</text>\n",
-                     kLeft, kWidth - kRight, bottom, (kLeft + kWidth - kRight) / 2, kHeight - 6,
+                     kLeft, kWidth - kRight, bottom, (kLeft + kWidth - kRight) / 2, kHeight - 4,
                      html::text(chart_.x_name));
+  }
+
+  // As many names as there is room for, in the larger letters of narrow screens.
+  std::string ticks(double bottom) const {
+    constexpr double kLetter = 8.7;
+    std::string out;
+    double free = 0;  // from here on
+    const auto tick = [&](double place, const std::string& name) {
+      const double at = x(place), half = kLetter * static_cast<double>(name.size()) / 2;
+      out += fmt::format(
+          "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>", at,
+          bottom, bottom + 4);
+      if (at - half < free) return;
+      free = at + half + kLetter / 2;
+      const bool at_end = at + half > kWidth;
+      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n",
+                         at_end ? kWidth : at, bottom + 18, at_end ? "end" : "middle",
+                         html::text(name));
+    };
+    for (size_t i = 0; i < chart_.tick_names.size(); ++i)
+      tick(chart_.tick_places[i], chart_.tick_names[i]);
+    if (!chart_.tick_names.empty()) return out;
+    // Epochs and steps are whole numbers.
+    const double step = std::max(1.0, Axis{x_.low, x_.high, true}.step());
+    for (double i = std::ceil(x_.low / step); i * step <= x_.high; ++i)
+      tick(i * step, label(i == 0 ? 0 : i * step));
+    return out;
   }
 
   // The smallest and the largest of each column, in their order.
@@ -137,32 +163,71 @@ class Drawing {
       const double px = x(p.step / c.x_scale), py = y(p.value * chart_.y_factor);
       path += fmt::format("{}{:.1f} {:.1f}", gap ? "M" : "L", px, py);
       gap = false;
-      if (c.points->size() <= kMostDots)
+      if (c.points->size() <= kMostDots || c.dots)
         dots += fmt::format(
-            "<circle class=\"f{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>{} {:.6g}: "
-            "{}</title></circle>",
-            c.color % 8, px, py, html::text(chart_.x_name), p.step / c.x_scale,
-            fmt::format("{:.6g}", p.value * chart_.y_factor));
+            "<circle class=\"f{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{} {}: "
+            "{:.6g}</title>"
+            "</circle>",
+            c.color % 8, px, py, c.points->size() == 1 ? 4 : 3, html::text(chart_.x_name),
+            html::text(name_of(p.step / c.x_scale)), p.value * chart_.y_factor);
     }
     if (path.empty()) return "";
+    if (c.dots) return dots + "\n";
     return fmt::format("<path class=\"curve {}{}\"{} d=\"{}\"/>{}\n", html::color_class(c.color),
                        c.thin || c.points->size() > static_cast<size_t>(kWidth) ? " thin" : "",
                        c.dashed ? " stroke-dasharray=\"6 4\"" : "", path, dots);
+  }
+
+  // Of a place on the horizontal axis.
+  std::string name_of(double place) const {
+    const auto tick = std::ranges::find(chart_.tick_places, place);
+    return tick == chart_.tick_places.end()
+               ? fmt::format("{:.6g}", place)
+               : chart_.tick_names[static_cast<size_t>(tick - chart_.tick_places.begin())];
   }
 
   const LineChart& chart_;
   Axis x_, y_;
 };
 
+std::string sample_of(const ChartCurve& c) {
+  if (c.dots) return fmt::format("<circle class=\"f{}\" cx=\"12\" cy=\"5\" r=\"4\"/>", c.color % 8);
+  return fmt::format("<path class=\"curve {}{}\"{} d=\"M0 5L24 5\"/>", html::color_class(c.color),
+                     c.thin ? " thin" : "", c.dashed ? " stroke-dasharray=\"6 4\"" : "");
+}
+
 std::string legend(const LineChart& chart) {
   std::string out = "<div class=\"legend\">";
   for (const ChartCurve& c : chart.curves)
-    out += fmt::format(
-        "<span><svg viewBox=\"0 0 24 10\"><path class=\"curve {}{}\"{} d=\"M0 5L24 "
-        "5\"/></svg>{}</span>",
-        html::color_class(c.color), c.thin ? " thin" : "",
-        c.dashed ? " stroke-dasharray=\"6 4\"" : "", html::text(c.name));
+    out += fmt::format("<span><svg viewBox=\"0 0 24 10\">{}</svg>{}</span>", sample_of(c),
+                       html::text(c.name));
   return out + "</div>\n";
+}
+
+// A legend within a picture, in as many lines as its names need, from (0, 0) down.
+struct DrawnLegend {
+  std::string text;
+  double height = 0;
+};
+
+DrawnLegend drawn_legend(const LineChart& chart) {
+  constexpr double kLetter = 7.5, kLine = 18, kSample = 30, kGap = 16;
+  DrawnLegend out;
+  if (chart.curves.size() < 2) return out;
+  double x = 0;
+  out.height = kLine;
+  for (const ChartCurve& c : chart.curves) {
+    const double width = kSample + kLetter * static_cast<double>(code_points(c.name));
+    if (x > 0 && x + width > kWidth) {
+      x = 0;
+      out.height += kLine;
+    }
+    out.text += fmt::format(
+        "<g transform=\"translate({:.1f} {:.1f})\">{}<text x=\"{}\" y=\"9\">{}</text></g>\n", x,
+        out.height - 12, sample_of(c), kSample, html::text(c.name));
+    x += width + kGap;
+  }
+  return out;
 }
 
 }  // namespace
@@ -173,6 +238,45 @@ std::string line_chart(const LineChart& chart) {
   return fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>\n",
                      html::text(chart.title), chart.curves.size() > 1 ? legend(chart) : "",
                      drawing.svg());
+}
+
+std::string line_charts(const std::vector<LineChart>& charts) {
+  std::string out;
+  for (const LineChart& c : charts) out += line_chart(c);
+  return out.empty() ? "" : "<div class=\"charts\">\n" + out + "</div>\n";
+}
+
+std::string charts_svg(const std::vector<LineChart>& charts) {
+  constexpr double kTitle = 24, kGap = 20;
+  std::vector<const LineChart*> drawn;
+  double legends = 0;  // the height of the highest
+  for (const LineChart& c : charts) {
+    if (!Drawing(c).any()) continue;
+    drawn.push_back(&c);
+    legends = std::max(legends, drawn_legend(c).height);
+  }
+  if (drawn.empty()) return "";
+  const size_t columns = drawn.size() == 4 ? 2 : std::min<size_t>(3, drawn.size());
+  const size_t lines = (drawn.size() + columns - 1) / columns;
+  const double line = kTitle + legends + kHeight + kGap;
+  const double width = kGap + static_cast<double>(columns) * (kWidth + kGap);
+  const double height = kGap / 2 + static_cast<double>(lines) * line;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+      "{1}\">"
+      "\n<style>\n{2}</style>\n<rect class=\"back\" width=\"{0}\" height=\"{1}\"/>\n",
+      width, height, html::chart_style());
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    const DrawnLegend names = drawn_legend(*drawn[i]);
+    out += fmt::format(
+        "<g transform=\"translate({} {})\">\n<text class=\"title\" y=\"16\">{}</text>\n"
+        "<g transform=\"translate(0 {})\">{}</g>\n<svg y=\"{}\" width=\"{}\" height=\"{}\"{}</g>\n",
+        kGap + static_cast<double>(i % columns) * (kWidth + kGap),
+        kGap / 2 + static_cast<double>(i / columns) * line, html::text(drawn[i]->title), kTitle,
+        names.text, kTitle + legends, kWidth, kHeight,
+        Drawing(*drawn[i]).svg().substr(std::string_view("<svg").size()));
+  }
+  return out + "</svg>\n";
 }
 
 }  // namespace dpt

@@ -41,7 +41,7 @@ std::string environment_json(const Session& s, const RunIdentity& identity,
   number("workers", topology.total_workers());
   text("precision", s.precision.on() ? text_of(s.precision) : "fp32");
   text("data", s.train.description);
-  number("samples", s.train.size());
+  number("samples", s.train_samples());
   if (s.test) number(fmt::format("{}_samples", s.evaluated_set()), s.test_samples());
   number("batch_size", s.global_batch);
   number("parameters", s.parameters());

@@ -96,8 +96,8 @@ void keep_largest(std::vector<const Curve*>& curves, size_t most) {
   curves.resize(most);
 }
 
-std::string chart_of(const ReportedRun& run, const std::string& group,
-                     std::vector<const Curve*> curves) {
+LineChart chart_of(const ReportedRun& run, const std::string& group,
+                   std::vector<const Curve*> curves) {
   constexpr size_t kMostNorms = 8;
   const size_t all = curves.size();
   const bool norms = group == "grad_norms";
@@ -118,14 +118,15 @@ std::string chart_of(const ReportedRun& run, const std::string& group,
                             .x_scale = x.scale,
                             .color = norms ? chart.curves.size() : color_of_set(c->tag),
                             .thin = c->tag == "loss/step" && curves.size() > 1});
-  return line_chart(chart);
+  return chart;
 }
 
-std::string charts(const ReportedRun& run) {
+std::vector<LineChart> charts_of(const ReportedRun& run, bool only_results) {
   std::vector<std::pair<std::string, std::vector<const Curve*>>> groups;
   for (const Curve& c : run.curves.curves()) {
     const bool none = std::ranges::all_of(c.points, [](const auto& p) { return p.value == 0; });
     if (c.tag == "skipped_steps" && none) continue;
+    if (only_results && !is_result(c) && c.tag != "loss/step") continue;
     const std::string group(metric_of(c.tag));
     const auto found = std::ranges::find(groups, group, [](const auto& g) { return g.first; });
     if (found == groups.end())
@@ -137,9 +138,9 @@ std::string charts(const ReportedRun& run) {
   std::ranges::stable_sort(groups, {}, [](const auto& g) {
     return std::ranges::any_of(g.second, [](const Curve* c) { return is_result(*c); }) ? 0 : 1;
   });
-  std::string out;
-  for (const auto& [group, curves] : groups) out += chart_of(run, group, curves);
-  return out.empty() ? "" : "<div class=\"charts\">\n" + out + "</div>\n";
+  std::vector<LineChart> out;
+  for (const auto& [group, curves] : groups) out.push_back(chart_of(run, group, curves));
+  return out;
 }
 
 std::string time_section(const ReportedRun& run) {
@@ -190,25 +191,27 @@ std::string facts(const ReportedRun& run) {
   };
   if (run.environment) {
     row("started", utc_text(run.environment->number("started").value_or(0)));
-    constexpr std::pair<const char*, const char*> kFacts[] = {{"program", "version"},
-                                                              {"host", "host"},
-                                                              {"job", "job"},
-                                                              {"run id", "run"},
-                                                              {"resumed by", "resume"},
-                                                              {"CPU", "cpu"},
-                                                              {"usable cores", "cores"},
-                                                              {"device", "device"},
-                                                              {"mode", "mode"},
-                                                              {"ranks", "ranks"},
-                                                              {"devices", "devices"},
-                                                              {"workers", "workers"},
-                                                              {"precision", "precision"},
-                                                              {"data", "data"},
-                                                              {"training samples", "samples"},
-                                                              {"test samples", "test_samples"},
-                                                              {"global batch", "batch_size"},
-                                                              {"parameters", "parameters"},
-                                                              {"seed", "seed"}};
+    constexpr std::pair<const char*, const char*> kFacts[] = {
+        {"program", "version"},
+        {"host", "host"},
+        {"job", "job"},
+        {"run id", "run"},
+        {"resumed by", "resume"},
+        {"CPU", "cpu"},
+        {"usable cores", "cores"},
+        {"device", "device"},
+        {"mode", "mode"},
+        {"ranks", "ranks"},
+        {"devices", "devices"},
+        {"workers", "workers"},
+        {"precision", "precision"},
+        {"data", "data"},
+        {"training samples", "samples"},
+        {"validation samples", "validation_samples"},
+        {"test samples", "test_samples"},
+        {"global batch", "batch_size"},
+        {"parameters", "parameters"},
+        {"seed", "seed"}};
     for (const auto& [name, key] : kFacts) row(name, run.environment_text(key));
   }
   row("directory", run.summary.path);
@@ -222,9 +225,11 @@ std::string facts(const ReportedRun& run) {
 
 }  // namespace
 
+std::string curves_svg(const ReportedRun& run) { return charts_svg(charts_of(run, true)); }
+
 std::string run_report(const ReportedRun& run) {
   std::string body = head(run) + tiles(run);
-  body += html::section("Curves", charts(run));
+  body += html::section("Curves", line_charts(charts_of(run, false)));
   body += html::section("Confusion matrix", confusion_table(run.confusion));
   body += html::section("Time", time_section(run));
   std::string plan;

@@ -16,6 +16,10 @@ std::string run_report(const ReportedRun& run);
 // differ, and the hashes of the weights.
 std::string runs_report(std::span<const ReportedRun> runs);
 
+// A picture of the losses and metrics of these pages, in SVG. Empty: there are none.
+std::string curves_svg(const ReportedRun& run);
+std::string curves_svg(std::span<const ReportedRun> runs);
+
 // Lines that say which runs ended in the same bits, by the hashes of their model.safetensors.
 std::string weights_text(std::span<const ReportedRun> runs);
 

@@ -35,12 +35,20 @@ std::vector<std::string> tags_of(std::span<const ReportedRun> runs) {
   return out;
 }
 
+// Whether a run has more than one point: metrics of the test set may have a last one only.
+bool has_curve(std::span<const ReportedRun> runs, std::string_view tag) {
+  return std::ranges::any_of(runs, [&](const ReportedRun& run) {
+    const Curve* const c = run.curves.find(tag);
+    return c && c->points.size() > 1;
+  });
+}
+
 std::string results(std::span<const ReportedRun> runs, const std::vector<std::string>& tags) {
   Table rows = {{"run", "state", "epochs"}};
   for (const std::string& tag : tags)
     if (is_result(Curve{.tag = tag, .points = {}})) {
       rows[0].push_back(title_of(tag));
-      rows[0].push_back("best");
+      if (has_curve(runs, tag)) rows[0].push_back("best");
     }
   rows[0].insert(rows[0].end(), {"seconds", "samples/s"});
   for (const ReportedRun& run : runs) {
@@ -52,7 +60,7 @@ std::string results(std::span<const ReportedRun> runs, const std::vector<std::st
       const auto last = c ? c->last() : std::nullopt;
       const auto best = c ? c->best() : std::nullopt;
       row.push_back(last ? value_text(tag, *last) : "-");
-      row.push_back(best ? value_text(tag, best->value) : "-");
+      if (has_curve(runs, tag)) row.push_back(best ? value_text(tag, best->value) : "-");
     }
     row.push_back(fmt::format("{:.2f}", run.summary.seconds));
     row.push_back(run.summary.samples_per_second
@@ -64,12 +72,15 @@ std::string results(std::span<const ReportedRun> runs, const std::vector<std::st
 }
 
 // Curves by epochs, unless a run has none: runs of other batch sizes have other steps.
-std::string charts(std::span<const ReportedRun> runs, const std::vector<std::string>& tags) {
+std::vector<LineChart> charts_of(std::span<const ReportedRun> runs,
+                                 const std::vector<std::string>& tags, bool only_results) {
   const bool by_epoch =
       std::ranges::all_of(runs, [](const ReportedRun& r) { return r.curves.steps_of_epoch() > 0; });
-  std::string out;
+  std::vector<LineChart> out;
   for (const std::string& tag : tags) {
     if (tag.starts_with("grad_norms/") || tag == "skipped_steps") continue;
+    if (only_results && !is_result(Curve{.tag = tag, .points = {}})) continue;
+    if (!has_curve(runs, tag) && has_curve(runs, "loss/train")) continue;  // the table has it
     LineChart chart{.title = title_of(tag), .x_name = by_epoch ? "epoch" : "step", .curves = {}};
     if (value_text(tag, 0.5).ends_with('%')) {
       chart.y_factor = 100;
@@ -86,9 +97,9 @@ std::string charts(std::span<const ReportedRun> runs, const std::vector<std::str
            .color = i,
            .dashed = i / 8 % 2 == 1});
     }
-    out += line_chart(chart);
+    out.push_back(std::move(chart));
   }
-  return out.empty() ? "" : "<div class=\"charts\">\n" + out + "</div>\n";
+  return out;
 }
 
 std::string differences(std::span<const ReportedRun> runs) {
@@ -147,11 +158,15 @@ std::string weights_text(std::span<const ReportedRun> runs) {
   return out.empty() ? "" : "SHA-256 of model.safetensors:\n" + out;
 }
 
+std::string curves_svg(std::span<const ReportedRun> runs) {
+  return charts_svg(charts_of(runs, tags_of(runs), true));
+}
+
 std::string runs_report(std::span<const ReportedRun> runs) {
   const std::vector<std::string> tags = tags_of(runs);
   std::string body = fmt::format("<header><h1>{} runs</h1></header>\n", runs.size());
   body += html::section("Results", results(runs, tags));
-  body += html::section("Curves", charts(runs, tags));
+  body += html::section("Curves", line_charts(charts_of(runs, tags, false)));
   body += html::section("Differences of the specs", differences(runs));
   body += html::section("Final weights", weights(runs));
   for (const ReportedRun& run : runs)

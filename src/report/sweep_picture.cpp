@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <optional>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "report/html.h"
+#include "report/line_chart.h"
 #include "report/report.h"
-#include "report/svg.h"
 #include "report/sweep_table.h"
 #include "report/value_plot.h"
 #include "spec/metric_name.h"
@@ -62,44 +65,62 @@ std::string other_values(const Sweep& sweep, const SettingRow& row, size_t key) 
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-// A line for each combination of the other keys, or only points if there are many.
+// Charts by one key, with the points of their curves.
+struct KeyCharts {
+  std::vector<LineChart> charts;
+  std::deque<std::vector<CurvePoint>> points;
+};
+
+// A curve for each combination of the other keys, in the order of their values, or only dots if
+// there are many.
 template <class F>
-ValuePlot plot_of(const Sweep& sweep, const Rows& rows, size_t key,
-                  const std::vector<std::string>& values, const std::string& title, F&& value) {
-  constexpr size_t kMostLines = 3;
-  std::map<std::string, PlotSeries> series;
-  std::vector<std::string> names;
+void add_chart(KeyCharts& out, const Sweep& sweep, const Rows& rows, size_t key,
+               const PlotTicks& ticks, LineChart chart, F&& value) {
+  constexpr size_t kMostCurves = 8;
+  std::vector<std::vector<std::string>> values;
+  for (size_t k = 0; k < sweep.keys.size(); ++k) values.push_back(values_of(sweep, k));
+  struct Others {
+    std::string name;
+    std::map<size_t, double> points;  // by tick
+  };
+  std::map<std::vector<size_t>, Others> curves;
   for (const SettingRow& r : rows) {
     const std::optional<double> y = value(r);
-    const size_t x = index_of(values, r.values[key]);
-    if (!y || x == values.size()) continue;
-    const std::string name = other_values(sweep, r, key);
-    if (!series.contains(name)) names.push_back(name);
-    series[name].points.emplace_back(static_cast<double>(x), *y);
+    std::vector<size_t> place;
+    for (size_t k = 0; k < values.size(); ++k) place.push_back(index_of(values[k], r.values[k]));
+    const size_t x = std::exchange(place[key], 0);
+    if (!y || x == values[key].size()) continue;
+    Others& others = curves[place];
+    others.name = other_values(sweep, r, key);
+    others.points.emplace(x, *y);
   }
-  std::ranges::sort(names);
-  ValuePlot out{.title = title, .from_zero = false, .series = {}};
-  for (const std::string& name : names) {
-    PlotSeries s{
-        .name = name, .color = plot_color(out.series.size()), .points = series[name].points};
-    if (names.size() > kMostLines && !out.series.empty()) {
-      auto& all = out.series[0].points;
-      all.insert(all.end(), s.points.begin(), s.points.end());
-    } else {
-      out.series.push_back(std::move(s));
+  const bool dots = curves.size() > kMostCurves;
+  for (const auto& [place, others] : curves) {
+    if (!dots || chart.curves.empty()) {
+      out.points.emplace_back();
+      chart.curves.push_back({.name = others.name,
+                              .points = &out.points.back(),
+                              .color = chart.curves.size(),
+                              .dots = dots});
     }
+    for (const auto& [x, y] : others.points) out.points.back().push_back({ticks.places[x], y});
   }
-  for (PlotSeries& s : out.series) std::ranges::stable_sort(s.points);
-  return out;
+  chart.x_name = sweep.keys[key];
+  chart.tick_names = ticks.names;
+  chart.tick_places = ticks.places;
+  if (!chart.curves.empty()) out.charts.push_back(std::move(chart));
 }
 
 std::string by_key(const Sweep& sweep, const Rows& rows, size_t key) {
-  const std::vector<std::string> values = values_of(sweep, key);
-  std::vector<ValuePlot> plots;
+  const PlotTicks ticks = ticks_named(values_of(sweep, key));
+  KeyCharts all;
   const auto add = [&](const std::string& title, bool from_zero, auto&& value) {
-    ValuePlot p = plot_of(sweep, rows, key, values, title, value);
-    p.from_zero = from_zero;
-    if (!p.series.empty()) plots.push_back(std::move(p));
+    LineChart chart{.title = title, .x_name = {}, .curves = {}, .from_zero = from_zero};
+    if (metric_text(title, 0.5).ends_with('%')) {
+      chart.title += " in %";
+      chart.y_factor = 100;
+    }
+    add_chart(all, sweep, rows, key, ticks, std::move(chart), value);
   };
   add(sweep.metric, false, [](const SettingRow& r) { return finite(r.metric); });
   if (sweep.target)
@@ -109,28 +130,11 @@ std::string by_key(const Sweep& sweep, const Rows& rows, size_t key) {
   if (sweep.metric != "loss")
     add("training loss", false, [](const SettingRow& r) { return finite(r.loss); });
   add("samples per second", true, [](const SettingRow& r) { return finite(r.samples_per_second); });
-  if (plots.empty()) return "";
-  std::string out = svg::begin(kPlotWidth * static_cast<int>(plots.size()), kPlotHeight);
-  out += svg::text(20, 26, fmt::format("Results by {}", sweep.keys[key]), "font-size=\"16\"");
-  int left = 0;
-  for (const ValuePlot& p : plots) {
-    out += draw_plot(p, ticks_named(values), left, sweep.keys[key]);
-    left += kPlotWidth;
-  }
-  return out + "</svg>\n";
-}
-
-// White for the worst value, blue for the best.
-std::string shade(double goodness) {
-  const auto mix = [&](int from, int to) {
-    return static_cast<int>(std::lround(from + (to - from) * goodness));
-  };
-  return fmt::format("#{:02x}{:02x}{:02x}", mix(255, 68), mix(255, 119), mix(255, 170));
+  return html::section("Results by " + sweep.keys[key], line_charts(all.charts));
 }
 
 // The best mean of the metric over the other keys, for each pair of values.
 std::string heat_map(const Sweep& sweep, const Rows& rows, size_t across, size_t down) {
-  constexpr int kCell = 92, kLine = 34, kLeft = 150, kTop = 90;
   const std::vector<std::string> columns = values_of(sweep, across), lines = values_of(sweep, down);
   std::map<std::pair<size_t, size_t>, double> cells;
   const bool lower =
@@ -145,34 +149,33 @@ std::string heat_map(const Sweep& sweep, const Rows& rows, size_t across, size_t
   if (cells.size() < 2) return "";
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const auto& [at, value] : cells) low = std::min(low, value), high = std::max(high, value);
-  const int width = kLeft + kCell * static_cast<int>(columns.size()) + 40;
-  const int height = kTop + kLine * static_cast<int>(lines.size()) + 30;
-  std::string out = svg::begin(std::max(width, 480), height);
-  out += svg::text(
-      20, 26, fmt::format("{} by {} and {}", sweep.metric, sweep.keys[down], sweep.keys[across]),
-      "font-size=\"16\"");
-  out += svg::text(
-      20, 46,
-      sweep.keys.size() > 2 ? "the best over the other keys; darker is better" : "darker is better",
-      "font-size=\"12\" fill=\"#666666\"");
-  for (size_t c = 0; c < columns.size(); ++c)
-    out += svg::text(kLeft + kCell * (static_cast<double>(c) + 0.5), kTop - 10, columns[c],
-                     "text-anchor=\"middle\" font-size=\"12\"");
-  for (size_t l = 0; l < lines.size(); ++l)
-    out += svg::text(kLeft - 10, kTop + kLine * (static_cast<double>(l) + 0.6), lines[l],
-                     "text-anchor=\"end\" font-size=\"12\"");
-  for (const auto& [at, value] : cells) {
-    const double part = high > low ? (value - low) / (high - low) : 1;
-    const double goodness = lower && high > low ? 1 - part : part;
-    const int x = kLeft + kCell * static_cast<int>(at.second);
-    const int y = kTop + kLine * static_cast<int>(at.first);
-    out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n", x, y,
-                       kCell - 2, kLine - 2, shade(goodness));
-    out += svg::text(x + (kCell - 2) / 2.0, y + 0.6 * kLine, metric_text(sweep.metric, value),
-                     fmt::format("text-anchor=\"middle\" font-size=\"12\" fill=\"{}\"",
-                                 goodness > 0.6 ? "#ffffff" : "#222222"));
+  std::string out = fmt::format(
+      "<p class=\"soft\">Rows: {}. Columns: {}. {}</p>\n<div class=\"wide\"><table "
+      "class=\"heat\">\n<tr><th></th>",
+      html::text(sweep.keys[down]), html::text(sweep.keys[across]),
+      sweep.keys.size() > 2 ? "The best over the other keys; bluer is better."
+                            : "Bluer is better.");
+  for (const std::string& c : columns) out += fmt::format("<th>{}</th>", html::text(c));
+  out += "</tr>\n";
+  for (size_t l = 0; l < lines.size(); ++l) {
+    out += fmt::format("<tr><th>{}</th>", html::text(lines[l]));
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const auto cell = cells.find({l, c});
+      if (cell == cells.end()) {
+        out += "<td></td>";
+        continue;
+      }
+      constexpr double kDarkest = 0.8;
+      const double part = high > low ? (cell->second - low) / (high - low) : 1;
+      const double goodness = lower && high > low ? 1 - part : part;
+      out += fmt::format("<td style=\"background:rgba(var(--heat),{:.3f})\">{}</td>",
+                         kDarkest * goodness, metric_text(sweep.metric, cell->second));
+    }
+    out += "</tr>\n";
   }
-  return out + "</svg>\n";
+  return html::section(
+      fmt::format("{} by {} and {}", sweep.metric, sweep.keys[down], sweep.keys[across]),
+      out + "</table></div>\n");
 }
 
 // The runs as rows of a benchmark: speed-up over `single` beside the ideal line, which bends where
@@ -215,25 +218,34 @@ std::string speedup(const Sweep& sweep, const std::string& machine, int cores) {
     const int each = workers[key] / static_cast<int>(std::max<int64_t>(1, devices));
     report.device = each == 1 ? "1 core" : fmt::format("{} cores", each);
   }
-  return speedup_svg(report);
+  return html::section("Speed-up by number of devices",
+                       "<div class=\"wide drawn\">\n" + speedup_svg(report) + "</div>\n");
 }
 
-std::string html_table(const std::vector<SweepColumn>& columns) {
-  std::string out = "<table>\n<tr>";
-  for (const SweepColumn& c : columns) out += fmt::format("<th>{}</th>", svg::escaped(c.title));
-  out += "</tr>\n";
-  for (size_t i = 0; i < columns[0].cells.size(); ++i) {
-    out += "<tr>";
-    for (const SweepColumn& c : columns)
-      out += fmt::format("<td>{}</td>", svg::escaped(c.cells[i]));
-    out += "</tr>\n";
+// The columns as rows of texts; the state, a word, stands before the numbers.
+html::Table settings_table(const Sweep& sweep, const Rows& rows) {
+  std::vector<SweepColumn> columns = sweep_columns(sweep, rows);
+  std::rotate(columns.begin() + static_cast<std::ptrdiff_t>(sweep.keys.size()), columns.end() - 1,
+              columns.end());
+  html::Table out(rows.size() + 1);
+  for (const SweepColumn& c : columns) {
+    out[0].push_back(c.title);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      out[i + 1].push_back(c.cells[i]);
+      std::string& cell = out[i + 1].back();
+      if (const size_t at = cell.find(" +- "); at != cell.npos) cell.replace(at, 4, " \u00b1 ");
+    }
   }
-  return out + "</table>\n";
+  return out;
 }
 
-std::vector<SweepColumn> run_columns(const Sweep& sweep) {
-  std::vector<SweepColumn> out = {{"run", {}},        {"state", {}}, {"epochs", {}},  {"loss", {}},
-                                  {sweep.metric, {}}, {"best", {}},  {"seconds", {}}, {"note", {}}};
+html::Table runs_table(const Sweep& sweep) {
+  const bool notes = std::ranges::any_of(sweep.runs, [](const auto& r) { return !r.note.empty(); });
+  html::Table out = {{"run", "state"}};
+  if (notes) out[0].emplace_back("note");
+  out[0].insert(out[0].end(), {"epochs", "loss"});
+  if (sweep.metric != "loss") out[0].push_back(sweep.metric);
+  out[0].insert(out[0].end(), {"best", "seconds"});
   const std::string best =
       sweep.metric.starts_with("best.") ? sweep.metric : "best." + sweep.metric;
   for (const SweepRun& r : sweep.runs) {
@@ -241,15 +253,12 @@ std::vector<SweepColumn> run_columns(const Sweep& sweep) {
       const auto value = r.numbers.records().empty() ? std::nullopt : r.numbers.find(name);
       return value ? metric_text(name, *value) : std::string("-");
     };
-    const std::string cells[] = {r.point.name,
-                                 std::string(state_text(r)),
-                                 fmt::format("{}", r.numbers.epochs()),
-                                 number("loss"),
-                                 number(sweep.metric),
-                                 number(best),
-                                 fmt::format("{:.2f}", r.numbers.seconds()),
-                                 r.note};
-    for (size_t c = 0; c < out.size(); ++c) out[c].cells.push_back(cells[c]);
+    std::vector<std::string>& row = out.emplace_back();
+    row = {r.point.name, std::string(state_text(r))};
+    if (notes) row.push_back(r.note);
+    row.insert(row.end(), {fmt::format("{}", r.numbers.epochs()), number("loss")});
+    if (sweep.metric != "loss") row.push_back(number(sweep.metric));
+    row.insert(row.end(), {number(best), fmt::format("{:.2f}", r.numbers.seconds())});
   }
   return out;
 }
@@ -276,23 +285,21 @@ std::vector<std::string> sweep_pictures(const Sweep& sweep, const std::string& m
 
 std::string sweep_html(const Sweep& sweep, const std::string& command, const std::string& machine,
                        int cores) {
-  std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Sweep of {0}"
-      "</title>\n<style>\nbody {{ font-family: sans-serif; margin: 2em; color: #222 }}\n"
-      "table {{ border-collapse: collapse; margin: 1em 0 }}\n"
-      "th, td {{ border-bottom: 1px solid #ddd; padding: 0.3em 0.8em; text-align: right; "
-      "white-space: nowrap }}\n"
-      "th:first-child, td:first-child, th:last-child, td:last-child {{ text-align: left; "
-      "white-space: normal }}\n"
-      "svg {{ max-width: 100%; height: auto; display: block; margin: 1em 0 }}\n"
-      "</style>\n</head>\n<body>\n<h1>Sweep of {0}</h1>\n<p><code>{1}</code><br>{2}</p>\n",
-      svg::escaped(sweep.name), svg::escaped(command), svg::escaped(machine));
-  out += "<h2>Settings</h2>\n" + html_table(sweep_columns(sweep, setting_rows(sweep)));
+  const Rows rows = setting_rows(sweep);
+  const std::string title = "Sweep of " + sweep.name;
+  std::string body = fmt::format(
+      "<header>\n<h1>{}</h1>\n<p><code>{}</code></p>\n<p class=\"soft\">{}</p>\n</header>\n",
+      html::text(title), html::text(command), html::text(machine));
+  std::string settings = html::table(settings_table(sweep, rows), sweep.keys.size() + 1);
   if (sweep.seeds > 1)
-    out += "<p>Means over the seeds, and after +- their standard deviation.</p>\n";
-  for (const std::string& picture : sweep_pictures(sweep, machine, cores)) out += picture;
-  out += "<h2>Runs</h2>\n" + html_table(run_columns(sweep));
-  return out + "</body>\n</html>\n";
+    settings +=
+        "<p class=\"soft\">Means over the seeds, and after \u00b1 their standard deviation.</p>\n";
+  body += html::section("Settings", settings);
+  for (const std::string& picture : sweep_pictures(sweep, machine, cores)) body += picture;
+  const html::Table runs = runs_table(sweep);
+  body += html::section("Runs",
+                        html::table(runs, std::ranges::find(runs[0], "epochs") - runs[0].begin()));
+  return html::page(title, body);
 }
 
 }  // namespace dpt

@@ -8,8 +8,8 @@
 
 namespace dpt {
 
-// Each a whole SVG picture. Settings without results are left out, and so are pictures that would
-// show none. machine: one line; cores: of the machine.
+// Each a section of a page (report/html.h). Settings without results are left out, and so are
+// sections that would show none. machine: one line; cores: of the machine.
 std::vector<std::string> sweep_pictures(const Sweep& sweep, const std::string& machine, int cores);
 
 // One HTML page without links to other files: the tables, the pictures, and `command`, which made

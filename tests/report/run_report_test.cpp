@@ -155,5 +155,62 @@ TEST_CASE("charts have gaps where a number is not finite, and few points for man
   CHECK(has(thin, " 19.5L"));
 }
 
+TEST_CASE("a chart by values of a key names as many of them as there is room for") {
+  const std::vector<CurvePoint> points = {{0, 0.5}, {2, 0.75}};
+  LineChart chart{.title = "t", .x_name = "lr", .curves = {{.name = "x", .points = &points}}};
+  chart.y_factor = 100;
+  chart.tick_names = {"0.001", "<b>", "0.1"};
+  chart.tick_places = {0, 1, 2};
+  const std::string drawn = line_chart(chart);
+  for (const char* name : {">0.001</text>", ">&lt;b&gt;</text>", ">0.1</text>"})
+    CHECK_MESSAGE(has(drawn, name), name);
+  CHECK(has(drawn, "<title>lr 0.1: 75</title>"));
+  // (0 + 0.5) / 3 of 410, behind a margin of 58
+  CHECK(has(drawn, "cx=\"126.3\""));
+  chart.tick_names = {"0.001", std::string(30, 'n'), "0.1"};
+  CHECK(!has(line_chart(chart), "nnn</text>"));
+  chart.curves[0].dots = true;
+  CHECK(count(line_chart(chart), "<circle") == 2);
+  CHECK(!has(line_chart(chart), "class=\"curve"));
+}
+
+TEST_CASE("a picture of curves stands alone, with a legend that is broken into lines") {
+  const std::vector<CurvePoint> points = {{1, 0.5}, {2, 0.75}};
+  LineChart chart{.title = "a<b", .x_name = "epoch", .curves = {}};
+  for (const char* name : {"one", "two"})
+    chart.curves.push_back({.name = name + std::string(30, '&'), .points = &points});
+  const std::string two = charts_svg({chart, chart, {.title = "empty", .x_name = "x"}});
+  CHECK(two.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1020\" height=\"350\""));
+  CHECK(count(two, "<svg") == 3);
+  CHECK(count(two, "<svg") == count(two, "</svg>"));
+  CHECK(count(two, "<g ") == count(two, "</g>"));
+  CHECK(count(two, "a&lt;b</text>") == 2);
+  CHECK(!has(two, "empty"));
+  CHECK(count(two, "translate(0.0 6.0)") == 2);   // the first name
+  CHECK(count(two, "translate(0.0 24.0)") == 2);  // the second, below
+  CHECK(has(two, "prefers-color-scheme:dark"));
+  CHECK(charts_svg({{.title = "empty", .x_name = "x"}}).empty());
+}
+
+TEST_CASE("metrics that runs have once are in the table, and not drawn") {
+  const Folder folder;
+  for (const char* run : {"a", "b"}) {
+    write_run(folder, run, "0.1", 0.25, "");
+    folder.write(std::string(run) + "/metrics.jsonl",
+                 read_file(folder.file(std::string(run) + "/metrics.jsonl")) +
+                     "{\"final\": true, \"step\": 30, \"epoch\": 3, \"test_accuracy\": 0.8}\n");
+  }
+  const std::vector<ReportedRun> runs = {read_reported(folder.file("a"), "a"),
+                                         read_reported(folder.file("b"), "b")};
+  const std::string page = runs_report(runs);
+  CHECK(has(page, "<th class=\"right\">test accuracy</th><th class=\"right\">seconds</th>"));
+  CHECK(!has(page, "<figcaption>test accuracy in %</figcaption>"));
+  CHECK(has(page, "<figcaption>validation accuracy in %</figcaption>"));
+  const std::string picture = curves_svg(runs);
+  CHECK(has(picture, ">validation accuracy in %</text>"));
+  CHECK(!has(picture, "samples per second"));
+  CHECK(has(curves_svg(runs[0]), ">test accuracy</text>"));  // beside the validation accuracy
+}
+
 }  // namespace
 }  // namespace dpt

@@ -126,12 +126,18 @@ TEST_CASE("a page shows tables, pictures by key, heat maps and the speed-up") {
     train(r, 2);
   }
   const std::string page = sweep_html(s, "dptrain sweep t.yaml", "a machine", 2);
-  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(page.starts_with("<!doctype html>"));
   for (const char* part : {"speed-up by number of devices", "ideal 2x", "Results by parallel",
                            "test.accuracy by parallel and data.batch_size", "d&lt;p",
                            "Results by data.batch_size", "80.20 %"})
     CHECK_MESSAGE(has(page, part), part);
   CHECK(!has(page, "d<p"));
+  // Curves and their names in the order of the values, places of powers of two on the axis.
+  CHECK(has(page, "batch_size=1</span>"));
+  CHECK(page.find("batch_size=1</span>") < page.find("batch_size=2</span>"));
+  CHECK(has(page, "text-anchor=\"middle\">d&lt;p</text>"));
+  for (const char* screen : {"width=device-width", "prefers-color-scheme:dark", "class=\"wide\""})
+    CHECK_MESSAGE(has(page, screen), screen);
   for (const char* link : {"src=", "href=", "@import"}) CHECK(!has(page, link));
   CHECK(sweep_pictures(nine(), "", 2).empty());  // no results
 }
