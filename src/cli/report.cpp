@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/disk.h"
+#include "base/fail.h"
 #include "base/status_line.h"
 #include "base/stdout.h"
 #include "cli/arguments.h"
@@ -26,13 +27,14 @@ int run_report_command(const std::vector<std::string>& words) {
       "keys of the\nspecs that differ, and which of them ended in the same bits. The page is one "
       "file without scripts.");
   std::vector<std::string> given;
-  std::string out;
+  std::string out, svg;
   arguments.texts("RUN", given,
                   "run directories, or runs/NAME for its newest run; default: the newest run below "
                   "runs");
   arguments.text("--out FILE", out,
                  "the page; default: report.html in the run directory of one run, here for "
                  "several");
+  arguments.text("--svg FILE", svg, "also write a picture of the losses and metrics");
   arguments.parse(words);
   if (given.empty()) given.emplace_back();
   std::vector<ReportedRun> runs;
@@ -43,6 +45,11 @@ int run_report_command(const std::vector<std::string>& words) {
   if (out.empty()) out = runs.size() == 1 ? runs[0].summary.path + "/report.html" : "report.html";
   Disk disk;
   write_file(disk, out, runs.size() == 1 ? run_report(runs[0]) : runs_report(runs));
+  if (!svg.empty()) {
+    const std::string picture = runs.size() == 1 ? curves_svg(runs[0]) : curves_svg(runs);
+    if (picture.empty()) fail(Fault::data, "there is no loss or metric to draw yet");
+    write_file(disk, svg, picture);
+  }
   if (runs.size() > 1) {
     std::vector<RunRow> rows;
     for (const ReportedRun& run : runs) rows.push_back({run.name, run.summary});
@@ -52,6 +59,7 @@ int run_report_command(const std::vector<std::string>& words) {
                  weights_text(runs));
   }
   print_stdout("report: {}\n", out);
+  if (!svg.empty()) print_stdout("picture: {}\n", svg);
   return 0;
 }
 

@@ -184,6 +184,10 @@ TEST_CASE("a run leaves a page, and report makes one of others and of several") 
   CHECK_MESSAGE(has(both.out, "  runs/quick/1, runs/again/1 (the same bits)\n"), both.out);
   CHECK(has(both.out, "report: both.html\n"));
   CHECK(has(read_file(folder.file("both.html")), "All runs ended in the same bits."));
+  const Finished picture =
+      dptrain({"report", "runs/quick/1", "--out=one.html", "--svg=one.svg"}, {}, folder.path());
+  CHECK(picture.out == "report: one.html\npicture: one.svg\n");
+  CHECK(read_file(folder.file("one.svg")).starts_with("<svg "));
 }
 
 }  // namespace
