@@ -131,8 +131,8 @@ void SweepDisplay::tick() {
     for (size_t c = 0; c < columns.size(); ++c) columns[c].cells.push_back(cells[c]);
   }
   if (sweep_.metric == "loss") columns.erase(columns.begin() + 4);
-  const std::string text = aligned_text(columns) + summary() + "\n";
   const auto width = static_cast<size_t>(terminal_columns(STDERR_FILENO));
+  const std::string text = aligned_text(fitted(std::move(columns), width - 1)) + summary() + "\n";
   std::string block = lines_ > 0 ? fmt::format("\r\x1b[{}A\x1b[J", lines_) : "";
   lines_ = 0;
   for (size_t at = 0; at < text.size(); ++lines_) {

@@ -180,6 +180,33 @@ std::string aligned_text(const std::vector<SweepColumn>& columns) {
   return out;
 }
 
+std::vector<SweepColumn> fitted(std::vector<SweepColumn> columns, size_t width) {
+  const auto width_of = [](const SweepColumn& c) {
+    size_t out = characters(c.title);
+    for (const std::string& cell : c.cells) out = std::max(out, characters(cell));
+    return out;
+  };
+  const auto excess = [&] {  // characters; at most 0: it fits
+    auto out = -static_cast<std::ptrdiff_t>(width);
+    for (const SweepColumn& c : columns)
+      out += static_cast<std::ptrdiff_t>(width_of(c) + (&c == columns.data() ? 0 : 2));
+    return out;
+  };
+  if (excess() > 0)
+    for (SweepColumn& c : columns) c.title = without_set(c.title);
+  for (const char* title : {"left", "state"})
+    if (excess() > 0)
+      std::erase_if(columns, [&](const SweepColumn& c) { return c.title == title; });
+  constexpr size_t kLeast = 8;
+  const std::ptrdiff_t more = excess();
+  const size_t now = width_of(columns[0]);
+  if (more <= 0 || now <= kLeast) return columns;
+  const size_t most = std::max(kLeast, now - std::min(now, static_cast<size_t>(more)));
+  for (std::string& name : columns[0].cells)
+    if (name.size() > most) name = ".." + name.substr(name.size() - most + 2);
+  return columns;
+}
+
 std::string sweep_text(const Sweep& sweep) {
   return aligned_text(sweep_columns(sweep, setting_rows(sweep)));
 }

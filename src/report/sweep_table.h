@@ -38,6 +38,11 @@ struct SweepColumn {
 std::vector<SweepColumn> sweep_columns(const Sweep& sweep, const std::vector<SettingRow>& rows);
 std::string aligned_text(const std::vector<SweepColumn>& columns);
 
+// Shortens the columns of the live table, whose first one is `run`, to lines of `width` characters:
+// takes the set off the metric's title, leaves out `left` and `state`, and cuts names of runs at
+// their beginning, where they are alike.
+std::vector<SweepColumn> fitted(std::vector<SweepColumn> columns, size_t width);
+
 // Accuracies and the like in percent, others with four decimals.
 std::string metric_text(std::string_view metric, double value);
 
