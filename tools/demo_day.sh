@@ -11,7 +11,8 @@ Usage: tools/demo_day.sh [--dry-run] [--quick] [--out DIR] [--dptrain PATH]
   --dptrain PATH  the program; default: build/src/dptrain of this checkout, else dptrain of PATH
 
 Needs Fashion-MNIST and Tiny Shakespeare in DPTRAIN_DATA, by default datasets/ of this checkout;
-tools/fetch_data.sh loads what is missing. Takes about a minute on two cores. Ends with exit code 0 if every check held, else 1.
+tools/fetch_data.sh loads what is missing. Takes about a minute on two cores.
+Ends with exit code 0 if every check held, else 1.
 DPTRAIN_PYTHON: a Python with the package tensorboard, to read the event files; default: python3.
 TEXT
 }
@@ -164,7 +165,8 @@ $quick || says messages 'Stopped early .*: no better validation loss in 2 evalua
 has_file runs/day/1/{best.safetensors,model.safetensors,results.csv,report.html,confusion_matrix.csv,metrics.jsonl}
 says runs/day/1/metrics.jsonl '"noise_scale": [0-9].*"grad_norms": [{]"1.weight": [0-9]'
 run "$dptrain" eval day.yaml --weights best
-good 0.86 "$($dry_run || sed -n 's/.*Accuracy: \([0-9.]*\) %.*/\1/p' printed | awk '{ print $1 / 100 }')" 0.92 'accuracy of the best weights on the test set'
+good 86 "$($dry_run || sed -n 's/.*Accuracy: \([0-9.]*\) %.*/\1/p' printed)" 92 \
+  'accuracy in % of the best weights on the test set'
 run "$dptrain" watch --once runs/day/1
 says printed 'finished'
 
@@ -209,7 +211,8 @@ if ! $dry_run; then
   } >watched 2>&1 &
 fi
 # shellcheck disable=SC2086
-run "$dptrain" tiny_shakespeare.yaml $lines 'evaluate.metrics=[accuracy,perplexity]' schedule=cosine_annealing log.every=10 --print test.loss,test.perplexity
+run "$dptrain" tiny_shakespeare.yaml $lines 'evaluate.metrics=[accuracy,perplexity]' \
+  schedule=cosine_annealing log.every=10 --print test.loss,test.perplexity
 printf '$ %s\n' 'dptrain watch runs/tiny_shakespeare/1     # meanwhile'
 $dry_run || wait
 says watched '^epoch 1/1, step .*loss'
@@ -220,7 +223,8 @@ good 6 "$(printed | cut -d ' ' -f 2)" 12 'test perplexity'
 
 begin 'Sweep of batch sizes and learning rates'
 # shellcheck disable=SC2086
-run "$dptrain" sweep day.yaml $few data.batch_size=64,128,256 optimizer.lr=1e-3..1e-1:log:3 epochs=2 --seeds 2 --jobs auto
+run "$dptrain" sweep day.yaml $few data.batch_size=64,128,256 optimizer.lr=1e-3..1e-1:log:3 epochs=2 \
+  --seeds 2 --jobs auto
 show printed 10
 has_file sweeps/day/1/sweep.{html,csv,json}
 $dry_run || [ "$(grep -c ',finished,' sweeps/day/1/sweep.csv)" = 18 ] || fail 'not all of 18 runs finished'
@@ -263,7 +267,9 @@ seen = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
 seen.Reload()
 tags = set(seen.Tags()["scalars"])
 missing = {"loss/train", "loss/step", "loss/validation", "accuracy/validation", "lr", "noise_scale"} - tags
-sys.exit(f"no tags {sorted(missing)}") if missing else print(len(tags), "tags,", len(seen.Scalars("loss/step")), "losses of steps")
+if missing:
+    sys.exit(f"no tags {sorted(missing)}")
+print(len(tags), "tags,", len(seen.Scalars("loss/step")), "losses of steps")
 ' >read_events.py
   run "$python" read_events.py runs/day/1
   show printed 1

@@ -34,7 +34,8 @@ struct LineChart {
 // largest in each column of the picture.
 std::string line_chart(const LineChart& chart);
 
-// The charts side by side, as many as the screen has room for. Empty if no chart has a finite point.
+// The charts side by side, as many as the screen has room for. Empty if no chart has a finite
+// point.
 std::string line_charts(const std::vector<LineChart>& charts);
 
 // A whole SVG picture of the charts with their titles and legends, for light and dark screens.

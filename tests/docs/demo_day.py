@@ -21,7 +21,8 @@ def write_text(folder):
 
 def demo(folder, *arguments):
     environment = dict(os.environ, DPTRAIN_DATA=str(folder / "data"))
-    return subprocess.run([ROOT / "tools/demo_day.sh", *arguments], env=environment, capture_output=True, text=True, timeout=300)
+    command = [ROOT / "tools/demo_day.sh", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def check(ok, what, run):
@@ -52,7 +53,8 @@ def main():
         check(planned.returncode == 0 and set(same) <= set(commands(planned.stdout)), "--dry-run", planned)
         again = demo(folder, "--quick", "--dptrain", dptrain, "--out", folder / "day")
         check(again.returncode == 2 and "is not empty; see --help" in again.stderr, "a folder in use", again)
-        for program, reason in ("true", "Data and first specs: there is no file fashion_mnist.yaml"), ("false", "ended with exit code"):
+        useless = {"true": "Data and first specs: there is no file fashion_mnist.yaml", "false": "ended with exit code"}
+        for program, reason in useless.items():
             broken = demo(folder, "--quick", "--dptrain", f"/bin/{program}", "--out", folder / program)
             check(broken.returncode == 1 and reason in broken.stderr, f"/bin/{program}", broken)
 
