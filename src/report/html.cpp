@@ -56,6 +56,7 @@ white-space:nowrap}
 pre{background:var(--box);border-radius:.4rem;padding:.7rem;overflow-x:auto;font-size:.8rem;
 line-height:1.35}
 summary{cursor:pointer;font-weight:600;margin:.4rem 0}code{overflow-wrap:anywhere}
+@media (max-width:30rem){.facts td:first-child{white-space:normal;min-width:6rem}}
 )";
 
 std::string colors() {

@@ -13,7 +13,7 @@ namespace dpt {
 namespace {
 
 constexpr double kWidth = 480, kHeight = 260;
-constexpr double kLeft = 58, kRight = 12, kTop = 10, kBottom = 40;  // margins around the axes
+constexpr double kLeft = 66, kRight = 12, kTop = 10, kBottom = 40;  // margins around the axes
 constexpr double kMost = 1e100;   // larger values would overflow the axis
 constexpr size_t kMostDots = 40;  // points of a curve that have dots with their values
 

@@ -165,8 +165,8 @@ TEST_CASE("a chart by values of a key names as many of them as there is room for
   for (const char* name : {">0.001</text>", ">&lt;b&gt;</text>", ">0.1</text>"})
     CHECK_MESSAGE(has(drawn, name), name);
   CHECK(has(drawn, "<title>lr 0.1: 75</title>"));
-  // (0 + 0.5) / 3 of 410, behind a margin of 58
-  CHECK(has(drawn, "cx=\"126.3\""));
+  // (0 + 0.5) / 3 of 402, behind a margin of 66
+  CHECK(has(drawn, "cx=\"133.0\""));
   chart.tick_names = {"0.001", std::string(30, 'n'), "0.1"};
   CHECK(!has(line_chart(chart), "nnn</text>"));
   chart.curves[0].dots = true;
