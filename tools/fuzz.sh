@@ -6,7 +6,7 @@ set -u
 usage() {
   cat <<'TEXT'
 Usage: tools/fuzz.sh [TARGET...] [--seconds N] [-j N]
-  TARGET       spec idx idx_gzip npy csv cifar image safetensors state; all of them where none is named
+  TARGET       spec idx idx_gzip npy csv cifar image safetensors json state; all of them where none is named
   --seconds N  how long each runs (30)
   -j N         compile with N processes (as many as there are cores)
 A finding becomes a test: mend it, then copy the file to tests/fuzz/corpus/TARGET/found-NAME.
@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=${2:-} && shift ;;
     -j) jobs=${2:-} && shift ;;
     -h | --help) usage; exit 0 ;;
-    spec | idx | idx_gzip | npy | csv | cifar | image | safetensors | state) targets+=("$1") ;;
+    spec | idx | idx_gzip | npy | csv | cifar | image | safetensors | json | state) targets+=("$1") ;;
     *) printf 'fuzz.sh: unknown target or option %s\n' "$1" >&2; usage >&2; exit 2 ;;
   esac
   shift
@@ -27,7 +27,7 @@ done
 case $seconds:$jobs in
   *[!0-9:]* | :* | *: | 0:* | *:0) printf 'fuzz.sh: --seconds and -j need numbers above 0\n' >&2; exit 2 ;;
 esac
-[ ${#targets[@]} -gt 0 ] || targets=(spec idx idx_gzip npy csv cifar image safetensors state)
+[ ${#targets[@]} -gt 0 ] || targets=(spec idx idx_gzip npy csv cifar image safetensors json state)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 build="build-test/fuzz"

@@ -111,6 +111,14 @@ SEEDS = {
                                   "b": {"dtype": "U8", "shape": [1],
                                         "data_offsets": [2**33, 2**33 + 1]}}, b"b"),
     },
+    "json": {
+        "usual": b'{"a": [1, -2.5e-3, true, false, null], "b": {"c": "\\u00e9\\ud83d\\ude00\\n"}, "": {}}\n',
+        "numbers": b"[0, -0, 9223372036854775807, 9223372036854775808, 5e-324, 1.7976931348623157e308, 0.1]",
+        "python": b'{"loss": NaN, "lr": Infinity, "least": -Infinity}',
+        "deep": b"[" * 70 + b"]" * 70,
+        "twice": b'{"a": 1, "a": 2}',
+        "cut": b'{"a": 12, "b": {"c": "x", "d": [3',
+    },
     "state": {
         "usual": json.dumps(STATE, indent=2).encode(),
         "first": json.dumps({key: value for key, value in STATE.items() if key != "samples"}).encode(),

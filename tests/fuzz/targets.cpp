@@ -19,6 +19,7 @@
 #include "data/readers/image.h"
 #include "data/readers/npy.h"
 #include "data/readers/tar.h"
+#include "formats/json.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_header.h"
 #include "layers/model.h"
@@ -183,6 +184,19 @@ void safetensors(std::span<const std::byte> bytes) {
            "written, a tensor is another");
 }
 
+// What is read and written must be read the same, and of a text that is cut off the start is kept.
+void json(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  JsonError error;
+  const auto read = Json::parse(text, {}, &error);
+  expect(read || (!error.what.empty() && error.offset <= text.size()), "a refusal without a place");
+  const auto start = Json::parse(text, {.python = true, .keep_start = true});
+  expect(!read || (start && *start == *read), "with more rules, the value is another");
+  if (!read) return;
+  for (const std::string& again : {read->dump(), read->dense(), read->lines(10)})
+    expect(Json::parse(again)->dump() == read->dump(), "written, the value is another");
+}
+
 // What a checkpoint says of its run; what is accepted must read back the same.
 void state(std::span<const std::byte> bytes) {
   const std::string json(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -222,8 +236,9 @@ void spec(std::span<const std::byte> bytes) {
 }
 
 constexpr Target kTargets[] = {
-    {"spec", spec},   {"idx", idx},     {"idx_gzip", idx_gzip},       {"npy", npy},    {"csv", csv},
-    {"cifar", cifar}, {"image", image}, {"safetensors", safetensors}, {"state", state}};
+    {"spec", spec}, {"idx", idx},     {"idx_gzip", idx_gzip}, {"npy", npy},
+    {"csv", csv},   {"cifar", cifar}, {"image", image},       {"safetensors", safetensors},
+    {"json", json}, {"state", state}};
 
 }  // namespace
 
