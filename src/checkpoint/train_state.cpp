@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/fail.h"
-#include "formats/json_text.h"
-#include "spec/node.h"
+#include "formats/json.h"
 
 namespace dpt {
 namespace {
@@ -68,62 +67,66 @@ void each_key(State& s, Keys&& key) {
   key(kNoise, s.noise);
 }
 
-// The shortest text that reads back as the same value. JSON has no infinity or NaN: they become
-// strings.
-std::string text_of(double x) {
-  return std::isfinite(x) ? fmt::format("{}", x) : fmt::format("\"{}\"", x);
-}
-std::string text_of(int64_t x) { return fmt::format("{}", x); }
-std::string text_of(const std::string& x) { return json_text(x); }
-std::string text_of(const Generator& x) { return json_text(x.state()); }
-std::string text_of(const std::vector<double>& x) {
-  std::string out;
-  for (const double v : x) out += (out.empty() ? "" : ", ") + text_of(v);
-  return "[" + out + "]";
+// JSON has no infinity or NaN: they become strings.
+Json json_of(double x) { return std::isfinite(x) ? Json(x) : Json(fmt::format("{}", x)); }
+Json json_of(int64_t x) { return x; }
+Json json_of(const std::string& x) { return x; }
+Json json_of(const Generator& x) { return x.state(); }
+Json json_of(const std::vector<double>& x) {
+  Json out = Json::array();
+  for (const double v : x) out.push(json_of(v));
+  return out;
 }
 
-template <class Number>
-bool read(const Node& n, Number& out) {
-  const char* const end = n.text.data() + n.text.size();
-  const auto [at, error] = std::from_chars(n.text.data(), end, out);
-  return n.kind == Node::Kind::scalar && error == std::errc() && at == end;
+bool read(const Json& json, int64_t& out) {
+  const auto x = json.integer();
+  if (x) out = *x;
+  return x.has_value();
 }
-bool read(const Node& n, std::string& out) {
-  out = n.text;
-  return n.kind == Node::Kind::scalar;
+bool read(const Json& json, double& out) {
+  if (const std::string* const text = json.text()) {
+    const char* const end = text->data() + text->size();
+    const auto [at, error] = std::from_chars(text->data(), end, out);
+    return error == std::errc() && at == end;
+  }
+  const auto x = json.number();
+  if (x) out = *x;
+  return x.has_value();
 }
-bool read(const Node& n, Generator& out) {
-  const auto found = Generator::from_state(n.text);
+bool read(const Json& json, std::string& out) {
+  if (json.text()) out = *json.text();
+  return json.text() != nullptr;
+}
+bool read(const Json& json, Generator& out) {
+  const auto found = json.text() ? Generator::from_state(*json.text()) : std::nullopt;
   if (found) out = *found;
   return found.has_value();
 }
-bool read(const Node& n, std::vector<double>& out) {
-  for (const Node& item : n.items)
+bool read(const Json& json, std::vector<double>& out) {
+  for (const Json& item : json.items())
     if (!read(item, out.emplace_back())) return false;
-  return n.kind == Node::Kind::list;
+  return json.is_array();
 }
 
 }  // namespace
 
 std::string to_json(const TrainState& state) {
-  std::string out;
+  Json out;
   each_key(state, [&](std::string_view name, const auto& value) {
-    out += fmt::format("{}\n  \"{}\": {}", out.empty() ? "{" : ",", name, text_of(value));
+    out.add(std::string(name), json_of(value).on_line(2));
   });
-  return out + "\n}\n";
+  return out.dump() + "\n";
 }
 
-// The JSON that to_json() writes is also YAML.
 TrainState train_state_of(const std::string& json, const std::string& path) {
-  const SourceFile file{.path = path, .text = json};
-  Diagnostics d;
-  const Node root = read_yaml(file, d);
-  if (!d.ok()) fail(Fault::data, "{}", d.render());
+  JsonError error;
+  const auto root = Json::parse(json, {}, &error);
+  if (!root) fail(Fault::data, "{} is damaged: {} (byte {})", path, error.what, error.offset);
   TrainState out;
   each_key(out, [&](std::string_view name, auto& value) {
-    const Node* n = root.find(name);
-    if (!n && is_late(name)) return;
-    if (!n || !read(*n, value))
+    const Json* const found = root->find(name);
+    if (!found && is_late(name)) return;
+    if (!found || !read(*found, value))
       fail(Fault::data,
            "{} has no valid '{}'; it is damaged or was written by another version of dptrain", path,
            name);

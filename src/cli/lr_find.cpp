@@ -30,6 +30,7 @@
 #include "comm/rendezvous.h"
 #include "report/lr_range.h"
 #include "train/metrics_file.h"
+#include "train/metrics_record.h"
 
 namespace dpt::commands {
 namespace {
@@ -123,9 +124,10 @@ LrCurve read_curve(const std::string& metrics, bool diverged) {
   std::ifstream in(metrics);
   read_lines(in, [&](std::string_view line, int64_t) {
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    if (!line.starts_with("{\"step\"") || line.find("\"skipped\": true") != line.npos) return;
-    lr.push_back(metric(line, "lr").value_or(kNone));
-    loss.push_back(metric(line, "loss").value_or(kNone));
+    const auto record = parse_record(line);
+    if (!record || record->kind() != RecordKind::step || record->number("skipped") == 1) return;
+    lr.push_back(record->number("lr").value_or(kNone));
+    loss.push_back(record->number("loss").value_or(kNone));
   });
   return smooth_curve(lr, loss, diverged);
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "formats/json.h"
 #include "layers/kaiming.h"
 #include "layers/layer.h"
 #include "layers/window.h"
@@ -39,10 +41,16 @@ struct Padding {
   }
 };
 
-inline constexpr const char* kPaddingSchema =
-    R"({"type": ["integer", "array", "string"], "minimum": 0, "maximum": 2147483647, "items": )"
-    R"({"type": "integer", "minimum": 0, "maximum": 2147483647}, "if": {"type": "string"}, )"
-    R"("then": {"enum": ["same", "valid"]}})";
+inline Json padding_schema() {
+  constexpr int64_t kMost = 2147483647;
+  const Json extent = {{"type", "integer"}, {"minimum", 0}, {"maximum", kMost}};
+  return {{"type", Json::array({"integer", "array", "string"})},
+          {"minimum", 0},
+          {"maximum", kMost},
+          {"items", extent},
+          {"if", {{"type", "string"}}},
+          {"then", {{"enum", Json::array({"same", "valid"})}}}};
+}
 
 template <int kDims>
 struct Conv {
@@ -78,7 +86,7 @@ struct Conv {
             [](Conv& c, const Node& n, Diagnostics& d) { Padding::read(c.padding, n, d); },
             {.kind = "an integer, a list of them, same or valid",
              .fallback = "0",
-             .schema = kPaddingSchema})
+             .schema = padding_schema()})
         .optional("dilation", &Conv::dilation, "distance between the window's elements", kSize)
         .optional(
             "groups", &Conv::groups,

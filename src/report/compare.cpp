@@ -92,9 +92,10 @@ RecordedLosses read_losses(const std::string& path) {
   RecordedLosses out;
   read_lines(in, [&](std::string_view line, int64_t number) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    const auto step = metric(line, "step"), epoch = metric(line, "epoch"),
-               loss = metric(line, "loss");
-    const bool evaluation = metric(line, "evaluation") || line.starts_with(R"({"final")");
+    const Json record = record_of(line).value_or(Json());
+    const auto step = number_at(record, "step"), epoch = number_at(record, "epoch"),
+               loss = number_at(record, "loss");
+    const bool evaluation = number_at(record, "evaluation") || record.find("final");
     if (evaluation && !loss) return;
     if (!loss || !(step || epoch))
       fail(Fault::data, R"({}:{}: not a record like {{"step": 1, "loss": 2.3}})", path, number);

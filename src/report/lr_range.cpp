@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "formats/json_text.h"
+#include "formats/json.h"
 
 namespace dpt {
 namespace {
@@ -103,16 +103,19 @@ std::optional<LrSuggestion> suggest_lr(const LrCurve& curve, std::string& proble
 std::string lr_text(double lr) { return fmt::format("{:.2g}", lr); }
 
 std::string lr_json(const LrCurve& curve, const LrSuggestion& suggestion) {
+  constexpr int kDigits = 9;
   const auto list = [](const std::vector<double>& values) {
-    std::string out;
-    for (const double v : values) out += (out.empty() ? "" : ", ") + json_number(v);
-    return "[" + out + "]";
+    Json::Array out;
+    for (const double v : values) out.push_back(Json::rounded(v, kDigits));
+    return Json(std::move(out)).on_line(1);
   };
-  return fmt::format(
-      "{{\"valley\": {}, \"steep\": {}, \"diverged\": {},\n \"lr\": {},\n \"loss\": {},\n "
-      "\"smooth\": {}}}\n",
-      json_number(suggestion.valley), json_number(suggestion.steep), curve.diverged, list(curve.lr),
-      list(curve.loss), list(curve.smooth));
+  const Json out = {{"valley", Json::rounded(suggestion.valley, kDigits)},
+                    {"steep", Json::rounded(suggestion.steep, kDigits)},
+                    {"diverged", curve.diverged},
+                    {"lr", list(curve.lr)},
+                    {"loss", list(curve.loss)},
+                    {"smooth", list(curve.smooth)}};
+  return out.dump() + "\n";
 }
 
 }  // namespace dpt

@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "formats/csv_text.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 #include "report/baseline.h"
 #include "report/numbers.h"
 #include "report/reasons.h"
@@ -15,26 +15,20 @@
 namespace dpt {
 namespace {
 
-// A column of JSON and CSV: a number as it is, a word that JSON puts in quotes.
-struct Field {
-  std::string_view name;
-  std::string value;
-  bool text = false;
-};
-
-std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
-  const auto number = [](double x) { return fmt::format("{:.6g}", x); };
-  const auto count = [](double x) { return fmt::format("{:.0f}", x); };
-  return {{.name = "mode", .value = r.row.mode, .text = true},
-          {"devices", fmt::format("{}", r.row.devices)},
-          {"batch_size", fmt::format("{}", r.row.batch_size)},
-          {.name = "precision", .value = r.row.precision, .text = true},
+// The columns of JSON and CSV.
+Json fields(const BenchReport& report, const RowResult& r) {
+  const auto number = [](double x) { return Json::rounded(x, 6); };
+  const auto count = [](double x) { return Json::decimals(x, 0); };
+  return {{"mode", r.row.mode},
+          {"devices", r.row.devices},
+          {"batch_size", r.row.batch_size},
+          {"precision", r.row.precision},
           {"ms_per_sample", number(r.ms_per_sample)},
           {"samples_per_second", number(r.samples_per_second())},
           {"speedup", number(report.speedup(r))},
           {"ideal_speedup", number(report.ideal(r))},
           {"efficiency", number(report.efficiency(r))},
-          {.name = "relative_to", .value = name_of(report.baseline(r).row), .text = true},
+          {"relative_to", name_of(report.baseline(r).row)},
           {"compute_share", number(r.share(&WorkerSeconds::compute))},
           {"communication_share", number(r.share(&WorkerSeconds::communication))},
           {"waiting_share", number(r.share(&WorkerSeconds::waiting))},
@@ -42,13 +36,13 @@ std::vector<Field> fields(const BenchReport& report, const RowResult& r) {
           {"memory_peak_bytes", count(r.peak_bytes)},
           {"ms_per_sample_fastest", number(r.fastest)},
           {"ms_per_sample_slowest", number(r.slowest)},
-          {"rounds", fmt::format("{}", r.rounds)},
-          {"workers", fmt::format("{}", r.facts.workers)},
-          {.name = "device_has", .value = report.device, .text = true},
-          {.name = "reason", .value = report.reason(r), .text = true},
-          {.name = "spec", .value = report.name, .text = true},
-          {.name = "data", .value = report.data, .text = true},
-          {.name = "machine", .value = report.machine, .text = true}};
+          {"rounds", r.rounds},
+          {"workers", r.facts.workers},
+          {"device_has", report.device},
+          {"reason", report.reason(r)},
+          {"spec", report.name},
+          {"data", report.data},
+          {"machine", report.machine}};
 }
 
 using Cells = std::vector<std::string>;
@@ -152,24 +146,23 @@ std::string bench_table(const BenchReport& report) {
 }
 
 std::string bench_json(const BenchReport& report) {
-  std::vector<std::string> rows;
+  Json::Array rows;
   for (const RowResult* r : report.measured()) {
-    std::vector<std::string> entries;
-    for (const Field& f : fields(report, *r))
-      entries.push_back(fmt::format("\"{}\": {}", f.name, f.text ? json_text(f.value) : f.value));
-    rows.push_back(fmt::format("{{{}}}", fmt::join(entries, ", ")));
+    Json row = fields(report, *r);
+    rows.push_back(rows.empty() ? std::move(row) : std::move(row).on_line(2));
   }
-  return fmt::format("{{\"rows\": [{}]}}\n", fmt::join(rows, ",\n  "));
+  return Json{{"rows", std::move(rows)}}.dump() + "\n";
 }
 
 std::string bench_csv(const BenchReport& report) {
   std::string out;
   for (const RowResult* r : report.measured()) {
+    const Json row = fields(report, *r);
     std::vector<std::string_view> names;
     std::vector<std::string> values;
-    for (const Field& f : fields(report, *r)) {
-      names.push_back(f.name);
-      values.push_back(csv_text(f.value));
+    for (const auto& [name, value] : row.members()) {
+      names.push_back(name);
+      values.push_back(csv_text(value.text() ? *value.text() : value.dump()));
     }
     if (out.empty()) out = fmt::format("{}\n", fmt::join(names, ","));
     out += fmt::format("{}\n", fmt::join(values, ","));

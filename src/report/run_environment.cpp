@@ -1,16 +1,17 @@
 #include "report/run_environment.h"
 
 #include <chrono>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/units.h"
 #include "base/version.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 
 namespace dpt {
 
@@ -19,37 +20,37 @@ std::string environment_json(const Session& s, const RunIdentity& identity,
   const Topology& topology = s.topology;
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::vector<std::string> entries;
-  const auto text = [&](std::string_view key, std::string_view value) {
-    if (!value.empty()) entries.push_back(fmt::format("\"{}\": {}", key, json_text(value)));
+  Json out = Json::object();
+  const auto add = [&](std::string key, Json value) {
+    out.add(std::move(key), out.size() == 0 ? std::move(value) : std::move(value).on_line(1));
   };
-  const auto number = [&](std::string_view key, int64_t value) {
-    entries.push_back(fmt::format("\"{}\": {}", key, value));
+  const auto text = [&](std::string_view key, std::string_view value) {
+    if (!value.empty()) add(std::string(key), value);
   };
   text("version", version());
   text("host", identity.host);
   text("job", identity.job);
   text("run", identity.id);
-  entries.push_back(fmt::format("\"started\": {:.3f}", now));
+  add("started", Json::decimals(now, 3));
   text("resume", resume);
   text("cpu", cpu_name());
-  number("cores", static_cast<int64_t>(usable_cores().size()));
+  add("cores", static_cast<int64_t>(usable_cores().size()));
   text("device", s.device);
   text("mode", s.plan.mode);
-  number("ranks", topology.ranks);
-  number("devices", int64_t{topology.ranks} * topology.devices_per_rank);
-  number("workers", topology.total_workers());
+  add("ranks", topology.ranks);
+  add("devices", int64_t{topology.ranks} * topology.devices_per_rank);
+  add("workers", topology.total_workers());
   text("precision", s.precision.on() ? text_of(s.precision) : "fp32");
   text("data", s.train.description);
-  number("samples", s.train_samples());
-  if (s.test) number(fmt::format("{}_samples", s.evaluated_set()), s.test_samples());
-  number("batch_size", s.global_batch);
-  number("parameters", s.parameters());
-  number("seed", s.spec.seed);
-  number("epochs", s.epochs);
-  number("steps", s.steps);
-  number("steps_of_epoch", s.batches->steps());
-  return fmt::format("{{{}}}\n", fmt::join(entries, ",\n "));
+  add("samples", s.train_samples());
+  if (s.test) add(fmt::format("{}_samples", s.evaluated_set()), s.test_samples());
+  add("batch_size", s.global_batch);
+  add("parameters", s.parameters());
+  add("seed", s.spec.seed);
+  add("epochs", s.epochs);
+  add("steps", s.steps);
+  add("steps_of_epoch", s.batches->steps());
+  return out.dump() + "\n";
 }
 
 std::optional<MetricsRecord> read_environment(const std::string& run) {

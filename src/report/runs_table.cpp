@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/stderr.h"
 #include "formats/csv_text.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 
 namespace dpt {
 namespace {
@@ -25,13 +25,13 @@ constexpr size_t kWidestText = 40, kLeastText = 8,
 struct Result {
   std::string_view name, title;
   int rank;  // if the table is too wide, the column with the highest rank is dropped first
-  std::string (*value)(const RunSummary&);  // empty: no value
+  Json (*value)(const RunSummary&);  // null: no value
   std::string (*shown)(const RunSummary&);
   bool text = false;
 };
 
-std::string number(std::optional<double> x) {
-  return x && std::isfinite(*x) ? fmt::format("{:.9g}", *x) : "";
+Json number(std::optional<double> x) {
+  return x && std::isfinite(*x) ? Json::rounded(*x, 9) : Json();
 }
 std::string loss(std::optional<double> x) { return x ? fmt::format("{:.4f}", *x) : ""; }
 std::string percent(std::optional<double> x) { return x ? fmt::format("{:.2f} %", 100 * *x) : ""; }
@@ -41,7 +41,7 @@ std::string state(const RunSummary& r) { return std::string(name_of(r.state)); }
 
 using Run = const RunSummary&;
 const Result kResults[] = {
-    {"epochs_done", "epochs done", 6, [](Run r) { return fmt::format("{}", r.epochs); },
+    {"epochs_done", "epochs done", 6, [](Run r) { return Json(r.epochs); },
      [](Run r) { return fmt::format("{}", r.epochs); }},
     {"last_loss", "loss", 0, [](Run r) { return number(r.loss.last); },
      [](Run r) { return loss(r.loss.last); }},
@@ -70,8 +70,8 @@ const Result kResults[] = {
      [](Run r) { return seconds(r.seconds); }},
     {"samples_per_second", "samples/s", 5, [](Run r) { return number(r.samples_per_second); },
      [](Run r) { return rate(r.samples_per_second); }},
-    {"state", "state", 0, state, state, true},
-    {"note", "note", 12, [](Run r) { return r.note; }, [](Run r) { return r.note; }, true},
+    {"state", "state", 0, [](Run r) { return Json(name_of(r.state)); }, state, true},
+    {"note", "note", 12, [](Run r) { return Json(r.note); }, [](Run r) { return r.note; }, true},
 };
 
 std::string spec_value(const RunSummary& run, const std::string& key) {
@@ -82,7 +82,10 @@ std::string spec_value(const RunSummary& run, const std::string& key) {
 std::string value_of(const RunRow& row, const std::string& column) {
   if (column == "run") return row.name;
   const auto result = std::ranges::find(kResults, column, &Result::name);
-  return result == std::end(kResults) ? spec_value(row.run, column) : result->value(row.run);
+  if (result == std::end(kResults)) return spec_value(row.run, column);
+  const Json value = result->value(row.run);
+  const std::string* const text = value.text();
+  return value.is_null() ? "" : text ? *text : value.dump();
 }
 
 std::optional<double> number_in(std::string_view text) {
@@ -194,10 +197,10 @@ std::vector<std::string> fit(std::vector<TextColumn>& columns, size_t width) {
   return out;
 }
 
-// A JSON number if the text is a number, otherwise a JSON string.
-std::string json_value(const std::string& text) {
+// A number if the text is one.
+Json json_value(const std::string& text) {
   const auto x = number_in(text);
-  return x ? fmt::format("{}", *x) : json_text(text);
+  return x ? Json(*x) : Json(text);
 }
 
 }  // namespace
@@ -299,23 +302,16 @@ std::string runs_csv(const RunsTable& table) {
 }
 
 std::string runs_json(const RunsTable& table) {
-  std::vector<std::string> rows;
+  Json::Array rows;
   for (const RunRow& row : table.rows) {
-    std::vector<std::string> spec, entries;
+    Json spec = Json::object();
     for (const std::string& key : table.keys)
-      if (row.run.spec.contains(key))
-        spec.push_back(fmt::format("{}: {}", json_text(key), json_value(spec_value(row.run, key))));
-    for (const Result& r : kResults) {
-      const std::string value = r.value(row.run);
-      entries.push_back(fmt::format("\"{}\": {}", r.name,
-                                    r.text          ? json_text(value)
-                                    : value.empty() ? "null"
-                                                    : value));
-    }
-    rows.push_back(fmt::format("{{\"run\": {}, \"spec\": {{{}}}, {}}}", json_text(row.name),
-                               fmt::join(spec, ", "), fmt::join(entries, ", ")));
+      if (row.run.spec.contains(key)) spec.add(key, json_value(spec_value(row.run, key)));
+    Json entry = {{"run", row.name}, {"spec", std::move(spec)}};
+    for (const Result& r : kResults) entry.add(std::string(r.name), r.value(row.run));
+    rows.push_back(rows.empty() ? std::move(entry) : std::move(entry).on_line(2));
   }
-  return fmt::format("{{\"runs\": [{}]}}\n", fmt::join(rows, ",\n  "));
+  return Json{{"runs", std::move(rows)}}.dump() + "\n";
 }
 
 }  // namespace dpt

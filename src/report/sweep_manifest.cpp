@@ -1,22 +1,19 @@
 #include "report/sweep_manifest.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <sstream>
+#include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/count.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/units.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 #include "session/session.h"
 #include "spec/changes.h"
-#include "spec/node.h"
 
 namespace dpt {
 namespace {
@@ -24,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostBytesOfFile = 64 * kMiB;
-constexpr std::string_view kRuns = "\"runs\": [";
 constexpr const char* kRemedy = "; choose another folder with --out DIR";
 
 std::string manifest_file(const std::string& folder) { return folder + "/sweep.json"; }
@@ -39,20 +35,17 @@ void replace_file(const std::string& path, const std::string& text) {
   if (error) fail(Fault::failed, "{} cannot be written: {}{}", path, error.message(), kRemedy);
 }
 
-std::string run_json(const Sweep& sweep, const SweepRun& r) {
-  std::vector<std::string> values, numbers;
-  for (const auto& [key, value] : r.point.values)
-    values.push_back(fmt::format("{}: {}", json_text(key), json_text(value)));
+Json run_json(const Sweep& sweep, const SweepRun& r) {
+  Json values = Json::object(), numbers = Json::object();
+  for (const auto& [key, value] : r.point.values) values.add(key, value);
   const auto number = [&](const std::string& name, std::optional<double> x) {
-    if (x)
-      numbers.push_back(
-          fmt::format("{}: {}", json_text(name), std::isfinite(*x) ? exact_number(*x) : "null"));
+    if (x) numbers.add(name, exact_json(*x));
   };
-  std::map<std::string, int> metrics;
+  std::set<std::string> metrics;
   for (const NumbersRecord& record : r.numbers.records())
-    for (const auto& [name, value] : record.values) metrics[name] = 1;
-  for (const auto& [name, one] : metrics) number(name, r.numbers.find(name));
-  for (const auto& [name, one] : metrics)
+    for (const auto& [name, value] : record.values) metrics.insert(name);
+  for (const std::string& name : metrics) number(name, r.numbers.find(name));
+  for (const std::string& name : metrics)
     if (name != "lr") number("best." + name, r.numbers.find("best." + name));
   for (const char* name : {"epochs", "steps", "seconds", "samples_per_second"})
     number(name, r.numbers.find(name));
@@ -60,10 +53,11 @@ std::string run_json(const Sweep& sweep, const SweepRun& r) {
     number("reached.epoch", static_cast<double>(at->epoch));
     number("reached.seconds", at->trained_s);
   }
-  return fmt::format(
-      R"({{"run": {}, "state": "{}", "note": {}, "values": {{{}}}, "numbers": {{{}}}}})",
-      json_text(r.point.name), name_of(r.state), json_text(r.note), fmt::join(values, ", "),
-      fmt::join(numbers, ", "));
+  return {{"run", r.point.name},
+          {"state", name_of(r.state)},
+          {"note", r.note},
+          {"values", values},
+          {"numbers", numbers}};
 }
 
 struct SavedRun {
@@ -76,56 +70,43 @@ struct Manifest {
   std::vector<SavedRun> runs;
 };
 
-Node read_json(const std::string& text, const std::string& path) {
-  const SourceFile file{.path = path, .text = text};
-  Diagnostics d;
-  Node out = read_yaml(file, d);  // JSON is YAML, too
-  if (!d.ok())
-    fail(Fault::data, "{} is damaged; restore it, or start another sweep with --out DIR", path);
-  return out;
+std::string text_at(const Json& object, std::string_view key) {
+  const Json* const found = object.find(key);
+  return found && found->text() ? *found->text() : "";
 }
 
-std::string text_at(const Node& n, std::string_view key) {
-  const Node* const found = n.find(key);
-  return found ? found->text : "";
-}
-
-// One run per line, as write_manifest() writes it.
 Manifest read_manifest(const std::string& folder) {
   const std::string path = manifest_file(folder);
-  std::istringstream in(read_file(path, kMostBytesOfFile));
-  std::string head, line;
-  while (std::getline(in, line) && line.find(kRuns) == line.npos) head += line + "\n";
-  head.erase(head.find_last_not_of(",\n") + 1);
-  const Node root = read_json(head + "}", path);
-  Manifest out{.spec_sha256 = text_at(root, "spec_sha256"), .settings = {}, .runs = {}};
-  if (const Node* const settings = root.find("settings"))
-    for (const Node::Entry& e : settings->entries) out.settings[e.key.value] = e.value.text;
-  while (std::getline(in, line) && !line.starts_with("]")) {
-    if (line.ends_with(',')) line.pop_back();
-    const Node run = read_json(line, path);
-    out.runs.push_back(
-        {.name = text_at(run, "run"),
-         .note = text_at(run, "note"),
-         .state = sweep_state_named(text_at(run, "state")).value_or(SweepState::waiting)});
-  }
+  const auto root = Json::parse(read_file(path, kMostBytesOfFile));
+  if (!root)
+    fail(Fault::data, "{} is damaged; restore it, or start another sweep with --out DIR", path);
+  Manifest out{.spec_sha256 = text_at(*root, "spec_sha256"), .settings = {}, .runs = {}};
+  if (const Json* const settings = root->find("settings"))
+    for (const auto& [key, value] : settings->members())
+      out.settings[key] = text_at(*settings, key);
+  if (const Json* const runs = root->find("runs"))
+    for (const Json& run : runs->items())
+      out.runs.push_back(
+          {.name = text_at(run, "run"),
+           .note = text_at(run, "note"),
+           .state = sweep_state_named(text_at(run, "state")).value_or(SweepState::waiting)});
   return out;
 }
 
 }  // namespace
 
 void write_manifest(const Sweep& sweep, const SweepIdentity& identity) {
-  std::vector<std::string> settings, runs;
-  for (const auto& [key, value] : identity.settings)
-    settings.push_back(fmt::format("{}: {}", json_text(key), json_text(value)));
-  for (const SweepRun& r : sweep.runs) runs.push_back(run_json(sweep, r));
-  const std::string text = fmt::format(
-      "{{\"version\": 1, \"name\": {}, \"spec_sha256\": \"{}\", \"metric\": {},\n\"settings\": "
-      "{{{}}},\n{}\n{}\n]}}\n",
-      json_text(sweep.name), Sha256().update(identity.spec).hex(), json_text(sweep.metric),
-      fmt::join(settings, ", "), kRuns, fmt::join(runs, ",\n"));
+  Json settings = Json::object(), runs = Json::array();
+  for (const auto& [key, value] : identity.settings) settings.add(key, value);
+  for (const SweepRun& r : sweep.runs) runs.push(run_json(sweep, r).on_line(0));
+  const Json manifest = {{"version", 1},
+                         {"name", sweep.name},
+                         {"spec_sha256", Sha256().update(identity.spec).hex()},
+                         {"metric", sweep.metric},
+                         {"settings", std::move(settings).on_line(0)},
+                         {"runs", std::move(runs).on_line(0)}};
   if (!fs::exists(spec_file(sweep.folder))) replace_file(spec_file(sweep.folder), identity.spec);
-  replace_file(manifest_file(sweep.folder), text);
+  replace_file(manifest_file(sweep.folder), manifest.dump() + "\n");
 }
 
 bool holds_sweep(const std::string& folder) {

@@ -68,9 +68,9 @@ struct EvaluateKeys : EvaluateSpec {
             {.kind = "a list of metrics",
              .fallback = "[]",
              .type = KeyKind::texts,
-             .schema = fmt::format(R"({{"type": ["array", "string"], "pattern": "{0}", )"
-                                   R"("items": {{"type": "string", "pattern": "{0}"}}}})",
-                                   kMetricPattern)})
+             .schema = {{"type", Json::array({"array", "string"})},
+                        {"pattern", kMetricPattern},
+                        {"items", {{"type", "string"}, {"pattern", kMetricPattern}}}}})
         .usage("torcheval.metrics", "evaluate: {metrics: [accuracy, top5, f1]}");
   }
 
@@ -114,8 +114,8 @@ struct SaveKeys : SaveSpec {
             {.kind = "a metric or none",
              .fallback = "loss with `data.validation`, else none",
              .type = KeyKind::text,
-             .schema = R"({"type": "string", "pattern": )"
-                       R"("^(none|loss|accuracy|top[1-9][0-9]*|f1|perplexity|mae|r2)$"})"})
+             .schema = {{"type", "string"},
+                        {"pattern", "^(none|loss|accuracy|top[1-9][0-9]*|f1|perplexity|mae|r2)$"}}})
         .usage("ModelCheckpoint(monitor)", "save: {best: accuracy}");
   }
 };
@@ -181,8 +181,9 @@ void add_validation_key(KeyTable<DataSpec>& t, const Registries& v) {
        {.kind = "a number between 0 and 1, or a dataset",
         .fallback = "none",
         .registry = "datasets",
-        .schema = R"({"if": {"type": "number"}, "then": {"exclusiveMinimum": 0, )"
-                  R"("exclusiveMaximum": 1}, "else": {"$ref": "#/definitions/dataset"}})"})
+        .schema = {{"if", {{"type", "number"}}},
+                   {"then", {{"exclusiveMinimum", 0}, {"exclusiveMaximum", 1}}},
+                   {"else", {{"$ref", "#/definitions/dataset"}}}}})
       .usage("torch.utils.data.random_split", "data: {validation: 0.1}");
 }
 

@@ -175,16 +175,29 @@ void read_batch_size(DataSpec& out, const Node& n, Diagnostics& d) {
     out.batch_size = size;
 }
 
-constexpr const char* kBatchSchema =
-    R"({"type": ["integer", "string"], "minimum": 1, "maximum": 2147483648, "pattern": "^auto$"})";
+Json batch_schema() {
+  return {{"type", Json::array({"integer", "string"})},
+          {"minimum", 1},
+          {"maximum", 2147483648},
+          {"pattern", "^auto$"}};
+}
 
-constexpr const char* kDevicesSchema =
-    R"({"type": ["integer", "array"], "minimum": 1, "maximum": 4096, "minItems": 1, "items": )"
-    R"({"type": ["integer", "string"], "minimum": 0, "maximum": 4095, )"
-    R"("pattern": "^((cpu|cuda):)?(0|[1-9][0-9]{0,3})$"}})";
+Json devices_schema() {
+  const Json device = {{"type", Json::array({"integer", "string"})},
+                       {"minimum", 0},
+                       {"maximum", 4095},
+                       {"pattern", "^((cpu|cuda):)?(0|[1-9][0-9]{0,3})$"}};
+  return {{"type", Json::array({"integer", "array"})},
+          {"minimum", 1},
+          {"maximum", 4096},
+          {"minItems", 1},
+          {"items", device}};
+}
 
-constexpr const char* kNameSchema =
-    R"({"type": ["string", "number", "boolean"], "pattern": "^[^./\\n\\t][^/\\n\\t]*$"})";
+Json name_schema() {
+  return {{"type", Json::array({"string", "number", "boolean"})},
+          {"pattern", R"(^[^./\n\t][^/\n\t]*$)"}};
+}
 
 void add_run(KeyTable<TopKeys>& t, const Registries& v) {
   t.section(
@@ -250,7 +263,7 @@ void add_machine(KeyTable<TopKeys>& t, const Registries& v) {
       .optional_section(
           "devices", "number of devices, or a list of them",
           [](TopKeys& s, const Node& n, Diagnostics& d) { read_devices(s.devices, n, d); },
-          {.kind = "an integer or a list", .schema = kDevicesSchema})
+          {.kind = "an integer or a list", .schema = devices_schema()})
       .usage("DataParallel(device_ids), torchrun --nproc-per-node", "devices: 2")
       .optional("cores", &TopKeys::cores,
                 "worker threads per CPU device; none: the machine's cores, divided evenly",
@@ -333,7 +346,7 @@ KeyTable<DataSpec> data_keys(const Registries& v) {
           "samples per step, over all replicas together; this or batch_size_per_replica. auto: "
           "chosen by measuring when a run starts",
           read_batch_size,
-          {.kind = "an integer or auto", .type = KeyKind::integer, .schema = kBatchSchema})
+          {.kind = "an integer or auto", .type = KeyKind::integer, .schema = batch_schema()})
       .usage("DataLoader(batch_size)", "data: {batch_size: 128}")
       .optional("batch_size_per_replica", &DataSpec::batch_size_per_replica,
                 "samples per step on each replica; this or batch_size", kCount)
@@ -361,7 +374,7 @@ KeyTable<TopKeys> top_keys(const Registries& v) {
              Range{.text = "must be 1 (the version this dptrain reads)", .low = 1, .high = 1})
       .usage("", "version: 1")
       .optional_section("name", "name of the run; none: the file name without its extension",
-                        read_name, {.kind = "text", .type = KeyKind::text, .schema = kNameSchema})
+                        read_name, {.kind = "text", .type = KeyKind::text, .schema = name_schema()})
       .usage("", "name: baseline")
       .optional("seed", &TopKeys::seed, "seed of initial weights, sample orders and dropout")
       .usage("torch.manual_seed", "seed: 1")

@@ -39,10 +39,14 @@ struct InitKeys {
   }
 };
 
-constexpr const char* kFromSchema =
-    R"({"type": ["string", "number", "boolean", "array"], "pattern": "^[A-Za-z0-9_.-]+$", )"
-    R"("minItems": 1, "items": {"type": ["string", "number", "boolean"], )"
-    R"("pattern": "^[A-Za-z0-9_.-]+$|\\$\\{.*\\}"}})";
+Json from_schema() {
+  const Json item = {{"type", Json::array({"string", "number", "boolean"})},
+                     {"pattern", R"(^[A-Za-z0-9_.-]+$|\$\{.*\})"}};
+  return {{"type", Json::array({"string", "number", "boolean", "array"})},
+          {"pattern", "^[A-Za-z0-9_.-]+$"},
+          {"minItems", 1},
+          {"items", item}};
+}
 
 // The keys beside a layer's name.
 struct Beside {
@@ -61,7 +65,7 @@ struct Beside {
         .optional_section(
             "from", "entry, or list of entries, whose output is the input; none: the entry before",
             read_from,
-            {.kind = "a name or a list of names", .type = KeyKind::texts, .schema = kFromSchema})
+            {.kind = "a name or a list of names", .type = KeyKind::texts, .schema = from_schema()})
         .usage("", "{add: null, from: [left, right]}")
         .optional_section(
             "init",
@@ -133,15 +137,14 @@ struct BlockKeys {
 
   static KeyTable<BlockKeys> keys() {
     return KeyTable<BlockKeys>()
-        .optional_section(
-            "parameters", "parameters and their defaults; null: required at each use",
-            [](BlockKeys& b, const Node& n, Diagnostics& d) {
-              if (n.kind == Node::Kind::map)
-                b.parameters = &n;
-              else if (n.kind != Node::Kind::null)
-                d.error(n.where, "'parameters' must be a map of names and defaults");
-            },
-            {.kind = "a map of names and defaults", .schema = R"({"type": "object"})"})
+        .optional_section("parameters", "parameters and their defaults; null: required at each use",
+                          [](BlockKeys& b, const Node& n, Diagnostics& d) {
+                            if (n.kind == Node::Kind::map)
+                              b.parameters = &n;
+                            else if (n.kind != Node::Kind::null)
+                              d.error(n.where, "'parameters' must be a map of names and defaults");
+                          },
+                          {.kind = "a map of names and defaults", .schema = {{"type", "object"}}})
         .usage("", "{parameters: {width: 64, p: null}, layers: [relu]}")
         .section("layers", "layers, with ${parameter} and arithmetic in their values",
                  [](BlockKeys& b, const Node& n, Diagnostics&) { b.layers = &n; },

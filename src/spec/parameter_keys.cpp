@@ -5,20 +5,30 @@
 namespace dpt {
 namespace {
 
-constexpr const char* kPatternsSchema =
-    R"({"type": ["string", "array"], "minLength": 1, "items": {"type": "string", "minLength": 1}})";
+Json patterns_schema() {
+  return {{"type", Json::array({"string", "array"})},
+          {"minLength", 1},
+          {"items", {{"type", "string"}, {"minLength", 1}}}};
+}
 
-constexpr const char* kLrScaleSchema =
-    R"({"type": ["string", "object"], "if": {"type": "object"}, "then": {"minProperties": 1, )"
-    R"("maxProperties": 1, "propertyNames": {"enum": ["linear", "sqrt"]}, )"
-    R"("additionalProperties": {"type": ["integer", "null"], "minimum": 1, )"
-    R"("maximum": 2147483648}}, "else": {"enum": ["none", "linear", "sqrt"]}})";
+Json lr_scale_schema() {
+  const Json reference = {
+      {"type", Json::array({"integer", "null"})}, {"minimum", 1}, {"maximum", 2147483648}};
+  const Json map = {{"minProperties", 1},
+                    {"maxProperties", 1},
+                    {"propertyNames", {{"enum", Json::array({"linear", "sqrt"})}}},
+                    {"additionalProperties", reference}};
+  return {{"type", Json::array({"string", "object"})},
+          {"if", {{"type", "object"}}},
+          {"then", map},
+          {"else", {{"enum", Json::array({"none", "linear", "sqrt"})}}}};
+}
 
 KeyDoc patterns(std::string fallback) {
   return {.kind = "a pattern or a list of patterns",
           .fallback = std::move(fallback),
           .type = KeyKind::texts,
-          .schema = kPatternsSchema};
+          .schema = patterns_schema()};
 }
 
 // A pattern or a list of patterns; null: none.
@@ -161,7 +171,7 @@ void add_parameter_keys(KeyTable<TopKeys>& t) {
           "or by the root of that; the reference is given, as in {linear: 256}, or "
           "batch_size_per_replica",
           [](TopKeys& s, const Node& n, Diagnostics& d) { read_lr_scale(s.lr_scale, n, d); },
-          {.kind = "none, linear, sqrt or a map", .schema = kLrScaleSchema})
+          {.kind = "none, linear, sqrt or a map", .schema = lr_scale_schema()})
       .usage("", "lr_scale: {linear: 256}");
 }
 

@@ -2,74 +2,74 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
-
-#include "spec/json_pieces.h"
 
 namespace dpt {
 namespace {
 
 // Adds a number's limits, including those of its type: 64 bits, or finite.
-void add_limits(KeyKind kind, const Range& r, Parts& limits) {
+void add_limits(KeyKind kind, const Range& r, Json::Object& limits) {
   const bool whole = kind == KeyKind::integer;
   const bool ends = whole || !r.infinite;
-  const std::string lowest = whole ? "-9223372036854775808" : "-1.7976931348623157e308";
-  const std::string highest = whole ? "9223372036854775807" : "1.7976931348623157e308";
+  using Whole = std::numeric_limits<int64_t>;
+  using Real = std::numeric_limits<double>;
+  const Json lowest = whole ? Json(Whole::min()) : Json::bare_exponent(Real::lowest());
+  const Json highest = whole ? Json(Whole::max()) : Json::bare_exponent(Real::max());
   if (std::isfinite(r.low))
-    limits.push_back(
-        json_member(r.above_low ? "exclusiveMinimum" : "minimum", fmt::format("{}", r.low)));
+    limits.emplace_back(r.above_low ? "exclusiveMinimum" : "minimum", r.low);
   else if (ends)
-    limits.push_back(json_member("minimum", lowest));
+    limits.emplace_back("minimum", lowest);
   if (std::isfinite(r.high))
-    limits.push_back(
-        json_member(r.below_high ? "exclusiveMaximum" : "maximum", fmt::format("{}", r.high)));
+    limits.emplace_back(r.below_high ? "exclusiveMaximum" : "maximum", r.high);
   else if (ends)
-    limits.push_back(json_member("maximum", highest));
+    limits.emplace_back("maximum", highest);
 }
 
 // The members for the types and words of a Form.
-Parts type_members(const Form& f, bool null) {
-  if (!f.other.empty()) return {json_member("allOf", json_list({f.other}))};
+Json::Object type_members(const Form& f, bool null) {
+  if (!f.other.is_null()) return {{"allOf", Json::array({f.other})}};
   if (f.types.empty()) return {};
-  Parts types = f.types;
-  if (null) types.push_back(json_text("null"));
-  if (!f.texts.empty() && f.types == Parts{json_text("string")}) {
-    Parts texts = f.texts;
-    if (null) texts.emplace_back("null");
-    return {json_member("enum", json_list(texts))};
+  Json::Array types = f.types;
+  if (null) types.emplace_back("null");
+  if (!f.texts.empty() && f.types == Json::Array{"string"}) {
+    Json::Array texts = f.texts;
+    if (null) texts.emplace_back();
+    return {{"enum", texts}};
   }
-  Parts out = {json_member("type", types.size() == 1 ? types[0] : json_list(types))};
+  Json::Object out = {{"type", types.size() == 1 ? types[0] : Json(types)}};
   if (!f.texts.empty()) {
-    out.push_back(json_member("if", R"({"type": "string"})"));
-    out.push_back(json_member("then", json_object({json_member("enum", json_list(f.texts))})));
+    out.emplace_back("if", Json{{"type", "string"}});
+    out.emplace_back("then", Json{{"enum", f.texts}});
   }
   return out;
 }
 
 }  // namespace
 
-void append(Parts& to, const Parts& from) { to.insert(to.end(), from.begin(), from.end()); }
-
-std::string schema_of(const Form& f, std::string_view about, const Also& also) {
-  Parts out = {json_member("description", json_text(about))};
+Json schema_of(const Form& f, std::string_view about, const Also& also) {
+  Json::Object out = {{"description", about}};
   append(out, f.limits);
-  const bool apart = also.null && !f.other.empty();  // `other` does not cover null
-  Parts texts, types;
-  if (also.none) texts.emplace_back("^none$");
-  if (also.expression) texts.emplace_back(R"(\$\{.*\})");
-  if (!texts.empty()) types.push_back(json_text("string"));
-  if (apart) types.push_back(json_text("null"));
+  const bool apart = also.null && !f.other.is_null();  // `other` does not cover null
+  std::vector<std::string_view> patterns;
+  Json::Array types;
+  if (also.none) patterns.emplace_back("^none$");
+  if (also.expression) patterns.emplace_back(R"(\$\{.*\})");
+  if (!patterns.empty()) types.emplace_back("string");
+  if (apart) types.emplace_back("null");
   if (types.empty()) {
     append(out, type_members(f, also.null));
-    return json_object(out);
+    return out;
   }
-  Parts exempt = {json_member("type", json_list(types))};
-  if (!texts.empty())
-    exempt.push_back(json_member("pattern", json_text(fmt::format("{}", fmt::join(texts, "|")))));
-  out.push_back(json_member("if", json_object(exempt)));
-  out.push_back(json_member("else", json_object(type_members(f, also.null && !apart))));
-  return json_object(out);
+  Json exempt = {{"type", types}};
+  if (!patterns.empty()) exempt.add("pattern", fmt::format("{}", fmt::join(patterns, "|")));
+  out.emplace_back("if", exempt);
+  out.emplace_back("else", type_members(f, also.null && !apart));
+  return out;
 }
 
 Also also_of(const KeyDoc& k, bool expressions) {
@@ -84,30 +84,30 @@ Form scalar_form(KeyKind kind, const KeyDoc& k) {
   Form f;
   switch (kind) {
     case KeyKind::boolean:
-      f.types = {json_text("boolean")};
+      f.types = {"boolean"};
       break;
     case KeyKind::integer:
     case KeyKind::number:
-      f.types = {json_text(kind == KeyKind::integer ? "integer" : "number")};
+      f.types = {kind == KeyKind::integer ? "integer" : "number"};
       add_limits(kind, k.range, f.limits);
       break;
     case KeyKind::choice:
-      f.types = {json_text("string")};
-      for (std::string_view c : k.choices) f.texts.push_back(json_text(c));
+      f.types = {"string"};
+      for (std::string_view c : k.choices) f.texts.emplace_back(c);
       break;
     case KeyKind::any:
       break;
     default:
-      f.types = {json_text("string"), json_text("number"), json_text("boolean")};
+      f.types = {"string", "number", "boolean"};
   }
   return f;
 }
 
 Form list_form(KeyKind kind, const KeyDoc& k, bool expressions) {
   Form f = scalar_form(kind, k);
-  const std::string item = schema_of(f, k.doc, {.expression = expressions});
-  f.types.push_back(json_text("array"));
-  f.limits.push_back(json_member("items", item));
+  const Json item = schema_of(f, k.doc, {.expression = expressions});
+  f.types.emplace_back("array");
+  f.limits.emplace_back("items", item);
   return f;
 }
 

@@ -1,25 +1,25 @@
 // Describes values as JSON Schema.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
+#include "formats/json.h"
 #include "spec/keys.h"
 
 namespace dpt {
 
-using Parts = std::vector<std::string>;  // JSON texts of members or items
-
-void append(Parts& to, const Parts& from);
-
 // The values that a key accepts.
 struct Form {
-  Parts types{};        // JSON types; empty: any
-  Parts limits{};       // schema members, each of which constrains values of one type only
-  Parts texts{};        // the accepted strings, as JSON; empty: any
-  std::string other{};  // a schema that replaces all of the above
+  Json::Array types{};    // names of JSON types; empty: any
+  Json::Object limits{};  // schema members, each of which constrains values of one type only
+  Json::Array texts{};    // the accepted strings; empty: any
+  Json other{};           // a schema that replaces all of the above; null: none
 };
+
+template <class List>
+void append(List& to, const List& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 // Further values that are accepted instead of one of the Form.
 struct Also {
@@ -29,7 +29,7 @@ struct Also {
 };
 
 // The schema of a value, with the description `about`.
-std::string schema_of(const Form& f, std::string_view about, const Also& also);
+Json schema_of(const Form& f, std::string_view about, const Also& also);
 
 Also also_of(const KeyDoc& k, bool expressions);
 // A single value of the kind, with the key's range or words.

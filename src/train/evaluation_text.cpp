@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "formats/json_text.h"
 #include "spec/metric_name.h"
 #include "train/progress.h"
 
@@ -33,12 +33,14 @@ std::string evaluation_text(std::string_view set, const Evaluation& e, int digit
   return out;
 }
 
-std::string evaluation_json(std::string_view set, const Evaluation& e) {
-  std::string out = fmt::format(R"(, "{}_loss": {})", set, json_number(e.loss));
-  if (e.accuracy >= 0) out += fmt::format(R"(, "{}_accuracy": {:.6f})", set, e.accuracy);
-  for (const auto& [name, value] : e.metrics)
-    out += fmt::format(R"(, "{}_{}": {})", set, name, json_number(value));
-  return out;
+void add_evaluation(Json& record, std::string_view set, const Evaluation& e) {
+  constexpr int kDigits = 9, kDecimals = 6;
+  const auto add = [&](std::string_view name, Json value) {
+    record.add(fmt::format("{}_{}", set, name), std::move(value));
+  };
+  add("loss", Json::rounded(e.loss, kDigits));
+  if (e.accuracy >= 0) add("accuracy", Json::decimals(e.accuracy, kDecimals));
+  for (const auto& [name, value] : e.metrics) add(name, Json::rounded(value, kDigits));
 }
 
 std::string confusion_csv(const Evaluation& e) {

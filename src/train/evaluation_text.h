@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/step_executor.h"
+#include "formats/json.h"
 
 namespace dpt {
 
@@ -12,8 +13,8 @@ namespace dpt {
 // accuracy: 89.12 %". set: test or validation. digits: of the loss.
 std::string evaluation_text(std::string_view set, const Evaluation& evaluation, int digits = 4);
 
-// R"(, "test_loss": 0.34, "test_accuracy": 0.891200)".
-std::string evaluation_json(std::string_view set, const Evaluation& evaluation);
+// Adds "test_loss": 0.34, "test_accuracy": 0.891200 and the other metrics to a record.
+void add_evaluation(Json& record, std::string_view set, const Evaluation& evaluation);
 
 // CSV: a row for each actual class, a column for each predicted one, both with their numbers.
 // REQUIRES: evaluation.confusion_matrix is not empty.

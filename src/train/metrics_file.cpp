@@ -1,11 +1,8 @@
 #include "train/metrics_file.h"
 
 #include <array>
-#include <charconv>
 #include <limits>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace dpt {
 
@@ -30,19 +27,19 @@ void read_lines(std::istream& in, const std::function<void(std::string_view, int
   if (!pending.empty()) line(pending, number + 1);
 }
 
-std::optional<double> metric(std::string_view record, std::string_view key) {
-  const std::string quoted = fmt::format("\"{}\"", key);
-  for (size_t at = record.find(quoted); at != record.npos; at = record.find(quoted, at + 1)) {
-    size_t i = record.find_first_not_of(" \t", at + quoted.size());
-    if (i == record.npos || record[i] != ':') continue;  // the key is the text of a value
-    i = record.find_first_not_of(" \t", i + 1);
-    if (i == record.npos) return {};
-    if (record.substr(i).starts_with("null")) return std::numeric_limits<double>::quiet_NaN();
-    double value = 0;
-    const auto end = std::from_chars(record.data() + i, record.data() + record.size(), value);
-    return end.ec == std::errc() ? std::optional(value) : std::nullopt;
-  }
-  return {};
+std::optional<Json> record_of(std::string_view line) {
+  // read_lines() drops the end of longer lines; what such a record begins with is good.
+  constexpr int kDeepest = 3;
+  auto out = Json::parse(
+      line, {.depth = kDeepest, .python = true, .keep_start = line.size() >= kMostRecordBytes});
+  if (out && !out->is_object()) out.reset();
+  return out;
+}
+
+std::optional<double> number_at(const Json& record, std::string_view key) {
+  const Json* const found = record.find(key);
+  if (!found) return {};
+  return found->is_null() ? std::numeric_limits<double>::quiet_NaN() : found->number();
 }
 
 }  // namespace dpt

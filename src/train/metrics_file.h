@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "formats/json.h"
 
 namespace dpt {
 
@@ -21,8 +22,12 @@ inline constexpr size_t kMostRecordBytes = 64 * kKiB;  // of a line; the rest of
 void read_lines(std::istream& in,
                 const std::function<void(std::string_view line, int64_t number)>& line);
 
-// The number under a key of a record. NaN for null (JSON's stand-in for infinity and NaN) and for
-// Python's NaN; empty if the key is missing or its value is not a number.
-std::optional<double> metric(std::string_view record, std::string_view key);
+// The object in a line, also with Python's NaN and Infinity; empty if it holds something else. Of a
+// line that read_lines() cut off, what comes before the cut.
+std::optional<Json> record_of(std::string_view line);
+
+// The number under a key of a record. NaN for null (JSON's stand-in for infinity and NaN); empty if
+// the key is missing or its value is not a number.
+std::optional<double> number_at(const Json& record, std::string_view key);
 
 }  // namespace dpt

@@ -1,4 +1,4 @@
-// One record of metrics.jsonl, read completely. metric() of metrics_file.h finds a single number.
+// One record of metrics.jsonl, with its numbers and texts as flat lists.
 #pragma once
 
 #include <optional>

@@ -17,12 +17,13 @@
 #include "base/disk.h"
 #include "base/files.h"
 #include "base/stderr.h"
-#include "formats/json_text.h"
 #include "train/evaluation_text.h"
 
 namespace dpt {
 namespace {
 
+constexpr int kDigits = 9;  // identify a float
+constexpr int kDecimalsOfShare = 4, kDecimalsOfTime = 3;
 constexpr size_t kMostSteps = 1024;  // kept before they are written
 constexpr size_t kMostPending = size_t{1} << 20;
 constexpr double kFlushInterval = 1;  // seconds: so late does `dptrain watch` see a step
@@ -99,57 +100,69 @@ void MetricsWriter::step(const StepRecord& record) {
 
 void MetricsWriter::format_steps() {
   for (const auto& [r, time] : steps_) {
-    pending_ += fmt::format(R"({{"step": {}, "epoch": {}, "loss": {}, "lr": {:.9g})", r.step,
-                            r.epoch, json_number(r.loss), r.lr);
-    if (session_.scaler.on)
-      pending_ += fmt::format(R"(, "loss_scale": {:.9g}, "skipped": {})", r.scale, r.skipped);
-    if (session_.spec.clip.max_norm)
-      pending_ += fmt::format(R"(, "norm": {})", json_number(r.norm));
-    if (r.noise_scale)
-      pending_ += fmt::format(R"(, "noise_scale": {})", json_number(*r.noise_scale));
-    pending_ += fmt::format(R"(, "data_wait": {:.4f}, "time": {:.3f}, "run": "{}"{}}})"
-                            "\n",
-                            r.data_wait, time, run_, norms_text(r.grad_norms));
+    Json record = {{"step", r.step},
+                   {"epoch", r.epoch},
+                   {"loss", Json::rounded(r.loss, kDigits)},
+                   {"lr", Json::rounded(r.lr, kDigits)}};
+    if (session_.scaler.on) {
+      record.add("loss_scale", Json::rounded(r.scale, kDigits));
+      record.add("skipped", r.skipped);
+    }
+    if (session_.spec.clip.max_norm) record.add("norm", Json::rounded(r.norm, kDigits));
+    if (r.noise_scale) record.add("noise_scale", Json::rounded(*r.noise_scale, kDigits));
+    record.add("data_wait", Json::decimals(r.data_wait, kDecimalsOfShare));
+    record.add("time", Json::decimals(time, kDecimalsOfTime));
+    record.add("run", run_);
+    // They are last, because readers drop the end of very long records (kMostRecordBytes).
+    if (!r.grad_norms.empty()) record.add("grad_norms", norms_of(r.grad_norms));
+    record.append_to(pending_);
+    pending_ += '\n';
   }
   steps_.clear();
 }
 
-// They are last, because readers drop the end of very long records (kMostRecordBytes).
-std::string MetricsWriter::norms_text(const std::vector<double>& norms) const {
+Json MetricsWriter::norms_of(const std::vector<double>& norms) const {
   const Graph& graph = session_.graph;
-  std::string out;
+  Json out = Json::object();
   size_t next = 0;
   for (size_t p = 0; p < graph.parameters.size() && next < norms.size(); ++p)
     if (graph.gradients[p] != kNoValue)
-      out += fmt::format("{}{}: {}", out.empty() ? "" : ", ",
-                         json_text(graph[graph.parameters[p]].name), json_number(norms[next++]));
-  return norms.empty() ? "" : fmt::format(R"(, "grad_norms": {{{}}})", out);
+      out.add(graph[graph.parameters[p]].name, Json::rounded(norms[next++], kDigits));
+  return out;
 }
 
 void MetricsWriter::epoch(const EpochRecord& r, std::optional<double> evaluation_s) {
+  constexpr int kDecimalsOfSeconds = 6;
   format_steps();
-  std::string line = fmt::format(
-      R"({{"epoch": {}, "loss": {}, "seconds": {:.6f}, "steps": {}, "lr": {:.9g}, )"
-      R"("samples_per_second": {:.1f})",
-      r.epoch, json_number(r.loss), r.seconds, r.steps, r.lr, samples_per_second(session_, r));
-  if (r.evaluation) line += evaluation_json(session_.evaluated_set(), *r.evaluation);
-  if (evaluation_s) line += fmt::format(R"(, "evaluation_seconds": {:.6f})", *evaluation_s);
-  if (session_.scaler.on)
-    line += fmt::format(R"(, "loss_scale": {:.9g}, "skipped_steps": {})", r.scale, r.skipped);
-  line += fmt::format(R"(, "data_wait": {:.4f})", r.data_wait);
-  add(std::move(line));
+  Json record = {{"epoch", r.epoch},
+                 {"loss", Json::rounded(r.loss, kDigits)},
+                 {"seconds", Json::decimals(r.seconds, kDecimalsOfSeconds)},
+                 {"steps", r.steps},
+                 {"lr", Json::rounded(r.lr, kDigits)},
+                 {"samples_per_second", Json::decimals(samples_per_second(session_, r), 1)}};
+  if (r.evaluation) add_evaluation(record, session_.evaluated_set(), *r.evaluation);
+  if (evaluation_s)
+    record.add("evaluation_seconds", Json::decimals(*evaluation_s, kDecimalsOfSeconds));
+  if (session_.scaler.on) {
+    record.add("loss_scale", Json::rounded(r.scale, kDigits));
+    record.add("skipped_steps", r.skipped);
+  }
+  record.add("data_wait", Json::decimals(r.data_wait, kDecimalsOfShare));
+  add(std::move(record));
 }
 
 void MetricsWriter::evaluation(const EvaluationRecord& r) {
   format_steps();
-  add(fmt::format(R"({{"evaluation": {}, "step": {}, "epoch": {}{})", r.evaluation, r.step, r.epoch,
-                  evaluation_json(session_.evaluated_set(), r.result)));
+  Json record = {{"evaluation", r.evaluation}, {"step", r.step}, {"epoch", r.epoch}};
+  add_evaluation(record, session_.evaluated_set(), r.result);
+  add(std::move(record));
 }
 
 void MetricsWriter::final_test(const FinalRecord& r) {
   format_steps();
-  add(fmt::format(R"({{"final": true, "step": {}, "epoch": {}{})", r.step, r.epoch,
-                  evaluation_json("test", r.result)));
+  Json record = {{"final", true}, {"step", r.step}, {"epoch", r.epoch}};
+  add_evaluation(record, "test", r.result);
+  add(std::move(record));
 }
 
 void MetricsWriter::stopped_early() {
@@ -158,10 +171,11 @@ void MetricsWriter::stopped_early() {
 }
 
 // Ends a record with its time and run, and writes it.
-void MetricsWriter::add(std::string line) {
-  pending_ += line + fmt::format(R"(, "time": {:.3f}, "run": "{}"}})"
-                                 "\n",
-                                 utc_s(), run_);
+void MetricsWriter::add(Json record) {
+  record.add("time", Json::decimals(utc_s(), kDecimalsOfTime));
+  record.add("run", run_);
+  record.append_to(pending_);
+  pending_ += '\n';
   flush();
 }
 

@@ -51,8 +51,8 @@ class MetricsWriter {
   void open(bool append);
   void close_file();
   void format_steps();
-  void add(std::string line);
-  std::string norms_text(const std::vector<double>& norms) const;
+  void add(Json record);
+  Json norms_of(const std::vector<double>& norms) const;
   bool write_pending();
   void fail_once(const std::string& problem);
   void drop_records();

@@ -1,18 +1,14 @@
 #include "train/run_numbers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/fail.h"
 #include "base/sha256.h"
-#include "formats/json_text.h"
 #include "session/session.h"
 #include "spec/metric_name.h"
 #include "spec/spec.h"
@@ -24,37 +20,6 @@ namespace {
 
 constexpr std::string_view kBest = "best.";
 constexpr double kMostCount = 1e15;  // doubles represent smaller counts exactly
-
-// The end of a JSON string that begins after the quote before `at`.
-size_t end_of_text(std::string_view record, size_t at) {
-  while (at < record.size() && record[at] != '"') at += record[at] == '\\' ? 2 : 1;
-  return std::min(at, record.size());
-}
-
-// Calls `found` with each number on the first level of a JSON object; null is NaN.
-template <class F>
-void each_number(std::string_view record, F&& found) {
-  int depth = 0;
-  std::string_view key;  // whose value follows
-  for (size_t i = 0; i < record.size(); ++i) {
-    const char c = record[i];
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (c == '"') {
-      const size_t end = end_of_text(record, i + 1);
-      key = record.substr(i + 1, end - i - 1);
-      i = end;
-    }
-    if (c != ':' || depth != 1) continue;
-    const size_t at = record.find_first_not_of(" \t", i + 1);
-    if (at == record.npos) return;
-    double value = std::numeric_limits<double>::quiet_NaN();
-    const char* const end = record.data() + record.size();
-    if (record.substr(at).starts_with("null") ||
-        std::from_chars(record.data() + at, end, value).ec == std::errc())
-      found(key, value);
-  }
-}
 
 // "test.accuracy" of "test_accuracy"; empty: no result of an evaluation.
 std::string metric_of_key(std::string_view key) {
@@ -108,26 +73,29 @@ std::string full_metric_name(std::string_view name, const Spec& spec) {
 }
 
 void RunNumbers::add(std::string_view line) {
-  const size_t begin = line.find_first_not_of(" \t\r"), end = line.find_last_not_of(" \t\r");
-  if (begin == line.npos || line[begin] != '{' || line[end] != '}') return;
-  const bool evaluation = metric(line, "evaluation") || line.find("\"final\"") != line.npos;
-  const auto epoch = metric(line, "epoch");
-  if (!epoch || (metric(line, "step") && !evaluation)) return;
+  if (line.starts_with(R"({"step")")) return;  // most lines, and not worth parsing
+  const auto json = record_of(line);
+  if (!json) return;
+  const bool evaluation = number_at(*json, "evaluation") || json->find("final");
+  const auto epoch = number_at(*json, "epoch");
+  if (!epoch || (number_at(*json, "step") && !evaluation)) return;
   NumbersRecord record;
   record.epoch = *epoch >= 0 && *epoch < kMostCount ? static_cast<int64_t>(*epoch) : 0;
-  each_number(line, [&](std::string_view key, double value) {
-    if (const std::string m = metric_of_key(key); !m.empty()) record.values[m] = value;
-    if (!evaluation && (key == "loss" || key == "lr")) record.values[std::string(key)] = value;
-  });
-  if (!evaluation) add_epoch(line, record.epoch);
+  for (const auto& [key, unread] : json->members()) {
+    const auto value = number_at(*json, key);
+    if (!value) continue;
+    if (const std::string m = metric_of_key(key); !m.empty()) record.values[m] = *value;
+    if (!evaluation && (key == "loss" || key == "lr")) record.values[key] = *value;
+  }
+  if (!evaluation) add_epoch(*json, record.epoch);
   record.trained_s = seconds_;
   records_.push_back(std::move(record));
 }
 
 // Counts what an epoch took.
-void RunNumbers::add_epoch(std::string_view line, int64_t epoch) {
+void RunNumbers::add_epoch(const Json& record, int64_t epoch) {
   const auto positive = [&](std::string_view key) {
-    const double value = metric(line, key).value_or(0);
+    const double value = number_at(record, key).value_or(0);
     return std::isfinite(value) && value > 0 && value < kMostCount ? value : 0;
   };
   const double seconds = positive("seconds"), rate = positive("samples_per_second");
@@ -183,17 +151,13 @@ RunNumbers read_numbers(const std::string& run) {
 
 std::string numbers_json(const RunNumbers& numbers, const Spec& spec, const std::string& run,
                          std::string_view state) {
-  std::vector<std::string> entries = {fmt::format("\"run\": {}", json_text(run)),
-                                      fmt::format("\"name\": {}", json_text(spec.name)),
-                                      fmt::format("\"state\": {}", json_text(state))};
+  Json out = {{"run", run}, {"name", spec.name}, {"state", state}};
   for (const std::string& name : number_names(spec))
-    if (const auto value = numbers.find(name))
-      entries.push_back(fmt::format("{}: {}", json_text(name),
-                                    std::isfinite(*value) ? exact_number(*value) : "null"));
+    if (const auto value = numbers.find(name)) out.add(name, exact_json(*value));
   std::error_code error;
   if (std::filesystem::exists(model_file(run), error))
-    entries.push_back(fmt::format("\"weights.sha256\": \"{}\"", weights_sha256(run)));
-  return fmt::format("{{{}}}\n", fmt::join(entries, ", "));
+    out.add("weights.sha256", weights_sha256(run));
+  return out.dump() + "\n";
 }
 
 std::string weights_sha256(const std::string& run) {
@@ -208,10 +172,14 @@ std::string weights_sha256(const std::string& run) {
   return sum.hex();
 }
 
+Json exact_json(double x) {
+  constexpr int kDigits = 9;
+  const bool count = std::abs(x) < kMostCount && x == std::trunc(x);
+  return count ? Json::decimals(x, 0) : Json::rounded(x, kDigits);
+}
+
 std::string exact_number(double x) {
-  // Counts stand without an exponent.
-  if (std::abs(x) < kMostCount && x == std::trunc(x)) return fmt::format("{:.0f}", x);
-  return fmt::format("{:.9g}", x);
+  return std::isfinite(x) ? exact_json(x).dump() : fmt::format("{}", x);
 }
 
 }  // namespace dpt

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/json.h"
+
 namespace dpt {
 
 struct Spec;
@@ -51,7 +53,7 @@ class RunNumbers {
   const std::vector<NumbersRecord>& records() const { return records_; }
 
  private:
-  void add_epoch(std::string_view line, int64_t epoch);
+  void add_epoch(const Json& record, int64_t epoch);
 
   std::vector<NumbersRecord> records_;
   int64_t epochs_ = 0, steps_ = 0;
@@ -69,7 +71,9 @@ std::string numbers_json(const RunNumbers& numbers, const Spec& spec, const std:
 // SHA-256 of the run's model.safetensors, as sha256sum prints it. Throws Error{data} without one.
 std::string weights_sha256(const std::string& run);
 
-// Nine significant digits, as in metrics.jsonl; counts as they are; "nan", "inf".
+// Nine significant digits, as in metrics.jsonl; counts as they are.
+Json exact_json(double x);
+// The same as text; "nan", "inf".
 std::string exact_number(double x);
 
 }  // namespace dpt

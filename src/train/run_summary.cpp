@@ -70,12 +70,15 @@ class Epochs {
       ++broken_;
       return;
     }
-    const auto epoch = metric(text, "epoch");
     run_.stopped_early = text.find(R"("stopped_early")") != text.npos;  // the last record
-    if (!metric(text, "loss"))
-      evaluation(text);
-    else if (epoch && !metric(text, "step"))
-      record(text, *epoch);
+    if (text.starts_with(R"({"step")")) return;  // most lines, and not worth parsing
+    const auto json = record_of(text);
+    if (!json) return;
+    const auto epoch = number_at(*json, "epoch");
+    if (!number_at(*json, "loss"))
+      evaluation(*json);
+    else if (epoch && !number_at(*json, "step"))
+      record(*json, *epoch);
   }
 
   void finish() {
@@ -87,28 +90,28 @@ class Epochs {
   }
 
  private:
-  void record(std::string_view text, double epoch) {
+  void record(const Json& json, double epoch) {
     constexpr double kMost = 1e15;  // doubles represent smaller counts exactly
-    const double steps = metric(text, "steps").value_or(0);
+    const double steps = number_at(json, "steps").value_or(0);
     if (!(epoch >= 0 && epoch < kMost && steps >= 0 && steps < kMost)) return;
     run_.epochs = std::max(run_.epochs, static_cast<int64_t>(epoch));
     run_.steps += static_cast<int64_t>(steps);
-    add(run_.loss, metric(text, "loss"), lower);
-    evaluation(text);
-    const double seconds = metric(text, "seconds").value_or(0);
+    add(run_.loss, number_at(json, "loss"), lower);
+    evaluation(json);
+    const double seconds = number_at(json, "seconds").value_or(0);
     if (!std::isfinite(seconds) || seconds < 0) return;
     run_.seconds += seconds;
-    const double rate = metric(text, "samples_per_second").value_or(0);
+    const double rate = number_at(json, "samples_per_second").value_or(0);
     if (!std::isfinite(rate) || rate <= 0) return;
     samples_ += rate * seconds;
     seconds_ += seconds;
   }
 
-  void evaluation(std::string_view text) {
-    add(run_.test_loss, metric(text, "test_loss"), lower);
-    add(run_.accuracy, metric(text, "test_accuracy"), higher);
-    add(run_.validation_loss, metric(text, "validation_loss"), lower);
-    add(run_.validation_accuracy, metric(text, "validation_accuracy"), higher);
+  void evaluation(const Json& json) {
+    add(run_.test_loss, number_at(json, "test_loss"), lower);
+    add(run_.accuracy, number_at(json, "test_accuracy"), higher);
+    add(run_.validation_loss, number_at(json, "validation_loss"), lower);
+    add(run_.validation_accuracy, number_at(json, "validation_accuracy"), higher);
   }
 
   RunSummary& run_;

@@ -95,11 +95,12 @@ TEST_CASE("a key that is missing, or holds something else, is named with the fil
            "'; it is damaged or was written by another version of dptrain";
   };
   CHECK(error_of("\"step\"", "\"other\"") == named("step"));
-  CHECK(error_of("\"step\": 12", "\"step\": 12x") == named("step"));
+  CHECK(error_of("\"step\": 12", "\"step\": 12x") ==
+        "run/state.json is damaged: '}' was expected (byte 14)");
   CHECK(error_of("\"step\": 12", "\"step\": [12]") == named("step"));
   CHECK(error_of("\"lr\": 0.1", "\"lr\": \"a tenth\"") == named("lr"));
-  CHECK(error_of("\"optimizer\": \"adam\"", "\"optimizer\": [adam]") == named("optimizer"));
-  CHECK(error_of("\"schedule\": [0.5", "\"schedule\": [half") == named("schedule"));
+  CHECK(error_of("\"optimizer\": \"adam\"", "\"optimizer\": [\"adam\"]") == named("optimizer"));
+  CHECK(error_of("\"schedule\": [0.5", "\"schedule\": [\"half\"") == named("schedule"));
   CHECK(error_of("\"schedule\": [0.5, \"inf\", -1e+300]", "\"schedule\": 0.5") ==
         named("schedule"));
   CHECK(error_of("\"generator\": \"", "\"generator\": \"x") == named("generator"));

@@ -33,7 +33,8 @@ std::vector<double> of_epochs(const Ran& ran, const char* key) {
   std::vector<double> out;
   std::istringstream in(ran.metrics);
   for (std::string line; std::getline(in, line);)
-    if (line.starts_with("{\"epoch\"")) out.push_back(metric(line, key).value_or(-1));
+    if (line.starts_with("{\"epoch\""))
+      out.push_back(number_at(*record_of(line), key).value_or(-1));
   return out;
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("records of steps and epochs have the share") {
   int records = 0;
   std::istringstream in(ran.metrics);
   for (std::string line; std::getline(in, line); ++records) {
-    const double share = metric(line, "data_wait").value_or(-1);
+    const double share = number_at(*record_of(line), "data_wait").value_or(-1);
     CHECK_MESSAGE(share >= 0, line);
     CHECK_MESSAGE(share <= 1, line);
   }

@@ -27,14 +27,14 @@ std::vector<float> weights_of(const Folder& run, int step, const std::string& na
   return out;
 }
 
-// The records of steps that have norms, from "grad_norms" on.
+// The norms in the records of steps, as JSON objects.
 std::vector<std::string> norms_in(const Ran& ran) {
   CHECK_MESSAGE(ran.code == 0, ran.err);
   std::vector<std::string> out;
   std::istringstream in(ran.metrics);
   for (std::string line; std::getline(in, line);)
-    if (const size_t at = line.find("\"grad_norms\""); at != std::string::npos)
-      out.push_back(line.substr(at));
+    if (const auto record = record_of(line); const Json* norms = record.value().find("grad_norms"))
+      out.push_back(norms->dump());
   return out;
 }
 
@@ -56,7 +56,8 @@ TEST_CASE("norms are those of the gradients that steps are made of, before clipp
         for (size_t i = 0; i < before.size(); ++i)
           squares +=
               std::pow((static_cast<double>(before[i]) - static_cast<double>(after[i])) / 0.25, 2);
-        const double norm = metric(norms[static_cast<size_t>(step) - 1], name).value_or(-1);
+        const double norm =
+            number_at(*record_of(norms[static_cast<size_t>(step) - 1]), name).value_or(-1);
         // A weight near 1 is rounded to 6e-8, its difference to 4 times that by the division.
         const double rounding = 2.4e-7 * std::sqrt(static_cast<double>(before.size()));
         CHECK(std::abs(norm - std::sqrt(squares)) <= rounding);
@@ -74,7 +75,7 @@ TEST_CASE("norms do not depend on the loss scale") {
     const Ran ran = run_spec(
         kFiveSteps, {"log={every: 1, grad_norms: true}", "epochs=1", "cores=1",
                      fmt::format("precision={{fp16: {{emulate: true, init_scale: {}}}}}", scale)});
-    return metric(norms_in(ran).at(0), "5.bias").value_or(-1);
+    return number_at(*record_of(norms_in(ran).at(0)), "5.bias").value_or(-1);
   };
   // Powers of two, neither of which makes subnormal or infinite gradients of this layer.
   CHECK(first("1024") == doctest::Approx(first("256")).epsilon(1e-3));  // halves have 11 bits
@@ -109,7 +110,7 @@ TEST_CASE("frozen parameters have no norm") {
   const auto norms = norms_in(ran);
   REQUIRE(norms.size() == 5);
   CHECK(norms[0].find("1.weight") == std::string::npos);
-  CHECK(metric(norms[0], "5.bias").value_or(0) > 0);
+  CHECK(number_at(*record_of(norms[0]), "5.bias").value_or(0) > 0);
 }
 
 TEST_CASE("norms have the same bits in every mode") {

@@ -108,7 +108,7 @@ log: {{every: 1, noise_scale: true}}
   std::vector<double> scales;
   std::istringstream in(ran.metrics);
   for (std::string line; std::getline(in, line);)
-    if (const auto scale = metric(line, "noise_scale")) scales.push_back(*scale);
+    if (const auto scale = number_at(*record_of(line), "noise_scale")) scales.push_back(*scale);
   REQUIRE(scales.size() == 100);
   // Averages over some 19 steps. Those of |G|^2 have a relative deviation of about
   // 2 sqrt(tr(Sigma) / 256 / |G|^2 / 5) / sqrt(19) = 0.04, those of tr(Sigma) of

@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "base/units.h"
 #include "data/readers/bytes.h"
-#include "formats/json_text.h"
+#include "formats/json.h"
 #include "spec/tree.h"
 
 namespace dpt {
@@ -35,7 +35,7 @@ std::string bare(std::string_view name) {
 std::any settings_of(const DatasetType& type, const DataGuess& g) {
   std::string yaml;
   for (const DataGuess::Setting& s : g.settings)
-    yaml += fmt::format("{}: {}\n", s.key, s.is_path ? json_text(s.value) : s.value);
+    yaml += fmt::format("{}: {}\n", s.key, s.is_path ? Json(s.value).dump() : s.value);
   const SourceFile file{.path = "", .text = yaml};
   Diagnostics d;
   Node node = read_yaml(file, d);
@@ -151,8 +151,8 @@ std::string yaml_scalar(std::string_view text) {
                        !(text[0] >= '0' && text[0] <= '9') &&
                        !(text[0] == '.' && !text.starts_with("./") && !text.starts_with("../"));
   for (const char* other : {"true", "false", "null", "none", "yes", "no", "on", "off", "y", "n"})
-    if (word == other) return json_text(text);
-  return is_word ? std::string(text) : json_text(text);
+    if (word == other) return Json(text).dump();
+  return is_word ? std::string(text) : Json(text).dump();
 }
 
 DataGuess guess_data(const GuessQuery& query) {
