@@ -16,28 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Random transforms use a generator state of their own, so that the order of samples stays
-// dptrain's.
-constexpr const char* kTransformed = R"py(class Transformed(torch.utils.data.Dataset):
-    """Samples of `data`, transformed each time they are read, with random numbers of their own."""
-
-    def __init__(self, data, transform):
-        self.data = data
-        self.transform = transform
-        self.state = torch.Generator().manual_seed(SEED).get_state()
-
-    def __len__(self):
-        return len(self.data)
-
-    def __getitem__(self, index):
-        x, y = self.data[index]
-        with torch.random.fork_rng(devices=[]):
-            torch.set_rng_state(self.state)
-            x, y = self.transform(x.unsqueeze(0), torch.as_tensor(y).unsqueeze(0))
-            self.state = torch.get_rng_state()
-        return x.squeeze(0), y.squeeze(0)
-)py";
-
 bool is_random(const Choice& transform) {
   return type_of<TransformType>(transform).random.change != nullptr;
 }
@@ -64,11 +42,10 @@ std::string array_text(const TorchFacts& f, Split split) {
          "PyTorch cannot make the data set '{}', so it is written as .npy files beside the "
          "program: name the program's file, as with --output {}.py",
          f.spec.data.dataset.what->name, f.spec.name);
-  const auto line = [&](std::string_view which, bool whole_numbers) {
-    return fmt::format("{} = torch.from_numpy(np.load(Path(__file__).parent / {})){}\n", which,
-                       python(array_name(f.query, split, which)), whole_numbers ? ".long()" : "");
-  };
-  return line("x", f.query.tokens > 0) + line("y", f.query.classes > 0);
+  return filled("arrays", {{"x", python(array_name(f.query, split, "x"))},
+                           {"y", python(array_name(f.query, split, "y"))},
+                           {"tokens", f.query.tokens > 0},
+                           {"classes", f.query.classes > 0}});
 }
 
 std::string dataset_text(const TorchFacts& f, Split split) {
@@ -106,28 +83,21 @@ std::string transforms_text(const TorchFacts& f, Split split) {
 
 std::string torch_data(const TorchFacts& f, Split split) {
   const DataSpec& data = f.spec.data;
-  const std::string name = split == Split::train ? "train" : "test";
   const bool reads = type_of<DatasetType>(data.dataset).torch_reads_samples;
-  std::string out, body = dataset_text(f, split);
-  if (data.limit > 0 && split == Split::train)
-    body += reads
-                ? fmt::format("data = torch.utils.data.Subset(data, range({}))\n", f.query.samples)
-                : fmt::format("x, y = x[:{0}], y[:{0}]\n", data.limit);
-  if (!by_sample(f.spec, split)) {
-    body += transforms_text(f, split) + "return TensorDataset(x, y)\n";
-  } else {
-    if (!reads) body += "data = TensorDataset(x, y)\n";
-    body += fmt::format("return Transformed(data, {}_transform)\n", name);
-    out = section(fmt::format("def {}_transform(x, y):\n", name) +
-                  indent(transforms_text(f, split) + "return x, y\n", 4));
-  }
-  return out + section(fmt::format("def {}_data():\n", name) + indent(body, 4));
+  const bool limited = data.limit > 0 && split == Split::train;
+  // Random transforms use a generator state of their own (class Transformed), so that the order of
+  // samples stays dptrain's.
+  return filled("data", {{"split", split == Split::train ? "train" : "test"},
+                         {"by_sample", by_sample(f.spec, split)},
+                         {"transforms", transforms_text(f, split)},
+                         {"dataset", dataset_text(f, split)},
+                         {"subset", limited && reads ? std::to_string(f.query.samples) : ""},
+                         {"first", limited && !reads ? std::to_string(data.limit) : ""},
+                         {"tables", !reads}});
 }
 
-std::string torch_data_helpers(const TorchFacts& f) {
-  const bool transformed =
-      by_sample(f.spec, Split::train) || (f.spec.evaluate.on && by_sample(f.spec, Split::test));
-  return transformed ? section(kTransformed) : "";
+bool torch_transforms_samples(const TorchFacts& f) {
+  return by_sample(f.spec, Split::train) || (f.spec.evaluate.on && by_sample(f.spec, Split::test));
 }
 
 bool torch_draws(const Spec& spec) { return std::ranges::any_of(spec.data.transforms, is_random); }

@@ -10,56 +10,6 @@
 namespace dpt {
 namespace {
 
-constexpr const char* kResidual = R"py(class Residual(nn.Module):
-    """body(x) + shortcut(x)"""
-
-    def __init__(self, body, shortcut):
-        super().__init__()
-        self.body = body
-        self.shortcut = shortcut
-
-    def forward(self, x):
-        return self.body(x) + self.shortcut(x)
-)py";
-
-// For lists of layers that use `from`: layers have names, and nested lists see the outer names.
-constexpr const char* kGraph = R"py(class Graph(nn.Module):
-    """Layers one after another; each takes what the one before gives, or the values it names."""
-
-    def __init__(self, *steps):
-        super().__init__()
-        self.steps = steps
-        for name, layer, _ in steps:
-            if isinstance(layer, nn.Module):
-                self.add_module(name, layer)
-
-    def forward(self, x, outer=None):
-        values = dict(outer or {"input": x})
-        for name, layer, sources in self.steps:
-            inputs = [values[source] for source in sources] or [x]
-            x = call(layer, inputs, values)
-            values[name] = x
-        return x
-
-
-class Residual(nn.Module):
-    """body(x) + shortcut(x)"""
-
-    def __init__(self, body, shortcut):
-        super().__init__()
-        self.body = body
-        self.shortcut = shortcut
-
-    def forward(self, x, outer):
-        return call(self.body, [x], outer) + call(self.shortcut, [x], outer)
-
-
-def call(layer, inputs, values):
-    if isinstance(layer, (Graph, Residual)):
-        return layer(*inputs, values)
-    return layer(*inputs)
-)py";
-
 using Items = std::vector<ModelItem>;
 
 bool any_item(const Items& items, bool (*holds)(const ModelItem&)) {
@@ -148,27 +98,15 @@ class ModelText {
 TorchModel torch_model(const TorchFacts& facts) {
   const Items& items = facts.spec.model;
   std::vector<std::string_view> classes;
-  if (any_item(items, names_sources))
-    classes.push_back(kGraph);
-  else if (any_item(items, is_residual))
-    classes.push_back(kResidual);
   for (const LoweredLayer& l : facts.layers)
     if (const std::string_view needed = type_of<LayerType>(l.item->layer).torch_class;
         !needed.empty() && std::ranges::find(classes, needed) == classes.end())
       classes.push_back(needed);
-  return {fmt::format("{}", fmt::join(classes, "\n\n")),
-          ModelText(facts.graph, facts.layers).list(items)};
-}
-
-std::string indent(std::string_view text, int columns) {
-  std::string out;
-  bool fresh = true;
-  for (char c : text) {
-    if (fresh && c != '\n') out.append(static_cast<size_t>(columns), ' ');
-    out += c;
-    fresh = c == '\n';
-  }
-  return out;
+  const bool graph = any_item(items, names_sources);
+  return {.has_graph = graph,
+          .has_residual = !graph && any_item(items, is_residual),
+          .classes = fmt::format("{}", fmt::join(classes, "\n\n")),
+          .expression = ModelText(facts.graph, facts.layers).list(items)};
 }
 
 }  // namespace dpt

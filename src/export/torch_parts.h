@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "export/template.h"
 #include "export/torch.h"
 #include "graph/graph.h"
 #include "layers/model.h"
@@ -42,8 +43,9 @@ struct TorchFacts {
 };
 
 struct TorchModel {
-  std::string classes;     // modules that PyTorch lacks; empty: none
-  std::string expression;  // "nn.Sequential(\n    nn.Flatten(),\n    ...)"
+  bool has_graph = false, has_residual = false;  // which classes for lists of layers it needs
+  std::string classes;                           // of layers that PyTorch lacks; empty: none
+  std::string expression;                        // "nn.Sequential(\n    nn.Flatten(),\n    ...)"
 };
 
 // The model as modules in dptrain's order, so that PyTorch draws the same initial weights under the
@@ -55,8 +57,8 @@ TorchModel torch_model(const TorchFacts& facts);
 // path.
 std::string torch_data(const TorchFacts& facts, Split split);
 
-// A helper class that both data functions need; empty: none.
-std::string torch_data_helpers(const TorchFacts& facts);
+// Whether samples are transformed one by one as they are read, with the class Transformed.
+bool torch_transforms_samples(const TorchFacts& facts);
 
 // Whether the spec has random transforms of samples.
 bool torch_draws(const Spec& spec);
@@ -64,11 +66,10 @@ bool torch_draws(const Spec& spec);
 // The function `train` and, if the spec evaluates, `evaluate`.
 std::string torch_training(const TorchFacts& facts);
 
-// Indents every line of `text` by `columns`; empty lines stay empty.
-std::string indent(std::string_view text, int columns);
-
-// A definition preceded by two empty lines.
-inline std::string section(std::string_view text) { return "\n\n" + std::string(text); }
+// A template with its values.
+inline std::string filled(std::string_view name, const TemplateValues& values) {
+  return fill(torch_template(name), values);
+}
 
 // The registry entry that a spec chose. REQUIRES: its registry holds entries of type Type.
 template <class Type>
