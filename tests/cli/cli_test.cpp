@@ -37,7 +37,7 @@ evaluate: true
 // Kernels differ by machine, and so does the room that they want.
 std::string without_machine(const std::string& plan) {
   const std::string kernels =
-      std::regex_replace(plan, std::regex("(\n    [a-z_]+ +)[a-z0-9A-Z]+ +"), "$1KERNEL ");
+      std::regex_replace(plan, std::regex("(\n    [a-z_{},]+ +)[a-z0-9A-Z]+ +"), "$1KERNEL ");
   const std::string arenas =
       std::regex_replace(kernels, std::regex("[0-9.]+ MiB of activations"), "? MiB of activations");
   return std::regex_replace(arenas, std::regex("\npeak: [^\n]+"), "\npeak: ?");
@@ -218,6 +218,21 @@ TEST_CASE("plan prints what a run would do") {
     check_golden(without_machine(plan.out), "cli/golden/" + plan_of.first + ".txt");
     words.emplace_back("-v");
     CHECK(without_machine(dptrain(words).out).starts_with(without_machine(plan.out)));
+  }
+}
+
+TEST_CASE("plan -v prints what each pass of the back end changed") {
+  const std::string vgg = source_file("configs/vgg.yaml");
+  for (const auto& [name, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"passes_cpu", {"device=cpu", "cores=1"}},
+           {"passes_cuda", {"device=cuda", "precision=bf16"}}}) {
+    std::vector<std::string> all = {"plan", "-v", vgg, "data.batch_size=4"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished plan = dptrain(all);
+    CHECK_MESSAGE(plan.code == 0, plan.err);
+    const size_t begin = plan.out.find("\npasses:\n"), end = plan.out.find("\nrefused:\n");
+    REQUIRE(begin < end);
+    check_golden(plan.out.substr(begin + 1, end - begin), "cli/golden/" + name + ".txt");
   }
 }
 

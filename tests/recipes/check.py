@@ -150,6 +150,9 @@ def main():
             assert other < first / 3, (words, other)
         plan = run(program, 'plan', spec)
         assert ' triple ' in plan, plan
+        gpu = subprocess.run([program, 'plan', spec, 'device=cuda'], capture_output=True, text=True, check=False)
+        refused = "layer '2' needs the operator 'triple', which has no kernel for GPUs"
+        assert gpu.returncode == 2 and refused in gpu.stderr, gpu.stderr
         for word in ['tripled', 'half_square', 'sign', 'fading', 'line', 'squared']:
             assert word in run(program, 'explain', word), word
         example = os.path.join(folder, 'wrong.yaml')
