@@ -11,7 +11,11 @@ namespace dpt {
 
 template <template <class> class... F>
 std::variant<F<double>...> step_of(formula::OptimizerList<F...>);
-using OptimizerStep = decltype(step_of(formula::Optimizers{}));
+
+// A type of its own, which headers can declare without the formulas.
+struct OptimizerStep : decltype(step_of(formula::Optimizers{})) {
+  using variant::variant;
+};
 
 // The scalars in the type of the weights, each rounded once, as PyTorch does with Python numbers.
 template <class T, class Formula>

@@ -12,10 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/optimizer_step.h"
 #include "spec/registry_entry.h"
 
 namespace dpt {
+
+struct OptimizerStep;  // graph/optimizer_step.h
 
 struct OptimizerType : RegistryEntry {
   // PyTorch's names of the optimizer's states, as used in checkpoints: {"exp_avg", "exp_avg_sq"}. A

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/update.h"
+#include "graph/optimizer_step.h"
 #include "onnx/nodes.h"
 #include "optim/optimizer.h"
 

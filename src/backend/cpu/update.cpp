@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/simd/optimizers.h"
+#include "graph/optimizer_step.h"
+
 namespace dpt {
 namespace {
 
@@ -12,7 +15,7 @@ double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 }  // namespace
 
 void run_update(const OptimizerStep& step, const UpdateArgs& args) {
-  std::visit([&](const auto& s) { simd_kernels().update(args, rounded<float>(s)); }, step);
+  std::visit([&](const auto& s) { update(simd_kernels(), args, rounded<float>(s)); }, step);
 }
 
 void norm_partials(double norm_type, const float* x, size_t size, size_t first, size_t last,

@@ -4,9 +4,10 @@
 #include <cstddef>
 
 #include "backend/cpu/simd/simd.h"
-#include "graph/optimizer_step.h"
 
 namespace dpt {
+
+struct OptimizerStep;  // graph/optimizer_step.h
 
 void run_update(const OptimizerStep& step, const UpdateArgs& args);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/python_call.h"
+#include "graph/optimizer_step.h"
 #include "optim/optimizer.h"
 
 namespace dpt {

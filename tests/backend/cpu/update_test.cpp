@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include "graph/optimizer_step.h"
+
 namespace dpt {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/optimizer_step.h"
 #include "optim/fixture.h"
 #include "optim/optimizer.h"
 
@@ -53,20 +54,9 @@ struct Element {
   std::array<double*, 3> state;
   double gradient;
 
-  void operator()(const formula::Sgd<double>& s) const {
-    formula::sgd(s, weight, state[0], gradient);
-  }
-  void operator()(const formula::Adam<double>& s) const {
-    formula::adam(s, weight, *state[0], *state[1], state[2], gradient);
-  }
-  void operator()(const formula::RmsProp<double>& s) const {
-    formula::rms_prop(s, weight, *state[0], state[1], state[2], gradient);
-  }
-  void operator()(const formula::Adagrad<double>& s) const {
-    formula::adagrad(s, weight, *state[0], gradient);
-  }
-  void operator()(const formula::Adadelta<double>& s) const {
-    formula::adadelta(s, weight, *state[0], *state[1], gradient);
+  template <class Formula>
+  void operator()(const Formula& s) const {
+    formula::update(s, weight, state.data(), gradient);
   }
 };
 

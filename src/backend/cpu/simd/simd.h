@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "graph/formulas/optimizers.h"
-
 namespace dpt {
 
 enum class Isa { baseline, avx2, avx512 };
@@ -62,12 +60,9 @@ struct SimdKernels {
                            size_t end);
 
   // See UpdateArgs. The bits are those of the formulas on every instruction set.
-  template <class Formula>
-  void update(const UpdateArgs& args, const Formula& s) const {
-    updates[formula::kOptimizerOf<Formula>](args, &s);
-  }
-  // For each formula of the table of optimizers (graph/formulas/optimizers.h), in float.
-  void (*updates[formula::Optimizers::kSize])(const UpdateArgs& args, const void* formula);
+  // For each formula of the table of optimizers, in float; called by update() (optimizers.h).
+  using Update = void (*)(const UpdateArgs& args, const void* formula);
+  const Update* updates;
 
   // average[i] = lerp(average[i], weight[i], rate) for i < count (graph/formulas/average.h).
   void (*average)(float* average, const float* weight, float rate, size_t count);

@@ -7,6 +7,7 @@
 #include "backend/cpu/simd/tables.h"
 #include "base/units.h"
 #include "graph/formulas/average.h"
+#include "graph/formulas/optimizers.h"
 
 namespace dpt::DPT_ISA {
 namespace {
@@ -192,8 +193,9 @@ void update_by(const UpdateArgs& args, const void* formula) {
 }
 
 template <template <class> class... F>
-void add_all(SimdKernels& kernels, formula::OptimizerList<F...>) {
-  ((kernels.updates[formula::kOptimizerOf<F<float>>] = update_by<F<float>>), ...);
+const SimdKernels::Update* updates_of(formula::OptimizerList<F...>) {
+  static constexpr SimdKernels::Update kUpdates[] = {update_by<F<float>>...};
+  return kUpdates;
 }
 
 void average(float* __restrict average, const float* __restrict weight, float rate, size_t count) {
@@ -203,7 +205,7 @@ void average(float* __restrict average, const float* __restrict weight, float ra
 }  // namespace
 
 void add_updates(SimdKernels& kernels) {
-  add_all(kernels, formula::Optimizers{});
+  kernels.updates = updates_of(formula::Optimizers{});
   kernels.average = average;
 }
 

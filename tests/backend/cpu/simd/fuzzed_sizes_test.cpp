@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/simd/isas.h"
+#include "backend/cpu/simd/optimizers.h"
 #include "comm/tree.h"
 #include "graph/fuzzed_samples.h"
 #include "graph/optimizer_step.h"
@@ -88,7 +89,7 @@ struct Update {
   const UpdateArgs& a;
   template <class F>
   void operator()(const F& s) {
-    k.update(a, rounded<float>(s));
+    update(k, a, rounded<float>(s));
   }
 };
 struct Formula {

@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/simd/isas.h"
-#include "backend/cpu/simd/simd.h"
+#include "backend/cpu/simd/optimizers.h"
 #include "comm/tree.h"
 
 namespace dpt {
@@ -87,9 +87,9 @@ TEST_CASE("sgd") {
           return worst_of_training(
               2, 0,
               [&](const UpdateArgs& args, int t) {
-                kernels->update(
-                    args, sgd(static_cast<float>(momentum), static_cast<float>(dampening), nesterov,
-                              maximize, static_cast<float>(decay), t));
+                update(*kernels, args,
+                       sgd(static_cast<float>(momentum), static_cast<float>(dampening), nesterov,
+                           maximize, static_cast<float>(decay), t));
               },
               [&](Reference& r, size_t i, double g, int t) {
                 formula::sgd(sgd(momentum, dampening, nesterov, maximize, decay, t), r.weight[i],
@@ -130,7 +130,7 @@ TEST_CASE("adam and adam_w") {
             CHECK(worst_of_training(
                       shards, 0,
                       [&](const UpdateArgs& args, int t) {
-                        kernels->update(args, adam<float>(amsgrad, maximize, decay, keep, t));
+                        update(*kernels, args, adam<float>(amsgrad, maximize, decay, keep, t));
                       },
                       [&](Reference& r, size_t i, double g, int t) {
                         formula::adam(adam<double>(amsgrad, maximize, decay, keep, t), r.weight[i],
@@ -161,12 +161,13 @@ TEST_CASE("adam's step is within 1e-6 of itself, and right at the ends of the ra
                              .eps = eps};
       const std::vector<float> m0 = m, v0 = v;
       const float* shard = g.data();
-      kernels->update({.weight = w.data(),
-                       .state = {m.data(), v.data(), nullptr},
-                       .shards = &shard,
-                       .shard_count = 1,
-                       .end = g.size()},
-                      s);
+      update(*kernels,
+             {.weight = w.data(),
+              .state = {m.data(), v.data(), nullptr},
+              .shards = &shard,
+              .shard_count = 1,
+              .end = g.size()},
+             s);
       for (size_t i = 0; i < g.size(); ++i) {
         CAPTURE(kernels->name);
         CAPTURE(i);
@@ -192,12 +193,13 @@ void check_roots(const SimdKernels& kernels, std::vector<float> v) {
                                .eps = 0};
   std::vector<float> m(v.size(), 1), g(v.size()), w(v.size());
   const float* shard = g.data();
-  kernels.update({.weight = w.data(),
-                  .state = {m.data(), v.data(), nullptr},
-                  .shards = &shard,
-                  .shard_count = 1,
-                  .end = g.size()},
-                 s);
+  update(kernels,
+         {.weight = w.data(),
+          .state = {m.data(), v.data(), nullptr},
+          .shards = &shard,
+          .shard_count = 1,
+          .end = g.size()},
+         s);
   size_t wrong = 0;
   for (size_t i = 0; i < v.size(); ++i) {
     float wanted = 0, mean = 1, square = v[i];
@@ -244,7 +246,7 @@ TEST_CASE("rms_prop") {
           const double worst = worst_of_training(
               2, 0,
               [&](const UpdateArgs& args, int) {
-                kernels->update(args, scalars(0.0F, centered, momentum, maximize));
+                update(*kernels, args, scalars(0.0F, centered, momentum, maximize));
               },
               [&](Reference& r, size_t i, double g, int) {
                 formula::rms_prop(scalars(0.0, centered, momentum, maximize), r.weight[i],
@@ -275,12 +277,12 @@ TEST_CASE("adagrad and adadelta") {
     CAPTURE(kernels->name);
     CHECK(worst_of_training(
               3, 0.1,
-              [&](const UpdateArgs& args, int t) { kernels->update(args, adagrad(0.0F, t)); },
+              [&](const UpdateArgs& args, int t) { update(*kernels, args, adagrad(0.0F, t)); },
               [&](Reference& r, size_t i, double g, int t) {
                 formula::adagrad(adagrad(0.0, t), r.weight[i], r.state[0][i], g);
               }) < kRoundings);
     CHECK(worst_of_training(
-              2, 0, [&](const UpdateArgs& args, int) { kernels->update(args, adadelta(0.0F)); },
+              2, 0, [&](const UpdateArgs& args, int) { update(*kernels, args, adadelta(0.0F)); },
               [&](Reference& r, size_t i, double g, int) {
                 formula::adadelta(adadelta(0.0), r.weight[i], r.state[0][i], r.state[1][i], g);
               }) < kRoundings);
@@ -293,14 +295,15 @@ TEST_CASE("the gradient is scaled, limited and stored before the update") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     std::vector<float> w(5, 10), a = {1, 4, -6, 0.5F, nan}, b = {1, 2, -6, 0, 1}, sum(5);
     const float* shards[] = {a.data(), b.data()};
-    kernels->update({.weight = w.data(),
-                     .shards = shards,
-                     .shard_count = 2,
-                     .sum_out = sum.data(),
-                     .grad_scale = 0.5F,
-                     .clip_value = 2.5F,
-                     .end = 5},
-                    formula::Sgd<float>{.lr = 2, .maximize = true});
+    update(*kernels,
+           {.weight = w.data(),
+            .shards = shards,
+            .shard_count = 2,
+            .sum_out = sum.data(),
+            .grad_scale = 0.5F,
+            .clip_value = 2.5F,
+            .end = 5},
+           formula::Sgd<float>{.lr = 2, .maximize = true});
     CHECK(std::vector<float>(sum.begin(), sum.end() - 1) ==
           std::vector<float>{1, 2.5F, -2.5F, 0.25F});
     CHECK(std::vector<float>(w.begin(), w.end() - 1) == std::vector<float>{12, 15, 5, 10.5F});
