@@ -19,8 +19,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-COPIED = ['configs', 'datasets', 'docs', 'meson.build', 'meson_options.txt', 'schema', 'src', 'tests', 'tools', 'LICENSE',
-          'README.md']
+COPIED = ['configs', 'datasets', 'docs', 'meson.build', 'meson_options.txt', 'schema', 'src', 'tests', 'tools',
+          'LICENSE', 'README.md']
 # What a recipe says beside its files: the list that gets the word.
 WORDS = [
     ('src/layers/meson.build', "layers = ['flatten'", "layers = ['tripled', 'flatten'"),
