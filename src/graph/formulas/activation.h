@@ -43,11 +43,15 @@ struct Parameter {
   bool positive = false;
 };
 
+template <class T, int kSize>
+constexpr int size_of_array(const T (&)[kSize]) {
+  return kSize;
+}
 template <class F>
 inline constexpr int kParametersOf = 0;
 template <class F>
 requires requires { F::kParameters; }
-inline constexpr int kParametersOf<F> = sizeof F::kParameters / sizeof F::kParameters[0];
+inline constexpr int kParametersOf<F> = size_of_array(F::kParameters);
 
 // The value and the gradient with parameters p, in the order of kParameters.
 template <class F, class T>
