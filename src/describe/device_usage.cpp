@@ -48,12 +48,11 @@ std::string devices_text(const Session& s) {
         layers.push_back(n.layer);
     out += fmt::format(
         "  device {}: stage{} {}: {} to {}\n"
-        "    {:.2f} MiB: weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations {:.2f}; "
-        "sends {:.3f} MiB a step\n",
+        "    {:.2f} MiB: weights {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations {:.2f}\n",
         d, use.stages.size() == 1 ? "" : "s", fmt::join(use.stages, ", "),
         layers.empty() ? "no layer" : layers.front(), layers.empty() ? "none" : layers.back(),
         use.total() / kMiB, use.weights / kMiB, use.gradients / kMiB, use.states / kMiB,
-        use.activations / kMiB, use.sent / kMiB);
+        use.activations / kMiB);
   }
   const Timing timing = predicted_timing(s);
   out += fmt::format(

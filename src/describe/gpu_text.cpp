@@ -42,11 +42,7 @@ std::string buckets_text(const Session& s, int device) {
 // How gradients are summed over replicas.
 std::string sums_text(const Session& s) {
   std::string out;
-  if (s.sums_on_host())
-    out += fmt::format(
-        "gradients: summed by the CPUs{}, {:.3f} MiB of each {} a step\n", rounded_text(s),
-        mib(s.layout.stored * (s.exchange.compress ? sizeof(uint16_t) : sizeof(float))),
-        s.topology.devices_per_replica > 1 ? "replica" : "GPU");
+  if (s.sums_on_host()) out += fmt::format("gradients: summed by the CPUs{}\n", rounded_text(s));
   for (int d = 0; d < s.topology.devices_per_replica && !s.sums_on_host(); ++d)
     out += buckets_text(s, d);
   if (s.exchange.shard_states)

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "describe/device_usage.h"
 #include "describe/gpu_text.h"
+#include "describe/traffic.h"
 #include "engine/gpu/batch_input.h"
 #include "graph/operator.h"
 #include "layers/model.h"
@@ -63,15 +64,9 @@ std::string exchange_text(const Session& s) {
   const auto shares =
       partition_update(s.programs.begin()->second, s.layout, s.global_batch, s.topology);
   std::vector<size_t> updated(static_cast<size_t>(s.topology.ranks));  // elements, by rank
-  double remote = 0;  // gradient elements read from other ranks' shards
-  for (int w = 0; w < s.topology.total_workers(); ++w) {
-    const int rank = s.topology.rank_of(w);
-    for (const UpdatePiece& p : shares[static_cast<size_t>(w)]) {
-      updated[static_cast<size_t>(rank)] += p.end - p.begin;
-      remote += static_cast<double>(p.end - p.begin) *
-                static_cast<double>(s.topology.shards - s.topology.shards_of_rank(rank).count());
-    }
-  }
+  for (int w = 0; w < s.topology.total_workers(); ++w)
+    for (const UpdatePiece& p : shares[static_cast<size_t>(w)])
+      updated[static_cast<size_t>(s.topology.rank_of(w))] += p.end - p.begin;
   std::string out;
   if (s.exchange.shard_states) {
     out += "optimizer states: each rank holds the states of the elements it updates\n";
@@ -80,10 +75,7 @@ std::string exchange_text(const Session& s) {
                          static_cast<double>(updated[r]) * sizeof(float) * s.states() / kMiB);
   }
   if (s.exchange.compress)
-    out +=
-        fmt::format("gradients of other ranks: read as {}, {:.3f} MiB a step instead of {:.3f}\n",
-                    name_of(*s.exchange.compress), remote * sizeof(uint16_t) / kMiB,
-                    remote * sizeof(float) / kMiB);
+    out += fmt::format("gradients of other ranks: read as {}\n", name_of(*s.exchange.compress));
   return out;
 }
 
@@ -165,6 +157,7 @@ std::string describe(const Session& s, bool verbose) {
     out += memory_text(s);
   }
   out += devices_text(s);
+  out += traffic_text(s);
   out += s.plan.str();
   const size_t together = program.rows.shards.size();
   out += together == 1 ? fmt::format("each shard of {}:\n", counted(program.rows.total(), "sample"))

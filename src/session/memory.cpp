@@ -1,12 +1,10 @@
 #include "session/memory.h"
 
 #include <algorithm>
-#include <any>
 
 #include <fmt/format.h>
 
 #include "base/units.h"
-#include "graph/attrs.h"
 #include "session/arenas.h"
 #include "session/later_gradients.h"
 #include "session/measure_layout.h"
@@ -77,13 +75,6 @@ std::vector<DeviceUse> device_uses(const Session& s) {
   for (int d = 0; d < s.topology.devices_per_replica; ++d)
     out[static_cast<size_t>(d)].activations =
         static_cast<double>(Arenas::bytes_on(s, d)) / s.topology.replicas();
-  // The graph is for one shard; a replica computes all samples of its part of the batch.
-  const double rows = static_cast<double>(s.graph[s.graph.input].desc.shape[0]);
-  const double shards = static_cast<double>(s.global_batch) / s.topology.replicas() / rows;
-  for (const GraphNode& n : s.graph.nodes)
-    if (const auto* way = std::any_cast<Copy>(&n.attrs))
-      out[static_cast<size_t>(devices[static_cast<size_t>(way->from)])].sent +=
-          shards * static_cast<double>(s.graph[n.out[0]].desc.bytes());
   return out;
 }
 

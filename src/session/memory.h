@@ -12,13 +12,12 @@ namespace dpt {
 // Sizes of the buffers that the workers of a machine share.
 Buffers::Sizes buffer_sizes(const Session& session);
 
-// What one device of a replica stores and sends, in bytes.
+// What one device of a replica stores, in bytes.
 struct DeviceUse {
   std::vector<int> stages;
   // Gradients and activations are those of the replica's own shards. Weights and states exist once
   // for all replicas of a machine.
   double weights = 0, gradients = 0, states = 0, activations = 0;
-  double sent = 0;  // activations and gradients sent to other devices of the replica per step
   double total() const { return weights + gradients + states + activations; }
 };
 std::vector<DeviceUse> device_uses(const Session& session);  // one per device of a replica

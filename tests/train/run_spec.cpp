@@ -108,13 +108,18 @@ Ran run_spec(const std::string& yaml, const std::vector<std::string>& overrides,
 }
 
 std::unique_ptr<Session> session_of(const std::string& yaml,
-                                    const std::vector<std::string>& overrides) {
+                                    const std::vector<std::string>& overrides, bool fake_gpus) {
   const Folder folder;
   folder.write("t.yaml", yaml);
   std::vector<std::unique_ptr<SourceFile>> files;
   Diagnostics d;
   Spec spec = load_spec(folder.file("t.yaml"), overrides, registries(), files, d, nullptr);
-  auto session = d.ok() ? make_session(std::move(spec), {}, d) : nullptr;
+  auto session =
+      d.ok() ? make_session(std::move(spec),
+                            {.gpus = fake_gpus ? std::optional(cuda::GpuSurvey{.count = kFakeGpus})
+                                               : std::nullopt},
+                            d)
+             : nullptr;
   REQUIRE_MESSAGE(session, d.render());
   return session;
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/cpu/memory_watch.h"
 #include "engine/plan_step_clock.h"
 #include "graph/program/program.h"
 
@@ -70,6 +71,7 @@ class Binding {
   // gradients].
   void run_rows(size_t i, int64_t begin, int64_t end, bool continued, float* out) {
     const Bound& b = list(Part::update, 0).bound[i];
+    if (memory_watch) memory_watch->rows(b.args, i, begin, end);
     b.kernel->run_rows(b.args, begin, end, continued, reinterpret_cast<std::byte*>(out));
   }
 
@@ -120,6 +122,7 @@ class Binding {
   std::span<const Bound> instructions(const Piece& piece) const;
   void run(const Bound& b) const {
     if (!first && b.first_only) return;
+    if (memory_watch) memory_watch->kernel(b.args);
     if (clock && b.copies) clock->mark(PlanStepClock::compute);
     if (b.later)
       run_and_add(b);

@@ -51,6 +51,7 @@ Executor::Executor(const Session& session, const Buffers& buffers, Team team, in
       prologue_(runs_of(session.plan.prologue)),
       micro_runs_(runs_of(session.plan.micro)),
       update_runs_(runs_of(session.plan.update)) {
+  if (memory_watch) memory_watch->opened(session, buffers, worker);
   for (int g = 0; g < static_cast<int>(session_.shard_groups.size()); ++g) {
     const int first = static_cast<int>(session_.shard_groups[static_cast<size_t>(g)].begin);
     if (session_.topology.owner(first, device_) == worker_) own_.push_back(g);
@@ -232,6 +233,7 @@ void Executor::execute(StepRun run, int micro, const StepInput& input) {
 void Executor::run_with_sync_points(StepRun run, int micro, const StepInput& input) {
   for (const PlanStep& s : run) {
     const int sync_points = session_.plan.sync_points(s);
+    if (memory_watch) memory_watch->begin(worker_, s);
     if (sync_points > 0)
       run_in_pieces(sync_points, s.part, input.rows->micro[static_cast<size_t>(micro)],
                     program_kind(micro),
@@ -346,7 +348,10 @@ double Executor::natural_divisor(int64_t samples) const {
 double Executor::sum(double ShardResult::*field, uint64_t step, Rows shards) {
   const auto count = static_cast<size_t>(shards.count());
   for (size_t i = 0; i < count; ++i) {
-    sums_[i] = buffers_.result(step, static_cast<int>(shards.begin) + static_cast<int>(i)).*field;
+    const double& from =
+        buffers_.result(step, static_cast<int>(shards.begin) + static_cast<int>(i)).*field;
+    if (memory_watch) memory_watch->read(&from, sizeof(double));
+    sums_[i] = from;
     sum_parts_[i] = &sums_[i];
   }
   sum_tree(std::span<double* const>(sum_parts_.data(), count), 0, 1);

@@ -85,6 +85,7 @@ class Executor : public StepExecutor {
   // Calls f() and records its time in the trace, if there is one.
   template <class F>
   void traced(const PlanStep& s, int chunk, F f) {
+    if (memory_watch) memory_watch->begin(worker_, s);
     if (!trace_) return f();
     const double begin = now_s();
     f();
@@ -153,6 +154,7 @@ class Executor : public StepExecutor {
   float* state_of(int buffer, size_t piece) {
     return own_states_ ? own_states_->state(buffer, piece) : buffers_.state(buffer);
   }
+  void watch_gradients(UpdateRange range, int shards) const;
   void make_rows(const UpdatePiece& piece, int64_t begin, int64_t end);
   double sum(double ShardResult::*field, uint64_t step, Rows shards);
   double natural_divisor(int64_t samples) const;

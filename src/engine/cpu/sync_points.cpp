@@ -22,9 +22,11 @@ void Executor::sum_at_sync_point(int group, const Binding::SyncPoint& sync_point
   const size_t count = sync_point.sum.size();
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     double* const part = sync_sums_.data() + static_cast<size_t>(s - shards.begin) * count;
-    if (micro[static_cast<size_t>(s)].rows.count() > 0)
-      std::memcpy(part, buffers_.sums(static_cast<int>(s)) + sync_point.offset,
-                  count * sizeof(double));
+    const std::byte* const from = buffers_.sums(static_cast<int>(s)) + sync_point.offset;
+    const bool has_rows = micro[static_cast<size_t>(s)].rows.count() > 0;
+    if (has_rows && memory_watch) memory_watch->read(from, count * sizeof(double));
+    if (has_rows)
+      std::memcpy(part, from, count * sizeof(double));
     else
       std::fill_n(part, count, 0.0);
     sum_parts_[static_cast<size_t>(s - shards.begin)] = part;

@@ -22,6 +22,16 @@ void Executor::compress(int group) {
           compressed_->write(static_cast<int>(s), range);
 }
 
+// Reports to tests that the gradients of the first `shards` shards in `range` are read.
+void Executor::watch_gradients(UpdateRange range, int shards) const {
+  if (!memory_watch) return;
+  for (int s = 0; s < shards; ++s)
+    if (compressed_ && !summed_)
+      memory_watch->read(buffers_.halves(s) + range.begin, range.count() * sizeof(uint16_t));
+    else
+      memory_watch->read(buffers_.gradient(s) + range.begin, range.count() * sizeof(float));
+}
+
 // The norm is summed over chunks of a fixed size, so its bits do not depend on the number of
 // workers.
 void Executor::sum_squares(const StepInput& input) {
@@ -38,6 +48,7 @@ void Executor::sum_squares(const StepInput& input) {
                    last);
   const UpdateRange range{std::min(elements, first * Buffers::kChunk),
                           std::min(elements, last * Buffers::kChunk)};
+  watch_gradients(range, session_.topology.shards);
   if (compressed_)
     compressed_->sum(range, total + range.begin);
   else
@@ -60,6 +71,7 @@ void Executor::decide(const StepInput& input) {
   if (!summed_) return;
   const ClipSpec& clip = session_.spec.clip;
   if (input.measured) measure_parameters();
+  if (memory_watch) memory_watch->read(buffers_.squares(), buffers_.chunks() * sizeof(double));
   result_.norm = norm_total(clip.norm_type, buffers_.squares(), buffers_.chunks()) / input.scale;
   result_.overflowed = session_.scaler.on && !std::isfinite(result_.norm);
   if (clip.max_norm) clip_scale_ = std::min(1.0, *clip.max_norm / (result_.norm + 1e-6));
@@ -141,6 +153,7 @@ void Executor::update_range(const UpdateArgs& args, const StepInput& input) cons
 }
 
 void Executor::update_stored(const UpdatePiece& piece, UpdateArgs& args, const StepInput& input) {
+  watch_gradients({piece.begin, piece.end}, summed_ ? 1 : session_.topology.shards);
   if (!compressed_ || summed_) {
     args.begin = piece.begin;
     args.end = piece.end;

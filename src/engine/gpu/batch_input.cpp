@@ -1,5 +1,7 @@
 #include "engine/gpu/batch_input.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/units.h"
@@ -25,6 +27,20 @@ std::unique_ptr<BatchInput> make_batch_input(const BatchInputRequest& request, b
   if (!resident) return std::make_unique<StagedInput>(request);
   free_bytes -= resident_bytes(request.loader);
   return std::make_unique<ResidentInput>(request);
+}
+
+size_t staged_bytes(const Session& s, int device) {
+  if (s.loader->not_stored().empty()) return 0;
+  const auto largest = [&](int stage, ValueId Graph::*value) {
+    size_t out = 0;
+    if (s.graph.stage_device[static_cast<size_t>(stage)] != device) return out;
+    for (const auto* programs : {&s.programs, &s.test_programs})
+      for (const auto& [rows, p] : *programs)
+        out = std::max(out, p.graph[p.graph.*value].desc.bytes());
+    return cuda::aligned(out);
+  };
+  return static_cast<size_t>(s.batches->accumulate()) *
+         (largest(0, &Graph::input) + largest(s.graph.stages() - 1, &Graph::target));
 }
 
 std::string batch_input_text(const BatchLoader& loader) {

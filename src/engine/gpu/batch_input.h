@@ -65,6 +65,10 @@ std::unique_ptr<BatchInput> make_batch_input(const BatchInputRequest& request, b
 // Bytes of GPU memory that a resident data set takes, including an epoch's order.
 size_t resident_bytes(const BatchLoader& loader);
 
+// Bytes of GPU memory for the batch of a step that the host makes, on a device of a replica; 0: the
+// data set can be resident.
+size_t staged_bytes(const Session& session, int device);
+
 // One line for `dptrain plan`: where batches are made, and why.
 std::string batch_input_text(const BatchLoader& loader);
 

@@ -43,7 +43,6 @@ class GpuGather {
 
   static size_t bytes(const Session& session);  // on the loss's GPU
 
- private:
   // The activations that are copied in each direction, and the byte range of all activations that
   // the loss reads or writes.
   struct Crossing {
@@ -51,6 +50,8 @@ class GpuGather {
     size_t begin = 0, end = 0;
   };
   static Crossing crossing_of(const Program& program);
+
+ private:
   const Crossing& crossing(const GpuBinding& b) const { return crossings_.at(&b.program()); }
   GpuBinding& of(int shard,
                  int64_t rows) const;  // of another replica's rows, on the loss's GPU

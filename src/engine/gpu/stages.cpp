@@ -24,6 +24,8 @@ std::vector<int> GpuStages::own() const {
   return out;
 }
 
+size_t gpu_decision_bytes() { return sizeof(cuda::StepState); }
+
 std::unique_ptr<GpuStages> make_gpu_stages(const Session& session, cuda::DeviceContext& context,
                                            GpuTeam& gpus) {
   if (session.stages_are_processes()) return std::make_unique<StageLinks>(session, context, gpus);

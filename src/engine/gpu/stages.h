@@ -94,6 +94,9 @@ class GpuStages {
   size_t slot_count_;
 };
 
+// Bytes of the decision that the last stage's GPU broadcasts.
+size_t gpu_decision_bytes();
+
 // Called on all workers; waits for the others.
 std::unique_ptr<GpuStages> make_gpu_stages(const Session& session, cuda::DeviceContext& context,
                                            GpuTeam& gpus);

@@ -1,0 +1,33 @@
+// What CPU workers read and write, for tests that compare it with the bytes that `dptrain plan`
+// prints (describe/traffic.h).
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "graph/program/plan.h"
+
+namespace dpt {
+
+class Buffers;
+struct Session;
+struct KernelArgs;
+
+class MemoryWatch {
+ public:
+  virtual ~MemoryWatch() = default;
+  // A worker's executor is made.
+  virtual void opened(const Session& session, const Buffers& buffers, int worker) = 0;
+  // The worker begins a step of the plan. Thread: the worker's, like all calls that follow.
+  virtual void begin(int worker, const PlanStep& step) = 0;
+  // `count` runs of `bytes` bytes, `stride` bytes apart.
+  virtual void read(const void* data, size_t bytes, size_t stride = 0, size_t count = 1) = 0;
+  virtual void kernel(const KernelArgs& args) = 0;
+  // Rows [begin, end) of the result of a kernel with makes_rows.
+  virtual void rows(const KernelArgs& args, size_t instruction, int64_t begin, int64_t end) = 0;
+};
+
+// Null: nobody watches. Set it before the workers start.
+inline MemoryWatch* memory_watch = nullptr;
+
+}  // namespace dpt
