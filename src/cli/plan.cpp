@@ -5,6 +5,7 @@
 #include "checkpoint/model_file.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/fit_batch.h"
 #include "cli/spec_argument.h"
 #include "describe/device_usage.h"
 #include "describe/gantt.h"
@@ -18,13 +19,20 @@ int run_plan(const std::vector<std::string>& words) {
       "plan", "Prints shapes, parameters, FLOPs, memory, and the steps of a run; runs nothing.");
   SpecArgument argument;
   bool verbose = false;
-  std::string svg;
+  std::string svg, fit;
   argument.add_to(arguments);
   arguments.flag("-v,--verbose", verbose,
                  "also print what each pass changed, and why preferred kernels were not chosen");
   arguments.text("--svg FILE", svg, "a file for a picture of the pipeline's schedule");
+  arguments.text("--fit SIZE", fit,
+                 "print only the largest data.batch_size whose memory per device fits into SIZE: "
+                 "8GiB, 512MiB, or bytes");
   arguments.parse(words);
   const LoadedSpec loaded = load(argument);
+  if (!fit.empty()) {
+    print_fitting_batch(loaded, fit);
+    return 0;
+  }
   const std::unique_ptr<Session> session =
       open_session(loaded, {.runs = false, .sizes_only = true});
   check_initial_weights(*session);

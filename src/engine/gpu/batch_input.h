@@ -68,6 +68,8 @@ size_t resident_bytes(const BatchLoader& loader);
 // Bytes of GPU memory for the batch of a step that the host makes, on a device of a replica; 0: the
 // data set can be resident.
 size_t staged_bytes(const Session& session, int device);
+// How many of these a GPU has.
+inline constexpr size_t kStagedBatches = 2;
 
 // One line for `dptrain plan`: where batches are made, and why.
 std::string batch_input_text(const BatchLoader& loader);
