@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/tree.h"
+#include "engine/step_numbers.h"
 
 namespace dpt {
 namespace {
@@ -39,6 +40,20 @@ std::optional<double> Evaluation::find(std::string_view metric) const {
 void clear_evaluation(const Buffers& buffers, int shard) {
   buffers.evaluation(shard) = {};
   std::ranges::fill(buffers.metrics(shard), 0.0);
+}
+
+void add_evaluation(const Session& s, ShardResult& to, const ShardResult& found, int64_t samples) {
+  to.loss += found.loss;
+  to.weight += s.divisor == Divisor::targets ? found.weight : natural_divisor(s, samples);
+  to.correct += found.correct;
+}
+
+Evaluation end_evaluation(const Session& s, const Buffers& buffers,
+                          const std::function<void()>& barrier) {
+  barrier();
+  const Evaluation out = sum_evaluation(s, buffers);
+  barrier();
+  return out;
 }
 
 Evaluation sum_evaluation(const Session& s, const Buffers& buffers) {

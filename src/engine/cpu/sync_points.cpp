@@ -2,39 +2,74 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "comm/tree.h"
 
 namespace dpt {
 
-void Executor::wait_at_sync_point() {
-  if (!waits_at_sync_points_) return;
-  if (clock_) clock_->mark(PlanStepClock::compute);
-  if (partners_.empty()) return barrier();
-  team_.barrier_among(worker_, partners_);
-  if (clock_) clock_->mark(PlanStepClock::waiting);
+SyncPoints::SyncPoints(CpuWorker& worker, const BindingTable& bindings)
+    : worker_(worker),
+      bindings_(bindings),
+      waits_(worker.session.topology.sync_needs_barrier(worker.session.plan.sync_across_replicas)),
+      sums_(worker.buffers.sizes().sums / sizeof(double) *
+            static_cast<size_t>(worker.session.topology.shards)),
+      parts_(static_cast<size_t>(worker.session.topology.shards)) {
+  if (worker.session.topology.devices_per_replica > 1) partners_ = partners();
 }
 
-void Executor::sum_at_sync_point(int group, const Binding::SyncPoint& sync_point,
-                                 const Micro& micro) {
-  const int first = static_cast<int>(session_.shard_groups[static_cast<size_t>(group)].begin);
-  const Rows shards = session_.topology.replica_of(first, session_.spec.sync_batch_norm);
+// The workers with whom this one sums: those with the same stages, in its replica or, with
+// sync_batch_norm, in all replicas.
+std::vector<int> SyncPoints::partners() const {
+  const Topology& topology = worker_.session.topology;
+  std::vector<int> out;
+  for (int w = 0; w < topology.total_workers(); ++w)
+    if (topology.device_of(w) == worker_.stages.device() &&
+        (worker_.session.spec.sync_batch_norm ||
+         topology.replica(w) == topology.replica(worker_.number)))
+      out.push_back(w);
+  return out;
+}
+
+void SyncPoints::wait() {
+  if (!waits_) return;
+  worker_.clocks.mark(PlanStepClock::compute);
+  if (partners_.empty()) return worker_.barrier();
+  worker_.team.barrier_among(worker_.number, partners_);
+  worker_.clocks.mark(PlanStepClock::waiting);
+}
+
+void SyncPoints::sum(int group, const Binding::SyncPoint& sync_point, const MicroBatch& micro) {
+  const Session& session = worker_.session;
+  const int first = static_cast<int>(worker_.shards(group).begin);
+  const Rows shards = session.topology.replica_of(first, session.spec.sync_batch_norm);
   const size_t count = sync_point.sum.size();
   for (int64_t s = shards.begin; s < shards.end; ++s) {
-    double* const part = sync_sums_.data() + static_cast<size_t>(s - shards.begin) * count;
-    const std::byte* const from = buffers_.sums(static_cast<int>(s)) + sync_point.offset;
-    const bool has_rows = micro[static_cast<size_t>(s)].rows.count() > 0;
-    if (has_rows && memory_watch) memory_watch->read(from, count * sizeof(double));
-    if (has_rows)
-      std::memcpy(part, from, count * sizeof(double));
+    double* const part = sums_.data() + static_cast<size_t>(s - shards.begin) * count;
+    if (micro[static_cast<size_t>(s)].rows.count() > 0)
+      std::memcpy(part, worker_.buffers.sums(static_cast<int>(s)) + sync_point.offset,
+                  count * sizeof(double));
     else
       std::fill_n(part, count, 0.0);
-    sum_parts_[static_cast<size_t>(s - shards.begin)] = part;
+    parts_[static_cast<size_t>(s - shards.begin)] = part;
   }
-  sum_tree(std::span<double* const>(sum_parts_.data(), static_cast<size_t>(shards.count())), 0,
-           count);
-  std::ranges::copy_n(sync_sums_.data(), static_cast<std::ptrdiff_t>(count),
-                      sync_point.sum.begin());
+  sum_tree(std::span<double* const>(parts_.data(), static_cast<size_t>(shards.count())), 0, count);
+  std::ranges::copy_n(sums_.data(), static_cast<std::ptrdiff_t>(count), sync_point.sum.begin());
+}
+
+void SyncPoints::run_stage(const Run& run) {
+  const Graph& graph = run.kind == ProgramKind::test || run.kind == ProgramKind::train_last
+                           ? programs_of(worker_.session, run.kind).begin()->second.graph
+                           : worker_.session.graph;
+  const int count = graph.sync_points(run.part, run.stage);
+  if (count == 0) {
+    for (const int g : worker_.own)
+      if (Binding* b = bindings_.find(g, run.micro, run.kind, run.chunk))
+        b->run(run.part, run.stage);
+    return;
+  }
+  this->run(count, run);
+  wait();  // all must read the last sums before the next chunk overwrites them
 }
 
 }  // namespace dpt

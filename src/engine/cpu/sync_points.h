@@ -1,25 +1,65 @@
-// How the executor runs parts that have sync points (Note [sync points] in program.h). Included by
-// the files that implement Executor.
+// Runs parts of programs that have sync points (Note [sync points] in program.h): piece by piece,
+// with the sums over shards between two pieces.
 #pragma once
 
-#include "engine/cpu/executor.h"
+#include <cstddef>
+#include <vector>
+
+#include "engine/cpu/binding_table.h"
+#include "engine/cpu/worker.h"
 
 namespace dpt {
 
-template <class Run>
-void Executor::run_in_pieces(int sync_points, Part part, const Micro& micro, int kind, Run run,
-                             int stage, int chunk) {
-  if (sync_points == 0) return;
-  for (int piece = 0; piece <= sync_points; ++piece) {
-    for (int g : own_)
-      if (Binding* b = binding(g, micro, kind, chunk)) {
-        if (piece > 0)
-          sum_at_sync_point(g, b->sync_point({.part = part, .stage = stage, .piece = piece - 1}),
-                            micro);
-        run(g, *b, Binding::Piece{part, stage, piece});
-      }
-    if (piece < sync_points) wait_at_sync_point();
+// Thread: the worker's. REQUIRES: the worker and its bindings outlive it.
+class SyncPoints {
+ public:
+  SyncPoints(CpuWorker& worker, const BindingTable& bindings);
+
+  // What is run: a stage of a part, for a micro-batch.
+  struct Run {
+    Part part = Part::forward;
+    const MicroBatch& micro;
+    ProgramKind kind = ProgramKind::train;
+    int stage = 0;
+    size_t chunk = 0;  // number of the micro-batch
+  };
+  // Calls f(group, binding, piece) for each piece of a part with `count` sync points and each of
+  // the worker's shard groups, and sums between pieces. Does nothing if `count` is 0.
+  template <class F>
+  void each_piece(int count, const Run& run, F f) {
+    if (count == 0) return;
+    for (int piece = 0; piece <= count; ++piece) {
+      for (const int g : worker_.own)
+        if (Binding* b = bindings_.find(g, run.micro, run.kind, run.chunk)) {
+          if (piece > 0)
+            sum(g, b->sync_point({.part = run.part, .stage = run.stage, .piece = piece - 1}),
+                run.micro);
+          f(g, *b, Binding::Piece{run.part, run.stage, piece});
+        }
+      if (piece < count) wait();
+    }
   }
-}
+  // Runs all pieces.
+  void run(int count, const Run& run) {
+    each_piece(count, run, [](int, Binding& b, const Binding::Piece& piece) { b.run(piece); });
+  }
+  // Runs one stage for all of the worker's shard groups, with or without sync points.
+  void run_stage(const Run& run);
+
+  // Whether workers wait for each other: several workers own the shards of a sum.
+  bool waits() const { return waits_; }
+  void wait();  // a barrier of the workers that sum together, if waits()
+
+ private:
+  std::vector<int> partners() const;
+  void sum(int group, const Binding::SyncPoint& sync_point, const MicroBatch& micro);
+
+  CpuWorker& worker_;
+  const BindingTable& bindings_;
+  bool waits_;
+  std::vector<int> partners_;  // workers that wait together; empty: all workers
+  std::vector<double> sums_;   // [shards of a replica] scratch of sum()
+  std::vector<double*> parts_;
+};
 
 }  // namespace dpt

@@ -1,0 +1,41 @@
+#include "engine/cpu/gradient_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/update.h"
+
+namespace dpt {
+
+GradientDecision decide(const ClipSpec& clip, bool scaled, double norm) {
+  GradientDecision out{.norm = norm, .overflowed = scaled && !std::isfinite(norm)};
+  if (clip.max_norm) out.clip_scale = std::min(1.0, *clip.max_norm / (norm + 1e-6));
+  return out;
+}
+
+void GradientNorm::sum(const StepInput& input) {
+  const Buffers& buffers = worker_.buffers;
+  const auto workers = static_cast<size_t>(worker_.session.topology.total_workers());
+  const auto me = static_cast<size_t>(worker_.number);
+  const size_t chunks = buffers.chunks(), elements = buffers.sizes().stored;
+  const size_t first = chunks * me / workers, last = chunks * (me + 1) / workers;
+  // The sum overwrites the first shard's gradients.
+  if (input.measured) meter_.measure_shards(first, last);
+  gradients_.sum(
+      {std::min(elements, first * Buffers::kChunk), std::min(elements, last * Buffers::kChunk)});
+  norm_partials(worker_.session.spec.clip.norm_type, gradients_.total(), elements, first, last,
+                buffers.squares());
+  if (input.measured) meter_.measure_total(first, last);
+  summed_ = true;
+}
+
+GradientDecision GradientNorm::decide(const StepInput& input) const {
+  if (!summed_) return {};
+  if (input.measured) meter_.measure_parameters();
+  const ClipSpec& clip = worker_.session.spec.clip;
+  const Buffers& buffers = worker_.buffers;
+  const double norm = norm_total(clip.norm_type, buffers.squares(), buffers.chunks());
+  return dpt::decide(clip, worker_.session.scaler.on, norm / input.scale);
+}
+
+}  // namespace dpt

@@ -1,0 +1,54 @@
+#include "engine/cpu/shard_gradients.h"
+
+#include <cstring>
+
+#include "backend/cpu/simd/simd.h"
+
+namespace dpt {
+
+ShardGradients::ShardGradients(const CpuWorker& worker) : worker_(worker) {
+  const Session& session = worker.session;
+  for (int s = 0; s < session.topology.shards; ++s) shards_.push_back(worker.buffers.gradient(s));
+  const Graph& graph = session.programs.begin()->second.graph;
+  for (int stage = 0; stage <= worker.stages.last(); ++stage)
+    stage_stored_.push_back(
+        stored_ranges(graph, session.layout, [&](int s) { return s == stage; }));
+  if (session.exchange.compress) compressed_.emplace(*session.exchange.compress, worker.buffers);
+}
+
+void ShardGradients::clear_empty(int group, const MicroBatch& first) const {
+  for (int stage = 0; stage <= worker_.stages.last(); ++stage) clear_empty(group, first, stage);
+}
+
+void ShardGradients::clear_empty(int group, const MicroBatch& first, int stage) const {
+  for (const UpdateRange& range : stage_stored_[static_cast<size_t>(stage)])
+    clear_empty(group, first, range);
+}
+
+void ShardGradients::clear_empty(int group, const MicroBatch& first, UpdateRange range) const {
+  const Rows shards = worker_.shards(group);
+  for (int64_t s = shards.begin; s < shards.end; ++s)
+    if (first[static_cast<size_t>(s)].rows.count() == 0)
+      std::memset(worker_.buffers.gradient(static_cast<int>(s)) + range.begin, 0,
+                  range.count() * sizeof(float));
+}
+
+void ShardGradients::compress(int group) const {
+  const Rows shards = worker_.shards(group);
+  for (int64_t s = shards.begin; s < shards.end; ++s)
+    for (int stage = 0; stage <= worker_.stages.last(); ++stage)
+      if (worker_.stages.has(stage))
+        for (const UpdateRange& range : stage_stored_[static_cast<size_t>(stage)])
+          compressed_->write(static_cast<int>(s), range);
+}
+
+void ShardGradients::sum(UpdateRange range) {
+  if (compressed_)
+    compressed_->sum(range, total() + range.begin);
+  else
+    simd_kernels().sum_shards_range(total(), shards_.data(), static_cast<int>(shards_.size()),
+                                    range.begin, range.end);
+  summed_ = true;
+}
+
+}  // namespace dpt

@@ -1,0 +1,62 @@
+// The stored gradients of a step: one buffer per shard, which backward passes write, and their sum
+// over shards.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/compressed.h"
+#include "engine/cpu/worker.h"
+#include "engine/shard_samples.h"
+#include "session/update_partition.h"
+
+namespace dpt {
+
+// Thread: the worker's. REQUIRES: the worker outlives it.
+class ShardGradients {
+ public:
+  explicit ShardGradients(const CpuWorker& worker);
+
+  void begin_step() { summed_ = false; }
+  // After a backward pass of the step's first micro-batch: zeroes the gradients of the group's
+  // shards without samples, which the pass did not write. stage: of one stage.
+  void clear_empty(int group, const MicroBatch& first) const;
+  void clear_empty(int group, const MicroBatch& first, int stage) const;
+  // With `compress`: rounds the group's gradients of this worker's stages to halves, which other
+  // workers read.
+  void compress(int group) const;
+
+  // Writes the sum over shards in `range` to the first shard's buffer. From then on, until the next
+  // begin_step(), the first shard's buffer counts as the sum. All workers sum ranges of their own.
+  void sum(UpdateRange range);
+  float* total() const { return worker_.buffers.gradient(0); }
+
+  // How the update reads gradients: calls f(first element, end, buffers to add up, index of their
+  // first element) for consecutive ranges of [begin, end).
+  template <class F>
+  void each_range(size_t begin, size_t end, F f) {
+    if (!compressed_ || summed_)
+      return f(begin, end, std::span(shards_).first(summed_ ? 1 : shards_.size()), size_t{0});
+    float* const tile = compressed_->tile();
+    const float* const sum = tile;
+    for (size_t at = begin, to = 0; at < end; at = to) {
+      to = std::min(end, at + CompressedGradients::kTile);
+      compressed_->sum({at, to}, tile);
+      f(at, to, std::span(&sum, 1), at);
+    }
+  }
+
+ private:
+  void clear_empty(int group, const MicroBatch& first, UpdateRange range) const;
+
+  const CpuWorker& worker_;
+  std::vector<const float*> shards_;                    // [shards] their gradients
+  std::vector<std::vector<UpdateRange>> stage_stored_;  // [stages] stored gradients of each
+  std::optional<CompressedGradients> compressed_;       // empty: gradients are read in f32
+  bool summed_ = false;
+};
+
+}  // namespace dpt

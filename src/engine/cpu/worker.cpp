@@ -1,0 +1,28 @@
+#include "engine/cpu/worker.h"
+
+namespace dpt {
+
+CpuWorker::CpuWorker(const Session& s, const Buffers& shared, Team whole, int index,
+                     PlanStepClock* clock, Trace* trace)
+    : session(s),
+      buffers(shared),
+      team(whole),
+      number(index),
+      stages(s.graph, s.topology.device_of(index)),
+      share(partition_update(s.programs.begin()->second, s.layout, s.global_batch,
+                             s.topology)[static_cast<size_t>(index)]),
+      clocks(clock, trace, index == 0) {
+  for (int g = 0; g < shard_groups(); ++g) {
+    const int first = static_cast<int>(shards(g).begin);
+    if (s.topology.owner(first, stages.device()) == number) own.push_back(g);
+    if (s.topology.loss_owner(first) == number) own_loss.push_back(g);
+  }
+}
+
+void CpuWorker::barrier() {
+  clocks.wait(WaitClock::barriers,
+              [&] { clocks.traced({.op = PlanOp::barrier}, 0, [&] { team.barrier(number); }); });
+  clocks.mark(PlanStepClock::waiting);
+}
+
+}  // namespace dpt

@@ -1,0 +1,45 @@
+// One CPU worker: its place in the run, and what it owns. The classes that execute its plan share
+// it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "comm/team.h"
+#include "engine/cpu/worker_clocks.h"
+#include "engine/stages_of_device.h"
+#include "session/buffers.h"
+#include "session/session.h"
+#include "session/update_partition.h"
+
+namespace dpt {
+
+// Thread: the worker's. REQUIRES: all references outlive it.
+struct CpuWorker {
+  // clock, trace: this worker's measurements; null: none.
+  CpuWorker(const Session& session, const Buffers& buffers, Team team, int number,
+            PlanStepClock* clock = nullptr, Trace* trace = nullptr);
+  CpuWorker(const CpuWorker&) = delete;
+  CpuWorker& operator=(const CpuWorker&) = delete;
+
+  const Session& session;
+  const Buffers buffers;
+  Team team;
+  const int number;
+  const StagesOfDevice stages;  // of this worker's device
+  // Indices of the shard groups that this worker computes, and whose loss it computes.
+  std::vector<int> own, own_loss;
+  std::vector<UpdatePiece> share;  // the parameters that it updates
+  WorkerClocks clocks;
+
+  int shard_groups() const { return static_cast<int>(session.shard_groups.size()); }
+  Rows shards(int group) const { return session.shard_groups[static_cast<size_t>(group)]; }
+  bool has_fused_gradients() const { return tile_elements(share) > 0; }
+  // The worker with the same shards on another device of the replica.
+  int on_device(int device) const {
+    return number + (device - stages.device()) * session.topology.workers_per_device;
+  }
+  void barrier();  // of all workers, in the plan: measured
+};
+
+}  // namespace dpt

@@ -1,0 +1,37 @@
+// The numbers of a step: what its loss divides by, and its result. The same on CPUs and GPUs.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/step_executor.h"
+#include "session/session.h"
+
+namespace dpt {
+
+// The divisor of the loss over so many samples. 1 if the loss is a sum, or if the targets determine
+// the divisor.
+inline double natural_divisor(const Session& s, int64_t samples) {
+  if (s.divisor == Divisor::one || s.divisor == Divisor::targets) return 1;
+  return static_cast<double>(samples * s.terms_per_sample);
+}
+
+// Whether a step must report the mean over rank 0's own samples (`log.loss: rank0`).
+inline bool reports_rank0_loss(const Session& s) {
+  return s.topology.ranks > 1 && s.topology.replicas() > 1 && s.divisor != Divisor::one &&
+         s.spec.log.loss == "rank0";
+}
+
+// Sums over all shards of a step.
+struct StepSums {
+  double loss = 0;     // terms / divisor
+  double divisor = 1;  // what the loss was divided by
+  // The same sum over rank 0's shards, and their part of the divisor. Only read if
+  // reports_rank0_loss().
+  double rank0_loss = 0, rank0_divisor = 0;
+};
+
+// The result of a step with these sums: loss, weight, rank0_loss, empty, finite, and, if only the
+// loss overflowed, overflowed. `norm` and `stop` are left 0.
+StepResult result_of(const Session& session, const StepSums& sums);
+
+}  // namespace dpt
