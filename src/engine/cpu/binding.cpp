@@ -11,6 +11,7 @@
 #include "base/half.h"
 #include "base/units.h"
 #include "engine/nonfinite_check.h"
+#include "engine/value_address.h"
 #include "graph/operator.h"
 #include "session/later_gradients.h"
 #include "session/update_partition.h"
@@ -132,25 +133,16 @@ void Binding::run_and_add(const Bound& b) const {
 std::byte* Binding::pointer(ValueId v) const {
   require(v != kNoValue, "the program has this value");
   const Location& location = program_.location[static_cast<size_t>(v)];
-  switch (location.arena) {
-    case Arena::weights:
-      return memory_.weights + location.offset;
-    case Arena::gradients:
-      return memory_.gradients + location.offset;
-    case Arena::sums:
-      return memory_.sums + location.offset;
-    case Arena::activations:
-      return memory_.activations[static_cast<size_t>(location.stage)] + location.offset;
-    case Arena::scratch:
-      return memory_.scratch[static_cast<size_t>(location.stage)] + location.offset;
-    case Arena::constants: {
-      const auto base = reinterpret_cast<uintptr_t>(constants_.data());
-      return reinterpret_cast<std::byte*>(rounded_up(base, kTensorAlignment) + location.offset);
-    }
-    case Arena::none:
-      break;
-  }
-  return nullptr;  // nothing uses this value
+  const auto stage = static_cast<size_t>(location.stage);
+  const auto constants = reinterpret_cast<uintptr_t>(constants_.data());
+  return address_of(
+      location,
+      {.weights = memory_.weights,
+       .gradients = memory_.gradients,
+       .sums = memory_.sums,
+       .activations = memory_.activations[stage],
+       .scratch = memory_.scratch[stage],
+       .constants = reinterpret_cast<std::byte*>(rounded_up(constants, kTensorAlignment))});
 }
 
 // Bytes between the slots of consecutive shards; 0 for values that all shards of the group share

@@ -26,7 +26,7 @@ void visit(const Shape& shape, std::span<const int> order, F&& f, int64_t sample
 const Masked& settings_of_mask(const Graph& graph, ValueId mask) {
   for (const GraphNode& n : graph.nodes) {
     if (std::ranges::find(n.in, mask) == n.in.end()) continue;
-    if (n.op->name == "masked") return std::any_cast<const Masked&>(n.attrs);
+    if (const auto* masked = std::any_cast<Masked>(&n.attrs)) return *masked;
     // The mask is first converted to another layout or type.
     return settings_of_mask(graph, n.out[0]);
   }

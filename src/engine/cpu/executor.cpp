@@ -102,6 +102,7 @@ void Executor::execute(StepRun run, size_t micro, const StepInput& input) {
 void Executor::run_with_sync_points(StepRun run, size_t micro, const StepInput& input) {
   for (const PlanStep& s : run) {
     const int sync_points = worker_.session.plan.sync_points(s);
+    if (memory_watch) memory_watch->begin(worker_.number, s);
     sync_points_.run(sync_points, {.part = s.part,
                                    .micro = input.rows->micro[micro],
                                    .kind = program_kind(worker_.session, micro)});

@@ -34,6 +34,7 @@ GradientDecision GradientNorm::decide(const StepInput& input) const {
   if (input.measured) meter_.measure_parameters();
   const ClipSpec& clip = worker_.session.spec.clip;
   const Buffers& buffers = worker_.buffers;
+  if (memory_watch) memory_watch->read(buffers.squares(), buffers.chunks() * sizeof(double));
   const double norm = norm_total(clip.norm_type, buffers.squares(), buffers.chunks());
   return dpt::decide(clip, worker_.session.scaler.on, norm / input.scale);
 }

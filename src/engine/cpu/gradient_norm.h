@@ -6,7 +6,6 @@
 #include "engine/cpu/shard_gradients.h"
 #include "engine/cpu/worker.h"
 #include "engine/step_executor.h"
-#include "spec/spec.h"
 
 namespace dpt {
 

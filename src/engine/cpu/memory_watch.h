@@ -28,6 +28,7 @@ class MemoryWatch {
 };
 
 // Null: nobody watches. Set it before the workers start.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): only tests set it
 inline MemoryWatch* memory_watch = nullptr;
 
 }  // namespace dpt

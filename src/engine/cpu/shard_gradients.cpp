@@ -42,7 +42,19 @@ void ShardGradients::compress(int group) const {
           compressed_->write(static_cast<int>(s), range);
 }
 
+void ShardGradients::watch(UpdateRange range) const {
+  if (!memory_watch) return;
+  const Buffers& buffers = worker_.buffers;
+  const int shards = summed_ ? 1 : static_cast<int>(shards_.size());
+  for (int s = 0; s < shards; ++s)
+    if (compressed_ && !summed_)
+      memory_watch->read(buffers.halves(s) + range.begin, range.count() * sizeof(uint16_t));
+    else
+      memory_watch->read(buffers.gradient(s) + range.begin, range.count() * sizeof(float));
+}
+
 void ShardGradients::sum(UpdateRange range) {
+  watch(range);
   if (compressed_)
     compressed_->sum(range, total() + range.begin);
   else

@@ -38,6 +38,7 @@ class ShardGradients {
   // first element) for consecutive ranges of [begin, end).
   template <class F>
   void each_range(size_t begin, size_t end, F f) {
+    watch({begin, end});
     if (!compressed_ || summed_)
       return f(begin, end, std::span(shards_).first(summed_ ? 1 : shards_.size()), size_t{0});
     float* const tile = compressed_->tile();
@@ -50,6 +51,7 @@ class ShardGradients {
   }
 
  private:
+  void watch(UpdateRange range) const;  // reports to tests that the gradients in `range` are read
   void clear_empty(int group, const MicroBatch& first, UpdateRange range) const;
 
   const CpuWorker& worker_;

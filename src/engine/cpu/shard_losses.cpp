@@ -57,7 +57,9 @@ double ShardLosses::sum(double ShardResult::*field, uint64_t step, Rows shards) 
   const auto count = static_cast<size_t>(shards.count());
   for (size_t i = 0; i < count; ++i) {
     const int shard = static_cast<int>(shards.begin) + static_cast<int>(i);
-    values_[i] = worker_.buffers.result(step, shard).*field;
+    const double& from = worker_.buffers.result(step, shard).*field;
+    if (memory_watch) memory_watch->read(&from, sizeof(double));
+    values_[i] = from;
     parts_[i] = &values_[i];
   }
   sum_tree(std::span<double* const>(parts_.data(), count), 0, 1);

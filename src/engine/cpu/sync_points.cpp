@@ -46,9 +46,11 @@ void SyncPoints::sum(int group, const Binding::SyncPoint& sync_point, const Micr
   const size_t count = sync_point.sum.size();
   for (int64_t s = shards.begin; s < shards.end; ++s) {
     double* const part = sums_.data() + static_cast<size_t>(s - shards.begin) * count;
-    if (micro[static_cast<size_t>(s)].rows.count() > 0)
-      std::memcpy(part, worker_.buffers.sums(static_cast<int>(s)) + sync_point.offset,
-                  count * sizeof(double));
+    const std::byte* const from = worker_.buffers.sums(static_cast<int>(s)) + sync_point.offset;
+    const bool has_rows = micro[static_cast<size_t>(s)].rows.count() > 0;
+    if (has_rows && memory_watch) memory_watch->read(from, count * sizeof(double));
+    if (has_rows)
+      std::memcpy(part, from, count * sizeof(double));
     else
       std::fill_n(part, count, 0.0);
     parts_[static_cast<size_t>(s - shards.begin)] = part;

@@ -1,5 +1,7 @@
 #include "engine/cpu/worker.h"
 
+#include "engine/cpu/memory_watch.h"
+
 namespace dpt {
 
 CpuWorker::CpuWorker(const Session& s, const Buffers& shared, Team whole, int index,
@@ -11,7 +13,8 @@ CpuWorker::CpuWorker(const Session& s, const Buffers& shared, Team whole, int in
       stages(s.graph, s.topology.device_of(index)),
       share(partition_update(s.programs.begin()->second, s.layout, s.global_batch,
                              s.topology)[static_cast<size_t>(index)]),
-      clocks(clock, trace, index == 0) {
+      clocks(clock, trace, index) {
+  if (memory_watch) memory_watch->opened(s, buffers, number);
   for (int g = 0; g < shard_groups(); ++g) {
     const int first = static_cast<int>(shards(g).begin);
     if (s.topology.owner(first, stages.device()) == number) own.push_back(g);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engine/cpu/memory_watch.h"
 #include "engine/plan_step_clock.h"
 #include "engine/trace.h"
 #include "engine/wait_clock.h"
@@ -13,13 +14,14 @@ namespace dpt {
 // Thread: its worker's.
 class WorkerClocks {
  public:
-  // Null: not measured. waits: whether waits are measured. Both must outlive this.
-  WorkerClocks(PlanStepClock* clock, Trace* trace, bool waits)
-      : clock_(clock), trace_(trace), waits_(waits) {}
+  // clock, trace: null: not measured; else they must outlive this. worker: its number; waits are
+  // measured on the first.
+  WorkerClocks(PlanStepClock* clock, Trace* trace, int worker)
+      : clock_(clock), trace_(trace), worker_(worker) {}
 
   void begin_step(uint64_t step) {
     step_ = step;
-    if (waits_) wait_clock_.begin_step(step);
+    if (worker_ == 0) wait_clock_.begin_step(step);
   }
   void end_step(int64_t samples) {
     if (clock_) clock_->step_ends(samples);
@@ -31,6 +33,7 @@ class WorkerClocks {
   // Calls f() and records its time in the trace. chunk: the micro-batch.
   template <class F>
   void traced(const PlanStep& s, int chunk, F f) {
+    if (memory_watch) memory_watch->begin(worker_, s);
     if (!trace_) return f();
     const double begin = now_s();
     f();
@@ -47,7 +50,7 @@ class WorkerClocks {
  private:
   PlanStepClock* clock_;
   Trace* trace_;
-  bool waits_;
+  int worker_;
   uint64_t step_ = 0;
   WaitClock wait_clock_;
 };

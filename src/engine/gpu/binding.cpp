@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/value_address.h"
 #include "graph/operator.h"
 
 namespace dpt {
@@ -77,32 +78,16 @@ void GpuBinding::upload_constants(cuda::DeviceContext& context) {
 
 TensorView GpuBinding::view(ValueId v) const {
   require(v != kNoValue, "the program has this value");
-  const Location& location = program_.location[static_cast<size_t>(v)];
+  Location location = program_.location[static_cast<size_t>(v)];
+  if (location.arena == Arena::weights || location.arena == Arena::gradients)
+    location.offset = memory_.share->at(location.offset / sizeof(float)) * sizeof(float);
   const auto stage = static_cast<size_t>(location.stage);
-  const auto parameter = [&] {
-    return memory_.share->at(location.offset / sizeof(float)) * sizeof(float);
-  };
-  const auto inside = [&](std::byte* begin) { return begin ? begin + location.offset : nullptr; };
-  const auto at = [&]() -> std::byte* {
-    switch (location.arena) {
-      case Arena::weights:
-        return memory_.weights + parameter();
-      case Arena::gradients:
-        return memory_.gradients + parameter();
-      case Arena::sums:
-        return memory_.sums + location.offset;
-      case Arena::activations:
-        return inside(memory_.activations[stage]);
-      case Arena::constants:
-        return constants_.data() + location.offset;
-      case Arena::scratch:
-        return inside(memory_.scratch[stage]);
-      case Arena::none:  // nothing uses it
-        break;
-    }
-    return nullptr;
-  };
-  return {program_.graph[v].desc, at()};
+  return {program_.graph[v].desc, address_of(location, {.weights = memory_.weights,
+                                                        .gradients = memory_.gradients,
+                                                        .sums = memory_.sums,
+                                                        .activations = memory_.activations[stage],
+                                                        .scratch = memory_.scratch[stage],
+                                                        .constants = constants_.data()})};
 }
 
 }  // namespace dpt

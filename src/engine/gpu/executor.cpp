@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/fail.h"
-#include "base/stderr.h"
 #include "base/units.h"
+#include "engine/gpu/nonfinite_search.h"
+#include "engine/step_numbers.h"
 
 namespace dpt {
 
@@ -20,23 +17,6 @@ using cuda::StepState;
 
 namespace {
 
-constexpr Part kTrained[] = {Part::prologue, Part::forward, Part::loss, Part::backward};
-constexpr Part kTested[] = {Part::prologue, Part::forward, Part::loss};
-
-size_t most_activations(const Session& s) {
-  size_t most = 64;
-  for (const auto* programs : {&s.programs, &s.test_programs})
-    for (const auto& [rows, p] : *programs) most = std::max(most, p.arena[0].kept);
-  return most;
-}
-
-size_t most_sums(const Session& s) {
-  size_t most = 64;
-  for (const auto* programs : {&s.programs, &s.test_programs})
-    for (const auto& [rows, p] : *programs) most = std::max(most, p.sum_bytes);
-  return most;
-}
-
 // Bytes of the largest micro-batch's input or target.
 size_t largest_input(const Session& s, ValueId Graph::*value) {
   size_t most = 0;
@@ -44,20 +24,6 @@ size_t largest_input(const Session& s, ValueId Graph::*value) {
     for (const auto& [rows, p] : *programs)
       most = std::max(most, p.graph[p.graph.*value].desc.bytes());
   return most;
-}
-
-size_t micro_batches(const Session& s) { return static_cast<size_t>(s.batches->accumulate()); }
-
-// The key of captured steps: for each micro-batch and shard, the row count, the offset and the
-// first sample. It covers the shards of all GPUs, so that all GPUs capture at the same steps.
-std::vector<int64_t> shape_of(const StepRows& rows) {
-  std::vector<int64_t> out;
-  for (const auto& micro : rows.micro)
-    for (size_t s = 0; s < micro.size(); ++s)
-      out.insert(out.end(),
-                 {micro[s].rows.count(), micro[s].rows.begin - rows.micro[0][s].rows.begin,
-                  micro[s].first_sample});
-  return out;
 }
 
 }  // namespace
@@ -71,16 +37,14 @@ GpuExecutor::Needs GpuExecutor::needs(const Session& s, int device) {
       .gradients = (s.batches->accumulate() > 1 ? 2 : 1) * stored + GpuExchange::bytes(s, share),
       .states = GpuUpdate::state_bytes(s, share),
       .activations = s.topology.devices_per_replica > 1 ? Arenas::bytes_on(s, device) / replicas
-                                                        : most_activations(s)};
+                                                        : GpuBindingTable::activation_bytes(s)};
 }
 
 GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const GpuTeam& gpus,
                          std::unique_ptr<cuda::DeviceApi> api, const Samples& samples,
                          PlanStepClock* clock)
     : session_(session),
-      buffers_(buffers),
       gpus_(gpus),
-      shard_(gpus.replica()),
       share_(session, gpus.device()),
       api_(std::move(api)),
       clock_(clock),
@@ -99,34 +63,41 @@ GpuExecutor::GpuExecutor(const Session& session, const Buffers& buffers, const G
       }),
       state_(*api_, MemoryKind::device, sizeof(StepState)),
       context_(*api_, *stream_, reinterpret_cast<StepState*>(state_.data())),
-      launch_queue_(context_, shard_, session.parameter_groups.groups.size(), wait_for_),
-      update_(session, gpus_.replica(), share_, context_, launch_queue_),
-      activations_(*api_, MemoryKind::device,
-                   session.topology.devices_per_replica > 1 ? 64 : most_activations(session)),
-      sums_(*api_, MemoryKind::device, most_sums(session)),
-      target_weights_(*api_, MemoryKind::device, 2 * micro_batches(session) * sizeof(double)),
-      micro_batches_(micro_batches(session)),
-      test_prefetch_(samples.test) {
+      worker_{.session = session,
+              .buffers = buffers,
+              .gpus = gpus_,
+              .shard = gpus_.replica(),
+              .share = share_,
+              .context = context_,
+              .stages = StagesOfDevice(session.graph, gpus_.device()),
+              .wait = [this] { wait(); }},
+      launch_queue_(context_, worker_.shard, session.parameter_groups.groups.size(), wait_for_),
+      update_(session, worker_.shard, share_, context_, launch_queue_),
+      weights_(worker_, update_),
+      graphs_(*stream_) {
   context_.tf32 = session_.tf32;
   if (session_.topology.devices_per_replica > 1)
     stages_ = make_gpu_stages(session_, context_, gpus_);
-  bind();
+  bindings_.emplace(worker_, update_, stages_.get());
   if (session_.topology.replicas() > 1) make_exchange();
+  step_.emplace(worker_, GpuStep::Uses{.bindings = *bindings_,
+                                       .update = update_,
+                                       .launch_queue = launch_queue_,
+                                       .exchange = exchange_.get(),
+                                       .gather = gather_.get(),
+                                       .stages = stages_.get()});
   make_batch_inputs(samples);  // last: data sets get the rest of the GPU's memory
   upload_state(0, GradientScaler(session_.scaler).state());
-  update_.upload(buffers_);
+  update_.upload(worker_.buffers);
 }
 
 void GpuExecutor::make_exchange() {
-  exchange_ = std::make_unique<GpuExchange>(session_, buffers_, share_, context_, gpus_, update_,
-                                            stages_ ? stages_->calls() : nullptr);
+  exchange_ = std::make_unique<GpuExchange>(session_, worker_.buffers, share_, context_, gpus_,
+                                            update_, stages_ ? stages_->calls() : nullptr);
   communicator_ = exchange_->communicator();
   if (session_.topology.loss_device >= 0)
-    gather_ = std::make_unique<GpuGather>(session_, context_, gpus_, *exchange_, memory(train, 0));
-  if (stages_ || !exchange_->by_nccl()) return;
-  for (const auto* programs : {&session_.programs, &session_.last_programs})
-    for (const auto& [rows, program] : *programs)
-      made_after_[&program] = made_after(program, session_.plan.buckets[0]);
+    gather_ = std::make_unique<GpuGather>(session_, context_, gpus_, *exchange_,
+                                          bindings_->memory(ProgramKind::train, 0));
 }
 
 GpuExecutor::~GpuExecutor() { give_up(); }
@@ -193,13 +164,13 @@ void GpuExecutor::make_batch_inputs(const Samples& samples) {
   const BatchInputRequest request{
       .loader = *session_.loader,
       .context = context_,
-      .micro_batches = micro_batches(session_),
-      .input_bytes = has_stage(0) ? largest_input(session_, &Graph::input) : 0,
-      .target_bytes = has_stage(last_stage()) ? largest_input(session_, &Graph::target) : 0,
+      .micro_batches = static_cast<size_t>(session_.batches->accumulate()),
+      .input_bytes = worker_.stages.has_first() ? largest_input(session_, &Graph::input) : 0,
+      .target_bytes = worker_.stages.has_last() ? largest_input(session_, &Graph::target) : 0,
       .seed = static_cast<uint64_t>(session_.spec.seed),
       .prefetch = samples.train,
       .team = gpus_.team(),
-      .shard = shard_,
+      .shard = worker_.shard,
       .wait_for = wait_for_};
   const bool has_inputs = request.input_bytes + request.target_bytes > 0;
   // All GPUs use the same kind of input: the two kinds capture steps at different times.
@@ -208,6 +179,7 @@ void GpuExecutor::make_batch_inputs(const Samples& samples) {
   };
   const bool here = resident(*session_.loader);
   if (has_inputs) batch_input_ = make_batch_input(request, here, free_bytes);
+  step_->set_input(batch_input_.get());
   if (!session_.test) return;
   const bool test_here = resident(*session_.test_loader);
   if (has_inputs)
@@ -219,90 +191,15 @@ void GpuExecutor::make_batch_inputs(const Samples& samples) {
                                           .seed = request.seed,
                                           .prefetch = samples.test,
                                           .team = gpus_.team(),
-                                          .shard = shard_,
+                                          .shard = worker_.shard,
                                           .wait_for = wait_for_},
                                          test_here, free_bytes);
-  prepare_evaluation();
-}
-
-GpuExecutor::ProgramKind GpuExecutor::program_kind(size_t chunk) const {
-  if (chunk == 0) return train;
-  const bool last = !session_.last_programs.empty() && chunk + 1 == micro_batches(session_);
-  return last ? train_last : train_more;
-}
-
-size_t GpuExecutor::slot_count(ProgramKind kind) const {
-  return kind == train || kind == train_last ? 1 : static_cast<size_t>(session_.slot_count());
-}
-
-GpuBinding::BufferPointers GpuExecutor::memory(ProgramKind kind, size_t chunk) const {
-  const bool later = kind == train_more || kind == train_last;
-  GpuBinding::BufferPointers out{.share = &share_,
-                                 .weights = update_.weights(),
-                                 .gradients = update_.gradients(later),
-                                 .activations = {activations_.data()},
-                                 .scratch = {nullptr},
-                                 .sums = sums_.data()};
-  if (!stages_) return out;
-  out.activations.clear();
-  out.scratch.clear();
-  for (int s = 0; s <= last_stage(); ++s) {
-    out.activations.push_back(stages_->kept(s, chunk, kind == train_last));
-    out.scratch.push_back(stages_->scratch(s));
-  }
-  out.stages = stages_->own();
-  out.copy = [this](const Copy& way) { return stages_->copy(way); };
-  return out;
-}
-
-void GpuExecutor::bind() {
-  context_.make_plans([&] {
-    const auto ask = [&](ProgramKind kind, const std::map<ShardGroupRows, Program>& programs,
-                         std::span<const Part> parts) {
-      const std::vector<int> stages = memory(kind, 0).stages;
-      for (const auto& [rows, program] : programs)
-        GpuBinding::ask_for_plans(program, stages, parts);
-    };
-    ask(train, session_.programs, kTrained);
-    if (micro_batches(session_) > 1) ask(train_last, session_.last_programs, kTrained);
-    ask(test, session_.test_programs, kTested);
-  });
-  const auto add = [&](ProgramKind kind, const std::map<ShardGroupRows, Program>& programs,
-                       std::span<const Part> parts) {
-    for (size_t chunk = 0; chunk < slot_count(kind); ++chunk)
-      for (const auto& [rows, program] : programs)
-        bindings_[kind].push_back(
-            std::make_unique<GpuBinding>(program, memory(kind, chunk), context_, parts));
-  };
-  add(train, session_.programs, kTrained);
-  if (micro_batches(session_) > 1) {
-    add(train_more, session_.programs, kTrained);
-    add(train_last, session_.last_programs, kTrained);
-  }
-  add(test, session_.test_programs, kTested);
-  workspace_ = cuda::DeviceBuffer(*api_, MemoryKind::device, context_.workspace_bytes());
-  context_.workspace = workspace_.data();
-  if (shard_ == 0)
-    for (const std::string& line : context_.not_as_planned())
-      print_stderr("not as planned: {}\n", line);
-}
-
-GpuBinding& GpuExecutor::binding(const Micro& micro, ProgramKind kind, size_t chunk) {
-  const size_t per_slot = bindings_[kind].size() / slot_count(kind);
-  for (size_t i = 0; i < per_slot; ++i) {
-    GpuBinding& b = *bindings_[kind][chunk % slot_count(kind) * per_slot + i];
-    if (b.program().rows.shards[0] == own(micro).rows.count()) return b;
-  }
-  fail(Fault::failed, "no program for {} samples", own(micro).rows.count());
-}
-
-double GpuExecutor::natural_divisor(int64_t samples) const {
-  if (session_.divisor == Divisor::one || session_.divisor == Divisor::targets) return 1;
-  return static_cast<double>(samples * session_.terms_per_sample);
+  evaluation_.emplace(worker_, *bindings_, graphs_, test_batch_input_.get(), stages_.get(),
+                      samples.test);
 }
 
 bool GpuExecutor::captures(const StepRows& rows) const {
-  return session_.captures_steps() && warm_.contains(shape_of(rows));
+  return session_.captures_steps() && graphs_.warm(shape_of(rows));
 }
 
 size_t GpuExecutor::steps_together(const StepRows& rows) {
@@ -315,7 +212,7 @@ size_t GpuExecutor::steps_together(const StepRows& rows) {
 
 void GpuExecutor::run(StepLoop& loop) {
   gathered_.clear();
-  std::vector<int64_t> shape;
+  StepShape shape;
   size_t together = 1;
   bool begun = false;
   stop_ = 0;
@@ -336,15 +233,16 @@ void GpuExecutor::run(StepLoop& loop) {
       if (s.op == PlanOp::barrier) gpus_.barrier();
     stop_ = gpus_.agreed_stop();
     if (!std::exchange(begun, true) && batch_input_) batch_input_->begin(input.order, input.epoch);
-    if (std::vector<int64_t> its = shape_of(*input.rows); its != shape) {
+    if (StepShape its = shape_of(*input.rows); its != shape) {
       launch_all();
       shape = std::move(its);
       together = steps_together(*input.rows);
     }
-    gathered_.push_back(
-        {.input = input, .rows = *input.rows, .divisor = natural_divisor(input.rows->samples)});
+    gathered_.push_back({.input = input,
+                         .rows = *input.rows,
+                         .divisor = natural_divisor(session_, input.rows->samples)});
     if (gathered_.size() == together) launch_all();
-    if (warm_.insert(shape).second) shape.clear();
+    if (graphs_.set_warm(shape)) shape.clear();
   }
   launch_all();
   while (!launch_queue_.empty()) complete(loop, true);
@@ -367,7 +265,7 @@ void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> step
   if (captures(steps[0].rows))
     stream_->launch(graph(steps[0].rows, slot, steps.size()));
   else
-    for (size_t i = 0; i < steps.size(); ++i) enqueue(steps[i].rows, i, slot);
+    for (size_t i = 0; i < steps.size(); ++i) step_->enqueue(steps[i].rows, i, slot);
   if (batch_input_) batch_input_->enqueued(slot);
   launch_queue_.enqueue_reports();
   // With several GPUs, all have to complete a step at the same time.
@@ -375,26 +273,8 @@ void GpuExecutor::launch(StepLoop& loop, std::span<const LaunchQueue::Step> step
 }
 
 cuda::CapturedGraph& GpuExecutor::graph(const StepRows& rows, size_t slot, size_t steps) {
-  std::vector<int64_t> key = shape_of(rows);
-  key.insert(key.end(), {train, static_cast<int64_t>(slot), static_cast<int64_t>(steps)});
-  return captured(std::move(key), [&] {
-    for (size_t i = 0; i < steps; ++i) enqueue(rows, i, slot);
-  });
-}
-
-cuda::CapturedGraph& GpuExecutor::captured(std::vector<int64_t> key,
-                                           const std::function<void()>& enqueue_all) {
-  std::unique_ptr<cuda::CapturedGraph>& graph = graphs_[std::move(key)];
-  if (graph) return *graph;
-  stream_->begin_capture();
-  try {
-    enqueue_all();
-  } catch (...) {
-    stream_->cancel_capture();
-    throw;
-  }
-  graph = stream_->end_capture();
-  return *graph;
+  return graphs_.get(shape_of(rows), slot, steps,
+                     [&](size_t step) { step_->enqueue(rows, step, slot); });
 }
 
 // Completes the oldest launch. False: it is not done yet.
@@ -412,37 +292,57 @@ bool GpuExecutor::complete(StepLoop& loop, bool wait) {
   return true;
 }
 
-// True if rank 0's own loss has to be reported.
-bool GpuExecutor::reports_first() const {
-  return session_.topology.ranks > 1 && session_.topology.replicas() > 1 &&
-         session_.divisor != Divisor::one && session_.spec.log.loss == "rank0";
-}
-
 StepResult GpuExecutor::result(const StepRows& rows, const cuda::StepReport& report) const {
   check_data(report.bad);
-  StepResult out;
-  out.loss = out.rank0_loss = report.loss;
-  out.weight = report.divisor;
+  int64_t rank0_samples = 0;
+  for (const MicroBatch& micro : rows.micro) rank0_samples += micro[0].rows.count();
+  const bool weighted = session_.divisor == Divisor::targets;
+  StepResult out = result_of(
+      session_,
+      {.loss = report.loss,
+       .divisor = report.divisor,
+       .rank0_loss = report.first_loss,
+       .rank0_divisor = weighted ? report.first_weight : natural_divisor(session_, rank0_samples)});
   out.norm = report.norm;
-  out.empty = session_.takes_empty_steps && report.divisor == 0;
-  out.finite = out.empty || std::isfinite(report.loss);
-  out.overflowed = session_.scaler.on && report.skip != 0;
+  out.overflowed = session_.scaler.on && report.skip != 0;  // of the loss or of the gradients
   out.stop = stop_;
-  if (reports_first()) {
-    int64_t samples = 0;
-    for (const Micro& micro : rows.micro) samples += micro[0].rows.count();
-    const double weight =
-        session_.divisor == Divisor::targets ? report.first_weight : natural_divisor(samples);
-    out.rank0_loss = report.first_loss * report.divisor / weight;
-  }
   return out;
 }
 
-void GpuExecutor::check_data(int32_t bad) {
-  if (bad != 0)
-    fail(Fault::data,
-         "a class or token in this batch is out of the model's range; run with `device: cpu` to "
-         "find the sample");
+Evaluation GpuExecutor::evaluate(const BatchesDone& done) {
+  weights_.share_running_statistics();
+  return evaluation_->run(done);
+}
+
+NonFiniteReport GpuExecutor::find_non_finite(const StepInput& input) {
+  wait();  // later steps may have been launched already
+  update_.download_weights(worker_.buffers);
+  return GpuNonFiniteSearch(worker_, *bindings_, batch_input_.get(), stages_.get(), input)
+      .run(input);
+}
+
+// With `shard: optimizer`, each GPU has the averages of its own pieces and gets the others'
+// weights.
+void GpuExecutor::swap_average() {
+  gpus_.barrier();
+  update_.swap_average();
+  step_->share_weights();
+  wait();
+  gpus_.barrier();
+}
+
+void GpuExecutor::gather() {
+  update_.download_states(worker_.buffers);
+  weights_.gather();
+}
+
+void GpuExecutor::finish() {
+  weights_.gather();
+  graphs_.clear();  // their NCCL calls belong to the communicator
+  communicator_ = nullptr;
+  if (exchange_) exchange_->finish();
+  if (stages_) stages_->finish();
+  gpus_.barrier();
 }
 
 }  // namespace dpt
