@@ -172,15 +172,13 @@ class Counter : public MemoryWatch {
     now_.read = {}, now_.written = {}, now_.rows.clear();
     if (step.op == PlanOp::update) now_.weights = {};
   }
-  void read(const void* data, size_t bytes, size_t stride, size_t count) override {
-    for (size_t i = 0; i < count; ++i) {
-      const size_t begin = reinterpret_cast<size_t>(data) + i * stride;
-      add_read(begin, begin + bytes, now_.read);
-    }
+  void read(const void* data, size_t bytes) override {
+    const auto begin = reinterpret_cast<size_t>(data);
+    add_read(begin, begin + bytes, now_.read);
   }
   void kernel(const KernelArgs& args) override {
     for (const TensorView& v : args.in)
-      if (v.data) read(v.data, v.desc.bytes(), 0, 1);
+      if (v.data) read(v.data, v.desc.bytes());
     for (const TensorView& v : args.out) {
       const auto begin = reinterpret_cast<size_t>(v.data);
       if (v.data == nullptr) continue;

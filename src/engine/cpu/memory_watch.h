@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <cstdint>
 
 #include "graph/program/plan.h"
 
@@ -20,9 +20,8 @@ class MemoryWatch {
   virtual void opened(const Session& session, const Buffers& buffers, int worker) = 0;
   // The worker begins a step of the plan. Thread: the worker's, like all calls that follow.
   virtual void begin(int worker, const PlanStep& step) = 0;
-  // `count` runs of `bytes` bytes, `stride` bytes apart.
-  virtual void read(const void* data, size_t bytes, size_t stride = 0, size_t count = 1) = 0;
-  virtual void kernel(const KernelArgs& args) = 0;
+  virtual void read(const void* data, size_t bytes) = 0;
+  virtual void kernel(const KernelArgs& args) = 0;  // a kernel runs
   // Rows [begin, end) of the result of a kernel with makes_rows.
   virtual void rows(const KernelArgs& args, size_t instruction, int64_t begin, int64_t end) = 0;
 };
